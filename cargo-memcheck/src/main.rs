@@ -1,0 +1,2 @@
+//! cargo memcheck
+fn main() {}

@@ -1,0 +1,265 @@
+//! What was accepted before: the figures and facts of a snapshot, and their
+//! comparison with a record. Files are read and written elsewhere, by insta.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::record::{Facts, Metrics, Record};
+use crate::space::Space;
+use crate::tolerance::Tolerance;
+
+/// Version of the snapshot's format, in its header.
+pub const VERSION: u32 = 1;
+
+/// The figures of a baseline: exact integers, by space and name.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Figures(pub BTreeMap<Space, BTreeMap<String, u64>>);
+
+/// Why the text of a snapshot holds no figures.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FiguresError {
+    /// A merge was not finished.
+    #[error("it holds merge conflict markers")]
+    Conflict,
+    /// Not the expected YAML.
+    #[error("it is not a map of figures: {0}")]
+    Yaml(String),
+    /// A figure that this version does not know.
+    #[error("it has a figure `{0}` that this version does not know")]
+    Unknown(String),
+}
+
+impl Figures {
+    /// The figures that a record would have accepted: those of the judged
+    /// spaces, and of the `allocated` family only.
+    pub fn of(record: &Record) -> Self {
+        Self(
+            record
+                .judged
+                .iter()
+                .filter_map(|space| Some((*space, record.spaces.get(space)?)))
+                .map(|(space, measured)| {
+                    let figures = gated(space, &measured.metrics);
+                    (
+                        space,
+                        figures.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+                    )
+                })
+                .collect(),
+        )
+    }
+
+    /// The body of the snapshot.
+    pub fn to_yaml(&self) -> String {
+        serde_yaml_ng::to_string(self).expect("a map of integers is YAML").trim_end().to_owned()
+    }
+
+    /// Reads the body of a snapshot.
+    ///
+    /// # Errors
+    /// When it holds anything but figures.
+    pub fn from_yaml(text: &str) -> Result<Self, FiguresError> {
+        if has_conflict_markers(text) {
+            return Err(FiguresError::Conflict);
+        }
+        let figures: Self =
+            serde_yaml_ng::from_str(text).map_err(|error| FiguresError::Yaml(error.to_string()))?;
+        for (space, by_name) in &figures.0 {
+            let known = gated(*space, &Metrics::default());
+            if let Some(name) = by_name.keys().find(|name| !known.contains_key(name.as_str())) {
+                return Err(FiguresError::Unknown(name.clone()));
+            }
+        }
+        if figures.0.is_empty() {
+            return Err(FiguresError::Yaml("it is empty".to_owned()));
+        }
+        Ok(figures)
+    }
+}
+
+/// Whether a text is in the middle of a merge.
+pub fn has_conflict_markers(text: &str) -> bool {
+    text.lines().any(|line| {
+        ["<<<<<<< ", ">>>>>>> "].iter().any(|marker| line.starts_with(marker)) || line == "======="
+    })
+}
+
+/// The figures that a baseline keeps for one space, sorted by name.
+///
+/// On the host, counts and totals depend on how rayon splits its work, so
+/// only live bytes are kept there.
+fn gated(space: Space, metrics: &Metrics) -> BTreeMap<&'static str, u64> {
+    let mut figures = BTreeMap::from([
+        ("growth", metrics.growth),
+        ("peak_allocated", metrics.peak_allocated),
+        ("retained", metrics.retained),
+        ("setup", metrics.setup),
+    ]);
+    if space != Space::Host {
+        figures.insert("allocated_total", metrics.allocated_total);
+        figures.insert("allocations", metrics.allocations);
+    }
+    figures
+}
+
+/// What there is to compare a record with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Baseline {
+    /// None is kept for this test (`baseline = false`).
+    Off,
+    /// No file.
+    Missing,
+    /// A file that cannot be read; the text says why.
+    Corrupt(String),
+    /// A file.
+    Found {
+        /// Its figures.
+        figures: Figures,
+        /// Its header.
+        facts: Facts,
+    },
+}
+
+impl Baseline {
+    /// The baseline in the body and the header (as JSON) of a snapshot.
+    pub fn from_parts(body: &str, header: Option<&str>) -> Self {
+        let figures = match Figures::from_yaml(body) {
+            Ok(figures) => figures,
+            Err(error) => return Self::Corrupt(error.to_string()),
+        };
+        let Some(header) = header else {
+            return Self::Corrupt("its header has no `info`".to_owned());
+        };
+        // The version first: another version's header may have other fields.
+        #[derive(Deserialize)]
+        struct Versioned {
+            memcheck: u32,
+        }
+        match serde_json::from_str::<Versioned>(header) {
+            Ok(Versioned { memcheck }) if memcheck != VERSION => {
+                return Self::Corrupt(format!(
+                    "it was written in version {memcheck} of the format, this is version {VERSION}"
+                ));
+            }
+            Ok(_) => {}
+            Err(error) => return Self::Corrupt(format!("its header is not understood: {error}")),
+        }
+        match serde_json::from_str(header) {
+            Ok(facts) => Self::Found { figures, facts },
+            Err(error) => Self::Corrupt(format!("its header is not understood: {error}")),
+        }
+    }
+}
+
+/// The facts in which two headers differ, each as `name: then -> now`.
+pub fn differing_facts(then: &Facts, now: &Facts) -> Vec<String> {
+    let threads = |facts: &Facts| facts.threads.map_or("none".to_owned(), |n| n.to_string());
+    [
+        ("candle", then.candle.clone(), now.candle.clone()),
+        ("profile", then.profile.clone(), now.profile.clone()),
+        ("iterations", then.iterations.to_string(), now.iterations.to_string()),
+        ("warmup", then.warmup.to_string(), now.warmup.to_string()),
+        ("threads", threads(then), threads(now)),
+    ]
+    .into_iter()
+    .filter(|(_, then, now)| then != now)
+    .map(|(name, then, now)| format!("{name}: {then} -> {now}"))
+    .collect()
+}
+
+/// One figure that is out of tolerance.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// The space.
+    pub space: Space,
+    /// The name of the figure.
+    pub figure: String,
+    /// In the baseline; `None` where the baseline lacks it.
+    pub then: Option<u64>,
+    /// Measured.
+    pub now: Option<u64>,
+}
+
+/// The figures of `now` that are out of tolerance of `then`, either way.
+///
+/// A tolerance in bytes holds for bytes; a count has only the share.
+pub fn changes(then: &Figures, now: &Figures, tolerance: Tolerance) -> Vec<Change> {
+    let mut keys: Vec<(Space, &String)> = Vec::new();
+    for figures in [then, now] {
+        for (space, by_name) in &figures.0 {
+            keys.extend(by_name.keys().map(|name| (*space, name)));
+        }
+    }
+    keys.sort();
+    keys.dedup();
+    let value = |figures: &Figures, space: &Space, name: &String| {
+        figures.0.get(space).and_then(|by_name| by_name.get(name)).copied()
+    };
+    keys.into_iter()
+        .filter_map(|(space, name)| {
+            let (then, now) = (value(then, &space, name), value(now, &space, name));
+            let allowed =
+                if name == "allocations" { Tolerance { bytes: 0, ..tolerance } } else { tolerance };
+            let within = match (then, now) {
+                (Some(then), Some(now)) => {
+                    (allowed.floor(then)..=allowed.ceiling(then)).contains(&now)
+                }
+                _ => false,
+            };
+            (!within).then(|| Change { space, figure: name.clone(), then, now })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn figures(text: &str) -> Figures {
+        Figures::from_yaml(text).unwrap()
+    }
+
+    #[test]
+    fn figures_round_trip_sorted_by_name() {
+        let text = "cuda:0:\n  allocated_total: 9\n  allocations: 1\n  growth: 0\n  peak_allocated: 12\n  retained: 0\n  setup: 4";
+        assert_eq!(figures(text).to_yaml(), text);
+    }
+
+    #[test]
+    fn what_is_not_figures_is_named() {
+        for (text, said) in [
+            ("", "empty"),
+            ("host:\n  peak_allocated: many", "invalid type"),
+            ("host:\n  peak_allocatd: 3", "peak_allocatd"),
+            ("<<<<<<< ours\nhost:\n  growth: 0\n=======\n>>>>>>> theirs", "conflict"),
+            ("disk:\n  growth: 0", "disk"),
+        ] {
+            let error = Figures::from_yaml(text).expect_err(text).to_string();
+            assert!(error.contains(said), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_change_is_what_leaves_the_tolerance_either_way() {
+        let then = figures("cuda:0:\n  allocations: 100\n  peak_allocated: 1000");
+        let now = figures("cuda:0:\n  allocations: 101\n  peak_allocated: 1010");
+        let named = |tolerance: &str| {
+            let tolerance = tolerance.parse().unwrap();
+            changes(&then, &now, tolerance).into_iter().map(|c| c.figure).collect::<Vec<_>>()
+        };
+        assert_eq!(named("0%"), ["allocations", "peak_allocated"]);
+        assert_eq!(named("1%"), Vec::<String>::new());
+        assert_eq!(named("10 B"), ["allocations"]);
+        assert_eq!(changes(&now, &then, Tolerance::NONE).len(), 2);
+    }
+
+    #[test]
+    fn another_version_is_said_before_its_fields_are_read() {
+        let body = "host:\n  growth: 0";
+        let newer = Baseline::from_parts(body, Some(r#"{"memcheck": 9, "unheard": true}"#));
+        assert!(matches!(newer, Baseline::Corrupt(why) if why.contains("version 9")));
+        assert!(matches!(Baseline::from_parts(body, None), Baseline::Corrupt(_)));
+    }
+}

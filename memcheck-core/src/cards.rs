@@ -1,0 +1,213 @@
+//! Well-known NVIDIA cards: what a name on the command line means.
+//!
+//! Data only. `bytes` is what `cuDeviceTotalMem` of that card reports where a
+//! figure has been published, otherwise the nominal size in GiB; `--device
+//! sim:CARD,capacity=SIZE` overrides it. A driver keeps a little more or less
+//! for itself from one version to the next, so a published figure is that of
+//! one driver: right to a percent, not to the byte.
+
+/// One card: the identity and the capacity that the simulated device takes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Card {
+    /// What the user types: lower case, digits and dashes.
+    pub id: &'static str,
+    /// What `cuDeviceGetName` and NVML answer.
+    pub name: &'static str,
+    /// Compute capability, major and minor.
+    pub compute: (u8, u8),
+    /// Capacity in bytes.
+    pub bytes: u64,
+    /// Streaming multiprocessors.
+    pub multiprocessors: u32,
+}
+
+/// A capacity published to the byte, by `deviceQuery`.
+const fn exact(bytes: u64) -> u64 {
+    bytes
+}
+
+/// A capacity published in hundredths of a GiB, by PyTorch's out-of-memory
+/// message ("GPU 0 has a total capacity of 79.11 GiB"), rounded down to a MiB.
+const fn reported(hundredths_of_gib: u64) -> u64 {
+    (hundredths_of_gib * 1024 / 100) << 20
+}
+
+/// No published figure: what is printed on the box.
+const fn nominal(gib: u64) -> u64 {
+    gib << 30
+}
+
+const fn card(
+    id: &'static str,
+    name: &'static str,
+    compute: (u8, u8),
+    multiprocessors: u32,
+    bytes: u64,
+) -> Card {
+    Card { id, name, compute, bytes, multiprocessors }
+}
+
+/// Every card that `--device sim:CARD` and `fits = "CARD"` know.
+#[rustfmt::skip]
+pub const CARDS: &[Card] = &[
+    card("p100", "Tesla P100-PCIE-16GB", (6, 0), 56, exact(17_071_734_784)),
+    card("v100-16g", "Tesla V100-SXM2-16GB", (7, 0), 80, exact(16_945_512_448)),
+    card("v100-32g", "Tesla V100-SXM2-32GB", (7, 0), 80, reported(3174)),
+    card("t4", "Tesla T4", (7, 5), 40, exact(15_843_721_216)),
+    card("rtx2080ti", "NVIDIA GeForce RTX 2080 Ti", (7, 5), 68, reported(1075)),
+    card("a100-40g", "NVIDIA A100-SXM4-40GB", (8, 0), 108, exact(42_298_834_944)),
+    card("a100-80g", "NVIDIA A100-SXM4-80GB", (8, 0), 108, reported(7915)),
+    card("a10", "NVIDIA A10", (8, 6), 72, reported(2206)),
+    card("a10g", "NVIDIA A10G", (8, 6), 80, reported(2206)),
+    card("a40", "NVIDIA A40", (8, 6), 84, reported(4442)),
+    card("a6000", "NVIDIA RTX A6000", (8, 6), 84, reported(4754)),
+    card("rtx3060", "NVIDIA GeForce RTX 3060", (8, 6), 28, reported(1176)),
+    card("rtx3080", "NVIDIA GeForce RTX 3080", (8, 6), 68, reported(977)),
+    card("rtx3090", "NVIDIA GeForce RTX 3090", (8, 6), 82, reported(2369)),
+    card("l4", "NVIDIA L4", (8, 9), 58, reported(2203)),
+    card("l40s", "NVIDIA L40S", (8, 9), 142, reported(4439)),
+    card("rtx4060ti-16g", "NVIDIA GeForce RTX 4060 Ti", (8, 9), 34, nominal(16)),
+    card("rtx4070", "NVIDIA GeForce RTX 4070", (8, 9), 46, nominal(12)),
+    card("rtx4080", "NVIDIA GeForce RTX 4080", (8, 9), 76, nominal(16)),
+    card("rtx4090", "NVIDIA GeForce RTX 4090", (8, 9), 128, reported(2364)),
+    card("rtx6000-ada", "NVIDIA RTX 6000 Ada Generation", (8, 9), 142, reported(4750)),
+    card("h100-80g", "NVIDIA H100 80GB HBM3", (9, 0), 132, reported(7911)),
+    card("h100-94g", "NVIDIA H100 NVL", (9, 0), 132, reported(9310)),
+    card("gh200", "NVIDIA GH200 480GB", (9, 0), 132, nominal(96)),
+    card("h200", "NVIDIA H200", (9, 0), 132, reported(13980)),
+    card("b200", "NVIDIA B200", (10, 0), 148, reported(17835)),
+    card("rtx5070ti", "NVIDIA GeForce RTX 5070 Ti", (12, 0), 70, nominal(16)),
+    card("rtx5080", "NVIDIA GeForce RTX 5080", (12, 0), 84, nominal(16)),
+    card("rtx5090", "NVIDIA GeForce RTX 5090", (12, 0), 170, exact(33_680_457_728)),
+    card("rtxpro6000", "NVIDIA RTX PRO 6000 Blackwell Workstation Edition", (12, 0), 188, nominal(96)),
+];
+
+/// The card that `id` means.
+///
+/// Case, spaces, dashes and underscores do not count, nor do the words
+/// NVIDIA, GeForce and Tesla, nor whether it is `80g` or `80GB`; the name that
+/// the driver reports is accepted too. `h100` is the one of 80 GB.
+pub fn find(id: &str) -> Option<&'static Card> {
+    let wanted = normalised(id);
+    if wanted.is_empty() {
+        return None;
+    }
+    let wanted = if wanted == "h100" { "h10080g".to_owned() } else { wanted };
+    CARDS.iter().find(|card| {
+        let known = normalised(card.id);
+        wanted == known
+            || known.strip_prefix("rtx") == Some(&wanted)
+            || wanted == normalised(card.name)
+    })
+}
+
+/// The id that a misspelt `id` was probably meant to be, if one is near.
+pub fn suggest(id: &str) -> Option<&'static str> {
+    let wanted = normalised(id);
+    if wanted.len() < 2 {
+        return None;
+    }
+    let (distance, card) = CARDS
+        .iter()
+        .map(|card| {
+            let known = normalised(card.id);
+            // Half a name is nearer than a typing error: a100 -> a100-40g.
+            let distance = if known.starts_with(&wanted) { 0 } else { edits(&wanted, &known) };
+            (distance, card)
+        })
+        .min_by_key(|&(distance, _)| distance)?;
+    (distance <= 1 + wanted.len() / 4).then_some(card.id)
+}
+
+fn normalised(id: &str) -> String {
+    let mut text: String =
+        id.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect();
+    for word in ["nvidia", "geforce", "tesla"] {
+        text = text.replacen(word, "", 1);
+    }
+    if text.ends_with("gb") {
+        text.pop();
+    }
+    text
+}
+
+/// Levenshtein's distance.
+fn edits(from: &str, to: &str) -> usize {
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    for (i, a) in from.bytes().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, b) in to.bytes().enumerate() {
+            let substituted = diagonal + usize::from(a != b);
+            diagonal = row[j + 1];
+            row[j + 1] = substituted.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[to.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_card_is_found_by_its_id_and_by_its_name() {
+        for card in CARDS {
+            assert_eq!(find(card.id), Some(card), "{}", card.id);
+            assert_eq!(find(card.name), Some(card), "{}", card.name);
+        }
+    }
+
+    #[test]
+    fn ids_are_unique_lower_case_digits_and_dashes() {
+        for (i, card) in CARDS.iter().enumerate() {
+            assert!(
+                card.id.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+            );
+            assert!(CARDS[..i].iter().all(|other| normalised(other.id) != normalised(card.id)));
+        }
+    }
+
+    #[test]
+    fn spellings_that_people_type_are_accepted() {
+        for (typed, id) in [
+            ("RTX-4090", "rtx4090"),
+            ("rtx 4090", "rtx4090"),
+            ("4090", "rtx4090"),
+            ("GeForce RTX 4090", "rtx4090"),
+            ("A100_80GB", "a100-80g"),
+            ("h100", "h100-80g"),
+            ("H100-80G", "h100-80g"),
+            ("rtx6000ada", "rtx6000-ada"),
+            ("rtx-pro-6000", "rtxpro6000"),
+        ] {
+            assert_eq!(find(typed).map(|card| card.id), Some(id), "{typed}");
+        }
+    }
+
+    #[test]
+    fn what_names_no_card_is_not_guessed() {
+        for typed in ["", "rtx", "a100", "gtx1080", "h", "h1000"] {
+            assert_eq!(find(typed), None, "{typed}");
+        }
+    }
+
+    #[test]
+    fn suggestions_are_near_or_absent() {
+        assert_eq!(suggest("a100"), Some("a100-40g"));
+        assert_eq!(suggest("rtx4091"), Some("rtx4090"));
+        assert_eq!(suggest("rxt4090"), Some("rtx4090"));
+        assert_eq!(suggest("h20"), Some("h200"));
+        assert_eq!(suggest("toaster"), None);
+        assert_eq!(suggest(""), None);
+    }
+
+    #[test]
+    fn capacities_are_those_of_the_box_within_five_percent() {
+        for (id, gib) in [("h200", 141.0), ("rtx4090", 24.0), ("t4", 15.0), ("a100-40g", 40.0)] {
+            let card = find(id).unwrap();
+            let measured = card.bytes as f64 / f64::from(1 << 30);
+            assert!((measured - gib).abs() / gib < 0.05, "{id}: {measured} GiB");
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! `.config/memcheck.toml`: what it may say, and for which tests it says it.
+//!
+//! Text in, typed tables out; the file is read by whoever has a workspace.
+//!
+//! ```toml
+//! device = ["sim:h200"]         # what bare `cargo memcheck` runs on
+//! threads = 1                   # RAYON_NUM_THREADS of a test, where unset
+//!
+//! [default]                     # for every test; an attribute is stronger
+//! max_growth = "64 KiB"
+//! timeout = "2m"
+//!
+//! [[override]]                  # stronger than an attribute
+//! test = "llama::*"             # a glob over the test's path
+//! device = "cpu"                # optional: one family only
+//! package = "app"               # optional: one package only
+//! max_peak = "1 GiB"
+//!
+//! [findings]                    # like -D, -W and -A
+//! improved = "deny"
+//! ```
+
+use std::collections::BTreeMap;
+
+use globset::{Glob, GlobMatcher};
+use serde::{Deserialize, Serialize};
+
+use crate::device::{Family, Request};
+use crate::finding::{Code, Level};
+use crate::limits::Layer;
+use crate::settings::Written;
+
+/// Where the file lies below the workspace root.
+pub const PATH: &str = ".config/memcheck.toml";
+
+/// Threads of a test's rayon pool where neither configuration nor
+/// environment say a number: one, so that baselines made on a laptop and in
+/// CI were made alike, and so that tests can run side by side.
+pub const DEFAULT_THREADS: u32 = 1;
+
+/// The whole file.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default)]
+    device: Devices,
+    threads: Option<u32>,
+    #[serde(default)]
+    default: Written,
+    #[serde(default, rename = "override")]
+    overrides: Vec<RawOverride>,
+    #[serde(default)]
+    findings: BTreeMap<String, Level>,
+}
+
+/// `device = "sim"` or `device = ["sim", "cpu"]`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(
+    untagged,
+    expecting = "a device or a list of devices: auto, cpu, sim, sim:CARD, cuda, cuda:N"
+)]
+enum Devices {
+    #[default]
+    None,
+    One(Request),
+    Several(Vec<Request>),
+}
+
+#[derive(Debug, Clone, Deserialize)]
+struct RawOverride {
+    test: Option<String>,
+    package: Option<String>,
+    device: Option<Family>,
+    #[serde(flatten)]
+    limits: toml::Table,
+}
+
+/// One `[[override]]`.
+#[derive(Debug, Clone)]
+pub struct Override {
+    test: Option<GlobMatcher>,
+    package: Option<String>,
+    device: Option<Family>,
+    /// What it says.
+    pub layer: Layer,
+}
+
+/// The configuration of a workspace.
+#[derive(Debug, Clone, Default)]
+pub struct Config {
+    /// Devices to run on where the command line names none.
+    pub devices: Vec<Request>,
+    /// Threads of a test's rayon pool.
+    pub threads: Option<u32>,
+    /// `[default]`.
+    pub default: Layer,
+    /// `[[override]]`, in the order of the file: a later one is stronger.
+    pub overrides: Vec<Override>,
+    /// `[findings]`.
+    pub levels: BTreeMap<Code, Level>,
+}
+
+/// Why a text is not a configuration. The message names the place.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    /// Not TOML, an unknown key, or a value of the wrong kind.
+    #[error("{0}")]
+    Toml(String),
+    /// A wrong value inside an `[[override]]`.
+    #[error("[[override]] {number}: {why}")]
+    Override {
+        /// Counted from 1.
+        number: usize,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A key of `[findings]` that is no code.
+    #[error("[findings]: {0}")]
+    Finding(String),
+    /// A value that no test could run with.
+    #[error("{0}")]
+    Value(String),
+}
+
+/// The test that a configuration is asked about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Subject<'a> {
+    /// The cargo package.
+    pub package: &'a str,
+    /// The path of the test in its binary: `llama::kv_cache`.
+    pub test: &'a str,
+    /// What it runs on.
+    pub family: Family,
+}
+
+impl Config {
+    /// Reads the text of a configuration file.
+    ///
+    /// # Errors
+    /// On anything that is not understood: nothing in the file is ignored.
+    pub fn parse(text: &str) -> Result<Self, ConfigError> {
+        let file: File =
+            toml::from_str(text).map_err(|error| ConfigError::Toml(error.to_string()))?;
+        let overrides = file
+            .overrides
+            .into_iter()
+            .enumerate()
+            .map(|(index, raw)| {
+                Override::from_raw(raw)
+                    .map_err(|why| ConfigError::Override { number: index + 1, why })
+            })
+            .collect::<Result<_, _>>()?;
+        let levels = file
+            .findings
+            .into_iter()
+            .map(|(code, level)| {
+                let code: Code = code.parse().map_err(|error: crate::finding::CodeError| {
+                    ConfigError::Finding(error.to_string())
+                })?;
+                code.check_level(level).map_err(|error| ConfigError::Finding(error.to_string()))?;
+                Ok((code, level))
+            })
+            .collect::<Result<_, _>>()?;
+        if file.threads == Some(0) {
+            return Err(ConfigError::Value("`threads` must be at least 1".to_owned()));
+        }
+        Ok(Self {
+            devices: match file.device {
+                Devices::None => Vec::new(),
+                Devices::One(request) => vec![request],
+                Devices::Several(requests) => requests,
+            },
+            threads: file.threads,
+            default: Layer::try_from(file.default)
+                .map_err(|error| ConfigError::Value(format!("[default]: {error}")))?,
+            overrides,
+            levels,
+        })
+    }
+
+    /// The overrides that hold for `subject`, with their numbers from 1.
+    pub fn overrides_for<'a>(
+        &'a self,
+        subject: Subject<'a>,
+    ) -> impl Iterator<Item = (u32, &'a Layer)> {
+        (1..)
+            .zip(&self.overrides)
+            .filter(move |(_, o)| o.matches(subject))
+            .map(|(n, o)| (n, &o.layer))
+    }
+}
+
+impl Override {
+    fn from_raw(raw: RawOverride) -> Result<Self, String> {
+        if raw.test.is_none() && raw.package.is_none() && raw.device.is_none() {
+            return Err("it names no `test`, `package` or `device`; for every test, use [default]"
+                .to_owned());
+        }
+        let test = raw
+            .test
+            .map(|glob| Glob::new(&glob).map(|glob| glob.compile_matcher()))
+            .transpose()
+            .map_err(|error| error.to_string())?;
+        let written: Written =
+            raw.limits.try_into().map_err(|error: toml::de::Error| error.message().to_owned())?;
+        Ok(Self {
+            test,
+            package: raw.package,
+            device: raw.device,
+            layer: written
+                .try_into()
+                .map_err(|error: crate::settings::WrittenError| error.to_string())?,
+        })
+    }
+
+    /// Whether this override holds for `subject`.
+    pub fn matches(&self, subject: Subject<'_>) -> bool {
+        self.test.as_ref().is_none_or(|glob| glob.is_match(subject.test))
+            && self.package.as_deref().is_none_or(|package| package == subject.package)
+            && self.device.is_none_or(|family| family == subject.family)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::size::Size;
+
+    const SUBJECT: Subject<'_> =
+        Subject { package: "app", test: "llama::kv_cache", family: Family::Cuda };
+
+    #[test]
+    fn the_example_of_the_documentation_is_read_whole() {
+        let config = Config::parse(
+            r#"
+            device = ["sim:h200", "cpu"]
+            threads = 2
+            [default]
+            max_growth = "64 KiB"
+            timeout = "2m"
+            [[override]]
+            test = "llama::*"
+            max_peak = "1 GiB"
+            [[override]]
+            test = "llama::*"
+            device = "cpu"
+            max_peak_mb = 1.5
+            [findings]
+            improved = "deny"
+            "#,
+        )
+        .unwrap();
+        assert_eq!(config.devices.len(), 2);
+        assert_eq!(config.default.max_growth, Some(Size(65_536)));
+        let on_cuda: Vec<_> = config.overrides_for(SUBJECT).map(|(number, _)| number).collect();
+        assert_eq!(on_cuda, [1]);
+        let on_cpu: Vec<_> = config
+            .overrides_for(Subject { family: Family::Cpu, ..SUBJECT })
+            .map(|(_, layer)| layer.max_peak)
+            .collect();
+        assert_eq!(on_cpu, [Some(Size(1 << 30)), Some(Size(1_572_864))]);
+        assert_eq!(config.levels.get(&Code::Improved), Some(&Level::Deny));
+    }
+
+    #[test]
+    fn nothing_in_the_file_is_ignored() {
+        for (text, said) in [
+            ("max_growth = 3", "unknown field"),
+            ("[default]\nmax_grwth = 3", "unknown field"),
+            ("[default]\nmax_growth = \"3 parsec\"", "parsec"),
+            ("[default]\nmax_growth = 3\nmax_growth_mb = 1.0", "max_growth"),
+            ("[default]\niterations = 0", "iterations"),
+            ("[[override]]\ntest = \"a\"\nmax_grwth = 3", "[[override]] 1"),
+            ("[[override]]\nmax_growth = 3", "[default]"),
+            ("[[override]]\ntest = \"a[\"", "[[override]] 1"),
+            ("[findings]\nleek = \"deny\"", "leak"),
+            ("[findings]\nleak = \"allow\"", "leak"),
+            ("device = \"gpu\"", "sim:CARD"),
+            ("threads = 0", "threads"),
+            ("threads", "line 1"),
+        ] {
+            let error = Config::parse(text).expect_err(text).to_string();
+            assert!(error.contains(said), "{text}\n{error}");
+        }
+    }
+}

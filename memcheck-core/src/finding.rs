@@ -1,0 +1,304 @@
+//! What can be found. Each kind is data: a code, a class, a page.
+//!
+//! To add one: a variant of [`Code`], a row in [`TABLE`], a page below
+//! `pages/`, and the rule in [`crate::verdict`] with its pair of tests.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::space::Space;
+
+/// How a finding counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Class {
+    /// Measured: the test fails, exit code 100.
+    Measured,
+    /// The instrument was not armed: exit code 104, never a pass.
+    Instrument,
+    /// Bookkeeping: a warning, and exit code 5 where it is denied.
+    Bookkeeping,
+}
+
+/// What is done about a bookkeeping finding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    /// Not reported.
+    Allow,
+    /// Reported.
+    Warn,
+    /// Reported, and exit code 5.
+    Deny,
+}
+
+macro_rules! codes {
+    ($($(#[$doc:meta])* $variant:ident = $code:literal, $class:ident, $ci:ident, $title:literal;)*) => {
+        /// A kind of finding, by its stable name.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Code { $($(#[$doc])* $variant,)* }
+
+        /// Every code with its class, its level in CI, its title and its page.
+        pub const TABLE: &[Row] = &[$(Row {
+            code: Code::$variant,
+            name: $code,
+            class: Class::$class,
+            level_in_ci: Level::$ci,
+            title: $title,
+            page: include_str!(concat!("../pages/", $code, ".md")),
+        },)*];
+    };
+}
+
+/// What there is to say about a [`Code`].
+#[derive(Debug, Clone, Copy)]
+pub struct Row {
+    /// The code.
+    pub code: Code,
+    /// Its stable kebab-case name.
+    pub name: &'static str,
+    /// How it counts.
+    pub class: Class,
+    level_in_ci: Level,
+    /// One line.
+    pub title: &'static str,
+    /// The explanation, as `cargo memcheck explain CODE` prints it.
+    pub page: &'static str,
+}
+
+codes! {
+    /// Blocks born in measured iterations survive, faster than `max_growth`.
+    Leak = "leak", Measured, Deny, "memory allocated in an iteration is never freed";
+    /// Live memory grows faster than `max_growth`, on other evidence.
+    GrowthLimit = "growth-limit", Measured, Deny, "memory grows from iteration to iteration";
+    /// `peak_allocated` is above `max_peak`.
+    PeakLimit = "peak-limit", Measured, Deny, "the peak is above its limit";
+    /// Bytes live after the body returned, above `max_retained`.
+    Retained = "retained", Measured, Deny, "memory is still live after the test body returned";
+    /// More allocations in an iteration than `max_allocations`.
+    AllocationsLimit = "allocations-limit", Measured, Deny, "an iteration allocates more often than allowed";
+    /// `peak_allocated` is above its baseline.
+    PeakRegression = "peak-regression", Measured, Deny, "the peak has grown since the baseline";
+    /// `allocations` is above its baseline.
+    AllocationsRegression = "allocations-regression", Measured, Deny, "an iteration allocates more often than in the baseline";
+    /// `growth` is above its baseline.
+    GrowthRegression = "growth-regression", Measured, Deny, "memory grows faster than in the baseline";
+    /// The device had no memory left.
+    OutOfMemory = "out-of-memory", Measured, Deny, "the device ran out of memory";
+    /// The body panicked or returned an error.
+    TestFailed = "test-failed", Measured, Deny, "the test itself failed";
+    /// The test process ended by a signal or an unexpected exit.
+    Crashed = "crashed", Measured, Deny, "the test process died";
+    /// The test took longer than its time-out.
+    TimedOut = "timed-out", Measured, Deny, "the test took longer than its time-out";
+    /// The instrument was not armed, or events were lost.
+    NotMeasured = "not-measured", Instrument, Deny, "the instrument did not see the memory that it judges";
+    /// No baseline exists.
+    MissingBaseline = "missing-baseline", Bookkeeping, Deny, "the test has no baseline yet";
+    /// The baseline was made under other conditions.
+    UncomparableBaseline = "uncomparable-baseline", Bookkeeping, Deny, "the baseline was made under other conditions";
+    /// The baseline cannot be read.
+    CorruptBaseline = "corrupt-baseline", Bookkeeping, Deny, "the baseline cannot be read";
+    /// A baseline belongs to no test.
+    StaleBaseline = "stale-baseline", Bookkeeping, Warn, "the baseline belongs to no test";
+    /// A figure is below its baseline.
+    Improved = "improved", Bookkeeping, Warn, "a figure is below its baseline";
+    /// A test target was not built.
+    NotBuilt = "not-built", Bookkeeping, Deny, "a test target was not built";
+}
+
+/// Why a text is no code, or a level cannot be given to it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CodeError {
+    /// There is no such code.
+    #[error("`{0}` is not a finding: {known}", known = names(|_| true))]
+    Unknown(String),
+    /// A measured finding cannot be switched off here.
+    #[error(
+        "`{0}` is measured and always fails its test; a level can be given to {bookkeeping}",
+        bookkeeping = names(|row| row.class == Class::Bookkeeping)
+    )]
+    Fixed(&'static str),
+}
+
+fn names(wanted: impl Fn(&Row) -> bool) -> String {
+    let names: Vec<_> = TABLE.iter().filter(|row| wanted(row)).map(|row| row.name).collect();
+    names.join(", ")
+}
+
+impl Code {
+    /// What there is to say about it.
+    pub fn row(self) -> &'static Row {
+        // Declared in one list: the table is in the order of the variants.
+        &TABLE[self as usize]
+    }
+
+    /// Its stable kebab-case name.
+    pub fn name(self) -> &'static str {
+        self.row().name
+    }
+
+    /// What is done about it where nobody says otherwise.
+    pub fn default_level(self, ci: bool) -> Level {
+        match self.row().class {
+            Class::Measured | Class::Instrument => Level::Deny,
+            Class::Bookkeeping if ci => self.row().level_in_ci,
+            Class::Bookkeeping => Level::Warn,
+        }
+    }
+
+    /// Whether a person may give it `level`.
+    ///
+    /// # Errors
+    /// When it is not a bookkeeping finding and the level is not `deny`.
+    pub fn check_level(self, level: Level) -> Result<(), CodeError> {
+        match (self.row().class, level) {
+            (Class::Bookkeeping, _) | (_, Level::Deny) => Ok(()),
+            (Class::Measured | Class::Instrument, _) => Err(CodeError::Fixed(self.name())),
+        }
+    }
+}
+
+impl std::str::FromStr for Code {
+    type Err = CodeError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        TABLE
+            .iter()
+            .find(|row| row.name == text)
+            .map(|row| row.code)
+            .ok_or_else(|| CodeError::Unknown(text.to_owned()))
+    }
+}
+
+impl std::fmt::Display for Code {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl Serialize for Code {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+impl<'de> Deserialize<'de> for Code {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// One thing found in one test.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Finding {
+    /// The kind.
+    pub code: Code,
+    /// The memory space, where it is about one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub space: Option<Space>,
+    /// Bytes an iteration, for findings about growth.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub bytes_per_iteration: Option<u64>,
+    /// The figure that was measured, for every other finding with one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub figure: Option<u64>,
+    /// What the figure may be at most.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub limit: Option<u64>,
+    /// The figure in the baseline, where there is one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub baseline: Option<u64>,
+    /// One sentence for people, without the code and the name of the test.
+    pub message: String,
+    /// What to do next.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub hint: Option<String>,
+    /// The places that it happened at.
+    #[serde(default)]
+    pub sites: Vec<Site>,
+}
+
+/// A place in the program that holds bytes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Site {
+    /// Size of one block.
+    pub block: u64,
+    /// Bytes that it still holds at the end.
+    pub bytes: u64,
+    /// Blocks that it still holds at the end.
+    pub count: u64,
+    /// Bytes that it adds in an iteration.
+    pub bytes_per_iteration: u64,
+    /// The kind of growth.
+    pub pattern: crate::survivors::Pattern,
+}
+
+impl Finding {
+    /// A finding with nothing but its sentence.
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            space: None,
+            bytes_per_iteration: None,
+            figure: None,
+            limit: None,
+            baseline: None,
+            message: message.into(),
+            hint: None,
+            sites: Vec::new(),
+        }
+    }
+
+    /// The same finding with a hint.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_in_the_order_of_the_variants() {
+        for (place, row) in TABLE.iter().enumerate() {
+            assert_eq!(row.code as usize, place);
+            assert_eq!(row.name.parse(), Ok(row.code));
+        }
+    }
+
+    #[test]
+    fn every_page_says_what_it_means_and_what_to_do() {
+        for row in TABLE {
+            assert!(row.page.starts_with(&format!("# {}\n", row.name)), "{}", row.name);
+            for part in ["## What it means", "## What to do"] {
+                assert!(row.page.contains(part), "{}: no `{part}`", row.name);
+            }
+            assert!(row.page.len() > 200, "{}: too short to help", row.name);
+        }
+    }
+
+    #[test]
+    fn only_bookkeeping_can_be_allowed() {
+        assert!(Code::Leak.check_level(Level::Allow).is_err());
+        assert!(Code::NotMeasured.check_level(Level::Warn).is_err());
+        assert!(Code::Improved.check_level(Level::Allow).is_ok());
+    }
+
+    #[test]
+    fn ci_denies_what_the_interface_says() {
+        let denied: Vec<_> = TABLE
+            .iter()
+            .filter(|row| {
+                row.class == Class::Bookkeeping && row.code.default_level(true) == Level::Deny
+            })
+            .map(|row| row.name)
+            .collect();
+        assert_eq!(
+            denied,
+            ["missing-baseline", "uncomparable-baseline", "corrupt-baseline", "not-built"]
+        );
+        assert_eq!(Code::MissingBaseline.default_level(false), Level::Warn);
+    }
+}

@@ -1,0 +1,34 @@
+//! The pure core of memcheck: what is measured, and what is made of it.
+//!
+//! Data flows one way through these modules, and nothing in them reads a
+//! clock, a file, the environment or a terminal:
+//!
+//! ```text
+//! limits <- config           what is asked for, and by whom
+//! record <- survivors        what was measured
+//! baseline                   what was accepted before
+//! (record, baseline, limits) -> verdict -> findings
+//! ```
+//!
+//! Both sides of the wire use this crate: the test process (through
+//! `memcheck-runtime`) and the command (`cargo-memcheck`), which therefore
+//! compiles no candle.
+#![forbid(unsafe_code)]
+
+pub mod baseline;
+pub mod cards;
+pub mod config;
+pub mod device;
+pub mod exit;
+pub mod finding;
+pub mod limits;
+pub mod protocol;
+pub mod quiet;
+pub mod record;
+pub mod settings;
+pub mod size;
+pub mod space;
+pub mod survivors;
+pub mod tolerance;
+pub mod variables;
+pub mod verdict;

@@ -1,0 +1,301 @@
+//! What a test may use: one layer per source, resolved once into [`Limits`].
+//!
+//! A [`Layer`] is what one source says (an attribute, a table of the
+//! configuration, the environment, the command line); [`Limits`] is what
+//! holds for one test on one device, with the source of every value kept
+//! beside it, so that `list --verbose` and the record can show both.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::device::Family;
+use crate::size::Size;
+use crate::tolerance::Tolerance;
+
+/// The guide's threshold: 1 MB (1024²) of growth an iteration.
+pub const DEFAULT_MAX_GROWTH: u64 = 1 << 20;
+/// Most bytes that may stay on a device once the test body has returned.
+pub const DEFAULT_MAX_RETAINED_DEVICE: u64 = 0;
+/// The host's noise floor: what a library may keep once it has been used
+/// (thread pools, lazily built tables), in blocks of at least 1 KiB.
+pub const DEFAULT_MAX_RETAINED_HOST: u64 = 64 << 10;
+/// Measured iterations.
+pub const DEFAULT_ITERATIONS: u32 = 10;
+/// Iterations before the measured ones.
+pub const DEFAULT_WARMUP: u32 = 2;
+/// How long a test may take.
+pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(600);
+
+/// What one source says about the limits of a test; `None` is silence.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Layer {
+    /// Most bytes that live memory may grow by in one iteration.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_growth: Option<Size>,
+    /// Most bytes live at once, set-up included.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_peak: Option<Size>,
+    /// Most bytes still live when the body has returned.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_retained: Option<Size>,
+    /// Most allocations in one measured iteration.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_allocations: Option<u64>,
+    /// Measured iterations.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub iterations: Option<u32>,
+    /// Iterations before the measured ones.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warmup: Option<u32>,
+    /// How far above its baseline a figure may be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tolerance: Option<Tolerance>,
+    /// Whether a snapshot is kept and compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub baseline: Option<bool>,
+    /// How long the test may take.
+    #[serde(skip_serializing_if = "Option::is_none", with = "timeout_text")]
+    pub timeout: Option<Duration>,
+}
+
+/// Durations as people write them: `"60s"`, `"10m"`, `"1h 30m"`.
+mod timeout_text {
+    use super::{Deserialize, Duration};
+    use serde::{Deserializer, Serializer};
+
+    #[expect(clippy::ref_option, reason = "the signature that serde's `with` asks for")]
+    pub(super) fn serialize<S: Serializer>(
+        value: &Option<Duration>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        match value {
+            Some(duration) => serializer.collect_str(&humantime::format_duration(*duration)),
+            None => serializer.serialize_none(),
+        }
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Duration>, D::Error> {
+        let text = Option::<String>::deserialize(deserializer)?;
+        text.map(|text| super::parse_timeout(&text).map_err(serde::de::Error::custom)).transpose()
+    }
+}
+
+/// Reads a time-out: `"60s"`, `"10m"`. Zero is refused: nothing could run.
+///
+/// # Errors
+/// When the text is no duration, or zero.
+pub fn parse_timeout(text: &str) -> Result<Duration, TimeoutError> {
+    match humantime::parse_duration(text) {
+        Ok(duration) if !duration.is_zero() => Ok(duration),
+        _ => Err(TimeoutError(text.to_owned())),
+    }
+}
+
+/// Why a text is not a time-out.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a time-out: write \"60s\", \"10m\" or \"1h 30m\", more than zero")]
+pub struct TimeoutError(String);
+
+/// Who said a value. Ordered from the weakest to the strongest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Source {
+    /// The tool's own default.
+    BuiltIn,
+    /// `[default]` of the configuration.
+    Default,
+    /// The attribute of the test.
+    Attribute,
+    /// The `[[override]]` with this number, from 1, of the configuration.
+    Override(u32),
+    /// The environment.
+    Environment,
+    /// The command line.
+    Flag,
+}
+
+impl std::fmt::Display for Source {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::BuiltIn => f.write_str("built in"),
+            Self::Default => f.write_str("[default]"),
+            Self::Attribute => f.write_str("attribute"),
+            Self::Override(number) => write!(f, "[[override]] {number}"),
+            Self::Environment => f.write_str("environment"),
+            Self::Flag => f.write_str("flag"),
+        }
+    }
+}
+
+/// A value and who said it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Setting<T> {
+    /// The value in force.
+    pub value: T,
+    /// Where it came from.
+    pub source: Source,
+}
+
+/// The limits in force for one test on one device.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Limits {
+    /// Most bytes that live memory may grow by in one iteration.
+    pub max_growth: Setting<u64>,
+    /// Most bytes live at once; `None` is no limit.
+    pub max_peak: Setting<Option<u64>>,
+    /// Most bytes still live when the body has returned.
+    pub max_retained: Setting<u64>,
+    /// Most allocations in one measured iteration; `None` is no limit.
+    pub max_allocations: Setting<Option<u64>>,
+    /// Measured iterations.
+    pub iterations: Setting<u32>,
+    /// Iterations before the measured ones.
+    pub warmup: Setting<u32>,
+    /// How far above its baseline a figure may be.
+    pub tolerance: Setting<Tolerance>,
+    /// Whether a snapshot is kept and compared.
+    pub baseline: Setting<bool>,
+    /// How long the test may take.
+    pub timeout: Setting<Duration>,
+}
+
+impl Limits {
+    /// Puts the layers together; a later layer is stronger than an earlier one.
+    pub fn resolve<'a>(
+        family: Family,
+        layers: impl IntoIterator<Item = (Source, &'a Layer)>,
+    ) -> Self {
+        let built_in = |value| Setting { value, source: Source::BuiltIn };
+        let mut limits = Self {
+            max_growth: built_in(DEFAULT_MAX_GROWTH),
+            max_peak: Setting { value: None, source: Source::BuiltIn },
+            max_retained: built_in(match family {
+                Family::Cuda => DEFAULT_MAX_RETAINED_DEVICE,
+                Family::Cpu => DEFAULT_MAX_RETAINED_HOST,
+            }),
+            max_allocations: Setting { value: None, source: Source::BuiltIn },
+            iterations: Setting { value: DEFAULT_ITERATIONS, source: Source::BuiltIn },
+            warmup: Setting { value: DEFAULT_WARMUP, source: Source::BuiltIn },
+            tolerance: Setting { value: default_tolerance(family), source: Source::BuiltIn },
+            baseline: Setting { value: true, source: Source::BuiltIn },
+            timeout: Setting { value: DEFAULT_TIMEOUT, source: Source::BuiltIn },
+        };
+        for (source, layer) in layers {
+            limits.apply(&source, layer);
+        }
+        limits
+    }
+
+    fn apply(&mut self, source: &Source, layer: &Layer) {
+        fn set<T>(setting: &mut Setting<T>, source: &Source, said: Option<T>) {
+            if let Some(value) = said {
+                *setting = Setting { value, source: source.clone() };
+            }
+        }
+        // Taken apart field by field: a new limit cannot be forgotten here.
+        let Layer {
+            max_growth,
+            max_peak,
+            max_retained,
+            max_allocations,
+            iterations,
+            warmup,
+            tolerance,
+            baseline,
+            timeout,
+        } = layer;
+        set(&mut self.max_growth, source, max_growth.map(|size| size.0));
+        set(&mut self.max_peak, source, max_peak.map(|size| Some(size.0)));
+        set(&mut self.max_retained, source, max_retained.map(|size| size.0));
+        set(&mut self.max_allocations, source, max_allocations.map(Some));
+        set(&mut self.iterations, source, *iterations);
+        set(&mut self.warmup, source, *warmup);
+        set(&mut self.tolerance, source, *tolerance);
+        set(&mut self.baseline, source, *baseline);
+        set(&mut self.timeout, source, *timeout);
+    }
+
+    /// Name, value as text, and source of every limit, for `list --verbose`.
+    pub fn rows(&self) -> Vec<(&'static str, String, String)> {
+        let size = |bytes: u64| Size(bytes).to_string();
+        let none = || "none".to_owned();
+        vec![
+            ("max_growth", size(self.max_growth.value), self.max_growth.source.to_string()),
+            (
+                "max_peak",
+                self.max_peak.value.map_or_else(none, size),
+                self.max_peak.source.to_string(),
+            ),
+            ("max_retained", size(self.max_retained.value), self.max_retained.source.to_string()),
+            (
+                "max_allocations",
+                self.max_allocations.value.map_or_else(none, |count| count.to_string()),
+                self.max_allocations.source.to_string(),
+            ),
+            ("iterations", self.iterations.value.to_string(), self.iterations.source.to_string()),
+            ("warmup", self.warmup.value.to_string(), self.warmup.source.to_string()),
+            ("tolerance", self.tolerance.value.to_string(), self.tolerance.source.to_string()),
+            ("baseline", self.baseline.value.to_string(), self.baseline.source.to_string()),
+            (
+                "timeout",
+                humantime::format_duration(self.timeout.value).to_string(),
+                self.timeout.source.to_string(),
+            ),
+        ]
+    }
+}
+
+fn default_tolerance(family: Family) -> Tolerance {
+    match family {
+        Family::Cuda => Tolerance::NONE,
+        Family::Cpu => Tolerance { percent: 1.0, bytes: 4 << 10 },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn later_layers_win_and_say_so() {
+        let file = Layer { iterations: Some(20), warmup: Some(1), ..Layer::default() };
+        let attribute = Layer { iterations: Some(30), ..Layer::default() };
+        let flag = Layer { max_peak: Some(Size(7)), ..Layer::default() };
+        let limits = Limits::resolve(
+            Family::Cuda,
+            [(Source::Default, &file), (Source::Attribute, &attribute), (Source::Flag, &flag)],
+        );
+        assert_eq!(limits.iterations, Setting { value: 30, source: Source::Attribute });
+        assert_eq!(limits.warmup, Setting { value: 1, source: Source::Default });
+        assert_eq!(limits.max_peak, Setting { value: Some(7), source: Source::Flag });
+        assert_eq!(limits.max_growth, Setting { value: 1 << 20, source: Source::BuiltIn });
+    }
+
+    #[test]
+    fn the_host_has_a_noise_floor_and_a_gpu_has_none() {
+        let host = Limits::resolve(Family::Cpu, []);
+        let gpu = Limits::resolve(Family::Cuda, []);
+        assert_eq!(gpu.max_retained.value, 0);
+        assert_eq!(gpu.tolerance.value, Tolerance::NONE);
+        assert_eq!(host.max_retained.value, 65_536);
+        assert_eq!(host.tolerance.value.to_string(), "1% | 4.0 KiB");
+    }
+
+    #[test]
+    fn every_limit_has_a_row() {
+        let json = serde_json::to_value(Limits::resolve(Family::Cpu, [])).unwrap();
+        let rows = Limits::resolve(Family::Cpu, []).rows();
+        assert_eq!(rows.len(), json.as_object().unwrap().len());
+    }
+
+    #[test]
+    fn a_time_out_of_nothing_is_refused() {
+        assert_eq!(parse_timeout("60s").unwrap(), Duration::from_secs(60));
+        assert!(parse_timeout("0s").is_err());
+        assert!(parse_timeout("soon").is_err());
+    }
+}

@@ -1,0 +1,146 @@
+//! What the command and a test binary say to each other.
+//!
+//! * To ask for its tests, the binary is started with [`crate::variables::LIST`]
+//!   set and `--list` as its argument: one that carries memory tests answers
+//!   with a [`Listing`] as JSON on stdout before its test harness starts, any
+//!   other prints its harness's own list, which no [`Listing`] can be read from.
+//! * To run one test, it is started as the harness expects (`NAME --exact`)
+//!   with a [`Job`] in [`crate::variables::JOB`]. The [`Report`] comes back in a
+//!   file, the [`Progress`] as JSON lines on a pipe.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::device::{Need, Request};
+use crate::finding::{Code, Finding, Level};
+use crate::limits::Layer;
+use crate::record::Record;
+
+/// Version of this page. A binary of another version is asked to be rebuilt.
+pub const VERSION: u32 = 1;
+
+/// What the binary carries.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Listing {
+    /// [`VERSION`] of the binary.
+    pub memcheck: u32,
+    /// The devices that the binary was built for, apart from the CPU: `sim`, `cuda`.
+    pub built_for: Vec<String>,
+    /// Its memory tests, sorted by name.
+    pub tests: Vec<Entry>,
+}
+
+/// One memory test, as its attribute describes it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Entry {
+    /// Its path in the binary: `llama::kv_cache`.
+    pub name: String,
+    /// Its module path, crate included: `mem::llama`.
+    pub module: String,
+    /// The source file, as the compiler was given it.
+    pub file: PathBuf,
+    /// The line of the attribute.
+    pub line: u32,
+    /// Whether `#[ignore]` stands on it.
+    pub ignored: bool,
+    /// Where it makes sense.
+    pub need: Need,
+    /// The limits that its attribute says.
+    pub attribute: Layer,
+    /// The folder of the package's Cargo.toml, as the compiler knew it.
+    pub manifest_dir: PathBuf,
+    /// The snapshot's file name, without suffix and extension: `mem__llama__kv_cache`.
+    pub snapshot: String,
+}
+
+/// What one test process is to do.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Job {
+    /// [`VERSION`] of who wrote it.
+    pub version: u32,
+    /// The test, by its path in the binary.
+    pub test: String,
+    /// Where the [`Report`] goes.
+    pub report: PathBuf,
+    /// A file that takes JSON lines of [`Progress`], such as `/dev/fd/3`.
+    pub progress: Option<PathBuf>,
+    /// The device. Never `auto`: that is resolved before.
+    pub device: Request,
+    /// The limits that the command line says.
+    pub flags: Layer,
+    /// The text of the configuration, already found to be sound.
+    pub config: Option<String>,
+    /// What is done about bookkeeping findings.
+    pub levels: BTreeMap<Code, Level>,
+    /// Whether bookkeeping is judged as in CI.
+    pub ci: bool,
+    /// The folder below which source files are named.
+    pub workspace: PathBuf,
+    /// Whether panics and errors of the body go to stderr.
+    pub show_output: bool,
+}
+
+/// What a test process did: the record, and what was made of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// [`VERSION`] of who wrote it.
+    pub version: u32,
+    /// What was measured.
+    pub record: Record,
+    /// What was found in it.
+    pub verdict: Verdict,
+    /// The snapshot, accepted or not.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub snapshot: Option<PathBuf>,
+    /// The pending snapshot that was written, if any.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub pending: Option<PathBuf>,
+}
+
+/// How a test ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Status {
+    /// Measured, and within its limits.
+    Passed,
+    /// Within its limits, but a denied bookkeeping finding needs a person.
+    NeedsReview,
+    /// A measured finding.
+    Failed,
+    /// The instrument did not see what it judges.
+    NotMeasured,
+    /// Not run.
+    Ignored,
+}
+
+/// The verdict on a record.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// How the test ended.
+    pub status: Status,
+    /// What was found, the gravest first. Allowed findings are left out.
+    pub findings: Vec<Finding>,
+    /// Codes among them that are denied bookkeeping.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub denied: Vec<Code>,
+}
+
+impl Verdict {
+    /// Whether a finding of this kind is part of it.
+    pub fn has(&self, code: Code) -> bool {
+        self.findings.iter().any(|finding| finding.code == code)
+    }
+}
+
+/// Where a running test is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Progress {
+    /// Iterations done, warm-up counted in.
+    pub iteration: u32,
+    /// Iterations in all.
+    pub of: u32,
+    /// Live bytes of the judged spaces.
+    pub live: u64,
+}

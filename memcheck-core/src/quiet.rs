@@ -1,0 +1,68 @@
+//! Marks the instrument's own work, so that its allocations are not counted
+//! as the workload's.
+//!
+//! A thread is quiet while at least one [`Quiet`] guard lives on it. The
+//! allocator probe asks [`is_quiet`] before it counts; the simulated device
+//! holds a guard inside every driver call. Constant-initialised and without a
+//! destructor, so asking is one thread-local load and is safe while a thread
+//! is born or dies.
+
+use std::cell::Cell;
+use std::marker::PhantomData;
+
+thread_local! {
+    static DEPTH: Cell<u32> = const { Cell::new(0) };
+}
+
+/// While it lives, allocations of this thread are the instrument's own.
+///
+/// Not `Send`: it must be dropped on the thread that made it.
+#[derive(Debug)]
+#[must_use = "the thread is quiet only while the guard lives"]
+pub struct Quiet {
+    _not_send: PhantomData<*const ()>,
+}
+
+/// Makes the current thread quiet until the guard is dropped. Nests.
+#[inline]
+pub fn enter() -> Quiet {
+    DEPTH.with(|depth| depth.set(depth.get() + 1));
+    Quiet { _not_send: PhantomData }
+}
+
+/// Whether the current thread works for the instrument.
+#[inline]
+pub fn is_quiet() -> bool {
+    DEPTH.with(Cell::get) != 0
+}
+
+impl Drop for Quiet {
+    #[inline]
+    fn drop(&mut self) {
+        DEPTH.with(|depth| depth.set(depth.get() - 1));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn guards_nest_and_end() {
+        assert!(!is_quiet());
+        let outer = enter();
+        {
+            let _inner = enter();
+            assert!(is_quiet());
+        }
+        assert!(is_quiet());
+        drop(outer);
+        assert!(!is_quiet());
+    }
+
+    #[test]
+    fn a_guard_is_for_its_own_thread() {
+        let _guard = enter();
+        assert!(!std::thread::spawn(is_quiet).join().unwrap());
+    }
+}

@@ -1,0 +1,171 @@
+//! What one run of one test measured: the wire between test process and command.
+//!
+//! serde types only. A record is written whole, by renaming, at the end of the
+//! test process; a test passes on nothing less than a complete record of its
+//! own name and version.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::device::Family;
+use crate::limits::Limits;
+use crate::space::Space;
+use crate::survivors::Group;
+
+/// Version of [`Record`] and of everything in it.
+pub const VERSION: u32 = 1;
+
+/// The figures of one space, in bytes and counts, relative to the moment at
+/// which the test body started.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Metrics {
+    /// Live bytes at the end of the last measured iteration, as requested by
+    /// the program.
+    pub allocated: u64,
+    /// Highest number of live bytes between the start of the body and its return.
+    pub peak_allocated: u64,
+    /// Live bytes when the first iteration started.
+    pub setup: u64,
+    /// Bytes an iteration, over the measured iterations.
+    pub growth: u64,
+    /// Live bytes after the body returned.
+    pub retained: u64,
+    /// Allocations in one measured iteration (median).
+    pub allocations: u64,
+    /// Bytes allocated in one measured iteration (median).
+    pub allocated_total: u64,
+    /// Bytes that the driver's pool holds; `None` where there is no pool.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub reserved: Option<u64>,
+    /// Highest number of bytes that the driver's pool held.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub peak_reserved: Option<u64>,
+    /// What NVML says that the process holds; `None` where NVML does not answer.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub device_used: Option<u64>,
+}
+
+/// One space over the measured iterations.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct SpaceRecord {
+    /// The figures.
+    pub metrics: Metrics,
+    /// Live bytes at the end of each measured iteration.
+    pub allocated: Vec<u64>,
+    /// Highest number of live bytes within each measured iteration.
+    pub peak: Vec<u64>,
+    /// Survivors of the measured iterations, by block size.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub survivors: Vec<Group>,
+    /// Live bytes in blocks below the tensor class at the end of each
+    /// measured iteration. Host only: counted, but not part of the figures.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub small: Vec<u64>,
+    /// Frees that the driver refused: their blocks are live.
+    #[serde(default)]
+    pub failed_frees: u64,
+    /// The last allocation that the device had no memory for.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub refused: Option<Refusal>,
+    /// Whether the canary of this run was seen when allocated and when freed.
+    pub armed: bool,
+}
+
+/// An allocation that failed for lack of memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refusal {
+    /// Bytes asked for.
+    pub requested: u64,
+    /// Live bytes at that moment.
+    pub live: u64,
+}
+
+/// How the test body ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Outcome {
+    /// It returned, with `Ok` where it returns a `Result`.
+    Returned,
+    /// It returned an error; the text is its `Debug`.
+    Failed {
+        /// The error.
+        error: String,
+    },
+    /// It panicked.
+    Panicked {
+        /// The panic message.
+        message: String,
+    },
+}
+
+/// Facts that make figures incomparable when they differ. They stand in the
+/// header of a baseline.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Facts {
+    /// Version of the baseline's format.
+    pub memcheck: u32,
+    /// Version of candle-core, from the binary's own dependency.
+    pub candle: String,
+    /// Build profile: `debug` or `release`, by debug assertions.
+    pub profile: String,
+    /// Measured iterations.
+    pub iterations: u32,
+    /// Iterations before them.
+    pub warmup: u32,
+    /// Threads of the rayon pool; only where the host is judged.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub threads: Option<u32>,
+}
+
+/// A labelled line of usage, from `trial.mark(label)`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mark {
+    /// The label.
+    pub label: String,
+    /// Live bytes by space.
+    pub allocated: BTreeMap<Space, u64>,
+    /// Highest number of live bytes by space, so far.
+    pub peak_allocated: BTreeMap<Space, u64>,
+}
+
+/// The record of one run of one test.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// [`VERSION`] of whoever wrote it.
+    pub version: u32,
+    /// The cargo package.
+    pub package: String,
+    /// The path of the test in its binary.
+    pub test: String,
+    /// What it ran on, as asked for: `cpu`, `sim:h200`, `cuda:0`.
+    pub device: String,
+    /// The family of that device.
+    pub family: Family,
+    /// The spaces that are judged; the others are reported.
+    pub judged: Vec<Space>,
+    /// How the body ended.
+    pub outcome: Outcome,
+    /// Whether a panic was expected.
+    pub should_panic: bool,
+    /// Facts for the baseline's header.
+    pub facts: Facts,
+    /// The limits in force, each with its source.
+    pub limits: Limits,
+    /// Measured iterations that ran to their end.
+    pub iterations: u32,
+    /// The figures by space.
+    pub spaces: BTreeMap<Space, SpaceRecord>,
+    /// Events that the ledger could not take. Not zero: nothing is proven.
+    pub lost_events: u64,
+    /// Calls that the simulated device does not know.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unsupported_calls: Vec<String>,
+    /// What is not available here, and why (NVML in a container, say).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+    /// Labelled lines of usage.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub marks: Vec<Mark>,
+}

@@ -1,0 +1,86 @@
+//! Limits as they are written: in the configuration, in the environment and
+//! on the command line, with both spellings of a size (`max_peak_mb`,
+//! `max_peak`). Checked here once, so that a [`Layer`] is always sound.
+
+use serde::Deserialize;
+
+use crate::limits::{Layer, parse_timeout};
+use crate::size::Size;
+use crate::tolerance::Tolerance;
+
+/// Limits with both spellings still apart.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[expect(missing_docs, reason = "the fields are those of `Layer`, and their `_mb` spellings")]
+pub struct Written {
+    pub max_growth: Option<Size>,
+    pub max_growth_mb: Option<f64>,
+    pub max_peak: Option<Size>,
+    pub max_peak_mb: Option<f64>,
+    pub max_retained: Option<Size>,
+    pub max_retained_mb: Option<f64>,
+    pub max_allocations: Option<u64>,
+    pub iterations: Option<u32>,
+    pub warmup: Option<u32>,
+    pub tolerance: Option<Tolerance>,
+    pub baseline: Option<bool>,
+    pub timeout: Option<String>,
+}
+
+/// Why limits that were written cannot hold.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum WrittenError {
+    /// Both spellings of one limit.
+    #[error("`{0}` and `{0}_mb` say the same limit: write one of them")]
+    Twice(&'static str),
+    /// A number of MiB that is no size.
+    #[error("`{0}_mb` must be a number of MiB, zero or more")]
+    NotMib(&'static str),
+    /// Nothing would be measured.
+    #[error("`iterations` must be at least 1")]
+    NoIterations,
+    /// Not a duration.
+    #[error(transparent)]
+    Timeout(#[from] crate::limits::TimeoutError),
+}
+
+/// Joins the two spellings of one size.
+///
+/// # Errors
+/// When both are there, or the number of MiB is no size.
+pub fn one_spelling(
+    name: &'static str,
+    size: Option<Size>,
+    mib: Option<f64>,
+) -> Result<Option<Size>, WrittenError> {
+    match (size, mib) {
+        (Some(_), Some(_)) => Err(WrittenError::Twice(name)),
+        (size, None) => Ok(size),
+        (None, Some(mib)) => Size::from_mib(mib).map(Some).ok_or(WrittenError::NotMib(name)),
+    }
+}
+
+impl TryFrom<Written> for Layer {
+    type Error = WrittenError;
+
+    fn try_from(written: Written) -> Result<Self, WrittenError> {
+        if written.iterations == Some(0) {
+            return Err(WrittenError::NoIterations);
+        }
+        Ok(Self {
+            max_growth: one_spelling("max_growth", written.max_growth, written.max_growth_mb)?,
+            max_peak: one_spelling("max_peak", written.max_peak, written.max_peak_mb)?,
+            max_retained: one_spelling(
+                "max_retained",
+                written.max_retained,
+                written.max_retained_mb,
+            )?,
+            max_allocations: written.max_allocations,
+            iterations: written.iterations,
+            warmup: written.warmup,
+            tolerance: written.tolerance,
+            baseline: written.baseline,
+            timeout: written.timeout.as_deref().map(parse_timeout).transpose()?,
+        })
+    }
+}

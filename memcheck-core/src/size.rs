@@ -1,0 +1,133 @@
+//! Sizes as people write and read them. Bytes inside, always.
+
+use serde::{Deserialize, Deserializer, Serialize};
+
+/// A number of bytes that a person wrote: `"64 KiB"`, `"1.5 GB"`, `4096`.
+///
+/// B, KB, MB, GB are powers of 1000; KiB, MiB, GiB are powers of 1024.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(transparent)]
+pub struct Size(pub u64);
+
+/// Why a text is not a size.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` is not a size: write a number with B, KB, MB, GB, KiB, MiB or GiB")]
+pub struct SizeError {
+    text: String,
+}
+
+impl Size {
+    /// `mib` times 1024², rounded to the nearest byte; `None` if that is
+    /// negative, not finite or more than a `u64` holds.
+    pub fn from_mib(mib: f64) -> Option<Self> {
+        let bytes = mib * 1024.0 * 1024.0;
+        (bytes.is_finite() && bytes >= 0.0 && bytes < u64::MAX as f64)
+            .then(|| Self(bytes.round() as u64))
+    }
+}
+
+impl std::str::FromStr for Size {
+    type Err = SizeError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let error = || SizeError { text: text.to_owned() };
+        let trimmed = text.trim();
+        let unit =
+            trimmed.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.').trim_start();
+        // `bytesize` also takes "K", "Ki" and "k": one spelling per unit is
+        // what the documentation promises, so that "64 K" is not a guess.
+        let known = ["", "B", "KB", "MB", "GB", "TB", "KiB", "MiB", "GiB", "TiB"];
+        if !known.contains(&unit) {
+            return Err(error());
+        }
+        trimmed.parse::<bytesize::ByteSize>().map(|size| Self(size.as_u64())).map_err(|_| error())
+    }
+}
+
+impl std::fmt::Display for Size {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        bytesize::ByteSize(self.0).display().iec().fmt(f)
+    }
+}
+
+impl<'de> Deserialize<'de> for Size {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged, expecting = "a number of bytes or a text such as \"64 KiB\"")]
+        enum Written {
+            Bytes(u64),
+            Text(String),
+        }
+        match Written::deserialize(deserializer)? {
+            Written::Bytes(bytes) => Ok(Self(bytes)),
+            Written::Text(text) => text.parse().map_err(serde::de::Error::custom),
+        }
+    }
+}
+
+/// `bytes` with its thousands set apart, for figures that are exact.
+pub fn exact(bytes: u64) -> String {
+    let digits = bytes.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// The exact figure followed by its binary size: `526,907,392 B (502.5 MiB)`.
+pub fn both(bytes: u64) -> String {
+    if bytes < 1024 {
+        format!("{bytes} B")
+    } else {
+        format!("{} B ({})", exact(bytes), Size(bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decimal_and_binary_units_differ() {
+        for (text, bytes) in [
+            ("0", 0),
+            ("17 B", 17),
+            ("64 KiB", 65_536),
+            ("64 KB", 64_000),
+            ("1.5 MiB", 1_572_864),
+            ("24 GiB", 25_769_803_776),
+            ("20GB", 20_000_000_000),
+        ] {
+            assert_eq!(text.parse(), Ok(Size(bytes)), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_a_size_is_an_error_that_lists_the_units() {
+        for text in ["", "x", "64 K", "64 kib", "-1 B", "1 parsec", "1..2 MiB", "MiB"] {
+            let error = text.parse::<Size>().expect_err(text).to_string();
+            assert!(error.contains("KiB") && error.contains(text), "{error}");
+        }
+    }
+
+    #[test]
+    fn mib_is_1024_squared_and_never_wraps() {
+        assert_eq!(Size::from_mib(1.0), Some(Size(1 << 20)));
+        assert_eq!(Size::from_mib(0.5), Some(Size(1 << 19)));
+        for wrong in [-1.0, f64::NAN, f64::INFINITY, 1e30] {
+            assert_eq!(Size::from_mib(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn figures_are_shown_exactly_and_in_binary_units() {
+        assert_eq!(both(12), "12 B");
+        assert_eq!(both(526_907_392), "526,907,392 B (502.5 MiB)");
+        assert_eq!(exact(1_000), "1,000");
+        assert_eq!(exact(999), "999");
+    }
+}

@@ -1,0 +1,152 @@
+//! Every environment variable that memcheck reads, in one place.
+//!
+//! The `MEMCHECK_` variables of a limit are as strong as the interface says:
+//! weaker than a flag, stronger than the configuration and the attribute.
+
+use crate::limits::Layer;
+use crate::settings::{Written, WrittenError};
+
+/// A variable that users set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Variable {
+    /// Its name.
+    pub name: &'static str,
+    /// What it does, in one line.
+    pub meaning: &'static str,
+}
+
+/// What to run on, spelled as `--device`; several are separated by commas.
+pub const DEVICE: Variable = Variable {
+    name: "MEMCHECK_DEVICE",
+    meaning: "devices to run on, as --device; several separated by commas",
+};
+/// The configuration file, instead of `.config/memcheck.toml`.
+pub const CONFIG_FILE: Variable =
+    Variable { name: "MEMCHECK_CONFIG_FILE", meaning: "configuration file, as --config-file" };
+/// `true` or `false`: whether the source tree is left alone.
+pub const CI: Variable = Variable {
+    name: "MEMCHECK_CI",
+    meaning: "true or false: write nothing into the source tree, as --ci",
+};
+/// The simulated machine where the device is `sim` without a card.
+pub const SIM: Variable = Variable {
+    name: "MEMCHECK_SIM",
+    meaning: "simulated machine where --device names no card: h200, 2xrtx4090,capacity=8GiB",
+};
+/// Faults that the simulated device produces on request.
+pub const SIM_FAULTS: Variable = Variable {
+    name: "MEMCHECK_SIM_FAULTS",
+    meaning: "faults of the simulated device: oom-at=N, free-fails=N, free-slow-ms=N, lost-at=N",
+};
+/// Threads of a test's rayon pool. Not ours, but read and set by us.
+pub const RAYON_NUM_THREADS: Variable = Variable {
+    name: "RAYON_NUM_THREADS",
+    meaning: "threads of a test's rayon pool; set to `threads` of the configuration where unset",
+};
+
+/// The limits, as `MEMCHECK_<LIMIT>`.
+pub const LIMITS: &[Variable] = &[
+    Variable { name: "MEMCHECK_MAX_GROWTH", meaning: "limit max_growth, as --max-growth" },
+    Variable { name: "MEMCHECK_MAX_PEAK", meaning: "limit max_peak, as --max-peak" },
+    Variable { name: "MEMCHECK_MAX_RETAINED", meaning: "limit max_retained, as --max-retained" },
+    Variable {
+        name: "MEMCHECK_MAX_ALLOCATIONS",
+        meaning: "limit max_allocations, as --max-allocations",
+    },
+    Variable { name: "MEMCHECK_ITERATIONS", meaning: "measured iterations, as --iterations" },
+    Variable {
+        name: "MEMCHECK_WARMUP",
+        meaning: "iterations before the measured ones, as --warmup",
+    },
+    Variable {
+        name: "MEMCHECK_TOLERANCE",
+        meaning: "tolerance against the baseline, as --tolerance",
+    },
+    Variable { name: "MEMCHECK_TIMEOUT", meaning: "time-out of a test, as --timeout" },
+];
+
+/// All of them, for `--help`, `doctor` and the documentation.
+pub fn all() -> impl Iterator<Item = Variable> {
+    [DEVICE, CONFIG_FILE, CI, SIM, SIM_FAULTS, RAYON_NUM_THREADS]
+        .into_iter()
+        .chain(LIMITS.iter().copied())
+}
+
+/// The job of a test process, as JSON. Set by the tool, not by users.
+pub const JOB: &str = "MEMCHECK_JOB";
+/// Asks a test binary for its tests. Set by the tool, not by users.
+pub const LIST: &str = "MEMCHECK_LIST";
+
+/// Why the environment cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("environment variable {name}: {why}")]
+pub struct VariableError {
+    name: &'static str,
+    why: String,
+}
+
+impl VariableError {
+    /// An error about the variable `name`.
+    pub fn new(name: &'static str, why: impl std::fmt::Display) -> Self {
+        Self { name, why: why.to_string() }
+    }
+}
+
+/// The layer that the environment says. `get` answers for one variable, so
+/// that this stays a pure function.
+///
+/// # Errors
+/// When a variable is set to something that is no such limit.
+pub fn layer(get: impl Fn(&str) -> Option<String>) -> Result<Layer, VariableError> {
+    fn read<T: std::str::FromStr<Err: std::fmt::Display>>(
+        get: &impl Fn(&str) -> Option<String>,
+        name: &'static str,
+    ) -> Result<Option<T>, VariableError> {
+        get(name)
+            .filter(|text| !text.is_empty())
+            .map(|text| text.parse().map_err(|error| VariableError::new(name, error)))
+            .transpose()
+    }
+    let written = Written {
+        max_growth: read(&get, "MEMCHECK_MAX_GROWTH")?,
+        max_peak: read(&get, "MEMCHECK_MAX_PEAK")?,
+        max_retained: read(&get, "MEMCHECK_MAX_RETAINED")?,
+        max_allocations: read(&get, "MEMCHECK_MAX_ALLOCATIONS")?,
+        iterations: read(&get, "MEMCHECK_ITERATIONS")?,
+        warmup: read(&get, "MEMCHECK_WARMUP")?,
+        tolerance: read(&get, "MEMCHECK_TOLERANCE")?,
+        timeout: read(&get, "MEMCHECK_TIMEOUT")?,
+        ..Written::default()
+    };
+    Layer::try_from(written).map_err(|error| match error {
+        WrittenError::NoIterations => VariableError::new("MEMCHECK_ITERATIONS", error),
+        other => VariableError::new("MEMCHECK_TIMEOUT", other),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_limit_variable_is_read() {
+        let layer = layer(|name| {
+            Some(match name {
+                "MEMCHECK_TOLERANCE" => "2%".to_owned(),
+                "MEMCHECK_TIMEOUT" => "5s".to_owned(),
+                _ => "3".to_owned(),
+            })
+        })
+        .unwrap();
+        let json = serde_json::to_value(&layer).unwrap();
+        assert_eq!(json.as_object().unwrap().len(), LIMITS.len());
+    }
+
+    #[test]
+    fn a_wrong_value_names_its_variable() {
+        for variable in LIMITS {
+            let error = layer(|name| (name == variable.name).then(|| "nonsense".to_owned()));
+            assert!(error.expect_err(variable.name).to_string().contains(variable.name));
+        }
+    }
+}

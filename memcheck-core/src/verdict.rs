@@ -1,0 +1,351 @@
+//! The verdict: a pure function of a record, its baseline and its limits.
+//!
+//! Every rule is a function of its own that returns what it found; the order
+//! in [`judge`] is the order of gravity, and the order of the report.
+
+use crate::baseline::{self, Baseline, Change, Figures};
+use crate::finding::{Class, Code, Finding, Level, Site};
+use crate::limits::Limits;
+use crate::protocol::{Status, Verdict};
+use crate::record::{Metrics, Outcome, Record, SpaceRecord};
+use crate::size::both;
+use crate::space::Space;
+use crate::survivors;
+
+/// Least growth of small host blocks, in bytes an iteration, that is told
+/// apart from the noise of thread pools and lazily built tables.
+pub const SMALL_FLOOR: u64 = 1 << 10;
+
+/// Judges one run of one test. `level` says what is done about bookkeeping.
+pub fn judge(
+    record: &Record,
+    baseline: &Baseline,
+    limits: &Limits,
+    level: impl Fn(Code) -> Level,
+) -> Verdict {
+    let ended = ended(record);
+    let returned = ended.is_none();
+    let mut findings: Vec<Finding> = Vec::new();
+    findings.extend(ended);
+    findings.extend(not_measured(record));
+    for (&space, measured) in judged(record) {
+        findings.extend(leak(space, measured, limits));
+        findings.extend(small_growth(space, measured, limits));
+        findings.extend(peak(space, &measured.metrics, limits));
+        // A body that did not reach its end has not freed what it would have.
+        if returned {
+            findings.extend(retained(space, measured, limits));
+        }
+        findings.extend(allocations(space, &measured.metrics, limits));
+    }
+    if returned || record.should_panic {
+        findings.extend(against_baseline(record, baseline, limits));
+    }
+    conclude(findings, level)
+}
+
+/// Sorts findings into a verdict: leaves out what is allowed, collects what is
+/// denied, and settles the status.
+pub fn conclude(findings: Vec<Finding>, level: impl Fn(Code) -> Level) -> Verdict {
+    let findings: Vec<Finding> =
+        findings.into_iter().filter(|finding| level(finding.code) != Level::Allow).collect();
+    let of_class = |class: Class| {
+        findings.iter().map(|finding| finding.code).filter(move |code| code.row().class == class)
+    };
+    let mut denied: Vec<Code> =
+        of_class(Class::Bookkeeping).filter(|&code| level(code) == Level::Deny).collect();
+    denied.sort();
+    denied.dedup();
+    let status = if of_class(Class::Instrument).next().is_some() {
+        Status::NotMeasured
+    } else if of_class(Class::Measured).next().is_some() {
+        Status::Failed
+    } else if !denied.is_empty() {
+        Status::NeedsReview
+    } else {
+        Status::Passed
+    };
+    Verdict { status, findings, denied }
+}
+
+fn judged(record: &Record) -> impl Iterator<Item = (&Space, &SpaceRecord)> {
+    record.judged.iter().filter_map(|space| record.spaces.get_key_value(space))
+}
+
+/// `test-failed` or `out-of-memory`, where the body did not end as it should.
+fn ended(record: &Record) -> Option<Finding> {
+    let refused =
+        record.spaces.iter().find_map(|(space, measured)| Some((*space, measured.refused?)));
+    let (what, text) = match (&record.outcome, record.should_panic) {
+        (Outcome::Returned, false) | (Outcome::Panicked { .. }, true) => return None,
+        (Outcome::Returned, true) => {
+            return Some(Finding::new(
+                Code::TestFailed,
+                "the test did not panic, and #[should_panic] says that it should",
+            ));
+        }
+        (Outcome::Failed { error }, _) => ("returned an error", error),
+        (Outcome::Panicked { message }, false) => ("panicked", message),
+    };
+    let finding = match refused {
+        Some((space, refusal)) => Finding {
+            space: Some(space),
+            figure: Some(refusal.live + refusal.requested),
+            ..Finding::new(
+                Code::OutOfMemory,
+                format!(
+                    "{space} had no room for {} more beside {} live; the body {what}: {text}",
+                    both(refusal.requested),
+                    both(refusal.live),
+                ),
+            )
+        }
+        .hint("a smaller batch or a shorter sequence, or a larger card: `--device sim:CARD`"),
+        None => Finding::new(Code::TestFailed, format!("the body {what}: {text}")),
+    };
+    Some(finding)
+}
+
+fn not_measured(record: &Record) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    if record.judged.is_empty() {
+        findings.push(Finding::new(Code::NotMeasured, "no memory space was judged"));
+    }
+    for space in &record.judged {
+        if record.spaces.get(space).is_none_or(|measured| !measured.armed) {
+            let finding = Finding {
+                space: Some(*space),
+                ..Finding::new(
+                    Code::NotMeasured,
+                    format!("the canary allocation of this run was not seen in {space}"),
+                )
+            };
+            findings.push(finding.hint(match space {
+                Space::Host => {
+                    "is another #[global_allocator] in place? wrap it: `memcheck_runtime::Tracking<A>`"
+                }
+                _ => "the binary calls CUDA in a way that the probe does not intercept",
+            }));
+        }
+    }
+    if record.lost_events > 0 {
+        findings.push(Finding::new(
+            Code::NotMeasured,
+            format!("{} events were lost: the ledger was full", record.lost_events),
+        ));
+    }
+    if !record.unsupported_calls.is_empty() {
+        findings.push(Finding::new(
+            Code::NotMeasured,
+            format!("the simulated device does not know {}", record.unsupported_calls.join(", ")),
+        ));
+    }
+    findings
+}
+
+fn leak(space: Space, measured: &SpaceRecord, limits: &Limits) -> Option<Finding> {
+    let growth = measured.metrics.growth;
+    let limit = limits.max_growth.value;
+    if growth <= limit {
+        return None;
+    }
+    let mut sites: Vec<Site> = measured
+        .survivors
+        .iter()
+        .map(|group| (group, group.read()))
+        .filter(|(_, reading)| reading.pattern.is_growth())
+        .map(|(group, reading)| Site {
+            block: group.block,
+            bytes: group.bytes(),
+            count: group.count(),
+            bytes_per_iteration: reading.bytes_per_iteration,
+            pattern: reading.pattern,
+        })
+        .collect();
+    sites.sort_by_key(|site| (std::cmp::Reverse(site.bytes_per_iteration), site.block));
+    let how = if sites.is_empty() {
+        "a buffer is replaced by a larger one in every iteration".to_owned()
+    } else {
+        let top = &sites[0];
+        format!("{} blocks of {} survive", top.count, both(top.block))
+    };
+    let mut finding = Finding {
+        space: Some(space),
+        bytes_per_iteration: Some(growth),
+        limit: Some(limit),
+        sites,
+        ..Finding::new(
+            Code::Leak,
+            format!(
+                "{space} grows by {} an iteration, at most {} allowed: {how}",
+                both(growth),
+                both(limit)
+            ),
+        )
+    };
+    if measured.failed_frees > 0 {
+        finding = finding.hint(format!(
+            "{} frees were refused by the driver: a tensor dropped on a thread without a context?",
+            measured.failed_frees
+        ));
+    }
+    Some(finding)
+}
+
+/// Growth of the host's small blocks, of which there are totals only.
+fn small_growth(space: Space, measured: &SpaceRecord, limits: &Limits) -> Option<Finding> {
+    let growth = survivors::rising(&measured.small);
+    let limit = limits.max_growth.value.max(SMALL_FLOOR);
+    (growth > limit).then(|| Finding {
+        space: Some(space),
+        bytes_per_iteration: Some(growth),
+        limit: Some(limits.max_growth.value),
+        ..Finding::new(
+            Code::GrowthLimit,
+            format!(
+                "blocks of less than 1 KiB in {space} grow by {} an iteration, at most {} allowed",
+                both(growth),
+                both(limits.max_growth.value)
+            ),
+        )
+    })
+}
+
+fn peak(space: Space, metrics: &Metrics, limits: &Limits) -> Option<Finding> {
+    let limit = limits.max_peak.value?;
+    (metrics.peak_allocated > limit).then(|| Finding {
+        space: Some(space),
+        figure: Some(metrics.peak_allocated),
+        limit: Some(limit),
+        ..Finding::new(
+            Code::PeakLimit,
+            format!(
+                "the peak in {space} is {}, at most {} allowed",
+                both(metrics.peak_allocated),
+                both(limit)
+            ),
+        )
+    })
+}
+
+fn retained(space: Space, measured: &SpaceRecord, limits: &Limits) -> Option<Finding> {
+    let (figure, limit) = (measured.metrics.retained, limits.max_retained.value);
+    (figure > limit).then(|| Finding {
+        space: Some(space),
+        figure: Some(figure),
+        limit: Some(limit),
+        ..Finding::new(
+            Code::Retained,
+            format!(
+                "{} are live in {space} after the body returned, at most {} allowed",
+                both(figure),
+                both(limit)
+            ),
+        )
+    })
+}
+
+fn allocations(space: Space, metrics: &Metrics, limits: &Limits) -> Option<Finding> {
+    let limit = limits.max_allocations.value?;
+    (metrics.allocations > limit).then(|| Finding {
+        space: Some(space),
+        figure: Some(metrics.allocations),
+        limit: Some(limit),
+        ..Finding::new(
+            Code::AllocationsLimit,
+            format!(
+                "an iteration makes {} allocations in {space}, at most {limit} allowed",
+                metrics.allocations
+            ),
+        )
+    })
+}
+
+fn against_baseline(record: &Record, baseline: &Baseline, limits: &Limits) -> Vec<Finding> {
+    let (figures, facts) = match baseline {
+        Baseline::Off => return Vec::new(),
+        Baseline::Missing => {
+            return vec![
+                Finding::new(Code::MissingBaseline, "no baseline is kept for this test yet")
+                    .hint("look at the figures, then `cargo memcheck accept`"),
+            ];
+        }
+        Baseline::Corrupt(why) => {
+            return vec![
+                Finding::new(Code::CorruptBaseline, format!("the baseline cannot be used: {why}"))
+                    .hint("restore the file from version control, or `cargo memcheck accept` the new figures"),
+            ];
+        }
+        Baseline::Found { figures, facts } => (figures, facts),
+    };
+    let differing = baseline::differing_facts(facts, &record.facts);
+    if !differing.is_empty() {
+        return vec![
+            Finding::new(
+                Code::UncomparableBaseline,
+                format!("the baseline was made under other conditions ({})", differing.join(", ")),
+            )
+            .hint("run under the same conditions, or `cargo memcheck accept` the new figures"),
+        ];
+    }
+    let changes = baseline::changes(figures, &Figures::of(record), limits.tolerance.value);
+    if let Some(unmatched) =
+        changes.iter().find(|change| change.then.is_none() || change.now.is_none())
+    {
+        let which = if unmatched.then.is_none() { "lacks" } else { "alone has" };
+        return vec![
+            Finding::new(
+                Code::UncomparableBaseline,
+                format!("the baseline {which} `{}` of {}", unmatched.figure, unmatched.space),
+            )
+            .hint("`cargo memcheck accept` the new figures"),
+        ];
+    }
+    changes.iter().filter_map(|change| changed(change, limits)).collect()
+}
+
+/// One figure out of tolerance: a regression, an improvement, or neither where
+/// the figure is kept for information.
+fn changed(change: &Change, limits: &Limits) -> Option<Finding> {
+    let (then, now) = (change.then?, change.now?);
+    let space = change.space;
+    let count = change.figure == "allocations";
+    let show = |value: u64| if count { value.to_string() } else { both(value) };
+    let code = match change.figure.as_str() {
+        _ if now < then => Code::Improved,
+        "peak_allocated" => Code::PeakRegression,
+        "allocations" => Code::AllocationsRegression,
+        "growth" => Code::GrowthRegression,
+        // What the body set up or allocated in all moves the peak or the count
+        // where it matters; on its own it is no regression.
+        _ => return None,
+    };
+    let tolerance = limits.tolerance.value;
+    Some(
+        Finding {
+            space: Some(space),
+            figure: Some(now),
+            bytes_per_iteration: (change.figure == "growth").then_some(now),
+            limit: (now > then).then(|| tolerance.ceiling(then)),
+            baseline: Some(then),
+            ..Finding::new(
+                code,
+                format!(
+                    "`{}` of {space} was {}, is {} ({}{})",
+                    change.figure,
+                    show(then),
+                    show(now),
+                    if now > then { "+" } else { "-" },
+                    show(now.abs_diff(then)),
+                ),
+            )
+        }
+        .hint(match code {
+            Code::Improved => "`cargo memcheck accept` keeps the lower figure",
+            _ => "if this is meant, `cargo memcheck accept` makes it the new baseline",
+        }),
+    )
+}
+
+#[cfg(test)]
+mod tests;

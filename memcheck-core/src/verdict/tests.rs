@@ -1,0 +1,197 @@
+//! Every rule with the case that fires it and the one that does not.
+
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::device::Family;
+use crate::limits::{Layer, Source};
+use crate::record::{Facts, Refusal, VERSION};
+use crate::size::Size;
+use crate::survivors::Group;
+
+const GPU: Space = Space::Cuda(0);
+
+fn limits(layer: Layer) -> Limits {
+    Limits::resolve(Family::Cuda, [(Source::Attribute, &layer)])
+}
+
+fn record(measured: SpaceRecord) -> Record {
+    let limits = limits(Layer::default());
+    Record {
+        version: VERSION,
+        package: "app".into(),
+        test: "t".into(),
+        device: "sim:h200".into(),
+        family: Family::Cuda,
+        judged: vec![GPU],
+        outcome: Outcome::Returned,
+        should_panic: false,
+        facts: Facts {
+            memcheck: 1,
+            candle: "0.11.1".into(),
+            profile: "debug".into(),
+            iterations: 10,
+            warmup: 2,
+            threads: None,
+        },
+        iterations: 10,
+        limits,
+        spaces: BTreeMap::from([(GPU, measured)]),
+        lost_events: 0,
+        unsupported_calls: Vec::new(),
+        notes: Vec::new(),
+        marks: Vec::new(),
+    }
+}
+
+fn armed(metrics: Metrics) -> SpaceRecord {
+    SpaceRecord { metrics, armed: true, ..SpaceRecord::default() }
+}
+
+fn codes(record: &Record, baseline: &Baseline, layer: Layer) -> Vec<&'static str> {
+    let verdict = judge(record, baseline, &limits(layer), |code| code.default_level(false));
+    verdict.findings.iter().map(|finding| finding.code.name()).collect()
+}
+
+fn kept(record: &Record) -> Baseline {
+    Baseline::Found { figures: Figures::of(record), facts: record.facts.clone() }
+}
+
+#[test]
+fn a_clean_run_with_its_own_baseline_passes() {
+    let clean = record(armed(Metrics { peak_allocated: 9, setup: 4, ..Metrics::default() }));
+    let verdict = judge(&clean, &kept(&clean), &clean.limits, |code| code.default_level(true));
+    assert_eq!(verdict, Verdict { status: Status::Passed, findings: vec![], denied: vec![] });
+}
+
+#[test]
+fn growth_above_its_limit_is_a_leak_with_its_blocks() {
+    let group = Group { block: 500, births: vec![2; 10], live: (1..=10).map(|i| 2 * i).collect() };
+    let measured = SpaceRecord {
+        survivors: vec![group],
+        ..armed(Metrics { growth: 1_000, ..Metrics::default() })
+    };
+    let leaky = record(measured);
+    let strict = Layer { max_growth: Some(Size(999)), ..Layer::default() };
+    let verdict = judge(&leaky, &Baseline::Off, &limits(strict), |code| code.default_level(false));
+    assert_eq!(verdict.status, Status::Failed);
+    let finding = &verdict.findings[0];
+    assert_eq!(
+        (finding.code, finding.bytes_per_iteration, finding.limit),
+        (Code::Leak, Some(1_000), Some(999))
+    );
+    assert_eq!((finding.sites[0].count, finding.sites[0].bytes), (20, 10_000));
+    assert!(
+        codes(&leaky, &Baseline::Off, Layer { max_growth: Some(Size(1_000)), ..Layer::default() })
+            .is_empty()
+    );
+}
+
+#[test]
+fn each_limit_fires_above_it_and_not_at_it() {
+    let run = record(armed(Metrics {
+        peak_allocated: 100,
+        retained: 7,
+        allocations: 3,
+        ..Metrics::default()
+    }));
+    let at = |off: u64| Layer {
+        max_peak: Some(Size(100 - off)),
+        max_retained: Some(Size(7 - off)),
+        max_allocations: Some(3 - off),
+        ..Layer::default()
+    };
+    assert!(codes(&run, &Baseline::Off, at(0)).is_empty());
+    assert_eq!(codes(&run, &Baseline::Off, at(1)), ["peak-limit", "retained", "allocations-limit"]);
+}
+
+#[test]
+fn nothing_is_proven_without_the_canary_or_with_lost_events() {
+    let unarmed = record(SpaceRecord::default());
+    let verdict =
+        judge(&unarmed, &Baseline::Off, &unarmed.limits, |code| code.default_level(false));
+    assert_eq!(verdict.status, Status::NotMeasured);
+    let mut lossy = record(armed(Metrics::default()));
+    lossy.lost_events = 1;
+    assert_eq!(codes(&lossy, &Baseline::Off, Layer::default()), ["not-measured"]);
+    lossy.lost_events = 0;
+    lossy.unsupported_calls = vec!["cuFoo".into()];
+    assert_eq!(codes(&lossy, &Baseline::Off, Layer::default()), ["not-measured"]);
+    lossy.unsupported_calls.clear();
+    lossy.judged.clear();
+    assert_eq!(codes(&lossy, &Baseline::Off, Layer::default()), ["not-measured"]);
+}
+
+#[test]
+fn a_body_that_fails_is_test_failed_and_its_leftovers_are_not_judged() {
+    let mut run = record(armed(Metrics { retained: 7, ..Metrics::default() }));
+    run.outcome = Outcome::Failed { error: "boom".into() };
+    assert_eq!(codes(&run, &Baseline::Missing, Layer::default()), ["test-failed"]);
+    run.outcome = Outcome::Panicked { message: "boom".into() };
+    assert_eq!(codes(&run, &Baseline::Missing, Layer::default()), ["test-failed"]);
+    run.should_panic = true;
+    assert_eq!(codes(&run, &Baseline::Off, Layer::default()), ["retained"]);
+    run.outcome = Outcome::Returned;
+    assert_eq!(codes(&run, &Baseline::Off, Layer::default()), ["test-failed"]);
+}
+
+#[test]
+fn a_refused_allocation_makes_it_out_of_memory_only_if_the_body_fails() {
+    let refused = Some(Refusal { requested: 64, live: 1 });
+    let mut run = record(SpaceRecord { refused, ..armed(Metrics::default()) });
+    assert!(codes(&run, &Baseline::Off, Layer::default()).is_empty());
+    run.outcome = Outcome::Failed { error: "CUDA_ERROR_OUT_OF_MEMORY".into() };
+    assert_eq!(codes(&run, &Baseline::Off, Layer::default()), ["out-of-memory"]);
+}
+
+#[test]
+fn a_figure_above_its_baseline_is_a_regression_and_below_it_an_improvement() {
+    let then =
+        record(armed(Metrics { peak_allocated: 1_000, allocations: 10, ..Metrics::default() }));
+    let now = record(armed(Metrics {
+        peak_allocated: 1_001,
+        allocations: 11,
+        growth: 1,
+        setup: 5,
+        ..Metrics::default()
+    }));
+    assert_eq!(
+        codes(&now, &kept(&then), Layer::default()),
+        ["allocations-regression", "growth-regression", "peak-regression"]
+    );
+    assert_eq!(codes(&then, &kept(&now), Layer::default()), ["improved"; 4]);
+    let wide = Layer { tolerance: Some("10% | 8 B".parse().unwrap()), ..Layer::default() };
+    assert!(codes(&now, &kept(&then), wide).is_empty());
+}
+
+#[test]
+fn baselines_that_cannot_be_compared_never_pass_in_ci() {
+    let run = record(armed(Metrics::default()));
+    let mut other = run.clone();
+    other.facts.candle = "0.10.0".into();
+    let mut more = run.clone();
+    more.judged.push(Space::Cuda(1));
+    more.spaces.insert(Space::Cuda(1), armed(Metrics::default()));
+    for (baseline, code) in [
+        (Baseline::Missing, "missing-baseline"),
+        (Baseline::Corrupt("torn".into()), "corrupt-baseline"),
+        (kept(&other), "uncomparable-baseline"),
+        (kept(&more), "uncomparable-baseline"),
+    ] {
+        assert_eq!(codes(&run, &baseline, Layer::default()), [code]);
+        let verdict = judge(&run, &baseline, &run.limits, |code| code.default_level(true));
+        assert_eq!(verdict.status, Status::NeedsReview, "{code}");
+        let allowed = judge(&run, &baseline, &run.limits, |_| Level::Allow);
+        assert_eq!(allowed.status, Status::Passed, "{code}");
+    }
+}
+
+#[test]
+fn small_host_blocks_that_rise_in_every_iteration_are_growth() {
+    let mut measured = armed(Metrics::default());
+    measured.small = (0..10).map(|i| 4_096 * i).collect();
+    let run = record(measured);
+    let layer = |bytes| Layer { max_growth: Some(Size(bytes)), ..Layer::default() };
+    assert_eq!(codes(&run, &Baseline::Off, layer(0)), ["growth-limit"]);
+    assert!(codes(&run, &Baseline::Off, layer(4_096)).is_empty());
+}

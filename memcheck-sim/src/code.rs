@@ -1,0 +1,78 @@
+//! The result codes that the simulator gives, under their CUDA names.
+//!
+//! The driver API and, since CUDA 11, the runtime API share these numbers; the
+//! libraries have codes of their own (see [`Code::cublas`], [`Code::curand`]).
+
+use std::ffi::{CStr, c_int};
+
+/// A `CUresult` other than success.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Code(pub(crate) c_int);
+
+/// What a simulated call comes to.
+pub(crate) type Answer<T = ()> = Result<T, Code>;
+
+impl Code {
+    pub(crate) const INVALID_VALUE: Self = Self(1);
+    pub(crate) const OUT_OF_MEMORY: Self = Self(2);
+    pub(crate) const DEVICE_UNAVAILABLE: Self = Self(46);
+    pub(crate) const INVALID_DEVICE: Self = Self(101);
+    pub(crate) const INVALID_CONTEXT: Self = Self(201);
+    pub(crate) const INVALID_HANDLE: Self = Self(400);
+    pub(crate) const PEER_ACCESS_ALREADY_ENABLED: Self = Self(704);
+    pub(crate) const PEER_ACCESS_NOT_ENABLED: Self = Self(705);
+    pub(crate) const CONTEXT_IS_DESTROYED: Self = Self(709);
+    pub(crate) const NOT_SUPPORTED: Self = Self(801);
+    pub(crate) const SYSTEM_NOT_READY: Self = Self(802);
+    pub(crate) const UNKNOWN: Self = Self(999);
+
+    /// The `cublasStatus_t` for this code.
+    pub(crate) fn cublas(self) -> c_int {
+        match self {
+            Self::OUT_OF_MEMORY => 3,
+            Self::INVALID_VALUE => 7,
+            Self::INVALID_CONTEXT | Self::INVALID_HANDLE | Self::CONTEXT_IS_DESTROYED => 1,
+            Self::NOT_SUPPORTED => 15,
+            _ => 13,
+        }
+    }
+
+    /// The `curandStatus_t` for this code.
+    pub(crate) fn curand(self) -> c_int {
+        match self {
+            Self::OUT_OF_MEMORY => 102,
+            Self::INVALID_VALUE => 104,
+            Self::INVALID_HANDLE => 101,
+            Self::INVALID_CONTEXT | Self::CONTEXT_IS_DESTROYED => 203,
+            Self::DEVICE_UNAVAILABLE => 202,
+            _ => 999,
+        }
+    }
+}
+
+/// Name and text of a code, as the driver words them; codes that the simulator
+/// cannot give are absent.
+pub(crate) fn describe(code: c_int) -> Option<(&'static CStr, &'static CStr)> {
+    Some(match code {
+        0 => (c"CUDA_SUCCESS", c"no error"),
+        1 => (c"CUDA_ERROR_INVALID_VALUE", c"invalid argument"),
+        2 => (c"CUDA_ERROR_OUT_OF_MEMORY", c"out of memory"),
+        3 => (c"CUDA_ERROR_NOT_INITIALIZED", c"initialization error"),
+        46 => (c"CUDA_ERROR_DEVICE_UNAVAILABLE", c"CUDA-capable device(s) is/are busy or unavailable"),
+        100 => (c"CUDA_ERROR_NO_DEVICE", c"no CUDA-capable device is detected"),
+        101 => (c"CUDA_ERROR_INVALID_DEVICE", c"invalid device ordinal"),
+        201 => (c"CUDA_ERROR_INVALID_CONTEXT", c"invalid device context"),
+        400 => (c"CUDA_ERROR_INVALID_HANDLE", c"invalid resource handle"),
+        500 => (c"CUDA_ERROR_NOT_FOUND", c"named symbol not found"),
+        600 => (c"CUDA_ERROR_NOT_READY", c"device not ready"),
+        700 => (c"CUDA_ERROR_ILLEGAL_ADDRESS", c"an illegal memory access was encountered"),
+        704 => (c"CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED", c"peer access is already enabled"),
+        705 => (c"CUDA_ERROR_PEER_ACCESS_NOT_ENABLED", c"peer access has not been enabled"),
+        709 => (c"CUDA_ERROR_CONTEXT_IS_DESTROYED", c"context is destroyed"),
+        719 => (c"CUDA_ERROR_LAUNCH_FAILED", c"unspecified launch failure"),
+        801 => (c"CUDA_ERROR_NOT_SUPPORTED", c"operation not supported"),
+        802 => (c"CUDA_ERROR_SYSTEM_NOT_READY", c"system not yet initialized"),
+        999 => (c"CUDA_ERROR_UNKNOWN", c"unknown error"),
+        _ => return None,
+    })
+}
