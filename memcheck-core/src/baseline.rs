@@ -104,6 +104,52 @@ fn gated(space: Space, metrics: &Metrics) -> BTreeMap<&'static str, u64> {
     figures
 }
 
+/// The text of a snapshot file, taken apart: insta's header and the body.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Parts<'a> {
+    /// The `info` of the header, as JSON.
+    pub info: Option<String>,
+    /// The figures, as YAML.
+    pub body: &'a str,
+}
+
+/// Why a text is no snapshot file.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PartsError {
+    /// The header does not begin or end.
+    #[error("it has no complete header between two `---` lines")]
+    NoHeader,
+    /// The header is not YAML.
+    #[error("its header is not YAML: {0}")]
+    Header(String),
+}
+
+impl<'a> Parts<'a> {
+    /// Takes the text of a snapshot file apart.
+    ///
+    /// # Errors
+    /// When it is not laid out as insta lays it out.
+    pub fn of(text: &'a str) -> Result<Self, PartsError> {
+        #[derive(Deserialize)]
+        struct Header {
+            info: Option<serde_json::Value>,
+        }
+        let rest = text.strip_prefix("---\n").ok_or(PartsError::NoHeader)?;
+        let (header, body) = rest.split_once("\n---\n").ok_or(PartsError::NoHeader)?;
+        let header: Header = serde_yaml_ng::from_str(header)
+            .map_err(|error| PartsError::Header(error.to_string()))?;
+        Ok(Self { info: header.info.map(|info| info.to_string()), body: body.trim_end() })
+    }
+
+    /// Whether the snapshot is one of ours: its `info` names the format.
+    pub fn is_memcheck(&self) -> bool {
+        self.info
+            .as_deref()
+            .and_then(|info| serde_json::from_str::<serde_json::Value>(info).ok())
+            .is_some_and(|info| info.get("memcheck").is_some())
+    }
+}
+
 /// What there is to compare a record with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Baseline {
@@ -253,6 +299,19 @@ mod tests {
         assert_eq!(named("1%"), Vec::<String>::new());
         assert_eq!(named("10 B"), ["allocations"]);
         assert_eq!(changes(&now, &then, Tolerance::NONE).len(), 2);
+    }
+
+    #[test]
+    fn a_snapshot_file_is_taken_apart_and_known_as_ours() {
+        let text = "---\nsource: tests/a.rs\ninfo:\n  memcheck: 1\n  candle: 0.11.1\n---\nhost:\n  growth: 0\n";
+        let parts = Parts::of(text).unwrap();
+        assert!(parts.is_memcheck());
+        assert_eq!(parts.body, "host:\n  growth: 0");
+        let other = Parts::of("---\nsource: tests/a.rs\n---\ntext\n").unwrap();
+        assert!(!other.is_memcheck());
+        for torn in ["", "---\nsource: a\n", "host:\n  growth: 0"] {
+            assert_eq!(Parts::of(torn), Err(PartsError::NoHeader));
+        }
     }
 
     #[test]

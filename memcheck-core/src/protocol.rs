@@ -78,8 +78,8 @@ pub struct Job {
     pub ci: bool,
     /// The folder below which source files are named.
     pub workspace: PathBuf,
-    /// Whether panics and errors of the body go to stderr.
-    pub show_output: bool,
+    /// Version of candle-core in the build, for the baseline's header.
+    pub candle: String,
 }
 
 /// What a test process did: the record, and what was made of it.

@@ -36,6 +36,18 @@ pub fn is_quiet() -> bool {
     DEPTH.with(Cell::get) != 0
 }
 
+/// Runs `work` as the workload's own, whatever guards are held around it.
+pub fn lifted<R>(work: impl FnOnce() -> R) -> R {
+    struct Restore(u32);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            DEPTH.with(|depth| depth.set(self.0));
+        }
+    }
+    let _restore = Restore(DEPTH.with(|depth| depth.replace(0)));
+    work()
+}
+
 impl Drop for Quiet {
     #[inline]
     fn drop(&mut self) {
@@ -58,6 +70,14 @@ mod tests {
         assert!(is_quiet());
         drop(outer);
         assert!(!is_quiet());
+    }
+
+    #[test]
+    fn lifted_work_is_counted_and_a_panic_in_it_restores() {
+        let _guard = enter();
+        assert!(!lifted(is_quiet));
+        let _ = std::panic::catch_unwind(|| lifted(|| panic!("in the workload")));
+        assert!(is_quiet());
     }
 
     #[test]

@@ -1,1 +1,25 @@
-//! `#[mem_test]`
+//! `#[mem_test]`: the attribute of `memcheck-runtime`. Syntax only.
+//!
+//! The function is kept as it is, inside a function of the same name that is
+//! an ordinary `#[test]`. That one hands a description of the test and the
+//! body to a single entry point of the runtime; the description is also
+//! registered, so that a binary can answer which memory tests it carries.
+#![forbid(unsafe_code)]
+
+mod expand;
+mod options;
+
+use proc_macro::TokenStream;
+use syn::parse_macro_input;
+
+/// Makes a function a memory test.
+///
+/// Three forms: `fn(trial: &mut Trial)` for full control, `fn(device: &Device)`
+/// and `fn()` whose body is one iteration. The options, what they mean and
+/// their defaults are documented with the re-export, `memcheck_runtime::mem_test`.
+#[proc_macro_attribute]
+pub fn mem_test(attribute: TokenStream, item: TokenStream) -> TokenStream {
+    let options = parse_macro_input!(attribute as options::Options);
+    let function = parse_macro_input!(item as syn::ItemFn);
+    expand::expand(&options, &function).unwrap_or_else(syn::Error::into_compile_error).into()
+}

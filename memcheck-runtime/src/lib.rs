@@ -1,1 +1,61 @@
-//! runtime
+//! Memory tests for candle: exact to the byte, with or without a GPU.
+//!
+//! ```no_run
+//! use memcheck_runtime::{Trial, mem_test};
+//!
+//! #[mem_test(max_growth = "0 B")]
+//! fn forward(trial: &mut Trial) -> candle_core::Result<()> {
+//!     let weights = candle_core::Tensor::zeros((64, 64), candle_core::DType::F32, trial.device())?;
+//!     trial.iterate(|_i| {
+//!         weights.matmul(&weights)?;
+//!         Ok(())
+//!     })
+//! }
+//! # fn main() {}
+//! ```
+//!
+//! A memory test is an ordinary `#[test]`. Under `cargo test` and
+//! `cargo nextest run` it isolates itself in a child process; `cargo memcheck`
+//! runs it on a simulated GPU, a real one or the CPU, and compares it with its
+//! baseline.
+//!
+//! Data flows one way through the modules of this crate:
+//!
+//! ```text
+//! probe ─► ledger ─► trial ─► recorder ─► record ─► verdict ─► snapshot, report
+//! (what was called)  (iterations)        (memcheck-core)
+//! ```
+//!
+//! `entry` is where a test begins: it either starts a process of its own
+//! (`isolate`) or is that process (`session`).
+
+pub mod usage;
+
+mod device;
+mod entry;
+mod ledger;
+mod outcome;
+mod probe;
+mod recorder;
+mod snapshot;
+mod trial;
+
+pub use memcheck_macros::mem_test;
+pub use probe::host::{SCRATCH_ALIGNMENT, TENSOR_CLASS, Tracking};
+pub use trial::Trial;
+pub use usage::{Usage, log_usage, release_cached, usage};
+
+/// What the attribute's expansion uses. Not part of the public interface.
+#[doc(hidden)]
+pub mod __private {
+    pub use insta;
+    pub use linkme;
+    pub use memcheck_core::device::Need;
+    pub use memcheck_core::limits::Layer;
+    pub use memcheck_core::size::Size;
+    pub use memcheck_core::tolerance::Tolerance;
+    pub use std::clone::Clone;
+
+    pub use crate::entry::{DESCRIPTIONS, Description, run};
+    pub use crate::outcome::Returned;
+}

@@ -1,1 +1,66 @@
-//! workloads
+//! Transformer workloads: what the memory tests of this package run.
+//!
+//! Each module is one model or one habit, written as plain functions over a
+//! [`candle_core::Device`], so that the same code runs on the CPU, on a
+//! simulated GPU and on a real one. None of them measures anything.
+//!
+//! | module | what it is | what it is for |
+//! |---|---|---|
+//! | [`bert`] | encoder, one forward pass | the peak of a forward pass |
+//! | [`llama`] | decoder with a KV cache, tiny and Llama-2-7B | caches, and weights that fill a card |
+//! | [`t5`] | encoder and decoder with a cache to clear | growth per token when it is not cleared |
+//! | [`whisper`] | audio encoder and text decoder | memory kept after the work is done |
+//! | [`training`] | a transformer that trains, with AdamW | losses kept as tensors |
+//! | [`leaks`] | one small layer | the other habits that leak, to the byte |
+//!
+//! A workload that leaks stands beside its fixed twin, and states how many
+//! bytes one iteration leaks as a formula over its shapes. Weights are zeros
+//! unless the workload trains: values do not change what is allocated, and
+//! nothing is downloaded.
+//!
+//! Formulas count tensor storage: elements times the size of the element, as
+//! candle requests it. Where a workload keeps blocks below 1 KiB too (scalars,
+//! mostly), these have a constant of their own, because the host's figures
+//! leave such blocks out and a GPU's do not.
+#![forbid(unsafe_code)]
+
+use candle_core::{Device, Result, Tensor};
+
+pub mod bert;
+pub mod leaks;
+pub mod llama;
+pub mod t5;
+pub mod training;
+pub mod whisper;
+
+/// Token ids of shape `(batch, seq)`, u32: 0, 1, 2, … modulo `vocab`.
+///
+/// # Errors
+///
+/// When the device cannot hold `batch * seq * 4` bytes.
+pub fn token_ids(batch: usize, seq: usize, vocab: usize, device: &Device) -> Result<Tensor> {
+    let ids = (0..batch * seq).map(|i| (i % vocab) as u32).collect::<Vec<_>>();
+    Tensor::from_vec(ids, (batch, seq), device)
+}
+
+/// Elements of everything that `load` takes from a variable builder.
+///
+/// It checks a parameter formula against the model itself.
+#[cfg(test)]
+fn loaded_elements<M>(load: impl FnOnce(candle_nn::VarBuilder<'_>) -> Result<M>) -> usize {
+    let vars = candle_nn::VarMap::new();
+    let builder = candle_nn::VarBuilder::from_varmap(&vars, candle_core::DType::F32, &Device::Cpu);
+    load(builder).map(drop).unwrap();
+    vars.all_vars().iter().map(|var| var.elem_count()).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn token_ids_wrap_at_the_vocabulary() {
+        let ids = token_ids(2, 3, 4, &Device::Cpu).unwrap();
+        assert_eq!(ids.to_vec2::<u32>().unwrap(), [[0, 1, 2], [3, 0, 1]]);
+    }
+}

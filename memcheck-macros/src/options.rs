@@ -1,0 +1,233 @@
+//! The options of the attribute, each checked on its own token.
+//!
+//! A wrong option is an error where it stands, with the list of the right
+//! ones; all wrong options of one attribute are reported together.
+
+use std::time::Duration;
+
+use memcheck_core::device::Need;
+use memcheck_core::limits::{Layer, parse_timeout};
+use memcheck_core::size::Size;
+use memcheck_core::tolerance::Tolerance;
+use syn::parse::{Parse, ParseStream};
+use syn::{Expr, ExprLit, ExprUnary, Ident, Lit, LitStr, Path, Token, UnOp};
+
+/// The names, as errors list them.
+const NAMES: [&str; 14] = [
+    "max_growth_mb",
+    "max_growth",
+    "max_peak_mb",
+    "max_peak",
+    "max_retained_mb",
+    "max_retained",
+    "max_allocations",
+    "iterations",
+    "warmup",
+    "tolerance",
+    "baseline",
+    "device",
+    "timeout",
+    "crate",
+];
+
+/// What the attribute says.
+#[derive(Default)]
+pub(crate) struct Options {
+    pub(crate) limits: Layer,
+    pub(crate) need: Need,
+    pub(crate) krate: Option<Path>,
+}
+
+/// `name = value`, with the value still unread.
+struct Pair {
+    name: Ident,
+    value: Value,
+}
+
+enum Value {
+    Expr(Expr),
+    Path(Path),
+}
+
+impl Parse for Options {
+    fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
+        let mut options = Self::default();
+        let mut seen: Vec<String> = Vec::new();
+        let mut errors: Option<syn::Error> = None;
+        while !input.is_empty() {
+            let result = Pair::parse(input).and_then(|pair| options.take(&pair, &mut seen));
+            if let Err(error) = result {
+                match &mut errors {
+                    Some(errors) => errors.combine(error),
+                    None => errors = Some(error),
+                }
+                skip_to_comma(input)?;
+            }
+            if !input.is_empty() {
+                input.parse::<Token![,]>()?;
+            }
+        }
+        errors.map_or(Ok(options), Err)
+    }
+}
+
+/// Goes on behind a wrong option, so that the next one is checked too.
+fn skip_to_comma(input: ParseStream<'_>) -> syn::Result<()> {
+    while !input.is_empty() && !input.peek(Token![,]) {
+        input.parse::<proc_macro2::TokenTree>()?;
+    }
+    Ok(())
+}
+
+impl Parse for Pair {
+    fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
+        if input.peek(Token![crate]) {
+            let name = Ident::new("crate", input.parse::<Token![crate]>()?.span);
+            input.parse::<Token![=]>()?;
+            return Ok(Self { name, value: Value::Path(input.parse()?) });
+        }
+        let name: Ident = input
+            .parse()
+            .map_err(|error| syn::Error::new(error.span(), format!("expected {}", list(&NAMES))))?;
+        if !NAMES.contains(&name.to_string().as_str()) {
+            return Err(unknown(&name));
+        }
+        if !input.peek(Token![=]) {
+            return Err(syn::Error::new(name.span(), format!("expected `{name} = …`")));
+        }
+        input.parse::<Token![=]>()?;
+        Ok(Self { name, value: Value::Expr(input.parse()?) })
+    }
+}
+
+fn unknown(name: &Ident) -> syn::Error {
+    syn::Error::new(name.span(), format!("unknown option `{name}`, expected {}", list(&NAMES)))
+}
+
+fn list(names: &[&str]) -> String {
+    let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    match quoted.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
+        _ => quoted.concat(),
+    }
+}
+
+impl Options {
+    fn take(&mut self, pair: &Pair, seen: &mut Vec<String>) -> syn::Result<()> {
+        let name = pair.name.to_string();
+        let limit = name.trim_end_matches("_mb").to_owned();
+        if seen.contains(&limit) {
+            return Err(syn::Error::new(pair.name.span(), format!("`{limit}` is already said")));
+        }
+        seen.push(limit);
+        let value = match &pair.value {
+            Value::Path(path) => {
+                self.krate = Some(path.clone());
+                return Ok(());
+            }
+            Value::Expr(value) => value,
+        };
+        let limits = &mut self.limits;
+        match name.as_str() {
+            "max_growth_mb" => limits.max_growth = Some(mib(value)?),
+            "max_growth" => limits.max_growth = Some(size(value)?),
+            "max_peak_mb" => limits.max_peak = Some(mib(value)?),
+            "max_peak" => limits.max_peak = Some(size(value)?),
+            "max_retained_mb" => limits.max_retained = Some(mib(value)?),
+            "max_retained" => limits.max_retained = Some(size(value)?),
+            "max_allocations" => limits.max_allocations = Some(integer(value)?),
+            "iterations" => limits.iterations = Some(at_least_one(value)?),
+            "warmup" => limits.warmup = Some(integer(value)?),
+            "tolerance" => limits.tolerance = Some(tolerance(value)?),
+            "baseline" => limits.baseline = Some(boolean(value)?),
+            "timeout" => limits.timeout = Some(timeout(value)?),
+            "device" => self.need = need(value)?,
+            _ => return Err(unknown(&pair.name)),
+        }
+        Ok(())
+    }
+}
+
+fn wrong(value: &Expr, message: impl std::fmt::Display) -> syn::Error {
+    syn::Error::new_spanned(value, message)
+}
+
+fn literal(value: &Expr) -> Option<&Lit> {
+    match value {
+        Expr::Lit(ExprLit { lit, .. }) => Some(lit),
+        _ => None,
+    }
+}
+
+fn text<'a>(value: &'a Expr, expected: &str) -> syn::Result<&'a LitStr> {
+    match literal(value) {
+        Some(Lit::Str(text)) => Ok(text),
+        _ => Err(wrong(value, format!("expected {expected}"))),
+    }
+}
+
+fn mib(value: &Expr) -> syn::Result<Size> {
+    const EXPECTED: &str = "expected a number of MiB, zero or more, such as `1.0`";
+    if matches!(value, Expr::Unary(ExprUnary { op: UnOp::Neg(_), .. })) {
+        return Err(wrong(value, EXPECTED));
+    }
+    let number: f64 = match literal(value) {
+        Some(Lit::Float(number)) => number.base10_parse()?,
+        Some(Lit::Int(number)) => number.base10_parse()?,
+        _ => return Err(wrong(value, EXPECTED)),
+    };
+    Size::from_mib(number).ok_or_else(|| wrong(value, EXPECTED))
+}
+
+fn size(value: &Expr) -> syn::Result<Size> {
+    let text = text(value, "a size such as `\"64 KiB\"`")?.value();
+    if let Some((_, other)) = text.split_once(" x ") {
+        return Err(wrong(
+            value,
+            format!("a limit relative to `{}` is not supported yet, write a size", other.trim()),
+        ));
+    }
+    text.parse().map_err(|error| wrong(value, error))
+}
+
+fn tolerance(value: &Expr) -> syn::Result<Tolerance> {
+    let text = text(value, "a tolerance such as `\"2%\"` or `\"2% | 64 KiB\"`")?;
+    text.value().parse().map_err(|error| wrong(value, error))
+}
+
+fn timeout(value: &Expr) -> syn::Result<Duration> {
+    let text = text(value, "a duration such as `\"60s\"`")?;
+    parse_timeout(&text.value()).map_err(|error| wrong(value, error))
+}
+
+fn integer<T: std::str::FromStr<Err: std::fmt::Display>>(value: &Expr) -> syn::Result<T> {
+    match literal(value) {
+        Some(Lit::Int(number)) => number.base10_parse(),
+        _ => Err(wrong(value, "expected a whole number, zero or more")),
+    }
+}
+
+fn at_least_one(value: &Expr) -> syn::Result<u32> {
+    match integer(value)? {
+        0 => Err(wrong(value, "expected at least 1: nothing would be measured")),
+        number => Ok(number),
+    }
+}
+
+fn boolean(value: &Expr) -> syn::Result<bool> {
+    match literal(value) {
+        Some(Lit::Bool(boolean)) => Ok(boolean.value),
+        _ => Err(wrong(value, "expected `true` or `false`")),
+    }
+}
+
+fn need(value: &Expr) -> syn::Result<Need> {
+    let expected = list(&Need::NAMES.map(|name| match name {
+        "any" => "\"any\"",
+        "cpu" => "\"cpu\"",
+        _ => "\"cuda\"",
+    }));
+    let text = text(value, &expected)?.value();
+    Need::from_name(&text)
+        .ok_or_else(|| wrong(value, format!("unknown device `{text}`, expected {expected}")))
+}

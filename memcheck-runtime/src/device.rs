@@ -1,0 +1,89 @@
+//! Opening the device that a test runs on.
+
+use candle_core::Device;
+use memcheck_core::device::Request;
+use memcheck_core::space::Space;
+
+/// Why there is no device.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum OpenError {
+    /// The binary has no code for it.
+    #[error("this binary was not built for `{0}`: run it through `cargo memcheck --device {0}`")]
+    NotBuilt(Request),
+    /// The simulated machine does not exist.
+    #[cfg(feature = "sim")]
+    #[error("{0}")]
+    Machine(String),
+    /// candle or the driver refuse it.
+    #[cfg(feature = "cuda")]
+    #[error("the device `{0}` cannot be opened: {1}")]
+    Refused(Request, candle_core::Error),
+}
+
+/// Opens the device of `request`, which is never `auto`.
+pub(crate) fn open(request: &Request) -> Result<Device, OpenError> {
+    match request {
+        Request::Cpu => Ok(Device::Cpu),
+        #[cfg(feature = "sim")]
+        Request::Sim(machine) => {
+            simulate(machine.as_deref())?;
+            cuda(request, 0)
+        }
+        #[cfg(all(feature = "cuda", not(feature = "sim")))]
+        Request::Cuda(ordinal) => cuda(request, usize::from(ordinal.unwrap_or(0))),
+        other => Err(OpenError::NotBuilt(other.clone())),
+    }
+}
+
+#[cfg(feature = "sim")]
+fn simulate(machine: Option<&str>) -> Result<(), OpenError> {
+    memcheck_sim::link();
+    let Some(machine) = machine else { return Ok(()) };
+    let spec = machine
+        .parse::<memcheck_sim::Spec>()
+        .map_err(|error| OpenError::Machine(error.to_string()))?;
+    memcheck_sim::configure(&spec).map_err(|error| OpenError::Machine(error.to_string()))
+}
+
+#[cfg(feature = "cuda")]
+fn cuda(request: &Request, ordinal: usize) -> Result<Device, OpenError> {
+    Device::new_cuda(ordinal).map_err(|error| OpenError::Refused(request.clone(), error))
+}
+
+/// Every device of the machine that `first` is on.
+pub(crate) fn all(first: &Device) -> candle_core::Result<Vec<Device>> {
+    match first {
+        #[cfg(feature = "cuda")]
+        Device::Cuda(_) => {
+            use candle_core::cuda_backend::WrapErr;
+            use candle_core::cuda_backend::cudarc::driver::CudaContext;
+            let count = CudaContext::device_count().w()?;
+            let first_ordinal = ordinal(first);
+            (0..usize::try_from(count).unwrap_or(0))
+                .map(|ordinal| match ordinal == first_ordinal {
+                    true => Ok(first.clone()),
+                    false => Device::new_cuda(ordinal),
+                })
+                .collect()
+        }
+        other => Ok(vec![other.clone()]),
+    }
+}
+
+#[cfg(feature = "cuda")]
+fn ordinal(device: &Device) -> usize {
+    match device.location() {
+        candle_core::DeviceLocation::Cuda { gpu_id } => gpu_id,
+        _ => 0,
+    }
+}
+
+/// The space that the tensors of `device` live in.
+pub(crate) fn space(device: &Device) -> Space {
+    match device.location() {
+        candle_core::DeviceLocation::Cuda { gpu_id } => {
+            Space::Cuda(u16::try_from(gpu_id).unwrap_or(u16::MAX))
+        }
+        _ => Space::Host,
+    }
+}

@@ -1,0 +1,187 @@
+//! A memory test under a plain test harness: starts a process of its own for
+//! it, waits, and fails as the harness expects.
+
+use std::io::Read;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use memcheck_core::config::DEFAULT_THREADS;
+use memcheck_core::device::Family;
+use memcheck_core::protocol::{self, Job, Report, Status};
+use memcheck_core::record::Outcome;
+use memcheck_core::variables;
+use wait_timeout::ChildExt;
+
+use super::{Description, settings};
+
+/// Runs the test in a process of its own.
+///
+/// # Panics
+/// When the test fails, with its findings; or, for a `#[should_panic]` test
+/// that is within its limits, with the body's own message.
+pub(super) fn run(description: &'static Description) {
+    let workspace = description.workspace();
+    let text = settings::config_text(workspace).unwrap_or_else(|error| panic!("{error}"));
+    let config = settings::parse(text.as_deref()).unwrap_or_else(|error| panic!("{error}"));
+    let ci = settings::ci().unwrap_or_else(|error| panic!("{error}"));
+    let device = settings::device().unwrap_or_else(|error| panic!("{error}"));
+    let family = device.family().unwrap_or(Family::Cpu);
+    if !description.need.admits(family) {
+        println!(
+            "memcheck: not run, it needs another device than `{device}`: use `cargo memcheck`"
+        );
+        if description.should_panic {
+            panic!("not run on `{device}`");
+        }
+        return;
+    }
+    let limits = settings::limits(description, family, &config, &Default::default())
+        .unwrap_or_else(|error| panic!("{error}"));
+
+    let folder = Scratch::new().unwrap_or_else(|error| panic!("no temporary folder: {error}"));
+    let job = Job {
+        version: protocol::VERSION,
+        test: description.path(),
+        report: folder.0.join("report.json"),
+        progress: None,
+        device,
+        flags: Default::default(),
+        config: text,
+        levels: config.levels.clone(),
+        ci,
+        workspace: workspace.to_owned(),
+        candle: candle_version(workspace).unwrap_or_else(|| "unknown".to_owned()),
+    };
+    let threads = config.threads.unwrap_or(DEFAULT_THREADS);
+    let ended = start(&job, threads).and_then(|child| wait(child, limits.timeout.value));
+    let ended = ended.unwrap_or_else(|error| panic!("the test's own process: {error}"));
+    print!("{}", ended.stdout);
+    eprint!("{}", ended.stderr);
+    conclude(description, &job, &ended);
+}
+
+fn start(job: &Job, threads: u32) -> std::io::Result<Child> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command
+        .args([&job.test, "--exact", "--nocapture", "--include-ignored", "--test-threads=1"])
+        .env(variables::JOB, serde_json::to_string(job)?)
+        .env("INSTA_WORKSPACE_ROOT", &job.workspace)
+        .env("INSTA_UPDATE", if job.ci { "no" } else { "new" })
+        .env("INSTA_FORCE_PASS", "1")
+        .env("INSTA_OUTPUT", "none")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    if std::env::var_os(variables::RAYON_NUM_THREADS.name).is_none() {
+        command.env(variables::RAYON_NUM_THREADS.name, threads.to_string());
+    }
+    command.spawn()
+}
+
+/// How the process ended.
+struct Ended {
+    /// `None` where it was killed because its time was up.
+    status: Option<std::process::ExitStatus>,
+    stdout: String,
+    stderr: String,
+}
+
+fn wait(mut child: Child, timeout: Duration) -> std::io::Result<Ended> {
+    let stdout = drain(child.stdout.take());
+    let stderr = drain(child.stderr.take());
+    let status = child.wait_timeout(timeout)?;
+    if status.is_none() {
+        child.kill()?;
+        child.wait()?;
+    }
+    let text = |thread: std::thread::JoinHandle<String>| thread.join().unwrap_or_default();
+    Ok(Ended { status, stdout: text(stdout), stderr: text(stderr) })
+}
+
+fn drain(pipe: Option<impl Read + Send + 'static>) -> std::thread::JoinHandle<String> {
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        if let Some(mut pipe) = pipe {
+            let _ = pipe.read_to_end(&mut bytes);
+        }
+        String::from_utf8_lossy(&bytes).into_owned()
+    })
+}
+
+fn conclude(description: &Description, job: &Job, ended: &Ended) {
+    let Some(status) = ended.status else {
+        fail(description, "timed-out: the test took longer than its time-out");
+        return;
+    };
+    let report = std::fs::read(&job.report)
+        .ok()
+        .and_then(|bytes| serde_json::from_slice::<Report>(&bytes).ok())
+        .filter(|report| report.version == protocol::VERSION && report.record.test == job.test);
+    let Some(report) = report else {
+        fail(description, &format!("not-measured: the test's process left no report ({status})"));
+        return;
+    };
+    let mut text = String::new();
+    for finding in &report.verdict.findings {
+        text.push_str(&format!("{}: {}\n", finding.code, finding.message));
+        if let Some(hint) = &finding.hint {
+            text.push_str(&format!("  hint: {hint}\n"));
+        }
+    }
+    match report.verdict.status {
+        Status::Passed | Status::Ignored => {
+            eprint!("{text}");
+            if !status.success() {
+                fail(
+                    description,
+                    &format!("crashed: the process ended with {status} after its report"),
+                );
+            } else if let Outcome::Panicked { message } = &report.record.outcome {
+                panic!("{message}");
+            }
+        }
+        Status::Failed | Status::NotMeasured | Status::NeedsReview => {
+            fail(description, text.trim_end());
+        }
+    }
+}
+
+/// Fails the test: by a panic, or by none where the harness expects one.
+fn fail(description: &Description, text: &str) {
+    if description.should_panic {
+        eprintln!("memcheck: {}: {text}", description.path());
+    } else {
+        panic!("memcheck: {}\n{text}", description.path());
+    }
+}
+
+/// The version of candle-core in the workspace's Cargo.lock.
+fn candle_version(workspace: &Path) -> Option<String> {
+    let lock = workspace
+        .ancestors()
+        .find_map(|folder| std::fs::read_to_string(folder.join("Cargo.lock")).ok())?;
+    let (_, rest) = lock.split_once("name = \"candle-core\"\nversion = \"")?;
+    rest.split_once('"').map(|(version, _)| version.to_owned())
+}
+
+/// A folder that is removed with its contents.
+struct Scratch(std::path::PathBuf);
+
+impl Scratch {
+    fn new() -> std::io::Result<Self> {
+        use std::sync::atomic::{AtomicU32, Ordering};
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let name =
+            format!("memcheck-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let folder = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&folder)?;
+        Ok(Self(folder))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}

@@ -1,0 +1,52 @@
+//! The answer to "which memory tests do you carry?", before the harness starts.
+
+use std::path::PathBuf;
+
+use memcheck_core::protocol::{Entry, Listing, VERSION};
+use memcheck_core::variables;
+
+use super::{DESCRIPTIONS, Description};
+
+/// Runs before `main`: answers a listing request, and marks the main thread of
+/// a test process, on which the test harness runs, as not the workload's.
+#[ctor::ctor(unsafe)]
+fn before_main() {
+    if std::env::var_os(variables::LIST).is_some() {
+        answer();
+    }
+    if std::env::var_os(variables::JOB).is_some() {
+        std::mem::forget(memcheck_core::quiet::enter());
+    }
+}
+
+fn answer() -> ! {
+    use std::io::Write;
+    let json = serde_json::to_string(&listing()).expect("a listing is JSON");
+    let written = writeln!(std::io::stdout(), "{json}");
+    std::process::exit(i32::from(written.is_err()));
+}
+
+fn listing() -> Listing {
+    let mut tests: Vec<Entry> = DESCRIPTIONS.iter().map(|description| entry(description)).collect();
+    tests.sort_by(|a, b| a.name.cmp(&b.name));
+    let built_for = match (cfg!(feature = "sim"), cfg!(feature = "cuda")) {
+        (true, _) => vec!["sim".to_owned()],
+        (false, true) => vec!["cuda".to_owned()],
+        (false, false) => Vec::new(),
+    };
+    Listing { memcheck: VERSION, built_for, tests }
+}
+
+fn entry(description: &Description) -> Entry {
+    Entry {
+        name: description.path(),
+        module: description.module.to_owned(),
+        file: PathBuf::from(description.file),
+        line: description.line,
+        ignored: description.ignored,
+        need: description.need,
+        attribute: (description.limits)(),
+        manifest_dir: PathBuf::from(description.manifest_dir),
+        snapshot: description.snapshot_stem(),
+    }
+}

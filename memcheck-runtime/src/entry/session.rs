@@ -1,0 +1,262 @@
+//! The process of one test: arms the probes, runs the body, judges the record,
+//! writes the report, and leaves.
+
+use std::panic::AssertUnwindSafe;
+use std::path::Path;
+
+use candle_core::Device;
+use memcheck_core::baseline::{self, Baseline};
+use memcheck_core::device::Family;
+use memcheck_core::finding::{Class, Code, Finding};
+use memcheck_core::limits::Limits;
+use memcheck_core::protocol::{self, Job, Report, Status, Verdict};
+use memcheck_core::record::{self, Facts, Outcome, Record};
+use memcheck_core::space::Space;
+use memcheck_core::{exit, quiet, verdict};
+
+use super::{Description, settings};
+use crate::recorder::Recorder;
+use crate::trial::Trial;
+use crate::{device, ledger, outcome, probe, snapshot};
+
+/// Runs the test of this process and leaves it: with 0 if it passed, with
+/// [`exit::FAILED`] if not. Without a report, nothing has passed.
+pub(super) fn run(description: &'static Description, job: &Job) -> ! {
+    let _quiet = quiet::enter();
+    let report = match measure(description, job) {
+        Ok((record, baseline)) => judge(description, job, record, &baseline),
+        Err(error) => leave(&error),
+    };
+    let failed = matches!(report.verdict.status, Status::Failed | Status::NotMeasured);
+    match write(&job.report, &report) {
+        Ok(()) => std::process::exit(i32::from(if failed { exit::FAILED } else { exit::OK })),
+        Err(error) => leave(&format!("the report could not be written: {error}")),
+    }
+}
+
+/// Leaves without a report.
+fn leave(why: &dyn std::fmt::Display) -> ! {
+    eprintln!("memcheck: {why}");
+    std::process::exit(i32::from(exit::NOT_MEASURED))
+}
+
+fn measure(
+    description: &'static Description,
+    job: &Job,
+) -> Result<(Record, Baseline), Box<dyn std::fmt::Display>> {
+    fn shown<E: std::fmt::Display + 'static>(error: E) -> Box<dyn std::fmt::Display> {
+        Box::new(error)
+    }
+    let family = job.device.family().unwrap_or(Family::Cpu);
+    let limits = settings::limits_of(description, family, job).map_err(shown)?;
+    ledger::prepare().map_err(shown)?;
+    let device = device::open(&job.device).map_err(shown)?;
+    ledger::arm();
+    let own = device::space(&device);
+    let canaries = [(Space::Host, canary_on_host()), (own, canary(&device))];
+    #[cfg(feature = "cuda")]
+    if let Err(error) = probe::pool::reset_peak(&device) {
+        return Err(shown(error));
+    }
+    ledger::reset();
+
+    let progress = job
+        .progress
+        .as_ref()
+        .and_then(|path| std::fs::OpenOptions::new().write(true).open(path).ok());
+    let mut trial = Trial::new(device.clone(), &limits, progress);
+    let outcome = body(description, &mut trial);
+    let mut recorder = std::mem::take(&mut trial.recorder);
+    drop(trial);
+
+    let judged = judged(own);
+    let mut record = assemble(description, job, limits, outcome, &mut recorder, &judged);
+    for (space, measured) in &mut record.spaces {
+        measured.armed = canaries.iter().any(|(canary, seen)| canary == space && *seen)
+            // One probe serves every device: what it saw on one it sees on all.
+            || (space.is_device() && own.is_device() && canaries[1].1);
+    }
+    observe(&device, own, &mut record);
+    let baseline = if record.limits.baseline.value {
+        snapshot::load(&snapshot::path(description, &job.workspace, family))
+    } else {
+        Baseline::Off
+    };
+    Ok((record, baseline))
+}
+
+/// The body, with its panics caught and its allocations counted.
+fn body(description: &Description, trial: &mut Trial) -> Outcome {
+    let result =
+        std::panic::catch_unwind(AssertUnwindSafe(|| quiet::lifted(|| (description.body)(trial))));
+    match result {
+        Ok(Ok(())) => Outcome::Returned,
+        Ok(Err(error)) => Outcome::Failed { error },
+        Err(payload) => Outcome::Panicked { message: outcome::panic_message(&*payload) },
+    }
+}
+
+/// Allocates and frees one block on the host: whether the probe saw both.
+fn canary_on_host() -> bool {
+    saw(Space::Host, || {
+        quiet::lifted(|| std::hint::black_box(vec![0u8; 4096]));
+    })
+}
+
+/// Allocates and frees one block on the device: whether the probe saw both.
+fn canary(device: &Device) -> bool {
+    match device {
+        #[cfg(feature = "cuda")]
+        Device::Cuda(cuda) => saw(device::space(device), || {
+            drop(cuda.cuda_stream().alloc_zeros::<u8>(4096));
+        }),
+        _ => canary_on_host(),
+    }
+}
+
+fn saw(space: Space, canary: impl FnOnce()) -> bool {
+    let before = ledger::snapshot(space);
+    canary();
+    let after = ledger::snapshot(space);
+    after.allocations == before.allocations + 1
+        && after.frees == before.frees + 1
+        && after.live == before.live
+}
+
+/// The test's own space, and every other device that it allocated on.
+fn judged(own: Space) -> Vec<Space> {
+    if own == Space::Host {
+        return vec![own];
+    }
+    ledger::spaces()
+        .filter(|space| space.is_device())
+        .filter(|space| *space == own || ledger::snapshot(*space).allocations > 0)
+        .collect()
+}
+
+fn assemble(
+    description: &Description,
+    job: &Job,
+    limits: Limits,
+    outcome: Outcome,
+    recorder: &mut Recorder,
+    judged: &[Space],
+) -> Record {
+    let family = job.device.family().unwrap_or(Family::Cpu);
+    let mut notes = Vec::new();
+    if outcome == Outcome::Returned && !recorder.is_complete() {
+        notes.push(
+            "the body did not iterate: peak and retained bytes are measured, growth is not"
+                .to_owned(),
+        );
+    }
+    Record {
+        version: record::VERSION,
+        package: description.package.to_owned(),
+        test: description.path(),
+        device: job.device.to_string(),
+        family,
+        judged: judged.to_vec(),
+        outcome,
+        should_panic: description.should_panic,
+        facts: Facts {
+            memcheck: baseline::VERSION,
+            candle: job.candle.clone(),
+            profile: if cfg!(debug_assertions) { "debug" } else { "release" }.to_owned(),
+            iterations: limits.iterations.value,
+            warmup: limits.warmup.value,
+            threads: (family == Family::Cpu).then(settings::threads),
+        },
+        limits,
+        iterations: recorder.measured(),
+        spaces: recorder.finish(judged),
+        lost_events: ledger::lost_events(),
+        unsupported_calls: unsupported_calls(),
+        notes,
+        marks: recorder.take_marks(),
+    }
+}
+
+#[cfg(feature = "sim")]
+fn unsupported_calls() -> Vec<String> {
+    memcheck_sim::unsupported_calls().into_iter().map(str::to_owned).collect()
+}
+
+#[cfg(not(feature = "sim"))]
+fn unsupported_calls() -> Vec<String> {
+    Vec::new()
+}
+
+/// Adds what others count: the driver's pool and NVML.
+#[cfg(feature = "cuda")]
+fn observe(device: &Device, own: Space, record: &mut Record) {
+    let Some(measured) = record.spaces.get_mut(&own).filter(|_| own.is_device()) else { return };
+    match probe::pool::read(device) {
+        Ok(Some(pool)) => {
+            measured.metrics.reserved = Some(pool.reserved);
+            measured.metrics.peak_reserved = Some(pool.peak_reserved);
+        }
+        Ok(None) => record.notes.push("the device has no memory pool".to_owned()),
+        Err(error) => record.notes.push(format!("the memory pool cannot be read: {error}")),
+    }
+    match probe::nvml::device_used(own) {
+        Ok(bytes) => measured.metrics.device_used = Some(bytes),
+        Err(error) => record.notes.push(format!("NVML is not available: {error}")),
+    }
+}
+
+#[cfg(not(feature = "cuda"))]
+fn observe(_device: &Device, _own: Space, _record: &mut Record) {
+    let _ = probe::host::TENSOR_CLASS;
+}
+
+/// Judges the record, and keeps its figures as pending where they are new.
+fn judge(description: &Description, job: &Job, record: Record, baseline: &Baseline) -> Report {
+    let level =
+        |code: Code| job.levels.get(&code).copied().unwrap_or_else(|| code.default_level(job.ci));
+    let mut verdict = verdict::judge(&record, baseline, &record.limits, level);
+    let path = snapshot::path(description, &job.workspace, record.family);
+    let mut pending = None;
+    if record.limits.baseline.value && is_worth_keeping(&verdict) {
+        match snapshot::assert(description, &job.workspace, &record, baseline) {
+            Ok(written) => pending = written,
+            Err(error) => {
+                let finding = Finding::new(
+                    Code::NotMeasured,
+                    format!("the pending snapshot could not be written: {error}"),
+                );
+                let mut findings = verdict.findings;
+                findings.push(finding.hint("is the disk full, or the source tree read-only?"));
+                verdict = verdict::conclude(findings, level);
+            }
+        }
+    }
+    Report {
+        version: protocol::VERSION,
+        snapshot: record.limits.baseline.value.then_some(path),
+        record,
+        verdict,
+        pending,
+    }
+}
+
+/// Figures of a run that broke a limit or did not come to its end are not to
+/// be accepted; those that only differ from the baseline are.
+fn is_worth_keeping(verdict: &Verdict) -> bool {
+    verdict.findings.iter().all(|finding| {
+        matches!(
+            finding.code,
+            Code::PeakRegression | Code::AllocationsRegression | Code::GrowthRegression
+        ) || finding.code.row().class == Class::Bookkeeping
+    })
+}
+
+/// Writes the report whole: to a file beside it, then renamed.
+fn write(path: &Path, report: &Report) -> std::io::Result<()> {
+    use std::io::Write;
+    let beside = path.with_extension("part");
+    let mut file = std::fs::File::create(&beside)?;
+    file.write_all(&serde_json::to_vec(report)?)?;
+    file.sync_all()?;
+    std::fs::rename(&beside, path)
+}

@@ -1,0 +1,124 @@
+//! What the environment and the workspace say, read once at the edge.
+
+use std::path::Path;
+
+use memcheck_core::config::{self, Config, Subject};
+use memcheck_core::device::{Family, Request};
+use memcheck_core::limits::{Layer, Limits};
+use memcheck_core::protocol::Job;
+use memcheck_core::variables::{self, VariableError};
+
+use super::Description;
+
+/// Why a test cannot even be set up.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SettingsError {
+    /// The configuration cannot be read.
+    #[error("{path}: {error}")]
+    ConfigFile {
+        /// The file.
+        path: String,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// The configuration is wrong.
+    #[error("{path}: {error}")]
+    Config {
+        /// The file.
+        path: String,
+        /// Why.
+        error: config::ConfigError,
+    },
+    /// A variable is wrong.
+    #[error(transparent)]
+    Variable(#[from] VariableError),
+}
+
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// The text of the workspace's configuration; `None` where there is none.
+pub(crate) fn config_text(workspace: &Path) -> Result<Option<String>, SettingsError> {
+    let named = variable(variables::CONFIG_FILE.name);
+    let path = named.as_ref().map_or_else(|| workspace.join(config::PATH), |path| path.into());
+    match std::fs::read_to_string(&path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && named.is_none() => Ok(None),
+        Err(error) => Err(SettingsError::ConfigFile { path: path.display().to_string(), error }),
+    }
+}
+
+/// Reads the text of a configuration.
+pub(crate) fn parse(text: Option<&str>) -> Result<Config, SettingsError> {
+    Config::parse(text.unwrap_or_default())
+        .map_err(|error| SettingsError::Config { path: config::PATH.to_owned(), error })
+}
+
+/// Whether bookkeeping is judged as in CI.
+pub(crate) fn ci() -> Result<bool, VariableError> {
+    match variable(variables::CI.name).as_deref() {
+        None => Ok(is_ci::cached()),
+        Some("true" | "1") => Ok(true),
+        Some("false" | "0") => Ok(false),
+        Some(other) => {
+            Err(VariableError::new(variables::CI.name, format!("`{other}` is not true or false")))
+        }
+    }
+}
+
+/// The device where no command chose one: what the environment names, else
+/// what this binary was built for.
+pub(crate) fn device() -> Result<Request, VariableError> {
+    let asked = match variable(variables::DEVICE.name) {
+        None => Request::Auto,
+        Some(text) => {
+            let first = text.split(',').next().unwrap_or_default();
+            first.parse().map_err(|error| VariableError::new(variables::DEVICE.name, error))?
+        }
+    };
+    Ok(match asked {
+        Request::Auto if cfg!(feature = "sim") => Request::Sim(machine(None)),
+        Request::Auto if cfg!(feature = "cuda") => Request::Cuda(None),
+        Request::Auto => Request::Cpu,
+        Request::Sim(named) => Request::Sim(machine(named)),
+        other => other,
+    })
+}
+
+fn machine(named: Option<String>) -> Option<String> {
+    named.or_else(|| variable(variables::SIM.name)).or_else(|| Some("h200".to_owned()))
+}
+
+/// The limits in force for a test.
+pub(crate) fn limits(
+    description: &Description,
+    family: Family,
+    config: &Config,
+    flags: &Layer,
+) -> Result<Limits, SettingsError> {
+    let environment = variables::layer(|name| variable(name))?;
+    let path = description.path();
+    let subject = Subject { package: description.package, test: &path, family };
+    Ok(Limits::effective(subject, &(description.limits)(), config, &environment, flags))
+}
+
+/// The limits of a job.
+pub(crate) fn limits_of(
+    description: &Description,
+    family: Family,
+    job: &Job,
+) -> Result<Limits, SettingsError> {
+    limits(description, family, &parse(job.config.as_deref())?, &job.flags)
+}
+
+/// Threads of rayon's pool, as its own default has it.
+pub(crate) fn threads() -> u32 {
+    variable(variables::RAYON_NUM_THREADS.name)
+        .and_then(|text| text.parse().ok())
+        .filter(|&threads| threads > 0)
+        .or_else(|| {
+            std::thread::available_parallelism().ok().and_then(|n| u32::try_from(n.get()).ok())
+        })
+        .unwrap_or(1)
+}

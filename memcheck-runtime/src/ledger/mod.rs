@@ -1,0 +1,311 @@
+//! The ledger: what is live in every space, exactly, at every moment.
+//!
+//! An event changes three things: the table of live blocks, the counters of
+//! its space, and nothing else. Everything on this path is an atomic operation
+//! on memory that was mapped before the first event. It takes no lock,
+//! allocates nothing and formats nothing, so it may run inside an allocator,
+//! in a signal handler, in a forked child and while a thread dies.
+//!
+//! ```text
+//!            allocated(space, address, size)          freed(address)
+//!                        │                                 │
+//!        table.insert ◄──┤                                 ├──► table.remove
+//!     (size, space, birth)                                 │   (what it was)
+//!                        ▼                                 ▼
+//!          live += size, peak = max(peak, live)       live -= size
+//! ```
+//!
+//! The peak is exact under concurrency: each addition to `live` yields the
+//! value that it produced, every value is offered to `peak`, so `peak` is the
+//! maximum over the order in which the counter really changed.
+
+mod census;
+mod small;
+mod table;
+
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+
+use memcheck_core::space::Space;
+
+pub(crate) use census::{Census, census};
+pub(crate) use small::{small_allocated, small_freed, small_live};
+
+/// GPUs that the ledger keeps apart.
+const DEVICES: usize = 32;
+/// Host, pinned, managed, then the devices.
+const SPACES: usize = 3 + DEVICES;
+
+static ARMED: AtomicBool = AtomicBool::new(false);
+static COUNTERS: [Counters; SPACES] = [const { Counters::new() }; SPACES];
+/// The iteration in which blocks are born now; 0 is the set-up.
+static ITERATION: AtomicU32 = AtomicU32::new(0);
+static LOST: AtomicU64 = AtomicU64::new(0);
+
+/// The counters of one space, alone on their cache lines.
+#[repr(align(128))]
+struct Counters {
+    live: AtomicU64,
+    peak: AtomicU64,
+    iteration_peak: AtomicU64,
+    allocations: AtomicU64,
+    allocated_total: AtomicU64,
+    frees: AtomicU64,
+    failed_frees: AtomicU64,
+    refused_bytes: AtomicU64,
+    refused_live: AtomicU64,
+}
+
+impl Counters {
+    const fn new() -> Self {
+        Self {
+            live: AtomicU64::new(0),
+            peak: AtomicU64::new(0),
+            iteration_peak: AtomicU64::new(0),
+            allocations: AtomicU64::new(0),
+            allocated_total: AtomicU64::new(0),
+            frees: AtomicU64::new(0),
+            failed_frees: AtomicU64::new(0),
+            refused_bytes: AtomicU64::new(0),
+            refused_live: AtomicU64::new(0),
+        }
+    }
+
+    fn add(&self, bytes: u64) {
+        let live = self.live.fetch_add(bytes, Relaxed) + bytes;
+        self.peak.fetch_max(live, Relaxed);
+        self.iteration_peak.fetch_max(live, Relaxed);
+    }
+
+    fn count(&self, bytes: u64) {
+        self.allocations.fetch_add(1, Relaxed);
+        self.allocated_total.fetch_add(bytes, Relaxed);
+    }
+}
+
+/// The figures of one space at one moment.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Snapshot {
+    pub(crate) live: u64,
+    pub(crate) peak: u64,
+    pub(crate) iteration_peak: u64,
+    pub(crate) allocations: u64,
+    pub(crate) allocated_total: u64,
+    pub(crate) frees: u64,
+    pub(crate) failed_frees: u64,
+    pub(crate) refused_bytes: u64,
+    pub(crate) refused_live: u64,
+}
+
+/// What the table knows about a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Block {
+    pub(crate) size: u64,
+    pub(crate) space: Space,
+    /// The iteration that it was born in; 0 is the set-up.
+    pub(crate) birth: u32,
+}
+
+fn index(space: Space) -> Option<usize> {
+    match space {
+        Space::Host => Some(0),
+        Space::Pinned => Some(1),
+        Space::Managed => Some(2),
+        Space::Cuda(ordinal) => {
+            (usize::from(ordinal) < DEVICES).then_some(3 + usize::from(ordinal))
+        }
+    }
+}
+
+fn space(index: usize) -> Space {
+    match index {
+        0 => Space::Host,
+        1 => Space::Pinned,
+        2 => Space::Managed,
+        device => Space::Cuda(u16::try_from(device - 3).unwrap_or(u16::MAX)),
+    }
+}
+
+/// Every space that the ledger can keep, in the order of reports.
+pub(crate) fn spaces() -> impl Iterator<Item = Space> {
+    (0..SPACES).map(space)
+}
+
+/// Maps the table. Events before [`arm`] are not looked at.
+///
+/// # Errors
+/// When the system refuses the memory.
+pub(crate) fn prepare() -> std::io::Result<()> {
+    table::map()
+}
+
+/// Starts to look at events.
+pub(crate) fn arm() {
+    ARMED.store(true, Relaxed);
+}
+
+/// Whether events are looked at. One relaxed load: this is what an
+/// uninstrumented run pays.
+#[inline]
+pub(crate) fn is_armed() -> bool {
+    ARMED.load(Relaxed)
+}
+
+/// From here on new blocks are born in `iteration`, and the peak within the
+/// iteration starts from what is live.
+pub(crate) fn begin_iteration(iteration: u32) {
+    ITERATION.store(iteration, Relaxed);
+    for counters in &COUNTERS {
+        counters.iteration_peak.store(counters.live.load(Relaxed), Relaxed);
+    }
+}
+
+/// Starts every figure anew, apart from what is live: the body begins.
+pub(crate) fn reset() {
+    ITERATION.store(0, Relaxed);
+    reset_peaks();
+    for counters in &COUNTERS {
+        let Counters {
+            live: _,
+            peak: _,
+            iteration_peak: _,
+            allocations,
+            allocated_total,
+            frees,
+            failed_frees,
+            refused_bytes,
+            refused_live,
+        } = counters;
+        for counter in
+            [allocations, allocated_total, frees, failed_frees, refused_bytes, refused_live]
+        {
+            counter.store(0, Relaxed);
+        }
+    }
+}
+
+/// Sets the peak of a space to what is live in it.
+pub(crate) fn reset_peaks() {
+    for counters in &COUNTERS {
+        counters.peak.store(counters.live.load(Relaxed), Relaxed);
+    }
+}
+
+/// A block was allocated.
+#[inline]
+pub(crate) fn allocated(space: Space, address: u64, size: u64) {
+    let Some(counters) = index(space).map(|index| &COUNTERS[index]) else {
+        LOST.fetch_add(1, Relaxed);
+        return;
+    };
+    let block = Block { size, space, birth: ITERATION.load(Relaxed) };
+    if table::insert(address, block) {
+        counters.add(size);
+        counters.count(size);
+    } else {
+        LOST.fetch_add(1, Relaxed);
+    }
+}
+
+/// A block is about to be freed. `None` if it was not allocated under the
+/// ledger's eyes: then it is nobody's.
+#[inline]
+pub(crate) fn freed(address: u64) -> Option<Block> {
+    let block = table::remove(address)?;
+    if let Some(index) = index(block.space) {
+        COUNTERS[index].live.fetch_sub(block.size, Relaxed);
+        COUNTERS[index].frees.fetch_add(1, Relaxed);
+    }
+    Some(block)
+}
+
+/// The free of `block` was refused: it is live after all.
+pub(crate) fn free_failed(address: u64, block: Block) {
+    if let Some(counters) = index(block.space).map(|index| &COUNTERS[index]) {
+        counters.failed_frees.fetch_add(1, Relaxed);
+        counters.frees.fetch_sub(1, Relaxed);
+        if table::insert(address, block) {
+            counters.add(block.size);
+        } else {
+            LOST.fetch_add(1, Relaxed);
+        }
+    }
+}
+
+/// A block is about to be moved or resized. It stays live meanwhile, so that
+/// the peak sees neither none nor both.
+#[inline]
+pub(crate) fn taken(address: u64) -> Option<Block> {
+    table::remove(address)
+}
+
+/// A block that was [`taken`] could not be moved.
+#[inline]
+pub(crate) fn put_back(address: u64, block: Block) {
+    if !table::insert(address, block) {
+        LOST.fetch_add(1, Relaxed);
+    }
+}
+
+/// A block that was [`taken`] now lies at `address` with `size` bytes.
+#[inline]
+pub(crate) fn moved(old: Block, address: u64, size: u64) {
+    let Some(counters) = index(old.space).map(|index| &COUNTERS[index]) else { return };
+    let block = Block { size, space: old.space, birth: ITERATION.load(Relaxed) };
+    if !table::insert(address, block) {
+        LOST.fetch_add(1, Relaxed);
+    }
+    if size >= old.size {
+        counters.add(size - old.size);
+    } else {
+        counters.live.fetch_sub(old.size - size, Relaxed);
+    }
+    counters.count(size);
+}
+
+/// A block that was [`taken`] left the class that is counted.
+#[inline]
+pub(crate) fn left(old: Block) {
+    if let Some(index) = index(old.space) {
+        COUNTERS[index].live.fetch_sub(old.size, Relaxed);
+        COUNTERS[index].frees.fetch_add(1, Relaxed);
+    }
+}
+
+/// The device had no memory for `size` bytes.
+pub(crate) fn refused(space: Space, size: u64) {
+    if let Some(counters) = index(space).map(|index| &COUNTERS[index]) {
+        counters.refused_bytes.store(size, Relaxed);
+        counters.refused_live.store(counters.live.load(Relaxed), Relaxed);
+    }
+}
+
+/// An event was seen that the ledger could not take.
+pub(crate) fn lost_one() {
+    LOST.fetch_add(1, Relaxed);
+}
+
+/// The figures of `space` now.
+pub(crate) fn snapshot(space: Space) -> Snapshot {
+    let Some(counters) = index(space).map(|index| &COUNTERS[index]) else {
+        return Snapshot::default();
+    };
+    Snapshot {
+        live: counters.live.load(Relaxed),
+        peak: counters.peak.load(Relaxed),
+        iteration_peak: counters.iteration_peak.load(Relaxed),
+        allocations: counters.allocations.load(Relaxed),
+        allocated_total: counters.allocated_total.load(Relaxed),
+        frees: counters.frees.load(Relaxed),
+        failed_frees: counters.failed_frees.load(Relaxed),
+        refused_bytes: counters.refused_bytes.load(Relaxed),
+        refused_live: counters.refused_live.load(Relaxed),
+    }
+}
+
+/// Events that could not be taken. Not zero: the figures prove nothing.
+pub(crate) fn lost_events() -> u64 {
+    LOST.load(Relaxed)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,114 @@
+//! The ledger is one per process, so its tests share it: each uses a space and
+//! addresses of its own.
+
+use memcheck_core::space::Space;
+
+use super::*;
+
+fn ready() {
+    prepare().expect("96 MiB of address space");
+}
+
+#[test]
+fn peak_is_the_highest_sum_and_frees_of_strangers_change_nothing() {
+    ready();
+    let space = Space::Cuda(20);
+    allocated(space, 0x10_0000, 100);
+    allocated(space, 0x20_0000, 50);
+    assert_eq!(freed(0x10_0000).map(|block| block.size), Some(100));
+    assert_eq!(freed(0x10_0000), None);
+    allocated(space, 0x30_0000, 70);
+    let now = snapshot(space);
+    assert_eq!((now.live, now.peak, now.allocations, now.frees), (120, 150, 3, 1));
+}
+
+#[test]
+fn a_failed_free_leaves_its_block_live() {
+    ready();
+    let space = Space::Cuda(21);
+    allocated(space, 0x11_0000, 64);
+    let block = freed(0x11_0000).unwrap();
+    free_failed(0x11_0000, block);
+    let now = snapshot(space);
+    assert_eq!((now.live, now.failed_frees, now.frees), (64, 1, 0));
+    assert_eq!(freed(0x11_0000), Some(block));
+}
+
+#[test]
+fn moving_a_block_counts_neither_none_nor_both() {
+    ready();
+    let space = Space::Cuda(22);
+    allocated(space, 0x12_0000, 1_000);
+    let old = taken(0x12_0000).unwrap();
+    moved(old, 0x13_0000, 1_500);
+    let now = snapshot(space);
+    assert_eq!((now.live, now.peak, now.allocations), (1_500, 1_500, 2));
+    let old = taken(0x13_0000).unwrap();
+    left(old);
+    assert_eq!(snapshot(space).live, 0);
+}
+
+#[test]
+fn threads_agree_on_the_last_byte() {
+    ready();
+    let space = Space::Cuda(23);
+    const THREADS: u64 = 8;
+    const BLOCKS: u64 = 2_000;
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            scope.spawn(move || {
+                for round in 0..3 {
+                    let address = |i: u64| 0x1000_0000_0000 + (thread << 32) + (i << 8);
+                    for i in 0..BLOCKS {
+                        allocated(space, address(i), i + 1);
+                    }
+                    for i in 0..BLOCKS {
+                        // The last round keeps every tenth.
+                        if round < 2 || i % 10 != 0 {
+                            assert_eq!(freed(address(i)).map(|block| block.size), Some(i + 1));
+                        }
+                    }
+                }
+            });
+        }
+    });
+    let kept: u64 = (0..BLOCKS).filter(|i| i % 10 == 0).map(|i| i + 1).sum();
+    let now = snapshot(space);
+    assert_eq!(now.live, THREADS * kept);
+    assert_eq!(now.allocations, THREADS * BLOCKS * 3);
+    let whole: u64 = BLOCKS * (BLOCKS + 1) / 2;
+    assert!((whole..=whole * THREADS).contains(&now.peak), "{now:?}");
+}
+
+#[test]
+fn survivors_know_their_iteration() {
+    ready();
+    let space = Space::Cuda(24);
+    // Births are taken from the process-wide iteration, which this test owns.
+    let mut series = Vec::new();
+    for iteration in 1..=4u32 {
+        begin_iteration(iteration);
+        allocated(space, 0x5000_0000 + u64::from(iteration) * 0x100, 40);
+        series.push(census());
+    }
+    let groups = Census::survivors(&series, space, 2);
+    assert_eq!(groups.len(), 1);
+    assert_eq!((groups[0].block, &groups[0].births[..]), (40, &[1, 1, 1, 0][..]));
+    assert_eq!(groups[0].live, [1, 2, 3, 4]);
+    assert!(series[3].spaces().any(|seen| seen == space));
+    begin_iteration(0);
+}
+
+#[test]
+fn small_blocks_are_summed_over_threads_that_are_gone() {
+    let before = small_live();
+    for _ in 0..4 {
+        std::thread::spawn(|| {
+            small_allocated(100);
+            small_freed(30);
+        })
+        .join()
+        .unwrap();
+    }
+    assert!(small_live() - before >= 280);
+}

@@ -1,0 +1,52 @@
+//! What test bodies and iterations may return.
+
+use std::fmt::Debug;
+
+/// A return value of a test body or of one iteration: nothing, or a `Result`
+/// of nothing with any error that can be shown.
+pub trait Returned: Sized {
+    /// The value of a body that came to its end.
+    fn done() -> Self;
+    /// Whether it is an error, which ends the iterations.
+    fn is_error(&self) -> bool;
+    /// The error as text.
+    ///
+    /// # Errors
+    /// When the value is one.
+    fn report(self) -> Result<(), String>;
+}
+
+impl Returned for () {
+    fn done() -> Self {}
+
+    fn is_error(&self) -> bool {
+        false
+    }
+
+    fn report(self) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+impl<E: Debug> Returned for Result<(), E> {
+    fn done() -> Self {
+        Ok(())
+    }
+
+    fn is_error(&self) -> bool {
+        self.is_err()
+    }
+
+    fn report(self) -> Result<(), String> {
+        self.map_err(|error| format!("{error:?}"))
+    }
+}
+
+/// The text of a panic.
+pub(crate) fn panic_message(payload: &(dyn std::any::Any + Send)) -> String {
+    payload
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned())
+        .or_else(|| payload.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "a panic without a text".to_owned())
+}

@@ -1,0 +1,76 @@
+//! The CUDA probe: the driver's and the runtime library's allocation calls,
+//! defined here under their own names.
+//!
+//! candle builds cudarc with dynamic linking, so a symbol of the executable
+//! wins over the one in `libcuda.so`; each function below forwards to the next
+//! definition of its name (`dlsym(RTLD_NEXT, …)`), or to the simulated device
+//! where that is linked in, and books what came of it. No `LD_PRELOAD`, no
+//! environment. Libraries that load the driver themselves (cuBLAS, cudart) do
+//! not come through here: what they hold shows in NVML only.
+//!
+//! `driver` and `cudart` hold the functions, one file for each library;
+//! `next` finds what to forward to.
+
+mod cudart;
+mod driver;
+mod next;
+
+use std::ffi::c_int;
+
+use memcheck_core::space::Space;
+
+use crate::ledger;
+
+/// `CUDA_SUCCESS` and `cudaSuccess`.
+const SUCCESS: c_int = 0;
+/// `CUDA_ERROR_OUT_OF_MEMORY` and `cudaErrorMemoryAllocation`.
+const OUT_OF_MEMORY: c_int = 2;
+
+unsafe extern "C" {
+    fn cuCtxGetDevice(device: *mut c_int) -> c_int;
+}
+
+/// The space of the calling thread's current device. An allocation that
+/// succeeded had one.
+fn current_device() -> Option<Space> {
+    let mut ordinal: c_int = -1;
+    // SAFETY: the driver writes one int to a pointer to one int.
+    let result = unsafe { cuCtxGetDevice(&raw mut ordinal) };
+    (result == SUCCESS).then(|| u16::try_from(ordinal).ok().map(Space::Cuda)).flatten()
+}
+
+/// Books the outcome of an allocation of `size` bytes.
+///
+/// # Safety
+/// `out` is the pointer that the call was given for its result; where `result`
+/// is success, the call has written an address there.
+unsafe fn book(result: c_int, out: *const u64, size: usize, space: Option<Space>) -> c_int {
+    if !ledger::is_armed() {
+        return result;
+    }
+    match (result, space) {
+        (SUCCESS, Some(space)) => {
+            // SAFETY: by this function's contract.
+            let address = unsafe { out.read() };
+            ledger::allocated(space, address, size as u64);
+        }
+        (SUCCESS, None) => ledger::lost_one(),
+        (OUT_OF_MEMORY, Some(space)) => ledger::refused(space, size as u64),
+        _ => {}
+    }
+    result
+}
+
+/// Books a free around the call that does it: before, so that nobody else can
+/// be given the address while it is still in the ledger; and takes it back
+/// where the driver refuses, because then the block is live.
+fn book_free(address: u64, free: impl FnOnce() -> c_int) -> c_int {
+    let block = if ledger::is_armed() { ledger::freed(address) } else { None };
+    let result = free();
+    if result != SUCCESS
+        && let Some(block) = block
+    {
+        ledger::free_failed(address, block);
+    }
+    result
+}

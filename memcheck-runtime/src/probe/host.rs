@@ -1,0 +1,171 @@
+//! The host probe: a global allocator that counts.
+//!
+//! What is counted is the workload's, to the byte and the same in every run:
+//! the *tensor class*, blocks of at least 1 KiB. Left out are, by what they are:
+//!
+//! * blocks aligned to 64 bytes or more: gemm's packing buffers and its slab;
+//! * zeroed blocks of exactly 1,520 bytes aligned to 8: rayon's injector takes
+//!   one for every 63 jobs that enter its pool, and gives back the last;
+//! * what a quiet thread allocates: the instrument, the simulated device, the
+//!   test harness;
+//! * blocks from before the test body: they are not in the ledger.
+//!
+//! Smaller blocks are summed up apart ([`crate::ledger::small_live`]), for
+//! growth only.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+
+use memcheck_core::quiet::is_quiet;
+use memcheck_core::space::Space;
+
+use crate::ledger;
+
+/// Least size of a block in the tensor class, in bytes.
+pub const TENSOR_CLASS: usize = 1 << 10;
+/// Alignment from which on a block is a library's scratch buffer, in bytes.
+pub const SCRATCH_ALIGNMENT: usize = 64;
+
+/// A block of rayon's injector queue (`crossbeam_deque::Block<JobRef>`: 63
+/// slots of 24 bytes and a link), which is allocated zeroed.
+const INJECTOR_BLOCK: (usize, usize) = (1_520, 8);
+
+/// An allocator that counts what goes through it.
+///
+/// With the feature `global-allocator` (on by default) `Tracking<System>` is
+/// this program's global allocator. To keep one of your own, switch that
+/// feature off and wrap it:
+///
+/// ```ignore
+/// use memcheck_runtime::Tracking;
+///
+/// #[global_allocator]
+/// static ALLOCATOR: Tracking<mimalloc::MiMalloc> = Tracking::new(mimalloc::MiMalloc);
+/// ```
+///
+/// Outside a memory test it costs one load of a flag a call.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct Tracking<A = System> {
+    inner: A,
+}
+
+impl<A> Tracking<A> {
+    /// Counts what `inner` allocates.
+    pub const fn new(inner: A) -> Self {
+        Self { inner }
+    }
+}
+
+#[cfg(feature = "global-allocator")]
+#[global_allocator]
+static ALLOCATOR: Tracking<System> = Tracking::new(System);
+
+#[inline]
+fn is_tensor(layout: Layout) -> bool {
+    layout.size() >= TENSOR_CLASS && layout.align() < SCRATCH_ALIGNMENT
+}
+
+#[inline]
+fn allocated(address: *mut u8, layout: Layout) {
+    if is_quiet() {
+        return;
+    }
+    if layout.size() < TENSOR_CLASS {
+        ledger::small_allocated(layout.size() as u64);
+    } else if is_tensor(layout) {
+        ledger::allocated(Space::Host, address as u64, layout.size() as u64);
+    }
+}
+
+#[inline]
+fn freed(address: *mut u8, layout: Layout) {
+    if layout.size() < TENSOR_CLASS {
+        if !is_quiet() {
+            ledger::small_freed(layout.size() as u64);
+        }
+    } else if is_tensor(layout) {
+        // Also on a quiet thread: whoever frees it, the block was counted.
+        ledger::freed(address as u64);
+    }
+}
+
+// SAFETY: every call is forwarded to `inner` with the arguments it was given,
+// and what `inner` returns is returned; the ledger never touches the memory.
+unsafe impl<A: GlobalAlloc> GlobalAlloc for Tracking<A> {
+    #[inline]
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller keeps the contract of `alloc`.
+        let address = unsafe { self.inner.alloc(layout) };
+        if ledger::is_armed() && !address.is_null() {
+            allocated(address, layout);
+        }
+        address
+    }
+
+    #[inline]
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller keeps the contract of `alloc_zeroed`.
+        let address = unsafe { self.inner.alloc_zeroed(layout) };
+        if ledger::is_armed()
+            && !address.is_null()
+            && (layout.size(), layout.align()) != INJECTOR_BLOCK
+        {
+            allocated(address, layout);
+        }
+        address
+    }
+
+    #[inline]
+    unsafe fn dealloc(&self, address: *mut u8, layout: Layout) {
+        if ledger::is_armed() {
+            freed(address, layout);
+        }
+        // SAFETY: the caller keeps the contract of `dealloc`.
+        unsafe { self.inner.dealloc(address, layout) };
+    }
+
+    #[inline]
+    unsafe fn realloc(&self, address: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+        if !ledger::is_armed() {
+            // SAFETY: the caller keeps the contract of `realloc`.
+            return unsafe { self.inner.realloc(address, layout, new_size) };
+        }
+        // Out of the table before the call: as soon as the old address is
+        // free, another thread may be given it.
+        let old = if is_tensor(layout) { ledger::taken(address as u64) } else { None };
+        // SAFETY: as above.
+        let new = unsafe { self.inner.realloc(address, layout, new_size) };
+        if new.is_null() {
+            if let Some(old) = old {
+                ledger::put_back(address as u64, old);
+            }
+            return new;
+        }
+        resized(new, layout, new_size, old);
+        new
+    }
+}
+
+/// Books a block that was resized, within its class or across it.
+#[inline]
+fn resized(new: *mut u8, layout: Layout, new_size: usize, old: Option<ledger::Block>) {
+    // SAFETY: `realloc` succeeded, so its contract held: `new_size` rounded up
+    // to the alignment is a size, and the alignment is that of a layout.
+    let new_layout = unsafe { Layout::from_size_align_unchecked(new_size, layout.align()) };
+    match old {
+        Some(old) if is_tensor(new_layout) => ledger::moved(old, new as u64, new_size as u64),
+        Some(old) => {
+            ledger::left(old);
+            allocated(new, new_layout);
+        }
+        None => {
+            if layout.size() < TENSOR_CLASS && !is_quiet() {
+                ledger::small_freed(layout.size() as u64);
+                allocated(new, new_layout);
+            } else if layout.size() < TENSOR_CLASS {
+                allocated(new, new_layout);
+            }
+            // A block of the tensor class that the ledger does not know stays
+            // unknown: growing a Vec from before the body is not the body's.
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! The probes: where the program's memory calls are seen.
+//!
+//! A probe forwards the call, tells the [ledger](crate::ledger) what came of
+//! it, and decides nothing. `host` is an allocator, `cuda` stands between
+//! candle and the driver; `pool` and `nvml` read counters that others keep.
+
+pub(crate) mod host;
+
+#[cfg(feature = "cuda")]
+pub(crate) mod cuda;
+#[cfg(feature = "cuda")]
+pub(crate) mod nvml;
+#[cfg(feature = "cuda")]
+pub(crate) mod pool;

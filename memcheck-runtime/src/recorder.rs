@@ -1,0 +1,177 @@
+//! From the ledger to the record: the series over the iterations and the
+//! figures that are made of them.
+
+use std::collections::BTreeMap;
+
+use memcheck_core::record::{Mark, Metrics, Refusal, SpaceRecord};
+use memcheck_core::space::Space;
+use memcheck_core::survivors;
+
+use crate::ledger::{self, Census, Snapshot};
+
+/// What is kept while a body runs.
+#[derive(Debug, Default)]
+pub(crate) struct Recorder {
+    plan: Option<Plan>,
+    setup: BTreeMap<Space, u64>,
+    before: BTreeMap<Space, Snapshot>,
+    /// One for each measured iteration that came to its end.
+    iterations: Vec<BTreeMap<Space, Iteration>>,
+    censuses: Vec<Census>,
+    small: Vec<i64>,
+    /// Peaks from before the body reset them.
+    peaks: BTreeMap<Space, u64>,
+    marks: Vec<Mark>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Plan {
+    warmup: usize,
+    iterations: usize,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Iteration {
+    live: u64,
+    peak: u64,
+    allocations: u64,
+    allocated_total: u64,
+}
+
+/// The birth of blocks in iteration `index`; 0 is the set-up.
+fn birth(index: usize) -> u32 {
+    u32::try_from(index + 1).unwrap_or(u32::MAX)
+}
+
+/// The spaces that anything has happened in, and the host.
+fn active() -> impl Iterator<Item = (Space, Snapshot)> {
+    ledger::spaces()
+        .map(|space| (space, ledger::snapshot(space)))
+        .filter(|(space, now)| *space == Space::Host || *now != Snapshot::default())
+}
+
+impl Recorder {
+    pub(crate) fn has_started(&self) -> bool {
+        self.plan.is_some()
+    }
+
+    pub(crate) fn start(&mut self, warmup: usize, iterations: usize) {
+        self.plan = Some(Plan { warmup, iterations });
+        self.iterations.reserve(iterations);
+        self.setup = active().map(|(space, now)| (space, now.live)).collect();
+    }
+
+    pub(crate) fn begin(&mut self, index: usize) {
+        self.before = active().collect();
+        ledger::begin_iteration(birth(index));
+    }
+
+    pub(crate) fn end(&mut self, index: usize) {
+        if self.plan.is_none_or(|plan| index < plan.warmup) {
+            return;
+        }
+        let figures = active().map(|(space, now)| {
+            let before = self.before.get(&space).copied().unwrap_or_default();
+            let iteration = Iteration {
+                live: now.live,
+                peak: now.iteration_peak,
+                allocations: now.allocations - before.allocations,
+                allocated_total: now.allocated_total - before.allocated_total,
+            };
+            (space, iteration)
+        });
+        self.iterations.push(figures.collect());
+        self.censuses.push(ledger::census());
+        self.small.push(ledger::small_live());
+    }
+
+    pub(crate) fn mark(&mut self, label: &str) {
+        self.marks.push(Mark {
+            label: label.to_owned(),
+            allocated: active().map(|(space, now)| (space, now.live)).collect(),
+            peak_allocated: active().map(|(space, now)| (space, now.peak)).collect(),
+        });
+    }
+
+    /// Keeps the peaks so far, before the ledger forgets them.
+    pub(crate) fn keep_peaks(&mut self) {
+        for (space, now) in active() {
+            let kept = self.peaks.entry(space).or_default();
+            *kept = now.peak.max(*kept);
+        }
+    }
+
+    /// Labelled lines of usage, in order.
+    pub(crate) fn take_marks(&mut self) -> Vec<Mark> {
+        std::mem::take(&mut self.marks)
+    }
+
+    /// Measured iterations that came to their end.
+    pub(crate) fn measured(&self) -> u32 {
+        u32::try_from(self.iterations.len()).unwrap_or(u32::MAX)
+    }
+
+    /// The record of every active space, and of the judged ones in any case.
+    /// Called when the body has returned and its values are dropped.
+    pub(crate) fn finish(&self, judged: &[Space]) -> BTreeMap<Space, SpaceRecord> {
+        let mut spaces: Vec<Space> = active().map(|(space, _)| space).collect();
+        spaces.extend(judged);
+        spaces.sort();
+        spaces.dedup();
+        spaces.into_iter().map(|space| (space, self.space(space))).collect()
+    }
+
+    fn space(&self, space: Space) -> SpaceRecord {
+        let now = ledger::snapshot(space);
+        let series = |pick: fn(&Iteration) -> u64| -> Vec<u64> {
+            self.iterations.iter().map(|by_space| by_space.get(&space).map_or(0, pick)).collect()
+        };
+        let allocated = series(|iteration| iteration.live);
+        let first = self.plan.map_or(0, |plan| birth(plan.warmup));
+        let survivors = Census::survivors(&self.censuses, space, first);
+        let metrics = Metrics {
+            allocated: allocated.last().copied().unwrap_or(now.live),
+            peak_allocated: now.peak.max(self.peaks.get(&space).copied().unwrap_or(0)),
+            setup: self.setup.get(&space).copied().unwrap_or(0),
+            growth: survivors::growth(&survivors, &allocated),
+            retained: now.live,
+            allocations: median(series(|iteration| iteration.allocations)),
+            allocated_total: median(series(|iteration| iteration.allocated_total)),
+            reserved: None,
+            peak_reserved: None,
+            device_used: None,
+        };
+        SpaceRecord {
+            metrics,
+            peak: series(|iteration| iteration.peak),
+            allocated,
+            survivors,
+            small: if space == Space::Host { from_lowest(&self.small) } else { Vec::new() },
+            failed_frees: now.failed_frees,
+            refused: (now.refused_bytes > 0)
+                .then_some(Refusal { requested: now.refused_bytes, live: now.refused_live }),
+            armed: false,
+        }
+    }
+
+    /// Whether every planned iteration came to its end.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.plan.is_some_and(|plan| self.iterations.len() == plan.iterations)
+    }
+}
+
+/// The lower median: an integer that occurred.
+fn median(mut series: Vec<u64>) -> u64 {
+    series.sort_unstable();
+    match series.len() {
+        0 => 0,
+        length => series[(length - 1) / 2],
+    }
+}
+
+/// A series of differences: frees of blocks from before the body make it
+/// negative, and only its rise matters.
+fn from_lowest(series: &[i64]) -> Vec<u64> {
+    let lowest = series.iter().copied().min().unwrap_or(0);
+    series.iter().map(|value| value.abs_diff(lowest)).collect()
+}

@@ -1,0 +1,107 @@
+//! Baselines as insta snapshots: where they lie, reading one, and handing
+//! insta a new one to compare and to keep as pending.
+
+use std::path::{Path, PathBuf};
+
+use memcheck_core::baseline::{self, Baseline, Figures};
+use memcheck_core::device::Family;
+use memcheck_core::record::{Facts, Record};
+use memcheck_core::tolerance::Tolerance;
+
+use crate::entry::Description;
+
+/// The file of a test's baseline: beside its source, as insta names it.
+pub(crate) fn path(description: &Description, workspace: &Path, family: Family) -> PathBuf {
+    let source = workspace.join(description.file);
+    let folder = source.parent().unwrap_or(workspace).join("snapshots");
+    folder.join(format!("{}@{}.snap", description.snapshot_stem(), family.name()))
+}
+
+/// Reads the baseline at `path`.
+pub(crate) fn load(path: &Path) -> Baseline {
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Baseline::Missing,
+        Err(error) => return Baseline::Corrupt(error.to_string()),
+    };
+    if baseline::has_conflict_markers(&text) {
+        return Baseline::Corrupt(baseline::FiguresError::Conflict.to_string());
+    }
+    match baseline::Parts::of(&text) {
+        Ok(parts) => Baseline::from_parts(parts.body, parts.info.as_deref()),
+        Err(error) => Baseline::Corrupt(error.to_string()),
+    }
+}
+
+/// insta's view of "the same": figures within the tolerance, under the same
+/// conditions.
+#[derive(Clone)]
+struct Within {
+    tolerance: Tolerance,
+    same_conditions: bool,
+}
+
+impl insta::Comparator for Within {
+    fn matches(&self, reference: &insta::Snapshot, test: &insta::Snapshot) -> bool {
+        let figures = |snapshot: &insta::Snapshot| {
+            snapshot.as_text().and_then(|text| Figures::from_yaml(&text.to_string()).ok())
+        };
+        match (figures(reference), figures(test)) {
+            (Some(then), Some(now)) => {
+                self.same_conditions && baseline::changes(&then, &now, self.tolerance).is_empty()
+            }
+            _ => false,
+        }
+    }
+
+    fn dyn_clone(&self) -> Box<dyn insta::Comparator> {
+        Box::new(self.clone())
+    }
+}
+
+/// Lets insta compare the figures of `record` with what it finds, and keep
+/// them as a pending snapshot where they differ. Returns that file, if any.
+///
+/// # Errors
+/// When insta could not write it: a full disk, a read-only tree.
+pub(crate) fn assert(
+    description: &Description,
+    workspace: &Path,
+    record: &Record,
+    baseline: &Baseline,
+) -> Result<Option<PathBuf>, String> {
+    let facts: &Facts = &record.facts;
+    let mut settings = insta::Settings::new();
+    settings.set_snapshot_suffix(record.family.name());
+    settings.set_omit_expression(true);
+    settings.set_info(facts);
+    settings.set_comparator(Box::new(Within {
+        tolerance: record.limits.tolerance.value,
+        same_conditions: matches!(baseline, Baseline::Found { facts: then, .. } if then == facts),
+    }));
+    let pending = pending_path(workspace, &path(description, workspace, record.family));
+    let figures = Figures::of(record).to_yaml();
+    let written = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        settings.bind(|| (description.snapshot)(description.name, &figures));
+    }));
+    match written {
+        Ok(()) => Ok(pending.exists().then_some(pending)),
+        Err(payload) => {
+            // Half a file is worse than none: what is accepted must be whole.
+            let _ = std::fs::remove_file(&pending);
+            Err(crate::outcome::panic_message(&*payload))
+        }
+    }
+}
+
+/// Where insta keeps what is not accepted yet.
+fn pending_path(workspace: &Path, snapshot: &Path) -> PathBuf {
+    let snapshot = match std::env::var_os("INSTA_PENDING_DIR").filter(|dir| !dir.is_empty()) {
+        Some(dir) => match snapshot.strip_prefix(workspace) {
+            Ok(relative) => Path::new(&dir).join(relative),
+            Err(_) => snapshot.to_owned(),
+        },
+        None => snapshot.to_owned(),
+    };
+    snapshot.with_extension("snap.new")
+}

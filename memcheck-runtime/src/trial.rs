@@ -1,0 +1,150 @@
+//! What a test body is given: its device, its iterations, its figures.
+
+use candle_core::Device;
+use memcheck_core::limits::Limits;
+use memcheck_core::protocol::Progress;
+use memcheck_core::quiet;
+
+use crate::outcome::Returned;
+use crate::recorder::Recorder;
+use crate::usage::Usage;
+use crate::{device, ledger};
+
+/// One run of one memory test.
+///
+/// The body sets up, hands its iteration to [`Trial::iterate`], and returns:
+/// what it allocated before is `setup`, what an iteration leaves behind is
+/// `growth`, what is still live after it returned is `retained`.
+#[derive(Debug)]
+pub struct Trial {
+    device: Device,
+    devices: Vec<Device>,
+    iterations: usize,
+    warmup: usize,
+    pub(crate) recorder: Recorder,
+    progress: Option<std::fs::File>,
+}
+
+impl Trial {
+    pub(crate) fn new(device: Device, limits: &Limits, progress: Option<std::fs::File>) -> Self {
+        Self {
+            device,
+            devices: Vec::new(),
+            iterations: limits.iterations.value as usize,
+            warmup: limits.warmup.value as usize,
+            recorder: Recorder::default(),
+            progress,
+        }
+    }
+
+    /// The device that the test runs on. Its memory is what is judged.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// Every device of the machine, the test's own among them, by ordinal.
+    /// Those that the body allocates on are judged as well.
+    ///
+    /// # Errors
+    /// When a device cannot be opened.
+    pub fn devices(&mut self) -> candle_core::Result<&[Device]> {
+        if self.devices.is_empty() {
+            let _quiet = quiet::enter();
+            self.devices = device::all(&self.device)?;
+        }
+        Ok(&self.devices)
+    }
+
+    /// Number of measured iterations.
+    pub fn iterations(&self) -> usize {
+        self.iterations
+    }
+
+    /// Number of iterations before the measured ones.
+    pub fn warmup(&self) -> usize {
+        self.warmup
+    }
+
+    /// Runs `body` for the warm-up and the measured iterations. It is given 0,
+    /// 1, 2, … with the warm-up counted in, and returns nothing or a `Result`;
+    /// the first error ends the iterations and is returned.
+    ///
+    /// # Panics
+    /// When it is called a second time: growth is measured over one series.
+    pub fn iterate<R: Returned>(&mut self, mut body: impl FnMut(usize) -> R) -> R {
+        assert!(
+            !self.recorder.has_started(),
+            "Trial::iterate was called twice: growth is measured over one series, \
+             so put both parts into one iteration or into two tests"
+        );
+        {
+            let _quiet = quiet::enter();
+            self.recorder.start(self.warmup, self.iterations);
+        }
+        for index in 0..self.warmup + self.iterations {
+            self.begin(index);
+            let returned = body(index);
+            if returned.is_error() {
+                return returned;
+            }
+            self.end(index);
+        }
+        R::done()
+    }
+
+    fn begin(&mut self, index: usize) {
+        let _quiet = quiet::enter();
+        self.recorder.begin(index);
+    }
+
+    fn end(&mut self, index: usize) {
+        let _quiet = quiet::enter();
+        self.recorder.end(index);
+        let progress = Progress {
+            iteration: u32::try_from(index + 1).unwrap_or(u32::MAX),
+            of: u32::try_from(self.warmup + self.iterations).unwrap_or(u32::MAX),
+            live: ledger::snapshot(device::space(&self.device)).live,
+        };
+        self.tell(&progress);
+    }
+
+    /// Nobody listening is no reason to fail.
+    fn tell(&mut self, progress: &Progress) {
+        if let Some(pipe) = &mut self.progress {
+            use std::io::Write;
+            let line = serde_json::to_string(progress).unwrap_or_default() + "\n";
+            if pipe.write_all(line.as_bytes()).is_err() {
+                self.progress = None;
+            }
+        }
+    }
+
+    /// The memory of the test's device now.
+    pub fn usage(&self) -> Usage {
+        crate::usage::usage(&self.device)
+    }
+
+    /// Keeps a labelled line of usage in the record.
+    pub fn mark(&mut self, label: &str) {
+        let _quiet = quiet::enter();
+        self.recorder.mark(label);
+    }
+
+    /// Sets the peak that [`Trial::usage`] reports to what is live now.
+    ///
+    /// The peak that is judged and recorded stays that of the whole body.
+    pub fn reset_peak(&mut self) {
+        let _quiet = quiet::enter();
+        self.recorder.keep_peaks();
+        ledger::reset_peaks();
+    }
+
+    /// Gives memory that the driver's pool holds but nobody uses back to the
+    /// device; see [`crate::release_cached`].
+    ///
+    /// # Errors
+    /// When the driver refuses.
+    pub fn release_cached(&self) -> candle_core::Result<()> {
+        crate::usage::release_cached(&self.device)
+    }
+}

@@ -1,0 +1,132 @@
+//! BERT of candle-transformers with zero weights: one forward pass.
+//!
+//! It keeps nothing between passes, so growth is 0 and what there is to see is
+//! the peak.
+
+use candle_core::{DType, Device, Result, Tensor};
+use candle_nn::VarBuilder;
+use candle_transformers::models::bert::{BertModel, Config};
+
+use crate::token_ids;
+
+/// A BERT encoder in f32, without the pooler.
+pub struct Bert {
+    model: BertModel,
+    config: Config,
+    device: Device,
+}
+
+/// What one forward pass takes. Make it in set-up.
+pub struct Inputs {
+    ids: Tensor,
+    type_ids: Tensor,
+    attention_mask: Tensor,
+}
+
+impl Bert {
+    /// Two layers of width 64, four heads, for tests that take milliseconds.
+    ///
+    /// # Errors
+    ///
+    /// When the device cannot hold the weights.
+    pub fn tiny(device: &Device) -> Result<Self> {
+        Self::new(tiny_config(), device)
+    }
+
+    /// BERT-base: 12 layers of width 768, [`parameters`] times 4 =
+    /// 435,566,592 bytes of weights.
+    ///
+    /// # Errors
+    ///
+    /// When the device cannot hold the weights.
+    pub fn base(device: &Device) -> Result<Self> {
+        Self::new(Config::default(), device)
+    }
+
+    /// A model of any configuration.
+    ///
+    /// # Errors
+    ///
+    /// When the device cannot hold the weights.
+    pub fn new(config: Config, device: &Device) -> Result<Self> {
+        let model = BertModel::load(VarBuilder::zeros(DType::F32, device), &config)?;
+        Ok(Self { model, config, device: device.clone() })
+    }
+
+    /// Ids, token types and mask, each `(batch, seq)` of u32: `3 * batch * seq * 4`
+    /// bytes. The mask lets every token see every other.
+    ///
+    /// # Errors
+    ///
+    /// When the device cannot hold them.
+    pub fn inputs(&self, batch: usize, seq: usize) -> Result<Inputs> {
+        let ids = token_ids(batch, seq, self.config.vocab_size, &self.device)?;
+        let type_ids = ids.zeros_like()?;
+        let attention_mask = ids.ones_like()?;
+        Ok(Inputs { ids, type_ids, attention_mask })
+    }
+
+    /// One forward pass: hidden states of the last layer, `(batch, seq, hidden)`.
+    ///
+    /// # Errors
+    ///
+    /// When `seq` exceeds the position embeddings, or the device is full.
+    pub fn forward(&self, inputs: &Inputs) -> Result<Tensor> {
+        self.model.forward(&inputs.ids, &inputs.type_ids, Some(&inputs.attention_mask))
+    }
+
+    /// Bytes of weights: 4 for each of its [`parameters`].
+    pub fn weight_bytes(&self) -> usize {
+        parameters(&self.config) * DType::F32.size_in_bytes()
+    }
+
+    /// The configuration it was made with.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+}
+
+/// The configuration of [`Bert::tiny`].
+pub fn tiny_config() -> Config {
+    Config {
+        vocab_size: 512,
+        hidden_size: 64,
+        num_hidden_layers: 2,
+        num_attention_heads: 4,
+        intermediate_size: 256,
+        max_position_embeddings: 128,
+        ..Config::default()
+    }
+}
+
+/// Parameters of a configuration, h being its width and f its intermediate one:
+/// `(vocab + positions + types + 2) h + layers (4 h² + 2 h f + f + 9 h)`.
+pub fn parameters(config: &Config) -> usize {
+    let (h, f) = (config.hidden_size, config.intermediate_size);
+    let embedded = config.vocab_size + config.max_position_embeddings + config.type_vocab_size;
+    (embedded + 2) * h + config.num_hidden_layers * (4 * h * h + 2 * h * f + f + 9 * h)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_parameter_formula_is_what_the_model_loads() {
+        let config = tiny_config();
+        let loaded = crate::loaded_elements(|builder| BertModel::load(builder, &config));
+        assert_eq!(parameters(&config), loaded);
+    }
+
+    #[test]
+    fn bert_base_has_its_published_size() {
+        assert_eq!(parameters(&Config::default()) * 4, 435_566_592);
+    }
+
+    #[test]
+    fn a_forward_pass_gives_a_hidden_state_per_token() {
+        let bert = Bert::tiny(&Device::Cpu).unwrap();
+        let hidden = bert.forward(&bert.inputs(3, 16).unwrap()).unwrap();
+        assert_eq!(hidden.dims(), [3, 16, 64]);
+    }
+}

@@ -1,0 +1,242 @@
+//! Llama of candle-transformers with zero weights: prefill, then decoding with
+//! a KV cache.
+//!
+//! The cache is a value of its own, apart from the model. Clean code makes one
+//! for each request ([`Llama::prefill_and_decode`]); the leak is to keep one
+//! for ever ([`Session`]). No token is read back from the device: token 0 is
+//! fed at every step, which allocates the same.
+
+use candle_core::{DType, Device, Result, Tensor};
+use candle_nn::VarBuilder;
+use candle_transformers::models::llama::{Cache, Config, Llama as Model};
+
+use crate::token_ids;
+
+/// A Llama decoder of any configuration and dtype.
+pub struct Llama {
+    model: Model,
+    config: Config,
+    dtype: DType,
+    device: Device,
+}
+
+impl Llama {
+    /// Two layers of width 64, four query and two key/value heads.
+    ///
+    /// # Errors
+    ///
+    /// When the device cannot hold the weights.
+    pub fn tiny(device: &Device, dtype: DType) -> Result<Self> {
+        Self::new(tiny_config(), dtype, device)
+    }
+
+    /// Llama-2-7B in f16: 6,738,415,616 parameters, 13,476,831,232 bytes.
+    ///
+    /// # Errors
+    ///
+    /// See [`Self::new`].
+    pub fn llama2_7b(device: &Device) -> Result<Self> {
+        Self::new(Config::config_7b_v2(false), DType::F16, device)
+    }
+
+    /// A model of any configuration, [`parameters`] times the size of `dtype`.
+    ///
+    /// # Errors
+    ///
+    /// When the device cannot hold the embeddings or the head.
+    ///
+    /// # Panics
+    ///
+    /// When it cannot hold the layers: candle unwraps that error
+    /// (`Llama::load`, candle-transformers 0.11.1).
+    pub fn new(config: Config, dtype: DType, device: &Device) -> Result<Self> {
+        let model = Model::load(VarBuilder::zeros(dtype, device), &config)?;
+        Ok(Self { model, config, dtype, device: device.clone() })
+    }
+
+    /// Ids of a prompt, `(batch, prompt_len)` of u32. Make it in set-up.
+    ///
+    /// # Errors
+    ///
+    /// When the device cannot hold it.
+    pub fn prompt(&self, batch: usize, prompt_len: usize) -> Result<Tensor> {
+        token_ids(batch, prompt_len, self.config.vocab_size, &self.device)
+    }
+
+    /// An empty cache: the rotary tables only, see [`rope_table_bytes`].
+    ///
+    /// # Errors
+    ///
+    /// When the device cannot hold it.
+    pub fn cache(&self) -> Result<Cache> {
+        Cache::new(true, self.dtype, &self.config, &self.device)
+    }
+
+    /// One request with a cache of its own: the prompt `(batch, seq)`, then
+    /// `new_tokens` single tokens. Gives the last logits, `(batch, vocab)` in
+    /// f32. Nothing else outlives the call, so growth is 0.
+    ///
+    /// Before it returns, [`cache_bytes`] of `seq + new_tokens` tokens and a
+    /// prompt of `seq` are live.
+    ///
+    /// # Errors
+    ///
+    /// When `seq + new_tokens` exceeds the configured positions, or the device
+    /// is full.
+    pub fn prefill_and_decode(&self, prompt: &Tensor, new_tokens: usize) -> Result<Tensor> {
+        let mut cache = self.cache()?;
+        let (batch, prompt_len) = prompt.dims2()?;
+        let mut logits = self.model.forward(prompt, 0, &mut cache)?;
+        let token = Tensor::zeros((batch, 1), DType::U32, &self.device)?;
+        for position in prompt_len..prompt_len + new_tokens {
+            logits = self.model.forward(&token, position, &mut cache)?;
+        }
+        Ok(logits)
+    }
+
+    /// Bytes of weights.
+    pub fn weight_bytes(&self) -> usize {
+        parameters(&self.config) * self.dtype.size_in_bytes()
+    }
+
+    /// The configuration it was made with.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+}
+
+/// The leak: one cache for ever, one more token in it at every step.
+pub struct Session<'a> {
+    llama: &'a Llama,
+    cache: Cache,
+    token: Tensor,
+    batch: usize,
+    position: usize,
+}
+
+impl<'a> Session<'a> {
+    /// Prefills `prompt`, `(batch, seq)`. All of this is set-up.
+    ///
+    /// # Errors
+    ///
+    /// When the device is full.
+    pub fn new(llama: &'a Llama, prompt: &Tensor) -> Result<Self> {
+        let (batch, position) = prompt.dims2()?;
+        let mut cache = llama.cache()?;
+        llama.model.forward(prompt, 0, &mut cache)?;
+        let token = Tensor::zeros((batch, 1), DType::U32, &llama.device)?;
+        Ok(Self { llama, cache, token, batch, position })
+    }
+
+    /// Decodes one token and gives its logits, `(batch, vocab)` in f32. Leaks
+    /// [`kv_bytes_per_token`]: every layer replaces its two cached tensors by
+    /// longer ones.
+    ///
+    /// # Errors
+    ///
+    /// When the configured positions are used up, or the device is full.
+    pub fn step(&mut self) -> Result<Tensor> {
+        let logits = self.llama.model.forward(&self.token, self.position, &mut self.cache)?;
+        self.position += 1;
+        Ok(logits)
+    }
+
+    /// Bytes that each [`Self::step`] leaks.
+    pub fn leak_bytes(&self) -> usize {
+        kv_bytes_per_token(&self.llama.config, self.batch, self.llama.dtype)
+    }
+}
+
+/// The configuration of [`Llama::tiny`].
+pub fn tiny_config() -> Config {
+    Config {
+        hidden_size: 64,
+        intermediate_size: 128,
+        vocab_size: 512,
+        num_hidden_layers: 2,
+        num_attention_heads: 4,
+        num_key_value_heads: 2,
+        max_position_embeddings: 512,
+        ..Config::config_7b_v2(false)
+    }
+}
+
+/// Parameters of a configuration, h being its width, f the intermediate one and
+/// kv that of keys and of values:
+/// `(1 or 2) vocab h + layers (2 h² + 2 h kv + 3 h f + 2 h) + h`.
+pub fn parameters(config: &Config) -> usize {
+    let (h, f) = (config.hidden_size, config.intermediate_size);
+    let kv = config.num_key_value_heads * head_dim(config);
+    let embeddings = if config.tie_word_embeddings { 1 } else { 2 };
+    let layer = 2 * h * h + 2 * h * kv + 3 * h * f + 2 * h;
+    embeddings * config.vocab_size * h + config.num_hidden_layers * layer + h
+}
+
+/// What one more token costs in the cache, in bytes:
+/// `2 layers batch kv_heads head_dim dtype`.
+pub fn kv_bytes_per_token(config: &Config, batch: usize, dtype: DType) -> usize {
+    let kv = config.num_key_value_heads * head_dim(config);
+    2 * config.num_hidden_layers * batch * kv * dtype.size_in_bytes()
+}
+
+/// The sines and cosines of a cache, in bytes: `positions head_dim dtype`.
+pub fn rope_table_bytes(config: &Config, dtype: DType) -> usize {
+    config.max_position_embeddings * head_dim(config) * dtype.size_in_bytes()
+}
+
+/// A cache of `tokens` tokens after a prompt of `prompt_len`, in bytes: keys
+/// and values, the rotary tables, and the prompt's mask of `prompt_len²` bytes,
+/// which candle keeps in the cache (a prompt of one token has none).
+pub fn cache_bytes(
+    config: &Config,
+    batch: usize,
+    dtype: DType,
+    prompt_len: usize,
+    tokens: usize,
+) -> usize {
+    let mask = if prompt_len > 1 { prompt_len * prompt_len } else { 0 };
+    tokens * kv_bytes_per_token(config, batch, dtype) + rope_table_bytes(config, dtype) + mask
+}
+
+fn head_dim(config: &Config) -> usize {
+    config.hidden_size / config.num_attention_heads
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_parameter_formula_is_what_the_model_loads() {
+        for tie_word_embeddings in [false, true] {
+            let config = Config { tie_word_embeddings, ..tiny_config() };
+            let loaded = crate::loaded_elements(|builder| Model::load(builder, &config));
+            assert_eq!(parameters(&config), loaded);
+        }
+    }
+
+    #[test]
+    fn llama_2_7b_has_its_published_size() {
+        let config = Config::config_7b_v2(false);
+        assert_eq!(parameters(&config), 6_738_415_616);
+        assert_eq!(2048 * kv_bytes_per_token(&config, 1, DType::F16), 1_073_741_824);
+        assert_eq!(rope_table_bytes(&config, DType::F16), 1_048_576);
+    }
+
+    #[test]
+    fn decoding_works_in_every_dtype() {
+        for dtype in [DType::F32, DType::F16, DType::BF16] {
+            let llama = Llama::tiny(&Device::Cpu, dtype).unwrap();
+            let prompt = llama.prompt(2, 8).unwrap();
+            assert_eq!(llama.prefill_and_decode(&prompt, 2).unwrap().dims(), [2, 512]);
+        }
+    }
+
+    #[test]
+    fn a_session_ends_with_an_error_when_its_positions_are_used_up() {
+        let llama = Llama::tiny(&Device::Cpu, DType::F32).unwrap();
+        let mut session = Session::new(&llama, &llama.prompt(1, 511).unwrap()).unwrap();
+        assert_eq!(session.step().unwrap().dims(), [1, 512]);
+        assert!(session.step().is_err());
+    }
+}

@@ -1,0 +1,25 @@
+//! The smallest memory tests: one of each form.
+
+use candle_core::{DType, Device, Tensor};
+use memcheck_runtime::{Trial, mem_test};
+
+#[mem_test(max_growth_mb = 1.0)]
+fn full_control(trial: &mut Trial) -> anyhow::Result<()> {
+    let weights = Tensor::zeros((64, 64), DType::F32, trial.device())?;
+    trial.iterate(|_i| {
+        weights.matmul(&weights)?;
+        Ok(())
+    })
+}
+
+#[mem_test]
+fn one_iteration_on_a_device(device: &Device) -> candle_core::Result<()> {
+    Tensor::zeros((64, 64), DType::F32, device)?.affine(2.0, 1.0)?;
+    Ok(())
+}
+
+#[mem_test(iterations = 50)]
+fn one_iteration() {
+    let text = "a".repeat(5000);
+    assert_eq!(text.len(), 5000);
+}
