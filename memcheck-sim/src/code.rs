@@ -25,6 +25,10 @@ impl Code {
     pub(crate) const NOT_SUPPORTED: Self = Self(801);
     pub(crate) const SYSTEM_NOT_READY: Self = Self(802);
     pub(crate) const UNKNOWN: Self = Self(999);
+    /// `NVML_ERROR_INSUFFICIENT_SIZE`, which the driver API lacks.
+    pub(crate) const INSUFFICIENT_SIZE: Self = Self(-7);
+    /// `CURAND_STATUS_LENGTH_NOT_MULTIPLE`, which the driver API lacks.
+    pub(crate) const LENGTH_NOT_MULTIPLE: Self = Self(-105);
 
     /// The `cublasStatus_t` for this code.
     pub(crate) fn cublas(self) -> c_int {
@@ -43,6 +47,7 @@ impl Code {
             Self::OUT_OF_MEMORY => 102,
             Self::INVALID_VALUE => 104,
             Self::INVALID_HANDLE => 101,
+            Self::LENGTH_NOT_MULTIPLE => 105,
             Self::INVALID_CONTEXT | Self::CONTEXT_IS_DESTROYED => 203,
             Self::DEVICE_UNAVAILABLE => 202,
             _ => 999,
@@ -58,7 +63,9 @@ pub(crate) fn describe(code: c_int) -> Option<(&'static CStr, &'static CStr)> {
         1 => (c"CUDA_ERROR_INVALID_VALUE", c"invalid argument"),
         2 => (c"CUDA_ERROR_OUT_OF_MEMORY", c"out of memory"),
         3 => (c"CUDA_ERROR_NOT_INITIALIZED", c"initialization error"),
-        46 => (c"CUDA_ERROR_DEVICE_UNAVAILABLE", c"CUDA-capable device(s) is/are busy or unavailable"),
+        46 => {
+            (c"CUDA_ERROR_DEVICE_UNAVAILABLE", c"CUDA-capable device(s) is/are busy or unavailable")
+        }
         100 => (c"CUDA_ERROR_NO_DEVICE", c"no CUDA-capable device is detected"),
         101 => (c"CUDA_ERROR_INVALID_DEVICE", c"invalid device ordinal"),
         201 => (c"CUDA_ERROR_INVALID_CONTEXT", c"invalid device context"),

@@ -66,13 +66,14 @@ impl FromStr for Faults {
             seen.push(key);
             let least = u64::from(key != "free-slow-ms");
             let value = value.trim();
-            let number = value.parse().ok().filter(|&number: &u64| number >= least).ok_or_else(|| {
-                let expected = match least {
-                    0 => "expected milliseconds",
-                    _ => "expected a number from 1, the first being 1",
-                };
-                FaultsError::Value { key, value: value.to_owned(), expected }
-            })?;
+            let number =
+                value.parse().ok().filter(|&number: &u64| number >= least).ok_or_else(|| {
+                    let expected = match least {
+                        0 => "expected milliseconds",
+                        _ => "expected a number from 1, the first being 1",
+                    };
+                    FaultsError::Value { key, value: value.to_owned(), expected }
+                })?;
             match key {
                 "oom-at" => faults.oom_at = Some(number),
                 "free-fails" => faults.free_fails = Some(number),

@@ -43,6 +43,12 @@ impl<T> Out<T> {
     pub(crate) fn is_null(&self) -> bool {
         self.0.is_null()
     }
+
+    /// The same parameter, where C declares `void*` and the type depends on
+    /// another one.
+    pub(crate) fn cast<U>(self) -> Out<U> {
+        Out(self.0.cast())
+    }
 }
 
 impl Out<c_char> {
@@ -73,6 +79,12 @@ impl<T: Copy> In<T> {
         }
         // SAFETY: not null, so readable, by the promise of the C caller.
         Ok(unsafe { self.0.read() })
+    }
+
+    /// The same parameter, where C declares `void*` and the type depends on
+    /// another one.
+    pub(crate) fn cast<U>(self) -> In<U> {
+        In(self.0.cast())
     }
 }
 

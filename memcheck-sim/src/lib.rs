@@ -1,1 +1,67 @@
-//! The simulated CUDA device.
+//! The simulated CUDA device: candle's CUDA backend, without a GPU.
+//!
+//! Linked into a test binary this crate answers every call that cudarc makes:
+//! to the driver, cuBLAS, cuRAND, the runtime API and NVML. candle's real CUDA
+//! backend and the real cudarc run unmodified on top of it. Kernels do nothing,
+//! and device memory is addresses without backing, so a model of any size runs
+//! in no time and no memory; what a program allocates, when, and what it frees
+//! is exactly what it would be on a device.
+//!
+//! # What it cannot know
+//!
+//! - **Values.** Device memory reads as zeros. Small uploads (64 KiB each, 8 MiB
+//!   together) come back as they were until something is seen to overwrite them;
+//!   kernels launched through `cuLaunchKernel` are not seen. So a program whose
+//!   way depends on values (expert routing, stop tokens) takes one road.
+//! - **What libraries allocate for themselves**: contexts, workspaces, code.
+//! - **`reserved`, and NVML's figures**: estimates, marked as such where made.
+//! - **Graph capture, virtual memory management, arrays, textures, run-time
+//!   compilation, cuBLASLt, cuDNN, NCCL**: these calls fail, with their name on
+//!   stderr, and [`unsupported_calls`] lists them. Never silently.
+//!
+//! # How it gets in
+//!
+//! Every function is `#[unsafe(no_mangle)] extern "C"`, but for those that
+//! allocate or free device or pinned memory: these are in [`hooked`] under their
+//! C names, for the crate that defines the symbols as probes and forwards here.
+//! Call [`link()`] once, so that the linker takes everything along.
+//!
+//! The machine comes from [`configure`], or on the first call from the
+//! environment: [`MACHINE_VARIABLE`] and [`FAULTS_VARIABLE`].
+//!
+//! The simulator's own host allocations are made while its thread is
+//! [quiet](memcheck_core::quiet), so a counting allocator can leave them out.
+
+#![expect(non_snake_case, reason = "the functions have the names that CUDA gave them")]
+
+mod code;
+mod contents;
+mod cublas;
+mod cudart;
+mod curand;
+mod driver;
+mod faults;
+mod ffi;
+pub mod hooked;
+mod host;
+mod kernels;
+mod link;
+mod machine;
+mod memory;
+mod nvml;
+mod nvrtc;
+mod pools;
+mod refused;
+mod spec;
+mod transfer;
+mod unsupported;
+
+pub use faults::{Faults, FaultsError};
+pub use link::link;
+pub use machine::{ConfigureError, Statistics, configure, statistics};
+pub use nvml::{CONTEXT_ESTIMATE, NvmlError, attach_nvml, nvml_table};
+pub use refused::unsupported_calls;
+pub use spec::{
+    DEFAULT_MACHINE, DeviceSpec, FAULTS_VARIABLE, MACHINE_VARIABLE, MAX_CAPACITY, MAX_DEVICES,
+    Spec, SpecError,
+};

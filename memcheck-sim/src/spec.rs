@@ -177,7 +177,10 @@ mod tests {
                 "h200,capacity=lots",
                 "`lots` is not a capacity: write a size from 1B to 1TiB, such as 8GiB",
             ),
-            ("h200,capacity=0", "`0` is not a capacity: write a size from 1B to 1TiB, such as 8GiB"),
+            (
+                "h200,capacity=0",
+                "`0` is not a capacity: write a size from 1B to 1TiB, such as 8GiB",
+            ),
             ("0xh200", "0 devices: a machine has from 1 to 32"),
             ("20xh200+20xt4", "40 devices: a machine has from 1 to 32"),
         ] {

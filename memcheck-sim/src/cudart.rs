@@ -1,0 +1,230 @@
+//! The CUDA runtime API, as far as candle's C code and its neighbours use it.
+//!
+//! It works on the same machine as the driver API, as the real one does. What
+//! allocates is in `hooked`, and does not go through the driver's functions, so
+//! that a probe sees an allocation once.
+
+use std::cell::Cell;
+use std::ffi::{c_char, c_int, c_uint, c_void};
+
+use crate::code::{Answer, Code, describe};
+use crate::driver::current;
+use crate::ffi::{Out, Symbol, exports};
+use crate::machine::{Handle, with};
+use crate::transfer::End;
+
+thread_local! {
+    static LAST_ERROR: Cell<c_int> = const { Cell::new(0) };
+}
+
+/// The return value of a runtime function: an error is also remembered.
+pub(crate) fn status(answer: Answer) -> c_int {
+    let code = answer.err().map_or(0, |code| code.0);
+    if code != 0 {
+        LAST_ERROR.set(code);
+    }
+    code
+}
+
+/// The context that the runtime works in: the current one, or else the primary
+/// context of the thread's device, which becomes current.
+pub(crate) fn context() -> Answer<Handle> {
+    match current::get() {
+        0 => {
+            let primary = with(|machine| machine.retain_primary(current::runtime_device()))?;
+            current::set(primary)?;
+            Ok(primary)
+        }
+        context => Ok(context),
+    }
+}
+
+/// `dim3`.
+#[repr(C)]
+pub(crate) struct Dim3 {
+    x: c_uint,
+    y: c_uint,
+    z: c_uint,
+}
+
+exports! { status;
+    fn cudaGetDevice(device: Out<c_int>) {
+        device.put(match current::get() {
+            0 => current::runtime_device(),
+            context => with(|machine| Ok(machine.context(context)?.device as c_int))?,
+        })
+    }
+
+    fn cudaSetDevice(device: c_int) {
+        let primary = with(|machine| machine.retain_primary(device))?;
+        current::set_runtime_device(device);
+        current::set(primary)
+    }
+
+    fn cudaGetDeviceCount(count: Out<c_int>) {
+        count.put(with(|machine| Ok(machine.devices.len() as c_int))?)
+    }
+
+    fn cudaDeviceGetAttribute(value: Out<c_int>, attribute: c_int, device: c_int) {
+        let card = with(|machine| Ok(machine.device(device)?.spec.card))?;
+        value.put(crate::driver::attribute(card, attribute, device)?)
+    }
+
+    fn cudaDriverGetVersion(version: Out<c_int>) {
+        version.put(crate::driver::VERSION)
+    }
+
+    fn cudaRuntimeGetVersion(version: Out<c_int>) {
+        version.put(crate::driver::VERSION)
+    }
+
+    fn cudaDeviceSynchronize() {
+        let context = context()?;
+        with(|machine| machine.synchronize(context))
+    }
+
+    fn cudaStreamSynchronize(stream: Handle) {
+        synchronize(stream)
+    }
+
+    fn cudaStreamSynchronize_ptsz(stream: Handle) {
+        synchronize(stream)
+    }
+
+    fn cudaMemGetInfo(free: Out<usize>, total: Out<usize>) {
+        let context = context()?;
+        let (unused, capacity) = with(|machine| {
+            let device = machine.context(context)?.device;
+            let memory = &machine.devices[device].memory;
+            Ok((memory.free_bytes(), memory.capacity()))
+        })?;
+        free.put(unused as usize)?;
+        total.put(capacity as usize)
+    }
+
+    fn cudaMemset(to: u64, value: c_int, count: usize) {
+        fill(to, value, count, 0)
+    }
+
+    fn cudaMemsetAsync(to: u64, value: c_int, count: usize, stream: Handle) {
+        fill(to, value, count, stream)
+    }
+
+    fn cudaMemsetAsync_ptsz(to: u64, value: c_int, count: usize, stream: Handle) {
+        fill(to, value, count, stream)
+    }
+
+    fn cudaMemcpy(to: u64, from: u64, length: usize, kind: c_int) {
+        copy(to, from, length, kind, 0)
+    }
+
+    fn cudaMemcpyAsync(to: u64, from: u64, length: usize, kind: c_int, stream: Handle) {
+        copy(to, from, length, kind, stream)
+    }
+
+    fn cudaMemcpyAsync_ptsz(to: u64, from: u64, length: usize, kind: c_int, stream: Handle) {
+        copy(to, from, length, kind, stream)
+    }
+
+    fn cudaFuncSetAttribute(_function: *const c_void, _attribute: c_int, _value: c_int) {
+        Ok(())
+    }
+
+    fn cudaLaunchKernel(
+        _function: *const c_void,
+        _grid: Dim3,
+        _block: Dim3,
+        _arguments: *mut *mut c_void,
+        _shared: usize,
+        stream: Handle,
+    ) {
+        launch(stream)
+    }
+
+    fn cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+        blocks: Out<c_int>, _function: *const c_void, block: c_int, _shared: usize, _flags: c_uint,
+    ) {
+        if !(1..=1024).contains(&block) {
+            return Err(Code::INVALID_VALUE);
+        }
+        blocks.put(1024 / block)
+    }
+}
+
+/// The error of the thread's last call that failed; forgets it.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn cudaGetLastError() -> c_int {
+    LAST_ERROR.replace(0)
+}
+
+/// The error of the thread's last call that failed.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn cudaPeekAtLastError() -> c_int {
+    LAST_ERROR.get()
+}
+
+/// A text that lives for ever.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn cudaGetErrorName(code: c_int) -> *const c_char {
+    describe(code).map_or(c"unrecognized error code", |(name, _)| name).as_ptr()
+}
+
+/// A text that lives for ever.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn cudaGetErrorString(code: c_int) -> *const c_char {
+    describe(code).map_or(c"unrecognized error code", |(_, text)| text).as_ptr()
+}
+
+/// The functions that give something other than a result code.
+pub(crate) static OTHERS: &[Symbol] = &[
+    Symbol { name: "cudaGetLastError", address: cudaGetLastError as *const () },
+    Symbol { name: "cudaPeekAtLastError", address: cudaPeekAtLastError as *const () },
+    Symbol { name: "cudaGetErrorName", address: cudaGetErrorName as *const () },
+    Symbol { name: "cudaGetErrorString", address: cudaGetErrorString as *const () },
+];
+
+fn synchronize(stream: Handle) -> Answer {
+    let context = context()?;
+    with(|machine| {
+        let context = machine.stream_context(stream, context)?;
+        machine.synchronize(context)
+    })
+}
+
+pub(crate) fn fill(to: u64, value: c_int, count: usize, stream: Handle) -> Answer {
+    let context = context()?;
+    with(|machine| {
+        machine.stream_context(stream, context)?;
+        machine.fill(to, &[value as u8], count)
+    })
+}
+
+/// `cudaMemcpyKind`: host to host, to device, to host, device to device, any.
+fn copy(to: u64, from: u64, length: usize, kind: c_int, stream: Handle) -> Answer {
+    let host = |address: u64| End::Host(address as *mut c_void);
+    let (to, from) = match kind {
+        0 => (host(to), host(from)),
+        1 => (End::Device(to), host(from)),
+        2 => (host(to), End::Device(from)),
+        3 => (End::Device(to), End::Device(from)),
+        4 => (End::Any(to), End::Any(from)),
+        _ => return Err(Code(21)),
+    };
+    let context = context()?;
+    with(|machine| {
+        machine.stream_context(stream, context)?;
+        // SAFETY: the C caller vouches for the host ends, as cudaMemcpy asks.
+        unsafe { machine.copy(to, from, length) }
+    })
+}
+
+/// A kernel is launched on `stream`, and does nothing.
+pub(crate) fn launch(stream: Handle) -> Answer {
+    let context = context()?;
+    with(|machine| {
+        machine.stream_context(stream, context)?;
+        machine.touch()?;
+        machine.launched();
+        Ok(())
+    })
+}

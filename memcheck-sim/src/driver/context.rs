@@ -1,0 +1,211 @@
+//! Contexts: primary ones, which are counted, and others.
+
+use std::ffi::{c_int, c_uint, c_ulonglong, c_void};
+
+use super::current;
+use super::device::VERSION;
+use crate::code::{Answer, Code};
+use crate::ffi::{self, Out, exports};
+use crate::machine::{Context, Handle, with};
+
+exports! { ffi::driver;
+    fn cuDevicePrimaryCtxRetain(context: Out<Handle>, device: c_int) {
+        if context.is_null() {
+            return Err(Code::INVALID_VALUE);
+        }
+        context.put(with(|machine| machine.retain_primary(device))?)
+    }
+
+    fn cuDevicePrimaryCtxRelease_v2(device: c_int) {
+        with(|machine| machine.release_primary(device))
+    }
+
+    fn cuDevicePrimaryCtxReset_v2(device: c_int) {
+        with(|machine| {
+            let target = machine.device(device)?;
+            target.primary_retained = 0;
+            let primary = target.primary;
+            match machine.contexts.contains_key(&primary) {
+                true => machine.destroy_context(primary),
+                false => Ok(()),
+            }
+        })
+    }
+
+    fn cuDevicePrimaryCtxGetState(device: c_int, flags: Out<c_uint>, active: Out<c_int>) {
+        let (set, retained) = with(|machine| {
+            machine.device(device).map(|device| (device.primary_flags, device.primary_retained))
+        })?;
+        flags.put(set)?;
+        active.put((retained > 0).into())
+    }
+
+    fn cuDevicePrimaryCtxSetFlags_v2(device: c_int, flags: c_uint) {
+        with(|machine| {
+            machine.device(device)?.primary_flags = flags;
+            Ok(())
+        })
+    }
+
+    fn cuCtxCreate_v2(context: Out<Handle>, flags: c_uint, device: c_int) {
+        create(context, flags, device)
+    }
+
+    fn cuCtxCreate_v3(context: Out<Handle>, affinity: *mut c_void, count: c_int, flags: c_uint, device: c_int) {
+        plain(affinity, count)?;
+        create(context, flags, device)
+    }
+
+    fn cuCtxCreate_v4(context: Out<Handle>, parameters: *mut c_void, flags: c_uint, device: c_int) {
+        plain(parameters, 1)?;
+        create(context, flags, device)
+    }
+
+    fn cuCtxDestroy_v2(context: Handle) {
+        with(|machine| {
+            if machine.devices.iter().any(|device| device.primary == context) {
+                return Err(Code::INVALID_CONTEXT);
+            }
+            machine.destroy_context(context)
+        })?;
+        if current::get() == context { current::pop().map(drop) } else { Ok(()) }
+    }
+
+    fn cuCtxGetCurrent(context: Out<Handle>) {
+        context.put(current::get())
+    }
+
+    fn cuCtxSetCurrent(context: Handle) {
+        if context != 0 {
+            with(|machine| machine.context(context).map(drop))?;
+        }
+        current::set(context)
+    }
+
+    fn cuCtxPushCurrent_v2(context: Handle) {
+        with(|machine| machine.context(context).map(drop))?;
+        current::push(context)
+    }
+
+    fn cuCtxPopCurrent_v2(context: Out<Handle>) {
+        let popped = current::pop()?;
+        context.offer(popped);
+        Ok(())
+    }
+
+    fn cuCtxGetDevice(device: Out<c_int>) {
+        device.put(of_current(|context| context.device as c_int)?)
+    }
+
+    fn cuCtxGetDevice_v2(device: Out<c_int>, context: Handle) {
+        let context = if context == 0 { current::get() } else { context };
+        device.put(with(|machine| Ok(machine.context(context)?.device as c_int))?)
+    }
+
+    fn cuCtxGetFlags(flags: Out<c_uint>) {
+        flags.put(of_current(|context| context.flags)?)
+    }
+
+    fn cuCtxSetFlags(flags: c_uint) {
+        of_current(|context| context.flags = flags)
+    }
+
+    fn cuCtxGetId(context: Handle, id: Out<c_ulonglong>) {
+        let context = if context == 0 { current::get() } else { context };
+        with(|machine| machine.context(context).map(drop))?;
+        id.put(context)
+    }
+
+    fn cuCtxGetApiVersion(context: Handle, version: Out<c_uint>) {
+        let context = if context == 0 { current::get() } else { context };
+        with(|machine| machine.context(context).map(drop))?;
+        version.put(VERSION as c_uint)
+    }
+
+    fn cuCtxSynchronize() {
+        with(|machine| machine.synchronize(current::get()))
+    }
+
+    fn cuCtxSynchronize_v2(context: Handle) {
+        with(|machine| machine.synchronize(context))
+    }
+
+    fn cuCtxGetStreamPriorityRange(least: Out<c_int>, greatest: Out<c_int>) {
+        of_current(|_| ())?;
+        least.offer(0);
+        greatest.offer(-5);
+        Ok(())
+    }
+
+    fn cuCtxGetCacheConfig(config: Out<c_int>) {
+        of_current(|_| ())?;
+        config.put(0)
+    }
+
+    fn cuCtxSetCacheConfig(_config: c_int) {
+        of_current(|_| ())
+    }
+
+    fn cuCtxGetLimit(value: Out<usize>, limit: c_int) {
+        of_current(|_| ())?;
+        // The driver's defaults: stack, printf, heap, and others.
+        value.put(match limit {
+            0 => 1024,
+            1 => 1 << 20,
+            2 => 8 << 20,
+            3 => 2,
+            4 => 2048,
+            5 => 128,
+            6 => 0,
+            _ => return Err(Code(215)),
+        })
+    }
+
+    fn cuCtxSetLimit(limit: c_int, _value: usize) {
+        of_current(|_| ())?;
+        if (0..=6).contains(&limit) { Ok(()) } else { Err(Code(215)) }
+    }
+
+    fn cuCtxEnablePeerAccess(peer: Handle, flags: c_uint) {
+        with(|machine| {
+            let other = machine.context(peer)?.device;
+            let own = machine.context(current::get())?;
+            if own.device == other || flags != 0 {
+                return Err(Code::INVALID_VALUE);
+            }
+            if own.peers.contains(&peer) {
+                return Err(Code::PEER_ACCESS_ALREADY_ENABLED);
+            }
+            own.peers.push(peer);
+            Ok(())
+        })
+    }
+
+    fn cuCtxDisablePeerAccess(peer: Handle) {
+        with(|machine| {
+            machine.context(peer)?;
+            let peers = &mut machine.context(current::get())?.peers;
+            let index = peers.iter().position(|&known| known == peer);
+            peers.swap_remove(index.ok_or(Code::PEER_ACCESS_NOT_ENABLED)?);
+            Ok(())
+        })
+    }
+}
+
+fn create(context: Out<Handle>, flags: c_uint, device: c_int) -> Answer {
+    if context.is_null() {
+        return Err(Code::INVALID_VALUE);
+    }
+    let handle = with(|machine| machine.create_context(device, flags))?;
+    current::push(handle)?;
+    context.put(handle)
+}
+
+/// Execution affinity and graphics interoperability are not simulated.
+fn plain(parameters: *mut c_void, count: c_int) -> Answer {
+    if parameters.is_null() || count == 0 { Ok(()) } else { Err(Code::NOT_SUPPORTED) }
+}
+
+fn of_current<T>(work: impl FnOnce(&mut Context) -> T) -> Answer<T> {
+    with(|machine| machine.context(current::get()).map(work))
+}

@@ -1,0 +1,76 @@
+//! The stack of contexts that each thread has, and the device of the runtime API.
+//!
+//! Without a destructor: a thread that ends may still free memory while its
+//! other thread-locals are being dropped.
+
+use std::cell::Cell;
+
+use crate::code::{Answer, Code};
+use crate::machine::Handle;
+
+const DEPTH: usize = 32;
+
+thread_local! {
+    static STACK: Cell<([Handle; DEPTH], usize)> = const { Cell::new(([0; DEPTH], 0)) };
+    static RUNTIME_DEVICE: Cell<i32> = const { Cell::new(0) };
+}
+
+/// The current context, 0 for none.
+pub(crate) fn get() -> Handle {
+    let (stack, depth) = STACK.get();
+    depth.checked_sub(1).map_or(0, |top| stack[top])
+}
+
+/// Replaces the top of the stack; 0 removes it.
+pub(crate) fn set(context: Handle) -> Answer {
+    if get() != 0 {
+        pop()?;
+    }
+    if context == 0 { Ok(()) } else { push(context) }
+}
+
+pub(crate) fn push(context: Handle) -> Answer {
+    let (mut stack, depth) = STACK.get();
+    *stack.get_mut(depth).ok_or(Code::INVALID_VALUE)? = context;
+    STACK.set((stack, depth + 1));
+    Ok(())
+}
+
+pub(crate) fn pop() -> Answer<Handle> {
+    let (stack, depth) = STACK.get();
+    let top = depth.checked_sub(1).ok_or(Code::INVALID_CONTEXT)?;
+    STACK.set((stack, top));
+    Ok(stack[top])
+}
+
+/// The device that `cudaSetDevice` chose on this thread.
+pub(crate) fn runtime_device() -> i32 {
+    RUNTIME_DEVICE.get()
+}
+
+pub(crate) fn set_runtime_device(ordinal: i32) {
+    RUNTIME_DEVICE.set(ordinal);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_stack_is_the_drivers() {
+        assert_eq!(get(), 0);
+        assert_eq!(pop(), Err(Code::INVALID_CONTEXT));
+        set(5).unwrap();
+        push(6).unwrap();
+        set(7).unwrap();
+        assert_eq!(get(), 7);
+        set(0).unwrap();
+        assert_eq!(get(), 5);
+        assert_eq!(pop(), Ok(5));
+        for _ in 0..DEPTH {
+            push(1).unwrap();
+        }
+        assert_eq!(push(1), Err(Code::INVALID_VALUE));
+        assert_eq!(std::thread::spawn(get).join().unwrap(), 0);
+    }
+}

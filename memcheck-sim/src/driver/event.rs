@@ -1,0 +1,63 @@
+//! Events. Nothing takes time, so each has happened, and 0 ms lie between two.
+
+use std::ffi::c_uint;
+
+use super::{current, stream};
+use crate::code::{Answer, Code};
+use crate::ffi::{self, Out, exports};
+use crate::machine::{Handle, with};
+
+exports! { ffi::driver;
+    fn cuEventCreate(event: Out<Handle>, _flags: c_uint) {
+        if event.is_null() {
+            return Err(Code::INVALID_VALUE);
+        }
+        event.put(with(|machine| {
+            let context = current::get();
+            machine.context(context)?;
+            let handle = machine.handle();
+            machine.events.insert(handle, context);
+            Ok(handle)
+        })?)
+    }
+
+    fn cuEventDestroy_v2(event: Handle) {
+        with(|machine| machine.events.remove(&event).map(drop).ok_or(Code::INVALID_HANDLE))
+    }
+
+    fn cuEventRecord(event: Handle, stream: Handle) {
+        exists(event)?;
+        stream::touch(stream).map(drop)
+    }
+
+    fn cuEventRecordWithFlags(event: Handle, stream: Handle, _flags: c_uint) {
+        exists(event)?;
+        stream::touch(stream).map(drop)
+    }
+
+    fn cuEventQuery(event: Handle) {
+        exists(event).map(drop)
+    }
+
+    fn cuEventSynchronize(event: Handle) {
+        let context = exists(event)?;
+        with(|machine| machine.synchronize(context))
+    }
+
+    fn cuEventElapsedTime(milliseconds: Out<f32>, start: Handle, end: Handle) {
+        exists(start)?;
+        exists(end)?;
+        milliseconds.put(0.0)
+    }
+
+    fn cuEventElapsedTime_v2(milliseconds: Out<f32>, start: Handle, end: Handle) {
+        exists(start)?;
+        exists(end)?;
+        milliseconds.put(0.0)
+    }
+}
+
+/// The context of an event.
+fn exists(event: Handle) -> Answer<Handle> {
+    with(|machine| machine.events.get(&event).copied().ok_or(Code::INVALID_HANDLE))
+}

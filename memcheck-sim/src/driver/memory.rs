@@ -1,0 +1,238 @@
+//! Copies, fills and questions about memory; allocating is in `hooked`.
+
+use std::ffi::{c_int, c_uchar, c_uint, c_ushort, c_void};
+
+use super::current;
+use crate::code::{Answer, Code};
+use crate::ffi::{self, Out, exports};
+use crate::host::Origin;
+use crate::machine::{Handle, with};
+use crate::memory::region;
+use crate::transfer::End;
+
+/// `CUmemLocation`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(super) struct Location {
+    pub(super) kind: c_int,
+    pub(super) id: c_int,
+}
+
+exports! { ffi::driver;
+    fn cuMemGetInfo_v2(free: Out<usize>, total: Out<usize>) {
+        let (unused, capacity) = with(|machine| {
+            let device = machine.context(current::get())?.device;
+            let memory = &machine.devices[device].memory;
+            Ok((memory.free_bytes(), memory.capacity()))
+        })?;
+        free.put(unused as usize)?;
+        total.put(capacity as usize)
+    }
+
+    fn cuMemGetAddressRange_v2(base: Out<u64>, size: Out<usize>, address: u64) {
+        let (start, bytes) = block(address)?;
+        base.offer(start);
+        size.offer(bytes as usize);
+        Ok(())
+    }
+
+    fn cuMemcpyHtoD_v2(to: u64, from: *mut c_void, length: usize) {
+        copy(End::Device(to), End::Host(from), length, None)
+    }
+
+    fn cuMemcpyHtoDAsync_v2(to: u64, from: *mut c_void, length: usize, stream: Handle) {
+        copy(End::Device(to), End::Host(from), length, Some(stream))
+    }
+
+    fn cuMemcpyDtoH_v2(to: *mut c_void, from: u64, length: usize) {
+        copy(End::Host(to), End::Device(from), length, None)
+    }
+
+    fn cuMemcpyDtoHAsync_v2(to: *mut c_void, from: u64, length: usize, stream: Handle) {
+        copy(End::Host(to), End::Device(from), length, Some(stream))
+    }
+
+    fn cuMemcpyDtoD_v2(to: u64, from: u64, length: usize) {
+        copy(End::Device(to), End::Device(from), length, None)
+    }
+
+    fn cuMemcpyDtoDAsync_v2(to: u64, from: u64, length: usize, stream: Handle) {
+        copy(End::Device(to), End::Device(from), length, Some(stream))
+    }
+
+    fn cuMemcpy(to: u64, from: u64, length: usize) {
+        copy(End::Any(to), End::Any(from), length, None)
+    }
+
+    fn cuMemcpyAsync(to: u64, from: u64, length: usize, stream: Handle) {
+        copy(End::Any(to), End::Any(from), length, Some(stream))
+    }
+
+    fn cuMemcpyPeer(to: u64, to_context: Handle, from: u64, from_context: Handle, length: usize) {
+        peer(to, to_context, from, from_context, length, None)
+    }
+
+    fn cuMemcpyPeerAsync(
+        to: u64,
+        to_context: Handle,
+        from: u64,
+        from_context: Handle,
+        length: usize,
+        stream: Handle,
+    ) {
+        peer(to, to_context, from, from_context, length, Some(stream))
+    }
+
+    fn cuMemsetD8_v2(to: u64, value: c_uchar, count: usize) {
+        fill(to, &[value], count, None)
+    }
+
+    fn cuMemsetD8Async(to: u64, value: c_uchar, count: usize, stream: Handle) {
+        fill(to, &[value], count, Some(stream))
+    }
+
+    fn cuMemsetD16_v2(to: u64, value: c_ushort, count: usize) {
+        fill(to, &value.to_ne_bytes(), count, None)
+    }
+
+    fn cuMemsetD16Async(to: u64, value: c_ushort, count: usize, stream: Handle) {
+        fill(to, &value.to_ne_bytes(), count, Some(stream))
+    }
+
+    fn cuMemsetD32_v2(to: u64, value: c_uint, count: usize) {
+        fill(to, &value.to_ne_bytes(), count, None)
+    }
+
+    fn cuMemsetD32Async(to: u64, value: c_uint, count: usize, stream: Handle) {
+        fill(to, &value.to_ne_bytes(), count, Some(stream))
+    }
+
+    fn cuMemPrefetchAsync(address: u64, _length: usize, _device: c_int, stream: Handle) {
+        advise(address)?;
+        in_context(Some(stream))
+    }
+
+    fn cuMemPrefetchAsync_v2(address: u64, _length: usize, _to: Location, _flags: c_uint, stream: Handle) {
+        advise(address)?;
+        in_context(Some(stream))
+    }
+
+    fn cuMemAdvise(address: u64, _length: usize, _advice: c_int, _device: c_int) {
+        advise(address)
+    }
+
+    fn cuMemAdvise_v2(address: u64, _length: usize, _advice: c_int, _location: Location) {
+        advise(address)
+    }
+
+    fn cuMemHostRegister_v2(pointer: *mut c_void, length: usize, flags: c_uint) {
+        in_context(None)?;
+        with(|machine| machine.host.register(pointer as u64, length as u64, flags))
+    }
+
+    fn cuMemHostUnregister(pointer: *mut c_void) {
+        with(|machine| {
+            let registered = |origin| origin == Origin::Registered;
+            machine.host.release(pointer as u64, registered).map(drop).map_err(|_| Code(713))
+        })
+    }
+
+    fn cuMemHostGetDevicePointer_v2(address: Out<u64>, pointer: *mut c_void, _flags: c_uint) {
+        with(|machine| machine.host.find(pointer as u64).map(drop).ok_or(Code::INVALID_VALUE))?;
+        address.put(pointer as u64)
+    }
+
+    fn cuMemHostGetFlags(flags: Out<c_uint>, pointer: *mut c_void) {
+        flags.put(with(|machine| {
+            Ok(machine.host.find(pointer as u64).ok_or(Code::INVALID_VALUE)?.1.flags)
+        })?)
+    }
+
+    fn cuPointerGetAttribute(value: Out<u64>, attribute: c_int, address: u64) {
+        pointer_attribute(value, attribute, address)
+    }
+}
+
+fn in_context(stream: Option<Handle>) -> Answer {
+    with(|machine| machine.stream_context(stream.unwrap_or(0), current::get()).map(drop))
+}
+
+fn copy(to: End, from: End, length: usize, stream: Option<Handle>) -> Answer {
+    in_context(stream)?;
+    // SAFETY: the C caller vouches for the host ends, as these functions ask.
+    with(|machine| unsafe { machine.copy(to, from, length) })
+}
+
+fn peer(
+    to: u64,
+    to_context: Handle,
+    from: u64,
+    from_context: Handle,
+    length: usize,
+    stream: Option<Handle>,
+) -> Answer {
+    for context in [to_context, from_context] {
+        with(|machine| machine.context(context).map(drop))?;
+    }
+    copy(End::Device(to), End::Device(from), length, stream)
+}
+
+fn fill(to: u64, pattern: &[u8], count: usize, stream: Option<Handle>) -> Answer {
+    in_context(stream)?;
+    with(|machine| machine.fill(to, pattern, count))
+}
+
+/// Where managed memory is does not matter here; that it exists does.
+fn advise(address: u64) -> Answer {
+    block(address).map(drop)
+}
+
+/// Start and length of the block that `address` points into.
+fn block(address: u64) -> Answer<(u64, u64)> {
+    with(|machine| {
+        let on_device = region(address)
+            .and_then(|ordinal| machine.devices.get(ordinal)?.memory.find(address))
+            .map(|(start, block)| (start, block.bytes));
+        on_device
+            .or_else(|| machine.host.find(address).map(|(start, block)| (start, block.bytes)))
+            .ok_or(Code::INVALID_VALUE)
+    })
+}
+
+/// `CU_POINTER_ATTRIBUTE_*`: context, memory type, pointers, managed, ordinal
+/// and range; the value's width is the attribute's.
+fn pointer_attribute(value: Out<u64>, attribute: c_int, address: u64) -> Answer {
+    let (start, bytes) = block(address)?;
+    let (ordinal, context, host) = with(|machine| match region(address) {
+        Some(ordinal) => {
+            let found = machine.devices.get(ordinal).and_then(|device| device.memory.find(address));
+            Ok((ordinal, found.map_or(0, |(_, block)| block.context), None))
+        }
+        None => {
+            let origin = machine.host.find(address).map(|(_, block)| block.origin);
+            let ordinal = if let Some(Origin::Managed(ordinal)) = origin { ordinal } else { 0 };
+            Ok((ordinal, 0, origin))
+        }
+    })?;
+    let managed = matches!(host, Some(Origin::Managed(_)));
+    match attribute {
+        1 => value.put(context),
+        // Host 1, device 2; managed memory is the device's.
+        2 => value.narrow(if host.is_some() && !managed { 1 } else { 2 }),
+        3 => value.put(address),
+        4 if host.is_some() => value.put(address),
+        4 => Err(Code::INVALID_VALUE),
+        8 => value.narrow(managed.into()),
+        9 => value.narrow(ordinal as u32),
+        11 => value.put(start),
+        12 => value.put(bytes),
+        _ => Err(Code::NOT_SUPPORTED),
+    }
+}
+
+impl Out<u64> {
+    /// Stores 32 bits through a pointer that was declared as `void*`.
+    fn narrow(self, value: u32) -> Answer {
+        self.cast::<u32>().put(value)
+    }
+}

@@ -1,0 +1,176 @@
+//! Streams. Work is done when it is queued, so they are always idle.
+//!
+//! Capturing a stream into a graph is not simulated: what a graph does when it
+//! is launched would have to be recorded.
+
+use std::ffi::{c_int, c_uint, c_ulonglong, c_void};
+
+use super::current;
+use crate::code::{Answer, Code};
+use crate::ffi::{self, Out, Symbol, exports};
+use crate::machine::{Handle, Stream, with};
+
+/// `CUhostFn`.
+type HostFunction = Option<unsafe extern "C" fn(*mut c_void)>;
+/// `CUstreamCallback`.
+type Callback = Option<unsafe extern "C" fn(Handle, c_int, *mut c_void)>;
+
+exports! { ffi::driver;
+    fn cuStreamCreate(stream: Out<Handle>, flags: c_uint) {
+        create(stream, flags, 0)
+    }
+
+    fn cuStreamCreateWithPriority(stream: Out<Handle>, flags: c_uint, priority: c_int) {
+        create(stream, flags, priority.clamp(-5, 0))
+    }
+
+    fn cuStreamDestroy_v2(stream: Handle) {
+        with(|machine| machine.streams.remove(&stream).map(drop).ok_or(Code::INVALID_HANDLE))
+    }
+
+    fn cuStreamSynchronize(stream: Handle) {
+        with(|machine| {
+            let context = machine.stream_context(stream, current::get())?;
+            machine.synchronize(context)
+        })
+    }
+
+    fn cuStreamQuery(stream: Handle) {
+        touch(stream).map(drop)
+    }
+
+    fn cuStreamWaitEvent(stream: Handle, event: Handle, _flags: c_uint) {
+        touch(stream)?;
+        with(|machine| machine.events.get(&event).map(drop).ok_or(Code::INVALID_HANDLE))
+    }
+
+    fn cuStreamIsCapturing(stream: Handle, status: Out<c_int>) {
+        of(stream)?;
+        status.put(0)
+    }
+
+    fn cuStreamGetCaptureInfo_v2(
+        stream: Handle,
+        status: Out<c_int>,
+        id: Out<c_ulonglong>,
+        graph: Out<Handle>,
+        dependencies: Out<*const Handle>,
+        count: Out<usize>,
+    ) {
+        of(stream)?;
+        id.offer(0);
+        graph.offer(0);
+        dependencies.offer(std::ptr::null());
+        count.offer(0);
+        status.put(0)
+    }
+
+    fn cuStreamGetCtx(stream: Handle, context: Out<Handle>) {
+        context.put(of(stream)?.context)
+    }
+
+    fn cuStreamGetCtx_v2(stream: Handle, context: Out<Handle>, green: Out<Handle>) {
+        green.offer(0);
+        context.put(of(stream)?.context)
+    }
+
+    fn cuStreamGetDevice(stream: Handle, device: Out<c_int>) {
+        let context = of(stream)?.context;
+        device.put(with(|machine| Ok(machine.context(context)?.device as c_int))?)
+    }
+
+    fn cuStreamGetFlags(stream: Handle, flags: Out<c_uint>) {
+        flags.put(of(stream)?.flags)
+    }
+
+    fn cuStreamGetId(stream: Handle, id: Out<c_ulonglong>) {
+        of(stream)?;
+        id.put(stream)
+    }
+
+    fn cuStreamGetPriority(stream: Handle, priority: Out<c_int>) {
+        priority.put(of(stream)?.priority)
+    }
+
+    fn cuStreamAttachMemAsync(stream: Handle, _address: u64, _length: usize, _flags: c_uint) {
+        touch(stream).map(drop)
+    }
+}
+
+// The functions below call back into the program, whose allocations count
+// again: they are quiet only while the simulator works.
+
+/// Runs the function at once: the stream is idle.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn cuLaunchHostFunc(
+    stream: Handle,
+    function: HostFunction,
+    data: *mut c_void,
+) -> c_int {
+    let Some(function) = function else { return Code::INVALID_VALUE.0 };
+    if let Err(code) = quietly(|| touch(stream)) {
+        return code.0;
+    }
+    // SAFETY: the caller gave a function and the data that it takes.
+    unsafe { function(data) };
+    0
+}
+
+/// Runs the function at once: the stream is idle.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn cuStreamAddCallback(
+    stream: Handle,
+    callback: Callback,
+    data: *mut c_void,
+    flags: c_uint,
+) -> c_int {
+    let Some(callback) = callback.filter(|_| flags == 0) else { return Code::INVALID_VALUE.0 };
+    if let Err(code) = quietly(|| touch(stream)) {
+        return code.0;
+    }
+    // SAFETY: the caller gave a function and the data that it takes.
+    unsafe { callback(stream, 0, data) };
+    0
+}
+
+/// The functions that call back.
+pub(crate) static CALLBACKS: &[Symbol] = &[
+    Symbol { name: "cuLaunchHostFunc", address: cuLaunchHostFunc as *const () },
+    Symbol { name: "cuStreamAddCallback", address: cuStreamAddCallback as *const () },
+];
+
+fn quietly<T>(work: impl FnOnce() -> T) -> T {
+    let _quiet = memcheck_core::quiet::enter();
+    work()
+}
+
+fn create(stream: Out<Handle>, flags: c_uint, priority: c_int) -> Answer {
+    if stream.is_null() || flags > 1 {
+        return Err(Code::INVALID_VALUE);
+    }
+    stream.put(with(|machine| {
+        let context = current::get();
+        machine.context(context)?;
+        let handle = machine.handle();
+        machine.streams.insert(handle, Stream { context, flags, priority });
+        Ok(handle)
+    })?)
+}
+
+/// What a stream is; a default stream is of the current context.
+fn of(stream: Handle) -> Answer<Stream> {
+    with(|machine| {
+        let context = machine.stream_context(stream, current::get())?;
+        let default = Stream { context, flags: 0, priority: 0 };
+        Ok(machine.streams.get(&stream).copied().unwrap_or(default))
+    })
+}
+
+/// Queues something on `stream`; answers its context.
+pub(super) fn touch(stream: Handle) -> Answer<Handle> {
+    with(|machine| {
+        let context = machine.stream_context(stream, current::get())?;
+        machine.touch()?;
+        Ok(context)
+    })
+}

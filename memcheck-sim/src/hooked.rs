@@ -1,0 +1,232 @@
+//! The functions that allocate and free, of the driver and the runtime API.
+//!
+//! Another crate defines these symbols: as probes that count, and then call the
+//! functions here. So in an rlib they carry Rust names only; with the feature
+//! `standalone` they are exported under their C names like all the others.
+
+use std::ffi::{c_int, c_uint, c_void};
+
+use crate::code::{Answer, Code};
+use crate::cudart;
+use crate::driver::current;
+use crate::ffi::{self, Out};
+use crate::host::Origin;
+use crate::machine::{Handle, with};
+
+macro_rules! hooked {
+    ($($family:path: $name:ident($($arg:ident: $ty:ty),*) $body:block)*) => {
+        $(
+            #[doc = concat!("`", stringify!($name), "`, with CUDA's signature and result codes.")]
+            ///
+            /// # Safety
+            ///
+            /// As CUDA documents: result pointers are null or writable, and
+            /// nothing uses memory that is being freed.
+            #[cfg_attr(feature = "standalone", unsafe(no_mangle))]
+            pub unsafe extern "C" fn $name($($arg: $ty),*) -> c_int {
+                let _quiet = memcheck_core::quiet::enter();
+                let body = move || -> Answer { $body };
+                $family(body())
+            }
+        )*
+        #[cfg(feature = "standalone")]
+        pub(crate) static EXPORTS: &[ffi::Symbol] = &[
+            $(ffi::Symbol { name: stringify!($name), address: $name as *const () }),*
+        ];
+    };
+}
+
+hooked! {
+    ffi::driver: cuMemAlloc_v2(dptr: *mut u64, bytesize: usize) {
+        direct(dptr, current::get(), bytesize)
+    }
+    ffi::driver: cuMemAllocPitch_v2(
+        dptr: *mut u64, pitch: *mut usize, width: usize, height: usize, _element: c_uint
+    ) {
+        pitched(dptr, pitch, current::get(), width, height)
+    }
+    ffi::driver: cuMemAllocManaged(dptr: *mut u64, bytesize: usize, _flags: c_uint) {
+        managed(dptr, current::get(), bytesize)
+    }
+    ffi::driver: cuMemAllocHost_v2(pp: *mut *mut c_void, bytesize: usize) {
+        pinned(pp, current::get(), bytesize, 0)
+    }
+    ffi::driver: cuMemHostAlloc(pp: *mut *mut c_void, bytesize: usize, flags: c_uint) {
+        pinned(pp, current::get(), bytesize, flags)
+    }
+    ffi::driver: cuMemAllocAsync(dptr: *mut u64, bytesize: usize, stream: *mut c_void) {
+        ordered(dptr, current::get(), None, bytesize, stream)
+    }
+    ffi::driver: cuMemAllocAsync_ptsz(dptr: *mut u64, bytesize: usize, stream: *mut c_void) {
+        ordered(dptr, current::get(), None, bytesize, stream)
+    }
+    ffi::driver: cuMemAllocFromPoolAsync(
+        dptr: *mut u64, bytesize: usize, pool: *mut c_void, stream: *mut c_void
+    ) {
+        ordered(dptr, current::get(), Some(pool), bytesize, stream)
+    }
+    ffi::driver: cuMemAllocFromPoolAsync_ptsz(
+        dptr: *mut u64, bytesize: usize, pool: *mut c_void, stream: *mut c_void
+    ) {
+        ordered(dptr, current::get(), Some(pool), bytesize, stream)
+    }
+    ffi::driver: cuMemFree_v2(dptr: u64) {
+        with(|machine| machine.context(current::get()).map(drop))?;
+        free(dptr)
+    }
+    ffi::driver: cuMemFreeAsync(dptr: u64, stream: *mut c_void) {
+        free_ordered(dptr, current::get(), stream)
+    }
+    ffi::driver: cuMemFreeAsync_ptsz(dptr: u64, stream: *mut c_void) {
+        free_ordered(dptr, current::get(), stream)
+    }
+    ffi::driver: cuMemFreeHost(p: *mut c_void) {
+        free_host(p)
+    }
+
+    cudart::status: cudaMalloc(dev_ptr: *mut *mut c_void, size: usize) {
+        let context = cudart::context()?;
+        if size == 0 {
+            return empty(dev_ptr);
+        }
+        direct(dev_ptr.cast(), context, size)
+    }
+    cudart::status: cudaMallocPitch(
+        dev_ptr: *mut *mut c_void, pitch: *mut usize, width: usize, height: usize
+    ) {
+        pitched(dev_ptr.cast(), pitch, cudart::context()?, width, height)
+    }
+    cudart::status: cudaMallocManaged(dev_ptr: *mut *mut c_void, size: usize, _flags: c_uint) {
+        managed(dev_ptr.cast(), cudart::context()?, size)
+    }
+    cudart::status: cudaMallocHost(ptr: *mut *mut c_void, size: usize) {
+        pinned(ptr, cudart::context()?, size, 0)
+    }
+    cudart::status: cudaHostAlloc(p_host: *mut *mut c_void, size: usize, flags: c_uint) {
+        pinned(p_host, cudart::context()?, size, flags)
+    }
+    cudart::status: cudaMallocAsync(dev_ptr: *mut *mut c_void, size: usize, stream: *mut c_void) {
+        runtime_ordered(dev_ptr, None, size, stream)
+    }
+    cudart::status: cudaMallocAsync_ptsz(dev_ptr: *mut *mut c_void, size: usize, stream: *mut c_void) {
+        runtime_ordered(dev_ptr, None, size, stream)
+    }
+    cudart::status: cudaMallocFromPoolAsync(
+        ptr: *mut *mut c_void, size: usize, pool: *mut c_void, stream: *mut c_void
+    ) {
+        runtime_ordered(ptr, Some(pool), size, stream)
+    }
+    cudart::status: cudaMallocFromPoolAsync_ptsz(
+        ptr: *mut *mut c_void, size: usize, pool: *mut c_void, stream: *mut c_void
+    ) {
+        runtime_ordered(ptr, Some(pool), size, stream)
+    }
+    cudart::status: cudaFree(dev_ptr: *mut c_void) {
+        cudart::context()?;
+        free(dev_ptr as u64)
+    }
+    cudart::status: cudaFreeHost(ptr: *mut c_void) {
+        free_host(ptr)
+    }
+    cudart::status: cudaFreeAsync(dev_ptr: *mut c_void, stream: *mut c_void) {
+        free_ordered(dev_ptr as u64, cudart::context()?, stream)
+    }
+    cudart::status: cudaFreeAsync_ptsz(dev_ptr: *mut c_void, stream: *mut c_void) {
+        free_ordered(dev_ptr as u64, cudart::context()?, stream)
+    }
+}
+
+/// The result parameter of a hooked function, which must be wanted.
+fn result<T>(pointer: *mut T) -> Answer<Out<T>> {
+    if pointer.is_null() {
+        return Err(Code::INVALID_VALUE);
+    }
+    // SAFETY: every caller of this file is an `unsafe fn` that asks for it.
+    Ok(unsafe { Out::new(pointer) })
+}
+
+fn direct(dptr: *mut u64, context: Handle, bytes: usize) -> Answer {
+    let dptr = result(dptr)?;
+    dptr.put(with(|machine| machine.allocate(context, bytes))?)
+}
+
+/// Rows are padded to 512 bytes, and the padding is part of the block.
+fn pitched(
+    dptr: *mut u64,
+    pitch: *mut usize,
+    context: Handle,
+    width: usize,
+    height: usize,
+) -> Answer {
+    let (dptr, pitch) = (result(dptr)?, result(pitch)?);
+    let row = width.checked_next_multiple_of(512).ok_or(Code::INVALID_VALUE)?;
+    let bytes = row.checked_mul(height).ok_or(Code::INVALID_VALUE)?;
+    dptr.put(with(|machine| machine.allocate(context, bytes))?)?;
+    pitch.put(row)
+}
+
+fn managed(dptr: *mut u64, context: Handle, bytes: usize) -> Answer {
+    let dptr = result(dptr)?;
+    dptr.put(with(|machine| machine.allocate_managed(context, bytes))?)
+}
+
+fn pinned(pointer: *mut *mut c_void, context: Handle, bytes: usize, flags: c_uint) -> Answer {
+    let pointer = result(pointer)?;
+    pointer.put(with(|machine| {
+        machine.context(context)?;
+        Ok(machine.host.allocate(bytes as u64, Origin::Pinned, flags)? as *mut c_void)
+    })?)
+}
+
+fn ordered(
+    dptr: *mut u64,
+    current: Handle,
+    pool: Option<*mut c_void>,
+    bytes: usize,
+    stream: *mut c_void,
+) -> Answer {
+    let dptr = result(dptr)?;
+    let pool = pool.map(|pool| pool as Handle);
+    dptr.put(with(|machine| machine.allocate_async(stream as Handle, current, pool, bytes))?)
+}
+
+fn runtime_ordered(
+    pointer: *mut *mut c_void,
+    pool: Option<*mut c_void>,
+    size: usize,
+    stream: *mut c_void,
+) -> Answer {
+    let context = cudart::context()?;
+    if size == 0 {
+        return empty(pointer);
+    }
+    ordered(pointer.cast(), context, pool, size, stream)
+}
+
+/// The runtime API answers a request for nothing with a null pointer.
+fn empty(pointer: *mut *mut c_void) -> Answer {
+    result(pointer)?.put(std::ptr::null_mut())
+}
+
+fn free(address: u64) -> Answer {
+    let pause = with(|machine| machine.free(address))?;
+    // Outside the lock: a slow free holds up its own thread only.
+    if !pause.is_zero() {
+        std::thread::sleep(pause);
+    }
+    Ok(())
+}
+
+fn free_ordered(address: u64, current: Handle, stream: *mut c_void) -> Answer {
+    with(|machine| machine.stream_context(stream as Handle, current).map(drop))?;
+    free(address)
+}
+
+fn free_host(pointer: *mut c_void) -> Answer {
+    if pointer.is_null() {
+        return Ok(());
+    }
+    with(|machine| {
+        machine.host.release(pointer as u64, |origin| origin == Origin::Pinned).map(drop)
+    })
+}

@@ -1,0 +1,54 @@
+//! The anchor that keeps every exported function in the binary.
+
+use crate::ffi::Symbol;
+use crate::{cublas, cudart, curand, driver, kernels, nvrtc, unsupported};
+
+/// Every function of the C interface but for the hooked ones.
+static TABLES: &[&[&[Symbol]]] = &[
+    driver::EXPORTS,
+    &[cudart::EXPORTS, cudart::OTHERS, cublas::EXPORTS, cublas::OTHERS, curand::EXPORTS],
+    &[nvrtc::EXPORTS, nvrtc::OTHERS],
+    kernels::EXPORTS,
+    unsupported::EXPORTS,
+    #[cfg(feature = "standalone")]
+    &[crate::hooked::EXPORTS],
+];
+
+/// Makes sure that the simulator is linked: call it from anywhere.
+///
+/// The linker takes a member of an archive only for a symbol that is missing
+/// when it gets there, and whether cudarc comes before or after this crate is
+/// not ours to decide. The table of all functions that this reads is one member
+/// that needs every other. Answers how many functions that is.
+pub fn link() -> usize {
+    let count = TABLES
+        .iter()
+        .flat_map(|family| family.iter())
+        .flat_map(|table| table.iter())
+        .filter(|symbol| !std::hint::black_box(symbol.address).is_null())
+        .count();
+    std::hint::black_box(count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_function_is_there_once() {
+        let names: Vec<_> = TABLES
+            .iter()
+            .flat_map(|family| family.iter())
+            .flat_map(|table| table.iter())
+            .map(|symbol| symbol.name)
+            .collect();
+        assert_eq!(names.len(), names.iter().collect::<BTreeSet<_>>().len());
+        assert_eq!(link(), names.len());
+        for name in
+            ["cuInit", "cuMemGetInfo_v2", "cuMemcpy2D_v2", "cublasCreate_v2", "curandGenerate"]
+        {
+            assert!(names.contains(&name), "{name}");
+        }
+    }
+}

@@ -1,0 +1,352 @@
+//! The simulated machine: every device, context, stream and handle of it.
+//!
+//! [`Machine`] is a value, and is tested as one. The process has one of them,
+//! behind one mutex ([`with`]), made on the first call. A thread that panicked
+//! while it held the mutex does not take the machine with it.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use crate::code::{Answer, Code};
+use crate::contents::Contents;
+use crate::faults::Schedule;
+use crate::host::{HostMemory, Origin};
+use crate::memory::{self, Block, Memory};
+use crate::pools::Pool;
+use crate::spec::{DeviceSpec, Spec};
+
+/// An opaque handle, as C sees it a pointer; 0 is none.
+pub(crate) type Handle = u64;
+
+/// A stream handle up to this is one of the default streams of the current context.
+const LAST_DEFAULT_STREAM: Handle = 2;
+
+/// A device at work.
+#[derive(Debug)]
+pub(crate) struct Device {
+    pub(crate) spec: DeviceSpec,
+    pub(crate) memory: Memory,
+    /// The primary context's handle, the same for the whole run.
+    pub(crate) primary: Handle,
+    pub(crate) primary_retained: u32,
+    pub(crate) primary_flags: u32,
+    pub(crate) default_pool: Handle,
+    pub(crate) current_pool: Handle,
+}
+
+/// A context that exists.
+#[derive(Debug)]
+pub(crate) struct Context {
+    pub(crate) device: usize,
+    pub(crate) flags: u32,
+    pub(crate) peers: Vec<Handle>,
+}
+
+/// A stream that was created.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Stream {
+    pub(crate) context: Handle,
+    pub(crate) flags: u32,
+    pub(crate) priority: i32,
+}
+
+/// A handle of cuBLAS or cuRAND.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Library {
+    pub(crate) context: Handle,
+    pub(crate) stream: Handle,
+    pub(crate) pointer_mode: i32,
+    pub(crate) math_mode: i32,
+    pub(crate) atomics_mode: i32,
+}
+
+/// How often the simulator was asked for what, since the process started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Statistics {
+    /// Calls that touched a device, the ones below included.
+    pub device_calls: u64,
+    /// Attempts to allocate on a device.
+    pub allocations: u64,
+    /// Attempts to free on a device.
+    pub frees: u64,
+    /// Kernels launched, those of libraries and of candle's C code included.
+    pub launches: u64,
+}
+
+/// The machine.
+#[derive(Debug)]
+pub(crate) struct Machine {
+    pub(crate) devices: Vec<Device>,
+    pub(crate) contexts: BTreeMap<Handle, Context>,
+    pub(crate) streams: BTreeMap<Handle, Stream>,
+    /// Events, with the context each belongs to.
+    pub(crate) events: BTreeMap<Handle, Handle>,
+    pub(crate) pools: BTreeMap<Handle, Pool>,
+    /// Modules, with the context each belongs to.
+    pub(crate) modules: BTreeMap<Handle, Handle>,
+    /// Functions by module and name, and the module of each.
+    pub(crate) functions: BTreeMap<(Handle, String), Handle>,
+    pub(crate) function_modules: BTreeMap<Handle, Handle>,
+    pub(crate) libraries: BTreeMap<Handle, Library>,
+    pub(crate) host: HostMemory,
+    pub(crate) contents: Contents,
+    schedule: Schedule,
+    launches: u64,
+    handles: u64,
+}
+
+impl Machine {
+    pub(crate) fn new(spec: &Spec) -> Self {
+        let mut machine = Self {
+            devices: Vec::new(),
+            contexts: BTreeMap::new(),
+            streams: BTreeMap::new(),
+            events: BTreeMap::new(),
+            pools: BTreeMap::new(),
+            modules: BTreeMap::new(),
+            functions: BTreeMap::new(),
+            function_modules: BTreeMap::new(),
+            libraries: BTreeMap::new(),
+            host: HostMemory::default(),
+            contents: Contents::default(),
+            schedule: Schedule::new(spec.faults),
+            launches: 0,
+            handles: 0,
+        };
+        for (ordinal, &spec) in spec.devices.iter().enumerate() {
+            let primary = machine.handle();
+            let pool = machine.handle();
+            machine.pools.insert(pool, Pool::new(ordinal, false));
+            machine.devices.push(Device {
+                spec,
+                memory: Memory::new(ordinal, spec.capacity),
+                primary,
+                primary_retained: 0,
+                primary_flags: 0,
+                default_pool: pool,
+                current_pool: pool,
+            });
+        }
+        machine
+    }
+
+    /// A handle that was never given before: none is reused, so a stale one is
+    /// always found out.
+    pub(crate) fn handle(&mut self) -> Handle {
+        self.handles += 1;
+        0x0510_0000_0000 + self.handles * 16
+    }
+
+    /// Every call that touches a device goes through here.
+    pub(crate) fn touch(&mut self) -> Answer {
+        self.schedule.call()
+    }
+
+    pub(crate) fn launched(&mut self) {
+        self.launches += 1;
+    }
+
+    pub(crate) fn statistics(&self) -> Statistics {
+        Statistics {
+            device_calls: self.schedule.calls(),
+            allocations: self.schedule.allocations(),
+            frees: self.schedule.frees(),
+            launches: self.launches,
+        }
+    }
+
+    /// The device with this ordinal.
+    pub(crate) fn device(&mut self, ordinal: i32) -> Answer<&mut Device> {
+        usize::try_from(ordinal)
+            .ok()
+            .and_then(|ordinal| self.devices.get_mut(ordinal))
+            .ok_or(Code::INVALID_DEVICE)
+    }
+
+    /// The context with this handle, which must exist; 0 is no context.
+    pub(crate) fn context(&mut self, context: Handle) -> Answer<&mut Context> {
+        if context == 0 {
+            return Err(Code::INVALID_CONTEXT);
+        }
+        self.contexts.get_mut(&context).ok_or(Code::CONTEXT_IS_DESTROYED)
+    }
+
+    /// The context that `stream` works in, `current` being the thread's own.
+    pub(crate) fn stream_context(&mut self, stream: Handle, current: Handle) -> Answer<Handle> {
+        let context = if stream <= LAST_DEFAULT_STREAM {
+            current
+        } else {
+            self.streams.get(&stream).ok_or(Code::INVALID_HANDLE)?.context
+        };
+        self.context(context)?;
+        Ok(context)
+    }
+
+    pub(crate) fn create_context(&mut self, ordinal: i32, flags: u32) -> Answer<Handle> {
+        self.device(ordinal)?;
+        let handle = self.handle();
+        let device = ordinal as usize;
+        self.contexts.insert(handle, Context { device, flags, peers: Vec::new() });
+        Ok(handle)
+    }
+
+    pub(crate) fn retain_primary(&mut self, ordinal: i32) -> Answer<Handle> {
+        let device = self.device(ordinal)?;
+        device.primary_retained += 1;
+        let (primary, flags) = (device.primary, device.primary_flags);
+        self.contexts.entry(primary).or_insert(Context {
+            device: ordinal as usize,
+            flags,
+            peers: Vec::new(),
+        });
+        Ok(primary)
+    }
+
+    pub(crate) fn release_primary(&mut self, ordinal: i32) -> Answer {
+        let device = self.device(ordinal)?;
+        device.primary_retained =
+            device.primary_retained.checked_sub(1).ok_or(Code::INVALID_CONTEXT)?;
+        let (primary, retained) = (device.primary, device.primary_retained);
+        if retained == 0 { self.destroy_context(primary) } else { Ok(()) }
+    }
+
+    /// Ends a context with what lives in it. Pool memory is the device's, not
+    /// the context's: it stays.
+    pub(crate) fn destroy_context(&mut self, context: Handle) -> Answer {
+        let device = self.context(context)?.device;
+        let blocks = self.devices[device]
+            .memory
+            .select(|block| block.context == context && block.pool.is_none());
+        for address in blocks {
+            self.release_block(device, address)?;
+        }
+        self.contexts.remove(&context);
+        self.streams.retain(|_, stream| stream.context != context);
+        self.events.retain(|_, owner| *owner != context);
+        self.modules.retain(|_, owner| *owner != context);
+        self.libraries.retain(|_, library| library.context != context);
+        let modules = &self.modules;
+        self.functions.retain(|(module, _), _| modules.contains_key(module));
+        self.function_modules.retain(|_, module| modules.contains_key(module));
+        Ok(())
+    }
+
+    /// Allocates in `context`, directly.
+    pub(crate) fn allocate(&mut self, context: Handle, bytes: usize) -> Answer<u64> {
+        let device = self.context(context)?.device;
+        self.allocate_block(device, Block { bytes: bytes as u64, pool: None, context })
+    }
+
+    /// Allocates from `pool`, or from the current pool of the stream's device.
+    pub(crate) fn allocate_async(
+        &mut self,
+        stream: Handle,
+        current: Handle,
+        pool: Option<Handle>,
+        bytes: usize,
+    ) -> Answer<u64> {
+        let context = self.stream_context(stream, current)?;
+        let own = self.context(context)?.device;
+        let pool = pool.unwrap_or(self.devices[own].current_pool);
+        let device = self.pools.get(&pool).ok_or(Code::INVALID_VALUE)?.device;
+        self.allocate_block(device, Block { bytes: bytes as u64, pool: Some(pool), context })
+    }
+
+    fn allocate_block(&mut self, device: usize, block: Block) -> Answer<u64> {
+        self.touch()?;
+        self.schedule.allocation()?;
+        let address = self.devices[device].memory.allocate(block)?;
+        if let Some(pool) = block.pool.and_then(|pool| self.pools.get_mut(&pool)) {
+            pool.allocated(block.bytes);
+        }
+        Ok(address)
+    }
+
+    pub(crate) fn allocate_managed(&mut self, context: Handle, bytes: usize) -> Answer<u64> {
+        let device = self.context(context)?.device;
+        self.touch()?;
+        self.schedule.allocation()?;
+        self.host.allocate(bytes as u64, Origin::Managed(device), 0)
+    }
+
+    /// Frees a device or managed block. Answers how long that is to take.
+    pub(crate) fn free(&mut self, address: u64) -> Answer<Duration> {
+        if address == 0 {
+            return Ok(Duration::ZERO);
+        }
+        self.touch()?;
+        self.schedule.free()?;
+        let managed = |origin| matches!(origin, Origin::Managed(_));
+        match memory::region(address).filter(|&device| device < self.devices.len()) {
+            Some(device) => self.release_block(device, address)?,
+            None => drop(self.host.release(address, managed)?),
+        }
+        Ok(self.schedule.pause())
+    }
+
+    fn release_block(&mut self, device: usize, address: u64) -> Answer {
+        let block = self.devices[device].memory.release(address)?;
+        self.contents.forget(address, block.bytes);
+        if let Some(pool) = block.pool.and_then(|pool| self.pools.get_mut(&pool)) {
+            pool.freed(block.bytes);
+        }
+        Ok(())
+    }
+
+    /// The work of `context` is waited for: frees have retired.
+    pub(crate) fn synchronize(&mut self, context: Handle) -> Answer {
+        let device = self.context(context)?.device;
+        self.touch()?;
+        self.pools.values_mut().filter(|pool| pool.device == device).for_each(Pool::synchronized);
+        Ok(())
+    }
+}
+
+static MACHINE: OnceLock<Option<Mutex<Machine>>> = OnceLock::new();
+
+/// Why the machine could not be configured.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigureError {
+    /// A call was answered already: addresses and capacities are given.
+    #[error("the simulated machine is already at work; configure it before the first device call")]
+    AtWork,
+}
+
+/// Decides which machine this process simulates, in place of the environment.
+///
+/// # Errors
+///
+/// A device call, or an earlier `configure`, has decided it already.
+pub fn configure(spec: &Spec) -> Result<(), ConfigureError> {
+    let _quiet = memcheck_core::quiet::enter();
+    MACHINE.set(Some(Mutex::new(Machine::new(spec)))).map_err(|_| ConfigureError::AtWork)
+}
+
+/// Works on the process's machine, made on the first call.
+///
+/// Where the environment describes no machine the reason goes to stderr once,
+/// and every call fails with `CUDA_ERROR_SYSTEM_NOT_READY`.
+pub(crate) fn with<T>(work: impl FnOnce(&mut Machine) -> Answer<T>) -> Answer<T> {
+    let machine = MACHINE.get_or_init(|| match Spec::from_env() {
+        Ok(spec) => Some(Mutex::new(Machine::new(&spec))),
+        Err(error) => {
+            eprintln!("memcheck-sim: no simulated device: {error}");
+            None
+        }
+    });
+    let machine = machine.as_ref().ok_or(Code::SYSTEM_NOT_READY)?;
+    work(&mut machine.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// The counts so far; all zero before the first call.
+pub fn statistics() -> Statistics {
+    let _quiet = memcheck_core::quiet::enter();
+    MACHINE.get().and_then(Option::as_ref).map_or_else(Statistics::default, |machine| {
+        machine.lock().unwrap_or_else(PoisonError::into_inner).statistics()
+    })
+}
+
+#[cfg(test)]
+mod tests;

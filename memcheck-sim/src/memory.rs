@@ -1,0 +1,204 @@
+//! The memory of one device: addresses without backing.
+//!
+//! A block is an address range of its own in the device's region. Addresses are
+//! deterministic: the smallest gap that fits, the lowest of several. Capacity
+//! is enforced on the bytes as they were requested, that is the simulator's
+//! definition of it: a driver maps scattered pages behind contiguous addresses,
+//! so fragmentation of the device's memory does not exist here either.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::code::{Answer, Code};
+use crate::machine::Handle;
+
+/// Where the first device's region starts. It lies below the addresses that
+/// Linux gives to programs, so that no device pointer is also a host pointer.
+const BASE: u64 = 0x1000_0000_0000;
+/// The length of a region: twice what a device may hold, so that addresses
+/// run out after the memory.
+pub(crate) const SPAN: u64 = 1 << 41;
+/// What every address is a multiple of, as the driver's are.
+pub(crate) const ALIGNMENT: u64 = 512;
+
+/// A live block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Block {
+    /// As requested.
+    pub(crate) bytes: u64,
+    /// The pool that it came from; `None` if it was allocated directly.
+    pub(crate) pool: Option<Handle>,
+    /// The context that it was allocated in.
+    pub(crate) context: Handle,
+}
+
+/// Which device's region an address lies in, whatever is there.
+pub(crate) fn region(address: u64) -> Option<usize> {
+    let offset = address.checked_sub(BASE)?;
+    usize::try_from(offset / SPAN).ok().filter(|&ordinal| ordinal < crate::spec::MAX_DEVICES)
+}
+
+/// The block map and the gaps of a region.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    capacity: u64,
+    used: u64,
+    blocks: BTreeMap<u64, Block>,
+    /// Start to length; no two touch.
+    gaps: BTreeMap<u64, u64>,
+    /// The same, by length and start.
+    by_length: BTreeSet<(u64, u64)>,
+}
+
+impl Memory {
+    pub(crate) fn new(ordinal: usize, capacity: u64) -> Self {
+        let start = BASE + ordinal as u64 * SPAN;
+        Self {
+            capacity,
+            used: 0,
+            blocks: BTreeMap::new(),
+            gaps: BTreeMap::from([(start, SPAN)]),
+            by_length: BTreeSet::from([(SPAN, start)]),
+        }
+    }
+
+    pub(crate) fn capacity(&self) -> u64 {
+        self.capacity
+    }
+
+    /// The sum of the live blocks, as requested.
+    pub(crate) fn used(&self) -> u64 {
+        self.used
+    }
+
+    pub(crate) fn free_bytes(&self) -> u64 {
+        self.capacity - self.used
+    }
+
+    pub(crate) fn allocate(&mut self, block: Block) -> Answer<u64> {
+        if block.bytes == 0 {
+            return Err(Code::INVALID_VALUE);
+        }
+        if block.bytes > self.free_bytes() {
+            return Err(Code::OUT_OF_MEMORY);
+        }
+        let length = rounded(block.bytes);
+        let &(gap, start) =
+            self.by_length.range((length, 0)..).next().ok_or(Code::OUT_OF_MEMORY)?;
+        self.remove_gap(start, gap);
+        if gap > length {
+            self.insert_gap(start + length, gap - length);
+        }
+        self.blocks.insert(start, block);
+        self.used += block.bytes;
+        Ok(start)
+    }
+
+    /// Ends the block that starts at `address`.
+    pub(crate) fn release(&mut self, address: u64) -> Answer<Block> {
+        let block = self.blocks.remove(&address).ok_or(Code::INVALID_VALUE)?;
+        self.used -= block.bytes;
+        let (mut start, mut length) = (address, rounded(block.bytes));
+        if let Some((&before, &bytes)) = self.gaps.range(..start).next_back()
+            && before + bytes == start
+        {
+            self.remove_gap(before, bytes);
+            (start, length) = (before, bytes + length);
+        }
+        if let Some(&bytes) = self.gaps.get(&(start + length)) {
+            self.remove_gap(start + length, bytes);
+            length += bytes;
+        }
+        self.insert_gap(start, length);
+        Ok(block)
+    }
+
+    /// The live block that `address` points into, and where it starts.
+    pub(crate) fn find(&self, address: u64) -> Option<(u64, Block)> {
+        let (&start, &block) = self.blocks.range(..=address).next_back()?;
+        (address - start < block.bytes).then_some((start, block))
+    }
+
+    /// Whether all of `length` bytes from `address` on are in one live block.
+    pub(crate) fn holds(&self, address: u64, length: u64) -> bool {
+        self.find(address).is_some_and(|(start, block)| length <= block.bytes - (address - start))
+    }
+
+    /// The blocks for which `condition` holds.
+    pub(crate) fn select(&self, condition: impl Fn(&Block) -> bool) -> Vec<u64> {
+        self.blocks.iter().filter(|(_, block)| condition(block)).map(|(&start, _)| start).collect()
+    }
+
+    fn insert_gap(&mut self, start: u64, length: u64) {
+        self.gaps.insert(start, length);
+        self.by_length.insert((length, start));
+    }
+
+    fn remove_gap(&mut self, start: u64, length: u64) {
+        self.gaps.remove(&start);
+        self.by_length.remove(&(length, start));
+    }
+}
+
+fn rounded(bytes: u64) -> u64 {
+    bytes.next_multiple_of(ALIGNMENT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn block(bytes: u64) -> Block {
+        Block { bytes, pool: None, context: 0 }
+    }
+
+    #[test]
+    fn addresses_are_aligned_deterministic_and_reused() {
+        let mut memory = Memory::new(0, 1 << 30);
+        let a = memory.allocate(block(1)).unwrap();
+        let b = memory.allocate(block(513)).unwrap();
+        let c = memory.allocate(block(512)).unwrap();
+        assert_eq!([a, b, c], [BASE, BASE + 512, BASE + 1536]);
+        assert_eq!(memory.used(), 1026);
+        memory.release(b).unwrap();
+        // The smallest gap that fits, not the first.
+        assert_eq!(memory.allocate(block(600)).unwrap(), b);
+        memory.release(a).unwrap();
+        memory.release(b).unwrap();
+        memory.release(c).unwrap();
+        assert_eq!(memory.gaps, BTreeMap::from([(BASE, SPAN)]));
+        assert_eq!(memory.by_length, BTreeSet::from([(SPAN, BASE)]));
+        assert_eq!(memory.used(), 0);
+    }
+
+    #[test]
+    fn capacity_is_exact() {
+        let mut memory = Memory::new(0, 1000);
+        let a = memory.allocate(block(999)).unwrap();
+        assert_eq!(memory.allocate(block(2)), Err(Code::OUT_OF_MEMORY));
+        memory.allocate(block(1)).unwrap();
+        assert_eq!(memory.free_bytes(), 0);
+        memory.release(a).unwrap();
+        assert_eq!(memory.free_bytes(), 999);
+    }
+
+    #[test]
+    fn nothing_and_unknown_blocks_are_refused() {
+        let mut memory = Memory::new(0, 1000);
+        assert_eq!(memory.allocate(block(0)), Err(Code::INVALID_VALUE));
+        let a = memory.allocate(block(10)).unwrap();
+        assert_eq!(memory.release(a + 1), Err(Code::INVALID_VALUE));
+        memory.release(a).unwrap();
+        assert_eq!(memory.release(a), Err(Code::INVALID_VALUE));
+    }
+
+    #[test]
+    fn pointers_into_a_block_are_good_up_to_its_end() {
+        let mut memory = Memory::new(3, 1000);
+        let a = memory.allocate(block(100)).unwrap();
+        assert!(memory.holds(a + 40, 60));
+        assert!(!memory.holds(a + 40, 61));
+        assert!(!memory.holds(a + 100, 1));
+        assert_eq!(region(a), Some(3));
+        assert_eq!(region(0x7f00_0000_0000), None);
+    }
+}

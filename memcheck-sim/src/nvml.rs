@@ -1,0 +1,367 @@
+//! NVML, reached through a library of its own.
+//!
+//! nvml-wrapper opens NVML by path, so symbols in the binary do not reach it.
+//! `toolkit/nvml.c` is a shared object whose functions jump through a table,
+//! and [`attach_nvml`] fills that table with the functions here.
+
+use std::ffi::{CString, c_char, c_int, c_uint, c_ulonglong, c_void};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use memcheck_core::quiet;
+
+use crate::code::{Answer, Code};
+use crate::driver::{VERSION, pci_bus_id, uuid_of};
+use crate::ffi::{Out, Symbol};
+use crate::machine::{Handle, Machine, with};
+
+/// What a process is taken to hold on a device besides what it allocated: its
+/// context, with the code and the workspaces of the libraries. An ESTIMATE, not
+/// measured: 512 MiB for every device with a context.
+pub const CONTEXT_ESTIMATE: u64 = 512 << 20;
+
+/// What NVML calls the version of the simulated driver.
+const DRIVER: &str = "580.0.memcheck-sim";
+
+/// `nvmlReturn_t`.
+fn nvml(answer: Answer) -> c_int {
+    match answer {
+        Ok(()) => 0,
+        Err(Code::SYSTEM_NOT_READY) => 9,
+        Err(Code::INVALID_VALUE | Code::INVALID_DEVICE | Code::INVALID_HANDLE) => 2,
+        Err(Code::NOT_SUPPORTED) => 3,
+        Err(Code::INSUFFICIENT_SIZE) => 7,
+        Err(Code::DEVICE_UNAVAILABLE) => 15,
+        Err(_) => 999,
+    }
+}
+
+macro_rules! table {
+    ($(fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $body:block)*) => {
+        $(
+            // Not exported: the library of this name has these symbols.
+            unsafe extern "C" fn $name($($arg: $ty),*) -> c_int {
+                let _quiet = quiet::enter();
+                let body = move || -> Answer { $body };
+                nvml(body())
+            }
+        )*
+        static TABLE: &[Symbol] = &[
+            $(Symbol { name: stringify!($name), address: $name as *const () },)*
+            Symbol { name: "nvmlErrorString", address: nvmlErrorString as *const () },
+        ];
+    };
+}
+
+table! {
+    fn nvmlInit_v2() {
+        with(|_| Ok(()))
+    }
+
+    fn nvmlInitWithFlags(_flags: c_uint) {
+        with(|_| Ok(()))
+    }
+
+    fn nvmlShutdown() {
+        Ok(())
+    }
+
+    fn nvmlSystemGetDriverVersion(text: Out<c_char>, length: c_uint) {
+        fitting(text, DRIVER, length)
+    }
+
+    fn nvmlSystemGetNVMLVersion(text: Out<c_char>, length: c_uint) {
+        fitting(text, "13.580.0.memcheck-sim", length)
+    }
+
+    fn nvmlSystemGetCudaDriverVersion(version: Out<c_int>) {
+        version.put(VERSION)
+    }
+
+    fn nvmlSystemGetCudaDriverVersion_v2(version: Out<c_int>) {
+        version.put(VERSION)
+    }
+
+    fn nvmlDeviceGetCount_v2(count: Out<c_uint>) {
+        count.put(with(|machine| Ok(machine.devices.len() as c_uint))?)
+    }
+
+    fn nvmlDeviceGetHandleByIndex_v2(index: c_uint, device: Out<Handle>) {
+        let ordinal = c_int::try_from(index).map_err(|_| Code::INVALID_VALUE)?;
+        with(|machine| machine.device(ordinal).map(drop))?;
+        device.put(Handle::from(index) + 1)
+    }
+
+    fn nvmlDeviceGetIndex(device: Handle, index: Out<c_uint>) {
+        index.put(ordinal(device)? as c_uint)
+    }
+
+    fn nvmlDeviceGetName(device: Handle, text: Out<c_char>, length: c_uint) {
+        let ordinal = ordinal(device)?;
+        let card = with(|machine| Ok(machine.device(ordinal)?.spec.card))?;
+        fitting(text, card.name, length)
+    }
+
+    fn nvmlDeviceGetUUID(device: Handle, text: Out<c_char>, length: c_uint) {
+        let digits: String = uuid_of(ordinal(device)?).iter().map(|b| format!("{b:02x}")).collect();
+        let (a, b, c) = (&digits[..8], &digits[8..12], &digits[12..16]);
+        fitting(text, &format!("GPU-{a}-{b}-{c}-{}-{}", &digits[16..20], &digits[20..]), length)
+    }
+
+    fn nvmlDeviceGetPciInfo_v3(device: Handle, info: Out<PciInfo>) {
+        let ordinal = ordinal(device)?;
+        let id = pci_bus_id(ordinal);
+        let (mut legacy, mut bus_id) = ([0; 16], [0; 32]);
+        legacy[..id.len()].copy_from_slice(id.as_bytes());
+        bus_id[..4].copy_from_slice(b"0000");
+        bus_id[4..4 + id.len()].copy_from_slice(id.as_bytes());
+        info.put(PciInfo {
+            legacy,
+            domain: 0,
+            bus: ordinal as c_uint + 1,
+            device: 0,
+            device_id: 0x10de,
+            subsystem: 0,
+            bus_id,
+        })
+    }
+
+    fn nvmlDeviceGetCudaComputeCapability(device: Handle, major: Out<c_int>, minor: Out<c_int>) {
+        let ordinal = ordinal(device)?;
+        let (high, low) = with(|machine| Ok(machine.device(ordinal)?.spec.card.compute))?;
+        major.put(high.into())?;
+        minor.put(low.into())
+    }
+
+    fn nvmlDeviceGetMemoryInfo(device: Handle, memory: Out<Memory>) {
+        let (total, used) = memory_of(device)?;
+        memory.put(Memory { total, free: total - used, used })
+    }
+
+    fn nvmlDeviceGetMemoryInfo_v2(device: Handle, memory: Out<MemoryV2>) {
+        let (total, used) = memory_of(device)?;
+        let version = size_of::<MemoryV2>() as c_uint | (2 << 24);
+        memory.put(MemoryV2 { version, total, reserved: 0, free: total - used, used })
+    }
+
+    fn nvmlDeviceGetMigMode(_device: Handle, _current: Out<c_uint>, _pending: Out<c_uint>) {
+        Err(Code::NOT_SUPPORTED)
+    }
+
+    fn nvmlDeviceGetComputeRunningProcesses(device: Handle, count: *mut c_uint, infos: Out<ProcessV1>) {
+        processes(device, count, infos, |pid, used| ProcessV1 { pid, used })
+    }
+
+    fn nvmlDeviceGetComputeRunningProcesses_v2(device: Handle, count: *mut c_uint, infos: Out<ProcessV2>) {
+        processes(device, count, infos, ProcessV2::whole)
+    }
+
+    fn nvmlDeviceGetComputeRunningProcesses_v3(device: Handle, count: *mut c_uint, infos: Out<ProcessV2>) {
+        processes(device, count, infos, ProcessV2::whole)
+    }
+
+    fn nvmlDeviceGetGraphicsRunningProcesses_v3(device: Handle, count: Out<c_uint>, _infos: Out<ProcessV2>) {
+        ordinal(device)?;
+        count.put(0)
+    }
+}
+
+/// A text that lives for ever.
+unsafe extern "C" fn nvmlErrorString(code: c_int) -> *const c_char {
+    match code {
+        0 => c"Success",
+        2 => c"Invalid Argument",
+        3 => c"Not Supported",
+        7 => c"Insufficient Size",
+        9 => c"Driver Not Loaded",
+        15 => c"GPU is lost",
+        _ => c"Unknown Error",
+    }
+    .as_ptr()
+}
+
+/// `nvmlPciInfo_t`.
+#[repr(C)]
+struct PciInfo {
+    legacy: [u8; 16],
+    domain: c_uint,
+    bus: c_uint,
+    device: c_uint,
+    device_id: c_uint,
+    subsystem: c_uint,
+    bus_id: [u8; 32],
+}
+
+/// `nvmlMemory_t`.
+#[repr(C)]
+struct Memory {
+    total: c_ulonglong,
+    free: c_ulonglong,
+    used: c_ulonglong,
+}
+
+/// `nvmlMemory_v2_t`.
+#[repr(C)]
+struct MemoryV2 {
+    version: c_uint,
+    total: c_ulonglong,
+    reserved: c_ulonglong,
+    free: c_ulonglong,
+    used: c_ulonglong,
+}
+
+/// `nvmlProcessInfo_v1_t`.
+#[repr(C)]
+struct ProcessV1 {
+    pid: c_uint,
+    used: c_ulonglong,
+}
+
+/// `nvmlProcessInfo_v2_t`.
+#[repr(C)]
+struct ProcessV2 {
+    pid: c_uint,
+    used: c_ulonglong,
+    gpu_instance: c_uint,
+    compute_instance: c_uint,
+}
+
+impl ProcessV2 {
+    /// A process on a whole GPU: it has no instances.
+    fn whole(pid: c_uint, used: c_ulonglong) -> Self {
+        Self { pid, used, gpu_instance: c_uint::MAX, compute_instance: c_uint::MAX }
+    }
+}
+
+/// The ordinal behind a device handle.
+fn ordinal(device: Handle) -> Answer<c_int> {
+    let ordinal = device.checked_sub(1).and_then(|index| c_int::try_from(index).ok());
+    let ordinal = ordinal.ok_or(Code::INVALID_HANDLE)?;
+    with(|machine| machine.device(ordinal).map(drop))?;
+    Ok(ordinal)
+}
+
+/// NVML cuts no text: a buffer that is too small is an error.
+fn fitting(out: Out<c_char>, text: &str, capacity: c_uint) -> Answer {
+    if text.len() >= capacity as usize {
+        return Err(Code::INSUFFICIENT_SIZE);
+    }
+    out.put_text(text, capacity as usize)
+}
+
+/// What this process holds on a device: 0 without a context.
+fn held(machine: &Machine, ordinal: usize) -> u64 {
+    let device = &machine.devices[ordinal];
+    if !machine.contexts.values().any(|context| context.device == ordinal) {
+        return 0;
+    }
+    let pools = machine.pools.values().filter(|pool| pool.device == ordinal);
+    let unused: u64 = pools.map(|pool| pool.reserved() - pool.used()).sum();
+    (device.memory.used() + unused + CONTEXT_ESTIMATE).min(device.memory.capacity())
+}
+
+/// Capacity, and what is used of it.
+fn memory_of(device: Handle) -> Answer<(u64, u64)> {
+    let ordinal = ordinal(device)? as usize;
+    with(|machine| Ok((machine.devices[ordinal].memory.capacity(), held(machine, ordinal))))
+}
+
+fn processes<T>(
+    device: Handle,
+    count: *mut c_uint,
+    infos: Out<T>,
+    info: impl FnOnce(c_uint, c_ulonglong) -> T,
+) -> Answer {
+    if count.is_null() {
+        return Err(Code::INVALID_VALUE);
+    }
+    let ordinal = ordinal(device)? as usize;
+    let used = with(|machine| Ok(held(machine, ordinal)))?;
+    let running = c_uint::from(used > 0);
+    // SAFETY: not null, and both readable and writable, as NVML asks.
+    let room = unsafe { count.replace(running) };
+    match (running, room) {
+        (0, _) => Ok(()),
+        (_, 0) => Err(Code::INSUFFICIENT_SIZE),
+        _ => infos.put(info(std::process::id(), used)),
+    }
+}
+
+/// Why the library could not be attached.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NvmlError {
+    /// The path holds a zero byte, or the dynamic linker refuses the file.
+    #[error("cannot open {path}: {reason}")]
+    Open {
+        /// The path as given.
+        path: String,
+        /// What the dynamic linker says.
+        reason: String,
+    },
+    /// Not the library that is built from `toolkit/nvml.c`.
+    #[error("{0} has no `memcheck_nvml_set`: it is not the simulated NVML")]
+    NotOurs(String),
+    /// Built from another version of `toolkit/nvml.c`.
+    #[error("{path} does not know {function}")]
+    Missing {
+        /// The path as given.
+        path: String,
+        /// The function that it lacks.
+        function: &'static str,
+    },
+}
+
+/// The functions of NVML that are simulated, by name.
+pub fn nvml_table() -> impl Iterator<Item = (&'static str, *const c_void)> {
+    TABLE.iter().map(|symbol| (symbol.name, symbol.address.cast()))
+}
+
+unsafe extern "C" {
+    fn dlopen(name: *const c_char, flags: c_int) -> *mut c_void;
+    fn dlsym(library: *mut c_void, name: *const c_char) -> *mut c_void;
+    fn dlerror() -> *const c_char;
+}
+
+/// `RTLD_NOW`.
+const NOW: c_int = 2;
+
+/// Loads the library that was built from `toolkit/nvml.c`, and connects it.
+///
+/// It stays loaded, so nvml-wrapper, which opens the same path afterwards, gets
+/// the connected one. May be repeated.
+///
+/// # Errors
+///
+/// The file cannot be loaded, or is not that library.
+pub fn attach_nvml(library: &Path) -> Result<(), NvmlError> {
+    let _quiet = quiet::enter();
+    let path = library.display().to_string();
+    let open = |reason: String| NvmlError::Open { path: path.clone(), reason };
+    let name =
+        CString::new(library.as_os_str().as_bytes()).map_err(|error| open(error.to_string()))?;
+    // SAFETY: a zero-terminated text. The library has no initialisers.
+    let handle = unsafe { dlopen(name.as_ptr(), NOW) };
+    if handle.is_null() {
+        // SAFETY: dlopen has just failed on this thread, so there is a text,
+        // good until the next call of its family.
+        let reason = unsafe { std::ffi::CStr::from_ptr(dlerror()) };
+        return Err(open(reason.to_string_lossy().into_owned()));
+    }
+    // SAFETY: a handle that is never closed, and a zero-terminated text.
+    let set = unsafe { dlsym(handle, c"memcheck_nvml_set".as_ptr()) };
+    if set.is_null() {
+        return Err(NvmlError::NotOurs(path));
+    }
+    type Set = unsafe extern "C" fn(*const c_char, *const c_void) -> c_int;
+    // SAFETY: nvml.c declares it so.
+    let set: Set = unsafe { std::mem::transmute::<*mut c_void, Set>(set) };
+    for (function, address) in nvml_table() {
+        let text = CString::new(function).expect("the table has names without zero bytes");
+        // SAFETY: a zero-terminated text, and a function that lives as long as
+        // the process and takes what NVML's function of that name takes.
+        if unsafe { set(text.as_ptr(), address) } != 0 {
+            return Err(NvmlError::Missing { path, function });
+        }
+    }
+    Ok(())
+}

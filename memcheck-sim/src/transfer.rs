@@ -1,0 +1,221 @@
+//! Copies and fills: bounds are checked, small contents are kept.
+
+use std::ffi::c_void;
+
+use crate::code::{Answer, Code};
+use crate::contents::MAX_COPY;
+use crate::machine::Machine;
+use crate::memory;
+
+/// One end of a copy, as the C function describes it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum End {
+    /// A `CUdeviceptr` that must be memory of the driver.
+    Device(u64),
+    /// A host pointer, pageable or pinned.
+    Host(*mut c_void),
+    /// A unified address: the driver's where it is known, the host's else.
+    Any(u64),
+}
+
+/// One end of a copy, as it turns out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// Address space of a device: nothing is there.
+    Device(u64),
+    /// Memory of this process.
+    Host(*mut u8),
+}
+
+impl Machine {
+    /// Copies `length` bytes.
+    ///
+    /// # Safety
+    ///
+    /// A host end, also one given as [`End::Any`], is valid for `length` bytes:
+    /// readable as `from`, writable as `to`.
+    pub(crate) unsafe fn copy(&mut self, to: End, from: End, length: usize) -> Answer {
+        self.touch()?;
+        if length == 0 {
+            return Ok(());
+        }
+        let bytes = length as u64;
+        match (self.place(to, bytes)?, self.place(from, bytes)?) {
+            (Place::Device(to), Place::Device(from)) => self.contents.copy(to, from, bytes),
+            (Place::Device(to), Place::Host(_)) if bytes > MAX_COPY => {
+                self.contents.forget(to, bytes)
+            }
+            (Place::Device(to), Place::Host(from)) => {
+                // SAFETY: readable for `length`, as the caller says or as the
+                // map of live host blocks has shown.
+                let from = unsafe { std::slice::from_raw_parts(from, length) };
+                self.contents.store(to, from);
+            }
+            (Place::Host(to), Place::Device(from)) => {
+                // SAFETY: writable for `length`, likewise. The slices that
+                // `read` gives lie within `length`, and are the simulator's own
+                // memory, so they do not overlap.
+                unsafe {
+                    to.write_bytes(0, length);
+                    self.contents.read(from, bytes, |offset, known| {
+                        to.add(offset as usize)
+                            .copy_from_nonoverlapping(known.as_ptr(), known.len());
+                    });
+                }
+            }
+            // SAFETY: both valid for `length`, likewise; `copy` allows overlap.
+            (Place::Host(to), Place::Host(from)) => unsafe { from.copy_to(to, length) },
+        }
+        Ok(())
+    }
+
+    /// Fills `count` elements at `to` with `pattern`, whose length is theirs.
+    pub(crate) fn fill(&mut self, to: u64, pattern: &[u8], count: usize) -> Answer {
+        self.touch()?;
+        let length = pattern.len().checked_mul(count).ok_or(Code::INVALID_VALUE)?;
+        if length == 0 {
+            return Ok(());
+        }
+        match self.place(End::Device(to), length as u64)? {
+            Place::Device(to) if length as u64 <= MAX_COPY && pattern.iter().any(|&b| b != 0) => {
+                self.contents.store(to, &pattern.repeat(count));
+            }
+            Place::Device(to) => self.contents.forget(to, length as u64),
+            Place::Host(to) => {
+                for index in 0..count {
+                    // SAFETY: a live host block holds `length` bytes at `to`,
+                    // and `count` patterns are `length` bytes.
+                    unsafe {
+                        to.add(index * pattern.len())
+                            .copy_from_nonoverlapping(pattern.as_ptr(), pattern.len());
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A library wrote `length` bytes at `to`: what was known there is not any more.
+    pub(crate) fn overwritten(&mut self, to: u64, length: u64) {
+        self.contents.forget(to, length);
+    }
+
+    /// A kernel wrote at `to`, nobody knows how far: to the end of the block.
+    pub(crate) fn scribbled(&mut self, to: u64) {
+        let Some(device) = memory::region(to).and_then(|ordinal| self.devices.get(ordinal)) else {
+            return;
+        };
+        if let Some((start, block)) = device.memory.find(to) {
+            self.contents.forget(to, block.bytes - (to - start));
+        }
+    }
+
+    fn place(&self, end: End, length: u64) -> Answer<Place> {
+        let (address, may_be_pageable) = match end {
+            End::Host(pointer) if pointer.is_null() => return Err(Code::INVALID_VALUE),
+            End::Host(pointer) => return Ok(Place::Host(pointer.cast())),
+            End::Device(address) => (address, false),
+            End::Any(address) => (address, true),
+        };
+        if let Some(ordinal) = memory::region(address) {
+            let device = self.devices.get(ordinal).ok_or(Code::INVALID_VALUE)?;
+            return match device.memory.holds(address, length) {
+                true => Ok(Place::Device(address)),
+                false => Err(Code::INVALID_VALUE),
+            };
+        }
+        match address {
+            0 => Err(Code::INVALID_VALUE),
+            _ if may_be_pageable || self.host.holds(address, length) => {
+                Ok(Place::Host(address as *mut u8))
+            }
+            _ => Err(Code::INVALID_VALUE),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::Handle;
+
+    fn machine() -> (Machine, Handle) {
+        let mut machine = Machine::new(&"2xh200".parse().unwrap());
+        let context = machine.retain_primary(0).unwrap();
+        (machine, context)
+    }
+
+    fn upload(machine: &mut Machine, to: u64, bytes: &[u8]) -> Answer {
+        let from = End::Host(bytes.as_ptr().cast_mut().cast());
+        // SAFETY: `bytes` is readable for its own length.
+        unsafe { machine.copy(End::Device(to), from, bytes.len()) }
+    }
+
+    fn download(machine: &mut Machine, from: u64, length: usize) -> Answer<Vec<u8>> {
+        let mut bytes = vec![0xEE; length];
+        // SAFETY: `bytes` is writable for its own length.
+        unsafe { machine.copy(End::Host(bytes.as_mut_ptr().cast()), End::Device(from), length)? };
+        Ok(bytes)
+    }
+
+    fn device_copy(machine: &mut Machine, to: u64, from: u64, length: usize) -> Answer {
+        // SAFETY: no host end.
+        unsafe { machine.copy(End::Device(to), End::Device(from), length) }
+    }
+
+    #[test]
+    fn a_small_upload_comes_back_until_it_is_overwritten() {
+        let (mut machine, context) = machine();
+        let a = machine.allocate(context, 100).unwrap();
+        upload(&mut machine, a + 10, &[1, 2, 3, 4]).unwrap();
+        assert_eq!(download(&mut machine, a + 9, 6).unwrap(), [0, 1, 2, 3, 4, 0]);
+        machine.fill(a + 11, &[7, 8], 1).unwrap();
+        assert_eq!(download(&mut machine, a + 10, 4).unwrap(), [1, 7, 8, 4]);
+        machine.overwritten(a + 13, 1);
+        assert_eq!(download(&mut machine, a + 10, 4).unwrap(), [1, 7, 8, 0]);
+        machine.scribbled(a);
+        assert_eq!(download(&mut machine, a, 100).unwrap(), [0; 100]);
+    }
+
+    #[test]
+    fn a_new_block_does_not_see_the_old_ones_contents() {
+        let (mut machine, context) = machine();
+        let a = machine.allocate(context, 4).unwrap();
+        upload(&mut machine, a, &[1, 2, 3, 4]).unwrap();
+        machine.free(a).unwrap();
+        assert_eq!(machine.allocate(context, 4), Ok(a));
+        assert_eq!(download(&mut machine, a, 4).unwrap(), [0; 4]);
+    }
+
+    #[test]
+    fn copies_reach_other_devices_and_no_further_than_their_blocks() {
+        let (mut machine, context) = machine();
+        let other = machine.retain_primary(1).unwrap();
+        let a = machine.allocate(context, 8).unwrap();
+        let b = machine.allocate(other, 8).unwrap();
+        upload(&mut machine, a, &[1, 2, 3, 4, 5, 6, 7, 8]).unwrap();
+        device_copy(&mut machine, b, a, 8).unwrap();
+        assert_eq!(download(&mut machine, b, 8).unwrap(), [1, 2, 3, 4, 5, 6, 7, 8]);
+        assert_eq!(device_copy(&mut machine, b, a, 9), Err(Code::INVALID_VALUE));
+        assert_eq!(download(&mut machine, a + 4, 5), Err(Code::INVALID_VALUE));
+        assert_eq!(upload(&mut machine, a + 8, &[1]), Err(Code::INVALID_VALUE));
+        assert_eq!(upload(&mut machine, 0, &[1]), Err(Code::INVALID_VALUE));
+        assert_eq!(machine.fill(a, &[0, 0], 5), Err(Code::INVALID_VALUE));
+        machine.free(b).unwrap();
+        assert_eq!(device_copy(&mut machine, b, a, 8), Err(Code::INVALID_VALUE));
+    }
+
+    #[test]
+    fn managed_memory_is_copied_for_real() {
+        let (mut machine, context) = machine();
+        let managed = machine.allocate_managed(context, 8).unwrap();
+        upload(&mut machine, managed, &[1, 2, 3]).unwrap();
+        machine.fill(managed + 3, &[9], 2).unwrap();
+        let a = machine.allocate(context, 8).unwrap();
+        device_copy(&mut machine, a, managed, 8).unwrap();
+        assert_eq!(download(&mut machine, a, 8).unwrap(), [1, 2, 3, 9, 9, 0, 0, 0]);
+        device_copy(&mut machine, managed + 4, a, 4).unwrap();
+        assert_eq!(download(&mut machine, managed, 8).unwrap(), [1, 2, 3, 9, 1, 2, 3, 9]);
+        machine.free(managed).unwrap();
+    }
+}

@@ -1,0 +1,28 @@
+//! cuBLASLt.
+//!
+//! The names that cudarc 0.19.10 binds and the simulator does not answer. A
+//! call prints its name and gives `CUBLAS_STATUS_NOT_SUPPORTED`.
+
+use crate::refused::unsupported;
+
+unsupported! { 15;
+    cublasLtCreate cublasLtDestroy cublasLtEmulationDescCreate cublasLtEmulationDescDestroy
+    cublasLtEmulationDescGetAttribute cublasLtEmulationDescInit_internal
+    cublasLtEmulationDescSetAttribute cublasLtGetProperty cublasLtGroupedMatrixLayoutCreate
+    cublasLtGroupedMatrixLayoutInit_internal cublasLtHeuristicsCacheGetCapacity
+    cublasLtHeuristicsCacheSetCapacity cublasLtLoggerForceDisable cublasLtLoggerOpenFile
+    cublasLtLoggerSetCallback cublasLtLoggerSetFile cublasLtLoggerSetLevel cublasLtLoggerSetMask
+    cublasLtMatmul cublasLtMatmulAlgoCapGetAttribute cublasLtMatmulAlgoCheck
+    cublasLtMatmulAlgoCheckForStream cublasLtMatmulAlgoConfigGetAttribute
+    cublasLtMatmulAlgoConfigSetAttribute cublasLtMatmulAlgoGetHeuristic
+    cublasLtMatmulAlgoGetHeuristicForStream cublasLtMatmulAlgoGetIds cublasLtMatmulAlgoInit
+    cublasLtMatmulDescCreate cublasLtMatmulDescDestroy cublasLtMatmulDescGetAttribute
+    cublasLtMatmulDescInit_internal cublasLtMatmulDescSetAttribute
+    cublasLtMatmulPreferenceCreate cublasLtMatmulPreferenceDestroy
+    cublasLtMatmulPreferenceGetAttribute cublasLtMatmulPreferenceInit_internal
+    cublasLtMatmulPreferenceSetAttribute cublasLtMatrixLayoutCreate cublasLtMatrixLayoutDestroy
+    cublasLtMatrixLayoutGetAttribute cublasLtMatrixLayoutInit_internal
+    cublasLtMatrixLayoutSetAttribute cublasLtMatrixTransform cublasLtMatrixTransformDescCreate
+    cublasLtMatrixTransformDescDestroy cublasLtMatrixTransformDescGetAttribute
+    cublasLtMatrixTransformDescInit_internal cublasLtMatrixTransformDescSetAttribute
+}

@@ -1,0 +1,111 @@
+//! cuDNN (candle's feature `cudnn`).
+//!
+//! The names that cudarc 0.19.10 binds and the simulator does not answer. A
+//! call prints its name and gives `CUDNN_STATUS_NOT_SUPPORTED`.
+
+use crate::refused::unsupported;
+
+unsupported! { 3000;
+    cudnnActivationBackward cudnnActivationForward cudnnAddTensor cudnnAdvInferVersionCheck
+    cudnnAdvTrainVersionCheck cudnnAdvVersionCheck cudnnBackendCreateDescriptor
+    cudnnBackendDestroyDescriptor cudnnBackendExecute cudnnBackendFinalize
+    cudnnBackendGetAttribute cudnnBackendInitialize cudnnBackendPopulateCudaGraph
+    cudnnBackendSetAttribute cudnnBackendUpdateCudaGraph cudnnBatchNormalizationBackward
+    cudnnBatchNormalizationBackwardEx cudnnBatchNormalizationForwardInference
+    cudnnBatchNormalizationForwardTraining cudnnBatchNormalizationForwardTrainingEx
+    cudnnBuildRNNDynamic cudnnCTCLoss cudnnCTCLoss_v8 cudnnCnnInferVersionCheck
+    cudnnCnnTrainVersionCheck cudnnCnnVersionCheck cudnnConvolutionBackwardBias
+    cudnnConvolutionBackwardData cudnnConvolutionBackwardFilter
+    cudnnConvolutionBiasActivationForward cudnnConvolutionForward cudnnCopyAlgorithmDescriptor
+    cudnnCreate cudnnCreateActivationDescriptor cudnnCreateAlgorithmDescriptor
+    cudnnCreateAlgorithmPerformance cudnnCreateAttnDescriptor cudnnCreateCTCLossDescriptor
+    cudnnCreateConvolutionDescriptor cudnnCreateDropoutDescriptor cudnnCreateFilterDescriptor
+    cudnnCreateFusedOpsConstParamPack cudnnCreateFusedOpsPlan
+    cudnnCreateFusedOpsVariantParamPack cudnnCreateLRNDescriptor cudnnCreateOpTensorDescriptor
+    cudnnCreatePersistentRNNPlan cudnnCreatePoolingDescriptor cudnnCreateRNNDataDescriptor
+    cudnnCreateRNNDescriptor cudnnCreateReduceTensorDescriptor cudnnCreateSeqDataDescriptor
+    cudnnCreateSpatialTransformerDescriptor cudnnCreateTensorDescriptor
+    cudnnCreateTensorTransformDescriptor cudnnDeriveBNTensorDescriptor
+    cudnnDeriveNormTensorDescriptor cudnnDestroy cudnnDestroyActivationDescriptor
+    cudnnDestroyAlgorithmDescriptor cudnnDestroyAlgorithmPerformance cudnnDestroyAttnDescriptor
+    cudnnDestroyCTCLossDescriptor cudnnDestroyConvolutionDescriptor
+    cudnnDestroyDropoutDescriptor cudnnDestroyFilterDescriptor
+    cudnnDestroyFusedOpsConstParamPack cudnnDestroyFusedOpsPlan
+    cudnnDestroyFusedOpsVariantParamPack cudnnDestroyLRNDescriptor
+    cudnnDestroyOpTensorDescriptor cudnnDestroyPersistentRNNPlan cudnnDestroyPoolingDescriptor
+    cudnnDestroyRNNDataDescriptor cudnnDestroyRNNDescriptor cudnnDestroyReduceTensorDescriptor
+    cudnnDestroySeqDataDescriptor cudnnDestroySpatialTransformerDescriptor
+    cudnnDestroyTensorDescriptor cudnnDestroyTensorTransformDescriptor
+    cudnnDivisiveNormalizationBackward cudnnDivisiveNormalizationForward cudnnDropoutBackward
+    cudnnDropoutForward cudnnDropoutGetReserveSpaceSize cudnnDropoutGetStatesSize
+    cudnnFindConvolutionBackwardDataAlgorithm cudnnFindConvolutionBackwardDataAlgorithmEx
+    cudnnFindConvolutionBackwardFilterAlgorithm cudnnFindConvolutionBackwardFilterAlgorithmEx
+    cudnnFindConvolutionForwardAlgorithm cudnnFindConvolutionForwardAlgorithmEx
+    cudnnFindRNNBackwardDataAlgorithmEx cudnnFindRNNBackwardWeightsAlgorithmEx
+    cudnnFindRNNForwardInferenceAlgorithmEx cudnnFindRNNForwardTrainingAlgorithmEx
+    cudnnFusedOpsExecute cudnnGetActivationDescriptor cudnnGetActivationDescriptorSwishBeta
+    cudnnGetAlgorithmDescriptor cudnnGetAlgorithmPerformance cudnnGetAlgorithmSpaceSize
+    cudnnGetAttnDescriptor cudnnGetBatchNormalizationBackwardExWorkspaceSize
+    cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize
+    cudnnGetBatchNormalizationTrainingExReserveSpaceSize cudnnGetCTCLossDescriptor
+    cudnnGetCTCLossDescriptorEx cudnnGetCTCLossDescriptor_v8 cudnnGetCTCLossDescriptor_v9
+    cudnnGetCTCLossWorkspaceSize cudnnGetCTCLossWorkspaceSize_v8 cudnnGetCallback
+    cudnnGetConvolution2dDescriptor cudnnGetConvolution2dForwardOutputDim
+    cudnnGetConvolutionBackwardDataAlgorithmMaxCount cudnnGetConvolutionBackwardDataAlgorithm_v7
+    cudnnGetConvolutionBackwardDataWorkspaceSize
+    cudnnGetConvolutionBackwardFilterAlgorithmMaxCount
+    cudnnGetConvolutionBackwardFilterAlgorithm_v7 cudnnGetConvolutionBackwardFilterWorkspaceSize
+    cudnnGetConvolutionForwardAlgorithmMaxCount cudnnGetConvolutionForwardAlgorithm_v7
+    cudnnGetConvolutionForwardWorkspaceSize cudnnGetConvolutionGroupCount
+    cudnnGetConvolutionMathType cudnnGetConvolutionNdDescriptor
+    cudnnGetConvolutionNdForwardOutputDim cudnnGetConvolutionReorderType
+    cudnnGetDropoutDescriptor cudnnGetFilter4dDescriptor cudnnGetFilterNdDescriptor
+    cudnnGetFilterSizeInBytes cudnnGetFoldedConvBackwardDataDescriptors
+    cudnnGetFusedOpsConstParamPackAttribute cudnnGetFusedOpsVariantParamPackAttribute
+    cudnnGetLRNDescriptor cudnnGetLastErrorString cudnnGetMultiHeadAttnBuffers
+    cudnnGetMultiHeadAttnWeights cudnnGetNormalizationBackwardWorkspaceSize
+    cudnnGetNormalizationForwardTrainingWorkspaceSize
+    cudnnGetNormalizationTrainingReserveSpaceSize cudnnGetOpTensorDescriptor
+    cudnnGetPooling2dDescriptor cudnnGetPooling2dForwardOutputDim cudnnGetPoolingNdDescriptor
+    cudnnGetPoolingNdForwardOutputDim cudnnGetProperty cudnnGetRNNBackwardDataAlgorithmMaxCount
+    cudnnGetRNNBackwardWeightsAlgorithmMaxCount cudnnGetRNNBiasMode cudnnGetRNNDataDescriptor
+    cudnnGetRNNDescriptor_v6 cudnnGetRNNDescriptor_v8
+    cudnnGetRNNForwardInferenceAlgorithmMaxCount cudnnGetRNNForwardTrainingAlgorithmMaxCount
+    cudnnGetRNNLinLayerBiasParams cudnnGetRNNLinLayerMatrixParams cudnnGetRNNMatrixMathType
+    cudnnGetRNNPaddingMode cudnnGetRNNParamsSize cudnnGetRNNProjectionLayers
+    cudnnGetRNNTempSpaceSizes cudnnGetRNNTrainingReserveSize cudnnGetRNNWeightParams
+    cudnnGetRNNWeightSpaceSize cudnnGetRNNWorkspaceSize cudnnGetReduceTensorDescriptor
+    cudnnGetReductionIndicesSize cudnnGetReductionWorkspaceSize cudnnGetSeqDataDescriptor
+    cudnnGetStream cudnnGetTensor4dDescriptor cudnnGetTensorNdDescriptor
+    cudnnGetTensorSizeInBytes cudnnGetTensorTransformDescriptor cudnnGraphVersionCheck
+    cudnnIm2Col cudnnInitTransformDest cudnnLRNCrossChannelBackward cudnnLRNCrossChannelForward
+    cudnnMakeFusedOpsPlan cudnnMultiHeadAttnBackwardData cudnnMultiHeadAttnBackwardWeights
+    cudnnMultiHeadAttnForward cudnnNormalizationBackward cudnnNormalizationForwardInference
+    cudnnNormalizationForwardTraining cudnnOpTensor cudnnOpsInferVersionCheck
+    cudnnOpsTrainVersionCheck cudnnOpsVersionCheck cudnnPoolingBackward cudnnPoolingForward
+    cudnnQueryRuntimeError cudnnRNNBackwardData cudnnRNNBackwardDataEx cudnnRNNBackwardData_v8
+    cudnnRNNBackwardWeights cudnnRNNBackwardWeightsEx cudnnRNNBackwardWeights_v8 cudnnRNNForward
+    cudnnRNNForwardInference cudnnRNNForwardInferenceEx cudnnRNNForwardTraining
+    cudnnRNNForwardTrainingEx cudnnRNNGetClip cudnnRNNGetClip_v8 cudnnRNNGetClip_v9
+    cudnnRNNSetClip cudnnRNNSetClip_v8 cudnnRNNSetClip_v9 cudnnReduceTensor
+    cudnnReorderFilterAndBias cudnnRestoreAlgorithm cudnnRestoreDropoutDescriptor
+    cudnnSaveAlgorithm cudnnScaleTensor cudnnSetActivationDescriptor
+    cudnnSetActivationDescriptorSwishBeta cudnnSetAlgorithmDescriptor
+    cudnnSetAlgorithmPerformance cudnnSetAttnDescriptor cudnnSetCTCLossDescriptor
+    cudnnSetCTCLossDescriptorEx cudnnSetCTCLossDescriptor_v8 cudnnSetCTCLossDescriptor_v9
+    cudnnSetCallback cudnnSetConvolution2dDescriptor cudnnSetConvolutionGroupCount
+    cudnnSetConvolutionMathType cudnnSetConvolutionNdDescriptor cudnnSetConvolutionReorderType
+    cudnnSetDropoutDescriptor cudnnSetFilter4dDescriptor cudnnSetFilterNdDescriptor
+    cudnnSetFusedOpsConstParamPackAttribute cudnnSetFusedOpsVariantParamPackAttribute
+    cudnnSetLRNDescriptor cudnnSetOpTensorDescriptor cudnnSetPersistentRNNPlan
+    cudnnSetPooling2dDescriptor cudnnSetPoolingNdDescriptor cudnnSetRNNAlgorithmDescriptor
+    cudnnSetRNNBiasMode cudnnSetRNNDataDescriptor cudnnSetRNNDescriptor_v6
+    cudnnSetRNNDescriptor_v8 cudnnSetRNNMatrixMathType cudnnSetRNNPaddingMode
+    cudnnSetRNNProjectionLayers cudnnSetReduceTensorDescriptor cudnnSetSeqDataDescriptor
+    cudnnSetSpatialTransformerNdDescriptor cudnnSetStream cudnnSetTensor
+    cudnnSetTensor4dDescriptor cudnnSetTensor4dDescriptorEx cudnnSetTensorNdDescriptor
+    cudnnSetTensorNdDescriptorEx cudnnSetTensorTransformDescriptor cudnnSoftmaxBackward
+    cudnnSoftmaxForward cudnnSpatialTfGridGeneratorBackward cudnnSpatialTfGridGeneratorForward
+    cudnnSpatialTfSamplerBackward cudnnSpatialTfSamplerForward cudnnTransformFilter
+    cudnnTransformTensor cudnnTransformTensorEx
+}

@@ -1,0 +1,120 @@
+//! The runtime API: all that candle's C code does not call.
+//!
+//! The names that cudarc 0.19.10 binds and the simulator does not answer. A
+//! call prints its name and gives `cudaErrorNotSupported`.
+
+use crate::refused::unsupported;
+
+unsupported! { 801;
+    cudaArrayGetInfo cudaArrayGetMemoryRequirements cudaArrayGetPlane
+    cudaArrayGetSparseProperties cudaBindSurfaceToArray cudaBindTexture cudaBindTexture2D
+    cudaBindTextureToArray cudaBindTextureToMipmappedArray cudaChooseDevice
+    cudaCreateSurfaceObject cudaCreateTextureObject cudaCreateTextureObject_v2
+    cudaCtxResetPersistingL2Cache cudaDestroyExternalMemory cudaDestroyExternalSemaphore
+    cudaDestroySurfaceObject cudaDestroyTextureObject cudaDevResourceGenerateDesc
+    cudaDevSmResourceSplit cudaDevSmResourceSplitByCount cudaDeviceCanAccessPeer
+    cudaDeviceDisablePeerAccess cudaDeviceEnablePeerAccess cudaDeviceFlushGPUDirectRDMAWrites
+    cudaDeviceGetByPCIBusId cudaDeviceGetCacheConfig cudaDeviceGetDefaultMemPool
+    cudaDeviceGetDevResource cudaDeviceGetExecutionCtx cudaDeviceGetGraphMemAttribute
+    cudaDeviceGetHostAtomicCapabilities cudaDeviceGetLimit cudaDeviceGetMemPool
+    cudaDeviceGetP2PAtomicCapabilities cudaDeviceGetP2PAttribute cudaDeviceGetPCIBusId
+    cudaDeviceGetSharedMemConfig cudaDeviceGetStreamPriorityRange
+    cudaDeviceGetTexture1DLinearMaxWidth cudaDeviceGraphMemTrim
+    cudaDeviceRegisterAsyncNotification cudaDeviceReset cudaDeviceSetCacheConfig
+    cudaDeviceSetGraphMemAttribute cudaDeviceSetLimit cudaDeviceSetMemPool
+    cudaDeviceSetSharedMemConfig cudaDeviceUnregisterAsyncNotification cudaEventCreate
+    cudaEventCreateWithFlags cudaEventDestroy cudaEventElapsedTime cudaEventElapsedTime_v2
+    cudaEventQuery cudaEventRecord cudaEventRecordWithFlags cudaEventSynchronize
+    cudaExecutionCtxDestroy cudaExecutionCtxGetDevResource cudaExecutionCtxGetDevice
+    cudaExecutionCtxGetId cudaExecutionCtxRecordEvent cudaExecutionCtxStreamCreate
+    cudaExecutionCtxSynchronize cudaExecutionCtxWaitEvent cudaExternalMemoryGetMappedBuffer
+    cudaExternalMemoryGetMappedMipmappedArray cudaFreeArray cudaFreeMipmappedArray
+    cudaFuncGetAttributes cudaFuncGetName cudaFuncGetParamCount cudaFuncGetParamInfo
+    cudaFuncSetCacheConfig cudaFuncSetSharedMemConfig cudaGetChannelDesc cudaGetDeviceFlags
+    cudaGetDeviceProperties cudaGetDeviceProperties_v2 cudaGetDriverEntryPoint
+    cudaGetDriverEntryPointByVersion cudaGetExportTable cudaGetFuncBySymbol cudaGetKernel
+    cudaGetMipmappedArrayLevel cudaGetSurfaceObjectResourceDesc cudaGetSurfaceReference
+    cudaGetSymbolAddress cudaGetSymbolSize cudaGetTextureAlignmentOffset
+    cudaGetTextureObjectResourceDesc cudaGetTextureObjectResourceViewDesc
+    cudaGetTextureObjectTextureDesc cudaGetTextureObjectTextureDesc_v2 cudaGetTextureReference
+    cudaGraphAddChildGraphNode cudaGraphAddDependencies cudaGraphAddDependencies_v2
+    cudaGraphAddEmptyNode cudaGraphAddEventRecordNode cudaGraphAddEventWaitNode
+    cudaGraphAddExternalSemaphoresSignalNode cudaGraphAddExternalSemaphoresWaitNode
+    cudaGraphAddHostNode cudaGraphAddKernelNode cudaGraphAddMemAllocNode cudaGraphAddMemFreeNode
+    cudaGraphAddMemcpyNode cudaGraphAddMemcpyNode1D cudaGraphAddMemcpyNodeFromSymbol
+    cudaGraphAddMemcpyNodeToSymbol cudaGraphAddMemsetNode cudaGraphAddNode cudaGraphAddNode_v2
+    cudaGraphChildGraphNodeGetGraph cudaGraphClone cudaGraphConditionalHandleCreate
+    cudaGraphConditionalHandleCreate_v2 cudaGraphCreate cudaGraphDebugDotPrint cudaGraphDestroy
+    cudaGraphDestroyNode cudaGraphEventRecordNodeGetEvent cudaGraphEventRecordNodeSetEvent
+    cudaGraphEventWaitNodeGetEvent cudaGraphEventWaitNodeSetEvent
+    cudaGraphExecChildGraphNodeSetParams cudaGraphExecDestroy
+    cudaGraphExecEventRecordNodeSetEvent cudaGraphExecEventWaitNodeSetEvent
+    cudaGraphExecExternalSemaphoresSignalNodeSetParams
+    cudaGraphExecExternalSemaphoresWaitNodeSetParams cudaGraphExecGetFlags cudaGraphExecGetId
+    cudaGraphExecHostNodeSetParams cudaGraphExecKernelNodeSetParams
+    cudaGraphExecMemcpyNodeSetParams cudaGraphExecMemcpyNodeSetParams1D
+    cudaGraphExecMemcpyNodeSetParamsFromSymbol cudaGraphExecMemcpyNodeSetParamsToSymbol
+    cudaGraphExecMemsetNodeSetParams cudaGraphExecNodeSetParams cudaGraphExecUpdate
+    cudaGraphExternalSemaphoresSignalNodeGetParams
+    cudaGraphExternalSemaphoresSignalNodeSetParams cudaGraphExternalSemaphoresWaitNodeGetParams
+    cudaGraphExternalSemaphoresWaitNodeSetParams cudaGraphGetEdges cudaGraphGetEdges_v2
+    cudaGraphGetId cudaGraphGetNodes cudaGraphGetRootNodes cudaGraphHostNodeGetParams
+    cudaGraphHostNodeSetParams cudaGraphInstantiate cudaGraphInstantiateWithFlags
+    cudaGraphInstantiateWithParams cudaGraphKernelNodeCopyAttributes
+    cudaGraphKernelNodeGetAttribute cudaGraphKernelNodeGetParams cudaGraphKernelNodeSetAttribute
+    cudaGraphKernelNodeSetParams cudaGraphLaunch cudaGraphMemAllocNodeGetParams
+    cudaGraphMemFreeNodeGetParams cudaGraphMemcpyNodeGetParams cudaGraphMemcpyNodeSetParams
+    cudaGraphMemcpyNodeSetParams1D cudaGraphMemcpyNodeSetParamsFromSymbol
+    cudaGraphMemcpyNodeSetParamsToSymbol cudaGraphMemsetNodeGetParams
+    cudaGraphMemsetNodeSetParams cudaGraphNodeFindInClone cudaGraphNodeGetContainingGraph
+    cudaGraphNodeGetDependencies cudaGraphNodeGetDependencies_v2 cudaGraphNodeGetDependentNodes
+    cudaGraphNodeGetDependentNodes_v2 cudaGraphNodeGetEnabled cudaGraphNodeGetLocalId
+    cudaGraphNodeGetParams cudaGraphNodeGetToolsId cudaGraphNodeGetType cudaGraphNodeSetEnabled
+    cudaGraphNodeSetParams cudaGraphReleaseUserObject cudaGraphRemoveDependencies
+    cudaGraphRemoveDependencies_v2 cudaGraphRetainUserObject cudaGraphUpload
+    cudaGraphicsMapResources cudaGraphicsResourceGetMappedMipmappedArray
+    cudaGraphicsResourceGetMappedPointer cudaGraphicsResourceSetMapFlags
+    cudaGraphicsSubResourceGetMappedArray cudaGraphicsUnmapResources
+    cudaGraphicsUnregisterResource cudaGreenCtxCreate cudaHostGetDevicePointer cudaHostGetFlags
+    cudaHostRegister cudaHostUnregister cudaImportExternalMemory cudaImportExternalSemaphore
+    cudaInitDevice cudaIpcCloseMemHandle cudaIpcGetEventHandle cudaIpcGetMemHandle
+    cudaIpcOpenEventHandle cudaIpcOpenMemHandle cudaKernelSetAttributeForDevice
+    cudaLaunchCooperativeKernel cudaLaunchCooperativeKernelMultiDevice cudaLaunchHostFunc
+    cudaLaunchHostFunc_v2 cudaLaunchKernelExC cudaLibraryEnumerateKernels cudaLibraryGetGlobal
+    cudaLibraryGetKernel cudaLibraryGetKernelCount cudaLibraryGetManaged
+    cudaLibraryGetUnifiedFunction cudaLibraryLoadData cudaLibraryLoadFromFile cudaLibraryUnload
+    cudaLogsCurrent cudaLogsDumpToFile cudaLogsDumpToMemory cudaLogsRegisterCallback
+    cudaLogsUnregisterCallback cudaMalloc3D cudaMalloc3DArray cudaMallocArray
+    cudaMallocMipmappedArray cudaMemAdvise cudaMemAdvise_v2 cudaMemDiscardAndPrefetchBatchAsync
+    cudaMemDiscardBatchAsync cudaMemGetDefaultMemPool cudaMemGetLocationInfo cudaMemGetMemPool
+    cudaMemPoolCreate cudaMemPoolDestroy cudaMemPoolExportPointer
+    cudaMemPoolExportToShareableHandle cudaMemPoolGetAccess cudaMemPoolGetAttribute
+    cudaMemPoolImportFromShareableHandle cudaMemPoolImportPointer cudaMemPoolSetAccess
+    cudaMemPoolSetAttribute cudaMemPoolTrimTo cudaMemPrefetchAsync cudaMemPrefetchAsync_v2
+    cudaMemPrefetchBatchAsync cudaMemRangeGetAttribute cudaMemRangeGetAttributes
+    cudaMemSetMemPool cudaMemcpy2D cudaMemcpy2DArrayToArray cudaMemcpy2DAsync
+    cudaMemcpy2DFromArray cudaMemcpy2DFromArrayAsync cudaMemcpy2DToArray
+    cudaMemcpy2DToArrayAsync cudaMemcpy3D cudaMemcpy3DAsync cudaMemcpy3DBatchAsync
+    cudaMemcpy3DPeer cudaMemcpy3DPeerAsync cudaMemcpy3DWithAttributesAsync
+    cudaMemcpyArrayToArray cudaMemcpyBatchAsync cudaMemcpyFromArray cudaMemcpyFromArrayAsync
+    cudaMemcpyFromSymbol cudaMemcpyFromSymbolAsync cudaMemcpyPeer cudaMemcpyPeerAsync
+    cudaMemcpyToArray cudaMemcpyToArrayAsync cudaMemcpyToSymbol cudaMemcpyToSymbolAsync
+    cudaMemcpyWithAttributesAsync cudaMemset2D cudaMemset2DAsync cudaMemset3D cudaMemset3DAsync
+    cudaMipmappedArrayGetMemoryRequirements cudaMipmappedArrayGetSparseProperties
+    cudaOccupancyAvailableDynamicSMemPerBlock cudaOccupancyMaxActiveBlocksPerMultiprocessor
+    cudaOccupancyMaxActiveClusters cudaOccupancyMaxPotentialClusterSize cudaPointerGetAttributes
+    cudaProfilerStop cudaSetDeviceFlags cudaSetDoubleForDevice cudaSetDoubleForHost
+    cudaSetValidDevices cudaSignalExternalSemaphoresAsync cudaSignalExternalSemaphoresAsync_v2
+    cudaStreamAddCallback cudaStreamAttachMemAsync cudaStreamBeginCapture
+    cudaStreamBeginCaptureToGraph cudaStreamBeginRecaptureToGraph cudaStreamCopyAttributes
+    cudaStreamCreate cudaStreamCreateWithFlags cudaStreamCreateWithPriority cudaStreamDestroy
+    cudaStreamEndCapture cudaStreamGetAttribute cudaStreamGetCaptureInfo
+    cudaStreamGetCaptureInfo_v2 cudaStreamGetCaptureInfo_v3 cudaStreamGetDevResource
+    cudaStreamGetDevice cudaStreamGetFlags cudaStreamGetId cudaStreamGetPriority
+    cudaStreamIsCapturing cudaStreamQuery cudaStreamSetAttribute
+    cudaStreamUpdateCaptureDependencies cudaStreamUpdateCaptureDependencies_v2
+    cudaStreamWaitEvent cudaThreadExchangeStreamCaptureMode cudaThreadExit
+    cudaThreadGetCacheConfig cudaThreadGetLimit cudaThreadSetCacheConfig cudaThreadSetLimit
+    cudaThreadSynchronize cudaUnbindTexture cudaUserObjectCreate cudaUserObjectRelease
+    cudaUserObjectRetain cudaWaitExternalSemaphoresAsync cudaWaitExternalSemaphoresAsync_v2
+}
