@@ -15,10 +15,14 @@ pub(crate) enum Unavailable {
     /// No library, no driver, or a call that is not supported (MIG, say).
     #[error("{0}")]
     Nvml(#[from] NvmlError),
+    /// The simulated toolkit did not bring its library.
+    #[cfg(feature = "sim")]
+    #[error("the simulated toolkit has no NVML here")]
+    NoLibrary,
     /// The simulated library could not be loaded.
     #[cfg(feature = "sim")]
     #[error("{0}")]
-    Simulated(&'static str),
+    Simulated(#[from] memcheck_sim::NvmlError),
     /// The process is not on the list: a container, or another user's view.
     #[error("this process is not on its list")]
     NotListed,
@@ -56,39 +60,7 @@ fn open() -> Result<Nvml, Unavailable> {
 /// toolkit brings and that calls back into this program.
 #[cfg(feature = "sim")]
 fn open() -> Result<Nvml, Unavailable> {
-    let path = std::env::var_os("MEMCHECK_SIM_NVML")
-        .ok_or(Unavailable::Simulated("the simulated toolkit has no NVML here"))?;
-    attach(&path)?;
+    let path = std::env::var_os("MEMCHECK_SIM_NVML").ok_or(Unavailable::NoLibrary)?;
+    memcheck_sim::attach_nvml(std::path::Path::new(&path))?;
     Ok(Nvml::builder().lib_path(&path).init()?)
-}
-
-#[cfg(feature = "sim")]
-fn attach(path: &std::ffi::OsStr) -> Result<(), Unavailable> {
-    use std::ffi::{CString, c_char, c_void};
-    use std::os::unix::ffi::OsStrExt;
-    type Set = unsafe extern "C" fn(name: *const c_char, function: *const c_void);
-
-    let path = CString::new(path.as_bytes())
-        .map_err(|_| Unavailable::Simulated("the path of the simulated NVML holds a zero byte"))?;
-    // SAFETY: a terminated path; the library is the toolkit's own and has no
-    // initialisers.
-    let library = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
-    if library.is_null() {
-        return Err(Unavailable::Simulated("the simulated NVML cannot be loaded"));
-    }
-    // SAFETY: a live handle and a terminated name.
-    let set = unsafe { libc::dlsym(library, c"memcheck_nvml_set".as_ptr()) };
-    if set.is_null() {
-        return Err(Unavailable::Simulated("the simulated NVML is of another version"));
-    }
-    // SAFETY: the toolkit's library declares it with this signature.
-    let set: Set = unsafe { std::mem::transmute::<*mut c_void, Set>(set) };
-    for (name, function) in memcheck_sim::nvml_table() {
-        let name =
-            CString::new(*name).map_err(|_| Unavailable::Simulated("a name with a zero byte"))?;
-        // SAFETY: the name is terminated and copied from; the function lives
-        // as long as the program.
-        unsafe { set(name.as_ptr(), *function) };
-    }
-    Ok(())
 }

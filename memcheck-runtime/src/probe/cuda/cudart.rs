@@ -37,7 +37,7 @@ mod next {
 /// # Safety
 /// As for `cudaMalloc` of the CUDA runtime API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cudaMalloc(out: *mut *mut c_void, size: usize) -> c_int {
+pub(super) unsafe extern "C" fn cudaMalloc(out: *mut *mut c_void, size: usize) -> c_int {
     // SAFETY: the caller keeps the contract of `cudaMalloc`; on success the driver
     // has written an address to `out`.
     unsafe { book(next::cudaMalloc(out, size), out.cast(), size, current_device()) }
@@ -48,7 +48,7 @@ pub unsafe extern "C" fn cudaMalloc(out: *mut *mut c_void, size: usize) -> c_int
 /// # Safety
 /// As for `cudaMallocAsync` of the CUDA runtime API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cudaMallocAsync(
+pub(super) unsafe extern "C" fn cudaMallocAsync(
     out: *mut *mut c_void,
     size: usize,
     stream: Handle,
@@ -63,7 +63,7 @@ pub unsafe extern "C" fn cudaMallocAsync(
 /// # Safety
 /// As for `cudaMallocAsync_ptsz` of the CUDA runtime API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cudaMallocAsync_ptsz(
+pub(super) unsafe extern "C" fn cudaMallocAsync_ptsz(
     out: *mut *mut c_void,
     size: usize,
     stream: Handle,
@@ -80,7 +80,7 @@ pub unsafe extern "C" fn cudaMallocAsync_ptsz(
 /// # Safety
 /// As for `cudaMallocFromPoolAsync` of the CUDA runtime API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cudaMallocFromPoolAsync(
+pub(super) unsafe extern "C" fn cudaMallocFromPoolAsync(
     out: *mut *mut c_void,
     size: usize,
     pool: Handle,
@@ -103,7 +103,7 @@ pub unsafe extern "C" fn cudaMallocFromPoolAsync(
 /// # Safety
 /// As for `cudaMallocFromPoolAsync_ptsz` of the CUDA runtime API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cudaMallocFromPoolAsync_ptsz(
+pub(super) unsafe extern "C" fn cudaMallocFromPoolAsync_ptsz(
     out: *mut *mut c_void,
     size: usize,
     pool: Handle,
@@ -126,7 +126,7 @@ pub unsafe extern "C" fn cudaMallocFromPoolAsync_ptsz(
 /// # Safety
 /// As for `cudaMallocManaged` of the CUDA runtime API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cudaMallocManaged(
+pub(super) unsafe extern "C" fn cudaMallocManaged(
     out: *mut *mut c_void,
     size: usize,
     flags: c_uint,
@@ -143,7 +143,7 @@ pub unsafe extern "C" fn cudaMallocManaged(
 /// # Safety
 /// As for `cudaMallocHost` of the CUDA runtime API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cudaMallocHost(out: *mut *mut c_void, size: usize) -> c_int {
+pub(super) unsafe extern "C" fn cudaMallocHost(out: *mut *mut c_void, size: usize) -> c_int {
     // SAFETY: the caller keeps the contract of `cudaMallocHost`; on success the driver
     // has written an address to `out`.
     unsafe { book(next::cudaMallocHost(out, size), out.cast(), size, Some(Space::Pinned)) }
@@ -154,7 +154,11 @@ pub unsafe extern "C" fn cudaMallocHost(out: *mut *mut c_void, size: usize) -> c
 /// # Safety
 /// As for `cudaHostAlloc` of the CUDA runtime API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cudaHostAlloc(out: *mut *mut c_void, size: usize, flags: c_uint) -> c_int {
+pub(super) unsafe extern "C" fn cudaHostAlloc(
+    out: *mut *mut c_void,
+    size: usize,
+    flags: c_uint,
+) -> c_int {
     // SAFETY: the caller keeps the contract of `cudaHostAlloc`; on success the driver
     // has written an address to `out`.
     unsafe { book(next::cudaHostAlloc(out, size, flags), out.cast(), size, Some(Space::Pinned)) }
@@ -165,7 +169,7 @@ pub unsafe extern "C" fn cudaHostAlloc(out: *mut *mut c_void, size: usize, flags
 /// # Safety
 /// As for `cudaMallocPitch` of the CUDA runtime API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cudaMallocPitch(
+pub(super) unsafe extern "C" fn cudaMallocPitch(
     out: *mut *mut c_void,
     pitch: *mut usize,
     width: usize,
@@ -185,7 +189,7 @@ pub unsafe extern "C" fn cudaMallocPitch(
 /// # Safety
 /// As for `cudaFree` of the CUDA runtime API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cudaFree(address: *mut c_void) -> c_int {
+pub(super) unsafe extern "C" fn cudaFree(address: *mut c_void) -> c_int {
     // SAFETY: the caller keeps the contract of `cudaFree`.
     book_free(address as u64, || unsafe { next::cudaFree(address) })
 }
@@ -195,7 +199,7 @@ pub unsafe extern "C" fn cudaFree(address: *mut c_void) -> c_int {
 /// # Safety
 /// As for `cudaFreeAsync` of the CUDA runtime API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cudaFreeAsync(address: *mut c_void, stream: Handle) -> c_int {
+pub(super) unsafe extern "C" fn cudaFreeAsync(address: *mut c_void, stream: Handle) -> c_int {
     // SAFETY: the caller keeps the contract of `cudaFreeAsync`.
     book_free(address as u64, || unsafe { next::cudaFreeAsync(address, stream) })
 }
@@ -205,7 +209,7 @@ pub unsafe extern "C" fn cudaFreeAsync(address: *mut c_void, stream: Handle) -> 
 /// # Safety
 /// As for `cudaFreeAsync_ptsz` of the CUDA runtime API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cudaFreeAsync_ptsz(address: *mut c_void, stream: Handle) -> c_int {
+pub(super) unsafe extern "C" fn cudaFreeAsync_ptsz(address: *mut c_void, stream: Handle) -> c_int {
     // SAFETY: the caller keeps the contract of `cudaFreeAsync_ptsz`.
     book_free(address as u64, || unsafe { next::cudaFreeAsync_ptsz(address, stream) })
 }
@@ -215,7 +219,7 @@ pub unsafe extern "C" fn cudaFreeAsync_ptsz(address: *mut c_void, stream: Handle
 /// # Safety
 /// As for `cudaFreeHost` of the CUDA runtime API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cudaFreeHost(address: *mut c_void) -> c_int {
+pub(super) unsafe extern "C" fn cudaFreeHost(address: *mut c_void) -> c_int {
     // SAFETY: the caller keeps the contract of `cudaFreeHost`.
     book_free(address as u64, || unsafe { next::cudaFreeHost(address) })
 }

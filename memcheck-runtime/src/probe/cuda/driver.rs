@@ -39,7 +39,7 @@ mod next {
 /// # Safety
 /// As for `cuMemAlloc_v2` of the CUDA driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemAlloc_v2(out: *mut DevicePtr, size: usize) -> c_int {
+pub(super) unsafe extern "C" fn cuMemAlloc_v2(out: *mut DevicePtr, size: usize) -> c_int {
     // SAFETY: the caller keeps the contract of `cuMemAlloc_v2`; on success the driver
     // has written an address to `out`.
     unsafe { book(next::cuMemAlloc_v2(out, size), out, size, current_device()) }
@@ -50,7 +50,7 @@ pub unsafe extern "C" fn cuMemAlloc_v2(out: *mut DevicePtr, size: usize) -> c_in
 /// # Safety
 /// As for `cuMemAllocAsync` of the CUDA driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemAllocAsync(
+pub(super) unsafe extern "C" fn cuMemAllocAsync(
     out: *mut DevicePtr,
     size: usize,
     stream: Handle,
@@ -65,7 +65,7 @@ pub unsafe extern "C" fn cuMemAllocAsync(
 /// # Safety
 /// As for `cuMemAllocAsync_ptsz` of the CUDA driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemAllocAsync_ptsz(
+pub(super) unsafe extern "C" fn cuMemAllocAsync_ptsz(
     out: *mut DevicePtr,
     size: usize,
     stream: Handle,
@@ -80,7 +80,7 @@ pub unsafe extern "C" fn cuMemAllocAsync_ptsz(
 /// # Safety
 /// As for `cuMemAllocFromPoolAsync` of the CUDA driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemAllocFromPoolAsync(
+pub(super) unsafe extern "C" fn cuMemAllocFromPoolAsync(
     out: *mut DevicePtr,
     size: usize,
     pool: Handle,
@@ -98,7 +98,7 @@ pub unsafe extern "C" fn cuMemAllocFromPoolAsync(
 /// # Safety
 /// As for `cuMemAllocFromPoolAsync_ptsz` of the CUDA driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemAllocFromPoolAsync_ptsz(
+pub(super) unsafe extern "C" fn cuMemAllocFromPoolAsync_ptsz(
     out: *mut DevicePtr,
     size: usize,
     pool: Handle,
@@ -121,7 +121,7 @@ pub unsafe extern "C" fn cuMemAllocFromPoolAsync_ptsz(
 /// # Safety
 /// As for `cuMemAllocManaged` of the CUDA driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemAllocManaged(
+pub(super) unsafe extern "C" fn cuMemAllocManaged(
     out: *mut DevicePtr,
     size: usize,
     flags: c_uint,
@@ -136,7 +136,7 @@ pub unsafe extern "C" fn cuMemAllocManaged(
 /// # Safety
 /// As for `cuMemAllocHost_v2` of the CUDA driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemAllocHost_v2(out: *mut *mut c_void, size: usize) -> c_int {
+pub(super) unsafe extern "C" fn cuMemAllocHost_v2(out: *mut *mut c_void, size: usize) -> c_int {
     // SAFETY: the caller keeps the contract of `cuMemAllocHost_v2`; on success the driver
     // has written an address to `out`.
     unsafe { book(next::cuMemAllocHost_v2(out, size), out.cast(), size, Some(Space::Pinned)) }
@@ -147,7 +147,7 @@ pub unsafe extern "C" fn cuMemAllocHost_v2(out: *mut *mut c_void, size: usize) -
 /// # Safety
 /// As for `cuMemHostAlloc` of the CUDA driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemHostAlloc(
+pub(super) unsafe extern "C" fn cuMemHostAlloc(
     out: *mut *mut c_void,
     size: usize,
     flags: c_uint,
@@ -162,7 +162,7 @@ pub unsafe extern "C" fn cuMemHostAlloc(
 /// # Safety
 /// As for `cuMemAllocPitch_v2` of the CUDA driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemAllocPitch_v2(
+pub(super) unsafe extern "C" fn cuMemAllocPitch_v2(
     out: *mut DevicePtr,
     pitch: *mut usize,
     width: usize,
@@ -183,7 +183,7 @@ pub unsafe extern "C" fn cuMemAllocPitch_v2(
 /// # Safety
 /// As for `cuMemFree_v2` of the CUDA driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemFree_v2(address: DevicePtr) -> c_int {
+pub(super) unsafe extern "C" fn cuMemFree_v2(address: DevicePtr) -> c_int {
     // SAFETY: the caller keeps the contract of `cuMemFree_v2`.
     book_free(address, || unsafe { next::cuMemFree_v2(address) })
 }
@@ -193,7 +193,7 @@ pub unsafe extern "C" fn cuMemFree_v2(address: DevicePtr) -> c_int {
 /// # Safety
 /// As for `cuMemFreeAsync` of the CUDA driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemFreeAsync(address: DevicePtr, stream: Handle) -> c_int {
+pub(super) unsafe extern "C" fn cuMemFreeAsync(address: DevicePtr, stream: Handle) -> c_int {
     // SAFETY: the caller keeps the contract of `cuMemFreeAsync`.
     book_free(address, || unsafe { next::cuMemFreeAsync(address, stream) })
 }
@@ -203,7 +203,7 @@ pub unsafe extern "C" fn cuMemFreeAsync(address: DevicePtr, stream: Handle) -> c
 /// # Safety
 /// As for `cuMemFreeAsync_ptsz` of the CUDA driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemFreeAsync_ptsz(address: DevicePtr, stream: Handle) -> c_int {
+pub(super) unsafe extern "C" fn cuMemFreeAsync_ptsz(address: DevicePtr, stream: Handle) -> c_int {
     // SAFETY: the caller keeps the contract of `cuMemFreeAsync_ptsz`.
     book_free(address, || unsafe { next::cuMemFreeAsync_ptsz(address, stream) })
 }
@@ -213,7 +213,7 @@ pub unsafe extern "C" fn cuMemFreeAsync_ptsz(address: DevicePtr, stream: Handle)
 /// # Safety
 /// As for `cuMemFreeHost` of the CUDA driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemFreeHost(address: *mut c_void) -> c_int {
+pub(super) unsafe extern "C" fn cuMemFreeHost(address: *mut c_void) -> c_int {
     // SAFETY: the caller keeps the contract of `cuMemFreeHost`.
     book_free(address as u64, || unsafe { next::cuMemFreeHost(address) })
 }

@@ -1,4 +1,4 @@
-//! The smallest memory tests: one of each form.
+//! The three forms of a memory test, as small as they can be.
 
 use candle_core::{DType, Device, Tensor};
 use memcheck_runtime::{Trial, mem_test};
@@ -22,4 +22,17 @@ fn one_iteration_on_a_device(device: &Device) -> candle_core::Result<()> {
 fn one_iteration() {
     let text = "a".repeat(5000);
     assert_eq!(text.len(), 5000);
+}
+
+#[mem_test(baseline = false)]
+#[should_panic(expected = "on purpose")]
+fn a_panic_that_is_expected(trial: &mut Trial) {
+    let _tensor = Tensor::zeros(1024, DType::F32, trial.device()).unwrap();
+    panic!("on purpose");
+}
+
+#[mem_test(max_allocations = 1, baseline = false)]
+fn an_iteration_with_one_allocation(device: &Device) -> candle_core::Result<()> {
+    Tensor::zeros(1024, DType::F32, device)?;
+    Ok(())
 }

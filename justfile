@@ -1,0 +1,28 @@
+# What a contributor runs. `just` alone lists it.
+default:
+    @just --list
+
+# Everything that CI runs.
+ci:
+    bash .ci/run
+
+# Format and lint.
+check:
+    cargo fmt --all --check
+    cargo clippy --workspace --all-targets -- --deny warnings
+
+# All tests, on the CPU.
+test:
+    cargo test --workspace
+
+# The memory tests, on the simulated GPU and on the CPU.
+memcheck *ARGS:
+    cargo memcheck {{ARGS}}
+
+# Speed against others, side by side in one run.
+bench:
+    cargo bench -p memcheck-tests
+
+# Thirty runs on each device, bit by bit.
+exactness:
+    cargo test -p memcheck-tests --test exactness -- --ignored --nocapture
