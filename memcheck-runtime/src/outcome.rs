@@ -38,6 +38,9 @@ impl<E: Debug> Returned for Result<(), E> {
     }
 
     fn report(self) -> Result<(), String> {
+        // To show an error may resolve a backtrace, for which std keeps tens
+        // of MiB for ever: that is not the workload's memory.
+        let _quiet = memcheck_core::quiet::enter();
         self.map_err(|error| format!("{error:?}"))
     }
 }

@@ -51,6 +51,7 @@ fn measure(
     let limits = settings::limits_of(description, family, job).map_err(shown)?;
     ledger::prepare().map_err(shown)?;
     let device = device::open(&job.device).map_err(shown)?;
+    start_pool();
     ledger::arm();
     let own = device::space(&device);
     let canaries = [(Space::Host, canary_on_host()), (own, canary(&device))];
@@ -85,8 +86,22 @@ fn measure(
     Ok((record, baseline))
 }
 
+/// Starts rayon's pool, which candle's CPU backend computes on: what a worker
+/// allocates when it is born (its deque, some 2 KiB) is the pool's and not the
+/// workload's, and a worker that is born late would make it a matter of luck.
+fn start_pool() {
+    rayon::broadcast(|_| ());
+}
+
 /// The body, with its panics caught and its allocations counted.
 fn body(description: &Description, trial: &mut Trial) -> Outcome {
+    // To print a panic resolves a backtrace, for which std keeps tens of MiB
+    // for ever: that is not the workload's memory.
+    let print = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        let _quiet = quiet::enter();
+        print(info);
+    }));
     let result =
         std::panic::catch_unwind(AssertUnwindSafe(|| quiet::lifted(|| (description.body)(trial))));
     match result {
