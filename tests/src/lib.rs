@@ -2,7 +2,8 @@
 //!
 //! Each module is one model or one habit, written as plain functions over a
 //! [`candle_core::Device`], so that the same code runs on the CPU, on a
-//! simulated GPU and on a real one. None of them measures anything.
+//! simulated GPU and on a real one. None of them measures anything; the one
+//! module that does, [`overhead`], times some of them for its benchmark.
 //!
 //! | module | what it is | what it is for |
 //! |---|---|---|
@@ -29,6 +30,7 @@ use candle_core::{Device, Result, Tensor};
 pub mod bert;
 pub mod leaks;
 pub mod llama;
+pub mod overhead;
 pub mod t5;
 pub mod training;
 pub mod whisper;

@@ -97,7 +97,7 @@ pub(crate) fn limits(
     config: &Config,
     flags: &Layer,
 ) -> Result<Limits, SettingsError> {
-    let environment = variables::layer(|name| variable(name))?;
+    let environment = variables::layer(variable)?;
     let path = description.path();
     let subject = Subject { package: description.package, test: &path, family };
     Ok(Limits::effective(subject, &(description.limits)(), config, &environment, flags))

@@ -219,6 +219,7 @@ pub(crate) fn freed(address: u64) -> Option<Block> {
 }
 
 /// The free of `block` was refused: it is live after all.
+#[cfg(any(feature = "cuda", test))]
 pub(crate) fn free_failed(address: u64, block: Block) {
     if let Some(counters) = index(block.space).map(|index| &COUNTERS[index]) {
         counters.failed_frees.fetch_add(1, Relaxed);
@@ -272,6 +273,7 @@ pub(crate) fn left(old: Block) {
 }
 
 /// The device had no memory for `size` bytes.
+#[cfg(feature = "cuda")]
 pub(crate) fn refused(space: Space, size: u64) {
     if let Some(counters) = index(space).map(|index| &COUNTERS[index]) {
         counters.refused_bytes.store(size, Relaxed);
@@ -280,6 +282,7 @@ pub(crate) fn refused(space: Space, size: u64) {
 }
 
 /// An event was seen that the ledger could not take.
+#[cfg(feature = "cuda")]
 pub(crate) fn lost_one() {
     LOST.fetch_add(1, Relaxed);
 }

@@ -1,0 +1,154 @@
+//! Findings about the workspace rather than about a test: targets that were
+//! not built, baselines that belong to no test, overrides that match none.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use memcheck_core::config::Subject;
+use memcheck_core::device::Family;
+use memcheck_core::finding::{Code, Finding, Level};
+use memcheck_core::protocol::Entry;
+
+use crate::discover::source_file;
+use crate::session::{LegTests, Session};
+use crate::snapshots::{self, SnapshotFile};
+
+/// A finding about the workspace.
+#[derive(Debug, Clone)]
+pub(crate) struct Note {
+    /// The package that it is about.
+    pub(crate) package: String,
+    /// The file that it is about, if there is one.
+    pub(crate) path: Option<PathBuf>,
+    /// What was found.
+    pub(crate) finding: Finding,
+    /// What is done about it: never [`Level::Allow`].
+    pub(crate) level: Level,
+}
+
+/// Everything there is to note once the tests of all legs are known.
+pub(crate) fn notes(session: &Session, legs: &[LegTests]) -> std::io::Result<Vec<Note>> {
+    let level = |code| session.options.levels.of(code);
+    let mut notes: Vec<Note> = not_built(legs)
+        .into_iter()
+        .map(|(package, finding)| Note {
+            package,
+            path: None,
+            finding,
+            level: level(Code::NotBuilt),
+        })
+        .collect();
+    for (package, file) in stale(session, legs)? {
+        let shown = file.path.strip_prefix(session.workspace.root()).unwrap_or(&file.path);
+        let finding =
+            Finding::new(Code::StaleBaseline, format!("{} belongs to no test", shown.display()))
+                .hint("`cargo memcheck prune` removes it");
+        let level = level(Code::StaleBaseline);
+        notes.push(Note { package, path: Some(file.path), finding, level });
+    }
+    notes.retain(|note| note.level != Level::Allow);
+    Ok(notes)
+}
+
+fn not_built(legs: &[LegTests]) -> Vec<(String, Finding)> {
+    let mut seen = BTreeSet::new();
+    let targets = legs.iter().flat_map(|leg| &leg.built.not_built);
+    targets
+        .filter(|target| seen.insert((&target.package, &target.target)))
+        .map(|target| {
+            let features = target.required.join(",");
+            let finding = Finding::new(
+                Code::NotBuilt,
+                format!(
+                    "test target `{}` of {} was not built: it wants the feature(s) {features}",
+                    target.target, target.package
+                ),
+            )
+            .hint(format!("--features {features}"));
+            (target.package.clone(), finding)
+        })
+        .collect()
+}
+
+/// Baselines that belong to no test, of the packages and device families that
+/// were listed whole, with the name of their package.
+pub(crate) fn stale(
+    session: &Session,
+    legs: &[LegTests],
+) -> std::io::Result<Vec<(String, SnapshotFile)>> {
+    let mut stale = Vec::new();
+    if session.options.cargo.names_targets() {
+        return Ok(stale);
+    }
+    for (index, package) in session.packages.iter().enumerate() {
+        let of_package = |leg: &&LegTests| {
+            leg.built.not_built.iter().all(|target| target.package != package.name())
+        };
+        let families: BTreeSet<Family> =
+            legs.iter().filter(of_package).map(|leg| leg.leg.family()).collect();
+        if families.is_empty() {
+            continue;
+        }
+        let known: BTreeSet<PathBuf> = legs
+            .iter()
+            .flat_map(|leg| {
+                leg.carried
+                    .iter()
+                    .filter(|carried| carried.binary.package == index)
+                    .flat_map(|carried| &carried.tests)
+                    .filter(|entry| entry.need.admits(leg.leg.family()))
+                    .map(|entry| snapshot_path(session.workspace.root(), entry, leg.leg.family()))
+            })
+            .collect();
+        let files = snapshots::accepted(package.folder(), session.workspace.target_directory())?;
+        stale.extend(
+            files
+                .into_iter()
+                .filter(|file| file.family.is_some_and(|family| families.contains(&family)))
+                .filter(|file| !known.contains(&file.path))
+                .map(|file| (package.name().to_owned(), file)),
+        );
+    }
+    Ok(stale)
+}
+
+/// Where the baseline of a test lies: in `snapshots/`, beside its source.
+fn snapshot_path(workspace_root: &Path, entry: &Entry, family: Family) -> PathBuf {
+    let source = source_file(workspace_root, entry);
+    let folder = source.parent().unwrap_or(workspace_root).join("snapshots");
+    folder.join(format!("{}@{}.snap", entry.snapshot, family.name()))
+}
+
+/// Overrides of the configuration that match no test, each as a warning. Said
+/// only where every test of the workspace was listed.
+pub(crate) fn unmatched_overrides(session: &Session, legs: &[LegTests]) -> Vec<String> {
+    let whole = !session.options.cargo.names_targets()
+        && session.workspace.test_packages().len() == session.packages.len()
+        && legs.iter().all(|leg| leg.built.not_built.is_empty());
+    if !whole {
+        return Vec::new();
+    }
+    let tests = || {
+        legs.iter().flat_map(|leg| &leg.carried).flat_map(|carried| {
+            carried
+                .tests
+                .iter()
+                .map(|entry| (session.packages[carried.binary.package].name(), entry))
+        })
+    };
+    // For either family: that a device was not asked for is no mistake in the file.
+    let matches_some = |o: &memcheck_core::config::Override| {
+        tests().any(|(package, entry)| {
+            [Family::Cpu, Family::Cuda].into_iter().any(|family| {
+                entry.need.admits(family)
+                    && o.matches(Subject { package, test: &entry.name, family })
+            })
+        })
+    };
+    let overrides = &session.options.configuration.config.overrides;
+    (1..)
+        .zip(overrides)
+        .filter(|(_, o)| !matches_some(o))
+        .map(|(number, _)| format!("[[override]] {number} of the configuration matches no test"))
+        .collect()
+}

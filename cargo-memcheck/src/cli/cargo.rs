@@ -1,0 +1,217 @@
+//! Cargo's own flags, spelled as in `cargo test`, and handed on as they are.
+
+use std::path::PathBuf;
+
+/// Flags that cargo understands.
+#[derive(Debug, Clone, Default, PartialEq, Eq, clap::Args)]
+#[command(next_help_heading = "Cargo options")]
+pub(crate) struct CargoFlags {
+    /// Test only this package (may be repeated; NAME, NAME@VERSION or a glob).
+    #[arg(short = 'p', long = "package", value_name = "SPEC")]
+    pub(crate) packages: Vec<String>,
+    /// Test all packages of the workspace.
+    #[arg(long, visible_alias = "all")]
+    pub(crate) workspace: bool,
+    /// Leave this package out (with --workspace).
+    #[arg(long, value_name = "SPEC", requires = "workspace")]
+    pub(crate) exclude: Vec<String>,
+    /// Build only the library's unit tests.
+    #[arg(long)]
+    pub(crate) lib: bool,
+    /// Build all binaries.
+    #[arg(long)]
+    pub(crate) bins: bool,
+    /// Build only this binary (may be repeated).
+    #[arg(long, value_name = "NAME")]
+    pub(crate) bin: Vec<String>,
+    /// Build all targets that have `test = true`.
+    #[arg(long)]
+    pub(crate) tests: bool,
+    /// Build only this test target (may be repeated).
+    #[arg(long, value_name = "NAME")]
+    pub(crate) test: Vec<String>,
+    /// Build all examples.
+    #[arg(long)]
+    pub(crate) examples: bool,
+    /// Build only this example (may be repeated).
+    #[arg(long, value_name = "NAME")]
+    pub(crate) example: Vec<String>,
+    /// Build all targets.
+    #[arg(long)]
+    pub(crate) all_targets: bool,
+    /// Activate these features, separated by spaces or commas.
+    #[arg(short = 'F', long, value_name = "FEATURES")]
+    pub(crate) features: Vec<String>,
+    /// Activate all features.
+    #[arg(long)]
+    pub(crate) all_features: bool,
+    /// Do not activate the `default` feature.
+    #[arg(long)]
+    pub(crate) no_default_features: bool,
+    /// Build in release mode.
+    #[arg(short = 'r', long, conflicts_with = "profile")]
+    pub(crate) release: bool,
+    /// Build with this profile.
+    #[arg(long, value_name = "PROFILE")]
+    pub(crate) profile: Option<String>,
+    /// Build for this target triple.
+    #[arg(long, value_name = "TRIPLE")]
+    pub(crate) target: Option<String>,
+    /// Directory for what is built.
+    #[arg(long, value_name = "DIRECTORY")]
+    pub(crate) target_dir: Option<PathBuf>,
+    /// Path to Cargo.toml.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) manifest_path: Option<PathBuf>,
+    /// Assert that Cargo.lock will remain unchanged.
+    #[arg(long)]
+    pub(crate) locked: bool,
+    /// Run without the network.
+    #[arg(long)]
+    pub(crate) offline: bool,
+    /// Same as --locked and --offline.
+    #[arg(long)]
+    pub(crate) frozen: bool,
+    /// Number of parallel build jobs.
+    #[arg(short = 'j', long, value_name = "N")]
+    pub(crate) jobs: Option<String>,
+    /// Override a value of cargo's configuration (KEY=VALUE or PATH).
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(crate) config: Vec<String>,
+}
+
+impl CargoFlags {
+    /// Whether only some kinds of targets are built.
+    pub(crate) fn names_targets(&self) -> bool {
+        let Self { lib, bins, bin, tests, test, examples, example, all_targets, .. } = self;
+        *lib || *bins || *tests || *examples || *all_targets || {
+            !bin.is_empty() || !test.is_empty() || !example.is_empty()
+        }
+    }
+
+    /// The flags that `cargo metadata` takes too.
+    pub(crate) fn for_metadata(&self) -> Vec<String> {
+        let mut args = self.features();
+        args.extend(self.network());
+        if let Some(path) = &self.manifest_path {
+            args.extend(["--manifest-path".to_owned(), path.display().to_string()]);
+        }
+        args
+    }
+
+    /// The flags of `cargo test`, apart from those that are decided here:
+    /// the packages and the target directory.
+    pub(crate) fn for_test(&self) -> Vec<String> {
+        // Taken apart, so that a new flag cannot be forgotten.
+        let Self {
+            packages: _,
+            workspace: _,
+            exclude: _,
+            lib,
+            bins,
+            bin,
+            tests,
+            test,
+            examples,
+            example,
+            all_targets,
+            features: _,
+            all_features: _,
+            no_default_features: _,
+            release,
+            profile,
+            target,
+            target_dir: _,
+            manifest_path,
+            locked: _,
+            offline: _,
+            frozen: _,
+            jobs,
+            config: _,
+        } = self;
+        let mut args = self.features();
+        args.extend(self.network());
+        for (flag, on) in [
+            ("--lib", lib),
+            ("--bins", bins),
+            ("--tests", tests),
+            ("--examples", examples),
+            ("--all-targets", all_targets),
+            ("--release", release),
+        ] {
+            if *on {
+                args.push(flag.to_owned());
+            }
+        }
+        for (flag, names) in [("--bin", bin), ("--test", test), ("--example", example)] {
+            args.extend(names.iter().flat_map(|name| [flag.to_owned(), name.clone()]));
+        }
+        let path = manifest_path.as_ref().map(|path| path.display().to_string());
+        for (flag, value) in [
+            ("--profile", profile),
+            ("--target", target),
+            ("--jobs", jobs),
+            ("--manifest-path", &path),
+        ] {
+            if let Some(value) = value {
+                args.extend([flag.to_owned(), value.clone()]);
+            }
+        }
+        args
+    }
+
+    fn features(&self) -> Vec<String> {
+        let mut args: Vec<String> = self
+            .features
+            .iter()
+            .flat_map(|features| ["--features".to_owned(), features.clone()])
+            .collect();
+        for (flag, on) in [
+            ("--all-features", self.all_features),
+            ("--no-default-features", self.no_default_features),
+        ] {
+            if on {
+                args.push(flag.to_owned());
+            }
+        }
+        args
+    }
+
+    fn network(&self) -> Vec<String> {
+        let mut args: Vec<String> =
+            self.config.iter().flat_map(|value| ["--config".to_owned(), value.clone()]).collect();
+        for (flag, on) in
+            [("--locked", self.locked), ("--offline", self.offline), ("--frozen", self.frozen)]
+        {
+            if on {
+                args.push(flag.to_owned());
+            }
+        }
+        args
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cargo_test_is_given_is_what_was_typed() {
+        let flags = CargoFlags {
+            features: vec!["a,b".to_owned()],
+            test: vec!["mem".to_owned()],
+            release: true,
+            locked: true,
+            profile: None,
+            jobs: Some("3".to_owned()),
+            ..CargoFlags::default()
+        };
+        assert_eq!(
+            flags.for_test().join(" "),
+            "--features a,b --locked --release --test mem --jobs 3"
+        );
+        assert_eq!(flags.for_metadata().join(" "), "--features a,b --locked");
+        assert!(flags.names_targets());
+        assert!(!CargoFlags::default().names_targets());
+    }
+}

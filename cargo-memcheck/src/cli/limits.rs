@@ -1,0 +1,63 @@
+//! Limits on the command line: stronger than anything else that says them.
+
+use memcheck_core::limits::Layer;
+use memcheck_core::settings::{Written, WrittenError};
+use memcheck_core::size::Size;
+use memcheck_core::tolerance::Tolerance;
+
+/// One flag per limit.
+#[derive(Debug, Clone, Default, clap::Args)]
+#[command(next_help_heading = "Limits (stronger than attribute and configuration)")]
+pub(crate) struct LimitFlags {
+    /// Most bytes that live memory may grow by in an iteration ("64 KiB").
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) max_growth: Option<Size>,
+    /// Most bytes live at once, set-up included.
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) max_peak: Option<Size>,
+    /// Most bytes still live when the test body has returned.
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) max_retained: Option<Size>,
+    /// Most allocations in one measured iteration.
+    #[arg(long, value_name = "N")]
+    pub(crate) max_allocations: Option<u64>,
+    /// Measured iterations.
+    #[arg(long, value_name = "N")]
+    pub(crate) iterations: Option<u32>,
+    /// Iterations before the measured ones.
+    #[arg(long, value_name = "N")]
+    pub(crate) warmup: Option<u32>,
+    /// How far above its baseline a figure may be ("2%", "64 KiB" or "2% | 64 KiB").
+    #[arg(long, value_name = "TOLERANCE")]
+    pub(crate) tolerance: Option<Tolerance>,
+    /// How long a test may take ("60s", "10m").
+    #[arg(long, value_name = "DURATION")]
+    pub(crate) timeout: Option<String>,
+}
+
+impl LimitFlags {
+    /// The same as a layer of limits.
+    pub(crate) fn layer(&self) -> Result<Layer, WrittenError> {
+        let Self {
+            max_growth,
+            max_peak,
+            max_retained,
+            max_allocations,
+            iterations,
+            warmup,
+            tolerance,
+            timeout,
+        } = self;
+        Layer::try_from(Written {
+            max_growth: *max_growth,
+            max_peak: *max_peak,
+            max_retained: *max_retained,
+            max_allocations: *max_allocations,
+            iterations: *iterations,
+            warmup: *warmup,
+            tolerance: *tolerance,
+            timeout: timeout.clone(),
+            ..Written::default()
+        })
+    }
+}

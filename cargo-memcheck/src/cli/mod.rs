@@ -1,0 +1,177 @@
+//! What was typed. Nothing here knows what it means: see `options`.
+//!
+//! `cargo memcheck …` starts us with `memcheck` as the first argument, the
+//! workspace's own alias without it; both are understood. A command line that
+//! does not start with a subcommand is that of `run`.
+
+mod cargo;
+mod levels;
+mod libtest;
+mod limits;
+mod output;
+mod run;
+mod select;
+mod snapshots;
+
+use std::ffi::{OsStr, OsString};
+
+use clap::{CommandFactory, Parser, Subcommand};
+
+pub(crate) use cargo::CargoFlags;
+pub(crate) use levels::LevelFlags;
+pub(crate) use libtest::{LibtestArgs, LibtestError};
+pub(crate) use limits::LimitFlags;
+pub(crate) use output::{AnnotationsFlag, ColorFlag, FormatFlag, OutputFlags, ReportFlag};
+pub(crate) use run::{DoctorArgs, ListArgs, NoTestsFlag, RunArgs};
+pub(crate) use select::{RunIgnoredFlag, SelectFlags};
+pub(crate) use snapshots::{PruneArgs, SnapshotArgs};
+
+const AFTER_HELP: &str = "\
+`cargo memcheck [FILTERS]… [OPTIONS]` is the same as `cargo memcheck run …`.
+Exit codes: 0 all passed, 2 usage, 4 no test, 5 a denied bookkeeping finding, 96 configuration,
+100 a measured failure, 101 build, 102 cargo metadata, 104 not measured, 105 no such device,
+110 a report could not be written.";
+
+/// Memory regression tests for Rust transformers, exact to the byte.
+#[derive(Debug, Parser)]
+#[command(
+    name = "cargo-memcheck",
+    bin_name = "cargo memcheck",
+    version,
+    after_help = AFTER_HELP,
+    max_term_width = 100,
+    disable_help_subcommand = true
+)]
+pub(crate) struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// The subcommands.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run the memory tests (also without naming it: `cargo memcheck`).
+    Run(RunArgs),
+    /// List the memory tests, with --verbose the limits of each and who said them.
+    List(ListArgs),
+    /// Make pending snapshots the baselines.
+    Accept(SnapshotArgs),
+    /// Throw pending snapshots away.
+    Reject(SnapshotArgs),
+    /// Go through the pending snapshots one by one.
+    Review(SnapshotArgs),
+    /// Remove baselines that belong to no test.
+    Prune(PruneArgs),
+    /// Explain a finding by its code; without one, list the codes.
+    Explain {
+        /// The code of a finding, such as `leak`.
+        code: Option<String>,
+    },
+    /// Check toolchain, devices and instrument, with a planted leak that must be found.
+    Doctor(DoctorArgs),
+    /// Print the completions of a shell.
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+}
+
+impl Cli {
+    /// Reads the command line; `args` starts with the program's own name.
+    pub(crate) fn read(args: Vec<OsString>) -> Result<Self, clap::Error> {
+        Self::try_parse_from(with_subcommand(args))
+    }
+}
+
+/// The clap command, for completions and for the walk over its help.
+pub(crate) fn command() -> clap::Command {
+    Cli::command()
+}
+
+/// Whether a command line that clap refused asked for JSON.
+pub(crate) fn asked_for_json(args: &[OsString]) -> bool {
+    let typed = || args.iter().take_while(|arg| *arg != "--");
+    typed().any(|arg| arg == "--message-format=json")
+        || typed()
+            .zip(typed().skip(1))
+            .any(|(flag, value)| flag == "--message-format" && value == "json")
+}
+
+/// Leaves out cargo's `memcheck`, and puts `run` where no subcommand stands.
+fn with_subcommand(args: Vec<OsString>) -> Vec<OsString> {
+    let mut args = args.into_iter();
+    let program = args.next().unwrap_or_else(|| "cargo-memcheck".into());
+    let mut rest: Vec<OsString> = args.collect();
+    if rest.first().is_some_and(|arg| arg == "memcheck") {
+        rest.remove(0);
+    }
+    if !rest.first().is_some_and(|first| stands_alone(first)) {
+        rest.insert(0, "run".into());
+    }
+    rest.insert(0, program);
+    rest
+}
+
+fn stands_alone(first: &OsStr) -> bool {
+    let own = ["-h", "--help", "-V", "--version"];
+    let Some(first) = first.to_str() else { return false };
+    own.contains(&first)
+        || Cli::command().get_subcommands().any(|command| command.get_name() == first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(line: &str) -> Vec<OsString> {
+        line.split_whitespace().map(OsString::from).collect()
+    }
+
+    #[test]
+    fn the_command_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn cargo_and_the_alias_mean_the_same() {
+        for line in ["x memcheck run a", "x run a", "x memcheck a", "x a"] {
+            assert_eq!(with_subcommand(words(line)), words("x run a"), "{line}");
+        }
+        assert_eq!(with_subcommand(words("x memcheck")), words("x run"));
+        assert_eq!(with_subcommand(words("x -p app")), words("x run -p app"));
+        assert_eq!(with_subcommand(words("x memcheck --help")), words("x --help"));
+        assert_eq!(with_subcommand(words("x memcheck list")), words("x list"));
+    }
+
+    #[test]
+    fn json_is_recognised_before_clap_has_understood_the_rest() {
+        assert!(asked_for_json(&words("x run --message-format json --nonsense")));
+        assert!(asked_for_json(&words("x --message-format=json")));
+        assert!(!asked_for_json(&words("x --message-format human -- --message-format=json")));
+    }
+
+    #[test]
+    fn every_flag_of_every_subcommand_has_a_help_of_one_sentence() {
+        for command in Cli::command().get_subcommands() {
+            assert!(command.get_about().is_some(), "{} says nothing", command.get_name());
+            for argument in command.get_arguments() {
+                let name = format!("{} {}", command.get_name(), argument.get_id());
+                let help = argument.get_help().map(ToString::to_string).unwrap_or_default();
+                assert!(!help.is_empty(), "{name} has no help");
+                assert!(!help.contains('\n'), "{name}: {help}");
+                assert!(help.chars().next().unwrap().is_uppercase(), "{name}: {help}");
+            }
+        }
+    }
+
+    #[test]
+    fn later_issues_are_not_offered_yet() {
+        for word in ["bench", "profile", "fit", "plan", "archive", "report", "estimate"] {
+            assert!(
+                Cli::command().get_subcommands().all(|command| command.get_name() != word),
+                "{word}"
+            );
+        }
+    }
+}

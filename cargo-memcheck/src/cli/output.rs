@@ -1,0 +1,115 @@
+//! How much is said, to whom, and in which form.
+
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+
+/// Flags about what is printed, understood by every subcommand that prints.
+#[derive(Debug, Clone, Default, clap::Args)]
+#[command(next_help_heading = "Output")]
+pub(crate) struct OutputFlags {
+    /// What stdout carries: nothing for people to read, or a JSON object a line.
+    #[arg(long, value_name = "FORMAT", default_value = "human")]
+    pub(crate) message_format: FormatFlag,
+    /// When to use colours.
+    #[arg(long, value_name = "WHEN", default_value = "auto")]
+    pub(crate) color: ColorFlag,
+    /// Say more: limits and their sources, all sites, whole outputs.
+    #[arg(short, long)]
+    pub(crate) verbose: bool,
+    /// Say less: failures and the summary only.
+    #[arg(short, long, conflicts_with = "verbose")]
+    pub(crate) quiet: bool,
+}
+
+/// `--message-format`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FormatFlag {
+    /// For people, on stderr.
+    #[default]
+    Human,
+    /// One JSON object a line on stdout.
+    Json,
+}
+
+/// `--color`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ColorFlag {
+    /// Where a terminal shows them.
+    #[default]
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+impl ColorFlag {
+    /// As cargo spells it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Always => "always",
+            Self::Never => "never",
+        }
+    }
+}
+
+/// `--annotations`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum AnnotationsFlag {
+    /// GitHub's inside GitHub Actions, else none.
+    #[default]
+    Auto,
+    /// GitHub's workflow commands.
+    Github,
+    /// None.
+    None,
+}
+
+/// `--report KIND=PATH`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ReportFlag {
+    /// The kind, one of [`ReportFlag::KINDS`].
+    pub(crate) kind: &'static str,
+    /// Where it goes.
+    pub(crate) path: PathBuf,
+}
+
+impl ReportFlag {
+    /// The reports that can be written.
+    pub(crate) const KINDS: [&'static str; 3] = ["junit", "json", "markdown"];
+}
+
+impl std::str::FromStr for ReportFlag {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let known = Self::KINDS.join(", ");
+        let (kind, path) =
+            text.split_once('=').ok_or_else(|| format!("write KIND=PATH, KIND one of {known}"))?;
+        let kind = Self::KINDS
+            .into_iter()
+            .find(|known| *known == kind)
+            .ok_or_else(|| format!("`{kind}` is not a report that can be written: {known}"))?;
+        if path.is_empty() {
+            return Err(format!("`{kind}=` needs a path"));
+        }
+        Ok(Self { kind, path: path.into() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_names_its_kind_and_its_path() {
+        let report: ReportFlag = "junit=out/a=b.xml".parse().unwrap();
+        assert_eq!((report.kind, report.path), ("junit", PathBuf::from("out/a=b.xml")));
+        for wrong in ["junit", "html=a", "trace=a", "json="] {
+            assert!(wrong.parse::<ReportFlag>().is_err(), "{wrong}");
+        }
+        assert!("html=a".parse::<ReportFlag>().unwrap_err().contains("junit, json, markdown"));
+    }
+}

@@ -1,0 +1,99 @@
+//! The arguments of `run`, `list` and `doctor`: groups of flags, put together.
+
+use clap::ValueEnum;
+
+use super::{
+    AnnotationsFlag, CargoFlags, LevelFlags, LimitFlags, OutputFlags, ReportFlag, SelectFlags,
+};
+
+/// `cargo memcheck run`.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct RunArgs {
+    #[command(flatten)]
+    pub(crate) select: SelectFlags,
+    #[command(flatten)]
+    pub(crate) schedule: ScheduleFlags,
+    #[command(flatten)]
+    pub(crate) limits: LimitFlags,
+    #[command(flatten)]
+    pub(crate) levels: LevelFlags,
+    #[command(flatten)]
+    pub(crate) report: ReportFlags,
+    #[command(flatten)]
+    pub(crate) output: OutputFlags,
+    #[command(flatten)]
+    pub(crate) cargo: CargoFlags,
+    /// Arguments of the test harness.
+    #[arg(last = true, value_name = "LIBTEST-ARGS")]
+    pub(crate) libtest: Vec<String>,
+}
+
+/// `cargo memcheck list`.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct ListArgs {
+    #[command(flatten)]
+    pub(crate) select: SelectFlags,
+    #[command(flatten)]
+    pub(crate) limits: LimitFlags,
+    #[command(flatten)]
+    pub(crate) output: OutputFlags,
+    #[command(flatten)]
+    pub(crate) cargo: CargoFlags,
+}
+
+/// `cargo memcheck doctor`.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct DoctorArgs {
+    #[command(flatten)]
+    pub(crate) output: OutputFlags,
+    #[command(flatten)]
+    pub(crate) cargo: CargoFlags,
+    /// Device that the planted leak runs on (may be repeated).
+    #[arg(long, value_name = "DEVICE")]
+    pub(crate) device: Vec<String>,
+    /// Look only: build and run nothing.
+    #[arg(long)]
+    pub(crate) no_run: bool,
+}
+
+/// How the tests are run.
+#[derive(Debug, Clone, Default, clap::Args)]
+#[command(next_help_heading = "Running")]
+pub(crate) struct ScheduleFlags {
+    /// Tests that run at the same time (a real GPU runs one at a time anyway).
+    #[arg(long, value_name = "N")]
+    pub(crate) test_threads: Option<String>,
+    /// Stop at the first failure.
+    #[arg(long)]
+    pub(crate) fail_fast: bool,
+    /// What it means when no test is selected.
+    #[arg(long, value_name = "WHAT", default_value = "fail")]
+    pub(crate) no_tests: NoTestsFlag,
+    /// Show the output of tests while they run.
+    #[arg(long, visible_alias = "nocapture")]
+    pub(crate) no_capture: bool,
+}
+
+/// `--no-tests`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum NoTestsFlag {
+    /// Exit code 4.
+    #[default]
+    Fail,
+    /// A warning, exit code 0.
+    Warn,
+    /// Nothing, exit code 0.
+    Pass,
+}
+
+/// What is written beside what is printed.
+#[derive(Debug, Clone, Default, clap::Args)]
+#[command(next_help_heading = "Reports")]
+pub(crate) struct ReportFlags {
+    /// Write a report: junit=PATH, json=PATH or markdown=PATH (may be repeated).
+    #[arg(long, value_name = "KIND=PATH")]
+    pub(crate) report: Vec<ReportFlag>,
+    /// Annotate source lines in CI (on stderr).
+    #[arg(long, value_name = "WHERE", default_value = "auto")]
+    pub(crate) annotations: AnnotationsFlag,
+}

@@ -1,0 +1,38 @@
+//! The arguments of `accept`, `reject`, `review` and `prune`.
+
+use std::path::PathBuf;
+
+use super::{CargoFlags, OutputFlags, SelectFlags};
+
+/// `cargo memcheck accept | reject | review`.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct SnapshotArgs {
+    /// Only snapshots of tests whose path contains one of these; without any, all.
+    #[arg(value_name = "FILTERS")]
+    pub(crate) filters: Vec<String>,
+    /// Take pending snapshots from this directory, as a run with --ci left it.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) from: Option<PathBuf>,
+    /// Only snapshots of this package (may be repeated).
+    #[arg(short = 'p', long = "package", value_name = "SPEC")]
+    pub(crate) packages: Vec<String>,
+    /// Path to Cargo.toml.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) manifest_path: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) output: OutputFlags,
+}
+
+/// `cargo memcheck prune`.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct PruneArgs {
+    /// Only print what would be removed.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    #[command(flatten)]
+    pub(crate) select: SelectFlags,
+    #[command(flatten)]
+    pub(crate) output: OutputFlags,
+    #[command(flatten)]
+    pub(crate) cargo: CargoFlags,
+}

@@ -1,0 +1,23 @@
+//! `cargo memcheck accept`: pending snapshots become the baselines.
+
+use memcheck_core::exit;
+
+use crate::cli::SnapshotArgs;
+use crate::error::Failure;
+use crate::present::say;
+use crate::snapshots;
+
+/// Accepts all that are meant, or none where one of them is unsound.
+pub(super) fn accept(args: &SnapshotArgs) -> Result<u8, Failure> {
+    let workspace = snapshots::workspace(args)?;
+    let files = snapshots::gather(args, &workspace)?;
+    let checked = files
+        .into_iter()
+        .map(|file| snapshots::check(&file.path).map(|checked| (file, checked)))
+        .collect::<Result<Vec<_>, _>>()?;
+    for (file, checked) in &checked {
+        snapshots::accept(file, checked)?;
+        say!("accepted {}", snapshots::shown(&file.target, &workspace));
+    }
+    Ok(exit::OK)
+}

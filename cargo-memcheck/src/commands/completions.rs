@@ -1,0 +1,15 @@
+//! `cargo memcheck completions SHELL`: on stdout.
+
+use memcheck_core::exit;
+
+use super::print;
+use crate::cli;
+use crate::error::Failure;
+
+/// Prints the completions for `cargo-memcheck`.
+pub(super) fn completions(shell: clap_complete::Shell) -> Result<u8, Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut cli::command(), "cargo-memcheck", &mut script);
+    print(&String::from_utf8_lossy(&script));
+    Ok(exit::OK)
+}

@@ -1,0 +1,83 @@
+//! `cargo memcheck explain`: the pages on findings, on stdout.
+
+use memcheck_core::exit;
+use memcheck_core::finding::{Class, TABLE};
+
+use super::print;
+use crate::error::{Expected, Failure};
+
+/// Not a code.
+#[derive(Debug, thiserror::Error)]
+#[error("`{0}` is not the code of a finding")]
+struct UnknownCode(String);
+
+impl Expected for UnknownCode {
+    fn exit_code(&self) -> u8 {
+        exit::USAGE
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some(match nearest(&self.0) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "`cargo memcheck explain` lists the codes".to_owned(),
+        })
+    }
+}
+
+/// Prints the page of a code, or the list of codes.
+pub(super) fn explain(code: Option<&str>) -> Result<u8, Failure> {
+    match code {
+        Some(code) => print(page(code)?),
+        None => print(&list()),
+    }
+    Ok(exit::OK)
+}
+
+fn page(code: &str) -> Result<&'static str, UnknownCode> {
+    let row = TABLE.iter().find(|row| row.name == code);
+    row.map(|row| row.page).ok_or_else(|| UnknownCode(code.to_owned()))
+}
+
+fn list() -> String {
+    let mut text = String::new();
+    for (class, title) in [
+        (Class::Measured, "measured: exit code 100"),
+        (Class::Instrument, "not measured: exit code 104"),
+        (Class::Bookkeeping, "bookkeeping: a warning, exit code 5 where denied"),
+    ] {
+        text += &format!("{title}\n");
+        for row in TABLE.iter().filter(|row| row.class == class) {
+            text += &format!("  {:<24}{}\n", row.name, row.title);
+        }
+    }
+    text
+}
+
+/// The code that was probably meant: one that shares most letter pairs.
+fn nearest(typed: &str) -> Option<&'static str> {
+    let typed = typed.to_lowercase().replace('_', "-");
+    let part = |name: &str| typed.len() >= 3 && (name.contains(&typed) || typed.contains(name));
+    TABLE
+        .iter()
+        .map(|row| (similar::TextDiff::from_chars(typed.as_str(), row.name).ratio(), row.name))
+        .filter(|(ratio, name)| *ratio > 0.6 || part(name))
+        .max_by(|(a, _), (b, _)| a.total_cmp(b))
+        .map(|(_, name)| name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_is_listed_and_near_misses_are_recognised() {
+        for row in TABLE {
+            assert!(list().contains(row.name));
+            assert!(page(row.name).unwrap().contains(row.name));
+        }
+        assert_eq!(nearest("leek"), Some("leak"));
+        assert_eq!(nearest("peak_limit"), Some("peak-limit"));
+        assert_eq!(nearest("zzzzzz"), None);
+        assert_eq!(page("leek").unwrap_err().exit_code(), exit::USAGE);
+    }
+}

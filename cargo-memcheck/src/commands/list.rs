@@ -1,0 +1,150 @@
+//! `cargo memcheck list`: the tests and where they run; with `--verbose` the
+//! limits of each, and who said them. The result is on stdout.
+
+use comfy_table::{Table, presets};
+use memcheck_core::exit;
+use memcheck_core::limits::Limits;
+use serde::Serialize;
+
+use super::print;
+use crate::bookkeeping;
+use crate::cli::{FormatFlag, ListArgs, NoTestsFlag, RunArgs};
+use crate::error::Failure;
+use crate::options::Verbosity;
+use crate::present::{say, style};
+use crate::run::Task;
+use crate::session::Session;
+
+/// What is done with a listed test.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum Fate {
+    Run,
+    Ignored,
+    Elsewhere,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "kebab-case")]
+enum Line<'a> {
+    Test {
+        package: &'a str,
+        binary: &'a str,
+        test: &'a str,
+        leg: String,
+        fate: Fate,
+        file: &'a std::path::Path,
+        line: u32,
+        limits: &'a Limits,
+    },
+    Summary {
+        tests: usize,
+        exit_code: u8,
+    },
+}
+
+/// Lists the selected tests.
+pub(super) fn list(args: &ListArgs) -> Result<u8, Failure> {
+    let ListArgs { select, limits, output, cargo } = args.clone();
+    let args = RunArgs { select, limits, output, cargo, ..RunArgs::default() };
+    let session = Session::open(&args)?;
+    session.announce();
+    let (_, legs) = session.discover()?;
+    for warning in bookkeeping::unmatched_overrides(&session, &legs) {
+        say!("{} {warning}", style::warning("warning:"));
+    }
+    let mut tasks: Vec<(Task, Fate)> = Vec::new();
+    for tests in &legs {
+        let chosen = session.choose(tests);
+        for (list, fate) in [
+            (chosen.run, Fate::Run),
+            (chosen.ignored, Fate::Ignored),
+            (chosen.elsewhere, Fate::Elsewhere),
+        ] {
+            tasks.extend(list.into_iter().map(|task| (task, fate)));
+        }
+    }
+    let key = |(task, _): &(Task, Fate)| (task.binary.id.clone(), task.entry.name.clone());
+    tasks.sort_by_key(key);
+    let runs = tasks.iter().filter(|(_, fate)| *fate == Fate::Run).count();
+    let none = runs == 0 && session.options.scheduling.no_tests == NoTestsFlag::Fail;
+    let exit_code = if none { exit::NO_TESTS } else { exit::OK };
+    match session.options.telling.format {
+        FormatFlag::Json => print_json(&tasks, runs, exit_code),
+        FormatFlag::Human if session.options.telling.verbosity == Verbosity::Verbose => {
+            print_limits(&tasks);
+        }
+        FormatFlag::Human => print_table(&tasks),
+    }
+    if none {
+        say!("{}", style::error("no test was selected"));
+    }
+    Ok(exit_code)
+}
+
+fn print_json(tasks: &[(Task, Fate)], tests: usize, exit_code: u8) {
+    let lines = tasks.iter().map(|(task, fate)| Line::Test {
+        package: &task.package,
+        binary: &task.binary.id,
+        test: &task.entry.name,
+        leg: task.leg.name(),
+        fate: *fate,
+        file: &task.entry.file,
+        line: task.entry.line,
+        limits: &task.limits,
+    });
+    let mut text = String::new();
+    for line in lines.chain([Line::Summary { tests, exit_code }]) {
+        text += &serde_json::to_string(&line).expect("lines are made of text and numbers");
+        text.push('\n');
+    }
+    print(&text);
+}
+
+fn device(task: &Task, fate: Fate) -> String {
+    match fate {
+        Fate::Run => task.leg.name(),
+        Fate::Ignored => format!("{} (ignored)", task.leg.name()),
+        Fate::Elsewhere => format!("not on {}", task.leg.name()),
+    }
+}
+
+/// One line per test, its devices side by side.
+fn print_table(tasks: &[(Task, Fate)]) {
+    if tasks.is_empty() {
+        return;
+    }
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    table.set_header(["binary", "test", "devices"]);
+    for same in
+        tasks.chunk_by(|(a, _), (b, _)| a.binary.id == b.binary.id && a.entry.name == b.entry.name)
+    {
+        let (task, _) = &same[0];
+        let devices: Vec<String> = same.iter().map(|(task, fate)| device(task, *fate)).collect();
+        table.add_row([task.binary.id.clone(), task.entry.name.clone(), devices.join(", ")]);
+    }
+    print(&format!("{}\n", table.trim_fmt()));
+}
+
+/// The limits of each test on each device.
+fn print_limits(tasks: &[(Task, Fate)]) {
+    let mut text = String::new();
+    for (task, fate) in tasks {
+        let mut table = Table::new();
+        table.load_style(presets::NOTHING);
+        for (name, value, source) in task.limits.rows() {
+            table.add_row([format!("    {name}"), value, source]);
+        }
+        text += &format!(
+            "{} {}  {}\n  {}:{}\n{}\n\n",
+            task.binary.id,
+            task.entry.name,
+            device(task, *fate),
+            task.entry.file.display(),
+            task.entry.line,
+            table.trim_fmt()
+        );
+    }
+    print(&text);
+}

@@ -1,0 +1,229 @@
+//! A leak that is planted in order to be found: a package of two tests, one
+//! that leaks a known number of bytes in every iteration and its clean twin,
+//! built with the workspace's own dependencies and run as any other test.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use anyhow::Context;
+use cargo_metadata::Package;
+use memcheck_core::finding::Code;
+use memcheck_core::protocol::Status;
+use memcheck_core::size::Size;
+
+use crate::cli::{CargoFlags, DoctorArgs, LimitFlags, OutputFlags, RunArgs, SelectFlags};
+use crate::error::Failure;
+use crate::run::{Interrupt, Outcome, Runner};
+use crate::schedule::{self, Event};
+use crate::session::Session;
+use crate::workspace::{RUNTIME, Workspace};
+
+/// Bytes that the planted test leaks in every iteration.
+const LEAK: u64 = 1 << 20;
+/// Iterations of it.
+const ITERATIONS: u32 = 8;
+
+const SOURCE: &str = r#"//! Written by `cargo memcheck doctor`.
+#![cfg(test)]
+
+use candle_core::{DType, Device, Result, Tensor};
+use std::sync::Mutex;
+
+static KEPT: Mutex<Vec<Tensor>> = Mutex::new(Vec::new());
+
+#[memcheck_runtime::mem_test(baseline = false)]
+fn planted_leak(device: &Device) -> Result<()> {
+    let tensor = Tensor::zeros(1 << 20, DType::U8, device)?;
+    KEPT.lock().unwrap().push(tensor);
+    Ok(())
+}
+
+#[memcheck_runtime::mem_test(baseline = false)]
+fn clean_twin(device: &Device) -> Result<()> {
+    Tensor::zeros(1 << 20, DType::U8, device).map(drop)
+}
+"#;
+
+/// What came of the two tests on one device.
+#[derive(Debug)]
+pub(super) struct Answer {
+    /// The device.
+    pub(super) leg: String,
+    /// `Err`: the instrument did not do what it is for; the text says how.
+    pub(super) result: Result<String, String>,
+}
+
+/// Builds and runs the two tests on every device that is asked for.
+pub(super) fn run(args: &DoctorArgs, workspace: &Workspace) -> Result<Vec<Answer>, Failure> {
+    let folder = workspace.own_directory().join("doctor");
+    write_package(&folder, workspace).context("the package with the planted leak")?;
+    let session = Session::open(&RunArgs {
+        select: SelectFlags { device: args.device.clone(), no_ci: true, ..SelectFlags::default() },
+        // The strongest of all layers: no variable can excuse the leak.
+        limits: LimitFlags {
+            max_growth: Some(Size(0)),
+            iterations: Some(ITERATIONS),
+            warmup: Some(2),
+            ..LimitFlags::default()
+        },
+        output: OutputFlags { quiet: true, ..args.output.clone() },
+        cargo: CargoFlags {
+            manifest_path: Some(folder.join("Cargo.toml")),
+            target_dir: Some(workspace.target_directory().to_owned()),
+            packages: Vec::new(),
+            ..args.cargo.clone()
+        },
+        ..RunArgs::default()
+    })?;
+    let (toolkit, legs) = session.discover()?;
+    let interrupt = Interrupt::default();
+    let runner =
+        Runner::prepare(&session.options, &session.workspace, toolkit.as_ref(), interrupt)?;
+    let mut answers = Vec::new();
+    for tests in &legs {
+        let tasks = session.choose(tests).run;
+        let outcomes: Mutex<Vec<(String, Outcome)>> = Mutex::new(Vec::new());
+        schedule::run_all(
+            tasks.len(),
+            1,
+            false,
+            |number, _| runner.run(number, &tasks[number], |_| {}),
+            |event| {
+                if let Event::Finished(number, outcome) = event {
+                    let name = tasks[number].entry.name.clone();
+                    outcomes.lock().expect("no worker panics").push((name, *outcome));
+                }
+            },
+        )?;
+        let outcomes = outcomes.into_inner().expect("no worker panics");
+        answers.push(Answer { leg: tests.leg.name(), result: judge(&outcomes) });
+    }
+    Ok(answers)
+}
+
+/// The leak must be found to the byte, and nothing in its twin.
+fn judge(outcomes: &[(String, Outcome)]) -> Result<String, String> {
+    let of = |name: &str| {
+        let found = outcomes.iter().find(|(test, _)| test == name);
+        found.map(|(_, outcome)| outcome).ok_or_else(|| format!("`{name}` was not run"))
+    };
+    let said = |outcome: &Outcome| {
+        let findings: Vec<String> = outcome
+            .verdict
+            .findings
+            .iter()
+            .map(|finding| format!("{}: {}", finding.code, finding.message))
+            .collect();
+        if findings.is_empty() { "nothing was found".to_owned() } else { findings.join("; ") }
+    };
+    let leak = of("planted_leak")?;
+    let found = leak.verdict.findings.iter().find(|finding| finding.code == Code::Leak);
+    match found.and_then(|finding| finding.bytes_per_iteration) {
+        Some(LEAK) => {}
+        _ => return Err(format!("the leak of {LEAK} B an iteration: {}", said(leak))),
+    }
+    let clean = of("clean_twin")?;
+    if clean.verdict.status != Status::Passed {
+        return Err(format!("the test that does not leak: {}", said(clean)));
+    }
+    Ok(format!("the leak of {LEAK} B an iteration was found, and nothing in its clean twin"))
+}
+
+fn write_package(folder: &Path, workspace: &Workspace) -> anyhow::Result<()> {
+    let manifest = manifest(workspace)?;
+    fs::create_dir_all(folder.join("src"))?;
+    fs::write(folder.join("Cargo.toml"), manifest)?;
+    fs::write(folder.join("src/lib.rs"), SOURCE)?;
+    // The same versions, so that nothing of candle is built anew.
+    let lock = workspace.root().join("Cargo.lock");
+    if lock.exists() {
+        fs::copy(lock, folder.join("Cargo.lock"))?;
+    }
+    Ok(())
+}
+
+/// A manifest with the workspace's own sources, profiles and patches.
+fn manifest(workspace: &Workspace) -> anyhow::Result<String> {
+    let mut text = "[package]\nname = \"memcheck-doctor\"\nversion = \"0.0.0\"\n\
+                    edition = \"2024\"\npublish = false\n\n[workspace]\n\n[dependencies]\n"
+        .to_owned();
+    for name in [RUNTIME, "candle-core"] {
+        let package = workspace.resolved(name).with_context(|| format!("no {name}"))?;
+        writeln!(text, "{name} = {}", dependency(package)?)?;
+    }
+    let root: toml::Table = fs::read_to_string(workspace.root().join("Cargo.toml"))?.parse()?;
+    for key in ["profile", "patch"] {
+        if let Some(value) = root.get(key) {
+            let mut value = value.clone();
+            absolute_paths(&mut value, workspace.root());
+            let table = toml::Table::from_iter([(key.to_owned(), value)]);
+            write!(text, "\n{}", toml::to_string(&table)?)?;
+        }
+    }
+    Ok(text)
+}
+
+/// How a manifest names the very package that the graph has.
+fn dependency(package: &Package) -> anyhow::Result<String> {
+    let source = package.source.as_ref().map(|source| source.repr.as_str());
+    Ok(match source {
+        None => {
+            let folder = package.manifest_path.parent().context("a manifest lies in a folder")?;
+            format!("{{ path = {} }}", quoted(folder.as_str()))
+        }
+        Some(source) if source.starts_with("git+") => {
+            let (url, commit) = source["git+".len()..].split_once('#').context("a git source")?;
+            let url = url.split('?').next().unwrap_or(url);
+            format!("{{ git = {}, rev = {} }}", quoted(url), quoted(commit))
+        }
+        Some(_) => format!("\"={}\"", package.version),
+    })
+}
+
+fn quoted(text: &str) -> String {
+    toml::Value::from(text).to_string()
+}
+
+/// Makes every `path` in a table of the root manifest absolute.
+fn absolute_paths(value: &mut toml::Value, root: &Path) {
+    match value {
+        toml::Value::Table(table) => {
+            for (key, value) in table {
+                match value {
+                    toml::Value::String(path) if key == "path" => {
+                        *path = root.join(PathBuf::from(&*path)).display().to_string();
+                    }
+                    other => absolute_paths(other, root),
+                }
+            }
+        }
+        toml::Value::Array(values) => values.iter_mut().for_each(|v| absolute_paths(v, root)),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patches_of_the_workspace_hold_for_the_planted_package_too() {
+        let mut value: toml::Value =
+            toml::from_str::<toml::Table>("[patch.crates-io]\nx = { path = \"../x\" }")
+                .unwrap()
+                .into();
+        absolute_paths(&mut value, Path::new("/ws"));
+        assert_eq!(value["patch"]["crates-io"]["x"]["path"].as_str(), Some("/ws/../x"));
+    }
+
+    #[test]
+    fn a_leak_that_is_not_found_is_no_good_news() {
+        let mut passed = Outcome::ignored();
+        passed.verdict.status = Status::Passed;
+        let both = [("planted_leak".to_owned(), passed.clone()), ("clean_twin".to_owned(), passed)];
+        assert!(judge(&both).unwrap_err().contains("nothing was found"));
+        assert!(judge(&[]).is_err());
+    }
+}

@@ -1,0 +1,47 @@
+//! `cargo memcheck prune`: baselines that belong to no test are removed.
+
+use anyhow::Context;
+use memcheck_core::exit;
+
+use crate::bookkeeping;
+use crate::cli::{PruneArgs, RunArgs};
+use crate::error::Failure;
+use crate::present::say;
+use crate::session::Session;
+use crate::snapshots::{self, SnapshotError};
+
+/// Removes stale baselines of the selected packages and devices.
+pub(super) fn prune(args: &PruneArgs) -> Result<u8, Failure> {
+    let PruneArgs { dry_run, select, output, cargo } = args.clone();
+    let session = Session::open(&RunArgs { select, output, cargo, ..RunArgs::default() })?;
+    session.announce();
+    let (_, legs) = session.discover()?;
+    if session.options.cargo.names_targets() {
+        say!("warning: not all targets were built, so no baseline is known to be stale");
+    }
+    for target in legs.iter().flat_map(|leg| &leg.built.not_built) {
+        say!(
+            "warning: `{}` of {} was not built; the baselines of that package stay",
+            target.target,
+            target.package
+        );
+    }
+    let stale = bookkeeping::stale(&session, &legs).context("looking for baselines")?;
+    let filters = &session.options.selection.filters;
+    let mut removed = 0;
+    for (_, file) in stale.iter().filter(|(_, file)| file.is_named(filters)) {
+        let shown = snapshots::shown(&file.path, &session.workspace);
+        if dry_run {
+            say!("would remove {shown}");
+        } else {
+            std::fs::remove_file(&file.path)
+                .map_err(|error| SnapshotError::Io(file.path.clone(), error))?;
+            say!("removed {shown}");
+        }
+        removed += 1;
+    }
+    if removed == 0 {
+        say!("no stale baselines");
+    }
+    Ok(exit::OK)
+}

@@ -1,0 +1,101 @@
+//! `cargo memcheck review`: the pending snapshots, one by one.
+//!
+//! Without a terminal nothing is asked and nothing is changed: the differences
+//! are printed, with the commands that decide about each.
+
+use anyhow::Context;
+use console::{Key, Term};
+use memcheck_core::exit;
+
+use crate::cli::SnapshotArgs;
+use crate::error::Failure;
+use crate::present::{say, style};
+use crate::snapshots::{self, Checked, SnapshotError, SnapshotFile};
+use crate::workspace::Workspace;
+
+/// What a person says about a snapshot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Decision {
+    Accept,
+    Reject,
+    Skip,
+    Stop,
+}
+
+/// Shows every pending snapshot, and does what is said about it.
+pub(super) fn review(args: &SnapshotArgs) -> Result<u8, Failure> {
+    let workspace = snapshots::workspace(args)?;
+    let files = snapshots::gather(args, &workspace)?;
+    let term = Term::stderr();
+    let asks = term.is_term() && console::user_attended();
+    let mut left = 0;
+    for (number, file) in files.iter().enumerate() {
+        let checked = snapshots::check(&file.path);
+        show(file, &checked, &workspace, number + 1, files.len());
+        let decision = if asks { ask(&term, checked.is_ok())? } else { Decision::Skip };
+        match (decision, checked) {
+            (Decision::Accept, Ok(checked)) => {
+                snapshots::accept(file, &checked)?;
+                say!("accepted {}\n", snapshots::shown(&file.target, &workspace));
+            }
+            (Decision::Accept, Err(error)) => return Err(error.into()),
+            (Decision::Reject, _) => {
+                snapshots::reject(file)?;
+                say!("rejected {}\n", snapshots::shown(&file.path, &workspace));
+            }
+            (Decision::Skip, _) => {
+                left += 1;
+                if !asks {
+                    commands(args, file);
+                }
+            }
+            (Decision::Stop, _) => {
+                left += files.len() - number;
+                break;
+            }
+        }
+    }
+    Ok(if left == 0 { exit::OK } else { exit::DENIED })
+}
+
+fn show(
+    file: &SnapshotFile,
+    checked: &Result<Checked, SnapshotError>,
+    workspace: &Workspace,
+    number: usize,
+    of: usize,
+) {
+    let family = file.family.map_or("?", |family| family.name());
+    say!("{} {} ({family})", style::strong(&format!("[{number}/{of}]")), style::strong(&file.test));
+    say!("{}", style::dim(&snapshots::shown(&file.target, workspace)));
+    match checked {
+        Ok(new) => say!("{}", snapshots::diff::text(file, new)),
+        Err(error) => say!("{} {error}", style::error("error:")),
+    }
+}
+
+/// The exact commands that decide about one snapshot.
+fn commands(args: &SnapshotArgs, file: &SnapshotFile) {
+    let name = file.target.file_name().unwrap_or_default().to_string_lossy();
+    let from =
+        args.from.as_ref().map(|from| format!(" --from '{}'", from.display())).unwrap_or_default();
+    for word in ["accept", "reject"] {
+        say!("  {}", style::hint(&format!("cargo memcheck {word} '{name}'{from}")));
+    }
+    say!("");
+}
+
+fn ask(term: &Term, sound: bool) -> anyhow::Result<Decision> {
+    let keys =
+        if sound { "a accept, r reject, s skip, q quit" } else { "r reject, s skip, q quit" };
+    loop {
+        say!("{}", style::hint(keys));
+        match term.read_key().context("reading a key")? {
+            Key::Char('a' | 'A') if sound => return Ok(Decision::Accept),
+            Key::Char('r' | 'R') => return Ok(Decision::Reject),
+            Key::Char('s' | 'S') => return Ok(Decision::Skip),
+            Key::Char('q' | 'Q') | Key::Escape | Key::CtrlC => return Ok(Decision::Stop),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! `cargo memcheck run`: build, list, run, tell.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use memcheck_core::exit;
+
+use crate::bookkeeping;
+use crate::cli::{FormatFlag, NoTestsFlag, ReportFlag, RunArgs};
+use crate::error::{Expected, Failure};
+use crate::options::{Annotations, Options};
+use crate::present::{
+    GithubAnnotations, JsonLines, Junit, Markdown, Presenter, Report, Terminal, say, style,
+};
+use crate::run::signals::INTERRUPTED;
+use crate::run::{Interrupt, Outcome, Runner};
+use crate::schedule::{self, Event};
+use crate::session::{Chosen, LegTests, Session};
+use crate::tally::Tally;
+use crate::toolchain::Toolkit;
+
+/// Runs the selected tests.
+pub(super) fn run(args: &RunArgs) -> Result<u8, Failure> {
+    let interrupt = Interrupt::listen().context("listening for signals")?;
+    let session = match Session::open(args) {
+        // No package with memory tests is no test: `--no-tests` has the say.
+        Err(failure) if failure.exit_code() == exit::NO_TESTS => return nothing(args, failure),
+        other => other?,
+    };
+    session.announce();
+    let (toolkit, legs) = match session.discover() {
+        // Cargo was sent the same signal, and its failure is no news.
+        Err(_) if interrupt.is_set() => return Ok(stopped(args)),
+        other => other?,
+    };
+    for warning in bookkeeping::unmatched_overrides(&session, &legs) {
+        say!("{} {warning}", style::warning("warning:"));
+    }
+    run_legs(&session, toolkit.as_ref(), &legs, &interrupt)
+}
+
+fn nothing(args: &RunArgs, failure: Failure) -> Result<u8, Failure> {
+    if args.schedule.no_tests == NoTestsFlag::Fail {
+        return Err(failure);
+    }
+    if args.schedule.no_tests == NoTestsFlag::Warn {
+        say!("{} {}", style::warning("warning:"), failure.message());
+    }
+    if args.output.message_format == FormatFlag::Json {
+        JsonLines::new(io::stdout()).finished(&Tally::default(), exit::OK);
+    }
+    Ok(exit::OK)
+}
+
+/// A signal came before the first test.
+fn stopped(args: &RunArgs) -> u8 {
+    say!("{}", style::warning("interrupted"));
+    if args.output.message_format == FormatFlag::Json {
+        let tally = Tally { interrupted: true, ..Tally::default() };
+        JsonLines::new(io::stdout()).finished(&tally, INTERRUPTED);
+    }
+    INTERRUPTED
+}
+
+fn run_legs(
+    session: &Session,
+    toolkit: Option<&Toolkit>,
+    legs: &[LegTests],
+    interrupt: &Interrupt,
+) -> Result<u8, Failure> {
+    let options = &session.options;
+    let runner = Runner::prepare(options, &session.workspace, toolkit, interrupt.clone())?;
+    let mut told = Told::new(options, session.workspace.root(), legs.len());
+    let mut tally = Tally::default();
+    let mut failed = None;
+    for tests in legs {
+        let chosen = session.choose(tests);
+        tally.elsewhere += chosen.elsewhere.len();
+        told.tell(|to| to.leg_started(&tests.leg, chosen.run.len()));
+        for task in &chosen.ignored {
+            let outcome = Outcome::ignored();
+            tally.add(&outcome);
+            told.tell(|to| to.test_finished(task, &outcome));
+        }
+        let before = tally.ran();
+        if failed.is_none()
+            && !interrupt.is_set()
+            && !(options.scheduling.fail_fast && stops(&tally))
+        {
+            failed = run_leg(options, &runner, tests, &chosen, &mut told, &mut tally).err();
+        }
+        tally.not_run += chosen.run.len() - (tally.ran() - before);
+    }
+    tally.interrupted = interrupt.is_set();
+    tally.pending.sort();
+    tally.pending.dedup();
+    // Written after the run: what the tests left is compared with what there is.
+    for note in bookkeeping::notes(session, legs).context("looking for baselines")? {
+        tally.note(&note);
+        told.tell(|to| to.note(&note));
+    }
+    let mut exit_code = tally.exit_code(options.scheduling.no_tests);
+    if let Some(error) = failed {
+        // The summary so far, and then the reason on stderr.
+        exit_code = exit::INTERNAL;
+        crate::present::failure(&Failure::Internal(error));
+    }
+    Ok(told.finish(&tally, exit_code))
+}
+
+fn stops(tally: &Tally) -> bool {
+    tally.failed + tally.not_measured > 0
+}
+
+fn run_leg(
+    options: &Options,
+    runner: &Runner<'_>,
+    tests: &LegTests,
+    chosen: &Chosen,
+    told: &mut Told,
+    tally: &mut Tally,
+) -> anyhow::Result<()> {
+    let tasks = &chosen.run;
+    let workers = schedule::workers(
+        &options.scheduling,
+        tests.leg.kind,
+        schedule::cores(),
+        &options.rayon_threads,
+    );
+    schedule::run_all(
+        tasks.len(),
+        workers,
+        options.scheduling.fail_fast,
+        |number, teller| {
+            runner.run(number, &tasks[number], move |progress| teller.progress(progress))
+        },
+        |event| match event {
+            Event::Started(number) => told.tell(|to| to.test_started(&tasks[number])),
+            Event::Progress(number, progress) => {
+                told.tell(|to| to.progress(&tasks[number], &progress));
+            }
+            Event::Finished(number, outcome) => {
+                tally.add(&outcome);
+                told.tell(|to| to.test_finished(&tasks[number], &outcome));
+            }
+        },
+    )
+}
+
+/// Everybody who is told about the run.
+struct Told {
+    presenters: Vec<Box<dyn Presenter>>,
+    reports: Vec<(PathBuf, Box<dyn Report>)>,
+}
+
+/// A report that could not be written.
+#[derive(Debug, thiserror::Error)]
+#[error("report {path}: {why}", path = .0.display(), why = .1)]
+struct ReportError(PathBuf, String);
+
+impl Expected for ReportError {
+    fn exit_code(&self) -> u8 {
+        exit::REPORT
+    }
+}
+
+impl Told {
+    fn new(options: &Options, workspace_root: &Path, legs: usize) -> Self {
+        let mut presenters: Vec<Box<dyn Presenter>> = vec![Box::new(Terminal::new(options, legs))];
+        if options.telling.annotations == Annotations::Github {
+            presenters.push(Box::new(GithubAnnotations::new(workspace_root.to_owned())));
+        }
+        if options.telling.format == FormatFlag::Json {
+            presenters.push(Box::new(JsonLines::new(io::stdout())));
+        }
+        let reports = options.telling.reports.iter().map(|ReportFlag { kind, path }| {
+            let report: Box<dyn Report> = match *kind {
+                "junit" => Box::new(Junit::default()),
+                "markdown" => Box::new(Markdown::default()),
+                _ => Box::new(JsonLines::new(Vec::new())),
+            };
+            (path.clone(), report)
+        });
+        Self { presenters, reports: reports.collect() }
+    }
+
+    fn tell(&mut self, mut what: impl FnMut(&mut dyn Presenter)) {
+        for presenter in &mut self.presenters {
+            what(presenter.as_mut());
+        }
+        for (_, report) in &mut self.reports {
+            what(report.as_mut());
+        }
+    }
+
+    /// Writes the reports, then the summary, which knows whether they were written.
+    fn finish(mut self, tally: &Tally, exit_code: u8) -> u8 {
+        let mut exit_code = exit_code;
+        for (path, report) in &mut self.reports {
+            report.finished(tally, exit_code);
+            if let Err(error) = write_report(path, report.as_ref()) {
+                let error = ReportError(path.clone(), format!("{error:#}"));
+                crate::present::failure(&error.into());
+                if exit_code == exit::OK {
+                    exit_code = exit::REPORT;
+                }
+            }
+        }
+        for presenter in &mut self.presenters {
+            presenter.finished(tally, exit_code);
+        }
+        exit_code
+    }
+}
+
+fn write_report(path: &Path, report: &dyn Report) -> anyhow::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    if let Some(folder) = folder {
+        std::fs::create_dir_all(folder)?;
+    }
+    std::fs::write(path, report.text()?)?;
+    Ok(())
+}

@@ -1,0 +1,85 @@
+//! Finding and reading `.config/memcheck.toml`. What it may say is in the core.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use memcheck_core::config::{Config, ConfigError, PATH};
+use memcheck_core::exit;
+
+use crate::error::Expected;
+
+/// The configuration, and the text that it was read from: test processes are
+/// given the text, so that both sides resolve limits from the same words.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Configuration {
+    /// Where it was found.
+    pub(crate) path: Option<PathBuf>,
+    /// The text.
+    pub(crate) text: Option<String>,
+    /// What it says.
+    pub(crate) config: Config,
+}
+
+/// Why there is no configuration to work with.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ConfigurationError {
+    /// A file that was named is not there, or cannot be read.
+    #[error("configuration {path}: {error}", path = .0.display(), error = .1)]
+    Unreadable(PathBuf, io::Error),
+    /// It says something that is not understood.
+    #[error("configuration {path}: {error}", path = .0.display(), error = .1)]
+    Wrong(PathBuf, ConfigError),
+}
+
+impl Expected for ConfigurationError {
+    fn exit_code(&self) -> u8 {
+        exit::CONFIG
+    }
+}
+
+impl Configuration {
+    /// Reads `named`, or the workspace's own file where it has one.
+    pub(crate) fn read(
+        workspace_root: &Path,
+        named: Option<&Path>,
+    ) -> Result<Self, ConfigurationError> {
+        let (path, required) = match named {
+            Some(path) => (path.to_owned(), true),
+            None => (workspace_root.join(PATH), false),
+        };
+        let text = match std::fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !required => {
+                return Ok(Self::default());
+            }
+            Err(error) => return Err(ConfigurationError::Unreadable(path, error)),
+        };
+        let config =
+            Config::parse(&text).map_err(|error| ConfigurationError::Wrong(path.clone(), error))?;
+        Ok(Self { path: Some(path), text: Some(text), config })
+    }
+
+    /// A configuration with this text.
+    #[cfg(test)]
+    pub(crate) fn from_text(text: &str) -> Result<Self, ConfigError> {
+        Ok(Self { path: None, text: Some(text.to_owned()), config: Config::parse(text)? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_file_that_was_named_has_to_be_there() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(Configuration::read(folder.path(), None).unwrap().text.is_none());
+        let missing = folder.path().join("other.toml");
+        assert!(Configuration::read(folder.path(), Some(&missing)).is_err());
+        std::fs::create_dir(folder.path().join(".config")).unwrap();
+        std::fs::write(folder.path().join(PATH), "nonsense = 1").unwrap();
+        let error = Configuration::read(folder.path(), None).unwrap_err();
+        assert!(error.to_string().contains("memcheck.toml"), "{error}");
+        assert_eq!(error.exit_code(), exit::CONFIG);
+    }
+}

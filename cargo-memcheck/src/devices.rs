@@ -1,0 +1,307 @@
+//! From the devices that are asked for to the legs of a run.
+//!
+//! A leg is one device: a build of its own, and a run of every test that makes
+//! sense there. `auto` is resolved here, once, from what the probe found.
+
+use memcheck_core::cards;
+use memcheck_core::device::{Family, Request, RequestError};
+use memcheck_core::exit;
+use memcheck_core::size::Size;
+
+use crate::error::Expected;
+
+/// The simulated machine where nobody names one.
+pub(crate) const DEFAULT_MACHINE: &str = "h200";
+
+/// Why a device cannot be run on.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum DeviceError {
+    /// Not one of the spellings.
+    #[error(transparent)]
+    Spelling(#[from] RequestError),
+    /// Not one of the cards.
+    #[error("`{0}` is not a known card")]
+    Card(String),
+    /// Not an option of a card.
+    #[error("`{0}` is not an option of a simulated card: capacity=SIZE")]
+    CardOption(String),
+    /// No real GPU.
+    #[error("--device {device}: {why}")]
+    NoGpu {
+        /// What was asked for.
+        device: String,
+        /// What is missing.
+        why: String,
+    },
+}
+
+impl Expected for DeviceError {
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::Spelling(_) | Self::Card(_) | Self::CardOption(_) => exit::USAGE,
+            Self::NoGpu { .. } => exit::NO_DEVICE,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Card(card) => Some(match cards::suggest(card) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!(
+                    "known cards: {}",
+                    cards::CARDS.iter().map(|card| card.id).collect::<Vec<_>>().join(", ")
+                ),
+            }),
+            Self::NoGpu { .. } => {
+                Some("`--device sim` needs no GPU, no driver and no CUDA toolkit".to_owned())
+            }
+            Self::Spelling(_) | Self::CardOption(_) => None,
+        }
+    }
+}
+
+/// Who asked for the devices.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum By {
+    /// `--device`.
+    Flag,
+    /// `MEMCHECK_DEVICE`.
+    Environment,
+    /// `device` in the configuration.
+    Configuration,
+    /// Nobody: `auto`.
+    Nobody,
+}
+
+/// The devices that are asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Asked {
+    /// In the order in which they were named.
+    pub(crate) requests: Vec<Request>,
+    /// Who named them.
+    pub(crate) by: By,
+}
+
+/// What there is to run on, as far as it can be told without opening a driver.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Found {
+    /// The GPUs that the driver lists, or why it does not.
+    pub(crate) gpus: Result<Vec<String>, String>,
+    /// The CUDA compiler, or why there is none.
+    pub(crate) nvcc: Result<String, String>,
+}
+
+/// What kind of build a leg needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    /// No CUDA.
+    Cpu,
+    /// CUDA, against the simulated toolkit.
+    Sim,
+    /// CUDA, against the toolkit of this machine.
+    Cuda,
+}
+
+/// One device that tests run on. Never `auto`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Leg {
+    /// The device, with its card where it is simulated.
+    pub(crate) device: Request,
+    /// The build that it needs.
+    pub(crate) kind: Kind,
+    /// Why it was chosen, for people.
+    pub(crate) why: String,
+}
+
+impl Leg {
+    /// The device as it is printed: `sim:h200`.
+    pub(crate) fn name(&self) -> String {
+        self.device.to_string()
+    }
+
+    /// The family of its baselines.
+    pub(crate) fn family(&self) -> Family {
+        match self.kind {
+            Kind::Cpu => Family::Cpu,
+            Kind::Sim | Kind::Cuda => Family::Cuda,
+        }
+    }
+}
+
+/// Reads a list of devices.
+pub(crate) fn parse_list<'a>(
+    texts: impl Iterator<Item = &'a str>,
+) -> Result<Vec<Request>, DeviceError> {
+    texts
+        .map(|text| {
+            let request = text.trim().parse()?;
+            check(&request)?;
+            Ok(request)
+        })
+        .collect()
+}
+
+/// Checks that a device names a machine that can be simulated.
+pub(crate) fn check(request: &Request) -> Result<(), DeviceError> {
+    match request {
+        Request::Sim(Some(machine)) => check_machine(machine),
+        _ => Ok(()),
+    }
+}
+
+/// Checks `[Nx]CARD[,capacity=SIZE]`, several joined by `+`. The simulator
+/// reads the same grammar; here a mistake is found before anything is built.
+pub(crate) fn check_machine(machine: &str) -> Result<(), DeviceError> {
+    for group in machine.split('+') {
+        let mut parts = group.split(',').map(str::trim);
+        let card = parts.next().unwrap_or_default();
+        let card = match card.split_once(['x', 'X']) {
+            Some((count, card)) if count.parse::<u16>().is_ok_and(|count| count > 0) => card,
+            _ => card,
+        };
+        if cards::find(card).is_none() {
+            return Err(DeviceError::Card(card.to_owned()));
+        }
+        for option in parts {
+            let sound = option
+                .strip_prefix("capacity=")
+                .is_some_and(|size| size.parse::<Size>().is_ok_and(|size| size.0 > 0));
+            if !sound {
+                return Err(DeviceError::CardOption(option.to_owned()));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Turns what is asked for into legs, each device once.
+pub(crate) fn resolve(
+    asked: &Asked,
+    machine: &str,
+    can_build_cuda: bool,
+    found: impl FnOnce() -> Found,
+) -> Result<Vec<Leg>, DeviceError> {
+    let wants_gpu = |request: &Request| matches!(request, Request::Auto | Request::Cuda(_));
+    // Probing starts processes: only where the answer matters.
+    let found = if asked.requests.iter().any(wants_gpu) {
+        found()
+    } else {
+        Found { gpus: Err("not looked for".to_owned()), nvcc: Err("not looked for".to_owned()) }
+    };
+    let said = match asked.by {
+        By::Flag => "--device",
+        By::Environment => "MEMCHECK_DEVICE",
+        By::Configuration => "configuration",
+        By::Nobody => "auto",
+    };
+    let mut legs: Vec<Leg> = Vec::new();
+    for request in &asked.requests {
+        let leg = match request {
+            Request::Auto => auto(machine, can_build_cuda, &found),
+            Request::Cpu => Leg { device: Request::Cpu, kind: Kind::Cpu, why: said.to_owned() },
+            Request::Sim(named) => Leg {
+                device: Request::Sim(Some(named.as_deref().unwrap_or(machine).to_owned())),
+                kind: Kind::Sim,
+                why: said.to_owned(),
+            },
+            Request::Cuda(ordinal) => {
+                let gpus = gpu(*ordinal, &found)
+                    .map_err(|why| DeviceError::NoGpu { device: request.to_string(), why })?;
+                Leg { device: request.clone(), kind: Kind::Cuda, why: format!("{said}: {gpus}") }
+            }
+        };
+        if legs.iter().all(|known| known.device != leg.device) {
+            legs.push(leg);
+        }
+    }
+    Ok(legs)
+}
+
+/// The real GPU if the driver answers and there is a compiler for it, else the
+/// simulated one if candle is there to be built for it, else the CPU.
+fn auto(machine: &str, can_build_cuda: bool, found: &Found) -> Leg {
+    match gpu(None, found) {
+        Ok(gpus) => {
+            Leg { device: Request::Cuda(None), kind: Kind::Cuda, why: format!("auto: {gpus}") }
+        }
+        Err(why) if can_build_cuda => Leg {
+            device: Request::Sim(Some(machine.to_owned())),
+            kind: Kind::Sim,
+            why: format!("auto: {why}"),
+        },
+        Err(why) => Leg {
+            device: Request::Cpu,
+            kind: Kind::Cpu,
+            why: format!("auto: {why}, and no package has candle-core"),
+        },
+    }
+}
+
+fn gpu(ordinal: Option<u16>, found: &Found) -> Result<String, String> {
+    let gpus = found.gpus.as_ref().map_err(Clone::clone)?;
+    let named = match ordinal {
+        None => gpus.join(", "),
+        Some(ordinal) => gpus
+            .get(usize::from(ordinal))
+            .cloned()
+            .ok_or_else(|| format!("the driver lists {} GPU(s)", gpus.len()))?,
+    };
+    found.nvcc.as_ref().map_err(|why| format!("{named} is there, but {why}"))?;
+    Ok(named)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn legs(asked: &[&str], candle: bool, found: Found) -> Result<Vec<String>, DeviceError> {
+        let asked = Asked { requests: parse_list(asked.iter().copied())?, by: By::Flag };
+        let legs = resolve(&asked, "t4", candle, || found)?;
+        Ok(legs.iter().map(Leg::name).collect())
+    }
+
+    fn nothing() -> Found {
+        Found { gpus: Err("no driver".to_owned()), nvcc: Err("no nvcc".to_owned()) }
+    }
+
+    fn one_gpu() -> Found {
+        Found { gpus: Ok(vec!["NVIDIA H200".to_owned()]), nvcc: Ok("13.0".to_owned()) }
+    }
+
+    #[test]
+    fn auto_prefers_a_real_gpu_then_the_simulated_one_then_the_cpu() {
+        assert_eq!(legs(&["auto"], true, one_gpu()).unwrap(), ["cuda"]);
+        assert_eq!(legs(&["auto"], true, nothing()).unwrap(), ["sim:t4"]);
+        assert_eq!(legs(&["auto"], false, nothing()).unwrap(), ["cpu"]);
+        let no_compiler = Found { nvcc: Err("no nvcc".to_owned()), ..one_gpu() };
+        assert_eq!(legs(&["auto"], true, no_compiler).unwrap(), ["sim:t4"]);
+    }
+
+    #[test]
+    fn a_gpu_that_is_not_there_is_never_replaced() {
+        let error = legs(&["cuda"], true, nothing()).unwrap_err();
+        assert_eq!(error.exit_code(), exit::NO_DEVICE);
+        assert_eq!(legs(&["cuda:1"], true, one_gpu()).unwrap_err().exit_code(), exit::NO_DEVICE);
+        assert_eq!(legs(&["cuda:0"], true, one_gpu()).unwrap(), ["cuda:0"]);
+    }
+
+    #[test]
+    fn several_devices_are_several_legs_each_once() {
+        let asked = ["cpu", "sim", "sim:t4", "sim:h200", "cpu"];
+        assert_eq!(legs(&asked, true, nothing()).unwrap(), ["cpu", "sim:t4", "sim:h200"]);
+    }
+
+    #[test]
+    fn an_unknown_card_is_a_usage_error_that_names_the_nearest() {
+        let error = legs(&["sim:rtx4091"], true, nothing()).unwrap_err();
+        assert_eq!(error.exit_code(), exit::USAGE);
+        assert_eq!(error.hint().unwrap(), "did you mean `rtx4090`?");
+        assert!(
+            legs(&["sim:toaster"], true, nothing()).unwrap_err().hint().unwrap().contains("h200")
+        );
+        assert!(legs(&["sim:h200,capacity=much"], true, nothing()).is_err());
+        assert!(legs(&["gpu"], true, nothing()).is_err());
+        let machine = "sim:2xrtx4090,capacity=8GiB+t4";
+        assert_eq!(legs(&[machine], true, nothing()).unwrap(), [machine]);
+    }
+}

@@ -1,0 +1,190 @@
+//! Asking each test executable for its memory tests.
+//!
+//! One that carries none prints its own harness's list, or anything else;
+//! one that dies or hangs is an error with its name, because tests that it
+//! may carry would be lost without a word.
+
+use std::io::Read;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use memcheck_core::exit;
+use memcheck_core::protocol::{Entry, Listing, VERSION};
+use memcheck_core::variables;
+use wait_timeout::ChildExt;
+
+use crate::build::Binary;
+use crate::devices::{Kind, Leg};
+use crate::error::Expected;
+use crate::run::process::kill_group;
+use crate::workspace::TestPackage;
+
+/// How long an executable may take to list its tests.
+const LISTING: Duration = Duration::from_secs(10);
+/// Rust's exit status for a panic in `main`.
+const PANICKED: i32 = 101;
+
+/// Why an executable could not be asked.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum DiscoverError {
+    /// It died.
+    #[error("{0}: the test executable died when it was asked for its tests: {1}{2}")]
+    Died(String, String, String),
+    /// It did not answer.
+    #[error("{0}: the test executable did not list its tests within 10 s")]
+    Hangs(String),
+    /// It could not be started.
+    #[error("{0}: the test executable could not be started: {1}")]
+    Start(String, std::io::Error),
+    /// It speaks another version of the protocol.
+    #[error("{0}: memcheck-runtime speaks version {1} of the protocol, cargo-memcheck {VERSION}")]
+    Version(String, u32),
+    /// It lacks the device.
+    #[error("{0}: the test executable was built without {1}")]
+    NotFor(String, &'static str),
+}
+
+impl Expected for DiscoverError {
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::NotFor(..) => exit::NO_DEVICE,
+            _ => exit::NOT_MEASURED,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Died(..) | Self::Hangs(_) => {
+                Some("a constructor that runs before `main`, or a harness of its own?".to_owned())
+            }
+            Self::Version(..) => {
+                Some("use memcheck-runtime and cargo-memcheck of the same release".to_owned())
+            }
+            Self::NotFor(..) | Self::Start(..) => None,
+        }
+    }
+}
+
+/// What one executable carries.
+#[derive(Debug, Clone)]
+pub(crate) struct Carried {
+    /// The executable.
+    pub(crate) binary: Binary,
+    /// Its memory tests, sorted by name.
+    pub(crate) tests: Vec<Entry>,
+    /// What is odd about it, for people.
+    pub(crate) warning: Option<String>,
+}
+
+/// Asks all executables of a leg.
+pub(crate) fn discover(
+    binaries: &[Binary],
+    packages: &[TestPackage],
+    leg: &Leg,
+) -> Result<Vec<Carried>, DiscoverError> {
+    binaries.iter().map(|binary| ask(binary, packages[binary.package].folder(), leg)).collect()
+}
+
+fn ask(binary: &Binary, folder: &Path, leg: &Leg) -> Result<Carried, DiscoverError> {
+    let id = || binary.id.clone();
+    let child = Command::new(&binary.path)
+        .args(["--list", "--format", "terse"])
+        .env(variables::LIST, "1")
+        .envs(binary.environment.iter().map(|(name, value)| (name, value)))
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .spawn()
+        .map_err(|error| DiscoverError::Start(id(), error))?;
+    let Answer { status, stdout, stderr } =
+        answer(child).map_err(|error| DiscoverError::Start(id(), error))?;
+    let Some(status) = status else { return Err(DiscoverError::Hangs(id())) };
+    let listing: Option<Listing> = serde_json::from_slice(&stdout).ok();
+    if let Some(version) = listing.is_none().then(|| version_of(&stdout)).flatten() {
+        return Err(DiscoverError::Version(id(), version));
+    }
+    if status.signal().is_some() || status.code() == Some(PANICKED) {
+        let said = String::from_utf8_lossy(&stderr).trim().to_owned();
+        let said = if said.is_empty() { said } else { format!("\n{said}") };
+        return Err(DiscoverError::Died(id(), status.to_string(), said));
+    }
+    let warning = (listing.is_none() && !status.success()).then(|| {
+        format!("{}: {status} when asked for its tests; taken to carry no memory tests", binary.id)
+    });
+    let Some(mut listing) = listing else {
+        return Ok(Carried { binary: binary.clone(), tests: Vec::new(), warning });
+    };
+    if listing.memcheck != VERSION {
+        return Err(DiscoverError::Version(id(), listing.memcheck));
+    }
+    let needed = match leg.kind {
+        Kind::Cpu => None,
+        Kind::Sim => Some("sim"),
+        Kind::Cuda => Some("cuda"),
+    };
+    if let Some(needed) = needed
+        && !listing.tests.is_empty()
+        && !listing.built_for.iter().any(|built| built == needed)
+    {
+        return Err(DiscoverError::NotFor(id(), needed));
+    }
+    listing.tests.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(Carried { binary: binary.clone(), tests: listing.tests, warning })
+}
+
+/// The version in a listing whose other fields are not understood.
+fn version_of(stdout: &[u8]) -> Option<u32> {
+    #[derive(serde::Deserialize)]
+    struct Versioned {
+        memcheck: u32,
+    }
+    serde_json::from_slice::<Versioned>(stdout).ok().map(|versioned| versioned.memcheck)
+}
+
+struct Answer {
+    /// `None`: it did not end in time.
+    status: Option<std::process::ExitStatus>,
+    stdout: Vec<u8>,
+    stderr: Vec<u8>,
+}
+
+fn answer(mut child: Child) -> std::io::Result<Answer> {
+    let group = child.id();
+    let stdout = in_background(child.stdout.take());
+    let stderr = in_background(child.stderr.take());
+    let status = child.wait_timeout(LISTING);
+    kill_group(group);
+    let status = status?;
+    if status.is_none() {
+        child.wait()?;
+    }
+    // What it left behind in another group may hold the pipes open.
+    let patience = Duration::from_secs(2);
+    Ok(Answer {
+        status,
+        stdout: stdout.recv_timeout(patience).unwrap_or_default(),
+        stderr: stderr.recv_timeout(patience).unwrap_or_default(),
+    })
+}
+
+fn in_background(pipe: Option<impl Read + Send + 'static>) -> std::sync::mpsc::Receiver<Vec<u8>> {
+    let (sender, receiver) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        if let Some(mut pipe) = pipe {
+            let _ = pipe.read_to_end(&mut bytes);
+        }
+        let _ = sender.send(bytes);
+    });
+    receiver
+}
+
+/// The source file of a test, as an absolute path. The compiler is given a
+/// path relative to the workspace for its members.
+pub(crate) fn source_file(workspace_root: &Path, entry: &Entry) -> PathBuf {
+    workspace_root.join(&entry.file)
+}

@@ -1,0 +1,388 @@
+//! What is meant: flags, environment and configuration, resolved once.
+//!
+//! In two steps, so that a command line which makes no sense is refused
+//! before anything is looked for on disk: [`Typed`] needs flags and
+//! environment only, [`Options`] the configuration too.
+
+mod levels;
+mod partition;
+
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use memcheck_core::device::Request;
+use memcheck_core::exit;
+use memcheck_core::finding::Code;
+use memcheck_core::limits::Layer;
+use memcheck_core::settings::WrittenError;
+use memcheck_core::variables::{self, VariableError};
+
+use crate::cli::{
+    AnnotationsFlag, CargoFlags, ColorFlag, FormatFlag, LibtestArgs, LibtestError, NoTestsFlag,
+    ReportFlag, RunArgs, RunIgnoredFlag,
+};
+use crate::config::Configuration;
+use crate::devices::{self, Asked, DeviceError};
+use crate::error::{Expected, Failure};
+
+pub(crate) use levels::Levels;
+pub(crate) use partition::Partition;
+
+/// Why a command line makes no sense.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum OptionsError {
+    /// A code or a level.
+    #[error(transparent)]
+    Code(#[from] memcheck_core::finding::CodeError),
+    /// A limit.
+    #[error(transparent)]
+    Limit(#[from] WrittenError),
+    /// A variable of the environment.
+    #[error(transparent)]
+    Variable(#[from] VariableError),
+    /// `--partition`.
+    #[error("`{0}` is not a partition: write hash:M/N with M from 1 to N")]
+    Partition(String),
+    /// `--test-threads`.
+    #[error("`{0}` is not a number of threads")]
+    Threads(String),
+}
+
+impl Expected for OptionsError {
+    fn exit_code(&self) -> u8 {
+        exit::USAGE
+    }
+}
+
+/// Reads a variable of the environment; empty is unset.
+pub(crate) fn environment(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|text| !text.is_empty())
+}
+
+/// Whether the source tree may be written to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// A developer's machine: pending snapshots lie beside the tests.
+    Local,
+    /// CI: nothing in the source tree is written.
+    Ci,
+}
+
+/// How much is said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Verbosity {
+    /// Failures and the summary.
+    Quiet,
+    /// A line per test.
+    Normal,
+    /// Everything.
+    Verbose,
+}
+
+/// Whether annotations are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Annotations {
+    /// GitHub's workflow commands.
+    Github,
+    /// None.
+    None,
+}
+
+/// What happens to the output of tests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Capture {
+    /// Kept, and shown for tests that fail.
+    Kept,
+    /// Shown as it comes.
+    Shown,
+}
+
+/// Which tests.
+#[derive(Debug, Clone)]
+pub(crate) struct Selection {
+    /// Substrings of the path, or paths.
+    pub(crate) filters: Vec<String>,
+    /// Whether filters are whole paths.
+    pub(crate) exact: bool,
+    /// Substrings of tests to leave out.
+    pub(crate) skip: Vec<String>,
+    /// What is done about `#[ignore]`.
+    pub(crate) ignored: RunIgnoredFlag,
+    /// One part of the tests only.
+    pub(crate) partition: Option<Partition>,
+}
+
+/// How tests are run.
+#[derive(Debug, Clone)]
+pub(crate) struct Scheduling {
+    /// Tests at the same time; `None`: as many as the device and the cores allow.
+    pub(crate) threads: Option<NonZeroUsize>,
+    /// Whether the first failure ends the run.
+    pub(crate) fail_fast: bool,
+    /// What it means that no test is selected.
+    pub(crate) no_tests: NoTestsFlag,
+    /// What happens to the output of tests.
+    pub(crate) capture: Capture,
+    /// Arguments for the test harness.
+    pub(crate) libtest: Vec<String>,
+}
+
+/// How results are told.
+#[derive(Debug, Clone)]
+pub(crate) struct Telling {
+    /// What stdout carries.
+    pub(crate) format: FormatFlag,
+    /// When colours are used.
+    pub(crate) color: ColorFlag,
+    /// How much is said.
+    pub(crate) verbosity: Verbosity,
+    /// Reports to write.
+    pub(crate) reports: Vec<ReportFlag>,
+    /// Annotations in CI.
+    pub(crate) annotations: Annotations,
+}
+
+/// What flags and environment say.
+#[derive(Debug, Clone)]
+pub(crate) struct Typed {
+    cargo: CargoFlags,
+    selection: Selection,
+    scheduling: Scheduling,
+    telling: Telling,
+    mode: Mode,
+    asked: Option<Asked>,
+    machine: String,
+    flags: Layer,
+    environment: Layer,
+    levels: BTreeMap<Code, memcheck_core::finding::Level>,
+    /// The configuration file, where one is named.
+    pub(crate) config_file: Option<PathBuf>,
+}
+
+/// Everything that is meant.
+#[derive(Debug, Clone)]
+pub(crate) struct Options {
+    /// Cargo's own flags.
+    pub(crate) cargo: CargoFlags,
+    /// Which tests.
+    pub(crate) selection: Selection,
+    /// How they are run.
+    pub(crate) scheduling: Scheduling,
+    /// How results are told.
+    pub(crate) telling: Telling,
+    /// Whether the source tree may be written to.
+    pub(crate) mode: Mode,
+    /// The devices, and who asked for them.
+    pub(crate) asked: Asked,
+    /// The simulated machine where a device names none.
+    pub(crate) machine: String,
+    /// Limits on the command line.
+    pub(crate) flags: Layer,
+    /// Limits in the environment.
+    pub(crate) environment: Layer,
+    /// What is done about bookkeeping findings.
+    pub(crate) levels: Levels,
+    /// The configuration.
+    pub(crate) configuration: Configuration,
+    /// `RAYON_NUM_THREADS` of a test.
+    pub(crate) rayon_threads: String,
+}
+
+impl Typed {
+    /// Reads flags and environment.
+    pub(crate) fn read(
+        args: &RunArgs,
+        get: &dyn Fn(&str) -> Option<String>,
+        in_ci: bool,
+    ) -> Result<Self, Failure> {
+        let RunArgs { select, schedule, limits, levels, report, output, cargo, libtest } = args;
+        let libtest = LibtestArgs::read(libtest).map_err(|error: LibtestError| error)?;
+        let threads = schedule.test_threads.as_ref().or(libtest.test_threads.as_ref());
+        let flagged = (!select.device.is_empty())
+            .then(|| devices::parse_list(select.device.iter().map(String::as_str)))
+            .transpose()?
+            .map(|requests| Asked { requests, by: devices::By::Flag });
+        let asked = match (flagged, get(variables::DEVICE.name)) {
+            (Some(asked), _) => Some(asked),
+            (None, Some(text)) => Some(Asked {
+                requests: devices::parse_list(text.split(','))?,
+                by: devices::By::Environment,
+            }),
+            (None, None) => None,
+        };
+        let machine = get(variables::SIM.name).unwrap_or_else(|| devices::DEFAULT_MACHINE.into());
+        devices::check_machine(&machine)
+            .map_err(|error| VariableError::new(variables::SIM.name, error))
+            .map_err(OptionsError::from)?;
+        Ok(Self {
+            cargo: cargo.clone(),
+            selection: Selection {
+                filters: select.filters.iter().chain(&libtest.filters).cloned().collect(),
+                exact: select.exact || libtest.exact,
+                skip: libtest.skip,
+                ignored: match (libtest.ignored, libtest.include_ignored) {
+                    (_, true) => RunIgnoredFlag::All,
+                    (true, false) => RunIgnoredFlag::Only,
+                    (false, false) => select.run_ignored,
+                },
+                partition: select.partition.as_deref().map(Partition::read).transpose()?,
+            },
+            scheduling: Scheduling {
+                threads: threads
+                    .map(|text| text.parse().map_err(|_| OptionsError::Threads(text.clone())))
+                    .transpose()?,
+                fail_fast: schedule.fail_fast,
+                no_tests: schedule.no_tests,
+                capture: if schedule.no_capture || libtest.no_capture {
+                    Capture::Shown
+                } else {
+                    Capture::Kept
+                },
+                libtest: libtest.passed_on,
+            },
+            telling: Telling {
+                format: output.message_format,
+                color: output.color,
+                verbosity: match (output.verbose, output.quiet) {
+                    (true, _) => Verbosity::Verbose,
+                    (false, true) => Verbosity::Quiet,
+                    (false, false) => Verbosity::Normal,
+                },
+                reports: report.report.clone(),
+                annotations: match report.annotations {
+                    AnnotationsFlag::Github => Annotations::Github,
+                    AnnotationsFlag::None => Annotations::None,
+                    AnnotationsFlag::Auto if get("GITHUB_ACTIONS").as_deref() == Some("true") => {
+                        Annotations::Github
+                    }
+                    AnnotationsFlag::Auto => Annotations::None,
+                },
+            },
+            mode: mode(select.ci, select.no_ci, get, in_ci)?,
+            asked,
+            machine,
+            flags: limits.layer().map_err(OptionsError::from)?,
+            environment: variables::layer(get).map_err(OptionsError::from)?,
+            levels: levels::from_flags(levels)?,
+            config_file: select
+                .config_file
+                .clone()
+                .or_else(|| get(variables::CONFIG_FILE.name).map(PathBuf::from)),
+        })
+    }
+
+    /// Adds the configuration.
+    pub(crate) fn with(
+        self,
+        configuration: Configuration,
+        get: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Options, DeviceError> {
+        let config = &configuration.config;
+        let asked = match self.asked {
+            Some(asked) => asked,
+            None if !config.devices.is_empty() => {
+                for request in &config.devices {
+                    devices::check(request)?;
+                }
+                Asked { requests: config.devices.clone(), by: devices::By::Configuration }
+            }
+            None => Asked { requests: vec![Request::Auto], by: devices::By::Nobody },
+        };
+        let rayon_threads = get(variables::RAYON_NUM_THREADS.name).unwrap_or_else(|| {
+            config.threads.unwrap_or(memcheck_core::config::DEFAULT_THREADS).to_string()
+        });
+        let mut levels = config.levels.clone();
+        levels.extend(self.levels);
+        Ok(Options {
+            cargo: self.cargo,
+            selection: self.selection,
+            scheduling: self.scheduling,
+            telling: self.telling,
+            mode: self.mode,
+            asked,
+            machine: self.machine,
+            flags: self.flags,
+            environment: self.environment,
+            levels: Levels::new(levels, self.mode),
+            configuration,
+            rayon_threads,
+        })
+    }
+}
+
+fn mode(
+    ci: bool,
+    no_ci: bool,
+    get: &dyn Fn(&str) -> Option<String>,
+    in_ci: bool,
+) -> Result<Mode, OptionsError> {
+    let on = match (ci, no_ci, get(variables::CI.name).as_deref()) {
+        (true, _, _) => true,
+        (_, true, _) => false,
+        (_, _, Some("true" | "1")) => true,
+        (_, _, Some("false" | "0")) => false,
+        (_, _, Some(other)) => {
+            let why = format!("`{other}` is neither true nor false");
+            return Err(VariableError::new(variables::CI.name, why).into());
+        }
+        (_, _, None) => in_ci,
+    };
+    Ok(if on { Mode::Ci } else { Mode::Local })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn typed(variables: &[(&str, &str)], args: RunArgs) -> Result<Typed, Failure> {
+        let get = |name: &str| {
+            variables.iter().find(|(n, _)| *n == name).map(|(_, value)| (*value).to_owned())
+        };
+        Typed::read(&args, &get, false)
+    }
+
+    #[test]
+    fn a_flag_is_stronger_than_the_environment_and_that_than_the_configuration() {
+        let none = |_: &str| None;
+        let configuration = || Configuration::from_text("device = \"cpu\"").unwrap();
+        let by = |variables: &[(&str, &str)], device: &[&str]| {
+            let mut args = RunArgs::default();
+            args.select.device = device.iter().map(|&text| text.to_owned()).collect();
+            let options = typed(variables, args).unwrap().with(configuration(), &none).unwrap();
+            options.asked.requests.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(by(&[], &[]), ["cpu"]);
+        assert_eq!(by(&[("MEMCHECK_DEVICE", "sim,cpu")], &[]), ["sim", "cpu"]);
+        assert_eq!(by(&[("MEMCHECK_DEVICE", "sim")], &["sim:t4"]), ["sim:t4"]);
+    }
+
+    #[test]
+    fn ci_is_detected_and_can_be_said_either_way() {
+        let none = |_: &str| None;
+        let said = |text: &'static str| move |_: &str| Some(text.to_owned());
+        assert_eq!(mode(false, false, &none, true).unwrap(), Mode::Ci);
+        assert_eq!(mode(false, true, &said("true"), true).unwrap(), Mode::Local);
+        assert_eq!(mode(true, false, &said("false"), false).unwrap(), Mode::Ci);
+        assert_eq!(mode(false, false, &said("true"), false).unwrap(), Mode::Ci);
+        assert!(mode(false, false, &said("maybe"), false).is_err());
+    }
+
+    #[test]
+    fn flags_that_make_no_sense_are_usage_errors() {
+        let wrong: [fn(&mut RunArgs); 5] = [
+            |args| args.select.partition = Some("hash:3/2".to_owned()),
+            |args| args.select.device = vec!["sim:toaster".to_owned()],
+            |args| args.schedule.test_threads = Some("0".to_owned()),
+            |args| args.limits.iterations = Some(0),
+            |args| {
+                args.levels.0 = vec![("leak".to_owned(), memcheck_core::finding::Level::Allow)];
+            },
+        ];
+        for change in wrong {
+            let mut args = RunArgs::default();
+            change(&mut args);
+            assert_eq!(typed(&[], args).unwrap_err().exit_code(), exit::USAGE);
+        }
+    }
+}

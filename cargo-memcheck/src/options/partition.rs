@@ -1,0 +1,74 @@
+//! `--partition hash:M/N`: the tests, split over machines.
+//!
+//! By a hash of package and test, so that a test stays in its part when others
+//! come and go. The hash is written out here: it must be the same in every
+//! version of the tool.
+
+use super::OptionsError;
+
+/// One part of N.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Partition {
+    /// From 0.
+    part: u64,
+    of: u64,
+}
+
+impl Partition {
+    /// Reads `hash:M/N`, M from 1.
+    pub(super) fn read(text: &str) -> Result<Self, OptionsError> {
+        text.strip_prefix("hash:")
+            .and_then(|parts| parts.split_once('/'))
+            .and_then(|(part, of)| Some((part.parse::<u64>().ok()?, of.parse::<u64>().ok()?)))
+            .filter(|(part, of)| (1..=*of).contains(part))
+            .map(|(part, of)| Self { part: part - 1, of })
+            .ok_or_else(|| OptionsError::Partition(text.to_owned()))
+    }
+
+    /// Whether a test is in this part.
+    pub(crate) fn holds(self, package: &str, test: &str) -> bool {
+        let bytes = package.bytes().chain([0]).chain(test.bytes());
+        fnv1a(bytes) % self.of == self.part
+    }
+}
+
+fn fnv1a(bytes: impl Iterator<Item = u8>) -> u64 {
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_test_is_in_exactly_one_part() {
+        let parts: Vec<_> =
+            (1..=3).map(|part| Partition::read(&format!("hash:{part}/3")).unwrap()).collect();
+        let mut sizes = [0; 3];
+        for number in 0..300 {
+            let test = format!("module::test_{number}");
+            let holding: Vec<_> = (0..3).filter(|&part| parts[part].holds("app", &test)).collect();
+            assert_eq!(holding.len(), 1);
+            sizes[holding[0]] += 1;
+        }
+        assert!(sizes.iter().all(|&size| size > 60), "{sizes:?}");
+    }
+
+    #[test]
+    fn the_hash_never_changes() {
+        assert_eq!(
+            fnv1a("app\0llama::kv_cache".bytes()),
+            fnv1a(b"app\0llama::kv_cache".iter().copied())
+        );
+        assert_eq!(fnv1a("foobar".bytes()), 0x8594_4171_f739_67e8);
+    }
+
+    #[test]
+    fn what_is_no_partition_is_refused() {
+        for text in ["", "1/2", "hash:0/2", "hash:3/2", "hash:1", "count:1/2", "hash:1/0"] {
+            assert!(Partition::read(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! One JSON object a line, always closed by `summary`. Part of the public
+//! interface: fields are added, never changed.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use memcheck_core::device::Family;
+use memcheck_core::finding::{Code, Finding, Level};
+use memcheck_core::limits::Limits;
+use memcheck_core::protocol::Status;
+use memcheck_core::record::{Mark, Metrics};
+use memcheck_core::space::Space;
+use serde::Serialize;
+
+use super::{Presenter, Report};
+use crate::bookkeeping::Note;
+use crate::devices::Leg;
+use crate::error::Failure;
+use crate::run::{Outcome, Task};
+use crate::tally::Tally;
+
+/// Version of the stream.
+const VERSION: u32 = 1;
+
+/// One line.
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "kebab-case")]
+enum Line<'a> {
+    RunStarted { version: u32, device: String, tests: usize },
+    TestFinished(Box<TestFinished<'a>>),
+    Bookkeeping(Bookkeeping<'a>),
+    Summary(Summary<'a>),
+}
+
+#[derive(Debug, Serialize)]
+struct TestFinished<'a> {
+    package: &'a str,
+    binary: &'a str,
+    test: &'a str,
+    /// The first judged space of a GPU, else the family.
+    device: String,
+    /// The device as it was asked for.
+    leg: String,
+    status: Status,
+    findings: &'a [Finding],
+    #[serde(skip_serializing_if = "<[Code]>::is_empty")]
+    denied: &'a [Code],
+    metrics: BTreeMap<Space, Metrics>,
+    iterations: Vec<Iterations<'a>>,
+    limits: &'a Limits,
+    #[serde(skip_serializing_if = "<[Mark]>::is_empty")]
+    marks: &'a [Mark],
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    notes: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    snapshot: Option<&'a Path>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pending: Option<&'a Path>,
+}
+
+#[derive(Debug, Serialize)]
+struct Iterations<'a> {
+    space: Space,
+    allocated: &'a [u64],
+    peak: &'a [u64],
+}
+
+#[derive(Debug, Serialize)]
+struct Bookkeeping<'a> {
+    package: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path: Option<&'a Path>,
+    level: Level,
+    finding: &'a Finding,
+}
+
+#[derive(Debug, Default, Serialize)]
+struct Summary<'a> {
+    passed: usize,
+    failed: usize,
+    new: usize,
+    not_measured: usize,
+    ignored: usize,
+    needs_review: usize,
+    elsewhere: usize,
+    not_run: usize,
+    interrupted: bool,
+    denied: Vec<Code>,
+    pending: &'a [PathBuf],
+    exit_code: u8,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<ErrorLine>,
+}
+
+#[derive(Debug, Serialize)]
+struct ErrorLine {
+    message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<String>,
+}
+
+/// Writes the lines somewhere.
+pub(crate) struct JsonLines<W> {
+    to: W,
+}
+
+impl<W: Write> JsonLines<W> {
+    /// Lines that go to `to`.
+    pub(crate) fn new(to: W) -> Self {
+        Self { to }
+    }
+
+    fn line(&mut self, line: &Line<'_>) {
+        let text = serde_json::to_string(line).expect("lines are made of text and numbers");
+        // Whoever reads has gone: there is nobody left to tell.
+        let _ = writeln!(self.to, "{text}").and_then(|()| self.to.flush());
+    }
+}
+
+impl<W: Write> Presenter for JsonLines<W> {
+    fn leg_started(&mut self, leg: &Leg, tests: usize) {
+        self.line(&Line::RunStarted { version: VERSION, device: leg.name(), tests });
+    }
+
+    fn test_finished(&mut self, task: &Task, outcome: &Outcome) {
+        let report = outcome.report.as_ref();
+        let record = report.map(|report| &report.record);
+        let spaces = || record.into_iter().flat_map(|record| &record.spaces);
+        let line = TestFinished {
+            package: &task.package,
+            binary: &task.binary.id,
+            test: &task.entry.name,
+            device: match record.and_then(|record| record.judged.first()) {
+                Some(space) if space.is_device() => space.to_string(),
+                _ if task.leg.family() == Family::Cuda => "cuda:0".to_owned(),
+                _ => task.leg.family().name().to_owned(),
+            },
+            leg: task.leg.name(),
+            status: outcome.verdict.status,
+            findings: &outcome.verdict.findings,
+            denied: &outcome.verdict.denied,
+            metrics: spaces().map(|(space, measured)| (*space, measured.metrics)).collect(),
+            iterations: spaces()
+                .map(|(space, measured)| Iterations {
+                    space: *space,
+                    allocated: &measured.allocated,
+                    peak: &measured.peak,
+                })
+                .collect(),
+            limits: record.map_or(&task.limits, |record| &record.limits),
+            marks: record.map_or(&[], |record| &record.marks),
+            notes: record.map_or(&[], |record| &record.notes),
+            snapshot: report.and_then(|report| report.snapshot.as_deref()),
+            pending: outcome.pending(),
+        };
+        self.line(&Line::TestFinished(Box::new(line)));
+    }
+
+    fn note(&mut self, note: &Note) {
+        let Note { package, path, finding, level } = note;
+        self.line(&Line::Bookkeeping(Bookkeeping {
+            package,
+            path: path.as_deref(),
+            level: *level,
+            finding,
+        }));
+    }
+
+    fn finished(&mut self, tally: &Tally, exit_code: u8) {
+        self.line(&Line::Summary(summary(tally, exit_code)));
+    }
+}
+
+impl Report for JsonLines<Vec<u8>> {
+    fn text(&self) -> anyhow::Result<Vec<u8>> {
+        Ok(self.to.clone())
+    }
+}
+
+fn summary(tally: &Tally, exit_code: u8) -> Summary<'_> {
+    let Tally {
+        passed,
+        failed,
+        new,
+        not_measured,
+        ignored,
+        needs_review,
+        elsewhere,
+        not_run,
+        denied,
+        pending,
+        interrupted,
+    } = tally;
+    Summary {
+        passed: *passed,
+        failed: *failed,
+        new: *new,
+        not_measured: *not_measured,
+        ignored: *ignored,
+        needs_review: *needs_review,
+        elsewhere: *elsewhere,
+        not_run: *not_run,
+        interrupted: *interrupted,
+        denied: denied.iter().copied().collect(),
+        pending,
+        exit_code,
+        error: None,
+    }
+}
+
+/// The stream of a command that failed before it could run anything.
+pub(crate) fn failed(exit_code: u8, message: String, hint: Option<String>) {
+    let error = Some(ErrorLine { message, hint });
+    let summary = Summary { exit_code, error, ..Summary::default() };
+    JsonLines::new(std::io::stdout()).line(&Line::Summary(summary));
+}
+
+/// [`failed`], from a failure.
+pub(crate) fn failure(failure: &Failure) {
+    failed(failure.exit_code(), failure.message(), failure.hint());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_stream_is_the_one_that_is_documented() {
+        let mut lines = JsonLines::new(Vec::new());
+        let leg = Leg {
+            device: memcheck_core::device::Request::Sim(Some("h200".to_owned())),
+            kind: crate::devices::Kind::Sim,
+            why: String::new(),
+        };
+        lines.leg_started(&leg, 12);
+        lines.finished(&Tally { passed: 11, failed: 1, ..Tally::default() }, 100);
+        let text = String::from_utf8(lines.text().unwrap()).unwrap();
+        let (first, last) = text.trim_end().split_once('\n').unwrap();
+        assert_eq!(first, r#"{"type":"run-started","version":1,"device":"sim:h200","tests":12}"#);
+        assert!(last.starts_with(r#"{"type":"summary","passed":11,"failed":1,"new":0,"#), "{last}");
+        assert!(last.ends_with(r#""exit_code":100}"#), "{last}");
+    }
+}

@@ -1,0 +1,231 @@
+//! For people: a line per test, its findings, a progress bar, a summary.
+//! All of it on stderr.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use memcheck_core::finding::{Class, Code, Level};
+use memcheck_core::protocol::{Progress, Status};
+use memcheck_core::size::Size;
+
+use super::{Presenter, findings, say, style, summary};
+use crate::bookkeeping::Note;
+use crate::cli::NoTestsFlag;
+use crate::devices::Leg;
+use crate::options::{Capture, Mode, Options, Verbosity};
+use crate::run::{Outcome, Task};
+use crate::tally::Tally;
+
+/// First and last lines of a failing test's own output that are shown where
+/// not all are wanted.
+const HEAD: usize = 4;
+const TAIL: usize = 6;
+
+/// The terminal of a run.
+pub(crate) struct Terminal {
+    bar: ProgressBar,
+    verbosity: Verbosity,
+    capture: Capture,
+    mode: Mode,
+    no_tests: NoTestsFlag,
+    several_legs: bool,
+    started: Instant,
+    /// Running tests, and how far they are.
+    running: BTreeMap<String, String>,
+}
+
+impl Terminal {
+    /// A terminal for a run over so many devices.
+    pub(crate) fn new(options: &Options, legs: usize) -> Self {
+        let bar = ProgressBar::hidden();
+        bar.set_style(
+            ProgressStyle::with_template("{spinner} [{pos}/{len}] {wide_msg}")
+                .expect("the template is sound"),
+        );
+        Self {
+            bar,
+            verbosity: options.telling.verbosity,
+            capture: options.scheduling.capture,
+            mode: options.mode,
+            no_tests: options.scheduling.no_tests,
+            several_legs: legs > 1,
+            started: Instant::now(),
+            running: BTreeMap::new(),
+        }
+    }
+
+    fn key(&self, task: &Task) -> String {
+        task.entry.name.clone()
+    }
+
+    fn refresh(&self) {
+        let mut running = self.running.iter();
+        let Some((test, at)) = running.next() else { return self.bar.set_message("") };
+        let others = match running.count() {
+            0 => String::new(),
+            others => format!("  (+{others})"),
+        };
+        self.bar.set_message(format!("{test}  {at}{others}"));
+    }
+
+    fn print(&self, lines: &[String]) {
+        // Above the bar, not through it.
+        self.bar.suspend(|| {
+            for line in lines {
+                say!("{line}");
+            }
+        });
+    }
+
+    /// `PASS [   0.012s] app::mem llama::kv_cache  peak 502.5 MiB  growth 0 B`.
+    fn line(&self, task: &Task, outcome: &Outcome) -> String {
+        let time = format!("[{:>8.3}s]", outcome.duration.as_secs_f64());
+        let mut line = format!(
+            "{} {} {} {}",
+            style::status(outcome.verdict.status),
+            style::dim(&time),
+            style::dim(&task.binary.id),
+            style::strong(&task.entry.name),
+        );
+        if self.several_legs {
+            line.push_str(&style::dim(&format!(" ({})", task.leg.name())));
+        }
+        if let Some(report) = &outcome.report {
+            let record = &report.record;
+            for (space, measured) in
+                record.judged.iter().filter_map(|space| record.spaces.get_key_value(space))
+            {
+                let name =
+                    if record.judged.len() > 1 { format!("{space} ") } else { String::new() };
+                line.push_str(&format!(
+                    "  {name}peak {}  growth {}",
+                    Size(measured.metrics.peak_allocated),
+                    Size(measured.metrics.growth)
+                ));
+            }
+        }
+        line
+    }
+
+    fn findings(&self, outcome: &Outcome) -> Vec<String> {
+        let verbose = self.verbosity == Verbosity::Verbose;
+        let indented = |line: String| format!("{:13}{line}", "");
+        let mut lines = Vec::new();
+        for finding in &outcome.verdict.findings {
+            let counts = match finding.code.row().class {
+                Class::Measured | Class::Instrument => true,
+                Class::Bookkeeping => outcome.verdict.denied.contains(&finding.code),
+            };
+            let mut text = findings::lines(finding, verbose).into_iter();
+            // A first run has no baselines at all: the summary says what to do.
+            if !verbose && finding.code == Code::MissingBaseline {
+                if !counts {
+                    continue;
+                }
+                text = vec![text.next().unwrap_or_default()].into_iter();
+            }
+            let first = text.next().unwrap_or_default();
+            let first = if counts { style::error(&first) } else { style::warning(&first) };
+            lines.push(indented(first));
+            lines.extend(text.map(indented));
+        }
+        lines
+    }
+
+    fn output(&self, outcome: &Outcome) -> Vec<String> {
+        let failing = matches!(outcome.verdict.status, Status::Failed | Status::NotMeasured);
+        if !failing || self.capture == Capture::Shown {
+            return Vec::new();
+        }
+        let own = outcome.output.own_lines();
+        if own.is_empty() {
+            return Vec::new();
+        }
+        // What went wrong first, and what was said last.
+        let skipped = match self.verbosity {
+            Verbosity::Verbose => 0,
+            _ => own.len().saturating_sub(HEAD + TAIL),
+        };
+        let indented = |line: &&str| format!("{:13}  {line}", "");
+        let mut lines = vec![format!("{:13}{}", "", style::dim("output:"))];
+        if skipped == 0 {
+            lines.extend(own.iter().map(indented));
+        } else {
+            lines.extend(own[..HEAD].iter().map(indented));
+            let more = format!("… {skipped} more lines with --verbose");
+            lines.push(format!("{:13}  {}", "", style::dim(&more)));
+            lines.extend(own[HEAD + skipped..].iter().map(indented));
+        }
+        lines
+    }
+}
+
+impl Presenter for Terminal {
+    fn leg_started(&mut self, leg: &Leg, tests: usize) {
+        if self.verbosity > Verbosity::Quiet {
+            let plural = if tests == 1 { "" } else { "s" };
+            self.print(&[format!("running {tests} memory test{plural} on {}", leg.name())]);
+        }
+        self.bar.reset();
+        self.bar.set_length(tests as u64);
+        if self.capture == Capture::Kept {
+            // Hidden by itself where stderr is no terminal.
+            self.bar.set_draw_target(ProgressDrawTarget::stderr());
+            self.bar.enable_steady_tick(Duration::from_millis(120));
+        }
+    }
+
+    fn test_started(&mut self, task: &Task) {
+        self.running.insert(self.key(task), String::new());
+        self.refresh();
+    }
+
+    fn progress(&mut self, task: &Task, progress: &Progress) {
+        let Progress { iteration, of, live } = progress;
+        let at = format!("iteration {iteration}/{of}  {} live", Size(*live));
+        if let Some(known) = self.running.get_mut(&task.entry.name) {
+            *known = at;
+        }
+        self.refresh();
+    }
+
+    fn test_finished(&mut self, task: &Task, outcome: &Outcome) {
+        self.running.remove(&self.key(task));
+        let mut lines = Vec::new();
+        let uneventful = matches!(outcome.verdict.status, Status::Passed | Status::Ignored);
+        if self.verbosity > Verbosity::Quiet || !uneventful {
+            lines.push(self.line(task, outcome));
+            lines.extend(self.findings(outcome));
+            lines.extend(self.output(outcome));
+        }
+        self.print(&lines);
+        if outcome.verdict.status != Status::Ignored {
+            self.bar.inc(1);
+        }
+        self.refresh();
+    }
+
+    fn note(&mut self, note: &Note) {
+        let denied = note.level == Level::Deny;
+        if self.verbosity == Verbosity::Quiet && !denied {
+            return;
+        }
+        let mut lines = findings::lines(&note.finding, true);
+        let word = if denied { style::error("error:") } else { style::warning("warning:") };
+        lines[0] = format!("{word} {}", lines[0]);
+        self.print(&lines);
+    }
+
+    fn finished(&mut self, tally: &Tally, exit_code: u8) {
+        self.bar.finish_and_clear();
+        let result = if exit_code == 0 { style::strong("ok") } else { style::error("not ok") };
+        let mut lines = vec![format!(
+            "{result}: {} in {:.2}s",
+            summary::counts(tally),
+            self.started.elapsed().as_secs_f64()
+        )];
+        lines.extend(summary::next_steps(tally, self.mode, self.no_tests));
+        self.print(&lines);
+    }
+}

@@ -1,0 +1,309 @@
+//! Whether a test process can be believed.
+//!
+//! Its verdict is its own, but a pass needs a complete record of this very
+//! test, from a process that then ended as a passing test does. Everything
+//! else is a finding of ours.
+
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::ExitStatus;
+
+use anyhow::Context;
+use memcheck_core::exit;
+use memcheck_core::finding::{Code, Finding};
+use memcheck_core::protocol::{Report, Status, VERSION, Verdict};
+use memcheck_core::record;
+use memcheck_core::verdict::conclude;
+use serde::Deserialize;
+
+use super::Task;
+use super::output::Output;
+use super::process::End;
+use crate::options::Levels;
+
+/// What lies where the report should be.
+#[derive(Debug, PartialEq)]
+pub(super) enum Written {
+    /// Nothing.
+    Nothing,
+    /// Something that is no report; the text says why.
+    Unsound(String),
+    /// A report.
+    Report(Box<Report>),
+}
+
+impl Written {
+    /// Reads the file of a report.
+    pub(super) fn read(path: &Path) -> anyhow::Result<Self> {
+        match std::fs::read(path) {
+            Ok(bytes) => Ok(Self::from_bytes(&bytes)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self::Nothing),
+            Err(error) => Err(error).with_context(|| path.display().to_string()),
+        }
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Self {
+        /// The version first: another version's report may have other fields.
+        #[derive(Deserialize)]
+        struct Versioned {
+            version: u32,
+        }
+        match serde_json::from_slice::<Versioned>(bytes) {
+            Ok(Versioned { version }) if version != VERSION => Self::Unsound(format!(
+                "its record is of version {version}, cargo-memcheck reads version {VERSION}"
+            )),
+            Ok(_) => match serde_json::from_slice(bytes) {
+                Ok(report) => Self::Report(Box::new(report)),
+                Err(error) => Self::Unsound(format!("its record is incomplete: {error}")),
+            },
+            Err(error) => Self::Unsound(format!("its record is incomplete: {error}")),
+        }
+    }
+}
+
+/// A verdict, and the report where it can be believed.
+#[derive(Debug)]
+pub(super) struct Judged {
+    pub(super) verdict: Verdict,
+    pub(super) report: Option<Report>,
+}
+
+/// Judges how `task` ended and what it left.
+pub(super) fn judge(
+    end: &End,
+    written: Written,
+    output: &Output,
+    task: &Task,
+    levels: &Levels,
+) -> Judged {
+    let own = |finding| conclude(vec![finding], |code| levels.of(code));
+    let status = match end {
+        End::TimedOut(after) => {
+            return Judged { verdict: own(timed_out(*after)), report: None };
+        }
+        End::Exited(status) => *status,
+    };
+    let died = status.signal().is_some();
+    match written {
+        Written::Nothing if status.success() => {
+            Judged { verdict: own(no_record(task)), report: None }
+        }
+        // The test process itself says that it could not measure, and why.
+        Written::Nothing if status.code() == Some(exit::NOT_MEASURED.into()) => {
+            Judged { verdict: own(Finding::new(Code::NotMeasured, said(output))), report: None }
+        }
+        Written::Unsound(why) if !died => {
+            Judged { verdict: own(Finding::new(Code::NotMeasured, why)), report: None }
+        }
+        Written::Nothing | Written::Unsound(_) => {
+            Judged { verdict: own(crashed(status, "before its record was complete")), report: None }
+        }
+        Written::Report(report) => match doubt(&report, task) {
+            Some(why) => {
+                Judged { verdict: own(Finding::new(Code::NotMeasured, why)), report: None }
+            }
+            // A test that is to be reviewed may pass or fail its harness, one
+            // that failed should fail it; a pass has only one way to end.
+            None if died || (!status.success() && report.verdict.status == Status::Passed) => {
+                let mut findings = report.verdict.findings.clone();
+                findings.insert(0, crashed(status, "after its record was complete"));
+                let verdict = conclude(findings, |code| levels.of(code));
+                Judged { verdict, report: Some(*report) }
+            }
+            None => Judged { verdict: report.verdict.clone(), report: Some(*report) },
+        },
+    }
+}
+
+/// Why a whole report does not speak for this test.
+fn doubt(report: &Report, task: &Task) -> Option<String> {
+    let Report { record, verdict, .. } = report;
+    if record.version != record::VERSION {
+        return Some(format!("its record is of version {}", record.version));
+    }
+    if record.test != task.entry.name {
+        return Some(format!("its record is that of another test, `{}`", record.test));
+    }
+    if record.family != task.leg.family() {
+        return Some(format!("its record is that of another device, {}", record.device));
+    }
+    let armed = |space| record.spaces.get(space).is_some_and(|measured| measured.armed);
+    let unarmed = record.judged.is_empty() || !record.judged.iter().all(armed);
+    let passing = matches!(verdict.status, Status::Passed | Status::NeedsReview);
+    (passing && unarmed).then(|| "it passed without an armed instrument".to_owned())
+}
+
+fn timed_out(after: std::time::Duration) -> Finding {
+    let after = humantime::format_duration(after);
+    Finding::new(Code::TimedOut, format!("it was still running after {after}"))
+        .hint("`timeout = \"…\"` in the attribute, or --timeout")
+}
+
+/// The last thing that the runtime said in a test process.
+fn said(output: &Output) -> String {
+    let said = output.stderr.lines().rev().find_map(|line| line.strip_prefix("memcheck: "));
+    said.unwrap_or("the test process could not measure, and did not say why").to_owned()
+}
+
+fn no_record(task: &Task) -> Finding {
+    Finding::new(
+        Code::NotMeasured,
+        format!(
+            "the process of `{}` ended without a record, and with exit status 0",
+            task.entry.name
+        ),
+    )
+    .hint("does the body call std::process::exit, or does a harness of its own not know the test?")
+}
+
+fn crashed(status: ExitStatus, when: &str) -> Finding {
+    let Some(number) = status.signal() else {
+        let code = status.code().unwrap_or(-1);
+        return Finding::new(Code::Crashed, format!("it ended with exit status {code} {when}"));
+    };
+    let name = nix::sys::signal::Signal::try_from(number)
+        .map_or_else(|_| "an unknown signal".to_owned(), |signal| signal.as_str().to_owned());
+    let finding = Finding::new(Code::Crashed, format!("{name} (signal {number}) ended it {when}"));
+    match number {
+        9 => finding.hint("nobody here sent it: the kernel's out-of-memory killer? see `dmesg`"),
+        6 | 11 => finding.hint("its output may end with the reason; --no-capture shows all of it"),
+        _ => finding,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::build::Binary;
+    use crate::devices::{Kind, Leg};
+    use crate::options::Mode;
+    use memcheck_core::device::{Family, Need, Request};
+    use memcheck_core::limits::{Layer, Limits};
+    use memcheck_core::protocol::Entry;
+    use std::collections::BTreeMap;
+    use std::time::Duration;
+
+    fn task() -> Task {
+        Task {
+            package: "app".to_owned(),
+            folder: "/app".into(),
+            candle: "0.11.1".to_owned(),
+            binary: Binary {
+                id: "app::mem".to_owned(),
+                package: 0,
+                path: "/app/mem".into(),
+                environment: Vec::new(),
+            },
+            entry: Entry {
+                name: "a::b".to_owned(),
+                module: "mem::a".to_owned(),
+                file: "tests/mem.rs".into(),
+                line: 3,
+                ignored: false,
+                need: Need::Any,
+                attribute: Layer::default(),
+                manifest_dir: "/app".into(),
+                snapshot: "mem__a__b".to_owned(),
+            },
+            leg: Leg { device: Request::Cpu, kind: Kind::Cpu, why: String::new() },
+            limits: Limits::resolve(Family::Cpu, []),
+        }
+    }
+
+    fn report(change: impl FnOnce(&mut serde_json::Value)) -> Written {
+        let limits = serde_json::to_value(Limits::resolve(Family::Cpu, [])).unwrap();
+        let mut json = serde_json::json!({
+            "version": VERSION,
+            "record": {
+                "version": record::VERSION, "package": "app", "test": "a::b", "device": "cpu",
+                "family": "cpu", "judged": ["host"], "outcome": {"kind": "returned"},
+                "should_panic": false, "limits": limits, "iterations": 10, "lost_events": 0,
+                "facts": {"memcheck": 1, "candle": "0.11.1", "profile": "debug",
+                          "iterations": 10, "warmup": 2},
+                "spaces": {"host": {
+                    "metrics": {"allocated": 0, "peak_allocated": 0, "setup": 0, "growth": 0,
+                                "retained": 0, "allocations": 0, "allocated_total": 0},
+                    "allocated": [], "peak": [], "armed": true}},
+            },
+            "verdict": {"status": "passed", "findings": []},
+        });
+        change(&mut json);
+        Written::from_bytes(json.to_string().as_bytes())
+    }
+
+    fn codes(end: End, written: Written) -> (Status, Vec<Code>) {
+        let levels = Levels::new(BTreeMap::new(), Mode::Local);
+        let output =
+            Output { stderr: "memcheck: no such device\n".to_owned(), ..Output::default() };
+        let judged = judge(&end, written, &output, &task(), &levels);
+        (judged.verdict.status, judged.verdict.findings.iter().map(|f| f.code).collect())
+    }
+
+    fn exited(code: i32) -> End {
+        End::Exited(ExitStatus::from_raw(code << 8))
+    }
+
+    fn signal(number: i32) -> End {
+        End::Exited(ExitStatus::from_raw(number))
+    }
+
+    #[test]
+    fn a_whole_record_of_this_test_is_believed() {
+        assert_eq!(codes(exited(0), report(|_| {})), (Status::Passed, vec![]));
+        let failed = report(|json| {
+            json["verdict"] = serde_json::json!({"status": "failed", "findings": [{"code": "leak", "message": "m"}]});
+        });
+        assert_eq!(codes(exited(101), failed), (Status::Failed, vec![Code::Leak]));
+    }
+
+    #[test]
+    fn no_record_is_never_a_pass() {
+        assert_eq!(
+            codes(exited(0), Written::Nothing),
+            (Status::NotMeasured, vec![Code::NotMeasured])
+        );
+        assert_eq!(
+            codes(exited(104), Written::Nothing),
+            (Status::NotMeasured, vec![Code::NotMeasured])
+        );
+        assert_eq!(codes(exited(101), Written::Nothing), (Status::Failed, vec![Code::Crashed]));
+        assert_eq!(codes(signal(9), Written::Nothing), (Status::Failed, vec![Code::Crashed]));
+        let late = End::TimedOut(Duration::from_secs(1));
+        assert_eq!(codes(late, report(|_| {})), (Status::Failed, vec![Code::TimedOut]));
+    }
+
+    #[test]
+    fn a_record_that_is_cut_off_or_of_another_test_or_version_is_not_measured() {
+        let not_measured = (Status::NotMeasured, vec![Code::NotMeasured]);
+        assert_eq!(codes(exited(0), Written::from_bytes(b"{\"version\": 1, \"rec")), not_measured);
+        assert_eq!(codes(exited(0), report(|json| json["version"] = 9.into())), not_measured);
+        assert_eq!(
+            codes(exited(0), report(|json| json["record"]["version"] = 9.into())),
+            not_measured
+        );
+        assert_eq!(
+            codes(exited(0), report(|json| json["record"]["test"] = "c".into())),
+            not_measured
+        );
+        assert_eq!(
+            codes(exited(0), report(|json| json["record"]["family"] = "cuda".into())),
+            not_measured
+        );
+        let unarmed = report(|json| json["record"]["spaces"]["host"]["armed"] = false.into());
+        assert_eq!(codes(exited(0), unarmed), not_measured);
+    }
+
+    #[test]
+    fn a_process_that_dies_after_a_good_record_has_crashed() {
+        assert_eq!(codes(exited(101), report(|_| {})), (Status::Failed, vec![Code::Crashed]));
+        assert_eq!(codes(signal(11), report(|_| {})), (Status::Failed, vec![Code::Crashed]));
+    }
+
+    #[test]
+    fn a_signal_is_named() {
+        let finding = crashed(ExitStatus::from_raw(11), "here");
+        assert!(finding.message.contains("SIGSEGV (signal 11)"), "{}", finding.message);
+        assert!(crashed(ExitStatus::from_raw(9), "here").hint.unwrap().contains("out-of-memory"));
+    }
+}

@@ -1,0 +1,177 @@
+//! One test, one child process: what is run, and what came of it.
+
+mod judge;
+mod output;
+pub(crate) mod process;
+mod progress;
+pub(crate) mod signals;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Context;
+use memcheck_core::limits::Limits;
+use memcheck_core::protocol::{Entry, Job, Progress, Report, Status, VERSION, Verdict};
+use memcheck_core::variables;
+
+use crate::build::Binary;
+use crate::devices::{Kind, Leg};
+use crate::options::{Capture, Mode, Options};
+use crate::toolchain::Toolkit;
+use crate::workspace::Workspace;
+
+pub(crate) use output::Output;
+pub(crate) use signals::Interrupt;
+
+/// One test on one device.
+#[derive(Debug, Clone)]
+pub(crate) struct Task {
+    /// The package.
+    pub(crate) package: String,
+    /// Its folder.
+    pub(crate) folder: PathBuf,
+    /// The version of candle-core that it is built with, for the baseline's header.
+    pub(crate) candle: String,
+    /// The executable.
+    pub(crate) binary: Binary,
+    /// The test.
+    pub(crate) entry: Entry,
+    /// The device.
+    pub(crate) leg: Leg,
+    /// The limits in force.
+    pub(crate) limits: Limits,
+}
+
+/// What came of a task.
+#[derive(Debug, Clone)]
+pub(crate) struct Outcome {
+    /// The verdict: the test process's own, unless its record is incomplete.
+    pub(crate) verdict: Verdict,
+    /// What the test process reported, where that can be believed.
+    pub(crate) report: Option<Report>,
+    /// What it printed.
+    pub(crate) output: Output,
+    /// How long it took.
+    pub(crate) duration: Duration,
+}
+
+impl Outcome {
+    /// A test that is not run because `#[ignore]` stands on it.
+    pub(crate) fn ignored() -> Self {
+        let verdict = Verdict { status: Status::Ignored, findings: Vec::new(), denied: Vec::new() };
+        Self { verdict, report: None, output: Output::default(), duration: Duration::ZERO }
+    }
+
+    /// The pending snapshot that the test left.
+    pub(crate) fn pending(&self) -> Option<&Path> {
+        self.report.as_ref().and_then(|report| report.pending.as_deref())
+    }
+}
+
+/// What is the same for every test of a run.
+#[derive(Debug)]
+pub(crate) struct Runner<'a> {
+    options: &'a Options,
+    workspace_root: &'a Path,
+    environment: BTreeMap<&'static str, OsString>,
+    nvml: Option<PathBuf>,
+    reports: tempfile::TempDir,
+    interrupt: Interrupt,
+}
+
+impl<'a> Runner<'a> {
+    /// Prepares the folder for reports, and under `--ci` an empty one for
+    /// pending snapshots.
+    pub(crate) fn prepare(
+        options: &'a Options,
+        workspace: &'a Workspace,
+        toolkit: Option<&Toolkit>,
+        interrupt: Interrupt,
+    ) -> anyhow::Result<Self> {
+        let own = workspace.own_directory();
+        std::fs::create_dir_all(&own).with_context(|| own.display().to_string())?;
+        let reports = tempfile::Builder::new()
+            .prefix("run-")
+            .tempdir_in(&own)
+            .with_context(|| own.display().to_string())?;
+        // insta writes a pending snapshot, and leaves the verdict to us.
+        let mut environment: BTreeMap<&'static str, OsString> = BTreeMap::from([
+            ("INSTA_UPDATE", "new".into()),
+            ("INSTA_FORCE_PASS", "1".into()),
+            ("INSTA_OUTPUT", "none".into()),
+            ("INSTA_WORKSPACE_ROOT", workspace.root().into()),
+            (variables::RAYON_NUM_THREADS.name, (&options.rayon_threads).into()),
+        ]);
+        if options.mode == Mode::Ci {
+            let pending = workspace.pending_directory();
+            match std::fs::remove_dir_all(&pending) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(error).with_context(|| pending.display().to_string());
+                }
+                _ => {}
+            }
+            environment.insert("INSTA_PENDING_DIR", pending.into());
+        }
+        let nvml = toolkit.and_then(|toolkit| toolkit.nvml.as_ref().ok().cloned());
+        let workspace_root = workspace.root();
+        Ok(Self { options, workspace_root, environment, nvml, reports, interrupt })
+    }
+
+    /// Runs one test; `None` where it was interrupted.
+    pub(crate) fn run(
+        &self,
+        number: usize,
+        task: &Task,
+        on_progress: impl Fn(Progress) + Send + 'static,
+    ) -> anyhow::Result<Option<Outcome>> {
+        let report = self.reports.path().join(format!("{number}.json"));
+        let job = Job {
+            version: VERSION,
+            test: task.entry.name.clone(),
+            report: report.clone(),
+            progress: Some(process::PROGRESS_PATH.into()),
+            device: task.leg.device.clone(),
+            flags: self.options.flags.clone(),
+            config: self.options.configuration.text.clone(),
+            levels: self.options.levels.said().clone(),
+            ci: self.options.mode == Mode::Ci,
+            workspace: self.workspace_root.to_owned(),
+            candle: task.candle.clone(),
+        };
+        let mut command = std::process::Command::new(&task.binary.path);
+        command
+            .arg(&task.entry.name)
+            .args(["--exact", "--nocapture", "--test-threads=1"])
+            .args(task.entry.ignored.then_some("--include-ignored"))
+            .args(&self.options.scheduling.libtest)
+            .current_dir(&task.folder)
+            .envs(task.binary.environment.iter().map(|(name, value)| (name, value)))
+            .envs(&self.environment)
+            .env_remove(variables::LIST)
+            .env(variables::JOB, serde_json::to_string(&job)?);
+        if task.leg.kind == Kind::Sim
+            && let Some(nvml) = &self.nvml
+        {
+            command.env("MEMCHECK_SIM_NVML", nvml);
+        }
+        let ended = process::run(
+            command,
+            task.limits.timeout.value,
+            self.options.scheduling.capture == Capture::Shown,
+            &self.interrupt,
+            on_progress,
+        )
+        .with_context(|| format!("{}: {}", task.binary.id, task.binary.path.display()))?;
+        let Some(end) = ended.end else { return Ok(None) };
+        let written = judge::Written::read(&report)?;
+        let judged = judge::judge(&end, written, &ended.output, task, &self.options.levels);
+        Ok(Some(Outcome {
+            verdict: judged.verdict,
+            report: judged.report,
+            output: ended.output,
+            duration: ended.duration,
+        }))
+    }
+}

@@ -1,0 +1,85 @@
+//! What a child prints, collected in the background.
+
+use std::io::Read;
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration;
+
+/// What a child printed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Output {
+    /// Its stdout, libtest's own lines included.
+    pub(crate) stdout: String,
+    /// Its stderr.
+    pub(crate) stderr: String,
+}
+
+impl Output {
+    /// The lines that are the test's own: what libtest says around a single
+    /// test that runs alone is of no use to a reader.
+    pub(crate) fn own_lines(&self) -> Vec<&str> {
+        let mut lines: Vec<&str> = self.stdout.lines().filter_map(without_frame).collect();
+        lines.extend(self.stderr.lines().filter(|line| !line.trim().is_empty()));
+        lines
+    }
+}
+
+/// A line of stdout without what libtest put there: nothing is left of most.
+fn without_frame(line: &str) -> Option<&str> {
+    // `test a::b ... ` has no end of line when the test begins to print.
+    let own = match line.strip_prefix("test ").and_then(|rest| rest.split_once(" ... ")) {
+        Some((_, "ok" | "FAILED" | "ignored")) => return None,
+        Some((_, rest)) => rest,
+        None => line,
+    };
+    let frame = own.trim().is_empty()
+        || ["running 1 test", "failures:"].contains(&own.trim())
+        || own.starts_with("test result: ");
+    (!frame).then_some(own)
+}
+
+/// Reads a pipe to its end on a thread of its own. What has been read so far
+/// is kept, so that a pipe which somebody else holds open loses nothing.
+#[derive(Debug)]
+pub(super) struct Collector {
+    bytes: Arc<Mutex<Vec<u8>>>,
+    ended: mpsc::Receiver<()>,
+}
+
+impl Collector {
+    /// Starts reading.
+    pub(super) fn start(pipe: Option<impl Read + Send + 'static>) -> Self {
+        let bytes = Arc::new(Mutex::new(Vec::new()));
+        let (sender, ended) = mpsc::channel();
+        let kept = Arc::clone(&bytes);
+        std::thread::spawn(move || {
+            let mut chunk = [0; 8192];
+            if let Some(mut pipe) = pipe {
+                while let Ok(count @ 1..) = pipe.read(&mut chunk) {
+                    kept.lock().expect("no reader panics").extend_from_slice(&chunk[..count]);
+                }
+            }
+            let _ = sender.send(());
+        });
+        Self { bytes, ended }
+    }
+
+    /// What was read, after waiting for the end of the pipe for so long.
+    pub(super) fn finish(self, patience: Duration) -> String {
+        let _ = self.ended.recv_timeout(patience);
+        String::from_utf8_lossy(&self.bytes.lock().expect("no reader panics")).into_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_harness_is_left_out_and_the_test_is_not() {
+        let output = Output {
+            stdout: "\nrunning 1 test\ntest a::b ... mine\ntest a::b ... FAILED\n\nfailures:\n\ntest result: FAILED. 0 passed\n".to_owned(),
+            stderr: "thread 'a::b' panicked at src/lib.rs:3:5:\n".to_owned(),
+        };
+        assert_eq!(output.own_lines(), ["mine", "thread 'a::b' panicked at src/lib.rs:3:5:"]);
+    }
+}

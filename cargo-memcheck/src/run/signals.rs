@@ -1,0 +1,42 @@
+//! Ctrl-C: the first one ends the children and prints the summary so far, the
+//! second one ends us at once.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+/// The exit code after a signal, as shells expect it.
+pub(crate) const INTERRUPTED: u8 = 130;
+
+/// Whether a signal has come.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Interrupt(Arc<AtomicBool>);
+
+impl Interrupt {
+    /// Listens for SIGINT, SIGTERM and SIGHUP.
+    pub(crate) fn listen() -> std::io::Result<Self> {
+        let interrupt = Self::default();
+        for signal in [SIGINT, SIGTERM, SIGHUP] {
+            // In this order: the shutdown looks at what an earlier signal has set.
+            signal_hook::flag::register_conditional_shutdown(
+                signal,
+                INTERRUPTED.into(),
+                Arc::clone(&interrupt.0),
+            )?;
+            signal_hook::flag::register(signal, Arc::clone(&interrupt.0))?;
+        }
+        Ok(interrupt)
+    }
+
+    /// Whether a signal has come.
+    pub(crate) fn is_set(&self) -> bool {
+        self.0.load(Ordering::SeqCst)
+    }
+
+    /// As if a signal had come.
+    #[cfg(test)]
+    pub(crate) fn set(&self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}

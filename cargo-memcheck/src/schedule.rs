@@ -1,0 +1,219 @@
+//! Which test runs when: a queue, and workers that take from it.
+//!
+//! Every test is a process of its own, so on the CPU and on the simulated
+//! device its figures do not depend on its neighbours; a real GPU is shared,
+//! and has one test at a time.
+
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{self, Sender};
+
+use memcheck_core::protocol::{Progress, Status};
+
+use crate::devices::Kind;
+use crate::options::{Capture, Scheduling};
+use crate::run::Outcome;
+
+/// What happens during a run; the number is that of the task.
+#[derive(Debug)]
+pub(crate) enum Event {
+    /// It was started.
+    Started(usize),
+    /// It is here.
+    Progress(usize, Progress),
+    /// It has ended.
+    Finished(usize, Box<Outcome>),
+}
+
+/// What goes through the channel. A worker says when it is gone: the channel
+/// itself may stay open, in the hands of a process that a test left behind.
+enum Message {
+    Event(Event),
+    Gone,
+}
+
+/// Tells the progress of one task.
+pub(crate) struct Teller {
+    number: usize,
+    sender: Sender<Message>,
+}
+
+impl Teller {
+    /// The task is here.
+    pub(crate) fn progress(&self, progress: Progress) {
+        let _ = self.sender.send(Message::Event(Event::Progress(self.number, progress)));
+    }
+}
+
+/// How many tests of a leg of this kind run at the same time.
+pub(crate) fn workers(
+    scheduling: &Scheduling,
+    kind: Kind,
+    cores: usize,
+    rayon_threads: &str,
+) -> usize {
+    let asked = match (scheduling.threads, scheduling.capture) {
+        (Some(threads), _) => threads.get(),
+        // Two tests that print at the same time cannot be read.
+        (None, Capture::Shown) => 1,
+        (None, Capture::Kept) => match kind {
+            Kind::Cpu => cores / rayon_threads.parse().unwrap_or(cores).max(1),
+            Kind::Sim | Kind::Cuda => cores,
+        },
+    };
+    match kind {
+        Kind::Cuda => 1,
+        Kind::Cpu | Kind::Sim => asked.max(1),
+    }
+}
+
+/// The number of cores that we may use.
+pub(crate) fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
+}
+
+/// Runs tasks `0..count` on so many workers; `run` answers `None` where it was
+/// interrupted. Events come to `on_event` on the calling thread.
+///
+/// # Errors
+/// The first error of `run`; no further task is started after it.
+pub(crate) fn run_all<E: Send>(
+    count: usize,
+    workers: usize,
+    fail_fast: bool,
+    run: impl Fn(usize, Teller) -> Result<Option<Outcome>, E> + Sync,
+    mut on_event: impl FnMut(Event),
+) -> Result<(), E> {
+    let next = AtomicUsize::new(0);
+    let stop = AtomicBool::new(false);
+    let (sender, events) = mpsc::channel();
+    let workers = workers.clamp(1, count.max(1));
+    std::thread::scope(|scope| {
+        let handles: Vec<_> = (0..workers)
+            .map(|_| {
+                let (next, stop, run, sender) = (&next, &stop, &run, sender.clone());
+                scope.spawn(move || {
+                    let result = work(count, fail_fast, next, stop, run, &sender);
+                    let _ = sender.send(Message::Gone);
+                    result
+                })
+            })
+            .collect();
+        let mut working = workers;
+        while working > 0 {
+            match events.recv() {
+                Ok(Message::Event(event)) => on_event(event),
+                Ok(Message::Gone) | Err(_) => working -= 1,
+            }
+        }
+        handles.into_iter().try_for_each(|handle| handle.join().expect("no worker panics"))
+    })
+}
+
+/// Takes tasks from the queue until it is empty, or `stop` is set.
+fn work<E>(
+    count: usize,
+    fail_fast: bool,
+    next: &AtomicUsize,
+    stop: &AtomicBool,
+    run: &impl Fn(usize, Teller) -> Result<Option<Outcome>, E>,
+    sender: &Sender<Message>,
+) -> Result<(), E> {
+    let tell = |event| {
+        let _ = sender.send(Message::Event(event));
+    };
+    while !stop.load(Ordering::SeqCst) {
+        let number = next.fetch_add(1, Ordering::SeqCst);
+        if number >= count {
+            break;
+        }
+        tell(Event::Started(number));
+        match run(number, Teller { number, sender: sender.clone() }) {
+            Ok(Some(outcome)) => {
+                if fail_fast && is_failure(&outcome) {
+                    stop.store(true, Ordering::SeqCst);
+                }
+                tell(Event::Finished(number, Box::new(outcome)));
+            }
+            Ok(None) => stop.store(true, Ordering::SeqCst),
+            Err(error) => {
+                stop.store(true, Ordering::SeqCst);
+                return Err(error);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn is_failure(outcome: &Outcome) -> bool {
+    matches!(outcome.verdict.status, Status::Failed | Status::NotMeasured)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outcome(status: Status) -> Outcome {
+        let mut outcome = Outcome::ignored();
+        outcome.verdict.status = status;
+        outcome
+    }
+
+    fn scheduling(threads: Option<usize>) -> Scheduling {
+        Scheduling {
+            threads: threads.map(|threads| NonZeroUsize::new(threads).unwrap()),
+            fail_fast: false,
+            no_tests: crate::cli::NoTestsFlag::Fail,
+            capture: Capture::Kept,
+            libtest: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_real_gpu_has_one_test_at_a_time_whatever_is_asked() {
+        assert_eq!(workers(&scheduling(Some(8)), Kind::Cuda, 8, "1"), 1);
+        assert_eq!(workers(&scheduling(Some(8)), Kind::Sim, 2, "1"), 8);
+        assert_eq!(workers(&scheduling(None), Kind::Sim, 4, "4"), 4);
+        assert_eq!(workers(&scheduling(None), Kind::Cpu, 8, "2"), 4);
+        assert_eq!(workers(&scheduling(None), Kind::Cpu, 2, "4"), 1);
+    }
+
+    #[test]
+    fn every_task_runs_once_on_however_many_workers() {
+        for workers in [1, 3, 20] {
+            let mut finished = Vec::new();
+            let run = |_, _: Teller| Ok::<_, ()>(Some(outcome(Status::Passed)));
+            run_all(10, workers, false, run, |event| {
+                if let Event::Finished(number, _) = event {
+                    finished.push(number);
+                }
+            })
+            .unwrap();
+            finished.sort_unstable();
+            assert_eq!(finished, (0..10).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn the_first_failure_is_the_last_test_where_that_is_asked_for() {
+        let mut finished = 0;
+        let run = |number, _: Teller| {
+            Ok::<_, ()>(Some(outcome(if number == 2 { Status::Failed } else { Status::Passed })))
+        };
+        run_all(10, 1, true, run, |event| {
+            finished += usize::from(matches!(event, Event::Finished(..)))
+        })
+        .unwrap();
+        assert_eq!(finished, 3);
+    }
+
+    #[test]
+    fn an_error_ends_the_run() {
+        let run = |number, _: Teller| if number == 1 { Err("no") } else { Ok(None) };
+        assert!(run_all(1, 1, false, run, |_| {}).is_ok());
+        let run = |number, _: Teller| {
+            if number == 1 { Err("no") } else { Ok(Some(outcome(Status::Passed))) }
+        };
+        assert_eq!(run_all(5, 1, false, run, |_| {}), Err("no"));
+    }
+}

@@ -1,0 +1,107 @@
+//! Which of the tests that were found are run on a leg, and why not the others.
+
+use memcheck_core::protocol::Entry;
+
+use crate::cli::RunIgnoredFlag;
+use crate::devices::Leg;
+use crate::options::Selection;
+
+/// What is done with a test.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Choice {
+    /// It runs.
+    Run,
+    /// It is reported as ignored.
+    Ignored,
+    /// It makes no sense on this device.
+    Elsewhere,
+    /// It was not asked for.
+    Filtered,
+}
+
+/// What is done with `entry` of `package` on `leg`.
+pub(crate) fn choose(selection: &Selection, leg: &Leg, package: &str, entry: &Entry) -> Choice {
+    let named = |pattern: &String| {
+        if selection.exact { entry.name == *pattern } else { entry.name.contains(pattern) }
+    };
+    if !selection.filters.is_empty() && !selection.filters.iter().any(named) {
+        return Choice::Filtered;
+    }
+    if selection.skip.iter().any(named) {
+        return Choice::Filtered;
+    }
+    if selection.partition.is_some_and(|partition| !partition.holds(package, &entry.name)) {
+        return Choice::Filtered;
+    }
+    if !entry.need.admits(leg.family()) {
+        return Choice::Elsewhere;
+    }
+    match (selection.ignored, entry.ignored) {
+        (RunIgnoredFlag::Default, true) => Choice::Ignored,
+        (RunIgnoredFlag::Only, false) => Choice::Filtered,
+        _ => Choice::Run,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::devices::Kind;
+    use memcheck_core::device::{Need, Request};
+
+    fn entry(name: &str) -> Entry {
+        Entry {
+            name: name.to_owned(),
+            module: "app".to_owned(),
+            file: "src/lib.rs".into(),
+            line: 1,
+            ignored: false,
+            need: Need::Any,
+            attribute: memcheck_core::limits::Layer::default(),
+            manifest_dir: "/app".into(),
+            snapshot: "app__x".to_owned(),
+        }
+    }
+
+    fn selection(filters: &[&str]) -> Selection {
+        Selection {
+            filters: filters.iter().map(|&filter| filter.to_owned()).collect(),
+            exact: false,
+            skip: Vec::new(),
+            ignored: RunIgnoredFlag::Default,
+            partition: None,
+        }
+    }
+
+    fn cpu() -> Leg {
+        Leg { device: Request::Cpu, kind: Kind::Cpu, why: String::new() }
+    }
+
+    #[test]
+    fn a_filter_is_a_substring_unless_it_is_exact() {
+        let chosen = |selection: &Selection, name| choose(selection, &cpu(), "app", &entry(name));
+        let substring = selection(&["kv", "bert"]);
+        assert_eq!(chosen(&substring, "llama::kv_cache"), Choice::Run);
+        assert_eq!(chosen(&substring, "llama::prefill"), Choice::Filtered);
+        let exact = Selection { exact: true, ..selection(&["kv"]) };
+        assert_eq!(chosen(&exact, "llama::kv_cache"), Choice::Filtered);
+        assert_eq!(chosen(&exact, "kv"), Choice::Run);
+        let skipping = Selection { skip: vec!["kv".to_owned()], ..selection(&[]) };
+        assert_eq!(chosen(&skipping, "llama::kv_cache"), Choice::Filtered);
+    }
+
+    #[test]
+    fn ignored_tests_are_counted_and_can_be_run() {
+        let test = Entry { ignored: true, ..entry("a") };
+        let with = |ignored| choose(&Selection { ignored, ..selection(&[]) }, &cpu(), "app", &test);
+        assert_eq!(with(RunIgnoredFlag::Default), Choice::Ignored);
+        assert_eq!(with(RunIgnoredFlag::Only), Choice::Run);
+        assert_eq!(with(RunIgnoredFlag::All), Choice::Run);
+    }
+
+    #[test]
+    fn a_test_for_another_device_is_said_to_be_elsewhere() {
+        let test = Entry { need: Need::Cuda, ..entry("a") };
+        assert_eq!(choose(&selection(&[]), &cpu(), "app", &test), Choice::Elsewhere);
+    }
+}

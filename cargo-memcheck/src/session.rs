@@ -1,0 +1,156 @@
+//! From the command line to the tests that were found: the part of the
+//! pipeline that `run`, `list` and `prune` share.
+
+use std::collections::BTreeMap;
+
+use memcheck_core::config::Subject;
+use memcheck_core::limits::Limits;
+use memcheck_core::protocol::Entry;
+
+use crate::build::{self, Built};
+use crate::cli::RunArgs;
+use crate::config::Configuration;
+use crate::devices::{self, Kind, Leg};
+use crate::discover::{self, Carried};
+use crate::error::Failure;
+use crate::options::{Mode, Options, Typed, Verbosity, environment};
+use crate::present::say;
+use crate::run::Task;
+use crate::select::{Choice, choose};
+use crate::toolchain::{Toolkit, gpu};
+use crate::workspace::{TestPackage, Workspace};
+
+/// What is needed before anything is built.
+#[derive(Debug)]
+pub(crate) struct Session {
+    /// What is meant.
+    pub(crate) options: Options,
+    /// The workspace.
+    pub(crate) workspace: Workspace,
+    /// The selected packages with memory tests.
+    pub(crate) packages: Vec<TestPackage>,
+    /// The devices.
+    pub(crate) legs: Vec<Leg>,
+}
+
+/// The tests of one leg.
+#[derive(Debug)]
+pub(crate) struct LegTests {
+    /// The device.
+    pub(crate) leg: Leg,
+    /// What was built for it.
+    pub(crate) built: Built,
+    /// What the executables carry.
+    pub(crate) carried: Vec<Carried>,
+}
+
+/// The tests of one leg, sorted by what is done with them.
+#[derive(Debug, Default)]
+pub(crate) struct Chosen {
+    /// These run.
+    pub(crate) run: Vec<Task>,
+    /// These are ignored.
+    pub(crate) ignored: Vec<Task>,
+    /// These make no sense on this device.
+    pub(crate) elsewhere: Vec<Task>,
+}
+
+impl Session {
+    /// Resolves everything that can be resolved without building.
+    pub(crate) fn open(args: &RunArgs) -> Result<Self, Failure> {
+        let typed = Typed::read(args, &environment, is_ci::cached())?;
+        let workspace = Workspace::load(&args.cargo)?;
+        let configuration = Configuration::read(workspace.root(), typed.config_file.as_deref())?;
+        let options = typed.with(configuration, &environment)?;
+        let packages = workspace.select(&options.cargo)?;
+        let has_candle = packages.iter().any(|package| package.candle.is_some());
+        let legs = devices::resolve(&options.asked, &options.machine, has_candle, gpu::probe)?;
+        Ok(Self { options, workspace, packages, legs })
+    }
+
+    /// Says where tests will run, and why there.
+    pub(crate) fn announce(&self) {
+        if self.options.telling.verbosity == Verbosity::Quiet {
+            return;
+        }
+        for leg in &self.legs {
+            let what = match leg.kind {
+                Kind::Cpu => "candle's CPU backend",
+                Kind::Sim => "simulated",
+                Kind::Cuda => "real",
+            };
+            say!("device: {} ({what}; {})", leg.name(), leg.why);
+        }
+        if self.options.mode == Mode::Ci {
+            say!("ci: nothing is written into the source tree");
+        }
+    }
+
+    /// Builds and lists every leg, so that nothing runs before all is built.
+    pub(crate) fn discover(&self) -> Result<(Option<Toolkit>, Vec<LegTests>), Failure> {
+        let simulated = self.legs.iter().any(|leg| leg.kind == Kind::Sim);
+        let toolkit =
+            simulated.then(|| Toolkit::prepare(&self.workspace.own_directory())).transpose()?;
+        if let Some(Err(why)) = toolkit.as_ref().map(|toolkit| &toolkit.nvml) {
+            say!("note: no simulated NVML, `device_used` is not available: {why}");
+        }
+        let mut builds: BTreeMap<Kind, Built> = BTreeMap::new();
+        let mut legs = Vec::new();
+        for leg in &self.legs {
+            let built = match builds.get(&leg.kind) {
+                Some(built) => built.clone(),
+                None => {
+                    let toolkit = toolkit.as_ref().filter(|_| leg.kind == Kind::Sim);
+                    let (workspace, packages) = (&self.workspace, &self.packages);
+                    build::build(workspace, packages, &self.options, leg.kind, toolkit)?
+                }
+            };
+            let carried = discover::discover(&built.binaries, &self.packages, leg)?;
+            for warning in carried.iter().filter_map(|carried| carried.warning.as_ref()) {
+                say!("warning: {warning}");
+            }
+            builds.insert(leg.kind, built.clone());
+            legs.push(LegTests { leg: leg.clone(), built, carried });
+        }
+        Ok((toolkit, legs))
+    }
+
+    /// Sorts the tests of a leg by what is done with them.
+    pub(crate) fn choose(&self, tests: &LegTests) -> Chosen {
+        let mut chosen = Chosen::default();
+        for carried in &tests.carried {
+            let package = &self.packages[carried.binary.package];
+            for entry in &carried.tests {
+                let choice = choose(&self.options.selection, &tests.leg, package.name(), entry);
+                let into = match choice {
+                    Choice::Run => &mut chosen.run,
+                    Choice::Ignored => &mut chosen.ignored,
+                    Choice::Elsewhere => &mut chosen.elsewhere,
+                    Choice::Filtered => continue,
+                };
+                into.push(Task {
+                    package: package.name().to_owned(),
+                    folder: package.folder().to_owned(),
+                    candle: package.candle.clone().unwrap_or_else(|| "none".to_owned()),
+                    binary: carried.binary.clone(),
+                    entry: entry.clone(),
+                    leg: tests.leg.clone(),
+                    limits: self.limits(package.name(), entry, &tests.leg),
+                });
+            }
+        }
+        chosen
+    }
+
+    /// The limits in force for a test on a leg.
+    fn limits(&self, package: &str, entry: &Entry, leg: &Leg) -> Limits {
+        let subject = Subject { package, test: &entry.name, family: leg.family() };
+        Limits::effective(
+            subject,
+            &entry.attribute,
+            &self.options.configuration.config,
+            &self.options.environment,
+            &self.options.flags,
+        )
+    }
+}

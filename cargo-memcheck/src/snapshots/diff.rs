@@ -1,0 +1,105 @@
+//! A pending snapshot beside the baseline that it would replace, for people.
+
+use comfy_table::{CellAlignment, Table, presets};
+use memcheck_core::baseline::{Figures, changes, differing_facts};
+use memcheck_core::size::exact;
+use memcheck_core::tolerance::Tolerance;
+use similar::{ChangeTag, TextDiff};
+
+use super::{Checked, SnapshotError, SnapshotFile, check};
+
+/// The text of a review: facts that differ, then figures.
+pub(crate) fn text(file: &SnapshotFile, new: &Checked) -> String {
+    let old = if file.target.exists() { Some(check(&file.target)) } else { None };
+    match old {
+        None => format!("{}\nno baseline yet", table(&Figures::default(), &new.figures)),
+        Some(Ok(old)) => {
+            let mut lines: Vec<String> = differing_facts(&old.facts, &new.facts)
+                .into_iter()
+                .map(|fact| format!("made under other conditions: {fact}"))
+                .collect();
+            lines.push(table(&old.figures, &new.figures));
+            lines.join("\n")
+        }
+        Some(Err(SnapshotError::Unsound(path, why))) => {
+            let old = std::fs::read_to_string(path).unwrap_or_default();
+            format!("the baseline cannot be read: {why}\n{}", lines(&old, &new.figures.to_yaml()))
+        }
+        Some(Err(error)) => error.to_string(),
+    }
+}
+
+/// Every figure that differs, or all where there is no baseline.
+fn table(old: &Figures, new: &Figures) -> String {
+    let changes = changes(old, new, Tolerance::NONE);
+    if changes.is_empty() {
+        return "no figure differs".to_owned();
+    }
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    table.set_header(["space", "figure", "baseline", "now", "change"]);
+    for change in &changes {
+        let figure = |value: Option<u64>| value.map_or_else(|| "-".to_owned(), exact);
+        table.add_row([
+            change.space.to_string(),
+            change.figure.clone(),
+            figure(change.then),
+            figure(change.now),
+            delta(change.then, change.now),
+        ]);
+    }
+    for column in [2, 3, 4] {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table.trim_fmt()
+}
+
+/// `+4,096 (+1.2%)`.
+fn delta(then: Option<u64>, now: Option<u64>) -> String {
+    match (then, now) {
+        (None, _) => "new".to_owned(),
+        (_, None) => "gone".to_owned(),
+        (Some(then), Some(now)) => {
+            let sign = if now >= then { '+' } else { '-' };
+            let bytes = exact(now.abs_diff(then));
+            if then == 0 {
+                return format!("{sign}{bytes}");
+            }
+            let percent = now.abs_diff(then) as f64 * 100.0 / then as f64;
+            format!("{sign}{bytes} ({sign}{percent:.1}%)")
+        }
+    }
+}
+
+fn lines(old: &str, new: &str) -> String {
+    TextDiff::from_lines(old, new)
+        .iter_all_changes()
+        .map(|change| {
+            let sign = match change.tag() {
+                ChangeTag::Delete => '-',
+                ChangeTag::Insert => '+',
+                ChangeTag::Equal => ' ',
+            };
+            format!("{sign} {}", change.value().trim_end_matches('\n'))
+        })
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_that_differ_are_set_side_by_side() {
+        let old = Figures::from_yaml("cuda:0:\n  growth: 0\n  peak_allocated: 1000").unwrap();
+        let new = Figures::from_yaml("cuda:0:\n  growth: 64\n  peak_allocated: 1500").unwrap();
+        let text = table(&old, &new);
+        assert!(text.contains("+500 (+50.0%)") && text.contains("1,500"), "{text}");
+        assert!(text.contains("+64"), "{text}");
+        assert_eq!(table(&old, &old), "no figure differs");
+        assert!(table(&Figures::default(), &new).contains("new"));
+    }
+}

@@ -1,0 +1,173 @@
+//! Finding the snapshots of memory tests among all others.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use memcheck_core::baseline::Parts;
+use memcheck_core::device::Family;
+
+/// The extension of a pending snapshot.
+const PENDING: &str = ".snap.new";
+/// The extension of an accepted one.
+const ACCEPTED: &str = ".snap";
+
+/// One snapshot of a memory test.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct SnapshotFile {
+    /// The file.
+    pub(crate) path: PathBuf,
+    /// Where it lies once it is accepted; the file itself if it already is.
+    pub(crate) target: PathBuf,
+    /// The test, as far as the file name tells: `mem::llama::kv_cache`.
+    pub(crate) test: String,
+    /// The device family, from the file name.
+    pub(crate) family: Option<Family>,
+}
+
+impl SnapshotFile {
+    fn new(path: PathBuf, target: PathBuf) -> Self {
+        let name = target.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let stem = name.strip_suffix(ACCEPTED).unwrap_or(&name);
+        let (test, family) = match stem.rsplit_once('@') {
+            Some((test, "cpu")) => (test, Some(Family::Cpu)),
+            Some((test, "cuda")) => (test, Some(Family::Cuda)),
+            _ => (stem, None),
+        };
+        Self { path, target, test: test.replace("__", "::"), family }
+    }
+
+    /// Whether one of the filters names it; without filters, every one does.
+    pub(crate) fn is_named(&self, filters: &[String]) -> bool {
+        let file = self.target.file_name().unwrap_or_default().to_string_lossy();
+        filters.is_empty()
+            || filters.iter().any(|f| self.test.contains(f.as_str()) || file.contains(f.as_str()))
+    }
+}
+
+/// The accepted snapshots of a package, sorted.
+pub(crate) fn accepted(package: &Path, leave_out: &Path) -> io::Result<Vec<SnapshotFile>> {
+    let files = walk(package, leave_out, ACCEPTED)?;
+    Ok(files.into_iter().map(|path| SnapshotFile::new(path.clone(), path)).collect())
+}
+
+/// The pending snapshots of a package, sorted.
+pub(crate) fn pending(package: &Path, leave_out: &Path) -> io::Result<Vec<SnapshotFile>> {
+    let files = walk(package, leave_out, PENDING)?;
+    Ok(files
+        .into_iter()
+        .map(|path| {
+            // x.snap.new -> x.snap
+            let target = path.with_extension("");
+            SnapshotFile::new(path, target)
+        })
+        .collect())
+}
+
+/// The pending snapshots in a folder that mirrors the workspace, sorted.
+pub(crate) fn pending_below(folder: &Path, workspace_root: &Path) -> io::Result<Vec<SnapshotFile>> {
+    let files = walk(folder, Path::new(""), PENDING)?;
+    Ok(files
+        .into_iter()
+        .filter_map(|path| {
+            let target = workspace_root.join(path.strip_prefix(folder).ok()?).with_extension("");
+            Some(SnapshotFile::new(path, target))
+        })
+        .collect())
+}
+
+/// Files with this ending in folders named `snapshots`, if they are ours.
+/// Hidden folders, `leave_out` and packages inside the package are not entered.
+fn walk(root: &Path, leave_out: &Path, ending: &str) -> io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    let mut open = vec![root.to_owned()];
+    while let Some(folder) = open.pop() {
+        for entry in fs::read_dir(&folder)? {
+            let entry = entry?;
+            let path = entry.path();
+            let name = entry.file_name().to_string_lossy().into_owned();
+            // Links are not followed: they could lead anywhere, and in circles.
+            let kind = entry.file_type()?;
+            if kind.is_dir() {
+                let skip = name.starts_with('.')
+                    || path == leave_out
+                    || path.join("Cargo.toml").exists()
+                    || path.join("CACHEDIR.TAG").exists();
+                if !skip {
+                    open.push(path);
+                }
+            } else if kind.is_file()
+                && name.ends_with(ending)
+                && folder.file_name().is_some_and(|name| name == "snapshots")
+                && is_ours(&name, &fs::read_to_string(&path).unwrap_or_default())
+            {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// Whether a snapshot is that of a memory test: its header says so, or it has
+/// our kind of name and a header that cannot be read.
+fn is_ours(name: &str, text: &str) -> bool {
+    match Parts::of(text) {
+        Ok(parts) => parts.is_memcheck(),
+        Err(_) => name.contains("@cpu.snap") || name.contains("@cuda.snap"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OURS: &str = "---\nsource: tests/mem.rs\ninfo:\n  memcheck: 1\n  candle: 0.11.1\n---\nhost:\n  growth: 0\n";
+
+    #[test]
+    fn snapshots_of_memory_tests_are_told_from_others() {
+        assert!(is_ours("a@cpu.snap", OURS));
+        assert!(is_ours("renamed.snap", OURS));
+        assert!(!is_ours("a@cpu.snap", "---\nsource: a.rs\ninfo:\n  other: 1\n---\nmemcheck: 1\n"));
+        assert!(!is_ours("a@cpu.snap", "---\nsource: a.rs\nexpression: memcheck\n---\nx\n"));
+        // Cut off: ours by its name only.
+        assert!(is_ours("a@cuda.snap.new", "---\nsource: tests/me"));
+        assert!(!is_ours("a.snap.new", "---\nsource: tests/me"));
+    }
+
+    #[test]
+    fn a_package_is_searched_without_the_packages_in_it() {
+        let root = tempfile::tempdir().unwrap();
+        let write = |path: &str| {
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, OURS).unwrap();
+        };
+        write("tests/snapshots/mem__a__b@cpu.snap");
+        write("tests/snapshots/mem__c@cuda.snap.new");
+        write("tests/elsewhere/mem__d@cpu.snap");
+        write("inner/snapshots/e@cpu.snap");
+        fs::write(root.path().join("inner/Cargo.toml"), "").unwrap();
+        write("out/snapshots/f@cpu.snap");
+        let out = root.path().join("out");
+        let found = accepted(root.path(), &out).unwrap();
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].test, "mem::a::b");
+        assert_eq!(found[0].family, Some(Family::Cpu));
+        let pending = pending(root.path(), &out).unwrap();
+        assert_eq!(pending.len(), 1);
+        assert!(pending[0].target.ends_with("tests/snapshots/mem__c@cuda.snap"));
+        assert!(pending[0].is_named(&["m::c".to_owned()]));
+        assert!(!pending[0].is_named(&["a::b".to_owned()]));
+    }
+
+    #[test]
+    fn a_folder_of_pending_snapshots_mirrors_the_workspace() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("app/tests/snapshots/mem__a@cpu.snap.new");
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, OURS).unwrap();
+        let found = pending_below(folder.path(), Path::new("/ws")).unwrap();
+        assert_eq!(found[0].target, Path::new("/ws/app/tests/snapshots/mem__a@cpu.snap"));
+    }
+}

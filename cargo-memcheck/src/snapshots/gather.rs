@@ -1,0 +1,71 @@
+//! The pending snapshots that a command line means.
+
+use std::path::Path;
+
+use super::{SnapshotError, SnapshotFile, pending, pending_below};
+use crate::cli::{CargoFlags, SnapshotArgs};
+use crate::error::Failure;
+use crate::present::say;
+use crate::workspace::Workspace;
+
+/// The workspace of a command that builds nothing.
+pub(crate) fn workspace(args: &SnapshotArgs) -> Result<Workspace, Failure> {
+    let flags = CargoFlags { manifest_path: args.manifest_path.clone(), ..CargoFlags::default() };
+    Workspace::load(&flags)
+}
+
+/// Pending snapshots in the packages of the workspace, or below `--from`.
+pub(crate) fn gather(
+    args: &SnapshotArgs,
+    workspace: &Workspace,
+) -> Result<Vec<SnapshotFile>, Failure> {
+    let folders: Vec<&Path> = workspace
+        .named(&args.packages)?
+        .into_iter()
+        .map(|package| package.manifest_path.parent().expect("a manifest lies in a folder"))
+        .map(|folder| folder.as_std_path())
+        .collect();
+    let mut files = Vec::new();
+    match &args.from {
+        Some(from) if !from.is_dir() => {
+            return Err(SnapshotError::NoFolder(from.clone()).into());
+        }
+        Some(from) => {
+            for file in below(from, workspace.root())? {
+                if folders.iter().any(|folder| file.target.starts_with(folder)) {
+                    files.push(file);
+                } else if args.packages.is_empty() {
+                    return Err(SnapshotError::Stranger(file.path).into());
+                }
+            }
+        }
+        None => {
+            for folder in folders {
+                let found = pending(folder, workspace.target_directory())
+                    .map_err(|error| SnapshotError::Io(folder.to_owned(), error))?;
+                files.extend(found);
+            }
+        }
+    }
+    files.retain(|file| file.is_named(&args.filters));
+    files.sort();
+    files.dedup();
+    if files.is_empty() {
+        say!("no pending snapshots");
+        let left = workspace.pending_directory();
+        if args.from.is_none() && below(&left, workspace.root()).is_ok_and(|f| !f.is_empty()) {
+            say!("hint: a run with --ci left some in {}: --from", left.display());
+        }
+    }
+    Ok(files)
+}
+
+fn below(folder: &Path, workspace_root: &Path) -> Result<Vec<SnapshotFile>, SnapshotError> {
+    pending_below(folder, workspace_root)
+        .map_err(|error| SnapshotError::Io(folder.to_owned(), error))
+}
+
+/// A path as people read it: relative to the workspace.
+pub(crate) fn shown(path: &Path, workspace: &Workspace) -> String {
+    path.strip_prefix(workspace.root()).unwrap_or(path).display().to_string()
+}

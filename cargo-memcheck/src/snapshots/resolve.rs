@@ -1,0 +1,138 @@
+//! Making a pending snapshot the baseline, or throwing it away.
+//!
+//! A pending file is read and understood before anything is touched; the
+//! baseline is replaced by renaming, so that there is always a whole one.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use insta::Snapshot;
+use memcheck_core::baseline::{Baseline, Figures, Parts};
+use memcheck_core::exit;
+use memcheck_core::record::Facts;
+
+use super::SnapshotFile;
+use crate::error::Expected;
+
+/// Why a snapshot cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SnapshotError {
+    /// Not a sound snapshot of a memory test.
+    #[error("{path}: {why}", path = .0.display(), why = .1)]
+    Unsound(PathBuf, String),
+    /// A file could not be read, written or removed.
+    #[error("{path}: {error}", path = .0.display(), error = .1)]
+    Io(PathBuf, io::Error),
+    /// The folder that `--from` names is not there.
+    #[error("{path} is not a directory", path = .0.display())]
+    NoFolder(PathBuf),
+    /// The target would lie outside the workspace's packages.
+    #[error("{path} does not belong to a package of this workspace", path = .0.display())]
+    Stranger(PathBuf),
+}
+
+impl Expected for SnapshotError {
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::NoFolder(_) => exit::USAGE,
+            Self::Unsound(..) | Self::Io(..) | Self::Stranger(_) => exit::INTERNAL,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        matches!(self, Self::Unsound(..))
+            .then(|| "nothing was touched; run the test again, or reject the snapshot".to_owned())
+    }
+}
+
+/// A snapshot that was understood.
+#[derive(Debug)]
+pub(crate) struct Checked {
+    snapshot: Snapshot,
+    /// Its figures.
+    pub(crate) figures: Figures,
+    /// Its header.
+    pub(crate) facts: Facts,
+}
+
+/// Reads a snapshot and makes sure that it is a sound baseline.
+pub(crate) fn check(path: &Path) -> Result<Checked, SnapshotError> {
+    let unsound = |why: String| SnapshotError::Unsound(path.to_owned(), why);
+    let text =
+        fs::read_to_string(path).map_err(|error| SnapshotError::Io(path.to_owned(), error))?;
+    let snapshot = Snapshot::from_file(path).map_err(|error| unsound(error.to_string()))?;
+    let parts = Parts::of(&text).map_err(|error| unsound(error.to_string()))?;
+    match Baseline::from_parts(parts.body, parts.info.as_deref()) {
+        Baseline::Found { figures, facts } => Ok(Checked { snapshot, figures, facts }),
+        Baseline::Corrupt(why) => Err(unsound(why)),
+        Baseline::Off | Baseline::Missing => Err(unsound("it holds no figures".to_owned())),
+    }
+}
+
+/// Makes a pending snapshot, which was checked, the baseline.
+pub(crate) fn accept(file: &SnapshotFile, checked: &Checked) -> Result<(), SnapshotError> {
+    let io = |path: &Path| {
+        let path = path.to_owned();
+        move |error| SnapshotError::Io(path, error)
+    };
+    let folder = file.target.parent().expect("a snapshot lies in a folder");
+    fs::create_dir_all(folder).map_err(io(folder))?;
+    let name = file.target.file_name().unwrap_or_default().to_string_lossy();
+    let unfinished = folder.join(format!(".{name}.{}.tmp", std::process::id()));
+    // Insta's own writer, which leaves out what is for pending files only.
+    checked.snapshot.save(&unfinished).map_err(|error| {
+        SnapshotError::Io(unfinished.clone(), io::Error::other(error.to_string()))
+    })?;
+    File::open(&unfinished).and_then(|file| file.sync_all()).map_err(io(&unfinished))?;
+    fs::rename(&unfinished, &file.target).map_err(io(&file.target))?;
+    File::open(folder).and_then(|folder| folder.sync_all()).map_err(io(folder))?;
+    fs::remove_file(&file.path).map_err(io(&file.path))
+}
+
+/// Throws a pending snapshot away.
+pub(crate) fn reject(file: &SnapshotFile) -> Result<(), SnapshotError> {
+    fs::remove_file(&file.path).map_err(|error| SnapshotError::Io(file.path.clone(), error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PENDING: &str = "---\nsource: tests/mem.rs\nassertion_line: 7\nexpression: figures\ninfo:\n  memcheck: 1\n  candle: 0.11.1\n  profile: debug\n  iterations: 10\n  warmup: 2\n---\nhost:\n  growth: 0\n  peak_allocated: 4096\n";
+
+    fn pending(folder: &Path, text: &str) -> SnapshotFile {
+        let snapshots = folder.join("snapshots");
+        fs::create_dir_all(&snapshots).unwrap();
+        fs::write(snapshots.join("mem__a@cpu.snap.new"), text).unwrap();
+        super::super::pending(folder, Path::new("")).unwrap().remove(0)
+    }
+
+    #[test]
+    fn an_accepted_snapshot_is_the_pending_one_without_its_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = pending(folder.path(), PENDING);
+        let checked = check(&file.path).unwrap();
+        assert_eq!(checked.facts.candle, "0.11.1");
+        accept(&file, &checked).unwrap();
+        assert!(!file.path.exists());
+        let written = fs::read_to_string(&file.target).unwrap();
+        assert_eq!(written, PENDING.replace("assertion_line: 7\n", ""));
+        assert_eq!(fs::read_dir(folder.path().join("snapshots")).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_corrupt_pending_snapshot_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        for text in [
+            "---\nsource: tests/me".to_owned(),
+            PENDING.replace("  peak_allocated: 4096", "  peak_allocated: much"),
+            PENDING.replace("  memcheck: 1", "  memcheck: 9"),
+            PENDING.replace("host:", "<<<<<<< ours\nhost:"),
+        ] {
+            let file = pending(folder.path(), &text);
+            assert!(matches!(check(&file.path), Err(SnapshotError::Unsound(..))), "{text}");
+            assert!(file.path.exists());
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Counting outcomes, and the exit code that follows.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use memcheck_core::exit;
+use memcheck_core::finding::{Code, Level};
+use memcheck_core::protocol::Status;
+
+use crate::bookkeeping::Note;
+use crate::cli::NoTestsFlag;
+use crate::run::Outcome;
+use crate::run::signals::INTERRUPTED;
+
+/// The counts of a run, over all its devices.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Tally {
+    /// Passed.
+    pub(crate) passed: usize,
+    /// Failed by a measured finding.
+    pub(crate) failed: usize,
+    /// Without a baseline; counted by their status too.
+    pub(crate) new: usize,
+    /// Ended without a complete record.
+    pub(crate) not_measured: usize,
+    /// Left out by `#[ignore]`.
+    pub(crate) ignored: usize,
+    /// Within limits, with a denied bookkeeping finding.
+    pub(crate) needs_review: usize,
+    /// Selected, but for another device than those of this run.
+    pub(crate) elsewhere: usize,
+    /// Selected, but not run because the run ended before.
+    pub(crate) not_run: usize,
+    /// Denied bookkeeping findings, of tests and of the workspace.
+    pub(crate) denied: BTreeSet<Code>,
+    /// Pending snapshots that were written.
+    pub(crate) pending: Vec<PathBuf>,
+    /// Whether a signal ended the run.
+    pub(crate) interrupted: bool,
+}
+
+impl Tally {
+    /// Counts one test.
+    pub(crate) fn add(&mut self, outcome: &Outcome) {
+        let verdict = &outcome.verdict;
+        match verdict.status {
+            Status::Passed => self.passed += 1,
+            Status::NeedsReview => self.needs_review += 1,
+            Status::Failed => self.failed += 1,
+            Status::NotMeasured => self.not_measured += 1,
+            Status::Ignored => self.ignored += 1,
+        }
+        if verdict.has(Code::MissingBaseline) {
+            self.new += 1;
+        }
+        self.denied.extend(&verdict.denied);
+        self.pending.extend(outcome.pending().map(std::path::Path::to_owned));
+    }
+
+    /// Counts a finding about the workspace.
+    pub(crate) fn note(&mut self, note: &Note) {
+        if note.level == Level::Deny {
+            self.denied.insert(note.finding.code);
+        }
+    }
+
+    /// Tests that ran to an end, whichever.
+    pub(crate) fn ran(&self) -> usize {
+        self.passed + self.failed + self.not_measured + self.needs_review
+    }
+
+    /// The exit code: the gravest that happened. A measured failure is graver
+    /// than a test that was not measured, because it is certain.
+    pub(crate) fn exit_code(&self, no_tests: NoTestsFlag) -> u8 {
+        if self.interrupted {
+            INTERRUPTED
+        } else if self.failed > 0 {
+            exit::FAILED
+        } else if self.not_measured > 0 {
+            exit::NOT_MEASURED
+        } else if self.needs_review > 0 || !self.denied.is_empty() {
+            exit::DENIED
+        } else if self.ran() == 0 && no_tests == NoTestsFlag::Fail {
+            exit::NO_TESTS
+        } else {
+            exit::OK
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn code(change: impl FnOnce(&mut Tally)) -> u8 {
+        let mut tally = Tally { passed: 3, ..Tally::default() };
+        change(&mut tally);
+        tally.exit_code(NoTestsFlag::Fail)
+    }
+
+    #[test]
+    fn the_gravest_thing_decides_the_exit_code() {
+        assert_eq!(code(|_| {}), exit::OK);
+        assert_eq!(code(|t| t.needs_review = 1), exit::DENIED);
+        assert_eq!(code(|t| t.denied = [Code::NotBuilt].into()), exit::DENIED);
+        assert_eq!(code(|t| (t.needs_review, t.not_measured) = (1, 1)), exit::NOT_MEASURED);
+        assert_eq!(code(|t| (t.failed, t.not_measured) = (1, 1)), exit::FAILED);
+        assert_eq!(code(|t| (t.failed, t.interrupted) = (1, true)), INTERRUPTED);
+    }
+
+    #[test]
+    fn a_run_of_nothing_is_no_pass_unless_that_is_said() {
+        let nothing = Tally { ignored: 2, elsewhere: 1, ..Tally::default() };
+        assert_eq!(nothing.exit_code(NoTestsFlag::Fail), exit::NO_TESTS);
+        assert_eq!(nothing.exit_code(NoTestsFlag::Warn), exit::OK);
+        assert_eq!(nothing.exit_code(NoTestsFlag::Pass), exit::OK);
+    }
+}

@@ -1,0 +1,166 @@
+//! The simulated CUDA toolkit: what candle's build scripts and the linker look
+//! for, written below the target directory.
+//!
+//! Nothing in it compiles or computes; `memcheck-sim`, inside the test binary,
+//! defines the functions. Files are written only where they differ, so that
+//! build scripts which watch them do not run again.
+
+pub(crate) mod gpu;
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::Context;
+
+const NVCC: &str = include_str!("../../toolkit/nvcc");
+const LIBRARY: &str = include_str!("../../toolkit/library.ld");
+/// What `-lcuda` finds: every name of the CUDA libraries, where nobody else defines it.
+const LIBCUDA: &str = include_str!("../../toolkit/libcuda.ld");
+const NVML: &str = include_str!("../../toolkit/nvml.c");
+
+/// Libraries that candle and cudarc name to the linker.
+const LIBRARIES: [&str; 6] = ["cuda", "cublas", "cublasLt", "curand", "nvrtc", "cudart"];
+
+/// The CUDA version that the toolkit claims to be, as cudarc spells it.
+const CUDA_VERSION: &str = "13000";
+/// The compute capability that is claimed where the user says none.
+const COMPUTE_CAPABILITY: &str = "90";
+
+/// The toolkit on disk.
+#[derive(Debug, Clone)]
+pub(crate) struct Toolkit {
+    root: PathBuf,
+    /// The NVML that answers for the simulated device, or why there is none.
+    pub(crate) nvml: Result<PathBuf, String>,
+}
+
+impl Toolkit {
+    /// Writes the toolkit below `own_directory`, where it is not there yet.
+    pub(crate) fn prepare(own_directory: &Path) -> anyhow::Result<Self> {
+        let root = own_directory.join(concat!("toolkit-", env!("CARGO_PKG_VERSION")));
+        let written = || -> io::Result<()> {
+            // Programs look into lib or lib64, whichever they know.
+            for folder in ["bin", "include", "lib", "lib64"] {
+                fs::create_dir_all(root.join(folder))?;
+            }
+            let nvcc = root.join("bin/nvcc");
+            write_if_different(&nvcc, NVCC)?;
+            fs::set_permissions(&nvcc, fs::Permissions::from_mode(0o755))?;
+            for library in LIBRARIES {
+                for folder in ["lib", "lib64"] {
+                    let path = root.join(folder).join(format!("lib{library}.so"));
+                    write_if_different(&path, if library == "cuda" { LIBCUDA } else { LIBRARY })?;
+                }
+            }
+            Ok(())
+        };
+        written().with_context(|| format!("the simulated toolkit in {}", root.display()))?;
+        let nvml = compile_nvml(&root);
+        Ok(Self { root, nvml })
+    }
+
+    /// Points a build at the toolkit.
+    pub(crate) fn apply(&self, command: &mut Command) {
+        let bin = self.root.join("bin");
+        command
+            .env("NVCC", bin.join("nvcc"))
+            .env("CUDARC_CUDA_VERSION", CUDA_VERSION)
+            .env("CUDA_COMPUTE_CAP", COMPUTE_CAPABILITY)
+            .env("PATH", prepended(&bin, "PATH"))
+            .env("LIBRARY_PATH", prepended(&self.root.join("lib"), "LIBRARY_PATH"));
+        // cudarc searches in all of these: one of a real toolkit must not win.
+        for name in ["CUDA_HOME", "CUDA_PATH", "CUDA_ROOT", "CUDA_TOOLKIT_ROOT_DIR"] {
+            command.env(name, &self.root);
+        }
+        command.env_remove("CUDNN_LIB").env_remove("NVCC_CCBIN");
+    }
+}
+
+fn prepended(first: &Path, name: &str) -> std::ffi::OsString {
+    let rest = std::env::var_os(name).unwrap_or_default();
+    let paths = std::iter::once(first.to_owned())
+        .chain(std::env::split_paths(&rest).filter(|path| !path.as_os_str().is_empty()));
+    std::env::join_paths(paths).unwrap_or_else(|_| first.into())
+}
+
+fn write_if_different(path: &Path, text: &str) -> io::Result<bool> {
+    if fs::read_to_string(path).is_ok_and(|there| there == text) {
+        return Ok(false);
+    }
+    fs::write(path, text)?;
+    Ok(true)
+}
+
+/// Compiles the NVML that hands every call to the simulator in the executable.
+/// Without a C compiler there is none, and NVML figures are not available.
+fn compile_nvml(root: &Path) -> Result<PathBuf, String> {
+    let library = root.join("lib/libnvidia-ml.so.1");
+    let source = root.join("nvml.c");
+    let changed = write_if_different(&source, NVML).map_err(|error| error.to_string())?;
+    if library.exists() && !changed {
+        return Ok(library);
+    }
+    // Under another name first: a test that starts meanwhile must not open half of it.
+    let unfinished = root.join(format!("lib/nvml-{}.tmp", std::process::id()));
+    let output = Command::new("cc")
+        .args(["-shared", "-fPIC", "-O1", "-o"])
+        .args([&unfinished, &source])
+        .output()
+        .map_err(|error| format!("cc: {error}"));
+    let result = output.and_then(|output| {
+        if output.status.success() {
+            fs::rename(&unfinished, &library).map_err(|error| error.to_string())
+        } else {
+            Err(format!("cc: {}", String::from_utf8_lossy(&output.stderr).trim()))
+        }
+    });
+    match result {
+        Ok(()) => Ok(library),
+        Err(why) => {
+            // So that the next run tries again.
+            let _ = fs::remove_file(&source);
+            let _ = fs::remove_file(&unfinished);
+            Err(why)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_preparation_writes_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let toolkit = Toolkit::prepare(folder.path()).unwrap();
+        let nvcc = toolkit.root.join("bin/nvcc");
+        let before = fs::metadata(&nvcc).unwrap().modified().unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        Toolkit::prepare(folder.path()).unwrap();
+        assert_eq!(fs::metadata(&nvcc).unwrap().modified().unwrap(), before);
+    }
+
+    #[test]
+    fn the_stand_in_compiler_answers_what_build_scripts_ask() {
+        let folder = tempfile::tempdir().unwrap();
+        let toolkit = Toolkit::prepare(folder.path()).unwrap();
+        let nvcc = toolkit.root.join("bin/nvcc");
+        let asked = |args: &[&str]| Command::new(&nvcc).args(args).output().unwrap();
+        let version = String::from_utf8(asked(&["--version"]).stdout).unwrap();
+        // cudarc reads the fourth line, and what stands after "release".
+        let fourth = version.lines().nth(3).unwrap();
+        assert_eq!(fourth.split(", ").nth(1).unwrap(), "release 13.0");
+        let source = folder.path().join("a b.cu");
+        fs::write(&source, "").unwrap();
+        let out = folder.path().to_str().unwrap();
+        let source = source.to_str().unwrap();
+        let done =
+            asked(&["--ptx", "--default-stream", "per-thread", "--output-directory", out, source]);
+        assert!(done.status.success());
+        assert!(fs::read_to_string(folder.path().join("a b.ptx")).unwrap().contains(".version"));
+        assert!(!asked(&["--unheard"]).status.success());
+    }
+}

@@ -1,0 +1,267 @@
+//! The workspace: which packages are selected, which of them carry memory
+//! tests, and which candle crates these can reach.
+
+use std::collections::{BTreeSet, HashSet};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use cargo_metadata::{DependencyKind, Metadata, Package, PackageId};
+use globset::Glob;
+use memcheck_core::exit;
+
+use crate::cli::CargoFlags;
+use crate::error::{Expected, Failure};
+
+/// The crate that a package depends on to have memory tests.
+pub(crate) const RUNTIME: &str = "memcheck-runtime";
+
+/// Why there is no workspace to work on.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum WorkspaceError {
+    /// `cargo metadata` failed; its message.
+    #[error("`cargo metadata` failed\n{0}")]
+    Metadata(String),
+    /// `-p` or `--exclude` names no package.
+    #[error("package `{0}` is not a member of this workspace: {1}")]
+    NoMember(String, String),
+    /// None of the selected packages has memory tests.
+    #[error("no memory tests: none of the selected packages depends on {RUNTIME} ({0})")]
+    NoRuntime(String),
+}
+
+impl Expected for WorkspaceError {
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::Metadata(_) => exit::METADATA,
+            Self::NoMember(..) => exit::USAGE,
+            Self::NoRuntime(_) => exit::NO_TESTS,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        matches!(self, Self::NoRuntime(_)).then(|| {
+            format!("`cargo add --dev {RUNTIME}`, and write a test with #[{}]", "mem_test")
+        })
+    }
+}
+
+/// The workspace as cargo sees it.
+#[derive(Debug)]
+pub(crate) struct Workspace {
+    metadata: Metadata,
+    target_directory: PathBuf,
+}
+
+/// A package that can carry memory tests.
+#[derive(Debug, Clone)]
+pub(crate) struct TestPackage {
+    /// As cargo knows it.
+    pub(crate) package: Package,
+    /// How this package calls its dependency on the runtime.
+    runtime: String,
+    /// The features of the runtime that switch CUDA on in the candle crates
+    /// that this package can reach.
+    candle_features: BTreeSet<&'static str>,
+    /// The version of candle-core among them.
+    pub(crate) candle: Option<String>,
+}
+
+impl TestPackage {
+    /// The name.
+    pub(crate) fn name(&self) -> &str {
+        &self.package.name
+    }
+
+    /// The folder of its Cargo.toml.
+    pub(crate) fn folder(&self) -> &Path {
+        self.package.manifest_path.parent().expect("a manifest lies in a folder").as_std_path()
+    }
+
+    /// The features to switch on for a build with CUDA, as `dependency/feature`.
+    /// Cargo takes these for dev-dependencies too, and wants the name that the
+    /// package itself gave to the dependency.
+    pub(crate) fn cuda_features(&self, first: &str) -> Vec<String> {
+        std::iter::once(first)
+            .chain(self.candle_features.iter().copied())
+            .map(|feature| format!("{}/{feature}", self.runtime))
+            .collect()
+    }
+}
+
+impl Workspace {
+    /// Asks cargo.
+    pub(crate) fn load(flags: &CargoFlags) -> Result<Self, Failure> {
+        let output = Command::new(cargo())
+            .args(["metadata", "--format-version", "1"])
+            .args(flags.for_metadata())
+            .output()
+            .map_err(|error| WorkspaceError::Metadata(error.to_string()))?;
+        if !output.status.success() {
+            let said = String::from_utf8_lossy(&output.stderr).trim_end().to_owned();
+            return Err(WorkspaceError::Metadata(said).into());
+        }
+        let metadata: Metadata = serde_json::from_slice(&output.stdout)
+            .map_err(|error| WorkspaceError::Metadata(error.to_string()))?;
+        let target_directory = match &flags.target_dir {
+            Some(path) => std::path::absolute(path)
+                .map_err(|error| WorkspaceError::Metadata(error.to_string()))?,
+            None => metadata.target_directory.clone().into_std_path_buf(),
+        };
+        Ok(Self { metadata, target_directory })
+    }
+
+    /// The folder of the workspace's Cargo.toml.
+    pub(crate) fn root(&self) -> &Path {
+        self.metadata.workspace_root.as_std_path()
+    }
+
+    /// The target directory.
+    pub(crate) fn target_directory(&self) -> &Path {
+        &self.target_directory
+    }
+
+    /// Where the tool keeps its own files.
+    pub(crate) fn own_directory(&self) -> PathBuf {
+        self.target_directory.join("memcheck")
+    }
+
+    /// Where `--ci` leaves pending snapshots.
+    pub(crate) fn pending_directory(&self) -> PathBuf {
+        self.own_directory().join("pending")
+    }
+
+    /// Every package of the workspace.
+    pub(crate) fn members(&self) -> Vec<&Package> {
+        self.metadata.workspace_packages()
+    }
+
+    /// Every package of the workspace that depends on the runtime.
+    pub(crate) fn test_packages(&self) -> Vec<TestPackage> {
+        self.members().into_iter().filter_map(|package| self.test_package(package)).collect()
+    }
+
+    /// The selected packages that depend on the runtime; cargo's own rules.
+    pub(crate) fn select(&self, flags: &CargoFlags) -> Result<Vec<TestPackage>, WorkspaceError> {
+        let selected = self.selected(flags)?;
+        let with_runtime: Vec<TestPackage> =
+            selected.iter().filter_map(|package| self.test_package(package)).collect();
+        if with_runtime.is_empty() {
+            return Err(WorkspaceError::NoRuntime(names(&selected)));
+        }
+        Ok(with_runtime)
+    }
+
+    /// The packages that a list of specs names, or all.
+    pub(crate) fn named(&self, specs: &[String]) -> Result<Vec<&Package>, WorkspaceError> {
+        if specs.is_empty() {
+            return Ok(self.members());
+        }
+        self.matching(specs)
+    }
+
+    fn selected(&self, flags: &CargoFlags) -> Result<Vec<&Package>, WorkspaceError> {
+        if !flags.packages.is_empty() {
+            return self.matching(&flags.packages);
+        }
+        if flags.workspace {
+            let excluded: HashSet<&PackageId> =
+                self.matching(&flags.exclude)?.into_iter().map(|package| &package.id).collect();
+            let members = self.members().into_iter();
+            return Ok(members.filter(|package| !excluded.contains(&package.id)).collect());
+        }
+        Ok(self.metadata.workspace_default_packages())
+    }
+
+    fn matching(&self, specs: &[String]) -> Result<Vec<&Package>, WorkspaceError> {
+        let members = self.members();
+        let mut found: Vec<&Package> = Vec::new();
+        for spec in specs {
+            let before = found.len();
+            for package in &members {
+                if matches(spec, package) && found.iter().all(|known| known.id != package.id) {
+                    found.push(package);
+                }
+            }
+            if found.len() == before && !members.iter().any(|package| matches(spec, package)) {
+                return Err(WorkspaceError::NoMember(spec.clone(), names(&members)));
+            }
+        }
+        Ok(found)
+    }
+
+    fn test_package(&self, package: &Package) -> Option<TestPackage> {
+        let dependency = package.dependencies.iter().find(|dependency| {
+            dependency.name == RUNTIME && dependency.kind != DependencyKind::Build
+        })?;
+        let reached = self.reachable(&package.id);
+        let version = |name: &str| {
+            reached.iter().find(|p| p.name.as_str() == name).map(|p| p.version.to_string())
+        };
+        let candle_features =
+            [("candle-nn", "nn-cuda"), ("candle-transformers", "transformers-cuda")]
+                .into_iter()
+                .filter(|(name, _)| version(name).is_some())
+                .map(|(_, feature)| feature)
+                .collect();
+        Some(TestPackage {
+            package: package.clone(),
+            runtime: dependency.rename.clone().unwrap_or_else(|| dependency.name.clone()),
+            candle_features,
+            candle: version("candle-core"),
+        })
+    }
+
+    /// All packages in the resolved graph below `root`.
+    fn reachable(&self, root: &PackageId) -> Vec<&Package> {
+        let Some(resolve) = &self.metadata.resolve else { return Vec::new() };
+        let mut seen: HashSet<&PackageId> = HashSet::from([root]);
+        let mut open = vec![root];
+        while let Some(id) = open.pop() {
+            let node = resolve.nodes.iter().find(|node| &node.id == id);
+            for dependency in node.into_iter().flat_map(|node| &node.deps) {
+                // A dependency's own tests are not built.
+                let counts = id == root
+                    || dependency.dep_kinds.iter().any(|k| k.kind != DependencyKind::Development);
+                if counts && seen.insert(&dependency.pkg) {
+                    open.push(&dependency.pkg);
+                }
+            }
+        }
+        self.metadata.packages.iter().filter(|package| seen.contains(&package.id)).collect()
+    }
+
+    /// How cargo is told about `package`: by name, unless that is ambiguous.
+    pub(crate) fn spec(&self, package: &Package) -> String {
+        let same_name = self.metadata.packages.iter().filter(|other| other.name == package.name);
+        if same_name.count() == 1 { package.name.to_string() } else { package.id.repr.clone() }
+    }
+
+    /// The package of this name in the resolved graph.
+    pub(crate) fn resolved(&self, name: &str) -> Option<&Package> {
+        self.metadata.packages.iter().find(|package| package.name.as_str() == name)
+    }
+}
+
+/// The cargo that started us, or the one on the path.
+pub(crate) fn cargo() -> std::ffi::OsString {
+    std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
+}
+
+fn names(packages: &[&Package]) -> String {
+    packages.iter().map(|package| package.name.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+/// Whether `spec` (a name, `name@version`, an id or a glob) means `package`.
+fn matches(spec: &str, package: &Package) -> bool {
+    if spec == package.id.repr {
+        return true;
+    }
+    if let Some((name, version)) = spec.split_once('@') {
+        return name == package.name.as_str() && version == package.version.to_string();
+    }
+    if spec.contains(['*', '?', '[']) {
+        return Glob::new(spec)
+            .is_ok_and(|glob| glob.compile_matcher().is_match(package.name.as_str()));
+    }
+    spec == package.name.as_str()
+}

@@ -1,0 +1,88 @@
+//! What counting costs: memcheck's allocator beside the ones that a user would
+//! pick instead, in one run.
+//!
+//! ```console
+//! cargo bench -p memcheck-tests --bench overhead
+//! ```
+//!
+//! # Method
+//!
+//! A program has one global allocator, so each allocator is a program of its
+//! own, `examples/overhead_*.rs`: the bare system's, memcheck's (armed),
+//! stats_alloc, peak_alloc and dhat (its heap profiler running). They share
+//! every workload and differ in nothing else. They are built first, with the
+//! feature `overhead`, and prove before they serve that their allocator counts.
+//! They run with one rayon thread, time themselves and answer nanoseconds.
+//!
+//! The machine may be shared, so a ratio never compares two long blocks of
+//! time. It comes from short rounds: in each round every program runs the same
+//! workload once, one after the other, the first of them in turn, and its time
+//! is divided by that of the bare one *in the same round*. Reported is the
+//! median of these ratios; beside it stands the ratio of the fastest rounds,
+//! which nothing but the program's own work can lower. Both are means over
+//! several processes: where a process lies in memory is worth a percent or
+//! two, so the programs are started anew every few rounds.
+//!
+//! One of the programs is a second bare one. Its ratio is 1 but for noise: how
+//! far it is from 1 is what the other ratios of its row cannot tell.
+//!
+//! The table goes to the terminal and to `target/memcheck/overhead.md`. No
+//! time is asserted: limits are what is aimed at on a quiet machine. Criterion
+//! times the same programs for its history, which compares a run with the one
+//! before it.
+
+mod programs;
+mod rounds;
+mod table;
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Context;
+use criterion::Criterion;
+use memcheck_tests::overhead::Workload;
+
+use programs::{Allocator, Program, Programs};
+
+fn main() -> anyhow::Result<()> {
+    // `cargo test --benches` starts benchmarks to see that they run, unoptimised.
+    if !std::env::args().any(|argument| argument == "--bench") {
+        println!("overhead is measured by `cargo bench`");
+        return Ok(());
+    }
+    let programs = Programs::build()?;
+    with_criterion(&programs)?;
+
+    let table = table::markdown(&rounds::measure(&programs)?);
+    println!("{table}");
+    // `target/tmp` is made by cargo for benchmarks.
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().context("no target directory")?;
+    let report = target.join("memcheck").join("overhead.md");
+    std::fs::create_dir_all(target.join("memcheck"))?;
+    std::fs::write(&report, table)?;
+    println!("written to {}", report.display());
+    Ok(())
+}
+
+fn with_criterion(programs: &Programs) -> anyhow::Result<()> {
+    let mut criterion = Criterion::default()
+        .without_plots()
+        .sample_size(10)
+        .warm_up_time(Duration::from_millis(200))
+        .measurement_time(Duration::from_millis(600))
+        .configure_from_args();
+    for workload in Workload::ALL {
+        let mut group = criterion.benchmark_group(workload.name());
+        for allocator in Allocator::ALL {
+            let mut program: Program = programs.start(allocator)?;
+            group.bench_function(allocator.name(), |bencher| {
+                bencher.iter_custom(|iterations| {
+                    program.time(workload, iterations).expect("the program answers")
+                });
+            });
+        }
+        group.finish();
+    }
+    criterion.final_summary();
+    Ok(())
+}

@@ -1,0 +1,83 @@
+//! The report: ratios to the bare allocator beside the limits, as markdown.
+
+use std::fmt::Write;
+
+use memcheck_tests::overhead::Workload;
+
+use crate::programs::Allocator;
+use crate::rounds::{Measured, Row};
+
+/// What memcheck may cost at most, times bare. The loop over tensor-class
+/// blocks has no limit: it is what the two models pay for, taken alone.
+fn limit(workload: Workload) -> Option<f64> {
+    match workload {
+        Workload::Gemm => Some(1.01),
+        Workload::Allocations => Some(1.05),
+        Workload::Small => Some(1.5),
+        Workload::SmallTwice => Some(2.0),
+        Workload::TensorClass => None,
+    }
+}
+
+/// Two tables, of ratios and of times.
+pub(crate) fn markdown(measured: &[Measured]) -> String {
+    let mut text = String::from("# What counting costs\n\n");
+    text += "Time of an iteration over that of the bare allocator: the median over alternating \
+             rounds, and in brackets the ratio of the fastest rounds. `bare again` is the same \
+             program twice: its distance from 1 is noise.\n\n";
+    let limits: Column = ("limit of memcheck", standing);
+    table(&mut text, measured, Some(limits), |row| {
+        format!("{:.3} ({:.3})", row.ratio, row.fastest)
+    });
+    text += "\nMedian time of an iteration:\n\n";
+    table(&mut text, measured, None, |row| time(row.nanoseconds));
+    text
+}
+
+/// A column of its own after the programs': what it is called and says.
+type Column = (&'static str, fn(&Measured) -> String);
+
+fn table(
+    text: &mut String,
+    measured: &[Measured],
+    last: Option<Column>,
+    cell: impl Fn(&Row) -> String,
+) {
+    let names = measured.first().map_or(&[][..], |first| &first.rows).iter().map(|row| row.name);
+    let header: Vec<&str> =
+        std::iter::once("workload").chain(names).chain(last.map(|(name, _)| name)).collect();
+    line(text, header.iter().map(|name| (*name).to_owned()));
+    line(text, header.iter().map(|_| "---".to_owned()));
+    for one in measured {
+        let cells = std::iter::once(one.workload.name().to_owned())
+            .chain(one.rows.iter().map(&cell))
+            .chain(last.map(|(_, says)| says(one)));
+        line(text, cells);
+    }
+}
+
+fn line(text: &mut String, cells: impl Iterator<Item = String>) {
+    for cell in cells {
+        write!(text, "| {cell} ").expect("a string takes any text");
+    }
+    text.push_str("|\n");
+}
+
+fn standing(measured: &Measured) -> String {
+    let memcheck = measured.rows.iter().find(|row| row.allocator == Allocator::Memcheck);
+    match (limit(measured.workload), memcheck) {
+        (Some(limit), Some(row)) if row.ratio <= limit => format!("{limit}, kept"),
+        (Some(limit), Some(_)) => format!("{limit}, **missed**"),
+        _ => "none".to_owned(),
+    }
+}
+
+fn time(nanoseconds: f64) -> String {
+    if nanoseconds < 1e3 {
+        format!("{nanoseconds:.2} ns")
+    } else if nanoseconds < 1e6 {
+        format!("{:.2} µs", nanoseconds / 1e3)
+    } else {
+        format!("{:.3} ms", nanoseconds / 1e6)
+    }
+}

@@ -1,0 +1,12 @@
+//! The workloads of the benchmark `overhead` under dhat with its heap profiler.
+//!
+//! In testing mode it does the same work for each block, and writes no file at
+//! the end.
+
+#[global_allocator]
+static ALLOCATOR: dhat::Alloc = dhat::Alloc;
+
+fn main() -> anyhow::Result<()> {
+    let _profiler = dhat::Profiler::builder().testing().build();
+    memcheck_tests::overhead::serve(|| Some(dhat::HeapStats::get().curr_bytes as u64))
+}
