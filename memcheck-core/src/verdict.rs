@@ -72,6 +72,14 @@ fn judged(record: &Record) -> impl Iterator<Item = (&Space, &SpaceRecord)> {
     record.judged.iter().filter_map(|space| record.spaces.get_key_value(space))
 }
 
+/// The text of an error without its backtrace: candle's and anyhow's `Debug`
+/// append one where `RUST_BACKTRACE` is set. It stands in the test's output.
+fn gist(text: &str) -> &str {
+    let end =
+        ["\n\nStack backtrace:", "\n   0: "].iter().filter_map(|start| text.find(start)).min();
+    text[..end.unwrap_or(text.len())].trim_end()
+}
+
 /// `test-failed` or `out-of-memory`, where the body did not end as it should.
 fn ended(record: &Record) -> Option<Finding> {
     let refused =
@@ -84,8 +92,8 @@ fn ended(record: &Record) -> Option<Finding> {
                 "the test did not panic, and #[should_panic] says that it should",
             ));
         }
-        (Outcome::Failed { error }, _) => ("returned an error", error),
-        (Outcome::Panicked { message }, false) => ("panicked", message),
+        (Outcome::Failed { error }, _) => ("returned an error", gist(error)),
+        (Outcome::Panicked { message }, false) => ("panicked", gist(message)),
     };
     let finding = match refused {
         Some((space, refusal)) => Finding {

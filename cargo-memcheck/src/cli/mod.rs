@@ -116,8 +116,12 @@ fn with_subcommand(args: Vec<OsString>) -> Vec<OsString> {
 fn stands_alone(first: &OsStr) -> bool {
     let own = ["-h", "--help", "-V", "--version"];
     let Some(first) = first.to_str() else { return false };
-    own.contains(&first)
-        || Cli::command().get_subcommands().any(|command| command.get_name() == first)
+    own.contains(&first) || is_subcommand(first)
+}
+
+/// Whether a word is the name of a subcommand.
+pub(crate) fn is_subcommand(word: &str) -> bool {
+    Cli::command().get_subcommands().any(|command| command.get_name() == word)
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use anyhow::Context;
 use memcheck_core::exit;
 
 use crate::bookkeeping;
-use crate::cli::{FormatFlag, NoTestsFlag, ReportFlag, RunArgs};
+use crate::cli::{self, FormatFlag, NoTestsFlag, ReportFlag, RunArgs};
 use crate::error::{Expected, Failure};
 use crate::options::{Annotations, Options};
 use crate::present::{
@@ -99,6 +99,12 @@ fn run_legs(
     for note in bookkeeping::notes(session, legs).context("looking for baselines")? {
         tally.note(&note);
         told.tell(|to| to.note(&note));
+    }
+    let mut filters = options.selection.filters.iter();
+    if tally.ran() == 0
+        && let Some(word) = filters.find(|filter| cli::is_subcommand(filter))
+    {
+        say!("{} `cargo memcheck {word} …`: a subcommand stands first", style::hint("hint:"));
     }
     let mut exit_code = tally.exit_code(options.scheduling.no_tests);
     if let Some(error) = failed {

@@ -195,3 +195,13 @@ fn small_host_blocks_that_rise_in_every_iteration_are_growth() {
     assert_eq!(codes(&run, &Baseline::Off, layer(0)), ["growth-limit"]);
     assert!(codes(&run, &Baseline::Off, layer(4_096)).is_empty());
 }
+
+#[test]
+fn a_backtrace_is_not_part_of_the_message() {
+    assert_eq!(super::gist("boom\n   0: candle_core::error::Error::bt\n   1: x"), "boom");
+    assert_eq!(
+        super::gist("boom\n\nCaused by:\n    0: a\n    1: b"),
+        "boom\n\nCaused by:\n    0: a\n    1: b"
+    );
+    assert_eq!(super::gist("boom\n\nStack backtrace:\n   0: x"), "boom");
+}

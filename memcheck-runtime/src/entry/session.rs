@@ -106,7 +106,10 @@ fn body(description: &Description, trial: &mut Trial) -> Outcome {
         std::panic::catch_unwind(AssertUnwindSafe(|| quiet::lifted(|| (description.body)(trial))));
     match result {
         Ok(Ok(())) => Outcome::Returned,
-        Ok(Err(error)) => Outcome::Failed { error },
+        Ok(Err(error)) => {
+            eprintln!("Error: {error}");
+            Outcome::Failed { error }
+        }
         Err(payload) => Outcome::Panicked { message: outcome::panic_message(&*payload) },
     }
 }

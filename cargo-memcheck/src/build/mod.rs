@@ -4,13 +4,18 @@
 //! differ from what the user builds by hand: neither a `cargo test` in another
 //! window nor a real CUDA build is disturbed.
 
+mod environment;
+mod resolved;
+
 use std::collections::HashMap;
 use std::io::BufReader;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use cargo_metadata::{Artifact, Message, Target, TargetKind};
+use cargo_metadata::{Artifact, BuildScript, Message, Target, TargetKind};
 use memcheck_core::exit;
+
+use resolved::Stamp;
 
 use crate::cli::CargoFlags;
 use crate::devices::Kind;
@@ -121,6 +126,39 @@ fn command(
     command
 }
 
+/// What cargo said while it built.
+#[derive(Default)]
+struct Said {
+    ok: bool,
+    /// Whether it came as far as building: everything was resolved.
+    began: bool,
+    artifacts: Vec<Artifact>,
+    scripts: HashMap<String, BuildScript>,
+}
+
+fn run(mut command: Command) -> Result<Said, BuildError> {
+    let mut child =
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().map_err(BuildError::Cargo)?;
+    let stdout = BufReader::new(child.stdout.take().expect("stdout is piped"));
+    let mut said = Said::default();
+    for message in Message::parse_stream(stdout) {
+        said.began = true;
+        match message.map_err(BuildError::Cargo)? {
+            Message::CompilerArtifact(artifact)
+                if artifact.profile.test && artifact.executable.is_some() =>
+            {
+                said.artifacts.push(artifact);
+            }
+            Message::BuildScriptExecuted(script) => {
+                said.scripts.insert(script.package_id.repr.clone(), script);
+            }
+            _ => {}
+        }
+    }
+    said.ok = child.wait().map_err(BuildError::Cargo)?.success();
+    Ok(said)
+}
+
 /// Builds the test executables of `packages` for a leg of this kind.
 pub(crate) fn build(
     workspace: &Workspace,
@@ -134,35 +172,33 @@ pub(crate) fn build(
         Kind::Sim => "the simulated CUDA device",
         Kind::Cuda => "the CUDA device",
     };
-    let mut child = command(workspace, packages, options, kind, toolkit)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .spawn()
-        .map_err(BuildError::Cargo)?;
-    let stdout = BufReader::new(child.stdout.take().expect("stdout is piped"));
-    let mut artifacts: Vec<Artifact> = Vec::new();
-    let mut scripts: HashMap<String, cargo_metadata::BuildScript> = HashMap::new();
-    for message in Message::parse_stream(stdout) {
-        match message.map_err(BuildError::Cargo)? {
-            Message::CompilerArtifact(artifact)
-                if artifact.profile.test && artifact.executable.is_some() =>
-            {
-                artifacts.push(artifact);
-            }
-            Message::BuildScriptExecuted(script) => {
-                scripts.insert(script.package_id.repr.clone(), script);
-            }
-            _ => {}
-        }
+    let command = || command(workspace, packages, options, kind, toolkit);
+    let stamp = Stamp::of(workspace, &options.cargo, &command(), kind);
+    let mut said = if stamp.as_ref().is_some_and(Stamp::holds) {
+        let mut offline = command();
+        offline.arg("--offline");
+        run(offline)?
+    } else {
+        run(command())?
+    };
+    if !said.ok && !said.began && stamp.as_ref().is_some_and(Stamp::holds) {
+        // What was resolved last time is not on this machine any more.
+        said = run(command())?;
     }
-    if !child.wait().map_err(BuildError::Cargo)?.success() {
+    if let Some(stamp) = stamp {
+        stamp.set(said.began);
+    }
+    if !said.ok {
         return Err(BuildError::Failed(what).into());
     }
+    let Said { artifacts, scripts, .. } = said;
     let mut built = Built::default();
     let linked: Vec<PathBuf> = scripts
         .values()
         .flat_map(|script| &script.linked_paths)
-        .filter_map(|path| library_path(path.as_str(), &target_directory(workspace, kind)))
+        .filter_map(|path| {
+            environment::library_path(path.as_str(), &target_directory(workspace, kind))
+        })
         .collect();
     for (index, package) in packages.iter().enumerate() {
         let of_package = || artifacts.iter().filter(|a| a.package_id == package.package.id);
@@ -171,7 +207,7 @@ pub(crate) fn build(
             id: binary_id(package.name(), &artifact.target),
             package: index,
             path: artifact.executable.clone().expect("filtered above").into_std_path_buf(),
-            environment: environment(package, script, artifact, &linked),
+            environment: environment::for_test(package, script, artifact, &linked),
         }));
         let left_out = package.package.targets.iter().filter(|target| {
             wanted(&options.cargo, target)
@@ -212,70 +248,6 @@ fn binary_id(package: &str, target: &Target) -> String {
     }
 }
 
-/// What cargo sets for a test at run time.
-fn environment(
-    package: &TestPackage,
-    script: Option<&cargo_metadata::BuildScript>,
-    artifact: &Artifact,
-    linked: &[PathBuf],
-) -> Vec<(String, String)> {
-    let p = &package.package;
-    let text = |value: &Option<String>| value.clone().unwrap_or_default();
-    let path = |value: &Option<cargo_metadata::camino::Utf8PathBuf>| {
-        value.as_ref().map(ToString::to_string).unwrap_or_default()
-    };
-    let mut set = vec![
-        ("CARGO", cargo().to_string_lossy().into_owned()),
-        ("CARGO_MANIFEST_DIR", package.folder().display().to_string()),
-        ("CARGO_MANIFEST_PATH", p.manifest_path.to_string()),
-        ("CARGO_PKG_NAME", p.name.to_string()),
-        ("CARGO_PKG_VERSION", p.version.to_string()),
-        ("CARGO_PKG_VERSION_MAJOR", p.version.major.to_string()),
-        ("CARGO_PKG_VERSION_MINOR", p.version.minor.to_string()),
-        ("CARGO_PKG_VERSION_PATCH", p.version.patch.to_string()),
-        ("CARGO_PKG_VERSION_PRE", p.version.pre.to_string()),
-        ("CARGO_PKG_AUTHORS", p.authors.join(":")),
-        ("CARGO_PKG_DESCRIPTION", text(&p.description)),
-        ("CARGO_PKG_HOMEPAGE", text(&p.homepage)),
-        ("CARGO_PKG_REPOSITORY", text(&p.repository)),
-        ("CARGO_PKG_LICENSE", text(&p.license)),
-        ("CARGO_PKG_LICENSE_FILE", path(&p.license_file)),
-        ("CARGO_PKG_README", path(&p.readme)),
-        (
-            "CARGO_PKG_RUST_VERSION",
-            p.rust_version.as_ref().map(ToString::to_string).unwrap_or_default(),
-        ),
-    ];
-    if let Some(script) = script {
-        set.push(("OUT_DIR", script.out_dir.to_string()));
-    }
-    let mut set: Vec<(String, String)> =
-        set.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-    set.extend(script.into_iter().flat_map(|script| script.env.clone()));
-    let deps = artifact.executable.as_ref().and_then(|path| path.parent());
-    let inherited = std::env::var_os("LD_LIBRARY_PATH");
-    let folders = linked
-        .iter()
-        .cloned()
-        .chain(deps.map(|path| path.as_std_path().to_owned()))
-        .chain(deps.and_then(|path| path.parent()).map(|path| path.as_std_path().to_owned()))
-        .chain(inherited.iter().flat_map(std::env::split_paths));
-    if let Ok(joined) = std::env::join_paths(folders) {
-        set.push(("LD_LIBRARY_PATH".to_owned(), joined.to_string_lossy().into_owned()));
-    }
-    set
-}
-
-/// The folder in a build script's `rustc-link-search`, where cargo would put
-/// it on the search path of a test: only what was built, as cargo does.
-fn library_path(said: &str, target_directory: &Path) -> Option<PathBuf> {
-    let path = match said.split_once('=') {
-        Some(("dependency" | "crate" | "native" | "framework" | "all", path)) => path,
-        _ => said,
-    };
-    Path::new(path).starts_with(target_directory).then(|| path.into())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -302,12 +274,5 @@ mod tests {
         assert!(!wanted(&lib_only, &target("test", "mem")));
         let bins = CargoFlags { bins: true, ..CargoFlags::default() };
         assert!(wanted(&bins, &target("bin", "tool")) && !wanted(&bins, &target("test", "mem")));
-    }
-
-    #[test]
-    fn the_simulated_toolkit_is_never_on_the_search_path_of_a_test() {
-        let built = Path::new("/t/memcheck/sim");
-        assert!(library_path("native=/t/memcheck/sim/debug/build/x/out", built).is_some());
-        assert!(library_path("native=/t/memcheck/toolkit-0.1.0/lib", built).is_none());
     }
 }

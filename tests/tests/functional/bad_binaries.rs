@@ -1,0 +1,126 @@
+//! Test binaries that die, hang, are killed, or write half a record: each has
+//! its finding and its exit code, and none is ever a pass.
+
+use crate::fixture::Project;
+
+/// A test whose body does `what` with the path of its own report.
+fn rogue(what: &str) -> Project {
+    Project::new(&format!(
+        "
+fn report() -> std::path::PathBuf {{
+    let job = std::env::var(\"MEMCHECK_JOB\").expect(\"run by memcheck\");
+    let start = job.find(\"\\\"report\\\":\\\"\").unwrap() + 10;
+    job[start..].split('\"').next().unwrap().into()
+}}
+
+#[mem_test(baseline = false, timeout = \"2s\")]
+fn rogue(trial: &mut Trial) -> Result<(), String> {{
+    let _ = &trial;
+    {what}
+}}
+
+#[mem_test(baseline = false)]
+fn bystander() {{}}
+"
+    ))
+}
+
+#[track_caller]
+fn ends_as(what: &str, code: &str, exit: u8) {
+    let run = rogue(what).run(&[]).exits(exit);
+    assert_eq!(run.codes("rogue"), [code], "{what}");
+    assert_eq!(run.test("bystander")["status"], "passed");
+    assert_eq!(run.summary()["exit_code"], exit);
+}
+
+#[test]
+fn a_binary_that_aborts_has_crashed() {
+    ends_as("std::process::abort()", "crashed", 100);
+}
+
+#[test]
+fn a_binary_that_is_killed_has_crashed() {
+    ends_as(
+        "std::process::Command::new(\"kill\").args([\"-9\", &std::process::id().to_string()]).status().unwrap(); \
+         std::thread::sleep(std::time::Duration::from_secs(1)); Ok(())",
+        "crashed",
+        100,
+    );
+}
+
+#[test]
+fn a_binary_that_overflows_its_stack_has_crashed() {
+    ends_as(
+        "#[allow(unconditional_recursion)] fn deep(n: u64) -> u64 { std::hint::black_box(n) + deep(n + 1) } deep(0); Ok(())",
+        "crashed",
+        100,
+    );
+}
+
+#[test]
+fn a_binary_that_hangs_is_killed_with_its_children() {
+    let project = rogue(
+        "let child = std::process::Command::new(\"sleep\").arg(\"300\").spawn().unwrap(); \
+         std::fs::write(\"child\", child.id().to_string()).unwrap(); \
+         loop { std::thread::sleep(std::time::Duration::from_secs(1)) }",
+    );
+    let run = project.run(&[]).exits(100);
+    assert_eq!(run.codes("rogue"), ["timed-out"]);
+    let child = project.read("child");
+    let state = std::fs::read_to_string(format!("/proc/{child}/stat")).unwrap_or_default();
+    assert!(state.is_empty() || state.contains(") Z "), "the child still runs: {state}");
+}
+
+#[test]
+fn a_binary_that_leaves_with_success_is_not_measured() {
+    ends_as("std::process::exit(0)", "not-measured", 104);
+}
+
+#[test]
+fn half_a_record_is_not_measured() {
+    ends_as(
+        "std::fs::write(report(), \"{\\\"version\\\":1,\\\"record\\\":{\").unwrap(); std::process::exit(0)",
+        "not-measured",
+        104,
+    );
+}
+
+#[test]
+fn a_record_of_another_version_is_not_measured() {
+    ends_as(
+        "std::fs::write(report(), \"{\\\"version\\\":99}\").unwrap(); std::process::exit(0)",
+        "not-measured",
+        104,
+    );
+}
+
+#[test]
+fn an_allocator_that_is_not_ours_is_not_measured() {
+    let project = Project::bare(
+        "[dev-dependencies]\nmemcheck-runtime = { path = \"RUNTIME\", default-features = false }\n",
+    );
+    project
+        .write("tests/mem.rs", "#[memcheck_runtime::mem_test(baseline = false)]\nfn blind() {}\n");
+    let run = project.run(&[]).exits(104);
+    assert_eq!(run.codes("blind"), ["not-measured"]);
+}
+
+#[test]
+fn a_wrapped_allocator_is_measured() {
+    let project = Project::bare(
+        "[dev-dependencies]\nmemcheck-runtime = { path = \"RUNTIME\", default-features = false }\n",
+    );
+    project.write(
+        "tests/mem.rs",
+        "use memcheck_runtime::{Tracking, mem_test};
+#[global_allocator]
+static ALLOCATOR: Tracking<std::alloc::System> = Tracking::new(std::alloc::System);
+#[mem_test(baseline = false)]
+fn sees() {
+    std::hint::black_box(vec![0u8; 8192]);
+}
+",
+    );
+    let run = project.run(&[]).exits(0);
+    assert_eq!(run.test("sees")["metrics"]["host"]["peak_allocated"], 8192);
+}

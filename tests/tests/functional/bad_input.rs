@@ -1,0 +1,149 @@
+//! What a person can get wrong: each is a clear error with its exit code and
+//! says what to do next.
+
+use crate::fixture::{CLEAN_AND_FIXED, Project, memcheck_with};
+
+#[test]
+fn an_unknown_key_in_the_configuration_names_the_place() {
+    let project = Project::new(CLEAN_AND_FIXED);
+    project.write(".config/memcheck.toml", "[default]\nmax_grwth = \"1 KiB\"\n");
+    let run = project.run(&[]).exits(96).says("max_grwth").says("memcheck.toml");
+    assert_eq!(run.summary()["exit_code"], 96);
+    project.write(".config/memcheck.toml", "[default]\nmax_growth = \"1 parsec\"\n");
+    project.run(&[]).exits(96).says("parsec");
+}
+
+#[test]
+fn a_wrong_variable_is_named() {
+    let project = Project::new(CLEAN_AND_FIXED);
+    let arguments = ["run", "--device", "cpu", "--no-ci"];
+    for (name, value) in
+        [("MEMCHECK_MAX_GROWTH", "many"), ("MEMCHECK_DEVICE", "gpu"), ("MEMCHECK_CI", "perhaps")]
+    {
+        let arguments = if name == "MEMCHECK_DEVICE" { vec!["run"] } else { arguments.to_vec() };
+        let arguments: Vec<&str> =
+            arguments.into_iter().filter(|a| name != "MEMCHECK_CI" || *a != "--no-ci").collect();
+        let run = memcheck_with(project.path(), &arguments, &[(name, value)]);
+        assert!([2, 96].contains(&run.code), "{name}: {} {}", run.code, run.stderr);
+        assert!(run.stderr.contains(name), "{name}: {}", run.stderr);
+    }
+}
+
+#[test]
+fn a_usage_error_is_two() {
+    let project = Project::new(CLEAN_AND_FIXED);
+    for wrong in [
+        &["--no-such-flag"][..],
+        &["--device", "gpu"],
+        &["--device", "sim:h2000"],
+        &["--partition", "hash:3/2"],
+        &["--max-growth", "1 parsec"],
+        &["-D", "leek"],
+        &["-A", "leak"],
+        &["--report", "html"],
+    ] {
+        let run = project.run(wrong);
+        assert_eq!(run.code, 2, "{wrong:?}: {}", run.stderr);
+        assert!(!run.stderr.is_empty(), "{wrong:?}");
+    }
+    project.run(&["--device", "sim:h2000"]).says("h200");
+    project.memcheck(&["explain", "leek"]).exits(2).says("leak");
+}
+
+#[test]
+fn a_package_without_memory_tests_is_four() {
+    let project = Project::new("");
+    project.run(&[]).exits(4);
+    project.run(&["--no-tests", "warn"]).exits(0);
+    let without = Project::bare("");
+    without.run(&[]).exits(4).says("memcheck-runtime");
+    let project = Project::new(CLEAN_AND_FIXED);
+    project.run(&["no_such_test"]).exits(4);
+}
+
+#[test]
+fn a_gpu_that_is_not_there_is_never_replaced_by_another_device() {
+    if std::path::Path::new("/dev/nvidia0").exists() {
+        eprintln!("skipped: this machine has a GPU");
+        return;
+    }
+    let project = Project::new(CLEAN_AND_FIXED);
+    let arguments = ["run", "--device", "cuda", "--message-format", "json"];
+    let run = project.memcheck(&arguments).exits(105);
+    assert_eq!(run.summary()["exit_code"], 105);
+    assert!(run.stderr.contains("sim"), "the simulated one is suggested: {}", run.stderr);
+}
+
+#[test]
+fn a_build_that_fails_is_101_and_metadata_that_fails_is_102() {
+    let project = Project::new("this is not Rust\n");
+    let run = project.run(&[]).exits(101);
+    assert_eq!(run.summary()["exit_code"], 101);
+    project.write("tests/mem.rs", "#[memcheck_runtime::mem_test(iterations = 0)]\nfn a() {}\n");
+    project.run(&[]).exits(101).says("nothing would be measured");
+    project.write("Cargo.toml", "[package\n");
+    project.run(&[]).exits(102);
+}
+
+#[test]
+fn a_target_that_a_feature_leaves_unbuilt_is_reported() {
+    let project = Project::bare(
+        "[features]\nextra = []\n[dev-dependencies]\nmemcheck-runtime = { path = \"RUNTIME\" }\n\
+         [[test]]\nname = \"extra\"\nrequired-features = [\"extra\"]\n",
+    );
+    project.write("tests/extra.rs", "#[memcheck_runtime::mem_test]\nfn a() {}\n");
+    project.write("tests/mem.rs", "#[memcheck_runtime::mem_test(baseline = false)]\nfn b() {}\n");
+    let run = project.run(&[]).exits(0);
+    assert!(format!("{}{}", run.stdout, run.stderr).contains("not-built"), "{}", run.stderr);
+    project.run(&["-D", "not-built"]).exits(5);
+    let all = project.run(&["--all-features"]).exits(0);
+    assert_eq!(all.test("a")["status"], "passed");
+}
+
+#[test]
+fn a_report_that_cannot_be_written_is_110() {
+    let project = Project::new("#[mem_test(baseline = false)]\nfn passes() {}\n");
+    project.run(&["--report", "junit=/dev/null/junit.xml"]).exits(110);
+    project.run(&["--report", "junit=junit.xml", "--report", "markdown=report.md"]).exits(0);
+    assert!(project.read("junit.xml").contains("<testcase name=\"passes\""));
+    assert!(project.read("report.md").contains("passes"));
+}
+
+#[test]
+fn precedence_is_flag_variable_override_attribute_default() {
+    let project = Project::new(
+        "#[mem_test(iterations = 3, baseline = false)]\nfn told() {}\n\
+         #[mem_test(baseline = false)]\nfn untold() {}\n",
+    );
+    let iterations = |arguments: &[&str], variables: &[(&str, &str)]| {
+        let mut all = vec!["list", "--verbose", "--message-format", "json", "--device", "cpu"];
+        all.extend(arguments);
+        let run = memcheck_with(project.path(), &all, variables).exits(0);
+        ["told", "untold"].map(|name| {
+            let line = run
+                .json()
+                .into_iter()
+                .find(|line| line["test"] == name || line["name"] == name)
+                .unwrap_or_else(|| panic!("{name} is not in {}", run.stdout));
+            line["limits"]["iterations"]["value"].as_u64().unwrap_or_else(|| panic!("{line}"))
+        })
+    };
+    assert_eq!(iterations(&[], &[]), [3, 10]);
+    project.write(".config/memcheck.toml", "[default]\niterations = 5\n");
+    assert_eq!(iterations(&[], &[]), [3, 5]);
+    project.write(
+        ".config/memcheck.toml",
+        "[default]\niterations = 5\n[[override]]\ntest = \"told\"\niterations = 6\n",
+    );
+    assert_eq!(iterations(&[], &[]), [6, 5]);
+    let variables = [("MEMCHECK_ITERATIONS", "7")];
+    assert_eq!(iterations(&[], &variables), [7, 7]);
+    assert_eq!(iterations(&["--iterations", "8"], &variables), [8, 8]);
+}
+
+#[test]
+fn an_override_that_matches_no_test_is_reported() {
+    let project = Project::new("#[mem_test(baseline = false)]\nfn passes() {}\n");
+    project.write(".config/memcheck.toml", "[[override]]\ntest = \"gone::*\"\niterations = 6\n");
+    project.run(&[]).exits(0).says("gone::*");
+}

@@ -1,0 +1,191 @@
+//! Baselines over their life: missing, accepted, regressed, improved, and
+//! broken in every way that a person can break them. None is ever lost.
+
+use std::process::Command;
+
+use crate::fixture::{Project, memcheck_in};
+
+const SNAPSHOT: &str = "tests/snapshots/mem__clean@cpu.snap";
+
+fn clean(elements: usize) -> String {
+    format!(
+        "use candle_core::{{DType, Device, Tensor}};
+use memcheck_runtime::mem_test;
+
+#[mem_test(max_growth = \"0 B\")]
+fn clean(device: &Device) -> candle_core::Result<()> {{
+    Tensor::zeros({elements}, DType::F32, device)?;
+    Ok(())
+}}
+"
+    )
+}
+
+/// A project with an accepted baseline of one block of 400,000 bytes.
+fn accepted() -> Project {
+    let project = Project::new("");
+    project.write("tests/mem.rs", &clean(100_000));
+    project.run(&[]).exits(0);
+    project.memcheck(&["accept"]).exits(0);
+    assert!(project.read(SNAPSHOT).contains("peak_allocated: 400000"));
+    project
+}
+
+#[test]
+fn a_regression_fails_and_can_be_accepted() {
+    let project = accepted();
+    let before = project.read(SNAPSHOT);
+    project.write("tests/mem.rs", &clean(200_000));
+    let regressed = project.run(&[]).exits(100);
+    assert_eq!(regressed.codes("clean"), ["peak-regression"]);
+    let finding = &regressed.test("clean")["findings"][0];
+    assert_eq!((&finding["baseline"], &finding["figure"]), (&400_000.into(), &800_000.into()));
+    assert_eq!(project.read(SNAPSHOT), before, "only `accept` changes a baseline");
+
+    let shown = project.memcheck(&["review"]);
+    assert!(
+        shown.stderr.contains("800,000") || shown.stdout.contains("800,000"),
+        "{}",
+        shown.stderr
+    );
+    project.memcheck(&["accept"]).exits(0);
+    assert!(project.read(SNAPSHOT).contains("peak_allocated: 800000"));
+    project.run(&[]).exits(0);
+}
+
+#[test]
+fn a_rejected_figure_leaves_the_baseline_as_it_was() {
+    let project = accepted();
+    let before = project.read(SNAPSHOT);
+    project.write("tests/mem.rs", &clean(200_000));
+    project.run(&[]).exits(100);
+    project.memcheck(&["reject"]).exits(0);
+    assert!(!project.has("tests/snapshots/mem__clean@cpu.snap.new"));
+    assert_eq!(project.read(SNAPSHOT), before);
+}
+
+#[test]
+fn an_improvement_is_a_warning_until_it_is_denied() {
+    let project = accepted();
+    project.write("tests/mem.rs", &clean(50_000));
+    let warned = project.run(&[]).exits(0);
+    assert_eq!(warned.codes("clean"), ["improved"]);
+    project.run(&["-D", "improved"]).exits(5);
+    assert!(project.run(&["-A", "improved"]).exits(0).codes("clean").is_empty());
+}
+
+#[test]
+fn within_the_tolerance_nothing_is_said() {
+    let project = accepted();
+    // 400,000 + 1 % is 404,000.
+    project.write("tests/mem.rs", &clean(101_000));
+    assert!(project.run(&[]).exits(0).codes("clean").is_empty());
+    assert_eq!(project.run(&["--tolerance", "0%"]).exits(100).codes("clean"), ["peak-regression"]);
+}
+
+#[test]
+fn a_broken_baseline_is_named_and_kept() {
+    let project = accepted();
+    let sound = project.read(SNAPSHOT);
+    let conflicted = sound.replace(
+        "  peak_allocated: 400000",
+        "<<<<<<< HEAD\n  peak_allocated: 400000\n=======\n  peak_allocated: 1\n>>>>>>> other",
+    );
+    let newer = sound.replace("memcheck: 1", "memcheck: 9");
+    let torn = sound[..sound.len() / 3].to_owned();
+    for (broken, said) in [(conflicted, "conflict"), (newer, "version 9"), (torn, "header")] {
+        project.write(SNAPSHOT, &broken);
+        let run = project.run(&[]).exits(0);
+        assert_eq!(run.codes("clean"), ["corrupt-baseline"]);
+        let message = run.test("clean")["findings"][0]["message"].as_str().unwrap().to_owned();
+        assert!(message.contains(said), "{message}");
+        assert_eq!(project.read(SNAPSHOT), broken, "a broken baseline is left as it is");
+        project.run(&["--ci"]).exits(5);
+    }
+}
+
+#[test]
+fn other_conditions_are_uncomparable_and_not_a_regression() {
+    let project = accepted();
+    project.write(SNAPSHOT, &project.read(SNAPSHOT).replace("candle: 0.11.1", "candle: 0.10.0"));
+    let run = project.run(&[]).exits(0);
+    assert_eq!(run.codes("clean"), ["uncomparable-baseline"]);
+    project.run(&["--ci"]).exits(5);
+    project.run(&["--iterations", "5"]).exits(0);
+}
+
+#[test]
+fn ci_writes_nothing_into_the_source_tree() {
+    let project = Project::new("");
+    project.write("tests/mem.rs", &clean(100_000));
+    let run = project.run(&["--ci"]).exits(5);
+    assert_eq!(run.codes("clean"), ["missing-baseline"]);
+    assert!(!project.has("tests/snapshots"));
+    let pending = run.summary()["pending"].as_array().unwrap().clone();
+    assert_eq!(pending.len(), 1, "{pending:?}");
+    let pending = pending[0].as_str().unwrap().to_owned();
+    assert!(pending.contains("memcheck/pending"), "{pending}");
+
+    let (folder, _) = pending.split_once("memcheck/pending").unwrap();
+    let folder = format!("{folder}memcheck/pending");
+    project.memcheck(&["accept", "--from", &folder]).exits(0);
+    assert!(project.has(SNAPSHOT));
+    project.run(&["--ci"]).exits(0);
+}
+
+#[test]
+fn a_renamed_test_leaves_a_stale_baseline_that_prune_removes() {
+    let project = accepted();
+    project.write("tests/mem.rs", &clean(100_000).replace("fn clean", "fn renamed"));
+    let run = project.run(&[]).exits(0);
+    assert!(run.stdout.contains("stale-baseline"), "{}\n{}", run.stdout, run.stderr);
+    project.memcheck(&["prune", "--dry-run", "--device", "cpu"]).exits(0);
+    assert!(project.has(SNAPSHOT));
+    project.memcheck(&["prune", "--device", "cpu"]).exits(0);
+    assert!(!project.has(SNAPSHOT));
+}
+
+#[test]
+fn a_pending_figure_that_is_torn_is_not_accepted() {
+    let project = accepted();
+    let before = project.read(SNAPSHOT);
+    let torn = before[..before.len() / 2].to_owned();
+    project.write("tests/snapshots/mem__clean@cpu.snap.new", &torn);
+    let run = project.memcheck(&["accept"]);
+    assert_ne!(run.code, 0, "{}", run.stderr);
+    assert_eq!(project.read(SNAPSHOT), before);
+}
+
+#[test]
+fn a_full_disk_is_said_and_loses_nothing() {
+    // A file system of two blocks, where this user may mount one.
+    let project = accepted();
+    let before = project.read(SNAPSHOT);
+    project.write("tests/mem.rs", &clean(200_000));
+    let folder = project.path().join("tests/snapshots");
+    let script = format!(
+        "cp -r {0} {0}.kept && mount -t tmpfs -o size=8k none {0} && cp {0}.kept/* {0} && \
+         (cat /dev/zero > {0}/filler 2>/dev/null; true) && exec \"$@\"",
+        folder.display()
+    );
+    let can_mount = Command::new("unshare")
+        .args(["--mount", "--map-root-user", "sh", "-c", "mount -t tmpfs -o size=8k none /tmp"])
+        .output()
+        .is_ok_and(|output| output.status.success());
+    if !can_mount {
+        eprintln!("skipped: this user may not mount a small file system");
+        return;
+    }
+    let mut wrapper = Command::new("unshare");
+    wrapper.args(["--mount", "--map-root-user", "sh", "-c", &script, "sh"]);
+    let arguments = ["run", "--device", "cpu", "--message-format", "json", "--no-ci"];
+    let run = memcheck_in(wrapper, project.path(), &arguments);
+    assert_ne!(run.code, 0, "{}\n{}", run.stdout, run.stderr);
+    assert!(
+        run.stdout.contains("could not be written") || run.stderr.contains("could not be written"),
+        "{}\n{}",
+        run.stdout,
+        run.stderr
+    );
+    assert_eq!(project.read(SNAPSHOT), before);
+}

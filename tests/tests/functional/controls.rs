@@ -1,0 +1,90 @@
+//! The negative controls of `tests/controls` fail, each with its code and its
+//! bytes an iteration, to the byte, on the CPU and on the simulated GPU.
+
+use memcheck_tests::leaks::{KeptGradients, LastLogits, RunningLoss, Snapshots};
+use memcheck_tests::training::{KEPT_LOSS_BYTES, KEPT_LOSS_SCALAR_BYTES};
+use memcheck_tests::{llama, t5};
+
+use crate::fixture::{Run, memcheck, workspace};
+
+fn run(device: &str) -> Run {
+    memcheck(
+        &workspace(),
+        &[
+            "run",
+            "-p",
+            "memcheck-tests",
+            "--test",
+            "controls",
+            "--device",
+            device,
+            "--message-format",
+            "json",
+            "--no-ci",
+            "--run-ignored",
+            "only",
+        ],
+    )
+    .exits(100)
+}
+
+/// Asserts the leaks, where `small` is what blocks below 1 KiB add: a GPU
+/// counts them, the host's tensor class does not.
+fn assert_leaks(run: &Run, small: u64) {
+    let llama_config = llama::tiny_config();
+    // 2 * layers * batch * kv_heads * head_dim * 4 B: one token.
+    let llama = llama::kv_bytes_per_token(&llama_config, 2, candle_core::DType::F32) as u64;
+    // Four tokens a request, in the decoder alone.
+    let t5 = 4 * t5::kv_bytes_per_token(&t5::tiny_config(), 2) as u64;
+    for (test, bytes) in [
+        ("llama_cache_never_cleared", llama),
+        ("t5_cache_never_cleared", t5),
+        ("training_keeps_losses", KEPT_LOSS_BYTES as u64 + small * KEPT_LOSS_SCALAR_BYTES as u64),
+        (
+            "running_loss_keeps_the_graph",
+            RunningLoss::LEAK_BYTES as u64 + small * RunningLoss::LEAK_SCALAR_BYTES as u64,
+        ),
+        ("gradients_are_kept", KeptGradients::LEAK_BYTES as u64),
+        ("snapshots_are_kept", Snapshots::LEAK_BYTES as u64),
+        ("a_view_keeps_its_storage", LastLogits::LEAK_BYTES as u64),
+    ] {
+        let finished = run.test(test);
+        assert_eq!(finished["status"], "failed", "{test}");
+        let finding = &finished["findings"][0];
+        assert_eq!(finding["code"], "leak", "{test}");
+        assert_eq!(finding["bytes_per_iteration"], bytes, "{test}");
+    }
+}
+
+fn assert_other_codes(run: &Run) {
+    for (test, code) in [
+        ("whisper_model_kept_for_ever", "retained"),
+        ("one_block_over_the_peak", "peak-limit"),
+        ("two_allocations", "allocations-limit"),
+        ("an_error", "test-failed"),
+        ("an_abort", "crashed"),
+        ("an_exit", "not-measured"),
+        ("a_hang", "timed-out"),
+    ] {
+        assert_eq!(run.codes(test), [code], "{test}");
+    }
+}
+
+#[test]
+fn on_the_cpu() {
+    let run = run("cpu");
+    assert_leaks(&run, 0);
+    assert_other_codes(&run);
+    assert_eq!(run.summary()["passed"], 0);
+}
+
+#[test]
+fn on_the_simulated_gpu() {
+    let run = run("sim:h200");
+    assert_leaks(&run, 1);
+    assert_other_codes(&run);
+    assert_eq!(run.codes("more_than_any_card"), ["out-of-memory"]);
+    let four = run.test("four_bytes_an_iteration");
+    assert_eq!(four["findings"][0]["bytes_per_iteration"], 4);
+    assert_eq!(run.summary()["passed"], 0);
+}

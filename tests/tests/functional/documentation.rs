@@ -1,0 +1,58 @@
+//! The documentation and the program say the same: every finding, exit code,
+//! variable and flag that is defined is documented, and nothing else is.
+
+use memcheck_core::{exit, finding, variables};
+
+use crate::fixture::{memcheck, workspace};
+
+fn reference() -> String {
+    std::fs::read_to_string(workspace().join("docs/reference.md")).expect("docs/reference.md")
+}
+
+#[test]
+fn every_finding_is_in_the_reference() {
+    let reference = reference();
+    for row in finding::TABLE {
+        assert!(reference.contains(&format!("| `{}` |", row.name)), "{}", row.name);
+        let page = memcheck(&workspace(), &["explain", row.name]).exits(0);
+        assert!(page.stdout.contains("What to do"), "{}", row.name);
+    }
+}
+
+#[test]
+fn every_exit_code_is_in_the_reference() {
+    let reference = reference();
+    for (code, meaning) in exit::ALL {
+        assert!(reference.contains(&format!("| {code} | {meaning} |")), "{code} {meaning}");
+    }
+}
+
+#[test]
+fn every_variable_is_in_the_reference() {
+    let reference = reference();
+    for variable in variables::all() {
+        let row = format!("| `{}` | {} |", variable.name, variable.meaning);
+        assert!(reference.contains(&row), "{row}");
+    }
+}
+
+#[test]
+fn every_flag_of_run_is_in_the_reference_and_the_other_way_round() {
+    let reference = reference();
+    let help = memcheck(&workspace(), &["run", "--help"]).exits(0).stdout;
+    let flags = |text: &str| -> std::collections::BTreeSet<String> {
+        text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-'))
+            .filter(|word| word.starts_with("--") && word.len() > 3)
+            .map(str::to_owned)
+            .collect()
+    };
+    let (_, section) = reference.split_once("## Flags of `run`").expect("a section of flags");
+    let section = section.split("\n## ").next().unwrap_or_default();
+    let (defined, documented) = (flags(&help), flags(section));
+    let missing: Vec<_> = defined.difference(&documented).collect();
+    let invented: Vec<_> = documented.difference(&defined).collect();
+    assert!(
+        missing.is_empty() && invented.is_empty(),
+        "missing {missing:?}, invented {invented:?}"
+    );
+}

@@ -1,0 +1,275 @@
+//! A cargo project of its own in a temporary folder, and the command in it.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+/// The root of this workspace.
+pub(crate) fn workspace() -> PathBuf {
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
+    tests.parent().expect("the workspace above the package").to_owned()
+}
+
+/// The target directory that this test was built into.
+fn target() -> PathBuf {
+    // target/debug/deps/functional-HASH
+    let own = std::env::current_exe().expect("the path of this test");
+    own.ancestors().nth(3).expect("a target directory").to_owned()
+}
+
+/// The command under test, which `cargo test --workspace` builds beside this.
+fn command_path() -> PathBuf {
+    let path = target().join("debug/cargo-memcheck");
+    assert!(
+        path.exists(),
+        "{} is not built: `cargo build -p cargo-memcheck`, or `cargo test --workspace`",
+        path.display()
+    );
+    path
+}
+
+/// `cargo memcheck` with `arguments` in `folder`, in an environment that says
+/// nothing about CI, devices or limits.
+pub(crate) fn memcheck(folder: &Path, arguments: &[&str]) -> Run {
+    memcheck_with(folder, arguments, &[])
+}
+
+/// The same with variables.
+pub(crate) fn memcheck_with(folder: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Run {
+    let mut command = command(folder, arguments);
+    command.envs(variables.iter().copied());
+    Run::of(&command.output().expect("cargo-memcheck runs"))
+}
+
+/// The same as the last words of `wrapper`: `unshare … sh -c …`.
+pub(crate) fn memcheck_in(mut wrapper: Command, folder: &Path, arguments: &[&str]) -> Run {
+    let inner = command(folder, arguments);
+    wrapper.arg(inner.get_program()).args(inner.get_args()).current_dir(folder);
+    for (name, value) in inner.get_envs() {
+        match value {
+            Some(value) => wrapper.env(name, value),
+            None => wrapper.env_remove(name),
+        };
+    }
+    Run::of(&wrapper.output().expect("the wrapper runs"))
+}
+
+/// The command in an environment that says nothing about CI, devices or limits.
+fn command(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(command_path());
+    command.arg("memcheck").args(arguments).current_dir(folder);
+    for name in std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()) {
+        let ours = ["MEMCHECK_", "INSTA_", "CARGO_", "GITHUB_"];
+        let theirs = ["CI", "RAYON_NUM_THREADS", "RUST_BACKTRACE", "NEXTEST"];
+        if (ours.iter().any(|prefix| name.starts_with(prefix)) && name != "CARGO_HOME")
+            || theirs.contains(&name.as_str())
+        {
+            command.env_remove(name);
+        }
+    }
+    if folder != workspace() {
+        command.env("CARGO_TARGET_DIR", shared_target());
+    }
+    command
+}
+
+/// The target directory that the projects share.
+pub(crate) fn shared_target() -> PathBuf {
+    target().join("functional")
+}
+
+/// What a run of the command said.
+pub(crate) struct Run {
+    pub(crate) code: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Run {
+    fn of(output: &Output) -> Self {
+        Self {
+            code: output.status.code().unwrap_or(-1),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+
+    /// Asserts the exit code, showing all that was said where it is another.
+    #[track_caller]
+    pub(crate) fn exits(self, code: u8) -> Self {
+        assert_eq!(
+            self.code,
+            i32::from(code),
+            "exit code\n--- stdout\n{}\n--- stderr\n{}",
+            self.stdout,
+            self.stderr
+        );
+        self
+    }
+
+    /// Asserts that stderr holds `text`.
+    #[track_caller]
+    pub(crate) fn says(self, text: &str) -> Self {
+        assert!(self.stderr.contains(text), "`{text}` is not said in\n{}", self.stderr);
+        self
+    }
+
+    /// The JSON lines on stdout.
+    #[track_caller]
+    pub(crate) fn json(&self) -> Vec<Value> {
+        self.stdout
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("not JSON: {line}")))
+            .collect()
+    }
+
+    /// The line that closes the JSON stream.
+    #[track_caller]
+    pub(crate) fn summary(&self) -> Value {
+        let last = self.json().pop().expect("a line of JSON");
+        assert_eq!(last["type"], "summary");
+        last
+    }
+
+    /// The `test-finished` line of a test.
+    #[track_caller]
+    pub(crate) fn test(&self, name: &str) -> Value {
+        self.json()
+            .into_iter()
+            .find(|line| line["type"] == "test-finished" && line["test"] == name)
+            .unwrap_or_else(|| panic!("no line for {name} in\n{}\n{}", self.stdout, self.stderr))
+    }
+
+    /// The codes of a test's findings.
+    #[track_caller]
+    pub(crate) fn codes(&self, name: &str) -> Vec<String> {
+        let findings = self.test(name)["findings"].clone();
+        let findings = findings.as_array().expect("findings are a list").clone();
+        findings.iter().filter_map(|finding| finding["code"].as_str().map(str::to_owned)).collect()
+    }
+}
+
+/// A cargo project in a temporary folder.
+pub(crate) struct Project {
+    folder: tempfile::TempDir,
+}
+
+impl Project {
+    /// A package `app` with memcheck-runtime and candle, and `tests/mem.rs`.
+    pub(crate) fn new(tests: &str) -> Self {
+        let project = Self::bare("[dev-dependencies]\nmemcheck-runtime = { path = \"RUNTIME\" }\n");
+        project.write("tests/mem.rs", &format!("{PRELUDE}{tests}"));
+        project
+    }
+
+    /// A package `app` with `manifest` behind its own, where `RUNTIME` stands
+    /// for the path of memcheck-runtime.
+    pub(crate) fn bare(manifest: &str) -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let project = Self { folder };
+        let runtime = workspace().join("memcheck-runtime");
+        let manifest = manifest.replace("RUNTIME", &runtime.display().to_string());
+        project.write("Cargo.toml", &format!("{MANIFEST}{manifest}{PROFILE}"));
+        project.write("src/lib.rs", "//! A user's package.\n");
+        // The versions of this workspace: nothing new is fetched.
+        std::fs::copy(workspace().join("Cargo.lock"), project.path().join("Cargo.lock"))
+            .expect("the lock file is copied");
+        project
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Writes a file of the project.
+    pub(crate) fn write(&self, file: &str, text: &str) {
+        let path = self.path().join(file);
+        std::fs::create_dir_all(path.parent().expect("a folder")).expect("the folder is made");
+        std::fs::write(path, text).expect("the file is written");
+    }
+
+    /// Reads a file of the project.
+    pub(crate) fn read(&self, file: &str) -> String {
+        std::fs::read_to_string(self.path().join(file))
+            .unwrap_or_else(|error| panic!("{file}: {error}"))
+    }
+
+    /// Whether a file of the project is there.
+    pub(crate) fn has(&self, file: &str) -> bool {
+        self.path().join(file).exists()
+    }
+
+    /// `cargo memcheck` on the CPU, with JSON on stdout.
+    pub(crate) fn run(&self, arguments: &[&str]) -> Run {
+        let mut all = vec!["run", "--device", "cpu", "--message-format", "json", "--no-ci"];
+        all.extend(arguments);
+        memcheck(self.path(), &all)
+    }
+
+    /// `cargo memcheck` with exactly these arguments.
+    pub(crate) fn memcheck(&self, arguments: &[&str]) -> Run {
+        memcheck(self.path(), arguments)
+    }
+}
+
+const MANIFEST: &str = "\
+[package]
+name = \"app\"
+version = \"0.1.0\"
+edition = \"2024\"
+
+[workspace]
+
+[dependencies]
+candle-core = \"0.11.1\"
+";
+
+/// Debug information and optimisation cost time that these tests do not need.
+const PROFILE: &str = "\
+[profile.dev]
+debug = false
+";
+
+const PRELUDE: &str = "\
+#![allow(unused_imports, dead_code)]
+use candle_core::{DType, Device, Tensor};
+use memcheck_runtime::{Trial, mem_test};
+";
+
+/// A clean test, `clean`, and one that leaks 4,096 bytes an iteration, `leaky`.
+pub(crate) const CLEAN_AND_LEAKY: &str = "
+#[mem_test(max_growth = \"0 B\")]
+fn clean(device: &Device) -> candle_core::Result<()> {
+    Tensor::zeros(1024, DType::F32, device)?.affine(2.0, 1.0)?;
+    Ok(())
+}
+
+#[mem_test(max_growth = \"0 B\")]
+fn leaky(trial: &mut Trial) -> candle_core::Result<()> {
+    let device = trial.device().clone();
+    let mut kept = Vec::new();
+    trial.iterate(|_| {
+        kept.push(Tensor::zeros(1024, DType::F32, &device)?);
+        Ok(())
+    })
+}
+";
+
+/// The same with the leak mended.
+pub(crate) const CLEAN_AND_FIXED: &str = "
+#[mem_test(max_growth = \"0 B\")]
+fn clean(device: &Device) -> candle_core::Result<()> {
+    Tensor::zeros(1024, DType::F32, device)?.affine(2.0, 1.0)?;
+    Ok(())
+}
+
+#[mem_test(max_growth = \"0 B\")]
+fn leaky(trial: &mut Trial) -> candle_core::Result<()> {
+    let device = trial.device().clone();
+    trial.iterate(|_| {
+        Tensor::zeros(1024, DType::F32, &device)?;
+        Ok(())
+    })
+}
+";

@@ -1,0 +1,13 @@
+//! Functional tests: the real command over real test binaries.
+//!
+//! `fixture` makes small cargo projects outside the workspace, as a user has
+//! them, and runs `cargo memcheck` in them; what the command says is read from
+//! its JSON. They share one target directory, so that candle is built once.
+
+mod bad_binaries;
+mod bad_input;
+mod baselines;
+mod controls;
+mod documentation;
+mod fixture;
+mod outside;

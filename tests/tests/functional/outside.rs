@@ -1,0 +1,92 @@
+//! A user's package outside this workspace, on the CPU and on the simulated
+//! GPU, with nothing of its own but a dependency and two tests.
+
+use crate::fixture::{CLEAN_AND_FIXED, CLEAN_AND_LEAKY, Project, memcheck, shared_target};
+
+fn leak_is_found_mended_and_accepted(device: &str, space: &str) {
+    let project = Project::new(CLEAN_AND_LEAKY);
+    let arguments = ["run", "--device", device, "--message-format", "json", "--no-ci"];
+
+    let leaky = memcheck(project.path(), &arguments).exits(100);
+    let finding = leaky.test("leaky")["findings"][0].clone();
+    assert_eq!(finding["code"], "leak");
+    assert_eq!(finding["space"], space);
+    // One tensor of 1024 f32 an iteration.
+    assert_eq!(finding["bytes_per_iteration"], 4096);
+    assert_eq!(finding["limit"], 0);
+    assert_eq!(leaky.test("clean")["status"], "passed");
+    let summary = leaky.summary();
+    assert_eq!((&summary["passed"], &summary["failed"]), (&1.into(), &1.into()));
+
+    project.write("tests/mem.rs", &format!("{PRELUDE}{CLEAN_AND_FIXED}"));
+    let fixed = memcheck(project.path(), &arguments).exits(0);
+    assert_eq!(fixed.summary()["new"], 2);
+    project.memcheck(&["accept"]).exits(0);
+    let accepted = memcheck(project.path(), &arguments).exits(0);
+    assert_eq!(accepted.summary()["new"], 0);
+    assert!(accepted.codes("clean").is_empty());
+}
+
+const PRELUDE: &str =
+    "use candle_core::{DType, Device, Tensor};\nuse memcheck_runtime::{Trial, mem_test};\n";
+
+#[test]
+fn on_the_cpu() {
+    leak_is_found_mended_and_accepted("cpu", "host");
+}
+
+#[test]
+fn on_the_simulated_gpu() {
+    leak_is_found_mended_and_accepted("sim:rtx4090", "cuda:0");
+}
+
+#[test]
+fn a_plain_cargo_test_fails_on_a_leak_too() {
+    let project = Project::new(CLEAN_AND_LEAKY);
+    project.run(&[]).exits(100);
+    let output = std::process::Command::new(env!("CARGO"))
+        .args(["test", "--test", "mem"])
+        .current_dir(project.path())
+        .env("CARGO_TARGET_DIR", shared_target())
+        .env_remove("CI")
+        .output()
+        .expect("cargo runs");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(101), "{said}");
+    assert!(said.contains("test clean ... ok"), "{said}");
+    assert!(said.contains("leak: host grows by 4,096 B (4.0 KiB) an iteration"), "{said}");
+}
+
+#[test]
+fn a_unit_test_in_src_is_a_memory_test_too() {
+    let project = Project::new("");
+    project.write(
+        "src/lib.rs",
+        "#[cfg(test)]
+mod tests {
+    mod inner {
+        #[memcheck_runtime::mem_test(max_growth = \"0 B\")]
+        fn clean() -> Result<(), String> {
+            std::hint::black_box(vec![0u8; 4096]);
+            Ok(())
+        }
+        #[memcheck_runtime::mem_test(baseline = false)]
+        #[ignore = \"later\"]
+        fn ignored() {}
+        #[memcheck_runtime::mem_test(baseline = false)]
+        #[should_panic(expected = \"boom\")]
+        fn panics() {
+            panic!(\"boom\");
+        }
+    }
+}
+",
+    );
+    let run = project.run(&[]).exits(0);
+    let clean = run.test("tests::inner::clean");
+    assert_eq!((&clean["status"], &clean["binary"]), (&"passed".into(), &"app".into()));
+    assert_eq!(clean["metrics"]["host"]["peak_allocated"], 4096);
+    assert_eq!(run.test("tests::inner::panics")["status"], "passed");
+    assert_eq!(run.test("tests::inner::ignored")["status"], "ignored");
+    assert!(project.has("src/snapshots/app__tests__inner__clean@cpu.snap.new"));
+}
