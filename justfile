@@ -25,4 +25,4 @@ bench:
 
 # Thirty runs on each device, bit by bit.
 exactness:
-    cargo test -p memcheck-tests --test exactness -- --ignored --nocapture
+    cargo test -p memcheck-tests --test functional exactness -- --ignored --nocapture

@@ -206,7 +206,9 @@ impl Typed {
         let asked = match (flagged, get(variables::DEVICE.name)) {
             (Some(asked), _) => Some(asked),
             (None, Some(text)) => Some(Asked {
-                requests: devices::parse_list(text.split(','))?,
+                requests: devices::parse_list(text.split(','))
+                    .map_err(|error| VariableError::new(variables::DEVICE.name, error))
+                    .map_err(OptionsError::from)?,
                 by: devices::By::Environment,
             }),
             (None, None) => None,

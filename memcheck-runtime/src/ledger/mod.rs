@@ -210,7 +210,7 @@ pub(crate) fn allocated(space: Space, address: u64, size: u64) {
     let block = Block { size, space, birth: ITERATION.load(Relaxed) };
     if table::insert(address, block) {
         counters.add(size);
-        if space == Space::Host { small::tensor_allocated(size) } else { counters.count(size) }
+        counters.count(size);
     } else {
         LOST.fetch_add(1, Relaxed);
     }
@@ -223,11 +223,7 @@ pub(crate) fn freed(address: u64) -> Option<Block> {
     let block = table::remove(address)?;
     if let Some(index) = index(block.space) {
         COUNTERS[index].live.fetch_sub(block.size, Relaxed);
-        if index == 0 {
-            small::tensor_freed()
-        } else {
-            COUNTERS[index].frees.fetch_add(1, Relaxed);
-        }
+        COUNTERS[index].frees.fetch_add(1, Relaxed);
     }
     Some(block)
 }

@@ -16,24 +16,10 @@ const SHARED: &Shard = &ALL[SHARDS - 1];
 struct Shard {
     allocated: AtomicU64,
     freed: AtomicU64,
-    tensor_allocations: AtomicU64,
-    tensor_total: AtomicU64,
-    tensor_frees: AtomicU64,
 }
 
-impl Shard {
-    const fn new() -> Self {
-        Self {
-            allocated: AtomicU64::new(0),
-            freed: AtomicU64::new(0),
-            tensor_allocations: AtomicU64::new(0),
-            tensor_total: AtomicU64::new(0),
-            tensor_frees: AtomicU64::new(0),
-        }
-    }
-}
-
-static ALL: [Shard; SHARDS] = [const { Shard::new() }; SHARDS];
+static ALL: [Shard; SHARDS] =
+    [const { Shard { allocated: AtomicU64::new(0), freed: AtomicU64::new(0) } }; SHARDS];
 static NEXT: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
@@ -69,31 +55,6 @@ pub(crate) fn small_allocated(bytes: u64) {
 #[inline]
 pub(crate) fn small_freed(bytes: u64) {
     add(|shard| &shard.freed, bytes);
-}
-
-/// A tensor-class block of the host was allocated on this thread.
-#[inline]
-pub(crate) fn tensor_allocated(bytes: u64) {
-    add(|shard| &shard.tensor_allocations, 1);
-    add(|shard| &shard.tensor_total, bytes);
-}
-
-/// A tensor-class block of the host was freed on this thread.
-#[inline]
-pub(crate) fn tensor_freed() {
-    add(|shard| &shard.tensor_frees, 1);
-}
-
-/// Sums: allocations, bytes, frees.
-pub(crate) fn tensor_events() -> [u64; 3] {
-    let used = NEXT.load(Relaxed).clamp(1, SHARDS);
-    let mut sums = [0u64; 3];
-    for shard in &ALL[..used] {
-        sums[0] = sums[0].wrapping_add(shard.tensor_allocations.load(Relaxed));
-        sums[1] = sums[1].wrapping_add(shard.tensor_total.load(Relaxed));
-        sums[2] = sums[2].wrapping_add(shard.tensor_frees.load(Relaxed));
-    }
-    sums
 }
 
 /// Bytes in small blocks. Negative where blocks from before counting were freed.

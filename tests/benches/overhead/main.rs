@@ -18,13 +18,15 @@
 //! time. It comes from short rounds: in each round every program runs the same
 //! workload once, one after the other, the first of them in turn, and its time
 //! is divided by that of the bare one *in the same round*. Reported is the
-//! median of these ratios; beside it stands the ratio of the fastest rounds,
-//! which nothing but the program's own work can lower. Both are means over
-//! several processes: where a process lies in memory is worth a percent or
-//! two, so the programs are started anew every few rounds.
+//! median of these ratios; beside it stands the ratio of the fastest rounds.
+//! Where a process lies in memory is worth a percent, so the programs start
+//! anew every few rounds: the median is over all of them, the ratio of the
+//! fastest is taken within each generation and averaged.
 //!
 //! One of the programs is a second bare one. Its ratio is 1 but for noise: how
-//! far it is from 1 is what the other ratios of its row cannot tell.
+//! far it is from 1 is what the other ratios of its row cannot tell. It is most
+//! for the small model: with one rayon thread candle still hands work from one
+//! thread to another, and that waits for the scheduler.
 //!
 //! The table goes to the terminal and to `target/memcheck/overhead.md`. No
 //! time is asserted: limits are what is aimed at on a quiet machine. Criterion

@@ -7,10 +7,11 @@ use memcheck_tests::overhead::Workload;
 use crate::programs::{Allocator, Program, Programs};
 
 /// Rounds for each workload, and after how many the programs start anew.
-const ROUNDS: usize = 60;
-const GENERATION: usize = 10;
-/// About how long a program runs in a round.
-const TURN: Duration = Duration::from_millis(25);
+const ROUNDS: usize = 160;
+const GENERATION: usize = 20;
+/// About how long a program runs in a round: not much more than what the
+/// kernel lets it run undisturbed on a busy machine.
+const TURN: Duration = Duration::from_millis(6);
 
 /// What takes turns: the allocators, and once more the bare one as a control.
 const SEATS: [Seat; 6] = [

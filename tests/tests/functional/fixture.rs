@@ -151,31 +151,41 @@ impl Run {
 }
 
 /// A cargo project in a temporary folder.
+///
+/// The package is named after the test that makes it: cargo tells packages of
+/// one name and version in a shared target directory by nothing else.
 pub(crate) struct Project {
     folder: tempfile::TempDir,
+    name: String,
 }
 
 impl Project {
-    /// A package `app` with memcheck-runtime and candle, and `tests/mem.rs`.
+    /// A package with memcheck-runtime and candle, and `tests/mem.rs`.
     pub(crate) fn new(tests: &str) -> Self {
         let project = Self::bare("[dev-dependencies]\nmemcheck-runtime = { path = \"RUNTIME\" }\n");
         project.write("tests/mem.rs", &format!("{PRELUDE}{tests}"));
         project
     }
 
-    /// A package `app` with `manifest` behind its own, where `RUNTIME` stands
+    /// A package with `manifest` behind its own, where `RUNTIME` stands
     /// for the path of memcheck-runtime.
     pub(crate) fn bare(manifest: &str) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let project = Self { folder };
+        let project = Self { folder, name: unused_name() };
         let runtime = workspace().join("memcheck-runtime");
         let manifest = manifest.replace("RUNTIME", &runtime.display().to_string());
-        project.write("Cargo.toml", &format!("{MANIFEST}{manifest}{PROFILE}"));
+        let own = MANIFEST.replace("NAME", &project.name);
+        project.write("Cargo.toml", &format!("{own}{manifest}{PROFILE}"));
         project.write("src/lib.rs", "//! A user's package.\n");
         // The versions of this workspace: nothing new is fetched.
         std::fs::copy(workspace().join("Cargo.lock"), project.path().join("Cargo.lock"))
             .expect("the lock file is copied");
         project
+    }
+
+    /// The name of its package.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -213,9 +223,21 @@ impl Project {
     }
 }
 
+/// The name of the running test as that of a package, with a number where the
+/// test makes several.
+fn unused_name() -> String {
+    thread_local! {
+        static MADE: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
+    }
+    let number = MADE.replace(MADE.get() + 1);
+    let thread = std::thread::current();
+    let test = thread.name().unwrap_or("test").replace("::", "-");
+    if number == 0 { test } else { format!("{test}-{number}") }
+}
+
 const MANIFEST: &str = "\
 [package]
-name = \"app\"
+name = \"NAME\"
 version = \"0.1.0\"
 edition = \"2024\"
 

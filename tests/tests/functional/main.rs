@@ -9,5 +9,6 @@ mod bad_input;
 mod baselines;
 mod controls;
 mod documentation;
+mod exactness;
 mod fixture;
 mod outside;

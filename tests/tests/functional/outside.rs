@@ -84,9 +84,10 @@ mod tests {
     );
     let run = project.run(&[]).exits(0);
     let clean = run.test("tests::inner::clean");
-    assert_eq!((&clean["status"], &clean["binary"]), (&"passed".into(), &"app".into()));
+    assert_eq!((&clean["status"], &clean["binary"]), (&"passed".into(), &project.name().into()));
     assert_eq!(clean["metrics"]["host"]["peak_allocated"], 4096);
     assert_eq!(run.test("tests::inner::panics")["status"], "passed");
     assert_eq!(run.test("tests::inner::ignored")["status"], "ignored");
-    assert!(project.has("src/snapshots/app__tests__inner__clean@cpu.snap.new"));
+    let krate = project.name().replace('-', "_");
+    assert!(project.has(&format!("src/snapshots/{krate}__tests__inner__clean@cpu.snap.new")));
 }
