@@ -16,17 +16,21 @@
 //!
 //! The machine may be shared, so a ratio never compares two long blocks of
 //! time. It comes from short rounds: in each round every program runs the same
-//! workload once, one after the other, the first of them in turn, and its time
-//! is divided by that of the bare one *in the same round*. Reported is the
-//! median of these ratios; beside it stands the ratio of the fastest rounds.
-//! Where a process lies in memory is worth a percent, so the programs start
-//! anew every few rounds: the median is over all of them, the ratio of the
-//! fastest is taken within each generation and averaged.
+//! workload once, one after the other. Reported is the ratio of the fastest
+//! rounds, taken within each generation of processes and averaged: neighbours
+//! only ever add time, so the fastest round is the one nearest to a quiet
+//! machine. Beside it stands the median of the ratios to the bare program in
+//! the same round; where the two disagree, the machine was busy.
 //!
-//! One of the programs is a second bare one. Its ratio is 1 but for noise: how
-//! far it is from 1 is what the other ratios of its row cannot tell. It is most
-//! for the small model: with one rayon thread candle still hands work from one
-//! thread to another, and that waits for the scheduler.
+//! Two programs differ in more than their allocator: where the linker put
+//! gemm's inner loop is worth up to 3 % of a forward pass, more than what is
+//! looked for. So each program is linked several times with its functions in
+//! shuffled order, and each generation of processes runs another layout.
+//!
+//! One of the programs is a second bare one, in another layout. Its ratio is 1
+//! but for noise: how far it is from 1 is what the other ratios of its row
+//! cannot tell. The small model is the noisiest: with one rayon thread candle
+//! still hands work from one thread to another and waits for the scheduler.
 //!
 //! The table goes to the terminal and to `target/memcheck/overhead.md`. No
 //! time is asserted: limits are what is aimed at on a quiet machine. Criterion
@@ -52,15 +56,14 @@ fn main() -> anyhow::Result<()> {
         println!("overhead is measured by `cargo bench`");
         return Ok(());
     }
-    let programs = Programs::build()?;
+    // `target/tmp` is made by cargo for benchmarks.
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().context("no target directory")?;
+    let programs = Programs::build(&target.join("memcheck").join("overhead"))?;
     with_criterion(&programs)?;
 
     let table = table::markdown(&rounds::measure(&programs)?);
     println!("{table}");
-    // `target/tmp` is made by cargo for benchmarks.
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().context("no target directory")?;
     let report = target.join("memcheck").join("overhead.md");
-    std::fs::create_dir_all(target.join("memcheck"))?;
     std::fs::write(&report, table)?;
     println!("written to {}", report.display());
     Ok(())
@@ -76,7 +79,7 @@ fn with_criterion(programs: &Programs) -> anyhow::Result<()> {
     for workload in Workload::ALL {
         let mut group = criterion.benchmark_group(workload.name());
         for allocator in Allocator::ALL {
-            let mut program: Program = programs.start(allocator)?;
+            let mut program: Program = programs.start(allocator, 0)?;
             group.bench_function(allocator.name(), |bencher| {
                 bencher.iter_custom(|iterations| {
                     program.time(workload, iterations).expect("the program answers")

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail, ensure};
 use cargo_metadata::Message;
 use memcheck_tests::overhead::Workload;
 
@@ -40,44 +40,36 @@ impl Allocator {
     }
 }
 
+/// How often each program is linked, its functions in another order each time.
+/// Only the linker of this target is known to shuffle.
+pub(crate) const LAYOUTS: usize =
+    if cfg!(all(target_os = "linux", target_arch = "x86_64")) { 6 } else { 1 };
+
 /// The programs, built.
 pub(crate) struct Programs {
-    executables: BTreeMap<Allocator, PathBuf>,
+    executables: BTreeMap<(Allocator, usize), PathBuf>,
 }
 
 impl Programs {
-    /// Builds them as `cargo bench` built this one, in release.
-    pub(crate) fn build() -> anyhow::Result<Self> {
-        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        let mut command = Command::new(cargo);
-        command
-            .args(["build", "--release", "--package", "memcheck-tests", "--features", "overhead"])
-            .args(["--message-format", "json-render-diagnostics"])
-            .current_dir(env!("CARGO_MANIFEST_DIR"))
-            .stdout(Stdio::piped());
-        for allocator in Allocator::ALL {
-            command.args(["--example", &allocator.example()]);
-        }
-        let output = command.stderr(Stdio::inherit()).output().context("cannot start cargo")?;
-        ensure!(output.status.success(), "the programs to compare do not build");
-
+    /// Builds them as `cargo bench` built this one, in release, into `folder`.
+    pub(crate) fn build(folder: &Path) -> anyhow::Result<Self> {
+        std::fs::create_dir_all(folder)?;
         let mut executables = BTreeMap::new();
-        for message in Message::parse_stream(output.stdout.as_slice()) {
-            let Message::CompilerArtifact(artifact) = message? else { continue };
-            let Some(executable) = artifact.executable else { continue };
-            if let Some(allocator) = Allocator::ALL
-                .into_iter()
-                .find(|allocator| artifact.target.name == allocator.example())
-            {
-                executables.insert(allocator, executable.into_std_path_buf());
+        for layout in 0..LAYOUTS {
+            eprintln!("building layout {} of {LAYOUTS}", layout + 1);
+            for allocator in Allocator::ALL {
+                // The next layout overwrites what cargo built.
+                let kept = folder.join(format!("{}-{layout}", allocator.example()));
+                std::fs::copy(link(allocator, layout)?, &kept)?;
+                executables.insert((allocator, layout), kept);
             }
         }
         Ok(Self { executables })
     }
 
-    /// A new process.
-    pub(crate) fn start(&self, allocator: Allocator) -> anyhow::Result<Program> {
-        let executable = self.executables.get(&allocator).context("cargo built no such program")?;
+    /// A new process. Layouts repeat after [`LAYOUTS`].
+    pub(crate) fn start(&self, allocator: Allocator, layout: usize) -> anyhow::Result<Program> {
+        let executable = &self.executables[&(allocator, layout % LAYOUTS)];
         let mut process = Command::new(executable)
             .env("RAYON_NUM_THREADS", "1")
             .stdin(Stdio::piped())
@@ -88,6 +80,37 @@ impl Programs {
         let answers = BufReader::new(process.stdout.take().context("no standard output")?);
         Ok(Program { process, requests, answers })
     }
+}
+
+/// Has cargo build one program.
+fn link(allocator: Allocator, layout: usize) -> anyhow::Result<PathBuf> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(cargo);
+    command
+        .args(["rustc", "--release", "--package", "memcheck-tests", "--features", "overhead"])
+        .args(["--example", &allocator.example()])
+        .args(["--message-format", "json-render-diagnostics"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .stderr(Stdio::inherit());
+    if layout > 0 {
+        // Dependencies are built by the first layout: from here on cargo has nothing to say.
+        command.arg("--quiet");
+    }
+    if LAYOUTS > 1 {
+        let seed = layout + 1;
+        command.args(["--", "-C", &format!("link-arg=-Wl,--shuffle-sections=.text*={seed}")]);
+    }
+    let output = command.output().context("cannot start cargo")?;
+    ensure!(output.status.success(), "`{}` does not build", allocator.example());
+    for message in Message::parse_stream(output.stdout.as_slice()) {
+        if let Message::CompilerArtifact(artifact) = message?
+            && artifact.target.name == allocator.example()
+            && let Some(executable) = artifact.executable
+        {
+            return Ok(executable.into_std_path_buf());
+        }
+    }
+    bail!("cargo built no `{}`", allocator.example())
 }
 
 /// One process that waits for requests. Ends with this.

@@ -18,15 +18,18 @@ fn target() -> PathBuf {
     own.ancestors().nth(3).expect("a target directory").to_owned()
 }
 
-/// The command under test, which `cargo test --workspace` builds beside this.
+/// The command under test, built as the alias `cargo memcheck` builds it.
 fn command_path() -> PathBuf {
-    let path = target().join("debug/cargo-memcheck");
-    assert!(
-        path.exists(),
-        "{} is not built: `cargo build -p cargo-memcheck`, or `cargo test --workspace`",
-        path.display()
-    );
-    path
+    static BUILT: std::sync::Once = std::sync::Once::new();
+    BUILT.call_once(|| {
+        let built = Command::new(env!("CARGO"))
+            .args(["build", "--quiet", "--package", "cargo-memcheck", "--target-dir"])
+            .arg(target())
+            .current_dir(workspace())
+            .status();
+        assert!(built.is_ok_and(|status| status.success()), "cargo-memcheck does not build");
+    });
+    target().join("debug/cargo-memcheck")
 }
 
 /// `cargo memcheck` with `arguments` in `folder`, in an environment that says
