@@ -10,21 +10,9 @@ use memcheck_core::finding::{Code, Finding, Level};
 use memcheck_core::protocol::Entry;
 
 use crate::discover::source_file;
+use crate::note::Note;
 use crate::session::{LegTests, Session};
 use crate::snapshots::{self, SnapshotFile};
-
-/// A finding about the workspace.
-#[derive(Debug, Clone)]
-pub(crate) struct Note {
-    /// The package that it is about.
-    pub(crate) package: String,
-    /// The file that it is about, if there is one.
-    pub(crate) path: Option<PathBuf>,
-    /// What was found.
-    pub(crate) finding: Finding,
-    /// What is done about it: never [`Level::Allow`].
-    pub(crate) level: Level,
-}
 
 /// Everything there is to note once the tests of all legs are known.
 pub(crate) fn notes(session: &Session, legs: &[LegTests]) -> std::io::Result<Vec<Note>> {

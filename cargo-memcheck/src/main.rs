@@ -15,6 +15,7 @@ mod config;
 mod devices;
 mod discover;
 mod error;
+mod note;
 mod options;
 mod present;
 mod run;

@@ -145,10 +145,9 @@ impl Session {
     /// The limits in force for a test on a leg.
     fn limits(&self, package: &str, entry: &Entry, leg: &Leg) -> Limits {
         let subject = Subject { package, test: &entry.name, family: leg.family() };
-        Limits::effective(
+        self.options.configuration.config.limits(
             subject,
             &entry.attribute,
-            &self.options.configuration.config,
             &self.options.environment,
             &self.options.flags,
         )

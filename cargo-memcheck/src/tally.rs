@@ -7,8 +7,8 @@ use memcheck_core::exit;
 use memcheck_core::finding::{Code, Level};
 use memcheck_core::protocol::Status;
 
-use crate::bookkeeping::Note;
 use crate::cli::NoTestsFlag;
+use crate::note::Note;
 use crate::run::Outcome;
 use crate::run::signals::INTERRUPTED;
 

@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::device::{Family, Request};
 use crate::finding::{Code, Level};
-use crate::limits::Layer;
+use crate::limits::{Layer, Limits, Source};
 use crate::settings::Written;
 
 /// Where the file lies below the workspace root.
@@ -178,6 +178,22 @@ impl Config {
         })
     }
 
+    /// The limits in force for `subject`, from every source that may speak:
+    /// `[default]` < attribute < matching `[[override]]`s < environment < flags.
+    pub fn limits(
+        &self,
+        subject: Subject<'_>,
+        attribute: &Layer,
+        environment: &Layer,
+        flags: &Layer,
+    ) -> Limits {
+        let weak = [(Source::Default, &self.default), (Source::Attribute, attribute)];
+        let overrides =
+            self.overrides_for(subject).map(|(number, layer)| (Source::Override(number), layer));
+        let strong = [(Source::Environment, environment), (Source::Flag, flags)];
+        Limits::resolve(subject.family, weak.into_iter().chain(overrides).chain(strong))
+    }
+
     /// The overrides that hold for `subject`, with their numbers from 1.
     pub fn overrides_for<'a>(
         &'a self,
@@ -224,6 +240,7 @@ impl Override {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::Setting;
     use crate::size::Size;
 
     const SUBJECT: Subject<'_> =
@@ -260,6 +277,32 @@ mod tests {
             .collect();
         assert_eq!(on_cpu, [Some(Size(1 << 30)), Some(Size(1_572_864))]);
         assert_eq!(config.levels.get(&Code::Improved), Some(&Level::Deny));
+    }
+
+    #[test]
+    fn every_source_is_as_strong_as_the_interface_says() {
+        let config = Config::parse(
+            "[default]\niterations = 1\nwarmup = 1\nmax_growth = 1\nmax_retained = 1\n\
+             [[override]]\ntest = \"a\"\nwarmup = 3\nmax_growth = 3\nmax_retained = 3",
+        )
+        .unwrap();
+        let said = |iterations, warmup, max_growth: Option<u64>, max_retained: Option<u64>| Layer {
+            iterations,
+            warmup,
+            max_growth: max_growth.map(Size),
+            max_retained: max_retained.map(Size),
+            ..Layer::default()
+        };
+        let limits = config.limits(
+            Subject { package: "p", test: "a", family: Family::Cuda },
+            &said(Some(2), Some(2), Some(2), Some(2)),
+            &said(None, None, Some(4), Some(4)),
+            &said(None, None, None, Some(5)),
+        );
+        assert_eq!(limits.iterations, Setting { value: 2, source: Source::Attribute });
+        assert_eq!(limits.warmup, Setting { value: 3, source: Source::Override(1) });
+        assert_eq!(limits.max_growth, Setting { value: 4, source: Source::Environment });
+        assert_eq!(limits.max_retained, Setting { value: 5, source: Source::Flag });
     }
 
     #[test]

@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::config::{Config, Subject};
 use crate::device::Family;
 use crate::size::Size;
 use crate::tolerance::Tolerance;
@@ -191,22 +190,6 @@ impl Limits {
         limits
     }
 
-    /// The limits in force, from every source that may speak:
-    /// `[default]` < attribute < matching `[[override]]`s < environment < flags.
-    pub fn effective(
-        subject: Subject<'_>,
-        attribute: &Layer,
-        config: &Config,
-        environment: &Layer,
-        flags: &Layer,
-    ) -> Self {
-        let weak = [(Source::Default, &config.default), (Source::Attribute, attribute)];
-        let overrides =
-            config.overrides_for(subject).map(|(number, layer)| (Source::Override(number), layer));
-        let strong = [(Source::Environment, environment), (Source::Flag, flags)];
-        Self::resolve(subject.family, weak.into_iter().chain(overrides).chain(strong))
-    }
-
     fn apply(&mut self, source: &Source, layer: &Layer) {
         fn set<T>(setting: &mut Setting<T>, source: &Source, said: Option<T>) {
             if let Some(value) = said {
@@ -290,33 +273,6 @@ mod tests {
         assert_eq!(limits.warmup, Setting { value: 1, source: Source::Default });
         assert_eq!(limits.max_peak, Setting { value: Some(7), source: Source::Flag });
         assert_eq!(limits.max_growth, Setting { value: 1 << 20, source: Source::BuiltIn });
-    }
-
-    #[test]
-    fn every_source_is_as_strong_as_the_interface_says() {
-        let config = Config::parse(
-            "[default]\niterations = 1\nwarmup = 1\nmax_growth = 1\nmax_retained = 1\n\
-             [[override]]\ntest = \"a\"\nwarmup = 3\nmax_growth = 3\nmax_retained = 3",
-        )
-        .unwrap();
-        let said = |iterations, warmup, max_growth: Option<u64>, max_retained: Option<u64>| Layer {
-            iterations,
-            warmup,
-            max_growth: max_growth.map(Size),
-            max_retained: max_retained.map(Size),
-            ..Layer::default()
-        };
-        let limits = Limits::effective(
-            Subject { package: "p", test: "a", family: Family::Cuda },
-            &said(Some(2), Some(2), Some(2), Some(2)),
-            &config,
-            &said(None, None, Some(4), Some(4)),
-            &said(None, None, None, Some(5)),
-        );
-        assert_eq!(limits.iterations, Setting { value: 2, source: Source::Attribute });
-        assert_eq!(limits.warmup, Setting { value: 3, source: Source::Override(1) });
-        assert_eq!(limits.max_growth, Setting { value: 4, source: Source::Environment });
-        assert_eq!(limits.max_retained, Setting { value: 5, source: Source::Flag });
     }
 
     #[test]

@@ -37,12 +37,19 @@ pub(crate) fn open(request: &Request) -> Result<Device, OpenError> {
 
 #[cfg(feature = "sim")]
 fn simulate(machine: Option<&str>) -> Result<(), OpenError> {
+    use memcheck_core::variables::SIM_FAULTS;
+    fn shown(error: impl std::fmt::Display) -> OpenError {
+        OpenError::Machine(error.to_string())
+    }
     memcheck_sim::link();
-    let Some(machine) = machine else { return Ok(()) };
-    let spec = machine
-        .parse::<memcheck_sim::Spec>()
-        .map_err(|error| OpenError::Machine(error.to_string()))?;
-    memcheck_sim::configure(&spec).map_err(|error| OpenError::Machine(error.to_string()))
+    let machine = machine.unwrap_or(memcheck_sim::DEFAULT_MACHINE);
+    let spec: memcheck_sim::Spec = machine.parse().map_err(shown)?;
+    let faults = std::env::var(SIM_FAULTS.name).unwrap_or_default();
+    let faults: memcheck_sim::Faults = match faults.as_str() {
+        "" => memcheck_sim::Faults::default(),
+        text => text.parse().map_err(|error| shown(format!("{}: {error}", SIM_FAULTS.name)))?,
+    };
+    memcheck_sim::configure(&spec.with_faults(faults)).map_err(shown)
 }
 
 #[cfg(feature = "cuda")]

@@ -31,6 +31,7 @@
 
 pub mod usage;
 
+mod description;
 mod device;
 mod entry;
 mod ledger;
@@ -56,6 +57,7 @@ pub mod __private {
     pub use memcheck_core::tolerance::Tolerance;
     pub use std::clone::Clone;
 
-    pub use crate::entry::{DESCRIPTIONS, Description, run};
+    pub use crate::description::{DESCRIPTIONS, Description};
+    pub use crate::entry::run;
     pub use crate::outcome::Returned;
 }

@@ -8,7 +8,7 @@ use memcheck_core::device::Family;
 use memcheck_core::record::{Facts, Record};
 use memcheck_core::tolerance::Tolerance;
 
-use crate::entry::Description;
+use crate::description::Description;
 
 /// The file of a test's baseline: beside its source, as insta names it.
 pub(crate) fn path(description: &Description, workspace: &Path, family: Family) -> PathBuf {

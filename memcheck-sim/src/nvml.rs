@@ -1,7 +1,7 @@
 //! NVML, reached through a library of its own.
 //!
 //! nvml-wrapper opens NVML by path, so symbols in the binary do not reach it.
-//! `toolkit/nvml.c` is a shared object whose functions jump through a table,
+//! `cargo-memcheck/toolkit/nvml.c` is a shared object whose functions jump through a table,
 //! and [`attach_nvml`] fills that table with the functions here.
 
 use std::ffi::{CString, c_char, c_int, c_uint, c_ulonglong, c_void};
@@ -298,10 +298,10 @@ pub enum NvmlError {
         /// What the dynamic linker says.
         reason: String,
     },
-    /// Not the library that is built from `toolkit/nvml.c`.
+    /// Not the library that is built from `cargo-memcheck/toolkit/nvml.c`.
     #[error("{0} has no `memcheck_nvml_set`: it is not the simulated NVML")]
     NotOurs(String),
-    /// Built from another version of `toolkit/nvml.c`.
+    /// Built from another version of `cargo-memcheck/toolkit/nvml.c`.
     #[error("{path} does not know {function}")]
     Missing {
         /// The path as given.
@@ -325,7 +325,7 @@ unsafe extern "C" {
 /// `RTLD_NOW`.
 const NOW: c_int = 2;
 
-/// Loads the library that was built from `toolkit/nvml.c`, and connects it.
+/// Loads the library that was built from `cargo-memcheck/toolkit/nvml.c`, and connects it.
 ///
 /// It stays loaded, so nvml-wrapper, which opens the same path afterwards, gets
 /// the connected one. May be repeated.

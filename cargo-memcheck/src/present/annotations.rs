@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use memcheck_core::finding::{Class, Level};
 
 use super::Presenter;
-use crate::bookkeeping::Note;
+use crate::note::Note;
 use crate::run::{Outcome, Task};
 
 /// Prints annotations as tests end.

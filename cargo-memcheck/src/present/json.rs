@@ -14,9 +14,9 @@ use memcheck_core::space::Space;
 use serde::Serialize;
 
 use super::{Presenter, Report};
-use crate::bookkeeping::Note;
 use crate::devices::Leg;
 use crate::error::Failure;
+use crate::note::Note;
 use crate::run::{Outcome, Task};
 use crate::tally::Tally;
 

@@ -7,7 +7,7 @@ use memcheck_core::protocol::Status;
 use quick_junit::{NonSuccessKind, Report as Xml, TestCase, TestCaseStatus, TestSuite};
 
 use super::{Presenter, Report, findings};
-use crate::bookkeeping::Note;
+use crate::note::Note;
 use crate::run::{Outcome, Task};
 
 /// Collects suites.

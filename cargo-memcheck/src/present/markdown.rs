@@ -6,7 +6,7 @@ use memcheck_core::protocol::Status;
 use memcheck_core::size::{Size, exact};
 
 use super::{Presenter, Report, findings, summary};
-use crate::bookkeeping::Note;
+use crate::note::Note;
 use crate::run::{Outcome, Task};
 use crate::tally::Tally;
 

@@ -15,8 +15,8 @@ mod terminal;
 
 use memcheck_core::protocol::Progress;
 
-use crate::bookkeeping::Note;
 use crate::devices::Leg;
+use crate::note::Note;
 use crate::run::{Outcome, Task};
 use crate::tally::Tally;
 

@@ -10,9 +10,9 @@ use memcheck_core::protocol::{Progress, Status};
 use memcheck_core::size::Size;
 
 use super::{Presenter, findings, say, style, summary};
-use crate::bookkeeping::Note;
 use crate::cli::NoTestsFlag;
 use crate::devices::Leg;
+use crate::note::Note;
 use crate::options::{Capture, Mode, Options, Verbosity};
 use crate::run::{Outcome, Task};
 use crate::tally::Tally;

@@ -13,7 +13,8 @@ use memcheck_core::record::Outcome;
 use memcheck_core::variables;
 use wait_timeout::ChildExt;
 
-use super::{Description, settings};
+use super::settings;
+use crate::description::Description;
 
 /// Runs the test in a process of its own.
 ///

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use memcheck_core::protocol::{Entry, Listing, VERSION};
 use memcheck_core::variables;
 
-use super::{DESCRIPTIONS, Description};
+use crate::description::{DESCRIPTIONS, Description};
 
 /// Runs before `main`: answers a listing request, and marks the main thread of
 /// a test process, on which the test harness runs, as not the workload's.

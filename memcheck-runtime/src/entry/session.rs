@@ -14,7 +14,8 @@ use memcheck_core::record::{self, Facts, Outcome, Record};
 use memcheck_core::space::Space;
 use memcheck_core::{exit, quiet, verdict};
 
-use super::{Description, settings};
+use super::settings;
+use crate::description::Description;
 use crate::recorder::Recorder;
 use crate::trial::Trial;
 use crate::{device, ledger, outcome, probe, snapshot};

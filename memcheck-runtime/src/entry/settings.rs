@@ -8,7 +8,7 @@ use memcheck_core::limits::{Layer, Limits};
 use memcheck_core::protocol::Job;
 use memcheck_core::variables::{self, VariableError};
 
-use super::Description;
+use crate::description::Description;
 
 /// Why a test cannot even be set up.
 #[derive(Debug, thiserror::Error)]
@@ -100,7 +100,7 @@ pub(crate) fn limits(
     let environment = variables::layer(variable)?;
     let path = description.path();
     let subject = Subject { package: description.package, test: &path, family };
-    Ok(Limits::effective(subject, &(description.limits)(), config, &environment, flags))
+    Ok(config.limits(subject, &(description.limits)(), &environment, flags))
 }
 
 /// The limits of a job.

@@ -96,9 +96,10 @@ fn link(allocator: Allocator, layout: usize) -> anyhow::Result<PathBuf> {
         // Dependencies are built by the first layout: from here on cargo has nothing to say.
         command.arg("--quiet");
     }
+    command.args(["--", "-C", "strip=debuginfo"]);
     if LAYOUTS > 1 {
         let seed = layout + 1;
-        command.args(["--", "-C", &format!("link-arg=-Wl,--shuffle-sections=.text*={seed}")]);
+        command.args(["-C", &format!("link-arg=-Wl,--shuffle-sections=.text*={seed}")]);
     }
     let output = command.output().context("cannot start cargo")?;
     ensure!(output.status.success(), "`{}` does not build", allocator.example());

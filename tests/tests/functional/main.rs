@@ -12,3 +12,4 @@ mod documentation;
 mod exactness;
 mod fixture;
 mod outside;
+mod simulated;

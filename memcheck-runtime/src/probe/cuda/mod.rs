@@ -8,8 +8,8 @@
 //! environment. Libraries that load the driver themselves (cuBLAS, cudart) do
 //! not come through here: what they hold shows in NVML only.
 //!
-//! `driver` and `cudart` hold the functions, one file for each library;
-//! `next` finds what to forward to.
+//! `driver` and `cudart` are tables of the functions, one for each library;
+//! `next` makes a probe of a row.
 
 mod cudart;
 mod driver;
@@ -30,13 +30,29 @@ unsafe extern "C" {
     fn cuCtxGetDevice(device: *mut c_int) -> c_int;
 }
 
-/// The space of the calling thread's current device. An allocation that
-/// succeeded had one.
-fn current_device() -> Option<Space> {
-    let mut ordinal: c_int = -1;
-    // SAFETY: the driver writes one int to a pointer to one int.
-    let result = unsafe { cuCtxGetDevice(&raw mut ordinal) };
-    (result == SUCCESS).then(|| u16::try_from(ordinal).ok().map(Space::Cuda)).flatten()
+/// The spaces that a probe's row names.
+mod space {
+    use std::ffi::c_int;
+
+    use memcheck_core::space::Space;
+
+    /// The calling thread's current device. An allocation that succeeded had one.
+    pub(super) fn device() -> Option<Space> {
+        let mut ordinal: c_int = -1;
+        // SAFETY: the driver writes one int to a pointer to one int.
+        let result = unsafe { super::cuCtxGetDevice(&raw mut ordinal) };
+        (result == super::SUCCESS).then(|| u16::try_from(ordinal).ok().map(Space::Cuda)).flatten()
+    }
+
+    /// Managed memory.
+    pub(super) fn managed() -> Option<Space> {
+        Some(Space::Managed)
+    }
+
+    /// Page-locked host memory.
+    pub(super) fn pinned() -> Option<Space> {
+        Some(Space::Pinned)
+    }
 }
 
 /// Books the outcome of an allocation of `size` bytes.

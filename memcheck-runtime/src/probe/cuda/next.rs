@@ -1,29 +1,85 @@
-//! What a probe forwards to: the simulated device where it is linked in, else
-//! the next definition of the same name.
+//! One row of a table makes one probe: the function under its own name, and
+//! what it forwards to, the simulated device where that is linked in, else the
+//! next definition of the same name.
 
-/// Defines `pub unsafe extern "C" fn NAME`, which forwards its arguments.
-#[cfg(feature = "sim")]
-macro_rules! next {
-    ($(fn $name:ident($($argument:ident: $kind:ty),*);)*) => {
+/// `fn NAME(OUT, size: SIZE, …) in SPACE;` books an allocation, `pitched fn
+/// NAME(OUT, pitch, width, height, …)` one in rows, `free fn NAME(ADDRESS, …);`
+/// a free. The space `device` is that of the calling thread's current device.
+macro_rules! probes {
+    ($($kind:ident fn $name:ident($($argument:ident: $type:ty),*) $(in $space:ident)?;)*) => {
         $(
-            #[allow(non_snake_case, reason = "the driver's own names")]
+            #[doc = concat!("Probe of `", stringify!($name), "`.")]
+            ///
+            /// # Safety
+            /// As for the function of that name in CUDA's headers.
+            #[unsafe(no_mangle)]
+            pub(super) unsafe extern "C" fn $name($($argument: $type),*) -> std::ffi::c_int {
+                $crate::probe::cuda::next::$kind!($name($($argument),*) $(in $space)?)
+            }
+        )*
+
+        /// What the probes forward to.
+        mod next {
+            use super::*;
+            $crate::probe::cuda::next::forwards! { $(fn $name($($argument: $type),*);)* }
+        }
+    };
+}
+
+/// The body of a probe that books an allocation of `$size` bytes.
+macro_rules! allocation {
+    ($name:ident($out:ident, $size:ident $(, $rest:ident)*) in $space:ident) => {
+        // SAFETY: the caller keeps the function's contract; on success it has
+        // written an address to its first argument.
+        unsafe {
+            let result = next::$name($out, $size $(, $rest)*);
+            super::book(result, $out.cast(), $size, super::space::$space())
+        }
+    };
+}
+
+/// The body of a probe that books an allocation of `$height` rows.
+macro_rules! pitched {
+    ($name:ident($out:ident, $pitch:ident, $width:ident, $height:ident $(, $rest:ident)*) in $space:ident) => {
+        // SAFETY: the caller keeps the function's contract; on success it has
+        // written an address and the width of a row to its first two arguments.
+        unsafe {
+            let result = next::$name($out, $pitch, $width, $height $(, $rest)*);
+            let row = if result == super::SUCCESS { $pitch.read() } else { $width };
+            super::book(result, $out.cast(), row.saturating_mul($height), super::space::$space())
+        }
+    };
+}
+
+/// The body of a probe that books a free.
+macro_rules! free {
+    ($name:ident($address:ident $(, $rest:ident)*)) => {
+        // SAFETY: the caller keeps the function's contract.
+        super::book_free($address as u64, || unsafe { next::$name($address $(, $rest)*) })
+    };
+}
+
+/// Functions that forward to the simulated device.
+#[cfg(feature = "sim")]
+macro_rules! forwards {
+    ($(fn $name:ident($($argument:ident: $type:ty),*);)*) => {
+        $(
             #[inline]
-            pub(super) unsafe fn $name($($argument: $kind),*) -> std::ffi::c_int {
+            pub(super) unsafe fn $name($($argument: $type),*) -> std::ffi::c_int {
                 // SAFETY: the caller keeps the contract of the function that
                 // is simulated.
-                unsafe { memcheck_sim::hooked::$name($($argument),*) as std::ffi::c_int }
+                unsafe { memcheck_sim::hooked::$name($($argument),*) }
             }
         )*
     };
 }
 
-/// Defines `unsafe fn NAME`, which looks the next definition up once.
+/// Functions that look the next definition of their name up, once.
 #[cfg(not(feature = "sim"))]
-macro_rules! next {
-    ($(fn $name:ident($($argument:ident: $kind:ty),*);)*) => {
+macro_rules! forwards {
+    ($(fn $name:ident($($argument:ident: $type:ty),*);)*) => {
         $(
-            #[allow(non_snake_case, reason = "the driver's own names")]
-            pub(super) unsafe fn $name($($argument: $kind),*) -> std::ffi::c_int {
+            pub(super) unsafe fn $name($($argument: $type),*) -> std::ffi::c_int {
                 use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
                 static NEXT: AtomicPtr<std::ffi::c_void> = AtomicPtr::new(std::ptr::null_mut());
                 let mut next = NEXT.load(Relaxed);
@@ -43,7 +99,7 @@ macro_rules! next {
                     }
                     NEXT.store(next, Relaxed);
                 }
-                type Function = unsafe extern "C" fn($($kind),*) -> std::ffi::c_int;
+                type Function = unsafe extern "C" fn($($type),*) -> std::ffi::c_int;
                 // SAFETY: the symbol of this name has this signature, by the
                 // CUDA headers.
                 let function: Function = unsafe { std::mem::transmute(next) };
@@ -54,4 +110,4 @@ macro_rules! next {
     };
 }
 
-pub(super) use next;
+pub(super) use {allocation, forwards, free, pitched, probes};

@@ -1,0 +1,57 @@
+//! What the attribute knows of a test, and the register of all of them.
+
+use std::path::Path;
+
+use linkme::distributed_slice;
+use memcheck_core::device::Need;
+use memcheck_core::limits::Layer;
+
+use crate::trial::Trial;
+
+/// A memory test, as its attribute describes it.
+#[derive(Debug)]
+#[expect(missing_docs, reason = "written by the attribute's expansion alone")]
+pub struct Description {
+    pub name: &'static str,
+    pub module: &'static str,
+    pub file: &'static str,
+    pub line: u32,
+    pub package: &'static str,
+    pub manifest_dir: &'static str,
+    pub ignored: bool,
+    pub should_panic: bool,
+    pub need: Need,
+    pub limits: fn() -> Layer,
+    pub body: fn(&mut Trial) -> Result<(), String>,
+    pub snapshot: fn(name: &str, figures: &str),
+}
+
+/// The memory tests of this binary.
+#[distributed_slice]
+pub static DESCRIPTIONS: [&'static Description];
+
+impl Description {
+    /// The path by which the test harness knows the test: its module without
+    /// the crate, and its name.
+    pub(crate) fn path(&self) -> String {
+        match self.module.split_once("::") {
+            Some((_, module)) => format!("{module}::{}", self.name),
+            None => self.name.to_owned(),
+        }
+    }
+
+    /// The name of its snapshots, without device and extension.
+    pub(crate) fn snapshot_stem(&self) -> String {
+        format!("{}__{}", self.module.replace("::", "__"), self.name)
+    }
+
+    /// The folder that the compiler named the source file from: the nearest
+    /// one above the package in which that file exists.
+    pub(crate) fn workspace(&self) -> &Path {
+        let manifest_dir = Path::new(self.manifest_dir);
+        manifest_dir
+            .ancestors()
+            .find(|folder| folder.join(self.file).is_file())
+            .unwrap_or(manifest_dir)
+    }
+}

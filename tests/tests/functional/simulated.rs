@@ -1,0 +1,101 @@
+//! What only a device can do, asked of the simulated one: several GPUs, a
+//! card's capacity, frees that fail, a device that is lost, pinned memory.
+
+use crate::fixture::{Project, Run, memcheck_with};
+
+const TESTS: &str = "
+
+#[mem_test(max_growth = \"0 B\", baseline = false)]
+fn on_the_second_gpu(trial: &mut Trial) -> candle_core::Result<()> {
+    let second = trial.devices()?[1].clone();
+    let first = trial.device().clone();
+    let mut kept = Vec::with_capacity(64);
+    trial.iterate(|_| {
+        let here = Tensor::zeros(256, DType::F32, &first)?;
+        kept.push(here.to_device(&second)?);
+        Ok(())
+    })
+}
+
+#[mem_test(baseline = false)]
+fn ten_mebibytes(device: &Device) -> candle_core::Result<()> {
+    Tensor::zeros((10, 1 << 18), DType::F32, device)?;
+    Ok(())
+}
+
+#[mem_test(baseline = false)]
+fn pinned_memory(trial: &mut Trial) -> anyhow::Result<()> {
+    let stream = trial.device().as_cuda_device()?.cuda_stream();
+    trial.iterate(|_| {
+        // SAFETY: the memory is not read before it is written.
+        let pinned = unsafe { stream.context().alloc_pinned::<u8>(5000)? };
+        drop(pinned);
+        Ok(())
+    })
+}
+";
+
+fn run(device: &str, test: &str, faults: &str) -> Run {
+    let project = Project::bare(
+        "anyhow = \"1\"\n[dev-dependencies]\nmemcheck-runtime = { path = \"RUNTIME\" }\n",
+    );
+    project.write(
+        "tests/mem.rs",
+        &format!(
+            "#![allow(unused_imports)]\nuse candle_core::{{DType, Device, Tensor}};\n\
+             use memcheck_runtime::{{Trial, mem_test}};\n{TESTS}"
+        ),
+    );
+    let arguments =
+        ["run", "--device", device, "--message-format", "json", "--no-ci", "--exact", test];
+    memcheck_with(project.path(), &arguments, &[("MEMCHECK_SIM_FAULTS", faults)])
+}
+
+#[test]
+fn a_leak_on_the_second_gpu_is_found_there() {
+    let run = run("sim:2xrtx4090", "on_the_second_gpu", "").exits(100);
+    let finished = run.test("on_the_second_gpu");
+    let finding = &finished["findings"][0];
+    assert_eq!((&finding["code"], &finding["space"]), (&"leak".into(), &"cuda:1".into()));
+    assert_eq!(finding["bytes_per_iteration"], 1024);
+    assert_eq!(finished["metrics"]["cuda:0"]["growth"], 0);
+}
+
+#[test]
+fn a_card_holds_what_its_capacity_says() {
+    // 10 * 2^18 * 4 bytes are 10 MiB exactly.
+    run("sim:t4,capacity=10MiB", "ten_mebibytes", "").exits(0);
+    let full = run("sim:t4,capacity=10485759B", "ten_mebibytes", "").exits(100);
+    assert_eq!(full.codes("ten_mebibytes"), ["out-of-memory"]);
+    let asked = run("sim:t4", "ten_mebibytes", "oom-at=5").exits(100);
+    assert_eq!(asked.codes("ten_mebibytes"), ["out-of-memory"]);
+}
+
+#[test]
+fn a_free_that_fails_leaves_its_block_live() {
+    let run = run("sim:t4", "ten_mebibytes", "free-fails=4").exits(100);
+    let finding = run.test("ten_mebibytes")["findings"][0].clone();
+    // cudarc keeps the error of the free and returns it from its next call.
+    assert!(finding["code"] == "retained" || finding["code"] == "test-failed", "{finding}");
+    assert_eq!(run.test("ten_mebibytes")["metrics"]["cuda:0"]["retained"], 10 << 20);
+}
+
+#[test]
+fn a_lost_device_fails_its_test_and_not_the_run() {
+    let run = run("sim:t4", "ten_mebibytes", "lost-at=30").exits(100);
+    assert_eq!(run.codes("ten_mebibytes"), ["test-failed"]);
+}
+
+#[test]
+fn pinned_host_memory_is_a_space_of_its_own() {
+    let run = run("sim:t4", "pinned_memory", "").exits(0);
+    let pinned = run.test("pinned_memory")["metrics"]["pinned"].clone();
+    assert_eq!((&pinned["peak_allocated"], &pinned["retained"]), (&5000.into(), &0.into()));
+}
+
+#[test]
+fn a_wrong_fault_is_an_error_and_never_ignored() {
+    let run = run("sim:t4", "ten_mebibytes", "oom-at=soon");
+    assert_ne!(run.code, 0, "{}", run.stderr);
+    assert!(format!("{}{}", run.stdout, run.stderr).contains("oom-at"), "{}", run.stderr);
+}
