@@ -55,6 +55,10 @@ pub struct SpaceRecord {
     pub allocated: Vec<u64>,
     /// Highest number of live bytes within each measured iteration.
     pub peak: Vec<u64>,
+    /// Theil–Sen slope of `allocated`, in bytes an iteration: what a straight
+    /// line says, beside the exact `growth`. Reported, never judged.
+    #[serde(default)]
+    pub slope: f64,
     /// Survivors of the measured iterations, by block size.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub survivors: Vec<Group>,

@@ -144,6 +144,7 @@ impl Recorder {
         SpaceRecord {
             metrics,
             peak: series(|iteration| iteration.peak),
+            slope: survivors::theil_sen(&allocated).unwrap_or(0.0),
             allocated,
             survivors,
             small: if space == Space::Host { from_lowest(&self.small) } else { Vec::new() },

@@ -64,6 +64,7 @@ struct Iterations<'a> {
     space: Space,
     allocated: &'a [u64],
     peak: &'a [u64],
+    slope: f64,
 }
 
 #[derive(Debug, Serialize)]
@@ -146,6 +147,7 @@ impl<W: Write> Presenter for JsonLines<W> {
                     space: *space,
                     allocated: &measured.allocated,
                     peak: &measured.peak,
+                    slope: measured.slope,
                 })
                 .collect(),
             limits: record.map_or(&task.limits, |record| &record.limits),
