@@ -69,8 +69,14 @@ pub(crate) fn stale(
         return Ok(stale);
     }
     for (index, package) in session.packages.iter().enumerate() {
+        // Not where a binary did not say what it carries.
+        let said_all = |leg: &LegTests| {
+            let carried = leg.carried.iter().filter(|carried| carried.binary.package == index);
+            carried.into_iter().all(|carried| carried.warning.is_none())
+        };
         let of_package = |leg: &&LegTests| {
-            leg.built.not_built.iter().all(|target| target.package != package.name())
+            said_all(leg)
+                && leg.built.not_built.iter().all(|target| target.package != package.name())
         };
         let families: BTreeSet<Family> =
             legs.iter().filter(of_package).map(|leg| leg.leg.family()).collect();
@@ -85,7 +91,13 @@ pub(crate) fn stale(
                     .filter(|carried| carried.binary.package == index)
                     .flat_map(|carried| &carried.tests)
                     .filter(|entry| entry.need.admits(leg.leg.family()))
-                    .map(|entry| snapshot_path(session.workspace.root(), entry, leg.leg.family()))
+                    .map(|entry| {
+                        snapshot_path(
+                            session.workspace.root(),
+                            entry,
+                            entry.family_on(leg.leg.family()),
+                        )
+                    })
             })
             .collect();
         let files = snapshots::accepted(package.folder(), session.workspace.target_directory())?;

@@ -87,6 +87,12 @@ pub(crate) fn discover(
     binaries.iter().map(|binary| ask(binary, packages[binary.package].folder(), leg)).collect()
 }
 
+/// The last line of a text that is not empty.
+fn last_line(text: &[u8]) -> &[u8] {
+    let lines = text.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
+    lines.rev().find(|line| !line.is_empty()).unwrap_or_default()
+}
+
 fn ask(binary: &Binary, folder: &Path, leg: &Leg) -> Result<Carried, DiscoverError> {
     let id = || binary.id.clone();
     let child = Command::new(&binary.path)
@@ -103,8 +109,10 @@ fn ask(binary: &Binary, folder: &Path, leg: &Leg) -> Result<Carried, DiscoverErr
     let Answer { status, stdout, stderr } =
         answer(child).map_err(|error| DiscoverError::Start(id(), error))?;
     let Some(status) = status else { return Err(DiscoverError::Hangs(id())) };
-    let listing: Option<Listing> = serde_json::from_slice(&stdout).ok();
-    if let Some(version) = listing.is_none().then(|| version_of(&stdout)).flatten() {
+    // The last line: a constructor of the user's may have spoken before.
+    let stdout = last_line(&stdout);
+    let listing: Option<Listing> = serde_json::from_slice(stdout).ok();
+    if let Some(version) = listing.is_none().then(|| version_of(stdout)).flatten() {
         return Err(DiscoverError::Version(id(), version));
     }
     if status.signal().is_some() || status.code() == Some(PANICKED) {

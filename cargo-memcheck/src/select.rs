@@ -57,6 +57,7 @@ mod tests {
             line: 1,
             ignored: false,
             need: Need::Any,
+            deviceless: false,
             attribute: memcheck_core::limits::Layer::default(),
             manifest_dir: "/app".into(),
             snapshot: "app__x".to_owned(),

@@ -144,7 +144,7 @@ impl Session {
 
     /// The limits in force for a test on a leg.
     fn limits(&self, package: &str, entry: &Entry, leg: &Leg) -> Limits {
-        let subject = Subject { package, test: &entry.name, family: leg.family() };
+        let subject = Subject { package, test: &entry.name, family: entry.family_on(leg.family()) };
         self.options.configuration.config.limits(
             subject,
             &entry.attribute,

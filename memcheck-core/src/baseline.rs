@@ -26,6 +26,9 @@ pub enum FiguresError {
     /// Not the expected YAML.
     #[error("it is not a map of figures: {0}")]
     Yaml(String),
+    /// A figure is not there: the file was cut off, or edited.
+    #[error("it lacks the figure `{1}` of {0}")]
+    Lacking(Space, String),
     /// A figure that this version does not know.
     #[error("it has a figure `{0}` that this version does not know")]
     Unknown(String),
@@ -70,6 +73,9 @@ impl Figures {
             let known = gated(*space, &Metrics::default());
             if let Some(name) = by_name.keys().find(|name| !known.contains_key(name.as_str())) {
                 return Err(FiguresError::Unknown(name.clone()));
+            }
+            if let Some(name) = known.keys().find(|name| !by_name.contains_key(**name)) {
+                return Err(FiguresError::Lacking(*space, (*name).to_owned()));
             }
         }
         if figures.0.is_empty() {
@@ -171,10 +177,6 @@ pub enum Baseline {
 impl Baseline {
     /// The baseline in the body and the header (as JSON) of a snapshot.
     pub fn from_parts(body: &str, header: Option<&str>) -> Self {
-        let figures = match Figures::from_yaml(body) {
-            Ok(figures) => figures,
-            Err(error) => return Self::Corrupt(error.to_string()),
-        };
         let Some(header) = header else {
             return Self::Corrupt("its header has no `info`".to_owned());
         };
@@ -192,6 +194,10 @@ impl Baseline {
             Ok(_) => {}
             Err(error) => return Self::Corrupt(format!("its header is not understood: {error}")),
         }
+        let figures = match Figures::from_yaml(body) {
+            Ok(figures) => figures,
+            Err(error) => return Self::Corrupt(error.to_string()),
+        };
         match serde_json::from_str(header) {
             Ok(facts) => Self::Found { figures, facts },
             Err(error) => Self::Corrupt(format!("its header is not understood: {error}")),
@@ -281,6 +287,7 @@ mod tests {
             ("host:\n  peak_allocatd: 3", "peak_allocatd"),
             ("<<<<<<< ours\nhost:\n  growth: 0\n=======\n>>>>>>> theirs", "conflict"),
             ("disk:\n  growth: 0", "disk"),
+            ("host:\n  growth: 0", "peak_allocated"),
         ] {
             let error = Figures::from_yaml(text).expect_err(text).to_string();
             assert!(error.contains(said), "{text}: {error}");
@@ -289,8 +296,13 @@ mod tests {
 
     #[test]
     fn a_change_is_what_leaves_the_tolerance_either_way() {
-        let then = figures("cuda:0:\n  allocations: 100\n  peak_allocated: 1000");
-        let now = figures("cuda:0:\n  allocations: 101\n  peak_allocated: 1010");
+        let with = |allocations: u64, peak: u64| {
+            figures(&format!(
+                "cuda:0:\n  allocated_total: 9\n  allocations: {allocations}\n  growth: 0\n  \
+                 peak_allocated: {peak}\n  retained: 0\n  setup: 4"
+            ))
+        };
+        let (then, now) = (with(100, 1000), with(101, 1010));
         let named = |tolerance: &str| {
             let tolerance = tolerance.parse().unwrap();
             changes(&then, &now, tolerance).into_iter().map(|c| c.figure).collect::<Vec<_>>()

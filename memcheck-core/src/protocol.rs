@@ -13,7 +13,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::device::{Need, Request};
+use crate::device::{Family, Need, Request};
 use crate::finding::{Code, Finding, Level};
 use crate::limits::Layer;
 use crate::record::Record;
@@ -47,12 +47,28 @@ pub struct Entry {
     pub ignored: bool,
     /// Where it makes sense.
     pub need: Need,
+    /// Whether its body is given no device: then it runs on the CPU, and the
+    /// host is judged, whatever the others run on.
+    pub deviceless: bool,
     /// The limits that its attribute says.
     pub attribute: Layer,
     /// The folder of the package's Cargo.toml, as the compiler knew it.
     pub manifest_dir: PathBuf,
     /// The snapshot's file name, without suffix and extension: `mem__llama__kv_cache`.
     pub snapshot: String,
+}
+
+impl Entry {
+    /// The family that the test runs on where the others run on `family`.
+    pub fn family_on(&self, family: Family) -> Family {
+        family_on(self.deviceless, self.need, family)
+    }
+}
+
+/// The family that a test runs on where the others run on `family`: a body
+/// that is given no device runs on the CPU, unless its attribute says `cuda`.
+pub fn family_on(deviceless: bool, need: Need, family: Family) -> Family {
+    if deviceless && need != Need::Cuda { Family::Cpu } else { family }
 }
 
 /// What one test process is to do.

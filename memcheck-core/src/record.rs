@@ -53,6 +53,9 @@ pub struct SpaceRecord {
     pub metrics: Metrics,
     /// Live bytes at the end of each measured iteration.
     pub allocated: Vec<u64>,
+    /// Allocations in each measured iteration.
+    #[serde(default)]
+    pub allocations: Vec<u64>,
     /// Highest number of live bytes within each measured iteration.
     pub peak: Vec<u64>,
     /// Theil–Sen slope of `allocated`, in bytes an iteration: what a straight
@@ -151,12 +154,16 @@ pub struct Record {
     pub judged: Vec<Space>,
     /// How the body ended.
     pub outcome: Outcome,
-    /// Whether a panic was expected.
-    pub should_panic: bool,
+    /// The text that a panic is expected to hold, empty for any panic; `None`
+    /// where none is expected.
+    #[serde(default)]
+    pub should_panic: Option<String>,
     /// Facts for the baseline's header.
     pub facts: Facts,
     /// The limits in force, each with its source.
     pub limits: Limits,
+    /// Whether the body called `Trial::iterate`.
+    pub iterated: bool,
     /// Measured iterations that ran to their end.
     pub iterations: u32,
     /// The figures by space.

@@ -28,6 +28,9 @@ pub struct Group {
     /// Blocks of this size that were live at the end of each measured
     /// iteration, whenever they were born.
     pub live: Vec<u64>,
+    /// Those among them that were at least two iterations old: without what an
+    /// iteration keeps for the next.
+    pub old: Vec<u64>,
 }
 
 /// A kind of growth.
@@ -100,11 +103,12 @@ impl Group {
         if born.len() == 1 {
             return Pattern::Once;
         }
-        let longest = born.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(1);
+        let steps: Vec<usize> = born.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        let longest = steps.iter().copied().max().unwrap_or(1);
         if n - 1 - last >= longest {
             return Pattern::Filled;
         }
-        if !self.live_rises(longest) {
+        if !self.rises(longest) || self.was_flushed(first) {
             return Pattern::Replaced;
         }
         if first >= n.div_ceil(2) {
@@ -112,12 +116,11 @@ impl Group {
             // late. The series cannot tell, and a gate must not guess.
             return Pattern::LastKept;
         }
-        let steps: Vec<usize> = born.windows(2).map(|pair| pair[1] - pair[0]).collect();
         let counts: Vec<u64> = born.iter().map(|&i| self.births[i]).collect();
         let regular = steps.iter().all(|&step| step == longest);
-        // The newest survivors include what is only kept for now (the last
-        // output, a double buffer), so the last two may be larger.
-        let settled = &counts[..counts.len().saturating_sub(2).max(1)];
+        // Survivors of the second half include what is only kept for now: a
+        // ring, a double buffer, the last output.
+        let settled = &counts[..counts.len().div_ceil(2)];
         let even = settled.iter().all(|&count| count == settled[0]);
         match (regular, even) {
             (true, true) if longest == 1 && first == 0 => Pattern::Steady,
@@ -127,13 +130,22 @@ impl Group {
         }
     }
 
-    /// Whether blocks of this size became more over the last whole period: a
-    /// ring that replaces its oldest has survivors of many ages and does not.
-    fn live_rises(&self, period: usize) -> bool {
-        match self.live.len().checked_sub(period + 1) {
-            Some(before) => self.live[self.live.len() - 1] > self.live[before],
+    /// Whether old blocks of this size became more over the last whole period.
+    /// A ring that replaces its oldest has survivors of many ages and does not;
+    /// what one iteration keeps for the next is not old.
+    fn rises(&self, period: usize) -> bool {
+        let series = if self.births.len() < 4 { &self.live } else { &self.old };
+        match series.len().checked_sub(period + 1) {
+            Some(before) => series[series.len() - 1] > series[before],
             None => true,
         }
+    }
+
+    /// Whether everything was freed once, and no more is live now than before:
+    /// a list that is flushed every so often.
+    fn was_flushed(&self, first: usize) -> bool {
+        let before = self.live.get(..first).and_then(|live| live.iter().max());
+        before.is_some_and(|most| self.live.last().is_some_and(|now| now <= most))
     }
 
     fn rate(&self, pattern: Pattern) -> u64 {
@@ -218,11 +230,13 @@ mod tests {
 
     /// A group that keeps what it allocates: live is the running sum.
     fn kept(births: &[u64]) -> Group {
-        let live = births.iter().scan(0, |sum, b| {
-            *sum += b;
-            Some(*sum)
-        });
-        Group { block: 100, births: births.to_vec(), live: live.collect() }
+        let upto = |i: usize| births[..i].iter().sum();
+        Group {
+            block: 100,
+            births: births.to_vec(),
+            live: (0..births.len()).map(|i| upto(i + 1)).collect(),
+            old: (0..births.len()).map(|i| upto(i.saturating_sub(1))).collect(),
+        }
     }
 
     fn reading(births: &[u64]) -> (Pattern, u64) {
@@ -259,8 +273,41 @@ mod tests {
             block: 100,
             births: vec![0, 0, 1, 1, 1, 1, 1, 1, 1, 1],
             live: vec![3, 4, 5, 6, 7, 8, 8, 8, 8, 8],
+            old: vec![1, 2, 3, 4, 5, 6, 6, 6, 6, 6],
         };
         assert_eq!(ring.read(), Reading { pattern: Pattern::Replaced, bytes_per_iteration: 0 });
+    }
+
+    #[test]
+    fn a_list_that_is_flushed_is_no_growth() {
+        // Kept for seven iterations, then cleared: two cycles in the run.
+        let flushed = Group {
+            block: 100,
+            births: vec![0, 0, 0, 0, 1, 1, 1, 1, 1, 1],
+            live: vec![3, 4, 5, 6, 1, 2, 3, 4, 5, 6],
+            old: vec![1, 2, 3, 4, 0, 0, 1, 2, 3, 4],
+        };
+        assert_eq!(flushed.read(), Reading { pattern: Pattern::Replaced, bytes_per_iteration: 0 });
+    }
+
+    #[test]
+    fn a_leak_is_seen_beside_what_comes_and_goes() {
+        // One a step is leaked; every other step ends with five more alive.
+        let beside_temporaries = Group {
+            block: 100,
+            births: vec![1, 1, 1, 1, 1, 1, 1, 1, 1, 1],
+            live: vec![6, 4, 8, 6, 10, 8, 12, 10, 14, 12],
+            old: vec![1, 2, 3, 4, 5, 6, 7, 8, 9, 10],
+        };
+        assert_eq!(beside_temporaries.read().bytes_per_iteration, 100);
+        // One a step is leaked beside a ring of three of the same size.
+        let beside_a_ring = Group {
+            block: 100,
+            births: vec![1, 1, 1, 1, 1, 1, 1, 2, 2, 2],
+            live: (0..10).map(|i| 6 + i).collect(),
+            old: (0..10).map(|i| 2 + i).collect(),
+        };
+        assert_eq!(beside_a_ring.read().bytes_per_iteration, 100);
     }
 
     #[test]

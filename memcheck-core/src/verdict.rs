@@ -5,7 +5,7 @@
 
 use crate::baseline::{self, Baseline, Change, Figures};
 use crate::finding::{Class, Code, Finding, Level, Site};
-use crate::limits::Limits;
+use crate::limits::{Limits, Source};
 use crate::protocol::{Status, Verdict};
 use crate::record::{Metrics, Outcome, Record, SpaceRecord};
 use crate::size::both;
@@ -28,6 +28,9 @@ pub fn judge(
     let mut findings: Vec<Finding> = Vec::new();
     findings.extend(ended);
     findings.extend(not_measured(record));
+    if returned {
+        findings.extend(incomplete(record, limits));
+    }
     for (&space, measured) in judged(record) {
         findings.extend(leak(space, measured, limits));
         findings.extend(small_growth(space, measured, limits));
@@ -36,9 +39,9 @@ pub fn judge(
         if returned {
             findings.extend(retained(space, measured, limits));
         }
-        findings.extend(allocations(space, &measured.metrics, limits));
+        findings.extend(allocations(space, measured, limits));
     }
-    if returned || record.should_panic {
+    if returned {
         findings.extend(against_baseline(record, baseline, limits));
     }
     conclude(findings, level)
@@ -84,16 +87,28 @@ fn gist(text: &str) -> &str {
 fn ended(record: &Record) -> Option<Finding> {
     let refused =
         record.spaces.iter().find_map(|(space, measured)| Some((*space, measured.refused?)));
-    let (what, text) = match (&record.outcome, record.should_panic) {
-        (Outcome::Returned, false) | (Outcome::Panicked { .. }, true) => return None,
-        (Outcome::Returned, true) => {
+    let (what, text) = match (&record.outcome, &record.should_panic) {
+        (Outcome::Returned, None) => return None,
+        (Outcome::Panicked { message }, Some(expected)) if message.contains(expected) => {
+            return None;
+        }
+        (Outcome::Panicked { message }, Some(expected)) => {
+            return Some(Finding::new(
+                Code::TestFailed,
+                format!(
+                    "the panic says `{}`, which lacks the expected `{expected}`",
+                    gist(message)
+                ),
+            ));
+        }
+        (Outcome::Returned, Some(_)) => {
             return Some(Finding::new(
                 Code::TestFailed,
                 "the test did not panic, and #[should_panic] says that it should",
             ));
         }
         (Outcome::Failed { error }, _) => ("returned an error", gist(error)),
-        (Outcome::Panicked { message }, false) => ("panicked", gist(message)),
+        (Outcome::Panicked { message }, None) => ("panicked", gist(message)),
     };
     let finding = match refused {
         Some((space, refusal)) => Finding {
@@ -149,6 +164,31 @@ fn not_measured(record: &Record) -> Vec<Finding> {
         ));
     }
     findings
+}
+
+/// A body that returned although its iterations did not come to their end, or
+/// that never iterated although its growth is limited: nothing is proven.
+fn incomplete(record: &Record, limits: &Limits) -> Option<Finding> {
+    let planned = limits.iterations.value;
+    let asked = !matches!(limits.max_growth.source, Source::BuiltIn | Source::Default);
+    // A panic that is expected may end the iterations.
+    let panicked = matches!(record.outcome, Outcome::Panicked { .. });
+    if record.iterated && record.iterations < planned && !panicked {
+        let finding = Finding::new(
+            Code::NotMeasured,
+            format!("{} of {planned} measured iterations came to their end", record.iterations),
+        );
+        return Some(
+            finding.hint("return the error of `Trial::iterate`, or handle it in the iteration"),
+        );
+    }
+    (!record.iterated && asked && !panicked).then(|| {
+        Finding::new(
+            Code::NotMeasured,
+            "growth is limited, and the body never called `Trial::iterate`",
+        )
+        .hint("without iterations there is no growth to measure: drop `max_growth`, or iterate")
+    })
 }
 
 fn leak(space: Space, measured: &SpaceRecord, limits: &Limits) -> Option<Finding> {
@@ -253,18 +293,16 @@ fn retained(space: Space, measured: &SpaceRecord, limits: &Limits) -> Option<Fin
     })
 }
 
-fn allocations(space: Space, metrics: &Metrics, limits: &Limits) -> Option<Finding> {
+fn allocations(space: Space, measured: &SpaceRecord, limits: &Limits) -> Option<Finding> {
     let limit = limits.max_allocations.value?;
-    (metrics.allocations > limit).then(|| Finding {
+    let most = measured.allocations.iter().copied().max()?;
+    (most > limit).then(|| Finding {
         space: Some(space),
-        figure: Some(metrics.allocations),
+        figure: Some(most),
         limit: Some(limit),
         ..Finding::new(
             Code::AllocationsLimit,
-            format!(
-                "an iteration makes {} allocations in {space}, at most {limit} allowed",
-                metrics.allocations
-            ),
+            format!("an iteration makes {most} allocations in {space}, at most {limit} allowed"),
         )
     })
 }

@@ -26,7 +26,8 @@ pub(crate) fn expand(options: &Options, function: &ItemFn) -> syn::Result<TokenS
     let visibility = &function.vis;
     let is = |attribute: &Attribute, name: &str| attribute.path().is_ident(name);
     let ignored = function.attrs.iter().any(|attribute| is(attribute, "ignore"));
-    let should_panic = function.attrs.iter().any(|attribute| is(attribute, "should_panic"));
+    let should_panic = should_panic(function);
+    let deviceless = matches!(form, Form::Nothing);
     // What belongs to the test stays on the test; the rest (`#[expect]`,
     // `#[cfg]`, docs) says something about the body as well as about the test.
     let (on_test, on_body): (Vec<&Attribute>, Vec<&Attribute>) = function
@@ -76,6 +77,7 @@ pub(crate) fn expand(options: &Options, function: &ItemFn) -> syn::Result<TokenS
                 manifest_dir: ::core::env!("CARGO_MANIFEST_DIR"),
                 ignored: #ignored,
                 should_panic: #should_panic,
+                deviceless: #deviceless,
                 need: #private::Need::#need,
                 limits: || #limits,
                 body: #call,
@@ -91,6 +93,23 @@ pub(crate) fn expand(options: &Options, function: &ItemFn) -> syn::Result<TokenS
             #private::run(&DESCRIPTION)
         }
     })
+}
+
+/// The text that `#[should_panic]` expects, as an expression of an `Option`.
+fn should_panic(function: &ItemFn) -> TokenStream {
+    let mut attributes = function.attrs.iter().filter(|a| a.path().is_ident("should_panic"));
+    let Some(attribute) = attributes.next() else {
+        return quote!(::core::option::Option::None);
+    };
+    let expected: syn::Expr = match &attribute.meta {
+        syn::Meta::NameValue(pair) => pair.value.clone(),
+        // What else stands there is for the compiler to say.
+        syn::Meta::List(list) => list
+            .parse_args::<syn::MetaNameValue>()
+            .map_or_else(|_| parse_quote!(""), |pair| pair.value),
+        syn::Meta::Path(_) => parse_quote!(""),
+    };
+    quote!(::core::option::Option::Some(#expected))
 }
 
 /// The limits as an expression that makes the layer anew.

@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use linkme::distributed_slice;
-use memcheck_core::device::Need;
+use memcheck_core::device::{Family, Need, Request};
 use memcheck_core::limits::Layer;
+use memcheck_core::protocol::family_on;
 
 use crate::trial::Trial;
 
@@ -19,7 +20,8 @@ pub struct Description {
     pub package: &'static str,
     pub manifest_dir: &'static str,
     pub ignored: bool,
-    pub should_panic: bool,
+    pub should_panic: Option<&'static str>,
+    pub deviceless: bool,
     pub need: Need,
     pub limits: fn() -> Layer,
     pub body: fn(&mut Trial) -> Result<(), String>,
@@ -31,6 +33,15 @@ pub struct Description {
 pub static DESCRIPTIONS: [&'static Description];
 
 impl Description {
+    /// What the test runs on where the others run on `request`.
+    pub(crate) fn device_on(&self, request: &Request) -> Request {
+        let family = request.family().unwrap_or(Family::Cpu);
+        match family_on(self.deviceless, self.need, family) {
+            Family::Cpu => Request::Cpu,
+            Family::Cuda => request.clone(),
+        }
+    }
+
     /// The path by which the test harness knows the test: its module without
     /// the crate, and its name.
     pub(crate) fn path(&self) -> String {

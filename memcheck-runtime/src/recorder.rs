@@ -12,7 +12,8 @@ use crate::ledger::{self, Census, Snapshot};
 /// What is kept while a body runs.
 #[derive(Debug, Default)]
 pub(crate) struct Recorder {
-    plan: Option<Plan>,
+    /// Iterations before the measured ones, once they have started.
+    warmup: Option<usize>,
     setup: BTreeMap<Space, u64>,
     before: BTreeMap<Space, Snapshot>,
     /// One for each measured iteration that came to its end.
@@ -22,12 +23,6 @@ pub(crate) struct Recorder {
     /// Peaks from before the body reset them.
     peaks: BTreeMap<Space, u64>,
     marks: Vec<Mark>,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Plan {
-    warmup: usize,
-    iterations: usize,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -52,11 +47,11 @@ fn active() -> impl Iterator<Item = (Space, Snapshot)> {
 
 impl Recorder {
     pub(crate) fn has_started(&self) -> bool {
-        self.plan.is_some()
+        self.warmup.is_some()
     }
 
     pub(crate) fn start(&mut self, warmup: usize, iterations: usize) {
-        self.plan = Some(Plan { warmup, iterations });
+        self.warmup = Some(warmup);
         self.iterations.reserve(iterations);
         self.setup = active().map(|(space, now)| (space, now.live)).collect();
     }
@@ -67,7 +62,7 @@ impl Recorder {
     }
 
     pub(crate) fn end(&mut self, index: usize) {
-        if self.plan.is_none_or(|plan| index < plan.warmup) {
+        if self.warmup.is_none_or(|warmup| index < warmup) {
             return;
         }
         let figures = active().map(|(space, now)| {
@@ -93,11 +88,11 @@ impl Recorder {
         });
     }
 
-    /// Keeps the peaks so far, before the ledger forgets them.
-    pub(crate) fn keep_peaks(&mut self) {
-        for (space, now) in active() {
+    /// Keeps the peaks so far, which the ledger has just forgotten.
+    pub(crate) fn keep_peaks(&mut self, peaks: impl IntoIterator<Item = (Space, u64)>) {
+        for (space, peak) in peaks {
             let kept = self.peaks.entry(space).or_default();
-            *kept = now.peak.max(*kept);
+            *kept = peak.max(*kept);
         }
     }
 
@@ -127,7 +122,7 @@ impl Recorder {
             self.iterations.iter().map(|by_space| by_space.get(&space).map_or(0, pick)).collect()
         };
         let allocated = series(|iteration| iteration.live);
-        let first = self.plan.map_or(0, |plan| birth(plan.warmup));
+        let first = self.warmup.map_or(0, birth);
         let survivors = Census::survivors(&self.censuses, space, first);
         let metrics = Metrics {
             allocated: allocated.last().copied().unwrap_or(now.live),
@@ -144,6 +139,7 @@ impl Recorder {
         SpaceRecord {
             metrics,
             peak: series(|iteration| iteration.peak),
+            allocations: series(|iteration| iteration.allocations),
             slope: survivors::theil_sen(&allocated).unwrap_or(0.0),
             allocated,
             survivors,
@@ -153,11 +149,6 @@ impl Recorder {
                 .then_some(Refusal { requested: now.refused_bytes, live: now.refused_live }),
             armed: false,
         }
-    }
-
-    /// Whether every planned iteration came to its end.
-    pub(crate) fn is_complete(&self) -> bool {
-        self.plan.is_some_and(|plan| self.iterations.len() == plan.iterations)
     }
 }
 

@@ -94,6 +94,11 @@ pub(crate) fn assert(
     }
 }
 
+/// Removes what an earlier run left to be accepted.
+pub(crate) fn discard_pending(workspace: &Path, snapshot: &Path) {
+    let _ = std::fs::remove_file(pending_path(workspace, snapshot));
+}
+
 /// Where insta keeps what is not accepted yet.
 fn pending_path(workspace: &Path, snapshot: &Path) -> PathBuf {
     let snapshot = match std::env::var_os("INSTA_PENDING_DIR").filter(|dir| !dir.is_empty()) {

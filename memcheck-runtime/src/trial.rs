@@ -135,8 +135,7 @@ impl Trial {
     /// The peak that is judged and recorded stays that of the whole body.
     pub fn reset_peak(&mut self) {
         let _quiet = quiet::enter();
-        self.recorder.keep_peaks();
-        ledger::reset_peaks();
+        self.recorder.keep_peaks(ledger::reset_peaks());
     }
 
     /// Gives memory that the driver's pool holds but nobody uses back to the

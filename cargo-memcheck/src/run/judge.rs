@@ -125,7 +125,7 @@ fn doubt(report: &Report, task: &Task) -> Option<String> {
     if record.test != task.entry.name {
         return Some(format!("its record is that of another test, `{}`", record.test));
     }
-    if record.family != task.leg.family() {
+    if record.family != task.entry.family_on(task.leg.family()) {
         return Some(format!("its record is that of another device, {}", record.device));
     }
     let armed = |space| record.spaces.get(space).is_some_and(|measured| measured.armed);
@@ -202,6 +202,7 @@ mod tests {
                 line: 3,
                 ignored: false,
                 need: Need::Any,
+                deviceless: false,
                 attribute: Layer::default(),
                 manifest_dir: "/app".into(),
                 snapshot: "mem__a__b".to_owned(),

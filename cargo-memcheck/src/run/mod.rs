@@ -82,8 +82,9 @@ pub(crate) struct Runner<'a> {
 }
 
 impl<'a> Runner<'a> {
-    /// Prepares the folder for reports, and under `--ci` an empty one for
-    /// pending snapshots.
+    /// Prepares the folder for reports. Under `--ci` pending snapshots go below
+    /// the target directory; each test replaces its own, so that several runs
+    /// in one job add up.
     pub(crate) fn prepare(
         options: &'a Options,
         workspace: &'a Workspace,
@@ -105,14 +106,7 @@ impl<'a> Runner<'a> {
             (variables::RAYON_NUM_THREADS.name, (&options.rayon_threads).into()),
         ]);
         if options.mode == Mode::Ci {
-            let pending = workspace.pending_directory();
-            match std::fs::remove_dir_all(&pending) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                    return Err(error).with_context(|| pending.display().to_string());
-                }
-                _ => {}
-            }
-            environment.insert("INSTA_PENDING_DIR", pending.into());
+            environment.insert("INSTA_PENDING_DIR", workspace.pending_directory().into());
         }
         let nvml = toolkit.and_then(|toolkit| toolkit.nvml.as_ref().ok().cloned());
         let workspace_root = workspace.root();
@@ -127,6 +121,14 @@ impl<'a> Runner<'a> {
         on_progress: impl Fn(Progress) + Send + 'static,
     ) -> anyhow::Result<Option<Outcome>> {
         let report = self.reports.path().join(format!("{number}.json"));
+        // Numbers start anew on each device: what an earlier one left here
+        // must not speak for this one.
+        match std::fs::remove_file(&report) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(error).with_context(|| report.display().to_string());
+            }
+            _ => {}
+        }
         let job = Job {
             version: VERSION,
             test: task.entry.name.clone(),

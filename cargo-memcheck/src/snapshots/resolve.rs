@@ -61,6 +61,10 @@ pub(crate) fn check(path: &Path) -> Result<Checked, SnapshotError> {
     let unsound = |why: String| SnapshotError::Unsound(path.to_owned(), why);
     let text =
         fs::read_to_string(path).map_err(|error| SnapshotError::Io(path.to_owned(), error))?;
+    // insta ends each file with a new line: without one, a figure may be cut.
+    if !text.ends_with('\n') {
+        return Err(unsound("it is cut off".to_owned()));
+    }
     let snapshot = Snapshot::from_file(path).map_err(|error| unsound(error.to_string()))?;
     let parts = Parts::of(&text).map_err(|error| unsound(error.to_string()))?;
     match Baseline::from_parts(parts.body, parts.info.as_deref()) {
@@ -81,11 +85,16 @@ pub(crate) fn accept(file: &SnapshotFile, checked: &Checked) -> Result<(), Snaps
     let name = file.target.file_name().unwrap_or_default().to_string_lossy();
     let unfinished = folder.join(format!(".{name}.{}.tmp", std::process::id()));
     // Insta's own writer, which leaves out what is for pending files only.
-    checked.snapshot.save(&unfinished).map_err(|error| {
-        SnapshotError::Io(unfinished.clone(), io::Error::other(error.to_string()))
-    })?;
-    File::open(&unfinished).and_then(|file| file.sync_all()).map_err(io(&unfinished))?;
-    fs::rename(&unfinished, &file.target).map_err(io(&file.target))?;
+    let written = checked
+        .snapshot
+        .save(&unfinished)
+        .map_err(|error| io::Error::other(error.to_string()))
+        .and_then(|()| File::open(&unfinished)?.sync_all())
+        .and_then(|()| fs::rename(&unfinished, &file.target));
+    if let Err(error) = written {
+        let _ = fs::remove_file(&unfinished);
+        return Err(SnapshotError::Io(file.target.clone(), error));
+    }
     File::open(folder).and_then(|folder| folder.sync_all()).map_err(io(folder))?;
     fs::remove_file(&file.path).map_err(io(&file.path))
 }

@@ -25,7 +25,7 @@ fn record(measured: SpaceRecord) -> Record {
         family: Family::Cuda,
         judged: vec![GPU],
         outcome: Outcome::Returned,
-        should_panic: false,
+        should_panic: None,
         facts: Facts {
             memcheck: 1,
             candle: "0.11.1".into(),
@@ -34,6 +34,7 @@ fn record(measured: SpaceRecord) -> Record {
             warmup: 2,
             threads: None,
         },
+        iterated: true,
         iterations: 10,
         limits,
         spaces: BTreeMap::from([(GPU, measured)]),
@@ -66,7 +67,12 @@ fn a_clean_run_with_its_own_baseline_passes() {
 
 #[test]
 fn growth_above_its_limit_is_a_leak_with_its_blocks() {
-    let group = Group { block: 500, births: vec![2; 10], live: (1..=10).map(|i| 2 * i).collect() };
+    let group = Group {
+        block: 500,
+        births: vec![2; 10],
+        live: (1..=10).map(|i| 2 * i).collect(),
+        old: (0..10).map(|i| 2 * i).collect(),
+    };
     let measured = SpaceRecord {
         survivors: vec![group],
         ..armed(Metrics { growth: 1_000, ..Metrics::default() })
@@ -89,12 +95,9 @@ fn growth_above_its_limit_is_a_leak_with_its_blocks() {
 
 #[test]
 fn each_limit_fires_above_it_and_not_at_it() {
-    let run = record(armed(Metrics {
-        peak_allocated: 100,
-        retained: 7,
-        allocations: 3,
-        ..Metrics::default()
-    }));
+    let metrics = Metrics { peak_allocated: 100, retained: 7, ..Metrics::default() };
+    // The most in one iteration, not the median.
+    let run = record(SpaceRecord { allocations: vec![1, 1, 3, 1], ..armed(metrics) });
     let at = |off: u64| Layer {
         max_peak: Some(Size(100 - off)),
         max_retained: Some(Size(7 - off)),
@@ -129,10 +132,26 @@ fn a_body_that_fails_is_test_failed_and_its_leftovers_are_not_judged() {
     assert_eq!(codes(&run, &Baseline::Missing, Layer::default()), ["test-failed"]);
     run.outcome = Outcome::Panicked { message: "boom".into() };
     assert_eq!(codes(&run, &Baseline::Missing, Layer::default()), ["test-failed"]);
-    run.should_panic = true;
+    run.should_panic = Some(String::new());
     assert_eq!(codes(&run, &Baseline::Off, Layer::default()), ["retained"]);
+    run.should_panic = Some("bang".into());
+    assert_eq!(codes(&run, &Baseline::Off, Layer::default())[0], "test-failed");
+    run.should_panic = Some("oo".into());
     run.outcome = Outcome::Returned;
     assert_eq!(codes(&run, &Baseline::Off, Layer::default()), ["test-failed"]);
+}
+
+#[test]
+fn iterations_that_did_not_come_to_their_end_prove_nothing() {
+    let mut run = record(armed(Metrics::default()));
+    run.iterations = 3;
+    assert_eq!(codes(&run, &Baseline::Missing, Layer::default())[0], "not-measured");
+    // A body that never iterates has no growth to judge, unless it was asked to.
+    run.iterations = 0;
+    run.iterated = false;
+    assert!(codes(&run, &Baseline::Off, Layer::default()).is_empty());
+    let asked = Layer { max_growth: Some(Size(0)), ..Layer::default() };
+    assert_eq!(codes(&run, &Baseline::Off, asked), ["not-measured"]);
 }
 
 #[test]

@@ -4,6 +4,7 @@
 use std::io::Read;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use memcheck_core::config::DEFAULT_THREADS;
@@ -27,13 +28,14 @@ pub(super) fn run(description: &'static Description) {
     let config = settings::parse(text.as_deref()).unwrap_or_else(|error| panic!("{error}"));
     let ci = settings::ci().unwrap_or_else(|error| panic!("{error}"));
     let device = settings::device().unwrap_or_else(|error| panic!("{error}"));
+    let device = description.device_on(&device);
     let family = device.family().unwrap_or(Family::Cpu);
     if !description.need.admits(family) {
         println!(
             "memcheck: not run, it needs another device than `{device}`: use `cargo memcheck`"
         );
-        if description.should_panic {
-            panic!("not run on `{device}`");
+        if let Some(expected) = description.should_panic {
+            panic!("not run on `{device}`, where it would say: {expected}");
         }
         return;
     }
@@ -88,6 +90,10 @@ struct Ended {
     stderr: String,
 }
 
+/// How long a pipe is read after the process ended: one that it left behind
+/// may hold the pipe open for ever.
+const PATIENCE: Duration = Duration::from_secs(2);
+
 fn wait(mut child: Child, timeout: Duration) -> std::io::Result<Ended> {
     let stdout = drain(child.stdout.take());
     let stderr = drain(child.stderr.take());
@@ -96,18 +102,33 @@ fn wait(mut child: Child, timeout: Duration) -> std::io::Result<Ended> {
         child.kill()?;
         child.wait()?;
     }
-    let text = |thread: std::thread::JoinHandle<String>| thread.join().unwrap_or_default();
-    Ok(Ended { status, stdout: text(stdout), stderr: text(stderr) })
+    let patience = std::time::Instant::now() + PATIENCE;
+    Ok(Ended { status, stdout: text(&stdout, patience), stderr: text(&stderr, patience) })
 }
 
-fn drain(pipe: Option<impl Read + Send + 'static>) -> std::thread::JoinHandle<String> {
+/// Reads a pipe piece by piece on a thread of its own.
+fn drain(pipe: Option<impl Read + Send + 'static>) -> Receiver<Vec<u8>> {
+    let (sender, receiver) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
-        let mut bytes = Vec::new();
-        if let Some(mut pipe) = pipe {
-            let _ = pipe.read_to_end(&mut bytes);
+        let mut piece = [0u8; 8192];
+        let Some(mut pipe) = pipe else { return };
+        while let Ok(length @ 1..) = pipe.read(&mut piece) {
+            if sender.send(piece[..length].to_vec()).is_err() {
+                return;
+            }
         }
-        String::from_utf8_lossy(&bytes).into_owned()
-    })
+    });
+    receiver
+}
+
+/// What was read up to the end of the pipe, or of the patience.
+fn text(pieces: &Receiver<Vec<u8>>, patience: std::time::Instant) -> String {
+    let mut bytes = Vec::new();
+    let left = || patience.saturating_duration_since(std::time::Instant::now());
+    while let Ok(piece) = pieces.recv_timeout(left()) {
+        bytes.extend(piece);
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 fn conclude(description: &Description, job: &Job, ended: &Ended) {
@@ -150,7 +171,7 @@ fn conclude(description: &Description, job: &Job, ended: &Ended) {
 
 /// Fails the test: by a panic, or by none where the harness expects one.
 fn fail(description: &Description, text: &str) {
-    if description.should_panic {
+    if description.should_panic.is_some() {
         eprintln!("memcheck: {}: {text}", description.path());
     } else {
         panic!("memcheck: {}\n{text}", description.path());

@@ -45,6 +45,7 @@ fn entry(description: &Description) -> Entry {
         line: description.line,
         ignored: description.ignored,
         need: description.need,
+        deviceless: description.deviceless,
         attribute: (description.limits)(),
         manifest_dir: PathBuf::from(description.manifest_dir),
         snapshot: description.snapshot_stem(),

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use candle_core::Device;
 use memcheck_core::baseline::{self, Baseline};
-use memcheck_core::device::Family;
+use memcheck_core::device::{Family, Request};
 use memcheck_core::finding::{Class, Code, Finding};
 use memcheck_core::limits::Limits;
 use memcheck_core::protocol::{self, Job, Report, Status, Verdict};
@@ -48,10 +48,11 @@ fn measure(
     fn shown<E: std::fmt::Display + 'static>(error: E) -> Box<dyn std::fmt::Display> {
         Box::new(error)
     }
-    let family = job.device.family().unwrap_or(Family::Cpu);
+    let request = description.device_on(&job.device);
+    let family = request.family().unwrap_or(Family::Cpu);
     let limits = settings::limits_of(description, family, job).map_err(shown)?;
     ledger::prepare().map_err(shown)?;
-    let device = device::open(&job.device).map_err(shown)?;
+    let device = device::open(&request).map_err(shown)?;
     start_pool();
     ledger::arm();
     let own = device::space(&device);
@@ -72,7 +73,8 @@ fn measure(
     drop(trial);
 
     let judged = judged(own);
-    let mut record = assemble(description, job, limits, outcome, &mut recorder, &judged);
+    let mut record =
+        assemble(description, (job, &request), limits, outcome, &mut recorder, &judged);
     for (space, measured) in &mut record.spaces {
         measured.armed = canaries.iter().any(|(canary, seen)| canary == space && *seen)
             // One probe serves every device: what it saw on one it sees on all.
@@ -155,15 +157,18 @@ fn judged(own: Space) -> Vec<Space> {
 
 fn assemble(
     description: &Description,
-    job: &Job,
+    (job, request): (&Job, &Request),
     limits: Limits,
     outcome: Outcome,
     recorder: &mut Recorder,
     judged: &[Space],
 ) -> Record {
-    let family = job.device.family().unwrap_or(Family::Cpu);
+    let family = request.family().unwrap_or(Family::Cpu);
     let mut notes = Vec::new();
-    if outcome == Outcome::Returned && !recorder.is_complete() {
+    if limits.iterations.value == 1 {
+        notes.push("one iteration cannot show growth: at least two are needed".to_owned());
+    }
+    if outcome == Outcome::Returned && !recorder.has_started() {
         notes.push(
             "the body did not iterate: peak and retained bytes are measured, growth is not"
                 .to_owned(),
@@ -173,11 +178,11 @@ fn assemble(
         version: record::VERSION,
         package: description.package.to_owned(),
         test: description.path(),
-        device: job.device.to_string(),
+        device: request.to_string(),
         family,
         judged: judged.to_vec(),
         outcome,
-        should_panic: description.should_panic,
+        should_panic: description.should_panic.map(str::to_owned),
         facts: Facts {
             memcheck: baseline::VERSION,
             candle: job.candle.clone(),
@@ -187,6 +192,7 @@ fn assemble(
             threads: (family == Family::Cpu).then(settings::threads),
         },
         limits,
+        iterated: recorder.has_started(),
         iterations: recorder.measured(),
         spaces: recorder.finish(judged),
         lost_events: ledger::lost_events(),
@@ -236,6 +242,10 @@ fn judge(description: &Description, job: &Job, record: Record, baseline: &Baseli
     let mut verdict = verdict::judge(&record, baseline, &record.limits, level);
     let path = snapshot::path(description, &job.workspace, record.family);
     let mut pending = None;
+    if !is_worth_keeping(&verdict) {
+        // Nor are those of an earlier run: what it measured is not this code.
+        snapshot::discard_pending(&job.workspace, &path);
+    }
     if record.limits.baseline.value && is_worth_keeping(&verdict) {
         match snapshot::assert(description, &job.workspace, &record, baseline) {
             Ok(written) => pending = written,

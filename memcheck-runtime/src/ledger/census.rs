@@ -30,8 +30,9 @@ impl Census {
         self.by_size.keys().map(|(space, _)| *space)
     }
 
-    fn count(&self, key: (Space, u64)) -> u64 {
-        self.by_size.get(&key).map_or(0, |births| births.values().sum())
+    /// Blocks of this space and size that were born in `latest` or before.
+    fn count(&self, key: (Space, u64), latest: u32) -> u64 {
+        self.by_size.get(&key).map_or(0, |births| births.range(..=latest).map(|(_, n)| n).sum())
     }
 
     /// The survivors in `space` that were born in measured iterations, by
@@ -49,7 +50,14 @@ impl Census {
                 births.iter().any(|&count| count > 0).then(|| Group {
                     block: key.1,
                     births,
-                    live: series.iter().map(|census| census.count(key)).collect(),
+                    live: series.iter().map(|census| census.count(key, u32::MAX)).collect(),
+                    old: (first..)
+                        .zip(series)
+                        .map(|(now, census)| match now.checked_sub(2) {
+                            Some(latest) => census.count(key, latest),
+                            None => 0,
+                        })
+                        .collect(),
                 })
             })
             .collect()

@@ -165,8 +165,16 @@ pub(crate) fn is_armed() -> bool {
 pub(crate) fn begin_iteration(iteration: u32) {
     ITERATION.store(iteration, Relaxed);
     for counters in &COUNTERS {
-        counters.iteration_peak.store(counters.live.load(Relaxed), Relaxed);
+        restart(&counters.iteration_peak, &counters.live);
     }
+}
+
+/// Starts a peak anew from what is live, and returns what it was. What other
+/// threads allocate meanwhile is either in the old peak or raises the new one.
+fn restart(peak: &AtomicU64, live: &AtomicU64) -> u64 {
+    let before = peak.swap(0, Relaxed);
+    raise(peak, live.load(Relaxed));
+    before
 }
 
 /// Starts every figure anew, apart from what is live: the body begins.
@@ -193,11 +201,11 @@ pub(crate) fn reset() {
     }
 }
 
-/// Sets the peak of a space to what is live in it.
-pub(crate) fn reset_peaks() {
-    for counters in &COUNTERS {
-        counters.peak.store(counters.live.load(Relaxed), Relaxed);
-    }
+/// Starts the peak of every space anew, and returns what it was.
+pub(crate) fn reset_peaks() -> [(Space, u64); SPACES] {
+    std::array::from_fn(|index| {
+        (space(index), restart(&COUNTERS[index].peak, &COUNTERS[index].live))
+    })
 }
 
 /// A block was allocated.

@@ -31,6 +31,9 @@ const BUCKETS: usize = 1 << 19;
 /// Buckets that a block may go past: enough for a table that is 90 % full.
 const REACH: usize = 64;
 
+/// A key that is no address: the slot is taken, its block is being written.
+const CLAIMED: u64 = 1;
+
 #[repr(C, align(64))]
 pub(super) struct Bucket {
     keys: [AtomicU64; SLOTS],
@@ -99,7 +102,7 @@ fn unpack(size: u64, meta: u64) -> Block {
 #[inline]
 pub(super) fn insert(address: u64, block: Block) -> bool {
     let base = BASE.load(Acquire);
-    if base.is_null() || address == 0 {
+    if base.is_null() || address <= CLAIMED {
         return false;
     }
     let home = home(address);
@@ -108,10 +111,12 @@ pub(super) fn insert(address: u64, block: Block) -> bool {
         let bucket = bucket(base, index);
         for slot in 0..SLOTS {
             let key = &bucket.keys[slot];
-            if key.load(Relaxed) == 0 && key.compare_exchange(0, address, Acquire, Relaxed).is_ok()
+            if key.load(Relaxed) == 0 && key.compare_exchange(0, CLAIMED, Acquire, Relaxed).is_ok()
             {
                 bucket.sizes[slot].store(block.size, Relaxed);
-                bucket.metas[slot].store(pack(block), Release);
+                bucket.metas[slot].store(pack(block), Relaxed);
+                // Last: a census on another thread sees a whole block or none.
+                key.store(address, Release);
                 let (word, bit) = (&USED[index / 64], 1 << (index % 64));
                 if word.load(Relaxed) & bit == 0 {
                     word.fetch_or(bit, Relaxed);
@@ -131,7 +136,7 @@ pub(super) fn insert(address: u64, block: Block) -> bool {
 #[inline]
 pub(super) fn remove(address: u64) -> Option<Block> {
     let base = BASE.load(Acquire);
-    if base.is_null() || address == 0 {
+    if base.is_null() || address <= CLAIMED {
         return None;
     }
     let home = home(address);
@@ -168,7 +173,7 @@ pub(super) fn each(mut see: impl FnMut(Block)) {
             let bucket = bucket(base, place * 64 + bits.trailing_zeros() as usize);
             bits &= bits - 1;
             for slot in 0..SLOTS {
-                if bucket.keys[slot].load(Acquire) != 0 {
+                if bucket.keys[slot].load(Acquire) > CLAIMED {
                     let meta = bucket.metas[slot].load(Acquire);
                     see(unpack(bucket.sizes[slot].load(Relaxed), meta));
                 }

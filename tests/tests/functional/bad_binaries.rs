@@ -77,6 +77,61 @@ fn a_binary_that_leaves_with_success_is_not_measured() {
 }
 
 #[test]
+fn a_panic_with_another_text_is_not_the_expected_one() {
+    let project = Project::new(
+        "#[mem_test(baseline = false)]
+#[should_panic(expected = \"boom\")]
+fn other() {
+    panic!(\"index out of bounds\");
+}
+#[mem_test(baseline = false)]
+#[should_panic(expected = \"boom\")]
+fn expected() {
+    panic!(\"a boom at last\");
+}
+",
+    );
+    let run = project.run(&[]).exits(100);
+    assert_eq!(run.codes("other"), ["test-failed"]);
+    assert_eq!(run.test("expected")["status"], "passed");
+}
+
+#[test]
+fn iterations_that_ended_early_are_not_measured() {
+    let project = Project::new(
+        "#[mem_test]
+fn gives_up(trial: &mut Trial) {
+    let _ = trial.iterate(|i| if i < 5 { Ok(()) } else { Err(\"enough\") });
+}
+#[mem_test(max_growth = \"0 B\", baseline = false)]
+fn never_iterates(_trial: &mut Trial) {}
+",
+    );
+    let run = project.run(&[]).exits(104);
+    assert_eq!(run.codes("gives_up")[0], "not-measured");
+    assert_eq!(run.codes("never_iterates"), ["not-measured"]);
+    assert!(!project.has("tests/snapshots"), "nothing to accept is left behind");
+}
+
+#[test]
+fn a_record_of_another_device_does_not_speak_for_this_one() {
+    let project = Project::new(
+        "#[mem_test(baseline = false)]
+fn once(trial: &mut Trial) {
+    if trial.device().is_cuda() && std::path::Path::new(\"ran\").exists() {
+        std::process::exit(0);
+    }
+    std::fs::write(\"ran\", \"\").unwrap();
+}
+",
+    );
+    let arguments =
+        ["run", "--device", "sim:t4", "--device", "sim:l4", "--message-format", "json", "--no-ci"];
+    let run = project.memcheck(&arguments).exits(104);
+    assert_eq!(run.summary()["not_measured"], 1);
+}
+
+#[test]
 fn half_a_record_is_not_measured() {
     ends_as(
         "std::fs::write(report(), \"{\\\"version\\\":1,\\\"record\\\":{\").unwrap(); std::process::exit(0)",

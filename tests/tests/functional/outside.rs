@@ -41,6 +41,28 @@ fn on_the_simulated_gpu() {
 }
 
 #[test]
+fn a_body_without_a_device_is_judged_on_the_host_wherever_it_runs() {
+    let project = Project::new(
+        "static KEPT: std::sync::Mutex<Vec<Vec<u8>>> = std::sync::Mutex::new(Vec::new());
+#[mem_test(max_growth = \"0 B\", baseline = false, max_retained = \"1 GiB\")]
+fn leaks_on_the_host() {
+    KEPT.lock().unwrap().push(vec![1; 2 << 20]);
+}
+",
+    );
+    for device in ["cpu", "sim:t4"] {
+        let run = memcheck(
+            project.path(),
+            &["run", "--device", device, "--message-format", "json", "--no-ci"],
+        )
+        .exits(100);
+        let finding = run.test("leaks_on_the_host")["findings"][0].clone();
+        assert_eq!((&finding["code"], &finding["space"]), (&"leak".into(), &"host".into()));
+        assert_eq!(finding["bytes_per_iteration"], 2 << 20, "{device}");
+    }
+}
+
+#[test]
 fn a_plain_cargo_test_fails_on_a_leak_too() {
     let project = Project::new(CLEAN_AND_LEAKY);
     project.run(&[]).exits(100);

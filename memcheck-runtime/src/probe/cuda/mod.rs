@@ -68,7 +68,10 @@ unsafe fn book(result: c_int, out: *const u64, size: usize, space: Option<Space>
         (SUCCESS, Some(space)) => {
             // SAFETY: by this function's contract.
             let address = unsafe { out.read() };
-            ledger::allocated(space, address, size as u64);
+            // Nothing was asked for and nothing given: cudaMalloc allows that.
+            if address != 0 {
+                ledger::allocated(space, address, size as u64);
+            }
         }
         (SUCCESS, None) => ledger::lost_one(),
         (OUT_OF_MEMORY, Some(space)) => ledger::refused(space, size as u64),
