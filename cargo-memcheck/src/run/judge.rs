@@ -219,7 +219,7 @@ mod tests {
             "record": {
                 "version": record::VERSION, "package": "app", "test": "a::b", "device": "cpu",
                 "family": "cpu", "judged": ["host"], "outcome": {"kind": "returned"},
-                "should_panic": false, "limits": limits, "iterations": 10, "lost_events": 0,
+                "iterated": true, "limits": limits, "iterations": 10, "lost_events": 0,
                 "facts": {"memcheck": 1, "candle": "0.11.1", "profile": "debug",
                           "iterations": 10, "warmup": 2},
                 "spaces": {"host": {

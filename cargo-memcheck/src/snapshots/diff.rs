@@ -92,10 +92,17 @@ fn lines(old: &str, new: &str) -> String {
 mod tests {
     use super::*;
 
+    fn figures(growth: u64, peak: u64) -> Figures {
+        let text = format!(
+            "host:\n  growth: {growth}\n  peak_allocated: {peak}\n  retained: 0\n  setup: 0"
+        );
+        Figures::from_yaml(&text).unwrap()
+    }
+
     #[test]
     fn figures_that_differ_are_set_side_by_side() {
-        let old = Figures::from_yaml("cuda:0:\n  growth: 0\n  peak_allocated: 1000").unwrap();
-        let new = Figures::from_yaml("cuda:0:\n  growth: 64\n  peak_allocated: 1500").unwrap();
+        let old = figures(0, 1000);
+        let new = figures(64, 1500);
         let text = table(&old, &new);
         assert!(text.contains("+500 (+50.0%)") && text.contains("1,500"), "{text}");
         assert!(text.contains("+64"), "{text}");
