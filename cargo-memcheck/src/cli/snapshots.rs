@@ -26,7 +26,7 @@ pub(crate) struct SnapshotArgs {
 /// `cargo memcheck prune`.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct PruneArgs {
-    /// Only print what would be removed.
+    /// Only print what would be removed (in CI nothing is removed anyway).
     #[arg(long)]
     pub(crate) dry_run: bool,
     #[command(flatten)]

@@ -6,15 +6,18 @@ use memcheck_core::exit;
 use crate::bookkeeping;
 use crate::cli::{PruneArgs, RunArgs};
 use crate::error::Failure;
+use crate::options::Mode;
 use crate::present::say;
 use crate::session::Session;
 use crate::snapshots::{self, SnapshotError};
 
-/// Removes stale baselines of the selected packages and devices.
+/// Removes stale baselines of the selected packages and devices; in CI, where
+/// the source tree is left alone, only says which.
 pub(super) fn prune(args: &PruneArgs) -> Result<u8, Failure> {
     let PruneArgs { dry_run, select, output, cargo } = args.clone();
     let session = Session::open(&RunArgs { select, output, cargo, ..RunArgs::default() })?;
     session.announce();
+    let dry_run = dry_run || session.options.mode == Mode::Ci;
     let (_, legs) = session.discover()?;
     if session.options.cargo.names_targets() {
         say!("warning: not all targets were built, so no baseline is known to be stale");

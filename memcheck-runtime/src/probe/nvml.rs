@@ -23,6 +23,9 @@ pub(crate) enum Unavailable {
     #[cfg(feature = "sim")]
     #[error("{0}")]
     Simulated(#[from] memcheck_sim::NvmlError),
+    /// Process ids here are not those of the host.
+    #[error("process ids in a container are not those that it knows")]
+    Container,
     /// The process is not on the list: a container, or another user's view.
     #[error("this process is not on its list")]
     NotListed,
@@ -37,6 +40,9 @@ pub(crate) enum Unavailable {
 /// Bytes that this process holds on the device of `space`.
 pub(crate) fn device_used(space: Space) -> Result<u64, Unavailable> {
     let Space::Cuda(ordinal) = space else { return Err(Unavailable::NotADevice) };
+    if in_a_pid_namespace() {
+        return Err(Unavailable::Container);
+    }
     let nvml = open()?;
     let device = nvml.device_by_index(u32::from(ordinal))?;
     let own = std::process::id();
@@ -49,6 +55,15 @@ pub(crate) fn device_used(space: Space) -> Result<u64, Unavailable> {
         UsedGpuMemory::Used(bytes) => Ok(bytes),
         UsedGpuMemory::Unavailable => Err(Unavailable::NoFigure),
     }
+}
+
+/// Whether process ids here differ from the host's: the first namespace has a
+/// fixed number (`PROC_PID_INIT_INO` of the kernel). The simulated NVML knows
+/// our own ids.
+fn in_a_pid_namespace() -> bool {
+    const FIRST: &str = "pid:[4026531836]";
+    let own = std::fs::read_link("/proc/self/ns/pid");
+    !cfg!(feature = "sim") && own.is_ok_and(|own| own.as_os_str() != FIRST)
 }
 
 #[cfg(not(feature = "sim"))]
