@@ -78,7 +78,7 @@ pub(crate) struct ReportFlag {
 
 impl ReportFlag {
     /// The reports that can be written.
-    pub(crate) const KINDS: [&'static str; 3] = ["junit", "json", "markdown"];
+    pub(crate) const KINDS: [&'static str; 5] = ["junit", "json", "markdown", "html", "trace"];
 }
 
 impl std::str::FromStr for ReportFlag {
@@ -107,9 +107,10 @@ mod tests {
     fn a_report_names_its_kind_and_its_path() {
         let report: ReportFlag = "junit=out/a=b.xml".parse().unwrap();
         assert_eq!((report.kind, report.path), ("junit", PathBuf::from("out/a=b.xml")));
-        for wrong in ["junit", "html=a", "trace=a", "json="] {
+        for wrong in ["junit", "pdf=a", "json="] {
             assert!(wrong.parse::<ReportFlag>().is_err(), "{wrong}");
         }
-        assert!("html=a".parse::<ReportFlag>().unwrap_err().contains("junit, json, markdown"));
+        let error = "pdf=a".parse::<ReportFlag>().unwrap_err();
+        assert!(error.contains("junit, json, markdown, html, trace"), "{error}");
     }
 }

@@ -11,7 +11,8 @@ use crate::cli::{self, FormatFlag, NoTestsFlag, ReportFlag, RunArgs};
 use crate::error::{Expected, Failure};
 use crate::options::{Annotations, Options};
 use crate::present::{
-    GithubAnnotations, JsonLines, Junit, Markdown, Presenter, Report, Terminal, say, style,
+    GithubAnnotations, Html, JsonLines, Junit, Markdown, Presenter, Report, Terminal, Trace, say,
+    style,
 };
 use crate::run::signals::INTERRUPTED;
 use crate::run::{Interrupt, Outcome, Runner};
@@ -184,6 +185,8 @@ impl Told {
             let report: Box<dyn Report> = match *kind {
                 "junit" => Box::new(Junit::default()),
                 "markdown" => Box::new(Markdown::default()),
+                "html" => Box::new(Html::default()),
+                "trace" => Box::new(Trace::default()),
                 _ => Box::new(JsonLines::new(Vec::new())),
             };
             (path.clone(), report)

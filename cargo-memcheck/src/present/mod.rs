@@ -6,12 +6,14 @@
 mod annotations;
 mod failure;
 mod findings;
+mod html;
 pub(crate) mod json;
 mod junit;
 mod markdown;
 pub(crate) mod style;
 mod summary;
 mod terminal;
+mod trace;
 
 use memcheck_core::protocol::Progress;
 
@@ -22,10 +24,12 @@ use crate::tally::Tally;
 
 pub(crate) use annotations::GithubAnnotations;
 pub(crate) use failure::failure;
+pub(crate) use html::Html;
 pub(crate) use json::JsonLines;
 pub(crate) use junit::Junit;
 pub(crate) use markdown::Markdown;
 pub(crate) use terminal::Terminal;
+pub(crate) use trace::Trace;
 
 /// Prints a line for people, on stderr, with colours where it shows them.
 macro_rules! say {

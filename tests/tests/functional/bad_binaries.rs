@@ -1,7 +1,7 @@
 //! Test binaries that die, hang, are killed, or write half a record: each has
 //! its finding and its exit code, and none is ever a pass.
 
-use crate::fixture::Project;
+use crate::fixture::{Project, memcheck_interrupted};
 
 /// A test whose body does `what` with the path of its own report.
 fn rogue(what: &str) -> Project {
@@ -69,6 +69,34 @@ fn a_binary_that_hangs_is_killed_with_its_children() {
     let child = project.read("child");
     let state = std::fs::read_to_string(format!("/proc/{child}/stat")).unwrap_or_default();
     assert!(state.is_empty() || state.contains(") Z "), "the child still runs: {state}");
+}
+
+#[test]
+fn an_interrupt_stops_the_tests_and_prints_the_summary_so_far() {
+    let project = Project::new(
+        "#[mem_test(baseline = false)]
+fn a_first() {}
+#[mem_test(baseline = false)]
+fn b_second() {
+    std::fs::write(\"child\", std::process::id().to_string()).unwrap();
+    std::thread::sleep(std::time::Duration::from_secs(600));
+}
+#[mem_test(baseline = false)]
+fn c_third() {}
+",
+    );
+    let arguments =
+        ["run", "--device", "cpu", "--message-format", "json", "--no-ci", "--test-threads", "1"];
+    let run = memcheck_interrupted(project.path(), &arguments, "child").exits(130);
+    assert_eq!(run.test("a_first")["status"], "passed");
+    let summary = run.summary();
+    assert_eq!((&summary["interrupted"], &summary["passed"]), (&true.into(), &1.into()));
+    assert_eq!(summary["not_run"], 2);
+    let state = std::fs::read_to_string(format!("/proc/{}/stat", project.read("child")));
+    assert!(
+        state.is_err() || state.is_ok_and(|state| state.contains(") Z ")),
+        "the test still runs"
+    );
 }
 
 #[test]

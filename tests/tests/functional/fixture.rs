@@ -45,6 +45,25 @@ pub(crate) fn memcheck_with(folder: &Path, arguments: &[&str], variables: &[(&st
     Run::of(&command.output().expect("cargo-memcheck runs"))
 }
 
+/// Starts the command and interrupts it, as Ctrl-C does, once `file` of
+/// `folder` is there.
+pub(crate) fn memcheck_interrupted(folder: &Path, arguments: &[&str], file: &str) -> Run {
+    let mut command = command(folder, arguments);
+    let child = command
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .expect("cargo-memcheck starts");
+    let patience = std::time::Instant::now() + std::time::Duration::from_secs(300);
+    while !folder.join(file).exists() && std::time::Instant::now() < patience {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    let id = child.id().to_string();
+    let sent = Command::new("kill").args(["-INT", &id]).status();
+    assert!(sent.is_ok_and(|status| status.success()), "the signal is sent");
+    Run::of(&child.wait_with_output().expect("cargo-memcheck ends"))
+}
+
 /// The same as the last words of `wrapper`: `unshare … sh -c …`.
 pub(crate) fn memcheck_in(mut wrapper: Command, folder: &Path, arguments: &[&str]) -> Run {
     let inner = command(folder, arguments);
