@@ -31,6 +31,7 @@
 
 pub mod usage;
 
+mod canary;
 mod description;
 mod device;
 mod entry;

@@ -4,11 +4,12 @@ use candle_core::Device;
 use memcheck_core::limits::Limits;
 use memcheck_core::protocol::Progress;
 use memcheck_core::quiet;
+use memcheck_core::space::Space;
 
 use crate::outcome::Returned;
 use crate::recorder::Recorder;
 use crate::usage::Usage;
-use crate::{device, ledger};
+use crate::{canary, device, ledger};
 
 /// One run of one memory test.
 ///
@@ -22,6 +23,8 @@ pub struct Trial {
     iterations: usize,
     warmup: usize,
     pub(crate) recorder: Recorder,
+    /// What the canaries of the devices other than the test's own proved.
+    pub(crate) canaries: Vec<(Space, bool)>,
     progress: Option<std::fs::File>,
 }
 
@@ -33,6 +36,7 @@ impl Trial {
             iterations: limits.iterations.value as usize,
             warmup: limits.warmup.value as usize,
             recorder: Recorder::default(),
+            canaries: Vec::new(),
             progress,
         }
     }
@@ -51,6 +55,12 @@ impl Trial {
         if self.devices.is_empty() {
             let _quiet = quiet::enter();
             self.devices = device::all(&self.device)?;
+            let own = device::space(&self.device);
+            for other in self.devices.iter().filter(|other| device::space(other) != own) {
+                let space = device::space(other);
+                self.canaries.push((space, canary::on(other)));
+                ledger::reset_unused(space);
+            }
         }
         Ok(&self.devices)
     }

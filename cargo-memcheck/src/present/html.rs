@@ -104,7 +104,9 @@ impl Presenter for Html {
             details open[open] {
                 summary class=(status) { (name) " on " (task.leg.name()) }
                 @if !lines.is_empty() { pre { (lines.join("\n")) } }
-                @for (space, measured) in judged { (plot(space, measured)) }
+                @for (space, measured) in judged {
+                    @if !measured.allocated.is_empty() { (plot(space, measured)) }
+                }
             }
         });
     }

@@ -16,9 +16,11 @@ use memcheck_core::{exit, quiet, verdict};
 
 use super::settings;
 use crate::description::Description;
+#[cfg(feature = "cuda")]
+use crate::probe;
 use crate::recorder::Recorder;
 use crate::trial::Trial;
-use crate::{device, ledger, outcome, probe, snapshot};
+use crate::{canary, device, ledger, outcome, snapshot};
 
 /// Runs the test of this process and leaves it: with 0 if it passed, with
 /// [`exit::FAILED`] if not. Without a report, nothing has passed.
@@ -56,7 +58,7 @@ fn measure(
     start_pool();
     ledger::arm();
     let own = device::space(&device);
-    let canaries = [(Space::Host, canary_on_host()), (own, canary(&device))];
+    let canaries = [(Space::Host, canary::on_host()), (own, canary::on(&device))];
     #[cfg(feature = "cuda")]
     if let Err(error) = probe::pool::reset_peak(&device) {
         return Err(shown(error));
@@ -70,15 +72,14 @@ fn measure(
     let mut trial = Trial::new(device.clone(), &limits, progress);
     let outcome = body(description, &mut trial);
     let mut recorder = std::mem::take(&mut trial.recorder);
+    let others = std::mem::take(&mut trial.canaries);
     drop(trial);
 
     let judged = judged(own);
     let mut record =
         assemble(description, (job, &request), limits, outcome, &mut recorder, &judged);
     for (space, measured) in &mut record.spaces {
-        measured.armed = canaries.iter().any(|(canary, seen)| canary == space && *seen)
-            // One probe serves every device: what it saw on one it sees on all.
-            || (space.is_device() && own.is_device() && canaries[1].1);
+        measured.armed = canaries.iter().chain(&others).any(|canary| *canary == (*space, true));
     }
     observe(&device, own, &mut record);
     let baseline = if record.limits.baseline.value {
@@ -115,33 +116,6 @@ fn body(description: &Description, trial: &mut Trial) -> Outcome {
         }
         Err(payload) => Outcome::Panicked { message: outcome::panic_message(&*payload) },
     }
-}
-
-/// Allocates and frees one block on the host: whether the probe saw both.
-fn canary_on_host() -> bool {
-    saw(Space::Host, || {
-        quiet::lifted(|| std::hint::black_box(vec![0u8; 4096]));
-    })
-}
-
-/// Allocates and frees one block on the device: whether the probe saw both.
-fn canary(device: &Device) -> bool {
-    match device {
-        #[cfg(feature = "cuda")]
-        Device::Cuda(cuda) => saw(device::space(device), || {
-            drop(cuda.cuda_stream().alloc_zeros::<u8>(4096));
-        }),
-        _ => canary_on_host(),
-    }
-}
-
-fn saw(space: Space, canary: impl FnOnce()) -> bool {
-    let before = ledger::snapshot(space);
-    canary();
-    let after = ledger::snapshot(space);
-    after.allocations == before.allocations + 1
-        && after.frees == before.frees + 1
-        && after.live == before.live
 }
 
 /// The test's own space, and every other device that it allocated on.
@@ -231,9 +205,7 @@ fn observe(device: &Device, own: Space, record: &mut Record) {
 }
 
 #[cfg(not(feature = "cuda"))]
-fn observe(_device: &Device, _own: Space, _record: &mut Record) {
-    let _ = probe::host::TENSOR_CLASS;
-}
+fn observe(_device: &Device, _own: Space, _record: &mut Record) {}
 
 /// Judges the record, and keeps its figures as pending where they are new.
 fn judge(description: &Description, job: &Job, record: Record, baseline: &Baseline) -> Report {

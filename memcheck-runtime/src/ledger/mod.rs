@@ -76,6 +76,28 @@ impl Counters {
         raise(&self.iteration_peak, live);
     }
 
+    /// Starts anew from what is live.
+    fn reset(&self) {
+        let Self {
+            live,
+            peak,
+            iteration_peak,
+            allocations,
+            allocated_total,
+            frees,
+            failed_frees,
+            refused_bytes,
+            refused_live,
+        } = self;
+        restart(peak, live);
+        restart(iteration_peak, live);
+        for counter in
+            [allocations, allocated_total, frees, failed_frees, refused_bytes, refused_live]
+        {
+            counter.store(0, Relaxed);
+        }
+    }
+
     fn count(&self, bytes: u64) {
         self.allocations.fetch_add(1, Relaxed);
         self.allocated_total.fetch_add(bytes, Relaxed);
@@ -180,24 +202,18 @@ fn restart(peak: &AtomicU64, live: &AtomicU64) -> u64 {
 /// Starts every figure anew, apart from what is live: the body begins.
 pub(crate) fn reset() {
     ITERATION.store(0, Relaxed);
-    reset_peaks();
     for counters in &COUNTERS {
-        let Counters {
-            live: _,
-            peak: _,
-            iteration_peak: _,
-            allocations,
-            allocated_total,
-            frees,
-            failed_frees,
-            refused_bytes,
-            refused_live,
-        } = counters;
-        for counter in
-            [allocations, allocated_total, frees, failed_frees, refused_bytes, refused_live]
-        {
-            counter.store(0, Relaxed);
-        }
+        counters.reset();
+    }
+}
+
+/// Starts the figures of a space anew in which nothing is live: a canary was
+/// the first to use it.
+pub(crate) fn reset_unused(space: Space) {
+    if let Some(counters) = index(space).map(|index| &COUNTERS[index])
+        && counters.live.load(Relaxed) == 0
+    {
+        counters.reset();
     }
 }
 

@@ -59,6 +59,8 @@ fn a_leak_on_the_second_gpu_is_found_there() {
     assert_eq!((&finding["code"], &finding["space"]), (&"leak".into(), &"cuda:1".into()));
     assert_eq!(finding["bytes_per_iteration"], 1024);
     assert_eq!(finished["metrics"]["cuda:0"]["growth"], 0);
+    // What the second GPU's canary used is not the body's: 12 tensors of 1 KiB.
+    assert_eq!(finished["metrics"]["cuda:1"]["peak_allocated"], 12 * 1024);
 }
 
 #[test]
