@@ -134,8 +134,8 @@ impl<W: Write> Presenter for JsonLines<W> {
             test: &task.entry.name,
             device: match record.and_then(|record| record.judged.first()) {
                 Some(space) if space.is_device() => space.to_string(),
-                _ if task.leg.family() == Family::Cuda => "cuda:0".to_owned(),
-                _ => task.leg.family().name().to_owned(),
+                _ if task.entry.family_on(task.leg.family()) == Family::Cuda => "cuda:0".to_owned(),
+                _ => Family::Cpu.name().to_owned(),
             },
             leg: task.leg.name(),
             status: outcome.verdict.status,
