@@ -13,7 +13,7 @@ fn report() -> std::path::PathBuf {{
     job[start..].split('\"').next().unwrap().into()
 }}
 
-#[mem_test(baseline = false, timeout = \"2s\")]
+#[mem_test(baseline = false, timeout = \"6s\")]
 fn rogue(trial: &mut Trial) -> Result<(), String> {{
     let _ = &trial;
     {what}
