@@ -4,7 +4,7 @@ use memcheck_core::exit;
 
 use crate::cli::SnapshotArgs;
 use crate::error::Failure;
-use crate::present::say;
+use crate::present::{json, say};
 use crate::snapshots;
 
 /// Accepts all that are meant, or none where one of them is unsound.
@@ -17,6 +17,7 @@ pub(super) fn accept(args: &SnapshotArgs) -> Result<u8, Failure> {
         .collect::<Result<Vec<_>, _>>()?;
     for (file, checked) in &checked {
         snapshots::accept(file, checked)?;
+        json::snapshot(args.output.message_format, "accepted", &file.target);
         say!("accepted {}", snapshots::shown(&file.target, &workspace));
     }
     Ok(exit::OK)

@@ -28,32 +28,59 @@ pub(crate) fn main(args: Vec<OsString>) -> u8 {
         Ok(cli) => cli,
         Err(error) => return refused(&error, json),
     };
-    let (output, result) = match &cli.command {
-        Command::Run(args) => (Some(&args.output), begin(&args.output, || run::run(args))),
-        Command::List(args) => (Some(&args.output), begin(&args.output, || list::list(args))),
-        Command::Accept(args) => (None, begin(&args.output, || accept::accept(args))),
-        Command::Reject(args) => (None, begin(&args.output, || reject::reject(args))),
-        Command::Review(args) => (None, begin(&args.output, || review::review(args))),
-        Command::Prune(args) => (None, begin(&args.output, || prune::prune(args))),
-        Command::Doctor(args) => (None, begin(&args.output, || doctor::doctor(args))),
-        Command::Explain { code } => (None, explain::explain(code.as_deref())),
-        Command::Completions { shell } => (None, completions::completions(*shell)),
-    };
-    result.unwrap_or_else(|failure| {
-        present::failure(&failure);
-        if output.is_some_and(|output| output.message_format == FormatFlag::Json) {
-            json::failure(&failure);
-        }
-        failure.exit_code()
-    })
+    match &cli.command {
+        Command::Run(args) => told(&args.output, Summary::Own, || run::run(args)),
+        Command::List(args) => told(&args.output, Summary::Own, || list::list(args)),
+        Command::Accept(args) => told(&args.output, Summary::Ours, || accept::accept(args)),
+        Command::Reject(args) => told(&args.output, Summary::Ours, || reject::reject(args)),
+        Command::Review(args) => told(&args.output, Summary::Ours, || review::review(args)),
+        Command::Prune(args) => told(&args.output, Summary::Ours, || prune::prune(args)),
+        Command::Doctor(args) => told(&args.output, Summary::Ours, || doctor::doctor(args)),
+        Command::Explain { code } => plain(explain::explain(code.as_deref())),
+        Command::Completions { shell } => plain(completions::completions(*shell)),
+    }
 }
 
-fn begin(
+/// Who closes the JSON stream of a command that did its work.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Summary {
+    /// The command, with its counts.
+    Own,
+    /// [`told`], with the exit code.
+    Ours,
+}
+
+/// Runs a command that can speak JSON, and closes the stream however it ends.
+fn told(
     output: &OutputFlags,
+    summary: Summary,
     command: impl FnOnce() -> Result<u8, Failure>,
-) -> Result<u8, Failure> {
+) -> u8 {
     style::choose(output.color);
-    command()
+    let json = output.message_format == FormatFlag::Json;
+    match command() {
+        Ok(code) => {
+            if json && summary == Summary::Ours {
+                json::done(code);
+            }
+            code
+        }
+        Err(failure) => {
+            present::failure(&failure);
+            if json {
+                json::failure(&failure);
+            }
+            failure.exit_code()
+        }
+    }
+}
+
+/// Runs a command that speaks to people only.
+fn plain(result: Result<u8, Failure>) -> u8 {
+    result.unwrap_or_else(|failure| {
+        present::failure(&failure);
+        failure.exit_code()
+    })
 }
 
 /// What clap says: help on stdout, errors on stderr.

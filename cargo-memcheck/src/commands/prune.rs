@@ -7,7 +7,7 @@ use crate::bookkeeping;
 use crate::cli::{PruneArgs, RunArgs};
 use crate::error::Failure;
 use crate::options::Mode;
-use crate::present::say;
+use crate::present::{json, say};
 use crate::session::Session;
 use crate::snapshots::{self, SnapshotError};
 
@@ -34,6 +34,8 @@ pub(super) fn prune(args: &PruneArgs) -> Result<u8, Failure> {
     let mut removed = 0;
     for (_, file) in stale.iter().filter(|(_, file)| file.is_named(filters)) {
         let shown = snapshots::shown(&file.path, &session.workspace);
+        let action = if dry_run { "stale" } else { "removed" };
+        json::snapshot(args.output.message_format, action, &file.path);
         if dry_run {
             say!("would remove {shown}");
         } else {

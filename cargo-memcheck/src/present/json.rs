@@ -14,6 +14,7 @@ use memcheck_core::space::Space;
 use serde::Serialize;
 
 use super::{Presenter, Report};
+use crate::cli::FormatFlag;
 use crate::devices::Leg;
 use crate::error::Failure;
 use crate::note::Note;
@@ -221,6 +222,25 @@ pub(crate) fn failed(exit_code: u8, message: String, hint: Option<String>) {
 /// [`failed`], from a failure.
 pub(crate) fn failure(failure: &Failure) {
     failed(failure.exit_code(), failure.message(), failure.hint());
+}
+
+/// The line of one snapshot that something was done with: `accepted`,
+/// `rejected`, `removed`, `stale`. Nothing where people read.
+pub(crate) fn snapshot(format: FormatFlag, action: &str, path: &std::path::Path) {
+    if format == FormatFlag::Json {
+        print(&serde_json::json!({"type": "snapshot", "action": action, "path": path}));
+    }
+}
+
+/// Closes the stream of a command that has no counts.
+pub(crate) fn done(exit_code: u8) {
+    print(&serde_json::json!({"type": "summary", "exit_code": exit_code}));
+}
+
+fn print(line: &serde_json::Value) {
+    use std::io::Write;
+    // A reader that left has what it wanted.
+    let _ = writeln!(std::io::stdout(), "{line}");
 }
 
 #[cfg(test)]

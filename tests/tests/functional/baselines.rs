@@ -139,7 +139,10 @@ fn a_renamed_test_leaves_a_stale_baseline_that_prune_removes() {
     project.write("tests/mem.rs", &clean(100_000).replace("fn clean", "fn renamed"));
     let run = project.run(&[]).exits(0);
     assert!(run.stdout.contains("stale-baseline"), "{}\n{}", run.stdout, run.stderr);
-    project.memcheck(&["prune", "--dry-run", "--device", "cpu"]).exits(0);
+    let dry = ["prune", "--dry-run", "--device", "cpu", "--message-format", "json"];
+    let dry = project.memcheck(&dry).exits(0);
+    assert_eq!(dry.summary()["exit_code"], 0);
+    assert_eq!(dry.json()[0]["action"], "stale");
     assert!(project.has(SNAPSHOT));
     project.memcheck(&["prune", "--device", "cpu"]).exits(0);
     assert!(!project.has(SNAPSHOT));
