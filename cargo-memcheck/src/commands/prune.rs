@@ -4,9 +4,9 @@ use anyhow::Context;
 use memcheck_core::exit;
 
 use crate::bookkeeping;
-use crate::cli::{PruneArgs, RunArgs};
+use crate::cli::{PruneArgs, RunArgs, RunIgnoredFlag};
 use crate::error::Failure;
-use crate::options::Mode;
+use crate::options::{Mode, OptionsError};
 use crate::present::{json, say};
 use crate::session::Session;
 use crate::snapshots::{self, SnapshotError};
@@ -15,6 +15,14 @@ use crate::snapshots::{self, SnapshotError};
 /// the source tree is left alone, only says which.
 pub(super) fn prune(args: &PruneArgs) -> Result<u8, Failure> {
     let PruneArgs { dry_run, select, output, cargo } = args.clone();
+    let refused = [
+        (select.exact, "--exact"),
+        (select.partition.is_some(), "--partition"),
+        (select.run_ignored != RunIgnoredFlag::Default, "--run-ignored"),
+    ];
+    if let Some((_, flag)) = refused.into_iter().find(|(given, _)| *given) {
+        return Err(OptionsError::Prune(flag).into());
+    }
     let session = Session::open(&RunArgs { select, output, cargo, ..RunArgs::default() })?;
     session.announce();
     let dry_run = dry_run || session.options.mode == Mode::Ci;

@@ -47,6 +47,9 @@ pub(crate) enum OptionsError {
     /// `--test-threads`.
     #[error("`{0}` is not a number of threads")]
     Threads(String),
+    /// A way to select tests that says nothing about files.
+    #[error("prune takes filters, and no {0}: it removes files, not tests")]
+    Prune(&'static str),
 }
 
 impl Expected for OptionsError {
