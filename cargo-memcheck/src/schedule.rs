@@ -33,6 +33,7 @@ enum Message {
 }
 
 /// Tells the progress of one task.
+#[derive(Clone)]
 pub(crate) struct Teller {
     number: usize,
     sender: Sender<Message>,
@@ -152,6 +153,7 @@ fn is_failure(outcome: &Outcome) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use memcheck_core::explain::Explain;
 
     fn outcome(status: Status) -> Outcome {
         let mut outcome = Outcome::ignored();
@@ -165,6 +167,7 @@ mod tests {
             fail_fast: false,
             no_tests: crate::cli::NoTestsFlag::Fail,
             capture: Capture::Kept,
+            explain: Explain::default(),
             libtest: Vec::new(),
         }
     }

@@ -145,6 +145,31 @@ impl Code {
         }
     }
 
+    /// Whether it is about bytes that call sites could explain.
+    pub fn is_about_memory(self) -> bool {
+        match self {
+            Self::Leak
+            | Self::GrowthLimit
+            | Self::PeakLimit
+            | Self::Retained
+            | Self::AllocationsLimit
+            | Self::PeakRegression
+            | Self::AllocationsRegression
+            | Self::GrowthRegression
+            | Self::OutOfMemory => true,
+            Self::TestFailed
+            | Self::Crashed
+            | Self::TimedOut
+            | Self::NotMeasured
+            | Self::MissingBaseline
+            | Self::UncomparableBaseline
+            | Self::CorruptBaseline
+            | Self::StaleBaseline
+            | Self::Improved
+            | Self::NotBuilt => false,
+        }
+    }
+
     /// Whether a person may give it `level`.
     ///
     /// # Errors
@@ -215,21 +240,52 @@ pub struct Finding {
     /// The places that it happened at.
     #[serde(default)]
     pub sites: Vec<Site>,
+    /// The kind of mistake, where one is recognised.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub cause: Option<crate::diagnosis::Cause>,
 }
 
-/// A place in the program that holds bytes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// A place in the program that holds bytes: a call site where that is known,
+/// else a size of blocks.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Site {
-    /// Size of one block.
-    pub block: u64,
-    /// Bytes that it still holds at the end.
+    /// The innermost function of the program under test.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub function: Option<String>,
+    /// Its source file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// The line of its call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<u32>,
+    /// The path of `tracing` spans.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scope: Option<String>,
+    /// The operation of candle that allocated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub operation: Option<String>,
+    /// Shape and element type of the tensors, where known: `[8,128] f32`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tensor: Option<String>,
+    /// Size of one block, where all are alike.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub block: Option<u64>,
+    /// Bytes that it holds: at the end, or at the peak.
     pub bytes: u64,
-    /// Blocks that it still holds at the end.
+    /// Blocks that it holds.
     pub count: u64,
-    /// Bytes that it adds in an iteration.
+    /// Bytes that it adds in an iteration; 0 where it is not about growth.
     pub bytes_per_iteration: u64,
     /// The kind of growth.
-    pub pattern: crate::survivors::Pattern,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pattern: Option<crate::survivors::Pattern>,
+    /// The kind of growth with its figures, or what the bytes are for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// The call stack, the innermost frame first, without plumbing.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub stack: Vec<crate::stack::Frame>,
 }
 
 impl Finding {
@@ -245,6 +301,7 @@ impl Finding {
             message: message.into(),
             hint: None,
             sites: Vec::new(),
+            cause: None,
         }
     }
 

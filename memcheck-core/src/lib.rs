@@ -15,11 +15,18 @@
 //! compiles no candle.
 #![forbid(unsafe_code)]
 
+/// Where this crate is compiled: its own frames in a call stack are told by it.
+pub const FOLDER: &str = env!("CARGO_MANIFEST_DIR");
+
+pub mod attribution;
 pub mod baseline;
+pub mod blame;
 pub mod cards;
 pub mod config;
 pub mod device;
+pub mod diagnosis;
 pub mod exit;
+pub mod explain;
 pub mod finding;
 pub mod limits;
 pub mod protocol;
@@ -28,6 +35,7 @@ pub mod record;
 pub mod settings;
 pub mod size;
 pub mod space;
+pub mod stack;
 pub mod survivors;
 pub mod tolerance;
 pub mod variables;

@@ -14,6 +14,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::device::{Family, Need, Request};
+use crate::explain::Follow;
 use crate::finding::{Code, Finding, Level};
 use crate::limits::Layer;
 use crate::record::Record;
@@ -96,6 +97,9 @@ pub struct Job {
     pub workspace: PathBuf,
     /// Version of candle-core in the build, for the baseline's header.
     pub candle: String,
+    /// Whether every block is followed to its place in the program.
+    #[serde(default)]
+    pub follow: Follow,
 }
 
 /// What a test process did: the record, and what was made of it.

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::attribution::Attribution;
 use crate::device::Family;
 use crate::limits::Limits;
 use crate::space::Space;
@@ -62,13 +63,22 @@ pub struct SpaceRecord {
     /// line says, beside the exact `growth`. Reported, never judged.
     #[serde(default)]
     pub slope: f64,
-    /// Survivors of the measured iterations, by block size.
+    /// Survivors of the measured iterations, by block size: what `growth` is
+    /// made of.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub survivors: Vec<Group>,
     /// Live bytes in blocks below the tensor class at the end of each
     /// measured iteration. Host only: counted, but not part of the figures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub small: Vec<u64>,
+    /// Bytes that the driver's pool holds after each measured iteration; empty
+    /// where there is no pool.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reserved: Vec<u64>,
+    /// What NVML says that the process holds after each measured iteration;
+    /// empty where NVML does not answer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub device_used: Vec<u64>,
     /// Frees that the driver refused: their blocks are live.
     #[serde(default)]
     pub failed_frees: u64,
@@ -179,4 +189,7 @@ pub struct Record {
     /// Labelled lines of usage.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub marks: Vec<Mark>,
+    /// Who holds the bytes; `None` in a run that only counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attribution: Option<Attribution>,
 }

@@ -28,6 +28,11 @@ pub const CI: Variable = Variable {
     name: "MEMCHECK_CI",
     meaning: "true or false: write nothing into the source tree, as --ci",
 };
+/// When tests are run with call stacks.
+pub const EXPLAIN: Variable = Variable {
+    name: "MEMCHECK_EXPLAIN",
+    meaning: "never, failed or always: when call sites are looked for, as --explain",
+};
 /// The simulated machine where the device is `sim` without a card.
 pub const SIM: Variable = Variable {
     name: "MEMCHECK_SIM",
@@ -67,7 +72,7 @@ pub const LIMITS: &[Variable] = &[
 
 /// All of them, for `--help`, `doctor` and the documentation.
 pub fn all() -> impl Iterator<Item = Variable> {
-    [DEVICE, CONFIG_FILE, CI, SIM, SIM_FAULTS, RAYON_NUM_THREADS]
+    [DEVICE, CONFIG_FILE, CI, EXPLAIN, SIM, SIM_FAULTS, RAYON_NUM_THREADS]
         .into_iter()
         .chain(LIMITS.iter().copied())
 }

@@ -4,7 +4,9 @@
 //! in [`judge`] is the order of gravity, and the order of the report.
 
 use crate::baseline::{self, Baseline, Change, Figures};
-use crate::finding::{Class, Code, Finding, Level, Site};
+use crate::blame;
+use crate::diagnosis::{self, Evidence};
+use crate::finding::{Class, Code, Finding, Level};
 use crate::limits::{Limits, Source};
 use crate::protocol::{Status, Verdict};
 use crate::record::{Metrics, Outcome, Record, SpaceRecord};
@@ -15,6 +17,13 @@ use crate::survivors;
 /// Least growth of small host blocks, in bytes an iteration, that is told
 /// apart from the noise of thread pools and lazily built tables.
 pub const SMALL_FLOOR: u64 = 1 << 10;
+
+/// Confidence from which a series of totals is said to grow.
+pub const TREND_CONFIDENCE: f64 = 0.99;
+
+/// Most bytes an iteration that a pool's reserved bytes may grow by. `None`:
+/// nobody can ask for it yet; the limit `max_reserved_growth` goes here.
+const MAX_RESERVED_GROWTH: Option<u64> = None;
 
 /// Judges one run of one test. `level` says what is done about bookkeeping.
 pub fn judge(
@@ -32,12 +41,13 @@ pub fn judge(
         findings.extend(incomplete(record, limits));
     }
     for (&space, measured) in judged(record) {
-        findings.extend(leak(space, measured, limits));
+        findings.extend(leak(record, space, measured, limits));
+        findings.extend(pool_growth(space, measured, MAX_RESERVED_GROWTH));
         findings.extend(small_growth(space, measured, limits));
-        findings.extend(peak(space, &measured.metrics, limits));
+        findings.extend(peak(record, space, &measured.metrics, limits));
         // A body that did not reach its end has not freed what it would have.
         if returned {
-            findings.extend(retained(space, measured, limits));
+            findings.extend(retained(record, space, measured, limits));
         }
         findings.extend(allocations(space, measured, limits));
     }
@@ -191,37 +201,38 @@ fn incomplete(record: &Record, limits: &Limits) -> Option<Finding> {
     })
 }
 
-fn leak(space: Space, measured: &SpaceRecord, limits: &Limits) -> Option<Finding> {
+fn leak(record: &Record, space: Space, measured: &SpaceRecord, limits: &Limits) -> Option<Finding> {
     let growth = measured.metrics.growth;
     let limit = limits.max_growth.value;
     if growth <= limit {
         return None;
     }
-    let mut sites: Vec<Site> = measured
-        .survivors
-        .iter()
-        .map(|group| (group, group.read()))
-        .filter(|(_, reading)| reading.pattern.is_growth())
-        .map(|(group, reading)| Site {
-            block: group.block,
-            bytes: group.bytes(),
-            count: group.count(),
-            bytes_per_iteration: reading.bytes_per_iteration,
-            pattern: reading.pattern,
-        })
-        .collect();
-    sites.sort_by_key(|site| (std::cmp::Reverse(site.bytes_per_iteration), site.block));
-    let how = if sites.is_empty() {
-        "a buffer is replaced by a larger one in every iteration".to_owned()
-    } else {
-        let top = &sites[0];
-        format!("{} blocks of {} survive", top.count, both(top.block))
+    let suspects = record
+        .attribution
+        .as_ref()
+        .map(|attribution| diagnosis::suspects(attribution, space))
+        .unwrap_or_default();
+    let sites = match suspects.as_slice() {
+        [] => blame::sizes(&measured.survivors),
+        suspects => blame::growing(suspects),
+    };
+    let cause = record.attribution.as_ref().and_then(|attribution| {
+        let iterations = record.iterations;
+        diagnosis::diagnose(&suspects, &Evidence { measured, attribution, iterations })
+    });
+    let how = match sites.first() {
+        None => "a buffer is replaced by a larger one in every iteration".to_owned(),
+        Some(top) => match top.block {
+            Some(block) => format!("{} blocks of {} survive", top.count, both(block)),
+            None => format!("{} blocks survive, {} in all", top.count, both(top.bytes)),
+        },
     };
     let mut finding = Finding {
         space: Some(space),
         bytes_per_iteration: Some(growth),
         limit: Some(limit),
         sites,
+        cause,
         ..Finding::new(
             Code::Leak,
             format!(
@@ -238,6 +249,41 @@ fn leak(space: Space, measured: &SpaceRecord, limits: &Limits) -> Option<Finding
         ));
     }
     Some(finding)
+}
+
+/// Growth of what is taken from the device, of which there are totals only:
+/// what the pool has reserved, or where there is no pool what NVML says.
+fn pool_growth(space: Space, measured: &SpaceRecord, limit: Option<u64>) -> Option<Finding> {
+    let limit = limit?;
+    let (what, series) = if measured.reserved.is_empty() {
+        ("the bytes that NVML sees in use", &measured.device_used)
+    } else {
+        ("the pool's reserved bytes", &measured.reserved)
+    };
+    let trend = survivors::trend(series)?;
+    // A slope is a median: it has a fraction of a byte at most.
+    let slope = trend.slope.max(0.0).round() as u64;
+    (slope > limit && trend.confidence >= TREND_CONFIDENCE).then(|| Finding {
+        space: Some(space),
+        bytes_per_iteration: Some(slope),
+        limit: Some(limit),
+        ..Finding::new(
+            Code::GrowthLimit,
+            format!(
+                "{what} of {space} grow by {} an iteration (Theil–Sen; Mann–Kendall confidence \
+                 {} %), at most {} allowed",
+                both(slope),
+                percent(trend.confidence),
+                both(limit)
+            ),
+        )
+    })
+}
+
+/// A confidence as a percentage with one decimal, rounded down: 100.0 is never
+/// reached by evidence.
+fn percent(confidence: f64) -> String {
+    format!("{:.1}", ((confidence * 1000.0).floor() / 10.0).min(99.9))
 }
 
 /// Growth of the host's small blocks, of which there are totals only.
@@ -259,12 +305,13 @@ fn small_growth(space: Space, measured: &SpaceRecord, limits: &Limits) -> Option
     })
 }
 
-fn peak(space: Space, metrics: &Metrics, limits: &Limits) -> Option<Finding> {
+fn peak(record: &Record, space: Space, metrics: &Metrics, limits: &Limits) -> Option<Finding> {
     let limit = limits.max_peak.value?;
     (metrics.peak_allocated > limit).then(|| Finding {
         space: Some(space),
         figure: Some(metrics.peak_allocated),
         limit: Some(limit),
+        sites: blame::at_peak(record, space),
         ..Finding::new(
             Code::PeakLimit,
             format!(
@@ -276,12 +323,18 @@ fn peak(space: Space, metrics: &Metrics, limits: &Limits) -> Option<Finding> {
     })
 }
 
-fn retained(space: Space, measured: &SpaceRecord, limits: &Limits) -> Option<Finding> {
+fn retained(
+    record: &Record,
+    space: Space,
+    measured: &SpaceRecord,
+    limits: &Limits,
+) -> Option<Finding> {
     let (figure, limit) = (measured.metrics.retained, limits.max_retained.value);
     (figure > limit).then(|| Finding {
         space: Some(space),
         figure: Some(figure),
         limit: Some(limit),
+        sites: blame::retained(record, space),
         ..Finding::new(
             Code::Retained,
             format!(

@@ -31,19 +31,26 @@
 
 pub mod usage;
 
+mod attribution;
 mod canary;
 mod description;
 mod device;
 mod entry;
+mod intern;
 mod ledger;
+mod mapping;
 mod outcome;
 mod probe;
 mod recorder;
+mod scope;
+mod site;
 mod snapshot;
+mod trace;
 mod trial;
 
 pub use memcheck_macros::mem_test;
 pub use probe::host::{SCRATCH_ALIGNMENT, TENSOR_CLASS, Tracking};
+pub use scope::Scopes;
 pub use trial::Trial;
 pub use usage::{Usage, log_usage, release_cached, usage};
 

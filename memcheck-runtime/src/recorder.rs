@@ -1,13 +1,17 @@
 //! From the ledger to the record: the series over the iterations and the
 //! figures that are made of them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use memcheck_core::attribution::HeldBy;
 use memcheck_core::record::{Mark, Metrics, Refusal, SpaceRecord};
 use memcheck_core::space::Space;
 use memcheck_core::survivors;
 
-use crate::ledger::{self, Census, Snapshot};
+use crate::attribution::Iterations;
+use crate::ledger::{self, Block, Census, Snapshot};
+use crate::probe::tensor;
+use crate::site;
 
 /// What is kept while a body runs.
 #[derive(Debug, Default)]
@@ -23,6 +27,63 @@ pub(crate) struct Recorder {
     /// Peaks from before the body reset them.
     peaks: BTreeMap<Space, u64>,
     marks: Vec<Mark>,
+    at_end: AtEnd,
+}
+
+/// The blocks that were live after the last iteration, and what the tensors of
+/// that moment say of them. Empty in a run without attribution.
+#[derive(Debug, Default)]
+pub(crate) struct AtEnd {
+    blocks: Vec<(u64, Block)>,
+    held: HashMap<u64, HeldBy>,
+}
+
+/// What is known of the survivors of one place.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    pub(crate) shapes: BTreeSet<u16>,
+    pub(crate) held: HeldBy,
+}
+
+impl AtEnd {
+    fn take() -> Self {
+        let mut blocks = Vec::new();
+        ledger::each(|address, block| {
+            if block.origin.context != 0 {
+                blocks.push((address, block));
+            }
+        });
+        Self { blocks, held: tensor::held() }
+    }
+
+    /// The survivors of `space` that were born in `first` or later, by place.
+    pub(crate) fn of<P: Ord>(
+        &self,
+        space: Space,
+        first: u32,
+        mut place: impl FnMut(u32) -> P,
+    ) -> BTreeMap<P, Found> {
+        let mut found: BTreeMap<P, Found> = BTreeMap::new();
+        for (address, block) in &self.blocks {
+            if block.space != space || block.origin.birth < first {
+                continue;
+            }
+            let found = found.entry(place(block.origin.context)).or_default();
+            if block.origin.shape != 0 {
+                found.shapes.insert(block.origin.shape);
+            }
+            let Some(by) = self.held.get(address) else { continue };
+            let held = &mut found.held;
+            held.whole += u64::from(by.whole > 0);
+            held.views += u64::from(by.whole == 0 && by.views > 0);
+            if by.whole == 0 {
+                held.view_bytes = held.view_bytes.max(by.view_bytes);
+            }
+            held.graph += u64::from(by.graph > 0);
+            held.variables += u64::from(by.variables > 0);
+        }
+        found
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -77,6 +138,9 @@ impl Recorder {
         });
         self.iterations.push(figures.collect());
         self.censuses.push(ledger::census());
+        if site::is_on() {
+            self.at_end = AtEnd::take();
+        }
         self.small.push(ledger::small_live());
     }
 
@@ -99,6 +163,15 @@ impl Recorder {
     /// Labelled lines of usage, in order.
     pub(crate) fn take_marks(&mut self) -> Vec<Mark> {
         std::mem::take(&mut self.marks)
+    }
+
+    /// What attribution needs of the iterations.
+    pub(crate) fn iterations(&self) -> Iterations<'_> {
+        Iterations {
+            censuses: &self.censuses,
+            first: self.warmup.map_or(0, birth),
+            at_end: &self.at_end,
+        }
     }
 
     /// Measured iterations that came to their end.
@@ -144,6 +217,8 @@ impl Recorder {
             allocated,
             survivors,
             small: if space == Space::Host { from_lowest(&self.small) } else { Vec::new() },
+            reserved: Vec::new(),
+            device_used: Vec::new(),
             failed_frees: now.failed_frees,
             refused: (now.refused_bytes > 0)
                 .then_some(Refusal { requested: now.refused_bytes, live: now.refused_live }),

@@ -34,6 +34,9 @@
 
 #![expect(non_snake_case, reason = "the functions have the names that CUDA gave them")]
 
+/// Where this crate is compiled: its own frames in a call stack are told by it.
+pub const FOLDER: &str = env!("CARGO_MANIFEST_DIR");
+
 mod code;
 mod contents;
 mod cublas;

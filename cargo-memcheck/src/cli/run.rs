@@ -1,6 +1,8 @@
 //! The arguments of `run`, `list` and `doctor`: groups of flags, put together.
 
 use clap::ValueEnum;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use memcheck_core::explain::Explain;
 
 use super::{
     AnnotationsFlag, CargoFlags, LevelFlags, LimitFlags, OutputFlags, ReportFlag, SelectFlags,
@@ -63,6 +65,10 @@ pub(crate) struct ScheduleFlags {
     /// Tests that run at the same time (a real GPU runs one at a time anyway).
     #[arg(long, value_name = "N")]
     pub(crate) test_threads: Option<String>,
+    /// When call sites are looked for: in a second run of a test that failed on
+    /// memory or whose figures are new (failed), never, or in every run (always).
+    #[arg(long, value_name = "WHEN", value_parser = explain())]
+    pub(crate) explain: Option<Explain>,
     /// Stop at the first failure.
     #[arg(long)]
     pub(crate) fail_fast: bool,
@@ -72,6 +78,10 @@ pub(crate) struct ScheduleFlags {
     /// Show the output of tests while they run.
     #[arg(long, visible_alias = "nocapture")]
     pub(crate) no_capture: bool,
+}
+
+fn explain() -> impl TypedValueParser<Value = Explain> {
+    PossibleValuesParser::new(Explain::NAMES).try_map(|text| text.parse::<Explain>())
 }
 
 /// `--no-tests`.

@@ -13,6 +13,7 @@ use std::path::PathBuf;
 
 use memcheck_core::device::Request;
 use memcheck_core::exit;
+use memcheck_core::explain::Explain;
 use memcheck_core::finding::Code;
 use memcheck_core::limits::Layer;
 use memcheck_core::settings::WrittenError;
@@ -127,6 +128,8 @@ pub(crate) struct Scheduling {
     pub(crate) no_tests: NoTestsFlag,
     /// What happens to the output of tests.
     pub(crate) capture: Capture,
+    /// When tests are run with call stacks.
+    pub(crate) explain: Explain,
     /// Arguments for the test harness.
     pub(crate) libtest: Vec<String>,
 }
@@ -243,6 +246,14 @@ impl Typed {
                     Capture::Shown
                 } else {
                     Capture::Kept
+                },
+                explain: match (schedule.explain, get(variables::EXPLAIN.name)) {
+                    (Some(explain), _) => explain,
+                    (None, Some(text)) => text
+                        .parse()
+                        .map_err(|error: String| VariableError::new(variables::EXPLAIN.name, error))
+                        .map_err(OptionsError::from)?,
+                    (None, None) => Explain::default(),
                 },
                 libtest: libtest.passed_on,
             },

@@ -3,10 +3,9 @@
 
 use memcheck_core::finding::{Finding, Site};
 use memcheck_core::size::both;
-use memcheck_core::survivors::Pattern;
 
 /// Sites that are shown where not all are wanted.
-const FEW: usize = 4;
+const FEW: usize = 3;
 
 /// The lines of a finding, the first one being `code: message`. At most
 /// [`FEW`] sites, unless all are asked for.
@@ -22,9 +21,15 @@ pub(super) fn lines(finding: &Finding, all: bool) -> Vec<String> {
         lines.push(format!("  … {} more lines", rest.len() - shown));
     }
     let shown = if all { finding.sites.len() } else { finding.sites.len().min(FEW) };
-    lines.extend(finding.sites[..shown].iter().map(|site| format!("  {}", self::site(site))));
+    let few = finding.sites[..shown].iter().flat_map(self::site);
+    lines.extend(few.map(|line| format!("  {line}")));
     if shown < finding.sites.len() {
-        lines.push(format!("  … {} more sizes", finding.sites.len() - shown));
+        lines.push(format!("  … {} more places", finding.sites.len() - shown));
+    }
+    if let Some(cause) = &finding.cause {
+        lines.push(format!("  cause: {} ({})", cause.title, cause.code));
+        lines.push(format!("    seen: {}", cause.evidence));
+        lines.push(format!("    remedy: {}", cause.remedy));
     }
     if let Some(hint) = &finding.hint {
         lines.push(format!("  hint: {hint}"));
@@ -32,24 +37,34 @@ pub(super) fn lines(finding: &Finding, all: bool) -> Vec<String> {
     lines
 }
 
-/// `10 x 524,288 B (512.0 KiB): 524,288 B an iteration, the same in every one`.
-fn site(site: &Site) -> String {
-    let how = match site.pattern {
-        Pattern::Steady => "the same in every iteration",
-        Pattern::Periodic => "in every k-th iteration",
-        Pattern::Growing => "more and more",
-        Pattern::Irregular => "in no regular order",
-        Pattern::Filled => "a cache that filled and stopped",
-        Pattern::Replaced => "a ring that replaces its oldest block",
-        Pattern::LastKept => "the last iteration only",
-        Pattern::Once => "once",
+/// One place: the line of the program first, then what it holds.
+fn site(site: &Site) -> Vec<String> {
+    let mut what = Vec::new();
+    what.extend(site.operation.clone());
+    what.extend(site.tensor.clone());
+    what.extend(site.scope.as_ref().map(|scope| format!("in {scope}")));
+    let amount = match site.block {
+        Some(block) => format!("{} x {}", site.count, both(block)),
+        None => format!("{} blocks, {}", site.count, both(site.bytes)),
     };
-    format!(
-        "{} x {}: {} an iteration, {how}",
-        site.count,
-        both(site.block),
-        both(site.bytes_per_iteration)
-    )
+    let note = site.note.as_ref().map(|note| format!(": {note}")).unwrap_or_default();
+    let Some(place) = place(site) else { return vec![format!("{amount}{note}")] };
+    let function = site.function.as_deref().map(|function| format!(" ({function})"));
+    let mut lines = vec![format!("{place}{}", function.unwrap_or_default())];
+    if !what.is_empty() {
+        lines.push(format!("  {}", what.join(" ")));
+    }
+    lines.push(format!("  {amount}{note}"));
+    lines
+}
+
+/// `src/model.rs:42`, or the function where there are no line tables.
+fn place(site: &Site) -> Option<String> {
+    let line = site.line.map(|line| format!(":{line}")).unwrap_or_default();
+    site.file.as_ref().map(|file| format!("{file}{line}")).or_else(|| {
+        let frame = site.stack.first()?;
+        Some(frame.short())
+    })
 }
 
 #[cfg(test)]
@@ -60,11 +75,11 @@ mod tests {
     #[test]
     fn a_finding_is_short_unless_all_is_asked_for() {
         let site = |block| Site {
-            block,
+            block: Some(block),
             bytes: 10 * block,
             count: 10,
             bytes_per_iteration: block,
-            pattern: Pattern::Steady,
+            ..Site::default()
         };
         let finding = Finding {
             sites: (1..=9).map(site).collect(),
@@ -74,7 +89,7 @@ mod tests {
         let short = lines(&finding, false);
         assert_eq!(short[0], "leak: grows");
         assert!(short.len() <= 12, "{short:#?}");
-        assert!(short.contains(&"  … 5 more sizes".to_owned()), "{short:#?}");
+        assert!(short.contains(&"  … 6 more places".to_owned()), "{short:#?}");
         assert_eq!(short.last().unwrap(), "  hint: free it");
         assert_eq!(lines(&finding, true).len(), 1 + 6 + 9 + 1);
     }

@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
+use memcheck_core::explain::{self, Follow};
+use memcheck_core::finding::Code;
 use memcheck_core::limits::Limits;
 use memcheck_core::protocol::{Entry, Job, Progress, Report, Status, VERSION, Verdict};
 use memcheck_core::variables;
@@ -113,11 +115,37 @@ impl<'a> Runner<'a> {
         Ok(Self { options, workspace_root, environment, nvml, reports, interrupt })
     }
 
-    /// Runs one test; `None` where it was interrupted.
+    /// Runs one test, and once more where its figures are to be explained;
+    /// `None` where it was interrupted.
     pub(crate) fn run(
         &self,
         number: usize,
         task: &Task,
+        on_progress: impl Fn(Progress) + Send + Clone + 'static,
+    ) -> anyhow::Result<Option<Outcome>> {
+        let explain = self.options.scheduling.explain;
+        let first = self.once(number, task, explain.follow(), on_progress.clone())?;
+        let Some(mut first) = first else { return Ok(None) };
+        let Some(report) = first.report.take() else { return Ok(Some(first)) };
+        let Some(follow) = explain.again(&report) else {
+            return Ok(Some(Outcome { report: Some(report), ..first }));
+        };
+        let Some(second) = self.once(number, task, follow, on_progress)? else { return Ok(None) };
+        let report = explain::merge(report, second.report);
+        let duration = first.duration + second.duration;
+        // A process that died after its report is judged by more than its report.
+        let verdict = match first.verdict.has(Code::Crashed) {
+            true => first.verdict,
+            false => report.verdict.clone(),
+        };
+        Ok(Some(Outcome { verdict, report: Some(report), output: first.output, duration }))
+    }
+
+    fn once(
+        &self,
+        number: usize,
+        task: &Task,
+        follow: Follow,
         on_progress: impl Fn(Progress) + Send + 'static,
     ) -> anyhow::Result<Option<Outcome>> {
         let report = self.reports.path().join(format!("{number}.json"));
@@ -141,6 +169,7 @@ impl<'a> Runner<'a> {
             ci: self.options.mode == Mode::Ci,
             workspace: self.workspace_root.to_owned(),
             candle: task.candle.clone(),
+            follow,
         };
         let mut command = std::process::Command::new(&task.binary.path);
         command

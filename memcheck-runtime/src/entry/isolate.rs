@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use memcheck_core::config::DEFAULT_THREADS;
 use memcheck_core::device::Family;
+use memcheck_core::explain;
 use memcheck_core::protocol::{self, Job, Report, Status};
 use memcheck_core::record::Outcome;
 use memcheck_core::variables;
@@ -43,6 +44,7 @@ pub(super) fn run(description: &'static Description) {
         .unwrap_or_else(|error| panic!("{error}"));
 
     let folder = Scratch::new().unwrap_or_else(|error| panic!("no temporary folder: {error}"));
+    let explain = settings::explain().unwrap_or_else(|error| panic!("{error}"));
     let job = Job {
         version: protocol::VERSION,
         test: description.path(),
@@ -55,13 +57,36 @@ pub(super) fn run(description: &'static Description) {
         ci,
         workspace: workspace.to_owned(),
         candle: candle_version(workspace).unwrap_or_else(|| "unknown".to_owned()),
+        follow: explain.follow(),
     };
     let threads = config.threads.unwrap_or(DEFAULT_THREADS);
-    let ended = start(&job, threads).and_then(|child| wait(child, limits.timeout.value));
-    let ended = ended.unwrap_or_else(|error| panic!("the test's own process: {error}"));
+    let run = |job: &Job| {
+        let ended = start(job, threads).and_then(|child| wait(child, limits.timeout.value));
+        ended.unwrap_or_else(|error| panic!("the test's own process: {error}"))
+    };
+    let ended = run(&job);
     print!("{}", ended.stdout);
     eprint!("{}", ended.stderr);
-    conclude(description, &job, &ended);
+    let mut report = report(&job);
+    if let Some(first) = report.take() {
+        report = Some(match explain.again(&first) {
+            Some(follow) => {
+                let again = Job { follow, report: folder.0.join("again.json"), ..job.clone() };
+                run(&again);
+                explain::merge(first, self::report(&again))
+            }
+            None => first,
+        });
+    }
+    conclude(description, &ended, report);
+}
+
+/// The report that the process of `job` left, if it is a whole one of this test.
+fn report(job: &Job) -> Option<Report> {
+    std::fs::read(&job.report)
+        .ok()
+        .and_then(|bytes| serde_json::from_slice::<Report>(&bytes).ok())
+        .filter(|report| report.version == protocol::VERSION && report.record.test == job.test)
 }
 
 fn start(job: &Job, threads: u32) -> std::io::Result<Child> {
@@ -131,15 +156,11 @@ fn text(pieces: &Receiver<Vec<u8>>, patience: std::time::Instant) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-fn conclude(description: &Description, job: &Job, ended: &Ended) {
+fn conclude(description: &Description, ended: &Ended, report: Option<Report>) {
     let Some(status) = ended.status else {
         fail(description, "timed-out: the test took longer than its time-out");
         return;
     };
-    let report = std::fs::read(&job.report)
-        .ok()
-        .and_then(|bytes| serde_json::from_slice::<Report>(&bytes).ok())
-        .filter(|report| report.version == protocol::VERSION && report.record.test == job.test);
     let Some(report) = report else {
         fail(description, &format!("not-measured: the test's process left no report ({status})"));
         return;

@@ -5,8 +5,9 @@ use std::panic::AssertUnwindSafe;
 use std::path::Path;
 
 use candle_core::Device;
-use memcheck_core::baseline::{self, Baseline};
+use memcheck_core::baseline::{self, Baseline, Figures};
 use memcheck_core::device::{Family, Request};
+use memcheck_core::explain::Follow;
 use memcheck_core::finding::{Class, Code, Finding};
 use memcheck_core::limits::Limits;
 use memcheck_core::protocol::{self, Job, Report, Status, Verdict};
@@ -20,7 +21,7 @@ use crate::description::Description;
 use crate::probe;
 use crate::recorder::Recorder;
 use crate::trial::Trial;
-use crate::{canary, device, ledger, outcome, snapshot};
+use crate::{attribution, canary, device, ledger, outcome, snapshot};
 
 /// Runs the test of this process and leaves it: with 0 if it passed, with
 /// [`exit::FAILED`] if not. Without a report, nothing has passed.
@@ -63,6 +64,10 @@ fn measure(
     if let Err(error) = probe::pool::reset_peak(&device) {
         return Err(shown(error));
     }
+    let attributor = match job.follow {
+        Follow::No => None,
+        Follow::Yes | Follow::Again(_) => Some(attribution::start().map_err(shown)?),
+    };
     ledger::reset();
 
     let progress = job
@@ -76,12 +81,19 @@ fn measure(
     drop(trial);
 
     let judged = judged(own);
+    let followed = attributor
+        .map(|attributor| attributor.finish(recorder.iterations(), &judged, &job.workspace));
     let mut record =
         assemble(description, (job, &request), limits, outcome, &mut recorder, &judged);
     for (space, measured) in &mut record.spaces {
         measured.armed = canaries.iter().chain(&others).any(|canary| *canary == (*space, true));
     }
     observe(&device, own, &mut record);
+    match followed {
+        Some(Some(attribution)) => record.attribution = Some(attribution),
+        Some(None) => record.notes.push("attribution broke down".to_owned()),
+        None => {}
+    }
     let baseline = if record.limits.baseline.value {
         snapshot::load(&snapshot::path(description, &job.workspace, family))
     } else {
@@ -173,6 +185,7 @@ fn assemble(
         unsupported_calls: unsupported_calls(),
         notes,
         marks: recorder.take_marks(),
+        attribution: None,
     }
 }
 
@@ -218,7 +231,7 @@ fn judge(description: &Description, job: &Job, record: Record, baseline: &Baseli
         // Nor are those of an earlier run: what it measured is not this code.
         snapshot::discard_pending(&job.workspace, &path);
     }
-    if record.limits.baseline.value && is_worth_keeping(&verdict) {
+    if record.limits.baseline.value && is_worth_keeping(&verdict) && is_expected(job, &record) {
         match snapshot::assert(description, &job.workspace, &record, baseline) {
             Ok(written) => pending = written,
             Err(error) => {
@@ -250,6 +263,14 @@ fn is_worth_keeping(verdict: &Verdict) -> bool {
             Code::PeakRegression | Code::AllocationsRegression | Code::GrowthRegression
         ) || finding.code.row().class == Class::Bookkeeping
     })
+}
+
+/// Whether a run that is to explain figures has measured these very figures.
+fn is_expected(job: &Job, record: &Record) -> bool {
+    match &job.follow {
+        Follow::Again(figures) => *figures == Figures::of(record),
+        Follow::No | Follow::Yes => true,
+    }
 }
 
 /// Writes the report whole: to a file beside it, then renamed.

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use memcheck_core::config::{self, Config, Subject};
 use memcheck_core::device::{Family, Request};
+use memcheck_core::explain::Explain;
 use memcheck_core::limits::{Layer, Limits};
 use memcheck_core::protocol::Job;
 use memcheck_core::variables::{self, VariableError};
@@ -63,6 +64,16 @@ pub(crate) fn ci() -> Result<bool, VariableError> {
         Some("false" | "0") => Ok(false),
         Some(other) => {
             Err(VariableError::new(variables::CI.name, format!("`{other}` is not true or false")))
+        }
+    }
+}
+
+/// When tests are run with attribution.
+pub(crate) fn explain() -> Result<Explain, VariableError> {
+    match variable(variables::EXPLAIN.name) {
+        None => Ok(Explain::default()),
+        Some(text) => {
+            text.parse().map_err(|error| VariableError::new(variables::EXPLAIN.name, error))
         }
     }
 }

@@ -15,17 +15,24 @@
 //!          live += size, peak = max(peak, live)       live -= size
 //! ```
 //!
+//! In a run with attribution a block also knows its context (call stack and
+//! scope, [`crate::site`]) and every event goes on to [`crate::trace`].
+//!
 //! The peak is exact under concurrency: each addition to `live` yields the
 //! value that it produced, every value is offered to `peak`, so `peak` is the
 //! maximum over the order in which the counter really changed.
 
 mod census;
 mod small;
-mod table;
+pub(crate) mod table;
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use memcheck_core::space::Space;
+
+use self::table::Table;
+use crate::site;
+use crate::trace::{self, Event};
 
 pub(crate) use census::{Census, census};
 pub(crate) use small::{small_allocated, small_freed, small_live};
@@ -36,6 +43,7 @@ const DEVICES: usize = 32;
 const SPACES: usize = 3 + DEVICES;
 
 static ARMED: AtomicBool = AtomicBool::new(false);
+static BLOCKS: Table = Table::new();
 static COUNTERS: [Counters; SPACES] = [const { Counters::new() }; SPACES];
 /// The iteration in which blocks are born now; 0 is the set-up.
 static ITERATION: AtomicU32 = AtomicU32::new(0);
@@ -133,11 +141,68 @@ pub(crate) struct Snapshot {
 pub(crate) struct Block {
     pub(crate) size: u64,
     pub(crate) space: Space,
-    /// The iteration that it was born in; 0 is the set-up.
-    pub(crate) birth: u32,
+    pub(crate) origin: Origin,
 }
 
-fn index(space: Space) -> Option<usize> {
+impl Block {
+    const SIZE_BITS: u32 = 48;
+
+    /// As the table keeps it.
+    fn words(self) -> table::Words {
+        let space = index(self.space).unwrap_or(0) as u64;
+        [space << Self::SIZE_BITS | self.size, self.origin.pack()]
+    }
+
+    fn of([size, origin]: table::Words) -> Self {
+        Self {
+            size: size & ((1 << Self::SIZE_BITS) - 1),
+            space: space((size >> Self::SIZE_BITS) as usize),
+            origin: Origin::unpack(origin),
+        }
+    }
+}
+
+/// Where a block comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub(crate) struct Origin {
+    /// The iteration that it was born in; 0 is the set-up.
+    pub(crate) birth: u32,
+    /// Call stack and scope, by the number that [`crate::site`] gave; 0 where
+    /// they were not asked for.
+    pub(crate) context: u32,
+    /// Shape and element type of the tensor that it was made for, by the
+    /// number that [`crate::probe::tensor`] gave; 0 where that is not known.
+    pub(crate) shape: u16,
+}
+
+impl Origin {
+    /// Bits of a birth and of a context; beyond, the highest value stands.
+    const BITS: u32 = 24;
+    const MOST: u32 = (1 << Self::BITS) - 1;
+
+    /// All of it in one word.
+    pub(crate) fn pack(self) -> u64 {
+        let (birth, context) = (self.birth.min(Self::MOST), self.context.min(Self::MOST));
+        u64::from(birth) | u64::from(context) << Self::BITS | u64::from(self.shape) << 48
+    }
+
+    pub(crate) fn unpack(word: u64) -> Self {
+        Self {
+            birth: word as u32 & Self::MOST,
+            context: (word >> Self::BITS) as u32 & Self::MOST,
+            shape: (word >> 48) as u16,
+        }
+    }
+
+    /// A block born here and now.
+    #[inline]
+    fn here() -> Self {
+        Self { birth: ITERATION.load(Relaxed), context: site::here(), shape: 0 }
+    }
+}
+
+/// The place of a space in tables; `None` beyond the last GPU.
+pub(crate) fn index(space: Space) -> Option<usize> {
     match space {
         Space::Host => Some(0),
         Space::Pinned => Some(1),
@@ -148,7 +213,8 @@ fn index(space: Space) -> Option<usize> {
     }
 }
 
-fn space(index: usize) -> Space {
+/// The space at a place.
+pub(crate) fn space(index: usize) -> Space {
     match index {
         0 => Space::Host,
         1 => Space::Pinned,
@@ -167,7 +233,7 @@ pub(crate) fn spaces() -> impl Iterator<Item = Space> {
 /// # Errors
 /// When the system refuses the memory.
 pub(crate) fn prepare() -> std::io::Result<()> {
-    table::map()
+    BLOCKS.map()
 }
 
 /// Starts to look at events.
@@ -186,9 +252,15 @@ pub(crate) fn is_armed() -> bool {
 /// iteration starts from what is live.
 pub(crate) fn begin_iteration(iteration: u32) {
     ITERATION.store(iteration, Relaxed);
+    trace::push(Event::Iteration(iteration));
     for counters in &COUNTERS {
         restart(&counters.iteration_peak, &counters.live);
     }
+}
+
+/// The iteration in which blocks are born now; 0 is the set-up.
+pub(crate) fn iteration() -> u32 {
+    ITERATION.load(Relaxed)
 }
 
 /// Starts a peak anew from what is live, and returns what it was. What other
@@ -231,10 +303,11 @@ pub(crate) fn allocated(space: Space, address: u64, size: u64) {
         LOST.fetch_add(1, Relaxed);
         return;
     };
-    let block = Block { size, space, birth: ITERATION.load(Relaxed) };
-    if table::insert(address, block) {
+    let block = Block { size, space, origin: Origin::here() };
+    if BLOCKS.insert(address, block.words()) {
         counters.add(size);
         counters.count(size);
+        trace::push(Event::Allocated(block));
     } else {
         LOST.fetch_add(1, Relaxed);
     }
@@ -244,10 +317,11 @@ pub(crate) fn allocated(space: Space, address: u64, size: u64) {
 /// ledger's eyes: then it is nobody's.
 #[inline]
 pub(crate) fn freed(address: u64) -> Option<Block> {
-    let block = table::remove(address)?;
+    let block = Block::of(BLOCKS.remove(address)?);
     if let Some(index) = index(block.space) {
         COUNTERS[index].live.fetch_sub(block.size, Relaxed);
         COUNTERS[index].frees.fetch_add(1, Relaxed);
+        trace::push(Event::Freed(block));
     }
     Some(block)
 }
@@ -258,8 +332,9 @@ pub(crate) fn free_failed(address: u64, block: Block) {
     if let Some(counters) = index(block.space).map(|index| &COUNTERS[index]) {
         counters.failed_frees.fetch_add(1, Relaxed);
         counters.frees.fetch_sub(1, Relaxed);
-        if table::insert(address, block) {
+        if BLOCKS.insert(address, block.words()) {
             counters.add(block.size);
+            trace::push(Event::Kept(block));
         } else {
             LOST.fetch_add(1, Relaxed);
         }
@@ -270,13 +345,13 @@ pub(crate) fn free_failed(address: u64, block: Block) {
 /// the peak sees neither none nor both.
 #[inline]
 pub(crate) fn taken(address: u64) -> Option<Block> {
-    table::remove(address)
+    BLOCKS.remove(address).map(Block::of)
 }
 
 /// A block that was [`taken`] could not be moved.
 #[inline]
 pub(crate) fn put_back(address: u64, block: Block) {
-    if !table::insert(address, block) {
+    if !BLOCKS.insert(address, block.words()) {
         LOST.fetch_add(1, Relaxed);
     }
 }
@@ -285,10 +360,11 @@ pub(crate) fn put_back(address: u64, block: Block) {
 #[inline]
 pub(crate) fn moved(old: Block, address: u64, size: u64) {
     let Some(counters) = index(old.space).map(|index| &COUNTERS[index]) else { return };
-    let block = Block { size, space: old.space, birth: ITERATION.load(Relaxed) };
-    if !table::insert(address, block) {
+    let block = Block { size, space: old.space, origin: Origin::here() };
+    if !BLOCKS.insert(address, block.words()) {
         LOST.fetch_add(1, Relaxed);
     }
+    trace::push_pair(Event::Freed(old), Event::Allocated(block));
     if size >= old.size {
         counters.add(size - old.size);
     } else {
@@ -303,7 +379,29 @@ pub(crate) fn left(old: Block) {
     if let Some(index) = index(old.space) {
         COUNTERS[index].live.fetch_sub(old.size, Relaxed);
         COUNTERS[index].frees.fetch_add(1, Relaxed);
+        trace::push(Event::Freed(old));
     }
+}
+
+/// The tensor that the live block at `address` was made for is known now.
+pub(crate) fn shaped(address: u64, size: u64, shape: u16) {
+    let mut before = None;
+    BLOCKS.update(address, |words| {
+        let block = Block::of(words);
+        if block.size != size || block.origin.shape != 0 {
+            return words;
+        }
+        before = Some(block);
+        Block { origin: Origin { shape, ..block.origin }, ..block }.words()
+    });
+    if let Some(block) = before {
+        trace::push(Event::Shaped(block, shape));
+    }
+}
+
+/// Shows every live block and its address to `see`.
+pub(crate) fn each(mut see: impl FnMut(u64, Block)) {
+    BLOCKS.each(|address, words| see(address, Block::of(words)));
 }
 
 /// The device had no memory for `size` bytes.

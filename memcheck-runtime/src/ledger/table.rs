@@ -1,13 +1,16 @@
-//! The table of live blocks: address -> size, space, iteration of birth.
+//! A table of what is live: address -> two words.
 //!
-//! Open addressing over buckets of seven, mapped once and never grown, without
-//! locks. There are no tombstones: a bucket counts the blocks that had to go
-//! past it, as F14 tables do, so a search stops at the first bucket that
-//! nothing has overflowed.
+//! Open addressing over buckets of seven, without locks, in levels: each is
+//! half as large again as the one before, and is used once those before it are
+//! full. So a few blocks touch a few pages, and millions cost what they need.
+//! There are no tombstones: a bucket counts the blocks that had to go past it,
+//! as F14 tables do, so a search stops at the first bucket that nothing has
+//! overflowed.
 //!
 //! ```text
 //! bucket (192 B)   keys[7] | overflow          one cache line: what a search reads
-//!                  size[7], meta[7]            read when the key is found
+//!                  first[7], second[7]         read when the key is found
+//! level k          2048 * 1.5^k buckets
 //! ```
 //!
 //! One address is live at most once, and it is freed by whoever owns it, so
@@ -15,169 +18,282 @@
 //! in a bucket do, and meet only in the compare-exchange of a free slot and in
 //! the overflow count.
 //!
-//! Memory: 96 MiB of address space, of which pages are touched as blocks fall
-//! on them. Full is not an error here: `insert` says no, the event counts as
-//! lost, and the test is `not-measured`.
+//! Memory: 218 MiB of address space, of which pages are touched as blocks fall
+//! on them: 27 bytes a slot, 30 to 50 a live block. Full is not an error here:
+//! `insert` says no, the event counts as lost, and the test is `not-measured`.
 
 use std::sync::atomic::{
-    AtomicPtr, AtomicU64,
+    AtomicPtr, AtomicU64, AtomicUsize,
     Ordering::{AcqRel, Acquire, Relaxed, Release},
 };
 
-use super::Block;
-
 const SLOTS: usize = 7;
-const BUCKETS: usize = 1 << 19;
-/// Buckets that a block may go past: enough for a table that is 90 % full.
-const REACH: usize = 64;
+const LEVELS: usize = 14;
+/// Where each level starts, in buckets, and after the last where all end.
+const STARTS: [usize; LEVELS + 1] = starts();
+const BUCKETS: usize = STARTS[LEVELS];
+/// Buckets of a level that a block may go past. The levels below the last one
+/// in use are nearly full: there a block tries two places and goes on.
+const REACH: usize = 12;
+const SHORT_REACH: usize = 2;
 
 /// A key that is no address: the slot is taken, its block is being written.
 const CLAIMED: u64 = 1;
 
+const fn starts() -> [usize; LEVELS + 1] {
+    let mut starts = [0; LEVELS + 1];
+    let mut size = 2048;
+    let mut level = 0;
+    while level < LEVELS {
+        starts[level + 1] = starts[level] + size;
+        size += size / 2;
+        level += 1;
+    }
+    starts
+}
+
 #[repr(C, align(64))]
-pub(super) struct Bucket {
+struct Bucket {
     keys: [AtomicU64; SLOTS],
     overflow: AtomicU64,
-    sizes: [AtomicU64; SLOTS],
-    metas: [AtomicU64; SLOTS],
+    first: [AtomicU64; SLOTS],
+    second: [AtomicU64; SLOTS],
     _pad: [u64; 2],
 }
 
 const _: () = assert!(size_of::<Bucket>() == 192);
 
-/// A bit for each bucket that was ever used, so that a census does not read
-/// the whole table.
-static USED: [AtomicU64; BUCKETS / 64] = [const { AtomicU64::new(0) }; BUCKETS / 64];
-static BASE: AtomicPtr<Bucket> = AtomicPtr::new(std::ptr::null_mut());
+/// What is kept for an address.
+pub(crate) type Words = [u64; 2];
 
-/// Maps the table, once.
-pub(super) fn map() -> std::io::Result<()> {
-    if !BASE.load(Acquire).is_null() {
-        return Ok(());
-    }
-    // SAFETY: an anonymous private mapping of a fixed size at an address of
-    // the kernel's choice; nothing else is passed.
-    let memory = unsafe {
-        libc::mmap(
-            std::ptr::null_mut(),
-            BUCKETS * size_of::<Bucket>(),
-            libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
-            -1,
-            0,
-        )
-    };
-    if memory == libc::MAP_FAILED {
-        return Err(std::io::Error::last_os_error());
-    }
-    // A table that another thread mapped first wins; ours costs address space only.
-    let _ = BASE.compare_exchange(std::ptr::null_mut(), memory.cast(), AcqRel, Acquire);
-    Ok(())
+/// A table. Static: its memory is mapped once and never given back.
+pub(crate) struct Table {
+    base: AtomicPtr<Bucket>,
+    /// Levels in use.
+    active: AtomicUsize,
+    /// A bit for each bucket that was ever used, so that a census does not
+    /// read the whole table.
+    used: [AtomicU64; BUCKETS.div_ceil(64)],
 }
 
 #[inline]
 fn bucket(base: *mut Bucket, index: usize) -> &'static Bucket {
+    debug_assert!(index < BUCKETS);
     // SAFETY: `base` is the mapping of `BUCKETS` buckets that `map` made and
-    // that is never unmapped; `index` is masked below `BUCKETS`; a bucket
-    // consists of atomics, for which all bytes zero is a value.
-    unsafe { &*base.add(index & (BUCKETS - 1)) }
+    // that is never unmapped; every index comes from `place`, which stays below
+    // `BUCKETS`; a bucket consists of atomics, for which all bytes zero is a value.
+    unsafe { &*base.add(index) }
 }
 
+/// Fibonacci hashing: the low bits of addresses are alike.
 #[inline]
-fn home(address: u64) -> usize {
-    // Fibonacci hashing: the low bits of addresses are alike.
-    ((address >> 4).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - BUCKETS.trailing_zeros())) as usize
+fn hash(address: u64) -> u64 {
+    (address >> 4).wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
 
-fn pack(block: Block) -> u64 {
-    let space = super::index(block.space).unwrap_or(0) as u64;
-    space << 32 | u64::from(block.birth)
-}
-
-fn unpack(size: u64, meta: u64) -> Block {
-    Block { size, space: super::space((meta >> 32) as usize), birth: meta as u32 }
-}
-
-/// Adds a block. `false` if there is no table, or no room near its place.
+/// The bucket of a level that is `step` past a hash's own.
 #[inline]
-pub(super) fn insert(address: u64, block: Block) -> bool {
-    let base = BASE.load(Acquire);
-    if base.is_null() || address <= CLAIMED {
-        return false;
+fn place(level: usize, hash: u64, step: usize) -> usize {
+    let size = STARTS[level + 1] - STARTS[level];
+    let home = ((u128::from(hash) * size as u128) >> 64) as usize;
+    let at = home + step;
+    STARTS[level] + if at < size { at } else { at - size }
+}
+
+impl Table {
+    pub(crate) const fn new() -> Self {
+        Self {
+            base: AtomicPtr::new(std::ptr::null_mut()),
+            active: AtomicUsize::new(1),
+            used: [const { AtomicU64::new(0) }; BUCKETS.div_ceil(64)],
+        }
     }
-    let home = home(address);
-    for step in 0..REACH {
-        let index = (home + step) & (BUCKETS - 1);
-        let bucket = bucket(base, index);
-        for slot in 0..SLOTS {
-            let key = &bucket.keys[slot];
-            if key.load(Relaxed) == 0 && key.compare_exchange(0, CLAIMED, Acquire, Relaxed).is_ok()
-            {
-                bucket.sizes[slot].store(block.size, Relaxed);
-                bucket.metas[slot].store(pack(block), Relaxed);
-                // Last: a census on another thread sees a whole block or none.
-                key.store(address, Release);
-                let (word, bit) = (&USED[index / 64], 1 << (index % 64));
-                if word.load(Relaxed) & bit == 0 {
-                    word.fetch_or(bit, Relaxed);
+
+    /// Maps the table, once.
+    ///
+    /// # Errors
+    /// When the system refuses the address space.
+    pub(crate) fn map(&self) -> std::io::Result<()> {
+        if !self.base.load(Acquire).is_null() {
+            return Ok(());
+        }
+        let memory = crate::mapping::reserve(BUCKETS * size_of::<Bucket>())?.as_ptr().cast();
+        // A table that another thread mapped first wins; ours costs address space only.
+        let _ = self.base.compare_exchange(std::ptr::null_mut(), memory, AcqRel, Acquire);
+        Ok(())
+    }
+
+    /// Adds an address. `false` if there is no table, or no room.
+    #[inline]
+    pub(crate) fn insert(&self, address: u64, words: Words) -> bool {
+        let base = self.base.load(Acquire);
+        if base.is_null() || address <= CLAIMED {
+            return false;
+        }
+        let hash = hash(address);
+        let active = self.active.load(Relaxed);
+        for level in 0..LEVELS {
+            let reach = if level + 1 < active { SHORT_REACH } else { REACH };
+            if self.insert_at(base, (level, reach), hash, address, words) {
+                if level >= active {
+                    self.active.fetch_max(level + 1, Relaxed);
                 }
                 return true;
             }
         }
-        bucket.overflow.fetch_add(1, Relaxed);
+        false
     }
-    for step in 0..REACH {
-        bucket(base, home + step).overflow.fetch_sub(1, Relaxed);
-    }
-    false
-}
 
-/// Takes a block out. `None` if it is not there.
-#[inline]
-pub(super) fn remove(address: u64) -> Option<Block> {
-    let base = BASE.load(Acquire);
-    if base.is_null() || address <= CLAIMED {
-        return None;
-    }
-    let home = home(address);
-    for step in 0..REACH {
-        let found = bucket(base, home + step);
-        for slot in 0..SLOTS {
-            if found.keys[slot].load(Relaxed) == address {
-                let meta = found.metas[slot].load(Acquire);
-                let block = unpack(found.sizes[slot].load(Relaxed), meta);
-                found.keys[slot].store(0, Release);
-                for passed in 0..step {
-                    bucket(base, home + passed).overflow.fetch_sub(1, Relaxed);
+    #[inline]
+    fn insert_at(
+        &self,
+        base: *mut Bucket,
+        (level, reach): (usize, usize),
+        hash: u64,
+        address: u64,
+        words: Words,
+    ) -> bool {
+        for step in 0..reach {
+            let index = place(level, hash, step);
+            let bucket = bucket(base, index);
+            for slot in 0..SLOTS {
+                let key = &bucket.keys[slot];
+                if key.load(Relaxed) == 0
+                    && key.compare_exchange(0, CLAIMED, Acquire, Relaxed).is_ok()
+                {
+                    bucket.write(slot, words);
+                    // Last: a census on another thread sees a whole entry or none.
+                    key.store(address, Release);
+                    let (word, bit) = (&self.used[index / 64], 1 << (index % 64));
+                    if word.load(Relaxed) & bit == 0 {
+                        word.fetch_or(bit, Relaxed);
+                    }
+                    return true;
                 }
-                return Some(block);
+            }
+            bucket.overflow.fetch_add(1, Relaxed);
+        }
+        for step in 0..reach {
+            bucket(base, place(level, hash, step)).overflow.fetch_sub(1, Relaxed);
+        }
+        false
+    }
+
+    #[inline]
+    fn find(&self, base: *mut Bucket, hash: u64, address: u64) -> Option<Found> {
+        for level in 0..self.active.load(Relaxed) {
+            for step in 0..REACH {
+                let bucket = bucket(base, place(level, hash, step));
+                for slot in 0..SLOTS {
+                    if bucket.keys[slot].load(Acquire) == address {
+                        return Some(Found { bucket, slot, level, step });
+                    }
+                }
+                if bucket.overflow.load(Relaxed) == 0 {
+                    break;
+                }
             }
         }
-        if found.overflow.load(Relaxed) == 0 {
+        None
+    }
+
+    /// Takes an address out. `None` if it is not there.
+    #[inline]
+    pub(crate) fn remove(&self, address: u64) -> Option<Words> {
+        let base = self.base.load(Acquire);
+        if base.is_null() || address <= CLAIMED {
             return None;
         }
+        let hash = hash(address);
+        let Found { bucket: found, slot, level, step } = self.find(base, hash, address)?;
+        let words = found.read(slot);
+        found.keys[slot].store(0, Release);
+        for passed in 0..step {
+            bucket(base, place(level, hash, passed)).overflow.fetch_sub(1, Relaxed);
+        }
+        Some(words)
     }
-    None
-}
 
-/// Shows every live block to `see`. What other threads do meanwhile may or may
-/// not be seen; a workload between two iterations does nothing.
-pub(super) fn each(mut see: impl FnMut(Block)) {
-    let base = BASE.load(Acquire);
-    if base.is_null() {
-        return;
+    /// Replaces what is kept for an address by what `change` makes of it. For
+    /// whoever knows that the address stays meanwhile.
+    pub(crate) fn update(&self, address: u64, change: impl FnOnce(Words) -> Words) {
+        let base = self.base.load(Acquire);
+        if base.is_null() || address <= CLAIMED {
+            return;
+        }
+        if let Some(Found { bucket, slot, .. }) = self.find(base, hash(address), address) {
+            bucket.write(slot, change(bucket.read(slot)));
+        }
     }
-    for (place, word) in USED.iter().enumerate() {
-        let mut bits = word.load(Relaxed);
-        while bits != 0 {
-            let bucket = bucket(base, place * 64 + bits.trailing_zeros() as usize);
-            bits &= bits - 1;
-            for slot in 0..SLOTS {
-                if bucket.keys[slot].load(Acquire) > CLAIMED {
-                    let meta = bucket.metas[slot].load(Acquire);
-                    see(unpack(bucket.sizes[slot].load(Relaxed), meta));
+
+    /// Shows every entry to `see`. What other threads do meanwhile may or may
+    /// not be seen; a workload between two iterations does nothing.
+    pub(crate) fn each(&self, mut see: impl FnMut(u64, Words)) {
+        let base = self.base.load(Acquire);
+        if base.is_null() {
+            return;
+        }
+        for (place, word) in self.used.iter().enumerate() {
+            let mut bits = word.load(Relaxed);
+            while bits != 0 {
+                let bucket = bucket(base, place * 64 + bits.trailing_zeros() as usize);
+                bits &= bits - 1;
+                for slot in 0..SLOTS {
+                    let address = bucket.keys[slot].load(Acquire);
+                    if address > CLAIMED {
+                        see(address, bucket.read(slot));
+                    }
                 }
             }
         }
+    }
+}
+
+/// Where an entry lies: its bucket, its slot, and how far from home.
+struct Found {
+    bucket: &'static Bucket,
+    slot: usize,
+    level: usize,
+    step: usize,
+}
+
+impl Bucket {
+    fn read(&self, slot: usize) -> Words {
+        [self.first[slot].load(Relaxed), self.second[slot].load(Relaxed)]
+    }
+
+    fn write(&self, slot: usize, [first, second]: Words) {
+        self.first[slot].store(first, Relaxed);
+        self.second[slot].store(second, Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_than_a_level_holds_is_found_again() {
+        static TABLE: Table = Table::new();
+        TABLE.map().unwrap();
+        let address = |i: u64| 0x7000_0000_0000 + i * 1040;
+        let count = 100_000;
+        for i in 0..count {
+            assert!(TABLE.insert(address(i), [i, !i]));
+        }
+        assert!(TABLE.active.load(Relaxed) > 1, "the first level holds 14,336");
+        TABLE.update(address(7), |[first, _]| [first, 7]);
+        let mut seen = 0u64;
+        TABLE.each(|at, [i, _]| {
+            assert_eq!(at, address(i));
+            seen += 1;
+        });
+        assert_eq!(seen, count);
+        for i in 0..count {
+            let second = if i == 7 { 7 } else { !i };
+            assert_eq!(TABLE.remove(address(i)), Some([i, second]));
+            assert_eq!(TABLE.remove(address(i)), None);
+        }
+        TABLE.each(|_, _| panic!("it is empty"));
     }
 }

@@ -18,6 +18,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use memcheck_core::quiet::is_quiet;
 use memcheck_core::space::Space;
 
+use super::tensor;
 use crate::ledger;
 
 /// Least size of a block in the tensor class, in bytes.
@@ -71,6 +72,7 @@ fn allocated(address: *mut u8, layout: Layout) {
     if is_quiet() {
         return;
     }
+    tensor::allocated(address as u64, layout);
     if layout.size() < TENSOR_CLASS {
         ledger::small_allocated(layout.size() as u64);
     } else if is_tensor(layout) {
@@ -92,6 +94,7 @@ fn tensor_freed(address: u64) {
 
 #[inline]
 fn freed(address: *mut u8, layout: Layout) {
+    tensor::freed(address as u64, layout);
     if layout.size() < TENSOR_CLASS {
         if !is_quiet() {
             ledger::small_freed(layout.size() as u64);
@@ -143,6 +146,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Tracking<A> {
             // SAFETY: the caller keeps the contract of `realloc`.
             return unsafe { self.inner.realloc(address, layout, new_size) };
         }
+        tensor::settle();
         // Out of the table before the call: as soon as the old address is
         // free, another thread may be given it.
         let old = if is_tensor(layout) { ledger::taken(address as u64) } else { None };

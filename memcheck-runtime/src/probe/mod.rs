@@ -5,6 +5,7 @@
 //! candle and the driver; `pool` and `nvml` read counters that others keep.
 
 pub(crate) mod host;
+pub(crate) mod tensor;
 
 #[cfg(feature = "cuda")]
 pub(crate) mod cuda;

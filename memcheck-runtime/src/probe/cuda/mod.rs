@@ -19,6 +19,7 @@ use std::ffi::c_int;
 
 use memcheck_core::space::Space;
 
+use super::tensor;
 use crate::ledger;
 
 /// `CUDA_SUCCESS` and `cudaSuccess`.
@@ -84,6 +85,8 @@ unsafe fn book(result: c_int, out: *const u64, size: usize, space: Option<Space>
 /// be given the address while it is still in the ledger; and takes it back
 /// where the driver refuses, because then the block is live.
 fn book_free(address: u64, free: impl FnOnce() -> c_int) -> c_int {
+    // While the tensor that may be dropped here can still be looked at.
+    tensor::settle();
     let block = if ledger::is_armed() { ledger::freed(address) } else { None };
     let result = free();
     if result != SUCCESS

@@ -1,0 +1,132 @@
+//! From survivors and holders to the sites of a finding: the line of the
+//! program first, the operation and its tensor, the scope.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use crate::attribution::{Attribution, Holder, Place};
+use crate::diagnosis::Suspect;
+use crate::finding::Site;
+use crate::record::Record;
+use crate::space::Space;
+use crate::stack::{Frame, Stack};
+use crate::survivors::Group;
+
+/// Survivors by block size, where call stacks were not asked for.
+pub fn sizes(groups: &[Group]) -> Vec<Site> {
+    let mut sites: Vec<Site> = groups
+        .iter()
+        .map(|group| (group, group.read()))
+        .filter(|(_, reading)| reading.pattern.is_growth())
+        .map(|(group, reading)| Site {
+            block: group.block,
+            bytes: group.bytes(),
+            count: group.count(),
+            bytes_per_iteration: reading.bytes_per_iteration,
+            pattern: Some(reading.pattern),
+            note: Some(reading.describe()),
+            ..Site::default()
+        })
+        .collect();
+    sites.sort_by_key(|site| (Reverse(site.bytes_per_iteration), site.block));
+    sites
+}
+
+/// Survivors by place: those that grow, or all where the level alone tells of
+/// growth. The fastest first.
+pub fn growing(suspects: &[Suspect<'_>]) -> Vec<Site> {
+    let any = suspects.iter().any(|suspect| suspect.reading.pattern.is_growth());
+    suspects
+        .iter()
+        .filter(|suspect| !any || suspect.reading.pattern.is_growth())
+        .map(|suspect| {
+            let survivors = suspect.survivors;
+            Site {
+                tensor: survivors.tensors.first().map(ToString::to_string),
+                block: survivors.group.block,
+                bytes: survivors.group.bytes(),
+                count: survivors.group.count(),
+                bytes_per_iteration: suspect.reading.bytes_per_iteration,
+                pattern: Some(suspect.reading.pattern),
+                note: Some(suspect.reading.describe()),
+                ..site(suspect.stack, &survivors.scope)
+            }
+        })
+        .collect()
+}
+
+/// A site that is a place and nothing more.
+fn site(stack: &Stack, scope: &str) -> Site {
+    let user = stack.user();
+    Site {
+        function: user.map(Frame::path),
+        file: user.and_then(|frame| frame.file.clone()),
+        line: user.and_then(|frame| frame.line),
+        scope: (!scope.is_empty()).then(|| scope.to_owned()),
+        operation: stack.operation(),
+        stack: stack.frames.clone(),
+        ..Site::default()
+    }
+}
+
+/// Who held the memory of `space` at its peak, the largest first; empty where
+/// call stacks were not asked for.
+pub fn at_peak(record: &Record, space: Space) -> Vec<Site> {
+    let Some(attribution) = &record.attribution else { return Vec::new() };
+    let holders = attribution.peaks.get(&space).map(|peak| peak.holders.as_slice());
+    held(attribution, space, holders.unwrap_or_default())
+}
+
+/// Who held what was still live when the body had returned.
+pub fn retained(record: &Record, space: Space) -> Vec<Site> {
+    let Some(attribution) = &record.attribution else { return Vec::new() };
+    held(attribution, space, &attribution.retained)
+}
+
+fn held(attribution: &Attribution, space: Space, holders: &[Holder]) -> Vec<Site> {
+    let mut sites: Vec<Site> = holders
+        .iter()
+        .filter_map(|holder| Some((holder, attribution.places.get(holder.place)?)))
+        .filter(|(_, place)| place.space == space)
+        .map(|(holder, place)| Site {
+            tensor: place.tensor.as_ref().map(ToString::to_string),
+            bytes: holder.bytes,
+            count: holder.count,
+            note: Some(holder.kind.name().to_owned()),
+            ..site(attribution.stack_of(place), &place.scope)
+        })
+        .collect();
+    sites.sort_by_key(|site| Reverse(site.bytes));
+    sites
+}
+
+/// What a baseline keeps of who held the memory at the peak: a name for every
+/// place, without files and lines, and its bytes. Names that several places
+/// share are one.
+pub fn labels(attribution: &Attribution, space: Space) -> BTreeMap<String, u64> {
+    let mut labels: BTreeMap<String, u64> = BTreeMap::new();
+    let Some(peak) = attribution.peaks.get(&space) else { return labels };
+    for holder in &peak.holders {
+        if let Some(place) = attribution.places.get(holder.place) {
+            *labels.entry(label(attribution, place)).or_default() += holder.bytes;
+        }
+    }
+    labels
+}
+
+/// `softmax [8,12,512,512] f32 in encoder.3.attn`.
+pub fn label(attribution: &Attribution, place: &Place) -> String {
+    let stack = attribution.stack_of(place);
+    let mut label = match (&place.operation, stack.frames.first()) {
+        (Some(operation), _) => operation.clone(),
+        (None, Some(frame)) => frame.short(),
+        (None, None) => "unknown".to_owned(),
+    };
+    if let Some(tensor) = &place.tensor {
+        label.push_str(&format!(" {tensor}"));
+    }
+    if !place.scope.is_empty() {
+        label.push_str(&format!(" in {}", place.scope));
+    }
+    label
+}

@@ -1,0 +1,29 @@
+//! Inputs that pile up: a loader that keeps what it gave out, a queue without
+//! a bound.
+
+use super::{count, rule};
+
+/// Operations that bring data in from outside.
+const INPUTS: [&str; 9] = [
+    "new",
+    "from_vec",
+    "from_slice",
+    "from_iter",
+    "arange",
+    "arange_step",
+    "rand",
+    "randn",
+    "from_raw_buffer",
+];
+
+rule!(
+    "batches-kept",
+    "batches of input are kept",
+    "drop a batch after its step, and bound the queue of a prefetching loader",
+    |suspect, _| { suspect.is_tensor() && INPUTS.contains(&suspect.operation().as_str()) },
+    |suspects, _| format!(
+        "{} surviving tensors were made from data by `Tensor::{}`",
+        count(suspects),
+        suspects.first().map(|suspect| suspect.operation()).unwrap_or_default()
+    )
+);

@@ -1,0 +1,23 @@
+//! Memory that differs from iteration to iteration because inputs do.
+
+use super::rule;
+use crate::survivors::Pattern;
+
+rule!(
+    "variable-shapes",
+    "memory is uneven because shapes are: this is not a leak",
+    "pad or bucket the inputs if the peak matters; nothing needs to be freed",
+    |suspect, _| {
+        suspect.survivors.tensors.len() > 1
+            && matches!(suspect.reading.pattern, Pattern::LastKept | Pattern::Replaced)
+    },
+    |suspects, _| {
+        let shapes: Vec<String> = suspects
+            .iter()
+            .flat_map(|suspect| &suspect.survivors.tensors)
+            .take(3)
+            .map(ToString::to_string)
+            .collect();
+        format!("the same line makes tensors of several shapes: {}", shapes.join(", "))
+    }
+);

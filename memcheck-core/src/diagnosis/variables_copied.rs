@@ -1,0 +1,16 @@
+//! Copies of variables or weights that pile up: snapshots, averages.
+
+use super::{count, rule};
+
+rule!(
+    "variables-copied",
+    "copies of variables pile up",
+    "keep the last copy only, or write it to disk and drop it",
+    |suspect, _| {
+        let copies = ["copy", "force_contiguous", "detach", "from_tensor"];
+        copies.contains(&suspect.operation().as_str())
+            && suspect.survivors.held.views == 0
+            && suspect.stack.calls("candle_core::tensor::Tensor::copy")
+    },
+    |suspects, _| format!("{} surviving blocks are copies made by `Tensor::copy`", count(suspects))
+);

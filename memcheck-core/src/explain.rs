@@ -1,0 +1,98 @@
+//! Measure first, explain on failure: when a test is run once more with
+//! attribution, and what becomes of the two reports.
+
+use serde::{Deserialize, Serialize};
+
+use crate::baseline::Figures;
+use crate::finding::{Class, Code};
+use crate::protocol::Report;
+
+/// When tests are run with attribution.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Explain {
+    /// Never: figures only.
+    Never,
+    /// A test that failed on memory, or whose figures are new, once more.
+    #[default]
+    Failed,
+    /// Every test, at once.
+    Always,
+}
+
+impl Explain {
+    /// The names, as flags and variables spell them.
+    pub const NAMES: [&'static str; 3] = ["never", "failed", "always"];
+
+    /// Whether the first run of a test follows every block.
+    pub fn follow(self) -> Follow {
+        match self {
+            Self::Never | Self::Failed => Follow::No,
+            Self::Always => Follow::Yes,
+        }
+    }
+
+    /// How a test is run once more after this report; `None` where it is not.
+    pub fn again(self, report: &Report) -> Option<Follow> {
+        let about_memory =
+            |code: Code| code.row().class == Class::Measured && code.is_about_memory();
+        let failed = report.verdict.findings.iter().any(|finding| about_memory(finding.code));
+        let wanted = self == Self::Failed
+            && report.record.attribution.is_none()
+            && (failed || report.pending.is_some());
+        wanted.then(|| Follow::Again(Figures::of(&report.record)))
+    }
+}
+
+impl std::str::FromStr for Explain {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "never" => Ok(Self::Never),
+            "failed" => Ok(Self::Failed),
+            "always" => Ok(Self::Always),
+            _ => Err(format!("`{text}` is not one of {}", Self::NAMES.join(", "))),
+        }
+    }
+}
+
+/// Whether a test process follows every block.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Follow {
+    /// Counters only.
+    #[default]
+    No,
+    /// Every block with its stack and scope.
+    Yes,
+    /// The same, to explain these figures: where others are measured, nothing
+    /// is kept of the run.
+    Again(Figures),
+}
+
+/// The report of a test that was run twice: the one with attribution where it
+/// measured the same, else the first, and it says so.
+pub fn merge(first: Report, second: Option<Report>) -> Report {
+    let figures = Figures::of(&first.record);
+    match second {
+        Some(second) if Figures::of(&second.record) == figures => second,
+        second => {
+            let why = match second {
+                Some(_) => {
+                    "a second run, with call stacks, measured other figures: this test is not \
+                     deterministic, and its bytes cannot be put to places"
+                }
+                None => "a second run, with call stacks, left no report",
+            };
+            let mut first = first;
+            for finding in &mut first.verdict.findings {
+                if finding.code.is_about_memory() {
+                    finding.hint = Some(why.to_owned());
+                }
+            }
+            first.record.notes.push(why.to_owned());
+            first
+        }
+    }
+}

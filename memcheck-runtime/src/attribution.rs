@@ -1,0 +1,254 @@
+//! A run with attribution: switched on before the body, made into names after.
+//!
+//! What is followed is followed elsewhere (`site`, `scope`, `trace`,
+//! `probe::tensor`); here it becomes the record's [`Attribution`]: contexts
+//! become stacks without plumbing, and contexts that are alike then are one
+//! place.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+
+use memcheck_core::attribution::{Attribution, Holder, Kind, Peak, Place, Survivors, Tensor};
+use memcheck_core::space::Space;
+use memcheck_core::stack::Stack;
+use memcheck_core::survivors::Group;
+
+use crate::ledger::{self, Census, Origin};
+use crate::probe::tensor;
+use crate::recorder::AtEnd;
+use crate::scope;
+use crate::site::{self, Symbols};
+use crate::trace::{self, Held, Key, Trace};
+
+/// Holders that a record keeps for each space: beyond, the smallest are left out
+/// of the record, and their bytes are one line.
+const MOST_HOLDERS: usize = 4096;
+
+/// Attribution at work.
+#[derive(Debug)]
+pub(crate) struct Attributor {
+    collector: trace::Collector,
+    knows_tensors: bool,
+}
+
+/// Switches attribution on.
+///
+/// # Errors
+/// When the system refuses memory or a thread for it.
+pub(crate) fn start() -> std::io::Result<Attributor> {
+    scope::install();
+    site::start()?;
+    let knows_tensors = tensor::start()?;
+    Ok(Attributor { collector: trace::start()?, knows_tensors })
+}
+
+/// What the recorder knows when the body is done.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Iterations<'a> {
+    /// A census after each measured iteration.
+    pub(crate) censuses: &'a [Census],
+    /// The first measured iteration.
+    pub(crate) first: u32,
+    /// What was live after the last of them.
+    pub(crate) at_end: &'a AtEnd,
+}
+
+impl Iterations<'_> {
+    /// The last measured iteration.
+    fn last(&self) -> u32 {
+        u32::try_from(self.censuses.len()).unwrap_or(0).saturating_add(self.first)
+    }
+}
+
+impl Attributor {
+    /// Switches attribution off and names what it saw. `None` where it broke down.
+    pub(crate) fn finish(
+        self,
+        iterations: Iterations<'_>,
+        judged: &[Space],
+        workspace: &Path,
+    ) -> Option<Attribution> {
+        site::stop();
+        tensor::stop();
+        let trace = self.collector.finish()?;
+        let mut names = Names::new(workspace);
+        let (places, place_of) = names.places(&trace);
+        let peaks = trace
+            .spaces
+            .iter()
+            .map(|(&space, of_space)| {
+                let holders = names.holders(&trace.peak(space), of_space.peak_iteration, &place_of);
+                let (stretch, timeline) = of_space.timeline.clone().into_parts();
+                let peak = Peak {
+                    bytes: of_space.peak,
+                    iteration: of_space.peak_iteration,
+                    holders,
+                    stretch,
+                    timeline,
+                };
+                (space, peak)
+            })
+            .collect();
+        let survivors =
+            judged.iter().flat_map(|&space| names.survivors(iterations, space)).collect();
+        let retained = names.retained(iterations.last(), &place_of);
+        let hint = names.hint(self.knows_tensors);
+        Some(Attribution {
+            stacks: names.stacks,
+            places,
+            peaks,
+            survivors,
+            retained,
+            devices_opened: tensor::devices_since(iterations.first),
+            events: trace.events,
+            hint,
+        })
+    }
+}
+
+/// Numbers of the run, and what they mean.
+struct Names {
+    symbols: Symbols,
+    stacks: Vec<Stack>,
+    known: HashMap<Stack, usize>,
+    /// Context -> stack and scope.
+    contexts: HashMap<u32, (usize, String)>,
+}
+
+impl Names {
+    fn new(workspace: &Path) -> Self {
+        Self {
+            symbols: Symbols::open(workspace),
+            stacks: Vec::new(),
+            known: HashMap::new(),
+            contexts: HashMap::new(),
+        }
+    }
+
+    fn context(&mut self, number: u32) -> (usize, String) {
+        if let Some(known) = self.contexts.get(&number) {
+            return known.clone();
+        }
+        let (stack, scope) = match site::context(number) {
+            Some(context) => (self.symbols.stack(&context.frames), scope::path(context.scope)),
+            None => (Stack::default(), String::new()),
+        };
+        let place = *self.known.entry(stack.clone()).or_insert_with(|| {
+            self.stacks.push(stack);
+            self.stacks.len() - 1
+        });
+        self.contexts.insert(number, (place, scope.clone()));
+        (place, scope)
+    }
+
+    /// Every place that allocated, sorted, and which one a key is.
+    fn places(&mut self, trace: &Trace) -> (Vec<Place>, HashMap<Key, usize>) {
+        let mut merged: BTreeMap<(Space, usize, String, Option<Tensor>), (Place, Vec<Key>)> =
+            BTreeMap::new();
+        for (&key, total) in &trace.totals {
+            let (stack, scope) = self.context(key.context);
+            let tensor = tensor::named(key.shape);
+            let operation = self.stacks[stack].operation();
+            let identity = (key.space, stack, scope.clone(), tensor.clone());
+            let (place, keys) = merged.entry(identity).or_insert_with(|| {
+                let place = Place {
+                    space: key.space,
+                    stack,
+                    scope,
+                    operation,
+                    tensor,
+                    calls: 0,
+                    bytes: 0,
+                    last_calls: 0,
+                    last_bytes: 0,
+                };
+                (place, Vec::new())
+            });
+            place.calls += total.calls;
+            place.bytes += total.bytes;
+            place.last_calls += total.last_calls;
+            place.last_bytes += total.last_bytes;
+            keys.push(key);
+        }
+        let mut merged: Vec<(Place, Vec<Key>)> = merged.into_values().collect();
+        // The order of stacks is that of a hash map: sort by what they say.
+        merged.sort_by_cached_key(|(place, _)| {
+            (
+                place.space,
+                std::cmp::Reverse(place.bytes),
+                self.stacks[place.stack].sorted_by(),
+                place.scope.clone(),
+                place.tensor.clone(),
+            )
+        });
+        let mut place_of = HashMap::new();
+        for (number, (_, keys)) in merged.iter().enumerate() {
+            place_of.extend(keys.iter().map(|&key| (key, number)));
+        }
+        (merged.into_iter().map(|(place, _)| place).collect(), place_of)
+    }
+
+    fn holders(&mut self, held: &[Held], now: u32, place_of: &HashMap<Key, usize>) -> Vec<Holder> {
+        let mut merged: BTreeMap<(usize, Kind), (u64, u64)> = BTreeMap::new();
+        for &Held { key, birth, bytes, count } in held {
+            let Some(&place) = place_of.get(&key) else { continue };
+            let (stack, _) = self.context(key.context);
+            let kind = Kind::of(&self.stacks[stack], birth, now);
+            let sum = merged.entry((place, kind)).or_default();
+            sum.0 += bytes;
+            sum.1 += count;
+        }
+        let mut holders: Vec<Holder> = merged
+            .into_iter()
+            .map(|((place, kind), (bytes, count))| Holder { place, kind, bytes, count })
+            .collect();
+        holders.sort_by_key(|holder| (std::cmp::Reverse(holder.bytes), holder.place));
+        holders.truncate(MOST_HOLDERS);
+        holders
+    }
+
+    /// Who holds what is live now.
+    fn retained(&mut self, now: u32, place_of: &HashMap<Key, usize>) -> Vec<Holder> {
+        let mut held = Vec::new();
+        ledger::each(|_, block| {
+            let Origin { birth, context, shape } = block.origin;
+            if context != 0 {
+                let key = Key { space: block.space, context, shape };
+                held.push(Held { key, birth, bytes: block.size, count: 1 });
+            }
+        });
+        self.holders(&held, now, place_of)
+    }
+
+    fn survivors(&mut self, iterations: Iterations<'_>, space: Space) -> Vec<Survivors> {
+        let Iterations { censuses, first, at_end } = iterations;
+        let groups: Vec<((usize, String), Group)> =
+            Census::survivors_by(censuses, space, first, |context| self.context(context));
+        let mut of_place = at_end.of(space, first, |context| self.context(context));
+        groups
+            .into_iter()
+            .map(|((stack, scope), group)| {
+                let found = of_place.remove(&(stack, scope.clone())).unwrap_or_default();
+                let tensors =
+                    found.shapes.into_iter().filter_map(tensor::named).collect::<Vec<_>>();
+                Survivors { space, stack, scope, tensors, group, held: found.held }
+            })
+            .collect()
+    }
+
+    fn hint(&self, knows_tensors: bool) -> Option<String> {
+        let has_lines = self.stacks.iter().any(Stack::has_lines);
+        match (has_lines || self.stacks.is_empty(), knows_tensors) {
+            (false, _) => Some(
+                "the binary has no line tables: set `debug = \"line-tables-only\"` in its \
+                 profile to see files and lines"
+                    .to_owned(),
+            ),
+            (true, false) => Some(
+                "this version of candle lays tensors out in an unknown way: shapes are not known"
+                    .to_owned(),
+            ),
+            (true, true) => None,
+        }
+    }
+}

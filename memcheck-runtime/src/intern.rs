@@ -1,0 +1,152 @@
+//! Numbers for things that are met again and again on the allocation path:
+//! call stacks, types of tensor.
+//!
+//! A thing is a few words with a hash. It is found by the hash in a table of
+//! fixed size; its place in that table is its number, so two threads that meet
+//! the same thing at once agree on the number without waiting for each other.
+//! Whoever came first writes the words down. No lock, no allocation.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{
+    AtomicU64,
+    Ordering::{Acquire, Relaxed, Release},
+};
+
+use crate::mapping;
+
+/// Places that a thing may be away from its own.
+const REACH: usize = 64;
+
+/// A table of things.
+pub(crate) struct Interner {
+    places: usize,
+    words: usize,
+    tables: OnceLock<Tables>,
+}
+
+struct Tables {
+    /// Hashes; 0 is free.
+    hashes: &'static [AtomicU64],
+    /// Where the words are: offset << 16 | how many + 1; 0 is not written yet.
+    spans: &'static [AtomicU64],
+    words: &'static [AtomicU64],
+    used: AtomicU64,
+}
+
+impl Interner {
+    /// A table for so many things of so many words in all.
+    pub(crate) const fn new(places: usize, words: usize) -> Self {
+        Self { places, words, tables: OnceLock::new() }
+    }
+
+    /// Maps the table, once.
+    ///
+    /// # Errors
+    /// When the system refuses the address space.
+    pub(crate) fn map(&self) -> std::io::Result<()> {
+        if self.tables.get().is_none() {
+            let _ = self.tables.set(Tables {
+                hashes: mapping::slice(self.places)?,
+                spans: mapping::slice(self.places)?,
+                words: mapping::slice(self.words)?,
+                used: AtomicU64::new(0),
+            });
+        }
+        Ok(())
+    }
+
+    /// The number of a thing, from 1; 0 where there is no room or no table.
+    pub(crate) fn number(&self, hash: u64, words: impl ExactSizeIterator<Item = u64>) -> u32 {
+        let Some(tables) = self.tables.get() else { return 0 };
+        // 0 is a free place.
+        let hash = hash | 1;
+        let home = (hash >> 32) as usize;
+        for step in 0..REACH {
+            let place = (home + step) % self.places;
+            let found = tables.hashes[place].load(Relaxed);
+            if found == hash {
+                return place as u32 + 1;
+            }
+            if found != 0 {
+                continue;
+            }
+            match tables.hashes[place].compare_exchange(0, hash, Relaxed, Relaxed) {
+                Ok(_) => {
+                    tables.write(place, words);
+                    return place as u32 + 1;
+                }
+                Err(other) if other == hash => return place as u32 + 1,
+                Err(_) => {}
+            }
+        }
+        0
+    }
+
+    /// The words of the thing with this number.
+    pub(crate) fn words(&self, number: u32) -> Option<Vec<u64>> {
+        let tables = self.tables.get()?;
+        let place = usize::try_from(number.checked_sub(1)?).ok()?;
+        let span = tables.spans.get(place)?.load(Acquire);
+        let (offset, length) = ((span >> 16) as usize, ((span & 0xFFFF) as usize).checked_sub(1)?);
+        let words = tables.words.get(offset..offset + length)?;
+        Some(words.iter().map(|word| word.load(Relaxed)).collect())
+    }
+}
+
+impl Tables {
+    #[cold]
+    fn write(&self, place: usize, words: impl ExactSizeIterator<Item = u64>) {
+        let length = words.len();
+        let offset = self.used.fetch_add(length as u64, Relaxed);
+        let room = self.words.get(offset as usize..offset as usize + length);
+        let Some(room) = room.filter(|_| length < 0xFFFF) else { return };
+        for (to, word) in room.iter().zip(words) {
+            to.store(word, Relaxed);
+        }
+        self.spans[place].store(offset << 16 | (length as u64 + 1), Release);
+    }
+}
+
+/// A hash of words, one after the other.
+#[inline]
+pub(crate) fn mix(hash: u64, word: u64) -> u64 {
+    let mixed = (hash ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    mixed ^ mixed >> 29
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thing_has_one_number_and_is_found_by_it() {
+        static TABLE: Interner = Interner::new(1 << 8, 1 << 10);
+        TABLE.map().unwrap();
+        let number =
+            |words: &[u64]| TABLE.number(words.iter().copied().fold(0, mix), words.iter().copied());
+        let one = number(&[1, 2, 3]);
+        assert_eq!(number(&[1, 2, 3]), one);
+        assert_eq!(TABLE.words(one), Some(vec![1, 2, 3]));
+        let other = number(&[3, 2, 1]);
+        assert_ne!(other, one);
+        assert_eq!(TABLE.words(other), Some(vec![3, 2, 1]));
+        let nothing = number(&[]);
+        assert_eq!(TABLE.words(nothing), Some(vec![]));
+        assert_eq!(TABLE.words(0), None);
+    }
+
+    #[test]
+    fn threads_agree_on_numbers() {
+        static TABLE: Interner = Interner::new(1 << 12, 1 << 14);
+        TABLE.map().unwrap();
+        let numbers = || -> Vec<u32> {
+            (0..500).map(|i| TABLE.number(mix(7, i), [i, i + 1].into_iter())).collect()
+        };
+        let all: Vec<Vec<u32>> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..4).map(|_| scope.spawn(numbers)).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        assert!(all.windows(2).all(|pair| pair[0] == pair[1]));
+        assert!(all[0].iter().all(|&number| number != 0));
+    }
+}

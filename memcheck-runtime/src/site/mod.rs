@@ -1,0 +1,47 @@
+//! Where a block was allocated: the call stack and the scope.
+//!
+//! Asked for only in a run with attribution. A stack is walked by its unwind
+//! tables (`unwind`), a walk that ends where it meets the stack of the thread's
+//! last allocation; what was walked gets a number (`contexts`), which is all
+//! that a block keeps. Numbers become functions, files and lines when the body
+//! is done (`symbols`).
+
+mod contexts;
+mod modules;
+mod symbols;
+mod unwind;
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+pub(crate) use contexts::context;
+pub(crate) use symbols::Symbols;
+
+static ON: AtomicBool = AtomicBool::new(false);
+
+/// Starts to note where blocks come from.
+///
+/// # Errors
+/// When the system refuses memory for the tables.
+pub(crate) fn start() -> std::io::Result<()> {
+    contexts::map()?;
+    unwind::prepare();
+    ON.store(true, Relaxed);
+    Ok(())
+}
+
+/// Stops to note where blocks come from.
+pub(crate) fn stop() {
+    ON.store(false, Relaxed);
+}
+
+/// Whether it is noted where blocks come from.
+pub(crate) fn is_on() -> bool {
+    ON.load(Relaxed)
+}
+
+/// The context of the caller, by number; 0 where nobody asked for it, or where
+/// the thread is about to end.
+#[inline]
+pub(crate) fn here() -> u32 {
+    if ON.load(Relaxed) { unwind::here() } else { 0 }
+}

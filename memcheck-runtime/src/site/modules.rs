@@ -1,0 +1,137 @@
+//! The unwind tables of what is loaded into this process, for framehop.
+//!
+//! They are read where the loader put them: `.eh_frame_hdr` by its program
+//! header, `.eh_frame` by the pointer in it. No file is opened.
+
+use std::ffi::{c_int, c_void};
+use std::ops::Range;
+
+use framehop::{ExplicitModuleSectionInfo, Module};
+
+/// Bytes of a loaded object, which stay while the object is loaded; the
+/// executable and the libraries it was linked with are never unloaded.
+pub(super) type Bytes = &'static [u8];
+
+/// Every object that is loaded now.
+pub(super) fn loaded() -> Vec<Module<Bytes>> {
+    let mut modules: Vec<Module<Bytes>> = Vec::new();
+    // SAFETY: the callback gets the pointer to `modules`, which outlives the call.
+    unsafe { libc::dl_iterate_phdr(Some(add), (&raw mut modules).cast()) };
+    modules
+}
+
+/// The range of the executable's own code and where it was loaded: the first
+/// object that the loader names.
+pub(super) fn first() -> Option<(u64, Range<u64>)> {
+    unsafe extern "C" fn keep(
+        info: *mut libc::dl_phdr_info,
+        _: libc::size_t,
+        out: *mut c_void,
+    ) -> c_int {
+        // SAFETY: `info` is valid for the call; `out` is what `first` passed.
+        unsafe {
+            let object = Object::of(&*info);
+            *out.cast::<Option<(u64, Range<u64>)>>() = Some((object.base, object.range()));
+        }
+        1
+    }
+    let mut found: Option<(u64, Range<u64>)> = None;
+    // SAFETY: the callback gets the pointer to `found`, which outlives the call.
+    unsafe { libc::dl_iterate_phdr(Some(keep), (&raw mut found).cast()) };
+    found
+}
+
+unsafe extern "C" fn add(
+    info: *mut libc::dl_phdr_info,
+    _size: libc::size_t,
+    modules: *mut c_void,
+) -> c_int {
+    // SAFETY: the loader passes a valid `info`; `modules` is what `loaded` passed.
+    let (object, modules) =
+        unsafe { (Object::of(&*info), &mut *modules.cast::<Vec<Module<Bytes>>>()) };
+    modules.extend(object.module());
+    0
+}
+
+/// A loaded object, by its program headers.
+struct Object {
+    base: u64,
+    headers: &'static [libc::Elf64_Phdr],
+}
+
+impl Object {
+    /// # Safety
+    /// `info` comes from the loader, and the object stays loaded.
+    unsafe fn of(info: &libc::dl_phdr_info) -> Self {
+        // SAFETY: the loader's own table, as long as it says.
+        let headers =
+            unsafe { std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
+        Self { base: info.dlpi_addr, headers }
+    }
+
+    fn segments(&self) -> impl Iterator<Item = Range<u64>> {
+        self.headers
+            .iter()
+            .filter(|header| header.p_type == libc::PT_LOAD)
+            .map(|header| header.p_vaddr..header.p_vaddr + header.p_memsz)
+    }
+
+    /// Addresses from the first to the last segment, as loaded.
+    fn range(&self) -> Range<u64> {
+        let low = self.segments().map(|segment| segment.start).min().unwrap_or(0);
+        let high = self.segments().map(|segment| segment.end).max().unwrap_or(0);
+        self.base + low..self.base + high
+    }
+
+    /// The bytes at a range of the object's own addresses, if loaded.
+    fn bytes(&self, range: &Range<u64>) -> Option<Bytes> {
+        self.segments()
+            .any(|segment| segment.start <= range.start && range.end <= segment.end)
+            .then(|| {
+                let length = (range.end - range.start) as usize;
+                // SAFETY: inside a loaded, readable segment that stays loaded.
+                unsafe {
+                    std::slice::from_raw_parts((self.base + range.start) as *const u8, length)
+                }
+            })
+    }
+
+    fn module(&self) -> Option<Module<Bytes>> {
+        let header = self.headers.iter().find(|h| h.p_type == libc::PT_GNU_EH_FRAME)?;
+        let eh_frame_hdr = header.p_vaddr..header.p_vaddr + header.p_memsz;
+        let hdr = self.bytes(&eh_frame_hdr)?;
+        let start = eh_frame_start(hdr, eh_frame_hdr.start)?;
+        // The section says no length; it ends with a zero entry, before its
+        // segment does.
+        let segment = self.segments().find(|segment| segment.contains(&start))?;
+        let eh_frame = start..segment.end;
+        let text = self
+            .headers
+            .iter()
+            .find(|h| h.p_type == libc::PT_LOAD && h.p_flags & libc::PF_X != 0)
+            .map(|h| h.p_vaddr..h.p_vaddr + h.p_memsz);
+        let info = ExplicitModuleSectionInfo {
+            base_svma: 0,
+            text_svma: text,
+            eh_frame: self.bytes(&eh_frame),
+            eh_frame_svma: Some(eh_frame),
+            eh_frame_hdr: Some(hdr),
+            eh_frame_hdr_svma: Some(eh_frame_hdr),
+            ..ExplicitModuleSectionInfo::default()
+        };
+        Some(Module::new(String::new(), self.range(), self.base, info))
+    }
+}
+
+/// Where `.eh_frame` starts, by its header: relative to the field itself, as a
+/// signed 32-bit number (`DW_EH_PE_pcrel | DW_EH_PE_sdata4`), which is what
+/// every linker writes.
+fn eh_frame_start(hdr: &[u8], at: u64) -> Option<u64> {
+    const VERSION: u8 = 1;
+    const PCREL_SDATA4: u8 = 0x1B;
+    if hdr.len() < 8 || hdr[0] != VERSION || hdr[1] != PCREL_SDATA4 {
+        return None;
+    }
+    let offset = i32::from_ne_bytes(hdr[4..8].try_into().ok()?);
+    at.checked_add(4)?.checked_add_signed(offset.into())
+}

@@ -1,0 +1,364 @@
+//! Folds events into what a report needs, on a thread of its own.
+//!
+//! Who held the memory at the peak is known without a copy at every new peak:
+//! each holder keeps its live bytes and, lazily, what they were at the latest
+//! peak. A peak only raises a number, the epoch; a holder that is about to
+//! change and whose epoch is older saves its live bytes first.
+
+use std::collections::HashMap;
+use std::sync::atomic::Ordering::SeqCst;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use memcheck_core::quiet;
+use memcheck_core::space::Space;
+
+use super::{Event, Timeline, ring};
+use crate::ledger::Block;
+
+/// A place in the program and what it allocates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Key {
+    pub(crate) space: Space,
+    pub(crate) context: u32,
+    pub(crate) shape: u16,
+}
+
+/// What a place allocated, over the whole body and in the measured iterations.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Total {
+    pub(crate) calls: u64,
+    pub(crate) bytes: u64,
+    /// In the iteration that began last.
+    pub(crate) last_calls: u64,
+    pub(crate) last_bytes: u64,
+    iteration: u32,
+}
+
+/// What a place held at the peak, by iteration of birth.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Held {
+    pub(crate) key: Key,
+    pub(crate) birth: u32,
+    pub(crate) bytes: u64,
+    pub(crate) count: u64,
+}
+
+/// Everything that was folded.
+#[derive(Debug, Default)]
+pub(crate) struct Trace {
+    pub(crate) events: u64,
+    pub(crate) totals: HashMap<Key, Total>,
+    pub(crate) spaces: HashMap<Space, SpaceTrace>,
+    holders: HashMap<(Key, u32), Holder>,
+    iteration: u32,
+}
+
+/// One space over time.
+#[derive(Debug, Default)]
+pub(crate) struct SpaceTrace {
+    live: i64,
+    pub(crate) peak: u64,
+    /// The iteration of the peak; 0 is the set-up.
+    pub(crate) peak_iteration: u32,
+    epoch: u64,
+    pub(crate) timeline: Timeline,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Amount {
+    bytes: i64,
+    count: i64,
+}
+
+#[derive(Debug, Default)]
+struct Holder {
+    live: Amount,
+    at_peak: Amount,
+    epoch: u64,
+    /// The epoch just before the latest block came: tells whether that block
+    /// was there at the latest peak.
+    before_latest: u64,
+}
+
+impl Holder {
+    /// What was live at the peak of `epoch`, kept before a change.
+    fn save(&mut self, epoch: u64) {
+        if self.epoch != epoch {
+            self.at_peak = self.live;
+            self.epoch = epoch;
+        }
+    }
+
+    fn add(&mut self, bytes: i64, count: i64) {
+        self.live.bytes += bytes;
+        self.live.count += count;
+    }
+}
+
+/// The collector at work.
+#[derive(Debug)]
+pub(crate) struct Collector(JoinHandle<Trace>);
+
+/// Starts to take events.
+///
+/// # Errors
+/// When the system refuses the queue or the thread.
+pub(crate) fn start() -> std::io::Result<Collector> {
+    ring::map()?;
+    forget_in_children();
+    let thread = std::thread::Builder::new().name("memcheck-trace".to_owned()).spawn(|| {
+        let _quiet = quiet::enter();
+        collect()
+    })?;
+    super::ON.store(true, SeqCst);
+    Ok(Collector(thread))
+}
+
+/// A forked child has no collector: it must not wait for one.
+fn forget_in_children() {
+    extern "C" fn off() {
+        super::ON.store(false, SeqCst);
+        super::FORKED.store(true, SeqCst);
+    }
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    ONCE.call_once(|| {
+        // SAFETY: the handler stores to an atomic, which is allowed after fork.
+        unsafe { libc::pthread_atfork(None, None, Some(off)) };
+    });
+}
+
+impl Collector {
+    /// Takes no more events and returns what was made of them.
+    /// `None` where the thread died: nothing is known then.
+    pub(crate) fn finish(self) -> Option<Trace> {
+        super::push(Event::End);
+        super::ON.store(false, SeqCst);
+        self.0.join().ok()
+    }
+}
+
+fn collect() -> Trace {
+    let mut trace = Trace::default();
+    let mut idle = 0u32;
+    loop {
+        let Some(event) = ring::take(trace.events) else {
+            idle += 1;
+            match idle {
+                0..128 => std::hint::spin_loop(),
+                _ => std::thread::sleep(Duration::from_micros(100)),
+            }
+            continue;
+        };
+        idle = 0;
+        trace.events += 1;
+        if event == Event::End {
+            return trace;
+        }
+        trace.fold(event);
+    }
+}
+
+fn signed(bytes: u64) -> i64 {
+    i64::try_from(bytes).unwrap_or(i64::MAX)
+}
+
+impl Trace {
+    fn fold(&mut self, event: Event) {
+        match event {
+            Event::Allocated(block) => {
+                self.count(&block);
+                self.came(&block);
+            }
+            Event::Kept(block) => self.came(&block),
+            Event::Freed(block) => {
+                let space = self.spaces.entry(block.space).or_default();
+                let holder = self.holders.entry((key(&block), block.origin.birth)).or_default();
+                holder.save(space.epoch);
+                holder.add(-signed(block.size), -1);
+                space.live -= signed(block.size);
+                space.timeline.push(u64::try_from(space.live).unwrap_or(0));
+            }
+            Event::Shaped(block, shape) => self.shaped(&block, shape),
+            Event::Iteration(iteration) => self.iteration = iteration,
+            Event::End => {}
+        }
+        if self.events.is_multiple_of(1 << 20) {
+            self.prune();
+        }
+    }
+
+    fn count(&mut self, block: &Block) {
+        let total = self.totals.entry(key(block)).or_default();
+        total.calls += 1;
+        total.bytes += block.size;
+        if total.iteration != self.iteration {
+            (total.last_calls, total.last_bytes) = (0, 0);
+            total.iteration = self.iteration;
+        }
+        total.last_calls += 1;
+        total.last_bytes += block.size;
+    }
+
+    fn came(&mut self, block: &Block) {
+        let space = self.spaces.entry(block.space).or_default();
+        let holder = self.holders.entry((key(block), block.origin.birth)).or_default();
+        holder.save(space.epoch);
+        holder.before_latest = space.epoch;
+        holder.add(signed(block.size), 1);
+        space.live += signed(block.size);
+        let live = u64::try_from(space.live).unwrap_or(0);
+        space.timeline.push(live);
+        if live > space.peak {
+            space.peak = live;
+            space.peak_iteration = block.origin.birth;
+            space.epoch += 1;
+        }
+    }
+
+    /// Moves the latest block of a place from "shape unknown" to its shape.
+    fn shaped(&mut self, block: &Block, shape: u16) {
+        let epoch = self.spaces.entry(block.space).or_default().epoch;
+        let (from, to) = (key(block), Key { shape, ..key(block) });
+        let birth = block.origin.birth;
+        let size = signed(block.size);
+        let Some(holder) = self.holders.get_mut(&(from, birth)) else { return };
+        holder.save(epoch);
+        let at_peak = holder.before_latest < epoch;
+        holder.add(-size, -1);
+        if at_peak {
+            holder.at_peak.bytes -= size;
+            holder.at_peak.count -= 1;
+        }
+        let holder = self.holders.entry((to, birth)).or_default();
+        holder.save(epoch);
+        holder.add(size, 1);
+        if at_peak {
+            holder.at_peak.bytes += size;
+            holder.at_peak.count += 1;
+        }
+        let iteration = self.iteration;
+        let Some(total) = self.totals.get_mut(&from) else { return };
+        total.calls -= 1;
+        total.bytes -= block.size;
+        let in_last = total.iteration == iteration && total.last_calls > 0;
+        if in_last {
+            total.last_calls -= 1;
+            total.last_bytes = total.last_bytes.saturating_sub(block.size);
+        }
+        if total.calls == 0 {
+            self.totals.remove(&from);
+        }
+        self.count(&Block { origin: crate::ledger::Origin { shape, ..block.origin }, ..*block });
+    }
+
+    /// Forgets holders that hold nothing and held nothing at the peak.
+    fn prune(&mut self) {
+        let spaces = &self.spaces;
+        self.holders.retain(|(key, _), holder| {
+            let epoch = spaces.get(&key.space).map_or(0, |space| space.epoch);
+            holder.save(epoch);
+            holder.live.bytes != 0 || holder.at_peak.bytes != 0
+        });
+    }
+
+    /// Who held the memory of `space` at its peak. The bytes add up to the peak.
+    pub(crate) fn peak(&self, space: Space) -> Vec<Held> {
+        let Some(epoch) = self.spaces.get(&space).map(|space| space.epoch) else {
+            return Vec::new();
+        };
+        self.holders
+            .iter()
+            .filter(|((key, _), _)| key.space == space)
+            .filter_map(|(&(key, birth), holder)| {
+                let Amount { bytes, count } =
+                    if holder.epoch == epoch { holder.at_peak } else { holder.live };
+                let bytes = u64::try_from(bytes).ok().filter(|&bytes| bytes > 0)?;
+                Some(Held { key, birth, bytes, count: u64::try_from(count).unwrap_or(0) })
+            })
+            .collect()
+    }
+}
+
+fn key(block: &Block) -> Key {
+    Key { space: block.space, context: block.origin.context, shape: block.origin.shape }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ledger::Origin;
+
+    const SPACE: Space = Space::Cuda(0);
+
+    fn block(context: u32, size: u64) -> Block {
+        Block { size, space: SPACE, origin: Origin { birth: 1, context, shape: 0 } }
+    }
+
+    fn folded(events: &[Event]) -> Trace {
+        let mut trace = Trace::default();
+        for event in events {
+            trace.events += 1;
+            trace.fold(*event);
+        }
+        trace
+    }
+
+    fn held(trace: &Trace) -> Vec<(u32, u16, u64)> {
+        let mut held: Vec<_> = trace
+            .peak(SPACE)
+            .iter()
+            .map(|held| (held.key.context, held.key.shape, held.bytes))
+            .collect();
+        held.sort_unstable();
+        held
+    }
+
+    #[test]
+    fn holders_at_the_peak_add_up_to_it_whatever_came_after() {
+        use Event::{Allocated, Freed};
+        let trace = folded(&[
+            Allocated(block(1, 100)),
+            Allocated(block(2, 50)),
+            Freed(block(1, 100)),
+            Allocated(block(3, 120)), // the peak: 170
+            Freed(block(2, 50)),
+            Freed(block(3, 120)),
+            Allocated(block(1, 60)),
+        ]);
+        assert_eq!(trace.spaces[&SPACE].peak, 170);
+        assert_eq!(held(&trace), [(2, 0, 50), (3, 0, 120)]);
+    }
+
+    #[test]
+    fn a_shape_that_is_known_late_counts_at_the_peak() {
+        use Event::{Allocated, Freed, Shaped};
+        let trace = folded(&[
+            Allocated(block(1, 100)),
+            Shaped(block(1, 100), 7),
+            Allocated(block(1, 40)), // the peak: 140
+            Shaped(block(1, 40), 8),
+            Freed(Block { origin: Origin { shape: 8, ..block(1, 0).origin }, ..block(1, 40) }),
+            Allocated(block(1, 30)), // below it
+            Shaped(block(1, 30), 9),
+        ]);
+        assert_eq!(trace.spaces[&SPACE].peak, 140);
+        assert_eq!(held(&trace), [(1, 7, 100), (1, 8, 40)]);
+        let calls: u64 = trace.totals.values().map(|total| total.calls).sum();
+        assert_eq!(calls, 3);
+    }
+
+    #[test]
+    fn pruning_changes_no_figure() {
+        use Event::{Allocated, Freed};
+        let mut trace = folded(&[Allocated(block(1, 100)), Freed(block(1, 100))]);
+        for context in 2..50 {
+            trace.fold(Allocated(block(context, 10)));
+            trace.fold(Freed(block(context, 10)));
+        }
+        let before = held(&trace);
+        trace.prune();
+        assert_eq!(held(&trace), before);
+        assert_eq!(trace.holders.len(), 1);
+    }
+}

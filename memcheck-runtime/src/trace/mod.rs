@@ -1,0 +1,65 @@
+//! The stream of events of a run with attribution, folded while it flows.
+//!
+//! ```text
+//! ledger ──push──► ring ──► collector (a thread of its own) ──► Trace
+//! any thread       bounded  live bytes by (space, context, shape, birth)
+//! ```
+//!
+//! What is kept does not grow with the number of events: totals for each place
+//! in the program, what was live at the peak, and a timeline of fixed length.
+//! Pushing takes no lock and allocates nothing; a full ring makes the pushing
+//! thread wait until the collector has caught up.
+
+mod collector;
+mod ring;
+mod timeline;
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use crate::ledger::Block;
+
+pub(crate) use collector::{Collector, Held, Key, Trace, start};
+pub(crate) use timeline::Timeline;
+
+/// One thing that happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Event {
+    /// A block was allocated.
+    Allocated(Block),
+    /// A block was freed.
+    Freed(Block),
+    /// A block whose free was refused is live after all.
+    Kept(Block),
+    /// The tensor of a block is known now: its shape.
+    Shaped(Block, u16),
+    /// An iteration begins; 0 is the set-up.
+    Iteration(u32),
+    /// No more events.
+    End,
+}
+
+static ON: AtomicBool = AtomicBool::new(false);
+/// This process was forked from one with a collector, and has none.
+static FORKED: AtomicBool = AtomicBool::new(false);
+
+/// Whether events are wanted. One relaxed load: what an ordinary run pays.
+#[inline]
+pub(crate) fn is_on() -> bool {
+    ON.load(Relaxed)
+}
+
+/// Hands an event on, where events are wanted.
+#[inline]
+pub(crate) fn push(event: Event) {
+    if is_on() {
+        ring::push(event);
+    }
+}
+
+/// Hands two events on that nothing comes between.
+#[inline]
+pub(crate) fn push_pair(first: Event, second: Event) {
+    if is_on() {
+        ring::push_pair(first, second);
+    }
+}

@@ -1,0 +1,67 @@
+//! Live bytes over time, in a fixed number of points.
+//!
+//! Time is the number of the event: the same in every run. A point stands for
+//! a stretch of events and holds the highest value in it; when the points are
+//! used up, each two become one and stretches twice as long.
+
+/// Most points that are kept: enough for any screen.
+const POINTS: usize = 512;
+
+/// A series of highest values.
+#[derive(Debug, Clone)]
+pub(crate) struct Timeline {
+    stretch: u64,
+    points: Vec<u64>,
+    /// Events in the last point.
+    filled: u64,
+}
+
+impl Default for Timeline {
+    fn default() -> Self {
+        Self { stretch: 1, points: Vec::new(), filled: 0 }
+    }
+}
+
+impl Timeline {
+    /// Adds the value after one more event.
+    pub(crate) fn push(&mut self, live: u64) {
+        if self.filled == 0 {
+            if self.points.len() == POINTS {
+                self.halve();
+            }
+            self.points.push(live);
+        } else if let Some(last) = self.points.last_mut() {
+            *last = live.max(*last);
+        }
+        self.filled = (self.filled + 1) % self.stretch;
+    }
+
+    fn halve(&mut self) {
+        self.points =
+            self.points.chunks(2).map(|pair| pair.iter().copied().max().unwrap_or(0)).collect();
+        self.stretch *= 2;
+    }
+
+    /// Events that one point stands for, and the points.
+    pub(crate) fn into_parts(self) -> (u64, Vec<u64>) {
+        (self.stretch, self.points)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ten_million_values_fit_and_keep_their_peak() {
+        let mut timeline = Timeline::default();
+        for i in 0..10_000_000u64 {
+            timeline.push(if i == 7_654_321 { 9 } else { i % 3 });
+        }
+        let (stretch, points) = timeline.into_parts();
+        assert!(points.len() <= POINTS);
+        assert_eq!(points.iter().max(), Some(&9));
+        let at = points.iter().position(|&value| value == 9).unwrap() as u64;
+        assert_eq!(at, 7_654_321 / stretch);
+    }
+}
