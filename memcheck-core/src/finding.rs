@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::size::both;
 use crate::space::Space;
 
 /// How a finding counts.
@@ -220,8 +221,9 @@ pub struct Finding {
 /// A place in the program that holds bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Site {
-    /// Size of one block.
-    pub block: u64,
+    /// Size of one block, where all are alike.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub block: Option<u64>,
     /// Bytes that it still holds at the end.
     pub bytes: u64,
     /// Blocks that it still holds at the end.
@@ -230,6 +232,20 @@ pub struct Site {
     pub bytes_per_iteration: u64,
     /// The kind of growth.
     pub pattern: crate::survivors::Pattern,
+    /// The growth in words, with its figures: `survivors::Reading::describe`.
+    #[serde(default)]
+    pub how: String,
+}
+
+impl Site {
+    /// What it holds: `20 blocks of 65,536 B (64.0 KiB)`, or blocks and bytes
+    /// where their sizes differ.
+    pub fn blocks(&self) -> String {
+        match self.block {
+            Some(block) => format!("{} blocks of {}", self.count, both(block)),
+            None => format!("{} blocks of {} in all", self.count, both(self.bytes)),
+        }
+    }
 }
 
 impl Finding {

@@ -62,7 +62,8 @@ pub struct SpaceRecord {
     /// line says, beside the exact `growth`. Reported, never judged.
     #[serde(default)]
     pub slope: f64,
-    /// Survivors of the measured iterations, by block size.
+    /// Survivors of the measured iterations, by block size: what `growth` is
+    /// made of.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub survivors: Vec<Group>,
     /// Live bytes in blocks below the tensor class at the end of each

@@ -208,14 +208,14 @@ fn leak(space: Space, measured: &SpaceRecord, limits: &Limits) -> Option<Finding
             count: group.count(),
             bytes_per_iteration: reading.bytes_per_iteration,
             pattern: reading.pattern,
+            how: reading.describe(),
         })
         .collect();
     sites.sort_by_key(|site| (std::cmp::Reverse(site.bytes_per_iteration), site.block));
     let how = if sites.is_empty() {
         "a buffer is replaced by a larger one in every iteration".to_owned()
     } else {
-        let top = &sites[0];
-        format!("{} blocks of {} survive", top.count, both(top.block))
+        format!("{} survive", sites[0].blocks())
     };
     let mut finding = Finding {
         space: Some(space),

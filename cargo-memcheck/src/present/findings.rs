@@ -2,8 +2,6 @@
 //! terminal, JUnit and Markdown, so that all say the same.
 
 use memcheck_core::finding::{Finding, Site};
-use memcheck_core::size::both;
-use memcheck_core::survivors::Pattern;
 
 /// Sites that are shown where not all are wanted.
 const FEW: usize = 4;
@@ -32,39 +30,26 @@ pub(super) fn lines(finding: &Finding, all: bool) -> Vec<String> {
     lines
 }
 
-/// `10 x 524,288 B (512.0 KiB): 524,288 B an iteration, the same in every one`.
+/// `10 blocks of 524,288 B (512.0 KiB): steady, 524,288 B (512.0 KiB) an iteration`.
 fn site(site: &Site) -> String {
-    let how = match site.pattern {
-        Pattern::Steady => "the same in every iteration",
-        Pattern::Periodic => "in every k-th iteration",
-        Pattern::Growing => "more and more",
-        Pattern::Irregular => "in no regular order",
-        Pattern::Filled => "a cache that filled and stopped",
-        Pattern::Replaced => "a ring that replaces its oldest block",
-        Pattern::LastKept => "the last iteration only",
-        Pattern::Once => "once",
-    };
-    format!(
-        "{} x {}: {} an iteration, {how}",
-        site.count,
-        both(site.block),
-        both(site.bytes_per_iteration)
-    )
+    format!("{}: {}", site.blocks(), site.how)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use memcheck_core::finding::Code;
+    use memcheck_core::survivors::Pattern;
 
     #[test]
     fn a_finding_is_short_unless_all_is_asked_for() {
-        let site = |block| Site {
-            block,
+        let site = |block: u64| Site {
+            block: Some(block),
             bytes: 10 * block,
             count: 10,
             bytes_per_iteration: block,
             pattern: Pattern::Steady,
+            how: format!("steady, {block} B an iteration"),
         };
         let finding = Finding {
             sites: (1..=9).map(site).collect(),

@@ -67,12 +67,12 @@ fn a_clean_run_with_its_own_baseline_passes() {
 
 #[test]
 fn growth_above_its_limit_is_a_leak_with_its_blocks() {
-    let group = Group {
-        block: 500,
-        births: vec![2; 10],
-        live: (1..=10).map(|i| 2 * i).collect(),
-        old: (0..10).map(|i| 2 * i).collect(),
-    };
+    let group = Group::of_size(
+        500,
+        vec![2; 10],
+        (1..=10).map(|i| 2 * i).collect(),
+        (0..10).map(|i| 2 * i).collect(),
+    );
     let measured = SpaceRecord {
         survivors: vec![group],
         ..armed(Metrics { growth: 1_000, ..Metrics::default() })

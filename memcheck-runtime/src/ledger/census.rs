@@ -47,17 +47,16 @@ impl Census {
                     .take(series.len())
                     .map(|iteration| births.get(&iteration).copied().unwrap_or(0))
                     .collect();
-                births.iter().any(|&count| count > 0).then(|| Group {
-                    block: key.1,
-                    births,
-                    live: series.iter().map(|census| census.count(key, u32::MAX)).collect(),
-                    old: (first..)
+                births.iter().any(|&count| count > 0).then(|| {
+                    let live = series.iter().map(|census| census.count(key, u32::MAX)).collect();
+                    let old = (first..)
                         .zip(series)
                         .map(|(now, census)| match now.checked_sub(2) {
                             Some(latest) => census.count(key, latest),
                             None => 0,
                         })
-                        .collect(),
+                        .collect();
+                    Group::of_size(key.1, births, live, old)
                 })
             })
             .collect()

@@ -93,7 +93,7 @@ fn survivors_know_their_iteration() {
     }
     let groups = Census::survivors(&series, space, 2);
     assert_eq!(groups.len(), 1);
-    assert_eq!((groups[0].block, &groups[0].births[..]), (40, &[1, 1, 1, 0][..]));
+    assert_eq!((groups[0].block, &groups[0].births[..]), (Some(40), &[1, 1, 1, 0][..]));
     assert_eq!(groups[0].live, [1, 2, 3, 4]);
     assert!(series[3].spaces().any(|seen| seen == space));
     begin_iteration(0);

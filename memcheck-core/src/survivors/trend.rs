@@ -1,0 +1,200 @@
+//! Growth where there are only totals: what a pool has reserved, what NVML
+//! says. A robust slope, and a test of whether the series rises at all.
+//!
+//! Evidence with a confidence, not a proof: where blocks are known, the
+//! survivors decide.
+
+/// Longest series whose null distribution is counted out; longer ones, and
+/// those with ties, are judged by the normal approximation (Kendall 1975).
+const LONGEST_EXACT: usize = 10;
+
+/// What a series of totals says about growth.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Trend {
+    /// Theil–Sen slope, in bytes an iteration.
+    pub slope: f64,
+    /// Kendall's tau-b against time: 1 where every value is above the last.
+    pub tau: f64,
+    /// Mann–Kendall S: pairs that rise minus pairs that fall.
+    pub s: i64,
+    /// Probability of so large an S, or a larger one, without a trend.
+    pub p: f64,
+    /// `1 - p`: the confidence that the series rises.
+    pub confidence: f64,
+}
+
+/// Slope and Mann–Kendall test of a series; `None` for fewer than two points.
+pub fn trend(series: &[u64]) -> Option<Trend> {
+    let slope = theil_sen(series)?;
+    let s = mann_kendall(series);
+    let ties = ties(series);
+    let p = if ties.is_empty() && series.len() <= LONGEST_EXACT {
+        exact_p(series.len(), s)
+    } else {
+        normal_p(s, variance(series.len(), &ties))
+    };
+    Some(Trend { slope, tau: tau(series.len(), s, &ties), s, p, confidence: 1.0 - p })
+}
+
+/// Theil–Sen slope of a series in bytes an iteration: the median of the slopes
+/// between all pairs. Evidence where there are only totals, and a cross-check
+/// where there are blocks. `None` for fewer than two points.
+pub fn theil_sen(series: &[u64]) -> Option<f64> {
+    let mut slopes: Vec<f64> = Vec::with_capacity(series.len() * series.len() / 2);
+    for (i, &a) in series.iter().enumerate() {
+        for (j, &b) in series.iter().enumerate().skip(i + 1) {
+            slopes.push((b as f64 - a as f64) / (j - i) as f64);
+        }
+    }
+    slopes.sort_by(f64::total_cmp);
+    let middle = slopes.len() / 2;
+    match slopes.len() {
+        0 => None,
+        odd if odd % 2 == 1 => Some(slopes[middle]),
+        _ => Some(f64::midpoint(slopes[middle - 1], slopes[middle])),
+    }
+}
+
+fn mann_kendall(series: &[u64]) -> i64 {
+    let signs = series.iter().enumerate().flat_map(|(i, earlier)| {
+        series[i + 1..].iter().map(move |later| later.cmp(earlier) as i64)
+    });
+    signs.sum()
+}
+
+/// How many points share each value that occurs more than once.
+fn ties(series: &[u64]) -> Vec<u64> {
+    let mut sorted = series.to_vec();
+    sorted.sort_unstable();
+    let sizes = sorted.chunk_by(|a, b| a == b).map(|tied| tied.len() as u64);
+    sizes.filter(|&size| size > 1).collect()
+}
+
+fn pairs(points: u64) -> f64 {
+    (points * (points - 1)) as f64 / 2.0
+}
+
+/// Kendall's tau-b, of which time has no ties; 0 for a series of one value.
+fn tau(n: usize, s: i64, ties: &[u64]) -> f64 {
+    let all = pairs(n as u64);
+    let untied = all - ties.iter().map(|&size| pairs(size)).sum::<f64>();
+    if untied > 0.0 { s as f64 / (all * untied).sqrt() } else { 0.0 }
+}
+
+/// Variance of S without a trend, less what ties take away.
+fn variance(n: usize, ties: &[u64]) -> f64 {
+    let term = |size: u64| (size * (size - 1) * (2 * size + 5)) as f64;
+    (term(n as u64) - ties.iter().map(|&size| term(size)).sum::<f64>()) / 18.0
+}
+
+/// P(S >= s) over all orders of `n` different values: S is the number of all
+/// pairs less twice the inversions, and the orders with a given number of
+/// inversions are counted by adding one value after the other.
+fn exact_p(n: usize, s: i64) -> f64 {
+    let most = n * (n - 1) / 2;
+    let mut orders = vec![0u64; most + 1];
+    orders[0] = 1;
+    for values in 2..=n {
+        for inversions in (0..=most).rev() {
+            let lowest = inversions.saturating_sub(values - 1);
+            orders[inversions] = orders[lowest..=inversions].iter().sum();
+        }
+    }
+    let as_large: u64 = orders
+        .iter()
+        .enumerate()
+        .filter(|&(inversions, _)| most as i64 - 2 * inversions as i64 >= s)
+        .map(|(_, &count)| count)
+        .sum();
+    as_large as f64 / orders.iter().sum::<u64>() as f64
+}
+
+/// P(S >= s) by the normal distribution. S goes in steps of two: the border
+/// lies one below, whatever the sign, since only an increase is asked for.
+fn normal_p(s: i64, variance: f64) -> f64 {
+    if variance <= 0.0 {
+        return 1.0;
+    }
+    let z = (s - 1) as f64 / variance.sqrt();
+    libm::erfc(z * std::f64::consts::FRAC_1_SQRT_2) / 2.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn close(found: f64, published: f64) -> bool {
+        (found - published).abs() < 0.0005
+    }
+
+    #[test]
+    fn exact_probabilities_are_those_of_kendalls_table() {
+        // Kendall, Rank Correlation Methods, appendix table 1; Hollander and
+        // Wolfe, table A.21.
+        for (n, s, p) in [
+            (4, 0, 0.625),
+            (4, 2, 0.375),
+            (4, 4, 0.167),
+            (4, 6, 0.042),
+            (5, 6, 0.117),
+            (5, 8, 0.042),
+            (5, 10, 0.0083),
+            (6, 11, 0.028),
+            (7, 13, 0.035),
+            (8, 16, 0.031),
+            (9, 18, 0.038),
+            (10, 21, 0.036),
+            (10, 27, 0.0083),
+            (10, 45, 0.000_000_28),
+        ] {
+            assert!(close(exact_p(n, s), p), "n={n} S={s}: {}", exact_p(n, s));
+        }
+    }
+
+    #[test]
+    fn the_normal_approximation_meets_the_exact_one_and_the_normal_table() {
+        assert!(close(normal_p(1, 100.0), 0.5));
+        // z = 1.96 and z = 2.5758, from the table of the normal distribution.
+        assert!(close(normal_p(197, 10_000.0), 0.025));
+        assert!((normal_p(25_759, 100_000_000.0) - 0.005).abs() < 1e-6);
+        for s in (-45..=45).step_by(2) {
+            let difference = (exact_p(10, s) - normal_p(s, variance(10, &[]))).abs();
+            assert!(difference < 0.01, "S={s}: {difference}");
+        }
+        assert_eq!(variance(10, &[]), 125.0);
+        // Gilbert 1987, p. 209: ties take away from the variance.
+        assert_eq!(variance(10, &[3, 2]), 125.0 - (66.0 + 18.0) / 18.0);
+    }
+
+    #[test]
+    fn a_series_that_rises_is_told_with_confidence() {
+        let rising = trend(&(0..10).map(|i| 1_000 + 64 * i).collect::<Vec<u64>>()).unwrap();
+        assert_eq!((rising.slope, rising.tau, rising.s), (64.0, 1.0, 45));
+        assert!(rising.confidence > 0.999_999);
+        // In steps of a pool's granularity: every value twice.
+        let steps = trend(&[2, 2, 4, 4, 6, 6, 8, 8, 10, 10]).unwrap();
+        assert_eq!(steps.s, 40);
+        assert!(steps.confidence > 0.999 && steps.slope > 0.9, "{steps:?}");
+        assert!(close(steps.tau, 40.0 / (45.0_f64 * 40.0).sqrt()));
+    }
+
+    #[test]
+    fn a_series_that_does_not_rise_is_not() {
+        let flat = trend(&[7; 10]).unwrap();
+        assert_eq!((flat.slope, flat.tau, flat.s, flat.p), (0.0, 0.0, 0, 1.0));
+        assert!(trend(&[9, 8, 7, 6, 5]).unwrap().confidence < 0.01);
+        assert!(trend(&[5, 9, 5, 9, 5, 9, 5, 9]).unwrap().confidence < 0.99);
+        // One step and no more: likely a trend, but its slope is nothing.
+        assert_eq!(trend(&[1, 1, 1, 9, 9, 9, 9, 9, 9, 9]).unwrap().slope, 0.0);
+        // Three points cannot be told from chance.
+        assert!(trend(&[1, 2, 3]).unwrap().confidence < 0.99);
+        assert_eq!(trend(&[1]), None);
+    }
+
+    #[test]
+    fn the_slope_shrugs_off_a_spike() {
+        assert_eq!(theil_sen(&[10, 20, 30, 900, 50, 60]), Some(10.0));
+        assert_eq!(theil_sen(&[7, 7, 7]), Some(0.0));
+        assert_eq!(theil_sen(&[7]), None);
+    }
+}
