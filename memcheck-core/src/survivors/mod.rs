@@ -50,6 +50,10 @@ mod replaced;
 mod trend;
 
 #[cfg(test)]
+mod programs;
+#[cfg(test)]
+mod randomized;
+#[cfg(test)]
 mod tests;
 
 use serde::{Deserialize, Serialize};
