@@ -70,6 +70,14 @@ pub struct SpaceRecord {
     /// measured iteration. Host only: counted, but not part of the figures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub small: Vec<u64>,
+    /// Bytes that the driver's pool holds after each measured iteration; empty
+    /// where there is no pool.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reserved: Vec<u64>,
+    /// What NVML says that the process holds after each measured iteration;
+    /// empty where NVML does not answer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub device_used: Vec<u64>,
     /// Frees that the driver refused: their blocks are live.
     #[serde(default)]
     pub failed_frees: u64,

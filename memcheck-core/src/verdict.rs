@@ -16,6 +16,13 @@ use crate::survivors;
 /// apart from the noise of thread pools and lazily built tables.
 pub const SMALL_FLOOR: u64 = 1 << 10;
 
+/// Confidence from which a series of totals is said to grow.
+pub const TREND_CONFIDENCE: f64 = 0.99;
+
+/// Most bytes an iteration that a pool's reserved bytes may grow by. `None`:
+/// nobody can ask for it yet; the limit `max_reserved_growth` goes here.
+const MAX_RESERVED_GROWTH: Option<u64> = None;
+
 /// Judges one run of one test. `level` says what is done about bookkeeping.
 pub fn judge(
     record: &Record,
@@ -34,6 +41,7 @@ pub fn judge(
     for (&space, measured) in judged(record) {
         findings.extend(leak(space, measured, limits));
         findings.extend(small_growth(space, measured, limits));
+        findings.extend(pool_growth(space, measured, MAX_RESERVED_GROWTH));
         findings.extend(peak(space, &measured.metrics, limits));
         // A body that did not reach its end has not freed what it would have.
         if returned {
@@ -257,6 +265,41 @@ fn small_growth(space: Space, measured: &SpaceRecord, limits: &Limits) -> Option
             ),
         )
     })
+}
+
+/// Growth of what is taken from the device, of which there are totals only:
+/// what the pool has reserved, or where there is no pool what NVML says.
+fn pool_growth(space: Space, measured: &SpaceRecord, limit: Option<u64>) -> Option<Finding> {
+    let limit = limit?;
+    let (what, series) = if measured.reserved.is_empty() {
+        ("the bytes that NVML sees in use", &measured.device_used)
+    } else {
+        ("the pool's reserved bytes", &measured.reserved)
+    };
+    let trend = survivors::trend(series)?;
+    // A slope is a median: it has a fraction of a byte at most.
+    let slope = trend.slope.max(0.0).round() as u64;
+    (slope > limit && trend.confidence >= TREND_CONFIDENCE).then(|| Finding {
+        space: Some(space),
+        bytes_per_iteration: Some(slope),
+        limit: Some(limit),
+        ..Finding::new(
+            Code::GrowthLimit,
+            format!(
+                "{what} of {space} grow by {} an iteration (Theil–Sen; Mann–Kendall confidence \
+                 {} %), at most {} allowed",
+                both(slope),
+                percent(trend.confidence),
+                both(limit)
+            ),
+        )
+    })
+}
+
+/// A confidence as a percentage with one decimal, rounded down: 100.0 is never
+/// reached by evidence.
+fn percent(confidence: f64) -> String {
+    format!("{:.1}", ((confidence * 1000.0).floor() / 10.0).min(99.9))
 }
 
 fn peak(space: Space, metrics: &Metrics, limits: &Limits) -> Option<Finding> {

@@ -144,6 +144,8 @@ impl Recorder {
             allocated,
             survivors,
             small: if space == Space::Host { from_lowest(&self.small) } else { Vec::new() },
+            reserved: Vec::new(),
+            device_used: Vec::new(),
             failed_frees: now.failed_frees,
             refused: (now.refused_bytes > 0)
                 .then_some(Refusal { requested: now.refused_bytes, live: now.refused_live }),
