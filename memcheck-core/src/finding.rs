@@ -5,7 +5,6 @@
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::size::both;
 use crate::space::Space;
 
 /// How a finding counts.

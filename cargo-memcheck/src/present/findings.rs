@@ -71,7 +71,6 @@ fn place(site: &Site) -> Option<String> {
 mod tests {
     use super::*;
     use memcheck_core::finding::Code;
-    use memcheck_core::survivors::Pattern;
 
     #[test]
     fn a_finding_is_short_unless_all_is_asked_for() {

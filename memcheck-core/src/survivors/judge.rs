@@ -52,6 +52,7 @@ impl Group {
         if let Some(stopped) = self.stopped_beside_young() {
             return stopped;
         }
+        // As many live after every iteration: nothing was added.
         let level = self.live.windows(2).all(|pair| pair[0] == pair[1]);
         if level || !self.rises(longest) || self.was_flushed(first) {
             return found(Pattern::Replaced);

@@ -39,7 +39,10 @@
 //!   in no regular order: the largest input so far looks alike.
 //!
 //! What they cannot tell, and this module calls growth: a cache that takes new
-//! entries up to the end of the run. More warm-up lets it fill before.
+//! entries up to the end of the run (more warm-up lets it fill before), or a
+//! list that is flushed more rarely than the run is long. Below eight
+//! iterations, also a cache that fills at even distances beside outputs of
+//! the same size, and a queue that nothing was taken from.
 
 mod judge;
 mod pattern;

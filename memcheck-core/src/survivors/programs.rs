@@ -94,11 +94,6 @@ impl Program {
         }
     }
 
-    /// Live bytes at the end of each measured iteration.
-    pub(super) fn allocated(&self) -> Vec<u64> {
-        self.site().live_bytes
-    }
-
     /// All blocks as those of one call site.
     pub(super) fn site(&self) -> Group {
         let first = self.blocks.first().map(|block| block.bytes);

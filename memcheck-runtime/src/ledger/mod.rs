@@ -259,6 +259,7 @@ pub(crate) fn begin_iteration(iteration: u32) {
 }
 
 /// The iteration in which blocks are born now; 0 is the set-up.
+#[cfg(feature = "cuda")]
 pub(crate) fn iteration() -> u32 {
     ITERATION.load(Relaxed)
 }
