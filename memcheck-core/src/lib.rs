@@ -22,6 +22,7 @@ pub mod device;
 pub mod exit;
 pub mod finding;
 pub mod limits;
+pub mod location;
 pub mod protocol;
 pub mod quiet;
 pub mod record;
