@@ -96,6 +96,10 @@ pub struct Job {
     pub workspace: PathBuf,
     /// Version of candle-core in the build, for the baseline's header.
     pub candle: String,
+    /// The id of the process that started this one, where the test is to end
+    /// with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<u32>,
 }
 
 /// What a test process did: the record, and what was made of it.

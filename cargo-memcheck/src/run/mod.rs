@@ -141,6 +141,8 @@ impl<'a> Runner<'a> {
             ci: self.options.mode == Mode::Ci,
             workspace: self.workspace_root.to_owned(),
             candle: task.candle.clone(),
+            // We kill it ourselves, whatever happens.
+            parent: None,
         };
         let mut command = std::process::Command::new(&task.binary.path);
         command
