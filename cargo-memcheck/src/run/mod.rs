@@ -19,7 +19,7 @@ use memcheck_core::variables;
 use crate::build::Binary;
 use crate::devices::{Kind, Leg};
 use crate::options::{Capture, Mode, Options};
-use crate::toolchain::Toolkit;
+use crate::toolchain::{NVML_VARIABLE, Toolkit};
 use crate::workspace::Workspace;
 
 pub(crate) use output::Output;
@@ -158,7 +158,7 @@ impl<'a> Runner<'a> {
         if task.leg.kind == Kind::Sim
             && let Some(nvml) = &self.nvml
         {
-            command.env("MEMCHECK_SIM_NVML", nvml);
+            command.env(NVML_VARIABLE, nvml);
         }
         let ended = process::run(
             command,
