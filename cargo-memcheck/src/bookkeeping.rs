@@ -7,9 +7,8 @@ use std::path::{Path, PathBuf};
 use memcheck_core::config::Subject;
 use memcheck_core::device::Family;
 use memcheck_core::finding::{Code, Finding, Level};
-use memcheck_core::protocol::Entry;
+use memcheck_core::location;
 
-use crate::discover::source_file;
 use crate::note::Note;
 use crate::session::{LegTests, Session};
 use crate::snapshots::{self, SnapshotFile};
@@ -59,15 +58,19 @@ fn not_built(legs: &[LegTests]) -> Vec<(String, Finding)> {
 }
 
 /// Baselines that belong to no test, of the packages and device families that
-/// were listed whole, with the name of their package.
+/// were listed whole, with the name of their package. Those beside sources that
+/// several packages share, outside each of them, are the workspace's: they are
+/// looked at where every package was listed.
 pub(crate) fn stale(
     session: &Session,
     legs: &[LegTests],
 ) -> std::io::Result<Vec<(String, SnapshotFile)>> {
-    let mut stale = Vec::new();
     if session.options.cargo.names_targets() {
-        return Ok(stale);
+        return Ok(Vec::new());
     }
+    let workspace = &session.workspace;
+    let known = known(session, legs);
+    let mut places: Vec<(&str, &Path, BTreeSet<Family>)> = Vec::new();
     for (index, package) in session.packages.iter().enumerate() {
         // Not where a binary did not say what it carries.
         let said_all = |leg: &LegTests| {
@@ -78,39 +81,51 @@ pub(crate) fn stale(
             said_all(leg)
                 && leg.built.not_built.iter().all(|target| target.package != package.name())
         };
-        let families: BTreeSet<Family> =
-            legs.iter().filter(of_package).map(|leg| leg.leg.family()).collect();
+        let families = legs.iter().filter(of_package).map(|leg| leg.leg.family()).collect();
+        places.push((package.name(), package.folder(), families));
+    }
+    let shared = places
+        .iter()
+        .map(|(_, _, families)| families.clone())
+        .reduce(|all, families| &all & &families)
+        .filter(|_| workspace.test_packages().len() == session.packages.len())
+        .filter(|_| workspace.is_virtual());
+    places.extend(shared.map(|families| ("workspace", workspace.root(), families)));
+
+    let mut stale = Vec::new();
+    for (name, folder, families) in places {
         if families.is_empty() {
             continue;
         }
-        let known: BTreeSet<PathBuf> = legs
-            .iter()
-            .flat_map(|leg| {
-                leg.carried
-                    .iter()
-                    .filter(|carried| carried.binary.package == index)
-                    .flat_map(|carried| &carried.tests)
-                    .filter(|entry| entry.need.admits(leg.leg.family()))
-                    .map(|entry| {
-                        snapshot_path(
-                            session.workspace.root(),
-                            entry,
-                            entry.family_on(leg.leg.family()),
-                        )
-                    })
-            })
-            .collect();
-        let files = snapshots::accepted(package.folder(), session.workspace.target_directory())?;
+        let files = snapshots::accepted(folder, workspace.target_directory())?;
         stale.extend(
             files
                 .into_iter()
                 .filter(|file| file.family.is_some_and(|family| families.contains(&family)))
                 .filter(|file| !known.contains(&file.path))
-                .filter(|file| !is_still_written(file, session.workspace.root()))
-                .map(|file| (package.name().to_owned(), file)),
+                .filter(|file| !is_still_written(file, workspace.root()))
+                .map(|file| (name.to_owned(), file)),
         );
     }
     Ok(stale)
+}
+
+/// The baselines of every test that was listed.
+fn known(session: &Session, legs: &[LegTests]) -> BTreeSet<PathBuf> {
+    let root = session.workspace.root();
+    let of_leg = |leg: &LegTests| -> Vec<PathBuf> {
+        let family = leg.leg.family();
+        leg.carried
+            .iter()
+            .flat_map(|carried| &carried.tests)
+            .filter(|entry| entry.need.admits(family))
+            .map(|entry| {
+                let family = entry.family_on(family);
+                location::baseline(root, &entry.file, &entry.snapshot, family)
+            })
+            .collect()
+    };
+    legs.iter().flat_map(of_leg).collect()
 }
 
 /// Whether the source file that a baseline names still has a function of the
@@ -121,13 +136,6 @@ fn is_still_written(file: &SnapshotFile, workspace_root: &Path) -> bool {
     let Ok(text) = std::fs::read_to_string(workspace_root.join(source)) else { return false };
     let name = file.test.rsplit("::").next().unwrap_or(&file.test);
     text.contains(&format!("fn {name}("))
-}
-
-/// Where the baseline of a test lies: in `snapshots/`, beside its source.
-fn snapshot_path(workspace_root: &Path, entry: &Entry, family: Family) -> PathBuf {
-    let source = source_file(workspace_root, entry);
-    let folder = source.parent().unwrap_or(workspace_root).join("snapshots");
-    folder.join(format!("{}@{}.snap", entry.snapshot, family.name()))
 }
 
 /// Overrides of the configuration that match no test, each as a warning. Said

@@ -6,7 +6,7 @@
 
 use std::io::Read;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -189,10 +189,4 @@ fn in_background(pipe: Option<impl Read + Send + 'static>) -> std::sync::mpsc::R
         let _ = sender.send(bytes);
     });
     receiver
-}
-
-/// The source file of a test, as an absolute path. The compiler is given a
-/// path relative to the workspace for its members.
-pub(crate) fn source_file(workspace_root: &Path, entry: &Entry) -> PathBuf {
-    workspace_root.join(&entry.file)
 }

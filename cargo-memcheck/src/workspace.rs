@@ -115,6 +115,15 @@ impl Workspace {
         self.metadata.workspace_root.as_std_path()
     }
 
+    /// Whether the workspace's folder is not that of a package, too.
+    pub(crate) fn is_virtual(&self) -> bool {
+        // Not `root_package`: that is the one of the current folder.
+        let at_root = |package: &&Package| {
+            package.manifest_path.parent() == Some(&*self.metadata.workspace_root)
+        };
+        !self.members().iter().any(at_root)
+    }
+
     /// The target directory.
     pub(crate) fn target_directory(&self) -> &Path {
         &self.target_directory

@@ -22,6 +22,7 @@ typedef word function(word, word, word, word);
     F(nvmlSystemGetCudaDriverVersion_v2) \
     F(nvmlDeviceGetCount_v2) \
     F(nvmlDeviceGetHandleByIndex_v2) \
+    F(nvmlDeviceGetHandleByUUID) \
     F(nvmlDeviceGetIndex) \
     F(nvmlDeviceGetName) \
     F(nvmlDeviceGetUUID) \

@@ -29,6 +29,7 @@ pub mod exit;
 pub mod explain;
 pub mod finding;
 pub mod limits;
+pub mod location;
 pub mod protocol;
 pub mod quiet;
 pub mod record;

@@ -100,6 +100,10 @@ pub struct Job {
     /// Whether every block is followed to its place in the program.
     #[serde(default)]
     pub follow: Follow,
+    /// The id of the process that started this one, where the test is to end
+    /// with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<u32>,
 }
 
 /// What a test process did: the record, and what was made of it.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use memcheck_core::baseline::{self, Baseline, Figures};
 use memcheck_core::device::Family;
+use memcheck_core::location;
 use memcheck_core::record::{Facts, Record};
 use memcheck_core::tolerance::Tolerance;
 
@@ -12,9 +13,7 @@ use crate::description::Description;
 
 /// The file of a test's baseline: beside its source, as insta names it.
 pub(crate) fn path(description: &Description, workspace: &Path, family: Family) -> PathBuf {
-    let source = workspace.join(description.file);
-    let folder = source.parent().unwrap_or(workspace).join("snapshots");
-    folder.join(format!("{}@{}.snap", description.snapshot_stem(), family.name()))
+    location::baseline(workspace, Path::new(description.file), &description.snapshot_stem(), family)
 }
 
 /// Reads the baseline at `path`.
@@ -60,7 +59,9 @@ impl insta::Comparator for Within {
 }
 
 /// Lets insta compare the figures of `record` with what it finds, and keep
-/// them as a pending snapshot where they differ. Returns that file, if any.
+/// them as a pending snapshot where they differ. Returns that file, if any:
+/// there is none for a source outside the workspace, whose path has no place
+/// in the folder that mirrors it.
 ///
 /// # Errors
 /// When insta could not write it: a full disk, a read-only tree.
@@ -70,8 +71,12 @@ pub(crate) fn assert(
     record: &Record,
     baseline: &Baseline,
 ) -> Result<Option<PathBuf>, String> {
+    let target = path(description, workspace, record.family);
+    let Some(pending) = pending_path(workspace, &target) else { return Ok(None) };
     let facts: &Facts = &record.facts;
     let mut settings = insta::Settings::new();
+    // Said outright: what insta makes of a source path with `..` it refuses.
+    settings.set_snapshot_path(target.parent().unwrap_or(workspace));
     settings.set_snapshot_suffix(record.family.name());
     settings.set_omit_expression(true);
     settings.set_info(facts);
@@ -79,7 +84,6 @@ pub(crate) fn assert(
         tolerance: record.limits.tolerance.value,
         same_conditions: matches!(baseline, Baseline::Found { facts: then, .. } if then == facts),
     }));
-    let pending = pending_path(workspace, &path(description, workspace, record.family));
     let figures = Figures::of(record).to_yaml();
     let written = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         settings.bind(|| (description.snapshot)(description.name, &figures));
@@ -96,17 +100,17 @@ pub(crate) fn assert(
 
 /// Removes what an earlier run left to be accepted.
 pub(crate) fn discard_pending(workspace: &Path, snapshot: &Path) {
-    let _ = std::fs::remove_file(pending_path(workspace, snapshot));
+    if let Some(pending) = pending_path(workspace, snapshot) {
+        let _ = std::fs::remove_file(pending);
+    }
 }
 
-/// Where insta keeps what is not accepted yet.
-fn pending_path(workspace: &Path, snapshot: &Path) -> PathBuf {
+/// Where insta keeps what is not accepted yet: beside the snapshot, or in a
+/// folder that mirrors the workspace, which has no place for one outside it.
+fn pending_path(workspace: &Path, snapshot: &Path) -> Option<PathBuf> {
     let snapshot = match std::env::var_os("INSTA_PENDING_DIR").filter(|dir| !dir.is_empty()) {
-        Some(dir) => match snapshot.strip_prefix(workspace) {
-            Ok(relative) => Path::new(&dir).join(relative),
-            Err(_) => snapshot.to_owned(),
-        },
+        Some(dir) => Path::new(&dir).join(snapshot.strip_prefix(workspace).ok()?),
         None => snapshot.to_owned(),
     };
-    snapshot.with_extension("snap.new")
+    Some(snapshot.with_extension("snap.new"))
 }

@@ -19,6 +19,7 @@ impl Code {
     pub(crate) const INVALID_DEVICE: Self = Self(101);
     pub(crate) const INVALID_CONTEXT: Self = Self(201);
     pub(crate) const INVALID_HANDLE: Self = Self(400);
+    pub(crate) const NOT_FOUND: Self = Self(500);
     pub(crate) const PEER_ACCESS_ALREADY_ENABLED: Self = Self(704);
     pub(crate) const PEER_ACCESS_NOT_ENABLED: Self = Self(705);
     pub(crate) const CONTEXT_IS_DESTROYED: Self = Self(709);

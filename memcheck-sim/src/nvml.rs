@@ -11,8 +11,8 @@ use std::path::Path;
 use memcheck_core::quiet;
 
 use crate::code::{Answer, Code};
-use crate::driver::{VERSION, pci_bus_id, uuid_of};
-use crate::ffi::{Out, Symbol};
+use crate::driver::{VERSION, pci_bus, pci_bus_id, uuid_of};
+use crate::ffi::{Out, Symbol, Text};
 use crate::machine::{Handle, Machine, with};
 
 /// What a process is taken to hold on a device besides what it allocated: its
@@ -30,6 +30,7 @@ fn nvml(answer: Answer) -> c_int {
         Err(Code::SYSTEM_NOT_READY) => 9,
         Err(Code::INVALID_VALUE | Code::INVALID_DEVICE | Code::INVALID_HANDLE) => 2,
         Err(Code::NOT_SUPPORTED) => 3,
+        Err(Code::NOT_FOUND) => 6,
         Err(Code::INSUFFICIENT_SIZE) => 7,
         Err(Code::DEVICE_UNAVAILABLE) => 15,
         Err(_) => 999,
@@ -87,13 +88,22 @@ table! {
     }
 
     fn nvmlDeviceGetHandleByIndex_v2(index: c_uint, device: Out<Handle>) {
-        let ordinal = c_int::try_from(index).map_err(|_| Code::INVALID_VALUE)?;
-        with(|machine| machine.device(ordinal).map(drop))?;
-        device.put(Handle::from(index) + 1)
+        let count = with(|machine| Ok(machine.devices.len() as c_uint))?;
+        let ordinal = other_way_round(index, count).ok_or(Code::INVALID_VALUE)?;
+        device.put(Handle::from(ordinal) + 1)
+    }
+
+    fn nvmlDeviceGetHandleByUUID(uuid: Text, device: Out<Handle>) {
+        let uuid = uuid.get()?;
+        let count = with(|machine| Ok(machine.devices.len() as c_int))?;
+        let ordinal = (0..count).find(|&ordinal| uuid_text(ordinal) == uuid);
+        device.put(ordinal.ok_or(Code::NOT_FOUND)? as Handle + 1)
     }
 
     fn nvmlDeviceGetIndex(device: Handle, index: Out<c_uint>) {
-        index.put(ordinal(device)? as c_uint)
+        let ordinal = ordinal(device)? as c_uint;
+        let count = with(|machine| Ok(machine.devices.len() as c_uint))?;
+        index.put(other_way_round(ordinal, count).ok_or(Code::INVALID_HANDLE)?)
     }
 
     fn nvmlDeviceGetName(device: Handle, text: Out<c_char>, length: c_uint) {
@@ -103,9 +113,7 @@ table! {
     }
 
     fn nvmlDeviceGetUUID(device: Handle, text: Out<c_char>, length: c_uint) {
-        let digits: String = uuid_of(ordinal(device)?).iter().map(|b| format!("{b:02x}")).collect();
-        let (a, b, c) = (&digits[..8], &digits[8..12], &digits[12..16]);
-        fitting(text, &format!("GPU-{a}-{b}-{c}-{}-{}", &digits[16..20], &digits[20..]), length)
+        fitting(text, &uuid_text(ordinal(device)?), length)
     }
 
     fn nvmlDeviceGetPciInfo_v3(device: Handle, info: Out<PciInfo>) {
@@ -118,7 +126,7 @@ table! {
         info.put(PciInfo {
             legacy,
             domain: 0,
-            bus: ordinal as c_uint + 1,
+            bus: pci_bus(ordinal) as c_uint,
             device: 0,
             device_id: 0x10de,
             subsystem: 0,
@@ -172,6 +180,7 @@ unsafe extern "C" fn nvmlErrorString(code: c_int) -> *const c_char {
         0 => c"Success",
         2 => c"Invalid Argument",
         3 => c"Not Supported",
+        6 => c"Not Found",
         7 => c"Insufficient Size",
         9 => c"Driver Not Loaded",
         15 => c"GPU is lost",
@@ -231,6 +240,19 @@ impl ProcessV2 {
     fn whole(pid: c_uint, used: c_ulonglong) -> Self {
         Self { pid, used, gpu_instance: c_uint::MAX, compute_instance: c_uint::MAX }
     }
+}
+
+/// The driver's ordinal of NVML's index, and the other way round: NVML counts
+/// by bus, and the buses go down as the ordinals go up.
+fn other_way_round(number: c_uint, count: c_uint) -> Option<c_uint> {
+    count.checked_sub(1)?.checked_sub(number)
+}
+
+/// What NVML calls the device that the driver gives these 16 bytes for.
+fn uuid_text(ordinal: c_int) -> String {
+    let digits: String = uuid_of(ordinal).iter().map(|b| format!("{b:02x}")).collect();
+    let (a, b, c) = (&digits[..8], &digits[8..12], &digits[12..16]);
+    format!("GPU-{a}-{b}-{c}-{}-{}", &digits[16..20], &digits[20..])
 }
 
 /// The ordinal behind a device handle.
@@ -365,3 +387,6 @@ pub fn attach_nvml(library: &Path) -> Result<(), NvmlError> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

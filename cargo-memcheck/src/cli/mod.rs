@@ -22,7 +22,7 @@ pub(crate) use levels::LevelFlags;
 pub(crate) use libtest::{LibtestArgs, LibtestError};
 pub(crate) use limits::LimitFlags;
 pub(crate) use output::{AnnotationsFlag, ColorFlag, FormatFlag, OutputFlags, ReportFlag};
-pub(crate) use run::{DoctorArgs, ListArgs, NoTestsFlag, RunArgs};
+pub(crate) use run::{DoctorArgs, EnvArgs, ListArgs, NoTestsFlag, RunArgs};
 pub(crate) use select::{RunIgnoredFlag, SelectFlags};
 pub(crate) use snapshots::{PruneArgs, SnapshotArgs};
 
@@ -70,6 +70,8 @@ pub(crate) enum Command {
     },
     /// Check toolchain, devices and instrument, with a planted leak that must be found.
     Doctor(DoctorArgs),
+    /// Print the environment that builds for the simulated device, for clippy and editors.
+    Env(EnvArgs),
     /// Print the completions of a shell.
     Completions {
         /// The shell.

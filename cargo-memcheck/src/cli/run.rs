@@ -1,4 +1,6 @@
-//! The arguments of `run`, `list` and `doctor`: groups of flags, put together.
+//! The arguments of `run`, `list`, `doctor` and `env`: groups of flags, put together.
+
+use std::path::PathBuf;
 
 use clap::ValueEnum;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -56,6 +58,19 @@ pub(crate) struct DoctorArgs {
     /// Look only: build and run nothing.
     #[arg(long)]
     pub(crate) no_run: bool,
+}
+
+/// `cargo memcheck env`.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct EnvArgs {
+    /// Path to Cargo.toml.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) manifest_path: Option<PathBuf>,
+    /// Directory for what is built.
+    #[arg(long, value_name = "DIRECTORY")]
+    pub(crate) target_dir: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) output: OutputFlags,
 }
 
 /// How the tests are run.

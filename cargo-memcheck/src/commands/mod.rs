@@ -4,6 +4,7 @@
 mod accept;
 mod completions;
 mod doctor;
+mod env;
 mod explain;
 mod list;
 mod planted;
@@ -36,6 +37,7 @@ pub(crate) fn main(args: Vec<OsString>) -> u8 {
         Command::Review(args) => told(&args.output, Summary::Ours, || review::review(args)),
         Command::Prune(args) => told(&args.output, Summary::Ours, || prune::prune(args)),
         Command::Doctor(args) => told(&args.output, Summary::Ours, || doctor::doctor(args)),
+        Command::Env(args) => told(&args.output, Summary::Ours, || env::env(args)),
         Command::Explain { code } => plain(explain::explain(code.as_deref())),
         Command::Completions { shell } => plain(completions::completions(*shell)),
     }

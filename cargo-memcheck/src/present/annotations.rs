@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 
 use memcheck_core::finding::{Class, Level};
+use memcheck_core::location;
 
 use super::Presenter;
 use crate::note::Note;
@@ -24,8 +25,8 @@ impl GithubAnnotations {
 
 impl Presenter for GithubAnnotations {
     fn test_finished(&mut self, task: &Task, outcome: &Outcome) {
-        let file = &task.entry.file;
-        let file = file.strip_prefix(&self.workspace_root).unwrap_or(file);
+        let file = location::source(&self.workspace_root, &task.entry.file);
+        let file = file.strip_prefix(&self.workspace_root).unwrap_or(&file);
         for finding in &outcome.verdict.findings {
             let denied = match finding.code.row().class {
                 Class::Measured | Class::Instrument => true,

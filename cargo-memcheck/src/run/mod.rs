@@ -21,7 +21,7 @@ use memcheck_core::variables;
 use crate::build::Binary;
 use crate::devices::{Kind, Leg};
 use crate::options::{Capture, Mode, Options};
-use crate::toolchain::Toolkit;
+use crate::toolchain::{NVML_VARIABLE, Toolkit};
 use crate::workspace::Workspace;
 
 pub(crate) use output::Output;
@@ -170,6 +170,8 @@ impl<'a> Runner<'a> {
             workspace: self.workspace_root.to_owned(),
             candle: task.candle.clone(),
             follow,
+            // We kill it ourselves, whatever happens.
+            parent: None,
         };
         let mut command = std::process::Command::new(&task.binary.path);
         command
@@ -185,7 +187,7 @@ impl<'a> Runner<'a> {
         if task.leg.kind == Kind::Sim
             && let Some(nvml) = &self.nvml
         {
-            command.env("MEMCHECK_SIM_NVML", nvml);
+            command.env(NVML_VARIABLE, nvml);
         }
         let ended = process::run(
             command,

@@ -77,12 +77,19 @@ pub(crate) fn pending_below(folder: &Path, workspace_root: &Path) -> io::Result<
 }
 
 /// Files with this ending in folders named `snapshots`, if they are ours.
-/// Hidden folders, `leave_out` and packages inside the package are not entered.
+/// Hidden folders, `leave_out` and packages inside the package are not entered,
+/// nor are folders of other users, which no test has written to.
 fn walk(root: &Path, leave_out: &Path, ending: &str) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let mut open = vec![root.to_owned()];
     while let Some(folder) = open.pop() {
-        for entry in fs::read_dir(&folder)? {
+        let entries = match fs::read_dir(&folder) {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied && folder != root => {
+                continue;
+            }
+            entries => entries?,
+        };
+        for entry in entries {
             let entry = entry?;
             let path = entry.path();
             let name = entry.file_name().to_string_lossy().into_owned();

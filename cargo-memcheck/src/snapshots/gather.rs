@@ -14,7 +14,8 @@ pub(crate) fn workspace(args: &SnapshotArgs) -> Result<Workspace, Failure> {
     Workspace::load(&flags)
 }
 
-/// Pending snapshots in the packages of the workspace, or below `--from`.
+/// Pending snapshots in the packages of the workspace, or below `--from`; where
+/// no package is named also those beside sources that packages share.
 pub(crate) fn gather(
     args: &SnapshotArgs,
     workspace: &Workspace,
@@ -25,6 +26,7 @@ pub(crate) fn gather(
         .map(|package| package.manifest_path.parent().expect("a manifest lies in a folder"))
         .map(|folder| folder.as_std_path())
         .collect();
+    let shares = args.packages.is_empty() && workspace.is_virtual();
     let mut files = Vec::new();
     match &args.from {
         Some(from) if !from.is_dir() => {
@@ -32,7 +34,10 @@ pub(crate) fn gather(
         }
         Some(from) => {
             for file in below(from, workspace.root())? {
-                if folders.iter().any(|folder| file.target.starts_with(folder)) {
+                // A folder of sources that there is not is another workspace's.
+                let of_sources = file.target.parent().and_then(Path::parent);
+                let is_shared = shares && of_sources.is_some_and(Path::is_dir);
+                if is_shared || folders.iter().any(|folder| file.target.starts_with(folder)) {
                     files.push(file);
                 } else if args.packages.is_empty() {
                     return Err(SnapshotError::Stranger(file.path).into());
@@ -40,7 +45,7 @@ pub(crate) fn gather(
             }
         }
         None => {
-            for folder in folders {
+            for folder in folders.into_iter().chain(shares.then(|| workspace.root())) {
                 let found = pending(folder, workspace.target_directory())
                     .map_err(|error| SnapshotError::Io(folder.to_owned(), error))?;
                 files.extend(found);

@@ -7,6 +7,7 @@
 
 pub(crate) mod gpu;
 
+use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
@@ -28,6 +29,9 @@ const LIBRARIES: [&str; 6] = ["cuda", "cublas", "cublasLt", "curand", "nvrtc", "
 const CUDA_VERSION: &str = "13000";
 /// The compute capability that is claimed where the user says none.
 const COMPUTE_CAPABILITY: &str = "90";
+
+/// Where a test process on the simulated device finds its NVML.
+pub(crate) const NVML_VARIABLE: &str = "MEMCHECK_SIM_NVML";
 
 /// The toolkit on disk.
 #[derive(Debug, Clone)]
@@ -64,22 +68,36 @@ impl Toolkit {
 
     /// Points a build at the toolkit.
     pub(crate) fn apply(&self, command: &mut Command) {
+        for (name, value) in self.environment() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+    }
+
+    /// The variables that point a build at the toolkit; one without a value
+    /// must not be set.
+    pub(crate) fn environment(&self) -> Vec<(&'static str, Option<OsString>)> {
         let bin = self.root.join("bin");
-        command
-            .env("NVCC", bin.join("nvcc"))
-            .env("CUDARC_CUDA_VERSION", CUDA_VERSION)
-            .env("CUDA_COMPUTE_CAP", COMPUTE_CAPABILITY)
-            .env("PATH", prepended(&bin, "PATH"))
-            .env("LIBRARY_PATH", prepended(&self.root.join("lib"), "LIBRARY_PATH"));
+        let library_path = prepended(&self.root.join("lib"), "LIBRARY_PATH");
+        let mut set = vec![
+            ("NVCC", bin.join("nvcc").into_os_string()),
+            ("CUDARC_CUDA_VERSION", CUDA_VERSION.into()),
+            ("CUDA_COMPUTE_CAP", COMPUTE_CAPABILITY.into()),
+            ("PATH", prepended(&bin, "PATH")),
+            ("LIBRARY_PATH", library_path),
+        ];
         // cudarc searches in all of these: one of a real toolkit must not win.
         for name in ["CUDA_HOME", "CUDA_PATH", "CUDA_ROOT", "CUDA_TOOLKIT_ROOT_DIR"] {
-            command.env(name, &self.root);
+            set.push((name, self.root.clone().into_os_string()));
         }
-        command.env_remove("CUDNN_LIB").env_remove("NVCC_CCBIN");
+        let set = set.into_iter().map(|(name, value)| (name, Some(value)));
+        set.chain(["CUDNN_LIB", "NVCC_CCBIN"].map(|name| (name, None))).collect()
     }
 }
 
-fn prepended(first: &Path, name: &str) -> std::ffi::OsString {
+fn prepended(first: &Path, name: &str) -> OsString {
     let rest = std::env::var_os(name).unwrap_or_default();
     let paths = std::iter::once(first.to_owned())
         .chain(std::env::split_paths(&rest).filter(|path| !path.as_os_str().is_empty()));

@@ -2,6 +2,7 @@
 //! it, waits, and fails as the harness expects.
 
 use std::io::Read;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::Receiver;
@@ -13,9 +14,10 @@ use memcheck_core::explain;
 use memcheck_core::protocol::{self, Job, Report, Status};
 use memcheck_core::record::Outcome;
 use memcheck_core::variables;
+use nix::unistd::Pid;
 use wait_timeout::ChildExt;
 
-use super::settings;
+use super::{parent, settings};
 use crate::description::Description;
 
 /// Runs the test in a process of its own.
@@ -58,6 +60,7 @@ pub(super) fn run(description: &'static Description) {
         workspace: workspace.to_owned(),
         candle: candle_version(workspace).unwrap_or_else(|| "unknown".to_owned()),
         follow: explain.follow(),
+        parent: Some(std::process::id()),
     };
     let threads = config.threads.unwrap_or(DEFAULT_THREADS);
     let run = |job: &Job| {
@@ -98,6 +101,7 @@ fn start(job: &Job, threads: u32) -> std::io::Result<Child> {
         .env("INSTA_UPDATE", if job.ci { "no" } else { "new" })
         .env("INSTA_FORCE_PASS", "1")
         .env("INSTA_OUTPUT", "none")
+        .process_group(0)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
@@ -115,16 +119,20 @@ struct Ended {
     stderr: String,
 }
 
-/// How long a pipe is read after the process ended: one that it left behind
-/// may hold the pipe open for ever.
+/// How long a pipe is read after the process ended: one that it left behind in
+/// another group may hold the pipe open for ever.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 fn wait(mut child: Child, timeout: Duration) -> std::io::Result<Ended> {
     let stdout = drain(child.stdout.take());
     let stderr = drain(child.stderr.take());
-    let status = child.wait_timeout(timeout)?;
+    let status = child.wait_timeout(timeout);
+    // Also after a regular end: what the test started does not outlive it.
+    if let Ok(group) = i32::try_from(child.id()) {
+        parent::kill_group(Pid::from_raw(group));
+    }
+    let status = status?;
     if status.is_none() {
-        child.kill()?;
         child.wait()?;
     }
     let patience = std::time::Instant::now() + PATIENCE;

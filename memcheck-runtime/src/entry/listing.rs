@@ -2,20 +2,27 @@
 
 use std::path::PathBuf;
 
-use memcheck_core::protocol::{Entry, Listing, VERSION};
+use memcheck_core::protocol::{Entry, Job, Listing, VERSION};
 use memcheck_core::variables;
 
+use super::parent;
 use crate::description::{DESCRIPTIONS, Description};
 
-/// Runs before `main`: answers a listing request, and marks the main thread of
-/// a test process, on which the test harness runs, as not the workload's.
+/// Runs before `main`: answers a listing request, marks the main thread of a
+/// test process, on which the test harness runs, as not the workload's, and
+/// ties the process to its parent.
 #[ctor::ctor(unsafe)]
 fn before_main() {
     if std::env::var_os(variables::LIST).is_some() {
         answer();
     }
-    if std::env::var_os(variables::JOB).is_some() {
+    if let Ok(job) = std::env::var(variables::JOB) {
         std::mem::forget(memcheck_core::quiet::enter());
+        // What is wrong with a job is said once the test begins.
+        let job = serde_json::from_str::<Job>(&job).ok();
+        if let Some(id) = job.and_then(|job| job.parent) {
+            parent::tie(id);
+        }
     }
 }
 

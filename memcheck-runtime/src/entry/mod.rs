@@ -9,6 +9,7 @@
 
 mod isolate;
 mod listing;
+mod parent;
 mod session;
 mod settings;
 
@@ -26,6 +27,9 @@ pub fn run(description: &'static Description) {
         Err(_) => isolate::run(description),
         Ok(text) => match serde_json::from_str::<Job>(&text) {
             Ok(job) if job.version == protocol::VERSION && job.test == description.path() => {
+                if job.parent.is_some() {
+                    parent::watch();
+                }
                 session::run(description, &job)
             }
             Ok(job) if job.version == protocol::VERSION => {

@@ -2,19 +2,27 @@
 //! workspaces included, which no probe sees.
 //!
 //! NVML knows processes by the ids of the host, which in a container are not
-//! ours: no answer beats a wrong one.
+//! ours, and devices by numbers of its own: `CUDA_VISIBLE_DEVICES` and
+//! `CUDA_DEVICE_ORDER` change the driver's only. No answer beats a wrong one.
 
+use candle_core::cuda_backend::cudarc::driver::{DriverError, result};
 use memcheck_core::space::Space;
-use nvml_wrapper::Nvml;
 use nvml_wrapper::enums::device::UsedGpuMemory;
 use nvml_wrapper::error::NvmlError;
+use nvml_wrapper::{Device, Nvml};
 
 /// Why there is no figure.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Unavailable {
-    /// No library, no driver, or a call that is not supported (MIG, say).
+    /// No library, no driver, or a call that is not supported.
     #[error("{0}")]
     Nvml(#[from] NvmlError),
+    /// The driver does not say which device it is.
+    #[error("the driver gives no UUID: {0}")]
+    Unnamed(#[from] DriverError),
+    /// A part of a card, whose figures NVML has for the whole only.
+    #[error("the device is a part of a card in MIG mode")]
+    Mig,
     /// The simulated toolkit did not bring its library.
     #[cfg(feature = "sim")]
     #[error("the simulated toolkit has no NVML here")]
@@ -43,8 +51,11 @@ pub(crate) fn device_used(space: Space) -> Result<u64, Unavailable> {
     if in_a_pid_namespace() {
         return Err(Unavailable::Container);
     }
+    let uuid = result::device::get_uuid(result::device::get(ordinal.into())?)?;
+    // Signed or not, by the platform.
+    let uuid = uuid.bytes.map(|byte| byte.to_ne_bytes()[0]);
     let nvml = open()?;
-    let device = nvml.device_by_index(u32::from(ordinal))?;
+    let device = find(&nvml, &uuid)?;
     let own = std::process::id();
     let process = device
         .running_compute_processes()?
@@ -55,6 +66,34 @@ pub(crate) fn device_used(space: Space) -> Result<u64, Unavailable> {
         UsedGpuMemory::Used(bytes) => Ok(bytes),
         UsedGpuMemory::Unavailable => Err(Unavailable::NoFigure),
     }
+}
+
+/// The device that the driver knows by these 16 bytes.
+fn find<'nvml>(nvml: &'nvml Nvml, uuid: &[u8; 16]) -> Result<Device<'nvml>, Unavailable> {
+    /// `NVML_DEVICE_MIG_ENABLE`.
+    const ENABLED: u32 = 1;
+    match nvml.device_by_uuid(written("GPU", uuid)) {
+        Ok(whole) if whole.mig_mode().is_ok_and(|mode| mode.current == ENABLED) => {
+            Err(Unavailable::Mig)
+        }
+        Ok(device) => Ok(device),
+        Err(NvmlError::NotFound) if nvml.device_by_uuid(written("MIG", uuid)).is_ok() => {
+            Err(Unavailable::Mig)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// A UUID as NVML writes it: `GPU-01234567-89ab-cdef-0123-456789abcdef`.
+fn written(kind: &str, uuid: &[u8; 16]) -> String {
+    let mut text = kind.to_owned();
+    for (index, byte) in uuid.iter().enumerate() {
+        if [0, 4, 6, 8, 10].contains(&index) {
+            text.push('-');
+        }
+        text.push_str(&format!("{byte:02x}"));
+    }
+    text
 }
 
 /// Whether process ids here differ from the host's: the first namespace has a
@@ -78,4 +117,15 @@ fn open() -> Result<Nvml, Unavailable> {
     let path = std::env::var_os("MEMCHECK_SIM_NVML").ok_or(Unavailable::NoLibrary)?;
     memcheck_sim::attach_nvml(std::path::Path::new(&path))?;
     Ok(Nvml::builder().lib_path(&path).init()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_uuid_is_written_in_five_groups() {
+        let uuid = std::array::from_fn(|index| index as u8 * 17);
+        assert_eq!(written("GPU", &uuid), "GPU-00112233-4455-6677-8899-aabbccddeeff");
+    }
 }

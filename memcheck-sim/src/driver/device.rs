@@ -7,6 +7,7 @@ use memcheck_core::cards::Card;
 use crate::code::{Answer, Code, describe};
 use crate::ffi::{self, Out, Text, exports};
 use crate::machine::with;
+use crate::spec::MAX_DEVICES;
 
 /// CUDA 13.0, as the driver and the libraries number it.
 pub(crate) const VERSION: c_int = 13_000;
@@ -132,9 +133,16 @@ pub(crate) fn uuid_of(device: c_int) -> [u8; 16] {
     uuid
 }
 
-/// One bus per device.
+/// One bus per device, the last for the first: NVML counts devices by their
+/// bus, the driver (unless `CUDA_DEVICE_ORDER` says otherwise) by their speed,
+/// so who takes the number of one for that of the other is found out here.
+pub(crate) fn pci_bus(device: c_int) -> c_int {
+    MAX_DEVICES as c_int - device
+}
+
+/// Its identifier.
 pub(crate) fn pci_bus_id(device: c_int) -> String {
-    format!("0000:{:02x}:00.0", device + 1)
+    format!("0000:{:02x}:00.0", pci_bus(device))
 }
 
 /// What differs from one compute capability to the next: shared memory per
@@ -181,7 +189,7 @@ pub(crate) fn attribute(card: &Card, attribute: c_int, device: c_int) -> Answer<
         30 => 512,                              // surface alignment
         31 => 1,                                // concurrent kernels
         32 => 1,                                // ECC
-        33 => device + 1,                       // PCI bus
+        33 => pci_bus(device),                  // PCI bus
         34 | 50 => 0,                           // PCI device and domain
         35 => 0,                                // TCC driver
         36 => 2_619_000,                        // memory clock, kHz

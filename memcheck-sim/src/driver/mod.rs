@@ -13,7 +13,7 @@ mod module;
 mod pool;
 mod stream;
 
-pub(crate) use device::{VERSION, attribute, pci_bus_id, uuid_of};
+pub(crate) use device::{VERSION, attribute, pci_bus, pci_bus_id, uuid_of};
 
 /// The functions of every room.
 pub(crate) static EXPORTS: &[&[Symbol]] = &[
@@ -28,4 +28,4 @@ pub(crate) static EXPORTS: &[&[Symbol]] = &[
 ];
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

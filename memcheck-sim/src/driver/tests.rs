@@ -10,18 +10,18 @@ use crate::ffi::Out;
 use crate::hooked::*;
 use crate::machine::Handle;
 
-fn machine() {
+pub(crate) fn machine() {
     // The first test to get here decides, with the same spec as every other.
     let _ = crate::configure(&"4xrtx4090,capacity=1GiB".parse().unwrap());
 }
 
-fn out<T>(value: &mut T) -> Out<T> {
+pub(crate) fn out<T>(value: &mut T) -> Out<T> {
     // SAFETY: writable, and the calls of these tests end before it does.
     unsafe { Out::new(value) }
 }
 
 /// A context of its own on `device`, current.
-fn context(device: c_int) -> Handle {
+pub(crate) fn context(device: c_int) -> Handle {
     machine();
     let mut context = 0;
     // SAFETY: result pointers are locals.

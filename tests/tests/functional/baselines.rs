@@ -133,6 +133,52 @@ fn ci_writes_nothing_into_the_source_tree() {
     project.run(&["--ci"]).exits(0);
 }
 
+/// The life of a baseline whose source file is named with `..`; it lies in
+/// `folder`, beside the file.
+fn lives_beside_its_source(project: &Project, source: &str, folder: &str) {
+    let snapshot = format!("{folder}/mem__shared__clean@cpu.snap");
+    project.write(source, &clean(100_000));
+    let run = project.run(&["--ci"]).exits(5);
+    assert_eq!(run.codes("shared::clean"), ["missing-baseline"]);
+    let pending = run.summary()["pending"][0].as_str().expect("a pending snapshot").to_owned();
+    assert!(pending.ends_with(&format!("memcheck/pending/{snapshot}.new")), "{pending}");
+    let from = pending.trim_end_matches(&format!("/{snapshot}.new"));
+    project.memcheck(&["accept", "--from", from]).exits(0);
+    assert!(project.read(&snapshot).contains("peak_allocated: 400000"));
+    project.run(&["--ci"]).exits(0);
+
+    project.write(source, &clean(200_000));
+    assert_eq!(project.run(&[]).exits(100).codes("shared::clean"), ["peak-regression"]);
+    assert!(project.has(&format!("{snapshot}.new")));
+    project.memcheck(&["review"]).exits(5).says("800,000");
+    project.memcheck(&["accept"]).exits(0);
+    project.run(&["--ci"]).exits(0);
+
+    let stale = ["prune", "--device", "cpu", "--no-ci"];
+    project.memcheck(&stale).exits(0).says("no stale baselines");
+    project.write(source, &clean(200_000).replace("fn clean", "fn renamed"));
+    project.memcheck(&stale).exits(0).says("removed");
+    assert!(!project.has(&snapshot));
+}
+
+#[test]
+fn a_source_file_in_the_folder_above_keeps_its_baseline_beside_it() {
+    let project = Project::new("#[path = \"../shared.rs\"]\nmod shared;\n");
+    lives_beside_its_source(&project, "shared.rs", "snapshots");
+}
+
+#[test]
+fn a_source_file_outside_its_package_keeps_its_baseline_beside_it() {
+    let project = Project::new("");
+    let manifest = project.read("Cargo.toml");
+    let (profile, workspace) = ("[profile.dev]\ndebug = false\n", "[workspace]\n");
+    project.write("app/Cargo.toml", &manifest.replace(profile, "").replace(workspace, ""));
+    project.write("Cargo.toml", &format!("{workspace}members = [\"app\"]\n{profile}"));
+    project.write("app/src/lib.rs", "//! A member.\n");
+    project.write("app/tests/mem.rs", "#[path = \"../../common/shared.rs\"]\nmod shared;\n");
+    lives_beside_its_source(&project, "common/shared.rs", "common/snapshots");
+}
+
 #[test]
 fn a_renamed_test_leaves_a_stale_baseline_that_prune_removes() {
     let project = accepted();

@@ -1,6 +1,8 @@
 //! The documentation and the program say the same: every finding, exit code,
 //! variable and flag that is defined is documented, and nothing else is.
 
+use std::collections::BTreeSet;
+
 use memcheck_core::{exit, finding, variables};
 
 use crate::fixture::{memcheck, workspace};
@@ -37,10 +39,49 @@ fn every_variable_is_in_the_reference() {
 }
 
 #[test]
+fn every_variable_of_the_toolkit_is_in_the_reference_and_the_other_way_round() {
+    let reference = reference();
+    let (_, section) =
+        reference.split_once("| variable of the build | value |\n").expect("a table");
+    let rows = section.lines().take_while(|line| line.starts_with('|'));
+    let documented: BTreeSet<String> = rows
+        .filter_map(|row| row.split('|').nth(1))
+        .flat_map(|names| names.split('`').skip(1).step_by(2))
+        .map(str::to_owned)
+        .collect();
+    let run = memcheck(&workspace(), &["env", "--message-format", "json"]).exits(0);
+    assert_eq!(run.summary()["exit_code"], 0);
+    let variables = run.json().into_iter().filter(|line| line["type"] == "variable");
+    let defined = variables.map(|line| line["name"].as_str().expect("a name").to_owned()).collect();
+    assert_eq!(documented, defined);
+}
+
+#[test]
+fn every_subcommand_is_in_the_documentation() {
+    let help = memcheck(&workspace(), &["--help"]).exits(0).stdout;
+    let (_, commands) = help.split_once("Commands:\n").expect("a list of commands");
+    let pages = ["README.md", "docs/reference.md", "CHANGELOG.md"]
+        .map(|page| std::fs::read_to_string(workspace().join(page)).expect(page));
+    let names: Vec<&str> = commands
+        .lines()
+        .take_while(|line| !line.is_empty())
+        .filter_map(|line| line.split_whitespace().next())
+        .collect();
+    assert!(names.len() > 5, "{help}");
+    for name in names {
+        assert!(
+            pages.iter().any(|page| page.contains(&format!("`{name}`"))
+                || page.contains(&format!("cargo memcheck {name}"))),
+            "{name}"
+        );
+    }
+}
+
+#[test]
 fn every_flag_of_run_is_in_the_reference_and_the_other_way_round() {
     let reference = reference();
     let help = memcheck(&workspace(), &["run", "--help"]).exits(0).stdout;
-    let flags = |text: &str| -> std::collections::BTreeSet<String> {
+    let flags = |text: &str| -> BTreeSet<String> {
         text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-'))
             .filter(|word| word.starts_with("--") && word.len() > 3)
             .map(str::to_owned)

@@ -97,7 +97,7 @@ fn command(folder: &Path, arguments: &[&str]) -> Command {
 }
 
 /// The target directory that the projects share.
-pub(crate) fn shared_target() -> PathBuf {
+fn shared_target() -> PathBuf {
     target().join("functional")
 }
 
@@ -239,10 +239,24 @@ impl Project {
         memcheck(self.path(), &all)
     }
 
+    /// A plain `cargo test`.
+    pub(crate) fn cargo_test(&self) -> Command {
+        let mut command = Command::new(env!("CARGO"));
+        command.args(["test", "--test", "mem"]).current_dir(self.path());
+        command.env("CARGO_TARGET_DIR", shared_target()).env_remove("CI");
+        command
+    }
+
     /// `cargo memcheck` with exactly these arguments.
     pub(crate) fn memcheck(&self, arguments: &[&str]) -> Run {
         memcheck(self.path(), arguments)
     }
+}
+
+/// Whether a process still does something.
+pub(crate) fn is_running(id: &str) -> bool {
+    let state = std::fs::read_to_string(format!("/proc/{}/stat", id.trim()));
+    state.is_ok_and(|state| !state.contains(") Z "))
 }
 
 /// The name of the running test as that of a package, with a number where the

@@ -12,4 +12,5 @@ mod documentation;
 mod exactness;
 mod fixture;
 mod outside;
+mod plain;
 mod simulated;

@@ -1,7 +1,7 @@
 //! A user's package outside this workspace, on the CPU and on the simulated
 //! GPU, with nothing of its own but a dependency and two tests.
 
-use crate::fixture::{CLEAN_AND_FIXED, CLEAN_AND_LEAKY, Project, memcheck, shared_target};
+use crate::fixture::{CLEAN_AND_FIXED, CLEAN_AND_LEAKY, Project, memcheck};
 
 fn leak_is_found_mended_and_accepted(device: &str, space: &str) {
     let project = Project::new(CLEAN_AND_LEAKY);
@@ -66,13 +66,7 @@ fn leaks_on_the_host() {
 fn a_plain_cargo_test_fails_on_a_leak_too() {
     let project = Project::new(CLEAN_AND_LEAKY);
     project.run(&[]).exits(100);
-    let output = std::process::Command::new(env!("CARGO"))
-        .args(["test", "--test", "mem"])
-        .current_dir(project.path())
-        .env("CARGO_TARGET_DIR", shared_target())
-        .env_remove("CI")
-        .output()
-        .expect("cargo runs");
+    let output = project.cargo_test().output().expect("cargo runs");
     let said = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(101), "{said}");
     assert!(said.contains("test clean ... ok"), "{said}");

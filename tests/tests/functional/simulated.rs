@@ -23,6 +23,14 @@ fn ten_mebibytes(device: &Device) -> candle_core::Result<()> {
     Ok(())
 }
 
+#[mem_test(baseline = false, max_retained = \"1 GiB\")]
+fn kept_on_both(trial: &mut Trial) -> candle_core::Result<()> {
+    let second = trial.devices()?[1].clone();
+    std::mem::forget(Tensor::zeros((100, 1 << 18), DType::F32, trial.device())?);
+    std::mem::forget(Tensor::zeros((300, 1 << 18), DType::F32, &second)?);
+    Ok(())
+}
+
 #[mem_test(baseline = false)]
 fn pinned_memory(trial: &mut Trial) -> anyhow::Result<()> {
     let stream = trial.device().as_cuda_device()?.cuda_stream();
@@ -61,6 +69,19 @@ fn a_leak_on_the_second_gpu_is_found_there() {
     assert_eq!(finished["metrics"]["cuda:0"]["growth"], 0);
     // What the second GPU's canary used is not the body's: 12 tensors of 1 KiB.
     assert_eq!(finished["metrics"]["cuda:1"]["peak_allocated"], 12 * 1024);
+}
+
+#[test]
+fn nvml_is_asked_about_the_device_that_the_driver_means() {
+    // Its numbers are not the driver's: here they go the other way.
+    let run = run("sim:2xrtx4090", "kept_on_both", "").exits(0);
+    let metrics = run.test("kept_on_both")["metrics"].clone();
+    let figure = |space: &str, name: &str| metrics[space][name].as_u64().expect(name);
+    assert_eq!(figure("cuda:0", "retained"), 100 << 20);
+    assert_eq!(figure("cuda:1", "retained"), 300 << 20);
+    // What the first GPU's pool holds, and an estimate of its context.
+    let used = figure("cuda:0", "reserved") + (512 << 20);
+    assert_eq!(figure("cuda:0", "device_used"), used);
 }
 
 #[test]

@@ -1,0 +1,75 @@
+//! `cargo memcheck env`: what a build for the simulated device has in its
+//! environment, as lines for a shell, so that clippy and editors see the code
+//! that only such a build has. On stdout; the toolkit is written if need be.
+
+use std::ffi::OsStr;
+
+use memcheck_core::exit;
+use serde::Serialize;
+
+use super::print;
+use crate::cli::{CargoFlags, EnvArgs, FormatFlag};
+use crate::error::Failure;
+use crate::present::say;
+use crate::toolchain::{NVML_VARIABLE, Toolkit};
+use crate::workspace::Workspace;
+
+/// One variable.
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename = "variable")]
+struct Variable {
+    name: &'static str,
+    /// `None`: it must not be set.
+    value: Option<String>,
+}
+
+/// Prints what to set, and what not to have set.
+pub(super) fn env(args: &EnvArgs) -> Result<u8, Failure> {
+    let EnvArgs { manifest_path, target_dir, output } = args.clone();
+    let workspace =
+        Workspace::load(&CargoFlags { manifest_path, target_dir, ..CargoFlags::default() })?;
+    let toolkit = Toolkit::prepare(&workspace.own_directory())?;
+    let mut variables = toolkit.environment();
+    match &toolkit.nvml {
+        Ok(library) => variables.push((NVML_VARIABLE, Some(library.into()))),
+        Err(why) => say!("note: no simulated NVML, `device_used` is not available: {why}"),
+    }
+    for (name, value) in variables {
+        let value = value.as_deref().map(OsStr::to_string_lossy).map(Into::into);
+        let variable = Variable { name, value };
+        let line = match output.message_format {
+            FormatFlag::Json => serde_json::to_string(&variable).expect("a variable is text"),
+            FormatFlag::Human => line(&variable),
+        };
+        print(&format!("{line}\n"));
+    }
+    Ok(exit::OK)
+}
+
+/// As a POSIX shell reads it.
+fn line(variable: &Variable) -> String {
+    match &variable.value {
+        Some(value) => format!("export {}='{}'", variable.name, value.replace('\'', r"'\''")),
+        None => format!("unset {}", variable.name),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shell_reads_back_what_is_printed() {
+        let value = "/a b/it's $HOME \"x\"\\";
+        let set = line(&Variable { name: "MEMCHECK_A", value: Some(value.to_owned()) });
+        let unset = line(&Variable { name: "MEMCHECK_B", value: None });
+        let script =
+            format!("{set}\n{unset}\nprintf '%s|%s' \"$MEMCHECK_A\" \"${{MEMCHECK_B-none}}\"");
+        let output = std::process::Command::new("sh")
+            .args(["-c", &script])
+            .env("MEMCHECK_B", "set")
+            .output()
+            .unwrap();
+        assert_eq!(String::from_utf8(output.stdout).unwrap(), format!("{value}|none"));
+    }
+}

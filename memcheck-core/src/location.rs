@@ -1,0 +1,61 @@
+//! Where the baseline of a test lies: in `snapshots/`, beside its source.
+//!
+//! Paths are put straight as text, because both sides of the wire must come to
+//! the same one and insta refuses a pending file whose path holds `..`; what a
+//! symbolic link before a `..` would lead to is not asked.
+
+use std::path::{Component, Path, PathBuf};
+
+use crate::device::Family;
+
+/// The source file of a test, as an absolute path without `.` and `..`. The
+/// compiler is given a path relative to the workspace for its members, and
+/// keeps the `..` of a `#[path = "../shared.rs"]`.
+pub fn source(workspace: &Path, file: &Path) -> PathBuf {
+    straight(&workspace.join(file))
+}
+
+/// The baseline of a test in the source file `file`; `stem` is its name
+/// without device and extension.
+pub fn baseline(workspace: &Path, file: &Path, stem: &str, family: Family) -> PathBuf {
+    let source = source(workspace, file);
+    let folder = source.parent().unwrap_or(workspace).join("snapshots");
+    folder.join(format!("{stem}@{}.snap", family.name()))
+}
+
+/// A path without `.`, and without `..` where something stands before it.
+fn straight(path: &Path) -> PathBuf {
+    let mut straight = PathBuf::new();
+    for component in path.components() {
+        let last = straight.components().next_back();
+        match (component, last) {
+            (Component::CurDir, _) | (Component::ParentDir, Some(Component::RootDir)) => {}
+            (Component::ParentDir, Some(Component::Normal(_))) => {
+                straight.pop();
+            }
+            _ => straight.push(component),
+        }
+    }
+    straight
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_baseline_lies_beside_its_source_however_that_is_written() {
+        for (file, folder) in [
+            ("app/tests/mem.rs", "/ws/app/tests/snapshots"),
+            ("app/tests/../shared.rs", "/ws/app/snapshots"),
+            ("app/tests/../../common/./shared.rs", "/ws/common/snapshots"),
+            ("app/../../beside.rs", "/snapshots"),
+            ("../../../beside.rs", "/snapshots"),
+            ("/elsewhere/tests/../mem.rs", "/elsewhere/snapshots"),
+        ] {
+            let path = baseline(Path::new("/ws"), Path::new(file), "mem__a", Family::Cpu);
+            assert_eq!(path, Path::new(folder).join("mem__a@cpu.snap"), "{file}");
+        }
+        assert_eq!(straight(Path::new("../a/./b/../c")), Path::new("../a/c"));
+    }
+}

@@ -1,0 +1,100 @@
+//! NVML and the driver on the same machine: what each calls a device.
+
+use std::ffi::CStr;
+
+use super::*;
+use crate::driver::tests::{context, machine, out};
+use crate::hooked::{cuMemAlloc_v2, cuMemFree_v2};
+
+unsafe extern "C" {
+    fn cuDeviceGetUuid_v2(uuid: *mut [u8; 16], device: c_int) -> c_int;
+    fn cuDeviceGetPCIBusId(id: *mut c_char, length: c_int, device: c_int) -> c_int;
+}
+
+/// The UUID that the driver gives a device, as NVML writes them.
+fn uuid(device: c_int) -> CString {
+    let mut uuid = [0; 16];
+    // SAFETY: the result pointer is a local.
+    assert_eq!(unsafe { cuDeviceGetUuid_v2(&mut uuid, device) }, 0);
+    let mut digits: String = uuid.iter().map(|byte| format!("{byte:02x}")).collect();
+    for group in [20, 16, 12, 8] {
+        digits.insert(group, '-');
+    }
+    CString::new(format!("GPU-{digits}")).unwrap()
+}
+
+fn handle(uuid: &CStr) -> Result<Handle, c_int> {
+    let mut handle = 0;
+    // SAFETY: a zero-terminated text, and a result pointer that is a local.
+    let code = unsafe {
+        let text = std::mem::transmute::<*const c_char, Text>(uuid.as_ptr());
+        nvmlDeviceGetHandleByUUID(text, out(&mut handle))
+    };
+    if code == 0 { Ok(handle) } else { Err(code) }
+}
+
+#[test]
+fn a_device_is_known_to_both_by_its_uuid_and_its_bus() {
+    machine();
+    for device in 0..4 {
+        let found = handle(&uuid(device)).unwrap();
+        let mut text = [0; 96];
+        // SAFETY: result pointers are locals, as long as is said.
+        unsafe {
+            assert_eq!(nvmlDeviceGetUUID(found, out(&mut text[0]), 96), 0);
+            assert_eq!(CStr::from_ptr(text.as_ptr()), uuid(device).as_c_str());
+            assert_eq!(cuDeviceGetPCIBusId(text.as_mut_ptr(), 96, device), 0);
+            let mut info = std::mem::zeroed();
+            assert_eq!(nvmlDeviceGetPciInfo_v3(found, out(&mut info)), 0);
+            assert_eq!(CStr::from_ptr(info.legacy.as_ptr().cast()), CStr::from_ptr(text.as_ptr()));
+        }
+    }
+    assert_eq!(handle(c"GPU-00000000-0000-0000-0000-000000000000"), Err(6));
+}
+
+#[test]
+fn nvml_counts_by_bus_and_the_driver_does_not() {
+    machine();
+    let mut last_bus = 0;
+    for index in 0..4 {
+        let (mut found, mut back) = (0, 9);
+        // SAFETY: result pointers are locals.
+        unsafe {
+            assert_eq!(nvmlDeviceGetHandleByIndex_v2(index, out(&mut found)), 0);
+            assert_eq!(nvmlDeviceGetIndex(found, out(&mut back)), 0);
+            assert_eq!(back, index);
+            let mut info = std::mem::zeroed();
+            assert_eq!(nvmlDeviceGetPciInfo_v3(found, out(&mut info)), 0);
+            assert!(info.bus > last_bus);
+            last_bus = info.bus;
+        }
+        assert_eq!(Ok(found), handle(&uuid(3 - index as c_int)));
+    }
+    // SAFETY: the result pointer is a local.
+    assert_eq!(unsafe { nvmlDeviceGetHandleByIndex_v2(4, out(&mut 0)) }, 2);
+}
+
+#[test]
+fn what_is_allocated_on_a_device_is_used_on_it() {
+    const BYTES: u64 = 64 << 20;
+    // Other tests allocate here and there meanwhile, but never as much.
+    let used = |device| {
+        let mut memory = Memory { total: 0, free: 0, used: 0 };
+        // SAFETY: the result pointer is a local.
+        let code =
+            unsafe { nvmlDeviceGetMemoryInfo(handle(&uuid(device)).unwrap(), out(&mut memory)) };
+        assert_eq!(code, 0);
+        memory.used
+    };
+    let mut address = 0;
+    context(0);
+    context(1);
+    let before = (used(0), used(1));
+    // SAFETY: the result pointer is a local.
+    unsafe {
+        assert_eq!(cuMemAlloc_v2(&mut address, BYTES as usize), 0);
+        assert!(used(1) >= before.1 + BYTES / 2 && used(0) < before.0 + BYTES / 2);
+        assert_eq!(cuMemFree_v2(address), 0);
+    }
+    assert!(used(1) < before.1 + BYTES / 2);
+}
