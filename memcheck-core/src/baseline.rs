@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::blame;
 use crate::record::{Facts, Metrics, Record};
 use crate::space::Space;
 use crate::tolerance::Tolerance;
@@ -16,6 +17,78 @@ pub const VERSION: u32 = 1;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Figures(pub BTreeMap<Space, BTreeMap<String, u64>>);
+
+/// One space in the body of a snapshot.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Entry {
+    #[serde(flatten)]
+    figures: BTreeMap<String, u64>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    peak_holders: BTreeMap<String, u64>,
+}
+
+/// Places that a baseline keeps for each space.
+pub const KEPT_HOLDERS: usize = 12;
+
+/// The largest holders of the memory at the peak, by space: what they are,
+/// without files and lines, and their bytes. For a message, never judged.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Holders(pub BTreeMap<Space, BTreeMap<String, u64>>);
+
+/// A holder that is new at the peak, or has grown.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Grown {
+    /// What it is: `softmax [8,12,512,512] f32 in encoder.3.attn`.
+    pub holder: String,
+    /// Bytes in the baseline; 0 where it was not among the largest.
+    pub then: u64,
+    /// Bytes now.
+    pub now: u64,
+}
+
+impl Holders {
+    /// The largest holders of a record that was made with attribution.
+    pub fn of(record: &Record) -> Self {
+        let Some(attribution) = &record.attribution else { return Self::default() };
+        let largest = |space: &Space| {
+            let mut labels: Vec<(String, u64)> =
+                blame::labels(attribution, *space).into_iter().collect();
+            labels.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
+            labels.truncate(KEPT_HOLDERS);
+            (*space, labels.into_iter().collect())
+        };
+        Self(record.judged.iter().map(largest).collect())
+    }
+
+    /// Reads them from the body of a snapshot; none from one that has none.
+    pub fn from_yaml(text: &str) -> Self {
+        let body: BTreeMap<Space, Entry> = serde_yaml_ng::from_str(text).unwrap_or_default();
+        Self(body.into_iter().map(|(space, entry)| (space, entry.peak_holders)).collect())
+    }
+
+    /// What holds more of `space` at the peak than it did in `then`, the
+    /// largest difference first. Empty where `then` kept no holders.
+    pub fn grown(&self, then: &Self, space: Space) -> Vec<Grown> {
+        let none = BTreeMap::new();
+        let before = then.0.get(&space).unwrap_or(&none);
+        if before.is_empty() {
+            return Vec::new();
+        }
+        let mut grown: Vec<Grown> = self
+            .0
+            .get(&space)
+            .unwrap_or(&none)
+            .iter()
+            .map(|(holder, &now)| {
+                let then = before.get(holder).copied().unwrap_or(0);
+                Grown { holder: holder.clone(), then, now }
+            })
+            .filter(|grown| grown.now > grown.then)
+            .collect();
+        grown.sort_by_key(|grown| std::cmp::Reverse(grown.now - grown.then));
+        grown
+    }
+}
 
 /// Why the text of a snapshot holds no figures.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -54,9 +127,17 @@ impl Figures {
         )
     }
 
-    /// The body of the snapshot.
-    pub fn to_yaml(&self) -> String {
-        serde_yaml_ng::to_string(self).expect("a map of integers is YAML").trim_end().to_owned()
+    /// The body of the snapshot: these figures and who held the memory at the peak.
+    pub fn to_yaml(&self, holders: &Holders) -> String {
+        let body: BTreeMap<Space, Entry> = self
+            .0
+            .iter()
+            .map(|(space, figures)| {
+                let peak_holders = holders.0.get(space).cloned().unwrap_or_default();
+                (*space, Entry { figures: figures.clone(), peak_holders })
+            })
+            .collect();
+        serde_yaml_ng::to_string(&body).expect("a map of integers is YAML").trim_end().to_owned()
     }
 
     /// Reads the body of a snapshot.
@@ -67,8 +148,9 @@ impl Figures {
         if has_conflict_markers(text) {
             return Err(FiguresError::Conflict);
         }
-        let figures: Self =
+        let body: BTreeMap<Space, Entry> =
             serde_yaml_ng::from_str(text).map_err(|error| FiguresError::Yaml(error.to_string()))?;
+        let figures = Self(body.into_iter().map(|(space, entry)| (space, entry.figures)).collect());
         for (space, by_name) in &figures.0 {
             let known = gated(*space, &Metrics::default());
             if let Some(name) = by_name.keys().find(|name| !known.contains_key(name.as_str())) {
@@ -169,6 +251,8 @@ pub enum Baseline {
     Found {
         /// Its figures.
         figures: Figures,
+        /// Who held the memory at the peak.
+        holders: Holders,
         /// Its header.
         facts: Facts,
     },
@@ -199,7 +283,7 @@ impl Baseline {
             Err(error) => return Self::Corrupt(error.to_string()),
         };
         match serde_json::from_str(header) {
-            Ok(facts) => Self::Found { figures, facts },
+            Ok(facts) => Self::Found { figures, holders: Holders::from_yaml(body), facts },
             Err(error) => Self::Corrupt(format!("its header is not understood: {error}")),
         }
     }
@@ -276,7 +360,28 @@ mod tests {
     #[test]
     fn figures_round_trip_sorted_by_name() {
         let text = "cuda:0:\n  allocated_total: 9\n  allocations: 1\n  growth: 0\n  peak_allocated: 12\n  retained: 0\n  setup: 4";
-        assert_eq!(figures(text).to_yaml(), text);
+        assert_eq!(figures(text).to_yaml(&Holders::default()), text);
+    }
+
+    #[test]
+    fn holders_stand_beside_figures_and_say_what_grew() {
+        let text = "cuda:0:\n  allocated_total: 9\n  allocations: 1\n  growth: 0\n  \
+                    peak_allocated: 12\n  retained: 0\n  setup: 4\n  peak_holders:\n    \
+                    matmul [2,4] f32 in attn: 8\n    new [1] f32: 4";
+        let holders = Holders::from_yaml(text);
+        assert_eq!(figures(text).to_yaml(&holders), text);
+        let space = Space::Cuda(0);
+        let mut now = holders.clone();
+        let of_space = now.0.get_mut(&space).unwrap();
+        of_space.insert("softmax [2,9] f32 in attn".to_owned(), 72);
+        of_space.insert("new [1] f32".to_owned(), 5);
+        let grown: Vec<_> =
+            now.grown(&holders, space).into_iter().map(|g| (g.holder, g.then, g.now)).collect();
+        assert_eq!(
+            grown,
+            [("softmax [2,9] f32 in attn".to_owned(), 0, 72), ("new [1] f32".to_owned(), 4, 5)]
+        );
+        assert!(now.grown(&Holders::default(), space).is_empty());
     }
 
     #[test]

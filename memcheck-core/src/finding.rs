@@ -240,6 +240,9 @@ pub struct Finding {
     /// The places that it happened at.
     #[serde(default)]
     pub sites: Vec<Site>,
+    /// What is new at the peak, or holds more than in the baseline.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub grown: Vec<crate::baseline::Grown>,
     /// The kind of mistake, where one is recognised.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub cause: Option<crate::diagnosis::Cause>,
@@ -301,6 +304,7 @@ impl Finding {
             message: message.into(),
             hint: None,
             sites: Vec::new(),
+            grown: Vec::new(),
             cause: None,
         }
     }

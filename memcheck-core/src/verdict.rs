@@ -3,7 +3,7 @@
 //! Every rule is a function of its own that returns what it found; the order
 //! in [`judge`] is the order of gravity, and the order of the report.
 
-use crate::baseline::{self, Baseline, Change, Figures};
+use crate::baseline::{self, Baseline, Change, Figures, Holders};
 use crate::blame;
 use crate::diagnosis::{self, Evidence};
 use crate::finding::{Class, Code, Finding, Level};
@@ -361,7 +361,7 @@ fn allocations(space: Space, measured: &SpaceRecord, limits: &Limits) -> Option<
 }
 
 fn against_baseline(record: &Record, baseline: &Baseline, limits: &Limits) -> Vec<Finding> {
-    let (figures, facts) = match baseline {
+    let (figures, holders, facts) = match baseline {
         Baseline::Off => return Vec::new(),
         Baseline::Missing => {
             return vec![
@@ -375,7 +375,7 @@ fn against_baseline(record: &Record, baseline: &Baseline, limits: &Limits) -> Ve
                     .hint("restore the file from version control, or `cargo memcheck accept` the new figures"),
             ];
         }
-        Baseline::Found { figures, facts } => (figures, facts),
+        Baseline::Found { figures, holders, facts } => (figures, holders, facts),
     };
     let differing = baseline::differing_facts(facts, &record.facts);
     if !differing.is_empty() {
@@ -400,7 +400,19 @@ fn against_baseline(record: &Record, baseline: &Baseline, limits: &Limits) -> Ve
             .hint("`cargo memcheck accept` the new figures"),
         ];
     }
-    changes.iter().filter_map(|change| changed(change, limits)).collect()
+    let now = Holders::of(record);
+    changes
+        .iter()
+        .filter_map(|change| changed(change, limits))
+        .map(|finding| match (finding.code, finding.space) {
+            (Code::PeakRegression, Some(space)) => Finding {
+                grown: now.grown(holders, space),
+                sites: blame::at_peak(record, space),
+                ..finding
+            },
+            _ => finding,
+        })
+        .collect()
 }
 
 /// One figure out of tolerance: a regression, an improvement, or neither where

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use memcheck_core::baseline::{self, Baseline, Figures};
+use memcheck_core::baseline::{self, Baseline, Figures, Holders};
 use memcheck_core::device::Family;
 use memcheck_core::location;
 use memcheck_core::record::{Facts, Record};
@@ -84,7 +84,7 @@ pub(crate) fn assert(
         tolerance: record.limits.tolerance.value,
         same_conditions: matches!(baseline, Baseline::Found { facts: then, .. } if then == facts),
     }));
-    let figures = Figures::of(record).to_yaml();
+    let figures = Figures::of(record).to_yaml(&Holders::of(record));
     let written = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         settings.bind(|| (description.snapshot)(description.name, &figures));
     }));

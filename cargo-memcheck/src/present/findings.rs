@@ -2,7 +2,7 @@
 //! terminal, JUnit and Markdown, so that all say the same.
 
 use memcheck_core::finding::{Finding, Site};
-use memcheck_core::size::both;
+use memcheck_core::size::{Size, both};
 
 /// Sites that are shown where not all are wanted.
 const FEW: usize = 3;
@@ -20,6 +20,14 @@ pub(super) fn lines(finding: &Finding, all: bool) -> Vec<String> {
     if shown < rest.len() {
         lines.push(format!("  … {} more lines", rest.len() - shown));
     }
+    let shown = if all { finding.grown.len() } else { finding.grown.len().min(FEW) };
+    lines.extend(finding.grown[..shown].iter().map(|grown| {
+        let was = match grown.then {
+            0 => "new at the peak".to_owned(),
+            then => format!("was {}", Size(then)),
+        };
+        format!("  +{} {} ({was})", Size(grown.now - grown.then), grown.holder)
+    }));
     let shown = if all { finding.sites.len() } else { finding.sites.len().min(FEW) };
     let few = finding.sites[..shown].iter().flat_map(self::site);
     lines.extend(few.map(|line| format!("  {line}")));

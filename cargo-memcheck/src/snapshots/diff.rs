@@ -19,11 +19,17 @@ pub(crate) fn text(file: &SnapshotFile, new: &Checked) -> String {
                 .map(|fact| format!("made under other conditions: {fact}"))
                 .collect();
             lines.push(table(&old.figures, &new.figures));
+            for space in new.figures.0.keys() {
+                let grown = new.holders.grown(&old.holders, *space);
+                lines.extend(grown.iter().map(|grown| {
+                    format!("at the peak: +{} {}", exact(grown.now - grown.then), grown.holder)
+                }));
+            }
             lines.join("\n")
         }
         Some(Err(SnapshotError::Unsound(path, why))) => {
             let old = std::fs::read_to_string(path).unwrap_or_default();
-            format!("the baseline cannot be read: {why}\n{}", lines(&old, &new.figures.to_yaml()))
+            format!("the baseline cannot be read: {why}\n{}", lines(&old, &new.figures.to_yaml(&new.holders)))
         }
         Some(Err(error)) => error.to_string(),
     }

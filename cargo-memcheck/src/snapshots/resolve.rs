@@ -8,7 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use insta::Snapshot;
-use memcheck_core::baseline::{Baseline, Figures, Parts};
+use memcheck_core::baseline::{Baseline, Figures, Holders, Parts};
 use memcheck_core::exit;
 use memcheck_core::record::Facts;
 
@@ -52,6 +52,8 @@ pub(crate) struct Checked {
     snapshot: Snapshot,
     /// Its figures.
     pub(crate) figures: Figures,
+    /// Who held the memory at the peak.
+    pub(crate) holders: Holders,
     /// Its header.
     pub(crate) facts: Facts,
 }
@@ -68,7 +70,9 @@ pub(crate) fn check(path: &Path) -> Result<Checked, SnapshotError> {
     let snapshot = Snapshot::from_file(path).map_err(|error| unsound(error.to_string()))?;
     let parts = Parts::of(&text).map_err(|error| unsound(error.to_string()))?;
     match Baseline::from_parts(parts.body, parts.info.as_deref()) {
-        Baseline::Found { figures, facts } => Ok(Checked { snapshot, figures, facts }),
+        Baseline::Found { figures, holders, facts } => {
+            Ok(Checked { snapshot, figures, holders, facts })
+        }
         Baseline::Corrupt(why) => Err(unsound(why)),
         Baseline::Off | Baseline::Missing => Err(unsound("it holds no figures".to_owned())),
     }

@@ -56,7 +56,11 @@ fn codes(record: &Record, baseline: &Baseline, layer: Layer) -> Vec<&'static str
 }
 
 fn kept(record: &Record) -> Baseline {
-    Baseline::Found { figures: Figures::of(record), facts: record.facts.clone() }
+    Baseline::Found {
+        figures: Figures::of(record),
+        holders: Holders::of(record),
+        facts: record.facts.clone(),
+    }
 }
 
 #[test]
