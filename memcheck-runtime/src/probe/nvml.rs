@@ -118,14 +118,3 @@ fn open() -> Result<Nvml, Unavailable> {
     memcheck_sim::attach_nvml(std::path::Path::new(&path))?;
     Ok(Nvml::builder().lib_path(&path).init()?)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_uuid_is_written_in_five_groups() {
-        let uuid = std::array::from_fn(|index| index as u8 * 17);
-        assert_eq!(written("GPU", &uuid), "GPU-00112233-4455-6677-8899-aabbccddeeff");
-    }
-}

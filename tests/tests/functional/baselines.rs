@@ -128,27 +128,29 @@ fn ci_writes_nothing_into_the_source_tree() {
 
     let (folder, _) = pending.split_once("memcheck/pending").unwrap();
     let folder = format!("{folder}memcheck/pending");
-    project.memcheck(&["accept", "--from", &folder]).exits(0);
+    project.memcheck(&["accept", "mem::clean", "--from", &folder]).exits(0);
     assert!(project.has(SNAPSHOT));
     project.run(&["--ci"]).exits(0);
 }
 
-/// The life of a baseline whose source file is named with `..`; it lies in
-/// `folder`, beside the file.
-fn lives_beside_its_source(project: &Project, source: &str, folder: &str) {
-    let snapshot = format!("{folder}/mem__shared__clean@cpu.snap");
+/// The life of a baseline whose source file is named with `..`, as that of
+/// `module`; it lies in `folder`, beside the file. The projects share a folder
+/// for pending snapshots: each takes its own from there.
+fn lives_beside_its_source(project: &Project, module: &str, source: &str, folder: &str) {
+    let snapshot = format!("{folder}/mem__{module}__clean@cpu.snap");
+    let test = format!("{module}::clean");
     project.write(source, &clean(100_000));
     let run = project.run(&["--ci"]).exits(5);
-    assert_eq!(run.codes("shared::clean"), ["missing-baseline"]);
+    assert_eq!(run.codes(&test), ["missing-baseline"]);
     let pending = run.summary()["pending"][0].as_str().expect("a pending snapshot").to_owned();
     assert!(pending.ends_with(&format!("memcheck/pending/{snapshot}.new")), "{pending}");
     let from = pending.trim_end_matches(&format!("/{snapshot}.new"));
-    project.memcheck(&["accept", "--from", from]).exits(0);
+    project.memcheck(&["accept", &test, "--from", from]).exits(0);
     assert!(project.read(&snapshot).contains("peak_allocated: 400000"));
     project.run(&["--ci"]).exits(0);
 
     project.write(source, &clean(200_000));
-    assert_eq!(project.run(&[]).exits(100).codes("shared::clean"), ["peak-regression"]);
+    assert_eq!(project.run(&[]).exits(100).codes(&test), ["peak-regression"]);
     assert!(project.has(&format!("{snapshot}.new")));
     project.memcheck(&["review"]).exits(5).says("800,000");
     project.memcheck(&["accept"]).exits(0);
@@ -163,8 +165,8 @@ fn lives_beside_its_source(project: &Project, source: &str, folder: &str) {
 
 #[test]
 fn a_source_file_in_the_folder_above_keeps_its_baseline_beside_it() {
-    let project = Project::new("#[path = \"../shared.rs\"]\nmod shared;\n");
-    lives_beside_its_source(&project, "shared.rs", "snapshots");
+    let project = Project::new("#[path = \"../above.rs\"]\nmod above;\n");
+    lives_beside_its_source(&project, "above", "above.rs", "snapshots");
 }
 
 #[test]
@@ -175,8 +177,8 @@ fn a_source_file_outside_its_package_keeps_its_baseline_beside_it() {
     project.write("app/Cargo.toml", &manifest.replace(profile, "").replace(workspace, ""));
     project.write("Cargo.toml", &format!("{workspace}members = [\"app\"]\n{profile}"));
     project.write("app/src/lib.rs", "//! A member.\n");
-    project.write("app/tests/mem.rs", "#[path = \"../../common/shared.rs\"]\nmod shared;\n");
-    lives_beside_its_source(&project, "common/shared.rs", "common/snapshots");
+    project.write("app/tests/mem.rs", "#[path = \"../../common/outside.rs\"]\nmod outside;\n");
+    lives_beside_its_source(&project, "outside", "common/outside.rs", "common/snapshots");
 }
 
 #[test]

@@ -47,11 +47,26 @@ fn a_time_out_ends_what_the_test_started() {
     }
 }
 
+/// Who gets a signal.
+enum Whom {
+    /// Cargo's process group.
+    Group,
+    /// The process of the test harness.
+    Harness,
+}
+
+fn parent(id: &str) -> String {
+    let status = std::fs::read_to_string(format!("/proc/{id}/status")).expect("it runs");
+    let line = status.lines().find_map(|line| line.strip_prefix("PPid:"));
+    line.expect("every process has a parent").trim().to_owned()
+}
+
 #[test]
 fn a_killed_harness_leaves_nothing_behind() {
     let project = hangs("10m");
-    // As Ctrl-C ends it, and a time-out of nextest's: the group gets a signal.
-    for signal in ["-INT", "-KILL"] {
+    // As Ctrl-C ends it, as a time-out of nextest's, and alone.
+    for (signal, whom) in [("-INT", Whom::Group), ("-KILL", Whom::Group), ("-KILL", Whom::Harness)]
+    {
         let mut command = project.cargo_test();
         let mut cargo = command
             .process_group(0)
@@ -62,8 +77,11 @@ fn a_killed_harness_leaves_nothing_behind() {
         wait_until("the test starts", || project.has("ids"));
         let ids = project.read("ids");
         assert!(ids.split(' ').all(is_running), "{ids}");
-        let group = format!("-{}", cargo.id());
-        let sent = Command::new("kill").args([signal, "--", &group]).status();
+        let whom = match whom {
+            Whom::Group => format!("-{}", cargo.id()),
+            Whom::Harness => parent(ids.split(' ').next().expect("the test's own")),
+        };
+        let sent = Command::new("kill").args([signal, "--", &whom]).status();
         assert!(sent.is_ok_and(|status| status.success()), "the signal is sent");
         cargo.wait().expect("cargo ends");
         wait_until("the test ends with its harness", || !ids.split(' ').any(is_running));
