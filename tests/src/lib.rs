@@ -13,6 +13,7 @@
 //! | [`whisper`] | audio encoder and text decoder | memory kept after the work is done |
 //! | [`training`] | a transformer that trains, with AdamW | losses kept as tensors |
 //! | [`leaks`] | one small layer | the other habits that leak, to the byte |
+//! | [`scenarios`] | programs that leak, and clean ones | what detection is measured against |
 //!
 //! A workload that leaks stands beside its fixed twin, and states how many
 //! bytes one iteration leaks as a formula over its shapes. Weights are zeros
@@ -31,6 +32,7 @@ pub mod bert;
 pub mod leaks;
 pub mod llama;
 pub mod overhead;
+pub mod scenarios;
 pub mod t5;
 pub mod training;
 pub mod whisper;

@@ -8,6 +8,7 @@ mod bad_binaries;
 mod bad_input;
 mod baselines;
 mod controls;
+mod detection;
 mod documentation;
 mod exactness;
 mod fixture;

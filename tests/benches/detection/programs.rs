@@ -1,0 +1,168 @@
+//! Runs the programs: the scenarios through `cargo memcheck`, clean programs
+//! as processes of their own, which the command does not have to start.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{self, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use anyhow::{Context, ensure};
+use memcheck_core::finding::Code;
+use memcheck_core::limits::Layer;
+use memcheck_core::protocol::{self, Job, Report};
+use memcheck_core::{exit, variables};
+use memcheck_tests::scenarios::clean;
+use serde_json::Value;
+
+/// The memory test that is a clean program.
+pub(crate) const CLEAN: &str = "clean::clean_program";
+/// The memory test that is one with a leak planted in it.
+pub(crate) const PLANTED: &str = "clean::planted_program";
+
+fn workspace() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace above the package")
+}
+
+/// `cargo memcheck`, built.
+pub(crate) struct Command {
+    path: PathBuf,
+}
+
+impl Command {
+    pub(crate) fn build() -> anyhow::Result<Self> {
+        let built = process::Command::new("cargo")
+            .args(["build", "--package", "cargo-memcheck"])
+            .current_dir(workspace())
+            .status()?;
+        ensure!(built.success(), "cargo-memcheck does not build");
+        Ok(Self { path: workspace().join("target/debug/cargo-memcheck") })
+    }
+
+    /// Runs every test of the target `detection`.
+    pub(crate) fn run(&self, device: &str) -> anyhow::Result<Run> {
+        let output = process::Command::new(&self.path)
+            .args(["memcheck", "run", "--package", "memcheck-tests", "--test", "detection"])
+            .args(["--device", device, "--message-format", "json", "--no-ci"])
+            .args(["--run-ignored", "all", "--quiet"])
+            .env_remove("MEMCHECK_TESTS_SEED")
+            .current_dir(workspace())
+            .stdin(Stdio::null())
+            .output()?;
+        // Leaks are there to be found: 100 is what is expected.
+        ensure!(
+            output.status.code() == Some(i32::from(exit::FAILED)),
+            "cargo memcheck on {device}: {}\n{}",
+            output.status,
+            String::from_utf8_lossy(&output.stderr)
+        );
+        let mut tests = BTreeMap::new();
+        for line in String::from_utf8(output.stdout)?.lines() {
+            let line: Value = serde_json::from_str(line)?;
+            if let ("test-finished", Some(test)) =
+                (line["type"].as_str().unwrap_or_default(), line["test"].as_str())
+            {
+                tests.insert(test.to_owned(), line);
+            }
+        }
+        Ok(Run { tests })
+    }
+}
+
+/// What the command said of a leg.
+pub(crate) struct Run {
+    tests: BTreeMap<String, Value>,
+}
+
+/// What became of the program of a seed.
+pub(crate) struct Seed {
+    pub(crate) seed: u64,
+    /// What was found, or why there is no report.
+    pub(crate) findings: Vec<String>,
+    /// Bytes an iteration of the `leak`, if one was found.
+    pub(crate) leak: Option<u64>,
+    /// Live bytes after each measured iteration.
+    pub(crate) series: Vec<u64>,
+}
+
+impl Run {
+    pub(crate) fn test(&self, name: &str) -> anyhow::Result<&Value> {
+        self.tests.get(name).with_context(|| format!("{name} did not run"))
+    }
+
+    /// Runs the programs of the seeds below `seeds`, as many at a time as there
+    /// are processors.
+    pub(crate) fn seeds(&self, device: &str, test: &str, seeds: u64) -> anyhow::Result<Vec<Seed>> {
+        let told = self.test("clean::executable")?;
+        let executable =
+            PathBuf::from(told["marks"][0]["label"].as_str().context("no path was told")?);
+        let scratch = tempfile::tempdir()?;
+        let (next, ended) = (AtomicU64::new(0), Mutex::new(Vec::new()));
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        std::thread::scope(|scope| -> anyhow::Result<()> {
+            let work = || -> anyhow::Result<()> {
+                loop {
+                    let seed = next.fetch_add(1, Relaxed);
+                    if seed >= seeds {
+                        return Ok(());
+                    }
+                    let report = scratch.path().join(format!("{seed}.json"));
+                    let one = run_seed(&executable, (device, test), seed, report)?;
+                    ended.lock().expect("nobody panicked").push(one);
+                }
+            };
+            let started: Vec<_> = (0..processors).map(|_| scope.spawn(work)).collect();
+            started.into_iter().try_for_each(|one| one.join().expect("nobody panics"))
+        })?;
+        let mut ended = ended.into_inner().expect("nobody panicked");
+        ended.sort_by_key(|one: &Seed| one.seed);
+        Ok(ended)
+    }
+}
+
+/// Runs one program, as the command would.
+fn run_seed(
+    executable: &Path,
+    (device, test): (&str, &str),
+    seed: u64,
+    report: PathBuf,
+) -> anyhow::Result<Seed> {
+    let iterations = u32::try_from(clean::iterations(seed))?;
+    let job = Job {
+        version: protocol::VERSION,
+        test: test.to_owned(),
+        report: report.clone(),
+        progress: None,
+        device: device.parse()?,
+        flags: Layer { iterations: Some(iterations), ..Layer::default() },
+        config: None,
+        levels: BTreeMap::new(),
+        ci: false,
+        workspace: workspace().to_owned(),
+        candle: String::new(),
+    };
+    let output = process::Command::new(executable)
+        .args([test, "--exact", "--nocapture", "--include-ignored", "--test-threads=1"])
+        .env(variables::JOB, serde_json::to_string(&job)?)
+        .env(variables::RAYON_NUM_THREADS.name, "1")
+        .env("MEMCHECK_TESTS_SEED", seed.to_string())
+        .stdin(Stdio::null())
+        .output()?;
+    let Ok(text) = std::fs::read(&report) else {
+        let what = format!("no report: {}", String::from_utf8_lossy(&output.stderr).trim());
+        return Ok(Seed { seed, findings: vec![what], leak: None, series: Vec::new() });
+    };
+    let Report { record, verdict, .. } = serde_json::from_slice(&text)?;
+    let leak = verdict.findings.iter().find(|finding| finding.code == Code::Leak);
+    let judged = record.judged.first().and_then(|space| record.spaces.get(space));
+    Ok(Seed {
+        seed,
+        leak: leak.and_then(|leak| leak.bytes_per_iteration),
+        series: judged.map(|space| space.allocated.clone()).unwrap_or_default(),
+        findings: verdict
+            .findings
+            .iter()
+            .map(|finding| format!("{}: {}", finding.code, finding.message))
+            .collect(),
+    })
+}

@@ -1,0 +1,99 @@
+//! What was found, as Markdown.
+
+use comfy_table::{Table, presets};
+use memcheck_tests::scenarios::{Agreement, Scenario, clean};
+
+use crate::programs::Seed;
+use crate::{Found, Row};
+
+/// The confusion matrix, a row for each leak, and every false alarm.
+pub(crate) fn markdown(found: &[Found], seeds: u64) -> String {
+    let mut text = format!("# Detection\n\n{}\n", confusion(found, seeds));
+    text += "\nOf each leak, by leg: the exact bytes an iteration, the line that allocates, the \
+             pattern of the growth and the cause.\n";
+    for leg in found {
+        text += &format!("\n## {}\n\n{}\n", leg.device, leaks(leg));
+        for Row { scenario, silent, .. } in &leg.rows {
+            if !silent {
+                text += &format!("\nFalse alarm: the fixed twin of `{}`.\n", scenario.name);
+            }
+        }
+        for seed in &leg.alarms {
+            text += &format!("\nFalse alarm: {}", program(seed));
+        }
+        for seed in &leg.missed {
+            text += &format!("\nMissed: {:?} in {}", clean::planted(seed.seed), program(seed));
+        }
+        for seed in &leg.inexact {
+            let expected = clean::planted(seed.seed).bytes();
+            text += &format!("\nNot {expected} B an iteration: {}", program(seed));
+        }
+    }
+    text
+}
+
+/// What is known of a program at random.
+fn program(seed: &Seed) -> String {
+    format!(
+        "seed {} ({} iterations): {}\n  made of: {}\n  live bytes: {:?}\n",
+        seed.seed,
+        clean::iterations(seed.seed),
+        seed.findings.join("; "),
+        clean::describe(seed.seed).join(", "),
+        seed.series
+    )
+}
+
+fn confusion(found: &[Found], seeds: u64) -> String {
+    let mut table = new(["device", "programs", "number", "right", "wrong"]);
+    for Found { device, rows, alarms, missed, inexact } in found {
+        let wrong = |is_wrong: fn(&Row) -> bool| rows.iter().filter(|row| is_wrong(row)).count();
+        let seeds = seeds as usize;
+        for (programs, number, wrong) in [
+            ("leaks, found", rows.len(), wrong(|row| !row.agreement.found)),
+            ("leaks, to the byte", rows.len(), wrong(|row| !row.agreement.bytes)),
+            ("their fixed twins, silent", rows.len(), wrong(|row| !row.silent)),
+            ("clean at random, silent", seeds, alarms.len()),
+            ("with a leak planted, found", seeds, missed.len()),
+            ("with a leak planted, to the byte", seeds, missed.len() + inexact.len()),
+        ] {
+            let figures = [number, number - wrong, wrong].map(|figure| figure.to_string());
+            table.add_row([(*device).to_owned(), programs.to_owned()].into_iter().chain(figures));
+        }
+    }
+    table.to_string()
+}
+
+fn leaks(leg: &Found) -> String {
+    let mut table = new(["leak", "cause", "found", "bytes", "line", "pattern", "cause named"]);
+    let mut right = [0; 5];
+    for Row { scenario, agreement, .. } in &leg.rows {
+        let Scenario { name, cause, .. } = **scenario;
+        let Agreement { found, bytes, line, pattern, cause: named } = *agreement;
+        let marks = [Some(found), Some(bytes), Some(line), pattern, Some(named)];
+        for (right, mark) in right.iter_mut().zip(marks) {
+            *right += usize::from(mark != Some(false));
+        }
+        let cells = [name.to_owned(), cause.code().to_owned()];
+        table.add_row(cells.into_iter().chain(marks.map(|mark| sign(mark).to_owned())));
+    }
+    let count = leg.rows.len();
+    let sums = right.map(|right| format!("{right} of {count}"));
+    table.add_row(["all".to_owned(), String::new()].into_iter().chain(sums));
+    table.to_string()
+}
+
+fn sign(mark: Option<bool>) -> &'static str {
+    match mark {
+        Some(true) => "✓",
+        Some(false) => "✗",
+        None => "–",
+    }
+}
+
+fn new<const N: usize>(header: [&str; N]) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::ASCII_MARKDOWN);
+    table.set_header(header);
+    table
+}

@@ -1,0 +1,190 @@
+//! Batches of data that stay after their step: in the loader, in a queue, with
+//! a worker.
+
+use std::sync::mpsc;
+use std::thread::{self, JoinHandle};
+
+use candle_core::{DType, Device, Result, Tensor};
+use memcheck_runtime::Trial;
+
+use super::{HISTORY, Leg, Scenario, scenario};
+
+const SOURCE: &str = include_str!("batches.rs");
+
+/// See the module.
+pub const SCENARIOS: &[Scenario] = &[
+    scenario!(SOURCE, loader_that_keeps_every_batch, BatchesKept, Steady),
+    scenario!(SOURCE, queue_without_a_bound, BatchesKept, Widening),
+    scenario!(SOURCE, worker_that_outlives_its_epoch, BatchesKept, Steady),
+];
+
+/// Sequences in a batch, and tokens in a sequence.
+const BATCH: usize = 8;
+const SEQ: usize = 64;
+
+/// Ids of `rows` sequences, `rows SEQ 4` bytes.
+fn batch(rows: usize, device: &Device) -> Result<Tensor> {
+    Tensor::zeros((rows, SEQ), DType::U32, device)
+}
+
+/// A loader that remembers what it gave; the last batch of an epoch is shorter.
+pub mod loader_that_keeps_every_batch {
+    use super::*;
+
+    /// Sequences in an epoch: three batches and a half.
+    const EPOCH: usize = 3 * BATCH + BATCH / 2;
+
+    /// All sequences of an epoch, of u32.
+    pub fn bytes(_leg: Leg) -> u64 {
+        (EPOCH * SEQ * 4) as u64
+    }
+
+    /// Forgets nothing.
+    ///
+    /// # Errors
+    /// When the device is full.
+    pub fn leaky(trial: &mut Trial) -> anyhow::Result<()> {
+        run(trial, |_| ())
+    }
+
+    /// Forgets when the epoch is over.
+    ///
+    /// # Errors
+    /// When the device is full.
+    pub fn fixed(trial: &mut Trial) -> anyhow::Result<()> {
+        run(trial, Vec::clear)
+    }
+
+    fn run(trial: &mut Trial, end_epoch: fn(&mut Vec<Tensor>)) -> anyhow::Result<()> {
+        let device = trial.device().clone();
+        let mut seen = Vec::with_capacity(HISTORY);
+        trial.iterate(|epoch| {
+            let _epoch = tracing::info_span!("epoch", epoch).entered();
+            for start in (0..EPOCH).step_by(BATCH) {
+                let _load = tracing::info_span!("load_batch").entered();
+                // leaks: loader_that_keeps_every_batch
+                seen.push(batch(BATCH.min(EPOCH - start), &device)?);
+            }
+            end_epoch(&mut seen);
+            Ok(())
+        })
+    }
+}
+
+/// A loader on a thread of its own that is faster than the training: oldest
+/// first out, so that what stays is always young.
+pub mod queue_without_a_bound {
+    use super::*;
+
+    /// Batches that training takes in an iteration.
+    const TAKEN: usize = 2;
+
+    /// The one batch that is loaded beyond those.
+    pub fn bytes(_leg: Leg) -> u64 {
+        (BATCH * SEQ * 4) as u64
+    }
+
+    /// Loads three batches for two.
+    ///
+    /// # Errors
+    /// When the device is full.
+    pub fn leaky(trial: &mut Trial) -> anyhow::Result<()> {
+        run(trial, TAKEN + 1)
+    }
+
+    /// Loads as many as are taken.
+    ///
+    /// # Errors
+    /// When the device is full.
+    pub fn fixed(trial: &mut Trial) -> anyhow::Result<()> {
+        run(trial, TAKEN)
+    }
+
+    fn run(trial: &mut Trial, loaded: usize) -> anyhow::Result<()> {
+        let device = trial.device().clone();
+        let (queue, batches) = mpsc::channel();
+        trial.iterate(|_| {
+            thread::scope(|scope| {
+                let loader = scope.spawn(|| -> Result<()> {
+                    for _ in 0..loaded {
+                        // leaks: queue_without_a_bound
+                        queue.send(batch(BATCH, &device)?).expect("training listens");
+                    }
+                    Ok(())
+                });
+                loader.join().expect("the loader does not panic")
+            })?;
+            for _ in 0..TAKEN {
+                let batch = batches.recv()?;
+                batch.to_dtype(DType::F32)?;
+            }
+            Ok(())
+        })
+    }
+}
+
+/// A worker thread for each epoch, with the batch that it prefetched.
+pub mod worker_that_outlives_its_epoch {
+    use super::*;
+
+    /// One batch.
+    pub fn bytes(_leg: Leg) -> u64 {
+        (BATCH * SEQ * 4) as u64
+    }
+
+    /// A worker that lives until its sender is dropped.
+    struct Worker {
+        more: mpsc::Sender<()>,
+        thread: JoinHandle<Result<()>>,
+    }
+
+    impl Worker {
+        fn start(device: &Device) -> anyhow::Result<Self> {
+            let ((more, asked), (ready, prefetched)) = (mpsc::channel(), mpsc::channel());
+            let device = device.clone();
+            let thread = thread::spawn(move || {
+                // leaks: worker_that_outlives_its_epoch
+                let mut next = batch(BATCH, &device)?;
+                ready.send(()).expect("the epoch waits");
+                while asked.recv().is_ok() {
+                    next = batch(BATCH, &device)?;
+                }
+                drop(next);
+                Ok(())
+            });
+            prefetched.recv()?;
+            Ok(Self { more, thread })
+        }
+    }
+
+    /// Keeps the workers: each waits to be asked for more.
+    ///
+    /// # Errors
+    /// When the device is full.
+    pub fn leaky(trial: &mut Trial) -> anyhow::Result<()> {
+        run(trial, |_| ())
+    }
+
+    /// Tells them that it is over, and waits.
+    ///
+    /// # Errors
+    /// When the device is full.
+    pub fn fixed(trial: &mut Trial) -> anyhow::Result<()> {
+        run(trial, |workers| {
+            for Worker { more, thread } in workers.drain(..) {
+                drop(more);
+                thread.join().expect("a worker does not panic").expect("the device has room");
+            }
+        })
+    }
+
+    fn run(trial: &mut Trial, end_epoch: fn(&mut Vec<Worker>)) -> anyhow::Result<()> {
+        let device = trial.device().clone();
+        let mut workers = Vec::with_capacity(HISTORY);
+        trial.iterate(|_| {
+            workers.push(Worker::start(&device)?);
+            end_epoch(&mut workers);
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,87 @@
+//! What a finding says, beside what a scenario says.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::{Leg, Scenario};
+
+/// Where a report and a scenario are of one mind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Agreement {
+    /// The gravest finding has the expected code.
+    pub found: bool,
+    /// Its figure is the formula's, to the byte.
+    pub bytes: bool,
+    /// Its top site is the line that allocates.
+    pub line: bool,
+    /// Its top site has the pattern; `None` where nothing grows.
+    pub pattern: Option<bool>,
+    /// Its cause is diagnosed.
+    pub cause: bool,
+}
+
+impl Agreement {
+    /// Whether nothing differs.
+    pub fn is_whole(self) -> bool {
+        let Self { found, bytes, line, pattern, cause } = self;
+        found && bytes && line && pattern.unwrap_or(true) && cause
+    }
+}
+
+impl Scenario {
+    /// Compares a `test-finished` line of the leaky program's test, which was
+    /// judged on `leg`, with what is expected. What is not in the line (or
+    /// `null`) disagrees.
+    pub fn compare(&self, leg: Leg, finished: &Value) -> Agreement {
+        let finding = &finished["findings"][0];
+        let top = &finding["sites"][0];
+        let file = top["file"].as_str().unwrap_or_default();
+        Agreement {
+            found: finding["code"] == self.expected.code(),
+            bytes: finding[self.expected.figure()] == (self.bytes)(leg),
+            line: top["line"] == self.line && Path::new(file).ends_with(self.file),
+            pattern: self.pattern.map(|pattern| top["pattern"] == pattern.name()),
+            cause: finding["cause"]["code"] == self.cause.code(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::scenarios::named;
+
+    #[test]
+    fn a_line_that_says_it_all_agrees() {
+        let scenario = named("every_third_time");
+        let finished = json!({"findings": [{
+            "code": "leak", "bytes_per_iteration": 1024, "cause": {"code": "tensor-kept"},
+            "sites": [{
+                "file": "/home/me/memcheck/tests/src/scenarios/rhythms.rs",
+                "line": scenario.line, "pattern": "periodic",
+            }],
+        }]});
+        assert!(scenario.compare(Leg::Device, &finished).is_whole());
+    }
+
+    #[test]
+    fn a_line_that_says_nothing_agrees_in_nothing() {
+        for scenario in crate::scenarios::all() {
+            let agreement = scenario.compare(Leg::Device, &json!({"findings": []}));
+            let Agreement { found, bytes, line, pattern, cause } = agreement;
+            assert!(!(found || bytes || line || cause), "{}", scenario.name);
+            assert_eq!(pattern, scenario.pattern.map(|_| false));
+        }
+    }
+
+    #[test]
+    fn what_is_only_retained_has_no_pattern() {
+        let scenario = named("workspace_of_the_largest_request");
+        let finished = json!({"findings": [{"code": "retained", "figure": 32768}]});
+        let agreement = scenario.compare(Leg::Host, &finished);
+        assert!(agreement.found && agreement.bytes && !agreement.line && !agreement.is_whole());
+    }
+}

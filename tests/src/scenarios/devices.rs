@@ -1,0 +1,154 @@
+//! What belongs to a device: opened anew for each request, and kept; and frees
+//! that its driver refuses.
+
+use std::thread;
+
+use candle_core::quantized::QMatMul;
+use candle_core::{DType, Device, DeviceLocation, Module, Result, Tensor};
+use memcheck_runtime::Trial;
+
+use super::ratchets::{quantized, workspace_bytes};
+use super::{HISTORY, Leg, Runs, Scenario, scenario, zeros};
+
+const SOURCE: &str = include_str!("devices.rs");
+
+/// See the module.
+pub const SCENARIOS: &[Scenario] = &[
+    scenario!(SOURCE, device_of_every_request, DeviceRecreated, Steady, runs: Runs::OnGpu),
+    scenario!(SOURCE, workspace_of_every_device, DeviceRecreated, Steady, runs: Runs::OnGpu),
+    scenario!(SOURCE, dropped_without_a_context, FreeWithoutContext, Steady, runs: Runs::OnGpu),
+];
+
+/// The GPU of `device`, opened once more: to candle it is another device.
+fn opened_again(device: &Device) -> Result<Device> {
+    match device.location() {
+        DeviceLocation::Cuda { gpu_id } => Device::new_cuda(gpu_id),
+        _ => Ok(Device::Cpu),
+    }
+}
+
+/// A request handler that opens its own device and loads its weights on it.
+pub mod device_of_every_request {
+    use super::*;
+
+    const WIDTH: usize = 32;
+
+    /// `width²` of f32.
+    pub fn bytes(_leg: Leg) -> u64 {
+        (WIDTH * WIDTH * 4) as u64
+    }
+
+    /// Keeps the device and the weights of every request.
+    ///
+    /// # Errors
+    /// When the device is full.
+    pub fn leaky(trial: &mut Trial) -> anyhow::Result<()> {
+        run(trial, |_| ())
+    }
+
+    /// Drops those of the request before.
+    ///
+    /// # Errors
+    /// When the device is full.
+    pub fn fixed(trial: &mut Trial) -> anyhow::Result<()> {
+        run(trial, Vec::clear)
+    }
+
+    fn run(trial: &mut Trial, before: fn(&mut Vec<(Device, Tensor)>)) -> anyhow::Result<()> {
+        let own = trial.device().clone();
+        let mut handlers = Vec::with_capacity(HISTORY);
+        trial.iterate(|_| {
+            before(&mut handlers);
+            let device = opened_again(&own)?;
+            // leaks: device_of_every_request
+            let weights = Tensor::zeros((WIDTH, WIDTH), DType::F32, &device)?;
+            handlers.push((device, weights));
+            Ok(())
+        })
+    }
+}
+
+/// Devices that are dropped, each with a workspace for quantized products that
+/// candle keeps for it for ever.
+pub mod workspace_of_every_device {
+    use super::*;
+
+    const ROWS: usize = 16;
+    const WIDTH: usize = 256;
+
+    /// One workspace.
+    pub fn bytes(_leg: Leg) -> u64 {
+        workspace_bytes(ROWS, WIDTH)
+    }
+
+    /// Multiplies on a new device.
+    ///
+    /// # Errors
+    /// When the device is full.
+    pub fn leaky(trial: &mut Trial) -> anyhow::Result<()> {
+        run(trial, opened_again)
+    }
+
+    /// Multiplies on the one that there is, which keeps one workspace.
+    ///
+    /// # Errors
+    /// When the device is full.
+    pub fn fixed(trial: &mut Trial) -> anyhow::Result<()> {
+        run(trial, |device| Ok(device.clone()))
+    }
+
+    fn run(trial: &mut Trial, chosen: fn(&Device) -> Result<Device>) -> anyhow::Result<()> {
+        let own = trial.device().clone();
+        trial.iterate(|_| {
+            let device = chosen(&own)?;
+            let layer = QMatMul::from_qtensor(quantized(WIDTH, &device)?)?;
+            let input = Tensor::zeros((ROWS, WIDTH), DType::F32, &device)?;
+            // leaks: workspace_of_every_device
+            layer.forward(&input)?;
+            Ok(())
+        })
+    }
+}
+
+/// A tensor that is dropped on a thread which never used CUDA.
+///
+/// Dropping does not bind the context to the thread (`Drop for CudaSlice`,
+/// cudarc 0.19.10), and candle's stream is that of the thread: the driver
+/// refuses the free, and the error comes back from the next call of anyone.
+pub mod dropped_without_a_context {
+    use super::*;
+
+    const FLOATS: usize = 512;
+
+    /// One answer.
+    pub fn bytes(_leg: Leg) -> u64 {
+        (FLOATS * 4) as u64
+    }
+
+    /// Hands each answer to a thread that sends and drops it.
+    ///
+    /// # Errors
+    /// When the device is full.
+    pub fn leaky(trial: &mut Trial) -> anyhow::Result<()> {
+        run(trial, |_| Ok(()))
+    }
+
+    /// The thread synchronises first, which binds the context.
+    ///
+    /// # Errors
+    /// When the device is full.
+    pub fn fixed(trial: &mut Trial) -> anyhow::Result<()> {
+        run(trial, Device::synchronize)
+    }
+
+    fn run(trial: &mut Trial, before: fn(&Device) -> Result<()>) -> anyhow::Result<()> {
+        let device = trial.device().clone();
+        trial.iterate(|_| {
+            // A server that tries once more: the error is the last free's.
+            // leaks: dropped_without_a_context
+            let answer = zeros(FLOATS, &device).or_else(|_| zeros(FLOATS, &device))?;
+            let sender = thread::spawn(move || before(answer.device()));
+            Ok(sender.join().expect("the thread does not panic")?)
+        })
+    }
+}

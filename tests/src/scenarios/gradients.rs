@@ -1,0 +1,154 @@
+//! Gradients that outlive their step.
+
+use std::collections::VecDeque;
+
+use candle_core::Tensor;
+use memcheck_runtime::Trial;
+
+use super::graphs::{ACTIVATION, Layer, WEIGHT};
+use super::{HISTORY, Leg, Scenario, scenario};
+
+const SOURCE: &str = include_str!("gradients.rs");
+
+/// See the module.
+pub const SCENARIOS: &[Scenario] = &[
+    scenario!(SOURCE, stores_of_every_step, GradStoreKept, Steady),
+    scenario!(SOURCE, gradients_of_micro_batches, GradStoreKept, Steady),
+    scenario!(SOURCE, store_of_every_fourth_step, GradStoreKept, Periodic),
+];
+
+/// What a store of [`Layer`] holds: the gradient of the weight, and four
+/// activations. candle computes the gradient of the input too, and keeps it
+/// with the graph that it came from, because the weight is a variable.
+const STORE: u64 = WEIGHT + 4 * ACTIVATION;
+
+/// The store of every step, to look at later.
+pub mod stores_of_every_step {
+    use super::*;
+
+    /// One store.
+    pub fn bytes(_leg: Leg) -> u64 {
+        STORE
+    }
+
+    /// Keeps what `backward` gives.
+    ///
+    /// # Errors
+    /// When the device is full.
+    pub fn leaky(trial: &mut Trial) -> anyhow::Result<()> {
+        let layer = Layer::new(trial.device())?;
+        let mut stores = Vec::with_capacity(HISTORY);
+        trial.iterate(|_| {
+            let loss = tracing::info_span!("forward_pass").in_scope(|| layer.loss())?;
+            let _backward = tracing::info_span!("backward_pass").entered();
+            // leaks: stores_of_every_step
+            stores.push(loss.backward()?);
+            Ok(())
+        })
+    }
+
+    /// Keeps the norm as a number.
+    ///
+    /// # Errors
+    /// When the device is full.
+    pub fn fixed(trial: &mut Trial) -> anyhow::Result<()> {
+        let layer = Layer::new(trial.device())?;
+        let mut norms: Vec<f32> = Vec::with_capacity(HISTORY);
+        trial.iterate(|_| {
+            let store = layer.loss()?.backward()?;
+            let gradient = store.get(&layer.weight).expect("the weight is a variable");
+            norms.push(gradient.sqr()?.sum_all()?.to_scalar()?);
+            Ok(())
+        })
+    }
+}
+
+/// Gradients that are accumulated over micro-batches, and not cleared after.
+pub mod gradients_of_micro_batches {
+    use super::*;
+
+    /// Micro-batches in a step.
+    const MICRO: usize = 3;
+
+    /// One gradient of the weight for each micro-batch.
+    pub fn bytes(_leg: Leg) -> u64 {
+        MICRO as u64 * WEIGHT
+    }
+
+    /// Collects them.
+    ///
+    /// # Errors
+    /// When the device is full.
+    pub fn leaky(trial: &mut Trial) -> anyhow::Result<()> {
+        run(trial, |_| ())
+    }
+
+    /// Collects them, and clears after the step.
+    ///
+    /// # Errors
+    /// When the device is full.
+    pub fn fixed(trial: &mut Trial) -> anyhow::Result<()> {
+        run(trial, Vec::clear)
+    }
+
+    fn run(trial: &mut Trial, after_step: fn(&mut Vec<Tensor>)) -> anyhow::Result<()> {
+        let layer = Layer::new(trial.device())?;
+        let mut gradients = Vec::with_capacity(HISTORY);
+        trial.iterate(|_| {
+            for _ in 0..MICRO {
+                let loss = layer.loss()?;
+                // leaks: gradients_of_micro_batches
+                let mut store = loss.backward()?;
+                gradients.extend(store.remove(&layer.weight));
+            }
+            after_step(&mut gradients);
+            Ok(())
+        })
+    }
+}
+
+/// The store of every fourth step, for a histogram.
+pub mod store_of_every_fourth_step {
+    use super::*;
+
+    /// Steps from one to the next.
+    const EVERY: usize = 4;
+
+    /// One store in four steps.
+    pub fn bytes(_leg: Leg) -> u64 {
+        STORE / EVERY as u64
+    }
+
+    /// Keeps all of them.
+    ///
+    /// # Errors
+    /// When the device is full.
+    pub fn leaky(trial: &mut Trial) -> anyhow::Result<()> {
+        run(trial, usize::MAX)
+    }
+
+    /// Keeps the latest.
+    ///
+    /// # Errors
+    /// When the device is full.
+    pub fn fixed(trial: &mut Trial) -> anyhow::Result<()> {
+        run(trial, 1)
+    }
+
+    fn run(trial: &mut Trial, most: usize) -> anyhow::Result<()> {
+        let layer = Layer::new(trial.device())?;
+        let mut stores = VecDeque::with_capacity(HISTORY);
+        trial.iterate(|step| {
+            let loss = layer.loss()?;
+            // leaks: store_of_every_fourth_step
+            let store = loss.backward()?;
+            if step % EVERY == 0 {
+                stores.push_back(store);
+            }
+            if stores.len() > most {
+                stores.pop_front();
+            }
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,195 @@
+//! A value that outlives its step, and with it the graph it was computed by
+//! (candle#1241, #3482, #3508).
+
+use candle_core::{DType, Device, Result, Tensor, Var};
+use memcheck_runtime::Trial;
+
+use super::{HISTORY, Leg, Scenario, scenario};
+
+const SOURCE: &str = include_str!("graphs.rs");
+
+/// See the module.
+pub const SCENARIOS: &[Scenario] = &[
+    scenario!(SOURCE, total_of_losses, GraphKept, Steady),
+    scenario!(SOURCE, history_of_losses, GraphKept, Steady),
+    scenario!(SOURCE, state_between_windows, GraphKept, Steady),
+    scenario!(SOURCE, average_of_weights, GraphKept, Steady),
+];
+
+/// Rows of the input.
+pub(super) const ROWS: usize = 16;
+/// Width of the input and of the layer.
+pub(super) const WIDTH: usize = 64;
+/// `(ROWS, WIDTH)` of f32: 4,096 bytes.
+pub(super) const ACTIVATION: u64 = (ROWS * WIDTH * 4) as u64;
+/// `(WIDTH, WIDTH)` of f32: 16,384 bytes.
+pub(super) const WEIGHT: u64 = (WIDTH * WIDTH * 4) as u64;
+
+/// `relu(x W)` and the mean of its square.
+pub(super) struct Layer {
+    pub(super) input: Tensor,
+    pub(super) weight: Var,
+}
+
+impl Layer {
+    pub(super) fn new(device: &Device) -> Result<Self> {
+        Ok(Self {
+            input: Tensor::ones((ROWS, WIDTH), DType::F32, device)?,
+            weight: Var::ones((WIDTH, WIDTH), DType::F32, device)?,
+        })
+    }
+
+    /// A scalar whose graph holds three activations (product, relu, square)
+    /// and the scalar of their sum.
+    pub(super) fn loss(&self) -> Result<Tensor> {
+        // leaks: total_of_losses, history_of_losses
+        self.input.matmul(&self.weight)?.relu()?.sqr()?.mean_all()
+    }
+}
+
+/// The total of all losses so far, for a line in the log.
+pub mod total_of_losses {
+    use super::*;
+
+    /// Three activations; the scalars of sum, mean and total.
+    pub fn bytes(leg: Leg) -> u64 {
+        3 * ACTIVATION + leg.small(3 * 4)
+    }
+
+    /// Adds the loss as it is.
+    ///
+    /// # Errors
+    /// When the device is full.
+    pub fn leaky(trial: &mut Trial) -> anyhow::Result<()> {
+        run(trial, |loss| loss)
+    }
+
+    /// Adds the loss without its graph.
+    ///
+    /// # Errors
+    /// When the device is full.
+    pub fn fixed(trial: &mut Trial) -> anyhow::Result<()> {
+        run(trial, |loss| loss.detach())
+    }
+
+    fn run(trial: &mut Trial, summand: fn(Tensor) -> Tensor) -> anyhow::Result<()> {
+        let layer = Layer::new(trial.device())?;
+        let mut total = Tensor::zeros((), DType::F32, trial.device())?;
+        trial.iterate(|_| {
+            let loss = tracing::info_span!("forward_pass").in_scope(|| layer.loss())?;
+            total = (&total + summand(loss))?;
+            Ok(())
+        })
+    }
+}
+
+/// The losses of all steps, for a curve.
+pub mod history_of_losses {
+    use super::*;
+
+    /// Three activations; the scalars of sum and mean.
+    pub fn bytes(leg: Leg) -> u64 {
+        3 * ACTIVATION + leg.small(2 * 4)
+    }
+
+    /// Keeps the loss as a tensor.
+    ///
+    /// # Errors
+    /// When the device is full.
+    pub fn leaky(trial: &mut Trial) -> anyhow::Result<()> {
+        let layer = Layer::new(trial.device())?;
+        let mut history = Vec::with_capacity(HISTORY);
+        trial.iterate(|_| {
+            history.push(layer.loss()?);
+            Ok(())
+        })
+    }
+
+    /// Keeps the loss as a number.
+    ///
+    /// # Errors
+    /// When the device is full.
+    pub fn fixed(trial: &mut Trial) -> anyhow::Result<()> {
+        let layer = Layer::new(trial.device())?;
+        let mut history: Vec<f32> = Vec::with_capacity(HISTORY);
+        trial.iterate(|_| {
+            history.push(layer.loss()?.to_scalar()?);
+            Ok(())
+        })
+    }
+}
+
+/// The hidden state that a recurrent model hands from one window of its text
+/// to the next.
+pub mod state_between_windows {
+    use super::*;
+
+    /// Three activations: product, sum and state.
+    pub fn bytes(_leg: Leg) -> u64 {
+        3 * ACTIVATION
+    }
+
+    /// Hands on the state as it is: its graph reaches back to the first window.
+    ///
+    /// # Errors
+    /// When the device is full.
+    pub fn leaky(trial: &mut Trial) -> anyhow::Result<()> {
+        run(trial, |state| state)
+    }
+
+    /// Hands on the state without its graph, as truncated backpropagation does.
+    ///
+    /// # Errors
+    /// When the device is full.
+    pub fn fixed(trial: &mut Trial) -> anyhow::Result<()> {
+        run(trial, |state| state.detach())
+    }
+
+    fn run(trial: &mut Trial, handed_on: fn(Tensor) -> Tensor) -> anyhow::Result<()> {
+        let Layer { input, weight } = Layer::new(trial.device())?;
+        let mut state = input.zeros_like()?;
+        trial.iterate(|_| {
+            // leaks: state_between_windows
+            let next = (input.matmul(&weight)? + &state)?.tanh()?;
+            state = handed_on(next);
+            Ok(())
+        })
+    }
+}
+
+/// A moving average of a weight, for evaluation: no loss in sight, but a
+/// variable in the sum.
+pub mod average_of_weights {
+    use super::*;
+
+    /// Three weights: the old average and the variable, scaled, and their sum.
+    pub fn bytes(_leg: Leg) -> u64 {
+        3 * WEIGHT
+    }
+
+    /// Averages the variable.
+    ///
+    /// # Errors
+    /// When the device is full.
+    pub fn leaky(trial: &mut Trial) -> anyhow::Result<()> {
+        run(trial, |weight| weight.as_tensor().clone())
+    }
+
+    /// Averages its value.
+    ///
+    /// # Errors
+    /// When the device is full.
+    pub fn fixed(trial: &mut Trial) -> anyhow::Result<()> {
+        run(trial, Var::as_detached_tensor)
+    }
+
+    fn run(trial: &mut Trial, value: fn(&Var) -> Tensor) -> anyhow::Result<()> {
+        let Layer { weight, .. } = Layer::new(trial.device())?;
+        let mut average = weight.zeros_like()?;
+        trial.iterate(|_| {
+            // leaks: average_of_weights
+            average = ((&average * 0.9)? + (value(&weight) * 0.1)?)?;
+            Ok(())
+        })
+    }
+}

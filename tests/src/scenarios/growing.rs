@@ -1,0 +1,167 @@
+//! Caches that are larger with every position (candle#1599, #2937).
+
+use std::collections::HashMap;
+
+use candle_core::{DType, Device, Result, Tensor};
+use candle_nn::kv_cache::Cache;
+use memcheck_runtime::Trial;
+
+use super::{HISTORY, Leg, Scenario, scenario};
+
+const SOURCE: &str = include_str!("growing.rs");
+
+/// See the module.
+pub const SCENARIOS: &[Scenario] = &[
+    scenario!(SOURCE, concatenated_at_every_token, CacheGrows, Widening),
+    scenario!(SOURCE, capacity_that_grows_in_steps, CacheGrows, Widening),
+    scenario!(SOURCE, masks_of_every_length, CacheGrows, Growing),
+];
+
+/// Width of a cached token.
+const WIDTH: usize = 256;
+/// One cached token of f32: 1,024 bytes.
+const TOKEN: u64 = (WIDTH * 4) as u64;
+
+fn token(device: &Device) -> Result<Tensor> {
+    Tensor::zeros((1, 1, WIDTH), DType::F32, device)
+}
+
+/// A cache that is replaced by a longer one at every token.
+pub mod concatenated_at_every_token {
+    use super::*;
+
+    /// Tokens that the fixed twin looks back on.
+    const WINDOW: usize = 4;
+
+    /// One token.
+    pub fn bytes(_leg: Leg) -> u64 {
+        TOKEN
+    }
+
+    /// Keeps all tokens.
+    ///
+    /// # Errors
+    /// When the device is full.
+    pub fn leaky(trial: &mut Trial) -> anyhow::Result<()> {
+        run(trial, |cache| Ok(cache.clone()))
+    }
+
+    /// Keeps a window.
+    ///
+    /// # Errors
+    /// When the device is full.
+    pub fn fixed(trial: &mut Trial) -> anyhow::Result<()> {
+        run(trial, |cache| cache.narrow(1, cache.dim(1)? - (WINDOW - 1), WINDOW - 1))
+    }
+
+    fn run(trial: &mut Trial, past: fn(&Tensor) -> Result<Tensor>) -> anyhow::Result<()> {
+        let device = trial.device().clone();
+        let mut cache = Tensor::zeros((1, WINDOW, WIDTH), DType::F32, &device)?;
+        trial.iterate(|_| {
+            let new = token(&device)?;
+            let _attention = tracing::info_span!("attention").entered();
+            // leaks: concatenated_at_every_token
+            cache = Tensor::cat(&[&past(&cache)?, &new], 1)?;
+            Ok(())
+        })
+    }
+}
+
+/// The cache of candle-nn, which makes room for some tokens at a time: between
+/// two steps nothing grows.
+pub mod capacity_that_grows_in_steps {
+    use super::*;
+
+    /// Tokens that a step makes room for.
+    const STEP: usize = 4;
+
+    /// One token, on the mean over whole steps.
+    pub fn bytes(_leg: Leg) -> u64 {
+        TOKEN
+    }
+
+    /// Appends for ever.
+    ///
+    /// # Errors
+    /// When the device is full.
+    pub fn leaky(trial: &mut Trial) -> anyhow::Result<()> {
+        run(trial, |_, _| ())
+    }
+
+    /// Resets after each sequence of two steps.
+    ///
+    /// # Errors
+    /// When the device is full.
+    pub fn fixed(trial: &mut Trial) -> anyhow::Result<()> {
+        run(trial, |cache, tokens| {
+            if tokens % (2 * STEP) == 0 {
+                *cache = Cache::new(1, STEP);
+            }
+        })
+    }
+
+    fn run(trial: &mut Trial, after: fn(&mut Cache, usize)) -> anyhow::Result<()> {
+        let device = trial.device().clone();
+        let mut cache = Cache::new(1, STEP);
+        trial.iterate(|i| {
+            let new = token(&device)?;
+            // leaks: capacity_that_grows_in_steps
+            cache.append(&new)?;
+            after(&mut cache, i + 1);
+            Ok(())
+        })
+    }
+}
+
+/// A causal mask for each length, as models of candle-transformers keep them:
+/// a conversation has another length at every turn.
+pub mod masks_of_every_length {
+    use super::*;
+
+    /// Tokens of the first prompt, and of a turn.
+    const TURN: usize = 8;
+
+    fn length(turn: usize) -> usize {
+        64 + TURN * turn
+    }
+
+    /// `length²` of u8, on the mean over the measured turns but the first:
+    /// 3 to 12, after two of warm-up.
+    pub fn bytes(_leg: Leg) -> u64 {
+        (3..=12).map(|turn| length(turn).pow(2) as u64).sum::<u64>() / 10
+    }
+
+    /// Keeps the mask of every length.
+    ///
+    /// # Errors
+    /// When the device is full.
+    pub fn leaky(trial: &mut Trial) -> anyhow::Result<()> {
+        run(trial, usize::MAX, |_| ())
+    }
+
+    /// Keeps the mask of the last one, and ends a conversation after two turns.
+    ///
+    /// # Errors
+    /// When the device is full.
+    pub fn fixed(trial: &mut Trial) -> anyhow::Result<()> {
+        run(trial, 2, HashMap::clear)
+    }
+
+    fn run(
+        trial: &mut Trial,
+        turns: usize,
+        before: fn(&mut HashMap<usize, Tensor>),
+    ) -> anyhow::Result<()> {
+        let device = trial.device().clone();
+        let mut masks = HashMap::with_capacity(HISTORY);
+        trial.iterate(|turn| {
+            before(&mut masks);
+            let length = length(turn % turns);
+            let later = |i| u8::from(i % length > i / length);
+            let mask: Vec<u8> = (0..length * length).map(later).collect();
+            // leaks: masks_of_every_length
+            masks.insert(length, Tensor::from_vec(mask, (length, length), &device)?);
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,322 @@
+//! Tensors that are kept, plainly: by a list, a static, a cycle, a channel,
+//! from a helper, a pool or a scope.
+
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+
+use candle_core::{DType, Device, Result, Tensor};
+use memcheck_runtime::Trial;
+use rayon::prelude::*;
+
+use super::{HISTORY, Leg, Runs, Scenario, scenario, zeros};
+
+const SOURCE: &str = include_str!("kept.rs");
+
+/// See the module.
+pub const SCENARIOS: &[Scenario] = &[
+    scenario!(SOURCE, four_bytes_in_a_list, TensorKept, Steady, runs: Runs::OnGpu),
+    scenario!(SOURCE, results_in_a_static, TensorKept, Steady),
+    scenario!(SOURCE, cycle_of_two_nodes, TensorKept, Steady),
+    scenario!(SOURCE, messages_that_nobody_reads, TensorKept, Steady),
+    scenario!(SOURCE, list_behind_a_pool, TensorKept, Steady),
+    scenario!(SOURCE, list_behind_inlined_helpers, TensorKept, Steady),
+    scenario!(SOURCE, list_in_a_nested_scope, TensorKept, Steady),
+];
+
+/// Floats of 1 KiB: the smallest that the host counts.
+const KIB: usize = 256;
+
+/// The smallest leak that a device shows.
+pub mod four_bytes_in_a_list {
+    use super::*;
+
+    /// One f32.
+    pub fn bytes(_leg: Leg) -> u64 {
+        4
+    }
+
+    /// Keeps a scalar as a tensor.
+    ///
+    /// # Errors
+    /// When the device is full.
+    pub fn leaky(trial: &mut Trial) -> anyhow::Result<()> {
+        let device = trial.device().clone();
+        let mut scores = Vec::with_capacity(HISTORY);
+        trial.iterate(|_| {
+            // leaks: four_bytes_in_a_list
+            scores.push(Tensor::zeros((), DType::F32, &device)?);
+            Ok(())
+        })
+    }
+
+    /// Keeps it as a number.
+    ///
+    /// # Errors
+    /// When the device is full.
+    pub fn fixed(trial: &mut Trial) -> anyhow::Result<()> {
+        let device = trial.device().clone();
+        let mut scores: Vec<f32> = Vec::with_capacity(HISTORY);
+        trial.iterate(|_| {
+            scores.push(Tensor::zeros((), DType::F32, &device)?.to_scalar()?);
+            Ok(())
+        })
+    }
+}
+
+/// Results in a static, for whoever may ask.
+pub mod results_in_a_static {
+    use super::*;
+
+    static RESULTS: Mutex<Vec<Tensor>> = Mutex::new(Vec::new());
+
+    /// One result.
+    pub fn bytes(_leg: Leg) -> u64 {
+        (KIB * 4) as u64
+    }
+
+    /// Never takes one out.
+    ///
+    /// # Errors
+    /// When the device is full.
+    pub fn leaky(trial: &mut Trial) -> anyhow::Result<()> {
+        run(trial, |_| ())
+    }
+
+    /// Takes it out again.
+    ///
+    /// # Errors
+    /// When the device is full.
+    pub fn fixed(trial: &mut Trial) -> anyhow::Result<()> {
+        run(trial, Vec::clear)
+    }
+
+    fn run(trial: &mut Trial, after: fn(&mut Vec<Tensor>)) -> anyhow::Result<()> {
+        let device = trial.device().clone();
+        trial.iterate(|_| {
+            let mut results = RESULTS.lock().unwrap_or_else(PoisonError::into_inner);
+            // leaks: results_in_a_static
+            results.push(zeros(KIB, &device)?);
+            after(&mut results);
+            Ok(())
+        })
+    }
+}
+
+/// Two nodes that hold each other.
+pub mod cycle_of_two_nodes {
+    use super::*;
+
+    struct Node {
+        _value: Tensor,
+        other: Mutex<Option<Arc<Node>>>,
+    }
+
+    impl Node {
+        fn new(device: &Device) -> Result<Arc<Self>> {
+            // leaks: cycle_of_two_nodes
+            let value = zeros(KIB, device)?;
+            Ok(Arc::new(Self { _value: value, other: Mutex::new(None) }))
+        }
+    }
+
+    /// The tensors of both.
+    pub fn bytes(_leg: Leg) -> u64 {
+        (2 * KIB * 4) as u64
+    }
+
+    /// Closes the cycle.
+    ///
+    /// # Errors
+    /// When the device is full.
+    pub fn leaky(trial: &mut Trial) -> anyhow::Result<()> {
+        run(trial, |_| ())
+    }
+
+    /// Opens it again before the nodes go.
+    ///
+    /// # Errors
+    /// When the device is full.
+    pub fn fixed(trial: &mut Trial) -> anyhow::Result<()> {
+        run(trial, |node| drop(node.other.lock().expect("nobody panicked").take()))
+    }
+
+    fn run(trial: &mut Trial, last: fn(&Node)) -> anyhow::Result<()> {
+        let device = trial.device().clone();
+        trial.iterate(|_| {
+            let (one, other) = (Node::new(&device)?, Node::new(&device)?);
+            *one.other.lock().expect("nobody panicked") = Some(other.clone());
+            *other.other.lock().expect("nobody panicked") = Some(one.clone());
+            last(&one);
+            Ok(())
+        })
+    }
+}
+
+/// A channel whose receiver is alive and never asked.
+pub mod messages_that_nobody_reads {
+    use super::*;
+
+    /// One message.
+    pub fn bytes(_leg: Leg) -> u64 {
+        (2 * KIB * 4) as u64
+    }
+
+    /// Only sends.
+    ///
+    /// # Errors
+    /// When the device is full.
+    pub fn leaky(trial: &mut Trial) -> anyhow::Result<()> {
+        run(trial, |_| ())
+    }
+
+    /// Reads what there is.
+    ///
+    /// # Errors
+    /// When the device is full.
+    pub fn fixed(trial: &mut Trial) -> anyhow::Result<()> {
+        run(trial, |messages| messages.try_iter().for_each(drop))
+    }
+
+    fn run(trial: &mut Trial, read: fn(&mpsc::Receiver<Tensor>)) -> anyhow::Result<()> {
+        let device = trial.device().clone();
+        let (sender, messages) = mpsc::channel();
+        trial.iterate(|_| {
+            // leaks: messages_that_nobody_reads
+            sender.send(zeros(2 * KIB, &device)?)?;
+            read(&messages);
+            Ok(())
+        })
+    }
+}
+
+/// Jobs in rayon's pool that put their results into one list.
+pub mod list_behind_a_pool {
+    use super::*;
+
+    const JOBS: usize = 4;
+
+    /// The results of all jobs.
+    pub fn bytes(_leg: Leg) -> u64 {
+        (JOBS * KIB * 4) as u64
+    }
+
+    /// Never empties the list.
+    ///
+    /// # Errors
+    /// When the device is full.
+    pub fn leaky(trial: &mut Trial) -> anyhow::Result<()> {
+        run(trial, |_| ())
+    }
+
+    /// Empties it.
+    ///
+    /// # Errors
+    /// When the device is full.
+    pub fn fixed(trial: &mut Trial) -> anyhow::Result<()> {
+        run(trial, Vec::clear)
+    }
+
+    fn run(trial: &mut Trial, after: fn(&mut Vec<Tensor>)) -> anyhow::Result<()> {
+        let device = trial.device().clone();
+        let list = Mutex::new(Vec::with_capacity(HISTORY));
+        trial.iterate(|_| {
+            (0..JOBS).into_par_iter().try_for_each(|_| -> Result<()> {
+                // leaks: list_behind_a_pool
+                let result = zeros(KIB, &device)?;
+                list.lock().expect("nobody panicked").push(result);
+                Ok(())
+            })?;
+            after(&mut list.lock().expect("nobody panicked"));
+            Ok(())
+        })
+    }
+}
+
+/// The line is in a helper that was inlined into a helper.
+pub mod list_behind_inlined_helpers {
+    use super::*;
+
+    /// One tensor.
+    pub fn bytes(_leg: Leg) -> u64 {
+        (3 * KIB * 4) as u64
+    }
+
+    // In a debug build only this attribute inlines.
+    #[inline(always)]
+    fn scores(device: &Device) -> Result<Tensor> {
+        // leaks: list_behind_inlined_helpers
+        Tensor::zeros((3, KIB), DType::F32, device)
+    }
+
+    #[inline(always)]
+    fn remember(list: &mut Vec<Tensor>, device: &Device) -> Result<()> {
+        list.push(scores(device)?);
+        Ok(())
+    }
+
+    /// Remembers for ever.
+    ///
+    /// # Errors
+    /// When the device is full.
+    pub fn leaky(trial: &mut Trial) -> anyhow::Result<()> {
+        let device = trial.device().clone();
+        let mut list = Vec::with_capacity(HISTORY);
+        trial.iterate(|_| Ok(remember(&mut list, &device)?))
+    }
+
+    /// Remembers for an iteration.
+    ///
+    /// # Errors
+    /// When the device is full.
+    pub fn fixed(trial: &mut Trial) -> anyhow::Result<()> {
+        let device = trial.device().clone();
+        let mut list = Vec::with_capacity(HISTORY);
+        trial.iterate(|_| {
+            list.clear();
+            Ok(remember(&mut list, &device)?)
+        })
+    }
+}
+
+/// Scopes within scopes, and the leak in the innermost.
+pub mod list_in_a_nested_scope {
+    use super::*;
+
+    /// One tensor.
+    pub fn bytes(_leg: Leg) -> u64 {
+        (4 * KIB * 4) as u64
+    }
+
+    #[tracing::instrument(skip_all)]
+    fn sample(list: &mut Vec<Tensor>, device: &Device) -> Result<()> {
+        // leaks: list_in_a_nested_scope
+        list.push(zeros(4 * KIB, device)?);
+        Ok(())
+    }
+
+    /// Never empties the list.
+    ///
+    /// # Errors
+    /// When the device is full.
+    pub fn leaky(trial: &mut Trial) -> anyhow::Result<()> {
+        run(trial, |_| ())
+    }
+
+    /// Empties it with the request.
+    ///
+    /// # Errors
+    /// When the device is full.
+    pub fn fixed(trial: &mut Trial) -> anyhow::Result<()> {
+        run(trial, Vec::clear)
+    }
+
+    fn run(trial: &mut Trial, end: fn(&mut Vec<Tensor>)) -> anyhow::Result<()> {
+        let device = trial.device().clone();
+        let mut list = Vec::with_capacity(HISTORY);
+        trial.iterate(|_| {
+            let _request = tracing::info_span!("request").entered();
+            tracing::info_span!("decode").in_scope(|| sample(&mut list, &device))?;
+            end(&mut list);
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,93 @@
+//! The line below a comment in a source, found by the compiler.
+
+/// What stands before the names of the scenarios that a line leaks for.
+const MARK: &[u8] = b"// leaks: ";
+
+/// Number of the line (the first is 1) of `source` below the comment
+/// `// leaks: ONE, ANOTHER` that holds `name`.
+///
+/// # Panics
+///
+/// When there is no such line, or more than one; in a constant, that is an
+/// error of the compiler.
+pub(super) const fn line_of(source: &str, name: &str) -> u32 {
+    let (source, name) = (source.as_bytes(), name.as_bytes());
+    let (mut found, mut line, mut at) = (0, 1, 0);
+    while at < source.len() {
+        if source[at] == b'\n' {
+            line += 1;
+        } else if source[at] == b'/' && starts_with(source, at, MARK) {
+            at += MARK.len();
+            if names(source, at, name) {
+                assert!(found == 0, "two lines leak for one scenario");
+                found = line + 1;
+            }
+            continue;
+        }
+        at += 1;
+    }
+    assert!(found > 0, "no line leaks for this scenario");
+    found
+}
+
+const fn starts_with(source: &[u8], at: usize, start: &[u8]) -> bool {
+    let mut i = 0;
+    while i < start.len() {
+        if at + i >= source.len() || source[at + i] != start[i] {
+            return false;
+        }
+        i += 1;
+    }
+    true
+}
+
+/// Whether `name` is one of the words from `at` to the end of the line.
+const fn names(source: &[u8], mut at: usize, name: &[u8]) -> bool {
+    let mut starts = true;
+    while at < source.len() && source[at] != b'\n' {
+        let end = at + name.len();
+        let ends = end >= source.len() || !is_word(source[end]);
+        if starts && ends && starts_with(source, at, name) {
+            return true;
+        }
+        starts = !is_word(source[at]);
+        at += 1;
+    }
+    false
+}
+
+const fn is_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_'
+}
+
+#[cfg(test)]
+mod tests {
+    use super::line_of;
+
+    const SOURCE: &str = "\
+// A comment.
+// leaks: one
+keep(a);
+// leaks: two, two_more
+let b = a;
+";
+
+    #[test]
+    fn a_line_is_found_by_its_whole_name() {
+        assert_eq!(line_of(SOURCE, "one"), 3);
+        assert_eq!(line_of(SOURCE, "two"), 5);
+        assert_eq!(line_of(SOURCE, "two_more"), 5);
+    }
+
+    #[test]
+    #[should_panic(expected = "no line leaks")]
+    fn a_part_of_a_name_is_none() {
+        line_of(SOURCE, "more");
+    }
+
+    #[test]
+    #[should_panic(expected = "two lines leak")]
+    fn a_second_line_is_refused() {
+        line_of("// leaks: one\n// leaks: one\n", "one");
+    }
+}

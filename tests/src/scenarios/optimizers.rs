@@ -1,0 +1,145 @@
+//! What an optimiser holds, made anew and kept; copies of its variables
+//! (candle#2079).
+
+use std::collections::HashMap;
+
+use candle_core::{DType, Tensor};
+use candle_nn::{AdamW, Optimizer, ParamsAdamW, VarBuilder, VarMap, linear};
+use memcheck_runtime::Trial;
+
+use super::graphs::{Layer, WEIGHT, WIDTH};
+use super::{HISTORY, Leg, Scenario, scenario};
+
+const SOURCE: &str = include_str!("optimizers.rs");
+
+/// See the module.
+pub const SCENARIOS: &[Scenario] = &[
+    scenario!(SOURCE, optimizer_of_every_epoch, OptimizerRecreated, Steady),
+    scenario!(SOURCE, snapshots_of_a_weight, OptimizerRecreated, Steady),
+    scenario!(SOURCE, checkpoints_in_memory, OptimizerRecreated, Steady),
+];
+
+/// An optimiser for every epoch, because its learning rate is another.
+pub mod optimizer_of_every_epoch {
+    use super::*;
+
+    /// Two moments of the weight.
+    pub fn bytes(_leg: Leg) -> u64 {
+        2 * WEIGHT
+    }
+
+    /// Keeps the old ones, to go back to.
+    ///
+    /// # Errors
+    /// When the device is full.
+    pub fn leaky(trial: &mut Trial) -> anyhow::Result<()> {
+        let layer = Layer::new(trial.device())?;
+        let mut epochs = Vec::with_capacity(HISTORY);
+        trial.iterate(|epoch| {
+            let params = ParamsAdamW { lr: 1e-3 / (epoch + 1) as f64, ..Default::default() };
+            // leaks: optimizer_of_every_epoch
+            let mut optimizer = AdamW::new(vec![layer.weight.clone()], params)?;
+            optimizer.backward_step(&layer.loss()?)?;
+            epochs.push(optimizer);
+            Ok(())
+        })
+    }
+
+    /// Keeps one, and sets its rate.
+    ///
+    /// # Errors
+    /// When the device is full.
+    pub fn fixed(trial: &mut Trial) -> anyhow::Result<()> {
+        let layer = Layer::new(trial.device())?;
+        let mut optimizer = AdamW::new(vec![layer.weight.clone()], ParamsAdamW::default())?;
+        trial.iterate(|epoch| {
+            optimizer.set_learning_rate(1e-3 / (epoch + 1) as f64);
+            optimizer.backward_step(&layer.loss()?)?;
+            Ok(())
+        })
+    }
+}
+
+/// Snapshots of a weight, for averaging or for rolling back.
+pub mod snapshots_of_a_weight {
+    use super::*;
+
+    /// One copy.
+    pub fn bytes(_leg: Leg) -> u64 {
+        WEIGHT
+    }
+
+    /// Keeps all of them.
+    ///
+    /// # Errors
+    /// When the device is full.
+    pub fn leaky(trial: &mut Trial) -> anyhow::Result<()> {
+        let layer = Layer::new(trial.device())?;
+        let mut snapshots = Vec::with_capacity(HISTORY);
+        trial.iterate(|_| {
+            // leaks: snapshots_of_a_weight
+            snapshots.push(layer.weight.copy()?);
+            Ok(())
+        })
+    }
+
+    /// Keeps the latest.
+    ///
+    /// # Errors
+    /// When the device is full.
+    pub fn fixed(trial: &mut Trial) -> anyhow::Result<()> {
+        let layer = Layer::new(trial.device())?;
+        let mut latest = layer.weight.copy()?;
+        trial.iterate(|_| {
+            latest = layer.weight.copy()?;
+            anyhow::Ok(())
+        })?;
+        drop(latest);
+        Ok(())
+    }
+}
+
+/// The best checkpoint so far, held in memory.
+pub mod checkpoints_in_memory {
+    use super::*;
+
+    /// The weight and the bias of a linear layer.
+    pub fn bytes(leg: Leg) -> u64 {
+        WEIGHT + leg.small(WIDTH as u64 * 4)
+    }
+
+    /// Keeps every one that was the best for a while: the loss only falls.
+    ///
+    /// # Errors
+    /// When the device is full.
+    pub fn leaky(trial: &mut Trial) -> anyhow::Result<()> {
+        run(trial, |_| ())
+    }
+
+    /// Keeps the best.
+    ///
+    /// # Errors
+    /// When the device is full.
+    pub fn fixed(trial: &mut Trial) -> anyhow::Result<()> {
+        run(trial, Vec::clear)
+    }
+
+    type Checkpoint = HashMap<String, Tensor>;
+
+    fn run(trial: &mut Trial, before: fn(&mut Vec<Checkpoint>)) -> anyhow::Result<()> {
+        let vars = VarMap::new();
+        let builder = VarBuilder::from_varmap(&vars, DType::F32, trial.device());
+        linear(WIDTH, WIDTH, builder)?;
+        let mut best = Vec::with_capacity(HISTORY);
+        trial.iterate(|_| {
+            before(&mut best);
+            let mut checkpoint = Checkpoint::new();
+            for (name, var) in vars.data().lock().expect("nobody panicked").iter() {
+                // leaks: checkpoints_in_memory
+                checkpoint.insert(name.clone(), var.copy()?);
+            }
+            best.push(checkpoint);
+            Ok(())
+        })
+    }
+}

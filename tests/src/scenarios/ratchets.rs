@@ -1,0 +1,115 @@
+//! Buffers that keep the size of the largest request: no growth, since the
+//! largest has been, but memory that is not given back.
+
+use std::sync::Mutex;
+
+use candle_core::quantized::{GgmlDType, QMatMul, QTensor};
+use candle_core::{DType, Device, Module, Result, Tensor};
+use memcheck_runtime::Trial;
+
+use super::{Leg, Runs, Scenario, scenario, zeros};
+
+const SOURCE: &str = include_str!("ratchets.rs");
+
+/// See the module.
+pub const SCENARIOS: &[Scenario] = &[
+    scenario!(SOURCE, retained workspace_of_the_largest_request, CacheKeepsLargest),
+    scenario!(SOURCE, retained workspace_of_quantized_products, CacheKeepsLargest, runs: Runs::OnGpu),
+];
+
+/// A scratch buffer in a static, made anew where a request needs a larger one.
+pub mod workspace_of_the_largest_request {
+    use super::*;
+
+    static WORKSPACE: Mutex<Option<Tensor>> = Mutex::new(None);
+
+    /// KiB that requests need, over and over; the largest comes second.
+    const REQUESTS: [usize; 5] = [12, 32, 4, 28, 16];
+
+    /// The largest request.
+    pub fn bytes(_leg: Leg) -> u64 {
+        32 << 10
+    }
+
+    /// Never gives it back.
+    ///
+    /// # Errors
+    /// When the device is full.
+    pub fn leaky(trial: &mut Trial) -> anyhow::Result<()> {
+        let device = trial.device().clone();
+        trial.iterate(|request| {
+            let floats = REQUESTS[request % REQUESTS.len()] * 256;
+            let mut workspace = WORKSPACE.lock().expect("nobody panicked");
+            if workspace.as_ref().is_none_or(|workspace| workspace.elem_count() < floats) {
+                // leaks: workspace_of_the_largest_request
+                *workspace = Some(zeros(floats, &device)?);
+            }
+            Ok(())
+        })
+    }
+
+    /// Gives it back when the server stops.
+    ///
+    /// # Errors
+    /// When the device is full.
+    pub fn fixed(trial: &mut Trial) -> anyhow::Result<()> {
+        leaky(trial)?;
+        *WORKSPACE.lock().expect("nobody panicked") = None;
+        Ok(())
+    }
+}
+
+/// The workspace that candle keeps for quantized products of more than eight
+/// rows, one for each device, for ever.
+pub mod workspace_of_quantized_products {
+    use super::*;
+
+    /// Rows of the input, and the width of the layer.
+    const ROWS: usize = 16;
+    const WIDTH: usize = 256;
+
+    /// 16 MiB, and `4 rows ceil(width / 512) + 128` blocks of 144 bytes.
+    pub fn bytes(_leg: Leg) -> u64 {
+        workspace_bytes(ROWS, WIDTH)
+    }
+
+    /// Multiplies by the weight as it is.
+    ///
+    /// # Errors
+    /// When the device is full.
+    pub fn leaky(trial: &mut Trial) -> anyhow::Result<()> {
+        let layer = QMatMul::from_qtensor(quantized(WIDTH, trial.device())?)?;
+        let input = Tensor::zeros((ROWS, WIDTH), DType::F32, trial.device())?;
+        trial.iterate(|_| {
+            // leaks: workspace_of_quantized_products
+            layer.forward(&input)?;
+            Ok(())
+        })
+    }
+
+    /// Multiplies by a weight in f32: also up to eight rows have a workspace.
+    ///
+    /// # Errors
+    /// When the device is full.
+    pub fn fixed(trial: &mut Trial) -> anyhow::Result<()> {
+        let weight = quantized(WIDTH, trial.device())?.dequantize(trial.device())?;
+        let input = Tensor::zeros((ROWS, WIDTH), DType::F32, trial.device())?;
+        trial.iterate(|_| {
+            input.matmul(&weight.t()?)?;
+            Ok(())
+        })
+    }
+}
+
+/// A square weight in `Q8_0`.
+pub(super) fn quantized(width: usize, device: &Device) -> Result<QTensor> {
+    let weight = Tensor::zeros((width, width), DType::F32, device)?;
+    QTensor::quantize(&weight, GgmlDType::Q8_0)
+}
+
+/// What candle's `fast_mmq` keeps for a device: a fix-up buffer of 16 MiB, and
+/// room for the quantized input in blocks of 144 bytes for 128 columns, which
+/// are padded to 512; 128 blocks are to spare.
+pub(super) const fn workspace_bytes(rows: usize, width: usize) -> u64 {
+    (16 << 20) + ((rows * 4 * width.div_ceil(512) + 128) * 144) as u64
+}

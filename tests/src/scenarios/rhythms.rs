@@ -1,0 +1,227 @@
+//! Tensors that are kept at times and in sizes that are hard to read: in some
+//! iterations only, in ever more, in sizes of which no two are alike.
+
+use candle_core::Tensor;
+use memcheck_runtime::Trial;
+
+use super::{HISTORY, Leg, Scenario, scenario, zeros};
+
+const SOURCE: &str = include_str!("rhythms.rs");
+
+/// See the module.
+pub const SCENARIOS: &[Scenario] = &[
+    scenario!(SOURCE, every_third_time, TensorKept, Periodic),
+    scenario!(SOURCE, more_every_time, TensorKept, Growing),
+    scenario!(SOURCE, larger_every_time, TensorKept, Growing),
+    scenario!(SOURCE, no_two_sizes_alike, TensorKept, Irregular),
+    scenario!(SOURCE, beside_a_ring_of_its_size, TensorKept, Steady),
+];
+
+/// Floats of 1 KiB: the smallest that the host counts.
+const KIB: usize = 256;
+/// Iterations before the measured ones.
+const WARMUP: usize = 2;
+
+/// An error path that is taken every third time.
+pub mod every_third_time {
+    use super::*;
+
+    /// A third of 3 KiB.
+    pub fn bytes(_leg: Leg) -> u64 {
+        (KIB * 4) as u64
+    }
+
+    /// Keeps what failed, to try it again.
+    ///
+    /// # Errors
+    /// When the device is full.
+    pub fn leaky(trial: &mut Trial) -> anyhow::Result<()> {
+        run(trial, |_| ())
+    }
+
+    /// Keeps it until the next one fails.
+    ///
+    /// # Errors
+    /// When the device is full.
+    pub fn fixed(trial: &mut Trial) -> anyhow::Result<()> {
+        run(trial, Vec::clear)
+    }
+
+    fn run(trial: &mut Trial, before: fn(&mut Vec<Tensor>)) -> anyhow::Result<()> {
+        let device = trial.device().clone();
+        let mut failed = Vec::with_capacity(HISTORY);
+        trial.iterate(|request| {
+            // leaks: every_third_time
+            let input = zeros(3 * KIB, &device)?;
+            if request % 3 == 0 {
+                before(&mut failed);
+                failed.push(input);
+            }
+            Ok(())
+        })
+    }
+}
+
+/// Every iteration keeps one tensor more than the last.
+pub mod more_every_time {
+    use super::*;
+
+    /// `i + 1` KiB in iteration i, on the mean over the measured ones but the
+    /// first: 3 to 11.
+    pub fn bytes(_leg: Leg) -> u64 {
+        (3..=11).map(|i| (i + 1) << 10).sum::<u64>() / 9
+    }
+
+    /// Keeps a beam for each token so far.
+    ///
+    /// # Errors
+    /// When the device is full.
+    pub fn leaky(trial: &mut Trial) -> anyhow::Result<()> {
+        run(trial, |_| ())
+    }
+
+    /// Drops the beams with the token.
+    ///
+    /// # Errors
+    /// When the device is full.
+    pub fn fixed(trial: &mut Trial) -> anyhow::Result<()> {
+        run(trial, Vec::clear)
+    }
+
+    fn run(trial: &mut Trial, after: fn(&mut Vec<Tensor>)) -> anyhow::Result<()> {
+        let device = trial.device().clone();
+        let mut beams = Vec::with_capacity(2 * HISTORY);
+        trial.iterate(|token| {
+            for _ in 0..=token {
+                // leaks: more_every_time
+                beams.push(zeros(KIB, &device)?);
+            }
+            after(&mut beams);
+            Ok(())
+        })
+    }
+}
+
+/// Every iteration keeps one tensor, each larger than the last.
+pub mod larger_every_time {
+    use super::*;
+
+    /// `i + 1` KiB in iteration i, on the mean over the measured ones but the
+    /// first: 3 to 11.
+    pub fn bytes(_leg: Leg) -> u64 {
+        (3..=11).map(|i| (i + 1) << 10).sum::<u64>() / 9
+    }
+
+    /// Keeps the scores of every length.
+    ///
+    /// # Errors
+    /// When the device is full.
+    pub fn leaky(trial: &mut Trial) -> anyhow::Result<()> {
+        let device = trial.device().clone();
+        let mut scores = Vec::with_capacity(HISTORY);
+        trial.iterate(|position| {
+            // leaks: larger_every_time
+            scores.push(zeros((position + 1) * KIB, &device)?);
+            Ok(())
+        })
+    }
+
+    /// Uses them.
+    ///
+    /// # Errors
+    /// When the device is full.
+    pub fn fixed(trial: &mut Trial) -> anyhow::Result<()> {
+        let device = trial.device().clone();
+        trial.iterate(|position| {
+            zeros((position + 1) * KIB, &device)?;
+            Ok(())
+        })
+    }
+}
+
+/// Requests of varying length, of which some are kept.
+pub mod no_two_sizes_alike {
+    use super::*;
+
+    /// KiB that are kept in each iteration, no two alike: two of warm-up, then
+    /// twelve whose mean is 7, and is 7 too without the last.
+    const KEPT: [usize; WARMUP + 12] = [5, 6, 11, 8, 0, 14, 9, 0, 13, 10, 0, 12, 0, 7];
+
+    /// Their mean: 7 KiB.
+    pub fn bytes(_leg: Leg) -> u64 {
+        let measured = &KEPT[WARMUP..];
+        ((measured.iter().sum::<usize>() << 10) / measured.len()) as u64
+    }
+
+    /// Keeps them.
+    ///
+    /// # Errors
+    /// When the device is full.
+    pub fn leaky(trial: &mut Trial) -> anyhow::Result<()> {
+        run(trial, |_| ())
+    }
+
+    /// Keeps the last.
+    ///
+    /// # Errors
+    /// When the device is full.
+    pub fn fixed(trial: &mut Trial) -> anyhow::Result<()> {
+        run(trial, Vec::clear)
+    }
+
+    fn run(trial: &mut Trial, before: fn(&mut Vec<Tensor>)) -> anyhow::Result<()> {
+        let device = trial.device().clone();
+        let mut kept = Vec::with_capacity(HISTORY);
+        trial.iterate(|request| {
+            before(&mut kept);
+            let kib = KEPT[request % KEPT.len()];
+            if kib > 0 {
+                // leaks: no_two_sizes_alike
+                kept.push(zeros(kib * KIB, &device)?);
+            }
+            Ok(())
+        })
+    }
+}
+
+/// A leak, and beside it a ring that replaces tensors of the same size.
+pub mod beside_a_ring_of_its_size {
+    use super::*;
+
+    /// Tensors in the ring.
+    const RING: usize = 3;
+
+    /// The one tensor that is not the ring's.
+    pub fn bytes(_leg: Leg) -> u64 {
+        (KIB * 4) as u64
+    }
+
+    /// Keeps one tensor in the ring and one for ever.
+    ///
+    /// # Errors
+    /// When the device is full.
+    pub fn leaky(trial: &mut Trial) -> anyhow::Result<()> {
+        run(trial, |_| ())
+    }
+
+    /// Keeps one in the ring.
+    ///
+    /// # Errors
+    /// When the device is full.
+    pub fn fixed(trial: &mut Trial) -> anyhow::Result<()> {
+        run(trial, Vec::clear)
+    }
+
+    fn run(trial: &mut Trial, after: fn(&mut Vec<Tensor>)) -> anyhow::Result<()> {
+        let device = trial.device().clone();
+        let mut ring: [Option<Tensor>; RING] = Default::default();
+        let mut list = Vec::with_capacity(HISTORY);
+        trial.iterate(|i| {
+            ring[i % RING] = Some(zeros(KIB, &device)?);
+            // leaks: beside_a_ring_of_its_size
+            list.push(zeros(KIB, &device)?);
+            after(&mut list);
+            Ok(())
+        })
+    }
+}

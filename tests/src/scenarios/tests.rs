@@ -1,0 +1,50 @@
+//! The table of scenarios is whole and says what is there.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use super::*;
+
+#[test]
+fn no_two_scenarios_have_one_name() {
+    let names: BTreeSet<_> = all().map(|scenario| scenario.name).collect();
+    assert_eq!(names.len(), all().count());
+    assert!(all().count() >= 24);
+    assert_eq!((named("four_bytes_in_a_list").bytes)(Leg::Device), 4);
+}
+
+#[test]
+fn every_cause_has_a_scenario_and_most_have_several() {
+    let mut causes: BTreeMap<Cause, usize> = BTreeMap::new();
+    for scenario in all() {
+        *causes.entry(scenario.cause).or_default() += 1;
+    }
+    assert_eq!(causes.len(), Cause::HostKept as usize + 1, "{causes:?}");
+    for (cause, count) in causes {
+        assert!(count >= 2 || cause == Cause::FreeWithoutContext, "{cause:?}");
+    }
+}
+
+#[test]
+fn every_line_is_the_statement_below_its_comment() {
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    for Scenario { name, file, line, .. } in all() {
+        let source = std::fs::read_to_string(workspace.join(file)).unwrap();
+        let lines: Vec<_> = source.lines().collect();
+        let (comment, statement) = (lines[*line as usize - 2], lines[*line as usize - 1]);
+        assert!(comment.trim_start().starts_with("// leaks: "), "{name}: {comment}");
+        assert!(comment.contains(name), "{name}: {comment}");
+        assert!(!statement.trim_start().starts_with("//"), "{name}: {statement}");
+        assert!(statement.contains(['(', '[']), "{name} allocates nothing: {statement}");
+    }
+}
+
+#[test]
+fn a_scenario_of_the_host_is_judged_there_on_every_leg() {
+    let host = named("one_kib_in_a_static");
+    assert_eq!(host.judged_on(Leg::Device), Some(Leg::Host));
+    assert_eq!(named("four_bytes_in_a_list").judged_on(Leg::Host), None);
+    assert_eq!(named("results_in_a_static").judged_on(Leg::Device), Some(Leg::Device));
+    assert_eq!((host.bytes)(Leg::Host), 1024);
+    assert_eq!((Leg::Host.small(12), Leg::Device.small(12)), (0, 12));
+}

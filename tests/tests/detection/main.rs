@@ -1,0 +1,114 @@
+//! The corpus of `memcheck_tests::scenarios` as memory tests: `leaky`, ignored
+//! in an ordinary run; `fixed`, each beside it; and clean programs at random.
+//!
+//! The functional tests and the bench `detection` run them and compare what is
+//! found with what the scenarios say.
+
+mod clean;
+
+/// Two memory tests for each scenario, with the options that it needs; those
+/// without a device stand behind the semicolon.
+macro_rules! mem_tests {
+    (
+        $($name:ident $(($($option:tt)*))?,)*
+        ; $($alone:ident,)*
+    ) => {
+        mod leaky {
+            use memcheck_runtime::{Trial, mem_test};
+            use memcheck_tests::scenarios::{Program, named};
+
+            $(
+                #[mem_test(baseline = false, max_growth = "0 B" $(, $($option)*)?)]
+                #[ignore = "leaks on purpose"]
+                fn $name(trial: &mut Trial) -> anyhow::Result<()> {
+                    let Program::Trial(body) = named(stringify!($name)).leaky else {
+                        anyhow::bail!("a body without a device");
+                    };
+                    body(trial)
+                }
+            )*
+            $(
+                #[mem_test(baseline = false, max_growth = "0 B")]
+                #[ignore = "leaks on purpose"]
+                fn $alone() {
+                    let Program::Iteration(body) = named(stringify!($alone)).leaky else {
+                        panic!("a body with a device");
+                    };
+                    body();
+                }
+            )*
+        }
+
+        mod fixed {
+            use memcheck_runtime::{Trial, mem_test};
+            use memcheck_tests::scenarios::{Program, named};
+
+            $(
+                #[mem_test(baseline = false, max_growth = "0 B" $(, $($option)*)?)]
+                fn $name(trial: &mut Trial) -> anyhow::Result<()> {
+                    let Program::Trial(body) = named(stringify!($name)).fixed else {
+                        anyhow::bail!("a body without a device");
+                    };
+                    body(trial)
+                }
+            )*
+            $(
+                #[mem_test(baseline = false, max_growth = "0 B")]
+                fn $alone() {
+                    let Program::Iteration(body) = named(stringify!($alone)).fixed else {
+                        panic!("a body with a device");
+                    };
+                    body();
+                }
+            )*
+        }
+    };
+}
+
+mem_tests! {
+    total_of_losses,
+    history_of_losses,
+    state_between_windows,
+    average_of_weights,
+    stores_of_every_step,
+    gradients_of_micro_batches,
+    store_of_every_fourth_step(iterations = 12),
+    optimizer_of_every_epoch,
+    snapshots_of_a_weight,
+    checkpoints_in_memory,
+    one_cache_for_all_requests,
+    model_without_a_way_to_clear,
+    sessions_that_never_end,
+    concatenated_at_every_token,
+    capacity_that_grows_in_steps(iterations = 12),
+    masks_of_every_length(iterations = 11),
+    workspace_of_the_largest_request(max_retained = "0 B"),
+    workspace_of_quantized_products(device = "cuda"),
+    last_row_of_logits,
+    contiguous_at_batch_one,
+    first_token_of_every_text,
+    attention_weights,
+    hidden_states_of_every_layer,
+    loader_that_keeps_every_batch,
+    queue_without_a_bound,
+    worker_that_outlives_its_epoch,
+    device_of_every_request(device = "cuda"),
+    workspace_of_every_device(device = "cuda", max_retained = "17 MiB"),
+    dropped_without_a_context(device = "cuda"),
+    four_bytes_in_a_list(device = "cuda"),
+    results_in_a_static,
+    cycle_of_two_nodes,
+    messages_that_nobody_reads,
+    list_behind_a_pool,
+    list_behind_inlined_helpers,
+    list_in_a_nested_scope,
+    every_third_time(iterations = 12),
+    more_every_time,
+    larger_every_time,
+    no_two_sizes_alike(iterations = 12),
+    beside_a_ring_of_its_size(iterations = 12),
+    ;
+    one_kib_in_a_static,
+    answers_by_prompt,
+    boxes_leaked_for_a_lifetime,
+}

@@ -1,0 +1,75 @@
+//! Every leak of the corpus (`memcheck_tests::scenarios`) is found with its
+//! code and its exact bytes, every fixed twin passes, on the CPU and on the
+//! simulated GPU.
+
+use memcheck_tests::scenarios::{self, Agreement, Leg, Scenario};
+
+use crate::fixture::{Run, memcheck, workspace};
+
+/// Leaks that growth by block size does not see: see "Limits" in DESIGN.md.
+const NOT_SEEN_YET: &[&str] = &["capacity_that_grows_in_steps", "no_two_sizes_alike"];
+
+fn run(device: &str) -> Run {
+    memcheck(
+        &workspace(),
+        &[
+            "run",
+            "-p",
+            "memcheck-tests",
+            "--test",
+            "detection",
+            "--device",
+            device,
+            "--message-format",
+            "json",
+            "--no-ci",
+            "--run-ignored",
+            "all",
+        ],
+    )
+    .exits(100)
+}
+
+/// Asserts what is said of a leak: all that a scenario knows is compared, and
+/// what reports do not carry yet is not asserted.
+fn assert_found(scenario: &Scenario, judged: Leg, run: &Run) {
+    let finished = run.test(&scenario.leaky_test());
+    let Agreement { found, bytes, line: _, pattern: _, cause: _ } =
+        scenario.compare(judged, &finished);
+    let (expected, findings) = ((scenario.bytes)(judged), &finished["findings"]);
+    assert!(found, "{}: {findings}", scenario.name);
+    assert!(bytes, "{}: {expected} bytes are expected: {findings}", scenario.name);
+}
+
+fn assert_leg(run: &Run, leg: Leg) {
+    let mut tests = 0;
+    for scenario in scenarios::all() {
+        let Some(judged) = scenario.judged_on(leg) else { continue };
+        tests += 1;
+        assert_eq!(run.codes(&scenario.fixed_test()), [""; 0], "{}", scenario.name);
+        assert_eq!(run.test(&scenario.fixed_test())["status"], "passed", "{}", scenario.name);
+        if !NOT_SEEN_YET.contains(&scenario.name) {
+            assert_found(scenario, judged, run);
+        }
+    }
+    // No test of the target is without its scenario.
+    let of = |twin: &str| {
+        let lines = run.json();
+        let named = |line: &serde_json::Value| {
+            line["test"].as_str().is_some_and(|test| test.starts_with(twin))
+        };
+        lines.iter().filter(|line| line["type"] == "test-finished" && named(line)).count()
+    };
+    assert_eq!((of("leaky::"), of("fixed::")), (tests, tests));
+    assert_eq!(run.test("clean::clean_program")["status"], "passed");
+}
+
+#[test]
+fn on_the_cpu() {
+    assert_leg(&run("cpu"), Leg::Host);
+}
+
+#[test]
+fn on_the_simulated_gpu() {
+    assert_leg(&run("sim:h200"), Leg::Device);
+}
