@@ -202,7 +202,7 @@ pub struct Stack {
 
 /// Functions of candle that every operation comes through on its way to
 /// memory, or that wrap one: not the operation.
-const NOT_OPERATIONS: [&str; 22] = [
+const NOT_OPERATIONS: [&str; 24] = [
     "from_storage",
     "new_impl",
     "zeros_impl",

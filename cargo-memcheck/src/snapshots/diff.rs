@@ -29,7 +29,10 @@ pub(crate) fn text(file: &SnapshotFile, new: &Checked) -> String {
         }
         Some(Err(SnapshotError::Unsound(path, why))) => {
             let old = std::fs::read_to_string(path).unwrap_or_default();
-            format!("the baseline cannot be read: {why}\n{}", lines(&old, &new.figures.to_yaml(&new.holders)))
+            format!(
+                "the baseline cannot be read: {why}\n{}",
+                lines(&old, &new.figures.to_yaml(&new.holders))
+            )
         }
         Some(Err(error)) => error.to_string(),
     }
