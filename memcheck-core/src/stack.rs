@@ -33,7 +33,7 @@ pub enum Owner {
 }
 
 /// Crates that are plumbing.
-const PLUMBING: [&str; 28] = [
+const PLUMBING: &[&str] = &[
     "std",
     "core",
     "alloc",
@@ -202,7 +202,7 @@ pub struct Stack {
 
 /// Functions of candle that every operation comes through on its way to
 /// memory, or that wrap one: not the operation.
-const NOT_OPERATIONS: [&str; 24] = [
+const NOT_OPERATIONS: &[&str] = &[
     "from_storage",
     "new_impl",
     "zeros_impl",
@@ -225,6 +225,8 @@ const NOT_OPERATIONS: [&str; 24] = [
     "clone",
     "reduce_impl",
     "sum_impl",
+    "cat0",
+    "cat_contiguous",
 ];
 
 /// Whose methods are operations: types, and the modules of those that were
