@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::baseline::Figures;
 use crate::finding::{Class, Code};
 use crate::protocol::Report;
+use crate::survivors;
 
 /// When tests are run with attribution.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -13,7 +14,8 @@ use crate::protocol::Report;
 pub enum Explain {
     /// Never: figures only.
     Never,
-    /// A test that failed on memory, or whose figures are new, once more.
+    /// A test that failed on memory, whose figures are new, or whose live bytes
+    /// rise in a way that totals alone cannot judge, once more.
     #[default]
     Failed,
     /// Every test, at once.
@@ -37,9 +39,14 @@ impl Explain {
         let about_memory =
             |code: Code| code.row().class == Class::Measured && code.is_about_memory();
         let failed = report.verdict.findings.iter().any(|finding| about_memory(finding.code));
+        let suspicious = report.record.judged.iter().any(|space| {
+            report.record.spaces.get(space).is_some_and(|measured| {
+                survivors::suspicious(&measured.allocated) > report.record.limits.max_growth.value
+            })
+        });
         let wanted = self == Self::Failed
             && report.record.attribution.is_none()
-            && (failed || report.pending.is_some());
+            && (failed || suspicious || report.pending.is_some());
         wanted.then(|| Follow::Again(Figures::of(&report.record)))
     }
 }

@@ -5,7 +5,7 @@
 
 use crate::baseline::{self, Baseline, Change, Figures, Holders};
 use crate::blame;
-use crate::diagnosis::{self, Evidence};
+use crate::diagnosis::{self, Evidence, Suspect};
 use crate::finding::{Class, Code, Finding, Level};
 use crate::limits::{Limits, Source};
 use crate::protocol::{Status, Verdict};
@@ -202,16 +202,16 @@ fn incomplete(record: &Record, limits: &Limits) -> Option<Finding> {
 }
 
 fn leak(record: &Record, space: Space, measured: &SpaceRecord, limits: &Limits) -> Option<Finding> {
-    let growth = measured.metrics.growth;
     let limit = limits.max_growth.value;
-    if growth <= limit {
-        return None;
-    }
     let suspects = record
         .attribution
         .as_ref()
         .map(|attribution| diagnosis::suspects(attribution, space))
         .unwrap_or_default();
+    let growth = growth(measured, record.attribution.is_some(), &suspects);
+    if growth <= limit {
+        return None;
+    }
     let sites = match suspects.as_slice() {
         [] => blame::sizes(&measured.survivors),
         suspects => blame::growing(suspects),
@@ -284,6 +284,19 @@ fn pool_growth(space: Space, measured: &SpaceRecord, limit: Option<u64>) -> Opti
 /// reached by evidence.
 fn percent(confidence: f64) -> String {
     format!("{:.1}", ((confidence * 1000.0).floor() / 10.0).min(99.9))
+}
+
+/// Bytes an iteration, by the best evidence there is. Call sites tell a leak
+/// from its neighbours of the same size, and see one whose sizes all differ.
+/// Where they see nothing that grows, survivors by size still prove what was
+/// left behind at many places once each; a level of totals proves nothing.
+fn growth(measured: &SpaceRecord, attributed: bool, suspects: &[Suspect<'_>]) -> u64 {
+    let by_site: u64 = suspects.iter().map(|suspect| suspect.reading.bytes_per_iteration).sum();
+    match (attributed, by_site) {
+        (false, _) => measured.metrics.growth,
+        (true, 0) => survivors::growth(&measured.survivors, &[]),
+        (true, by_site) => by_site,
+    }
 }
 
 /// Growth of the host's small blocks, of which there are totals only.

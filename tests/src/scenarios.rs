@@ -65,8 +65,10 @@ pub enum Cause {
     GraphKept,
     /// Gradients of steps that are over.
     GradStoreKept,
-    /// An optimiser, or copies of its variables, made anew and kept.
+    /// An optimiser made anew and kept.
     OptimizerRecreated,
+    /// Copies of variables.
+    VariablesCopied,
     /// The cache of requests that are over.
     CacheNeverCleared,
     /// A cache that is larger with every position.
@@ -86,7 +88,7 @@ pub enum Cause {
     /// A tensor in a list, a static, a cycle or a channel.
     TensorKept,
     /// Bytes of the host that are no tensor's.
-    HostKept,
+    BuffersKept,
 }
 
 impl Cause {
@@ -96,6 +98,7 @@ impl Cause {
             Self::GraphKept => "graph-kept",
             Self::GradStoreKept => "grad-store-kept",
             Self::OptimizerRecreated => "optimizer-recreated",
+            Self::VariablesCopied => "variables-copied",
             Self::CacheNeverCleared => "cache-never-cleared",
             Self::CacheGrows => "cache-grows",
             Self::CacheKeepsLargest => "cache-keeps-largest",
@@ -105,7 +108,7 @@ impl Cause {
             Self::DeviceRecreated => "device-recreated",
             Self::FreeWithoutContext => "free-without-context",
             Self::TensorKept => "tensor-kept",
-            Self::HostKept => "host-kept",
+            Self::BuffersKept => "buffers-kept",
         }
     }
 }
@@ -122,7 +125,7 @@ pub enum Pattern {
     /// In some iterations, in no regular order.
     Irregular,
     /// What is old is replaced, by more: nothing old survives, the sum rises.
-    Widening,
+    Enlarged,
 }
 
 impl Pattern {
@@ -133,7 +136,7 @@ impl Pattern {
             Self::Periodic => "periodic",
             Self::Growing => "growing",
             Self::Irregular => "irregular",
-            Self::Widening => "widening",
+            Self::Enlarged => "enlarged",
         }
     }
 }

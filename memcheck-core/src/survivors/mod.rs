@@ -59,7 +59,7 @@ mod tests;
 use serde::{Deserialize, Serialize};
 
 pub use pattern::{Pattern, Reading};
-pub use replaced::{SHORTEST_RISE, rising};
+pub use replaced::{SHORTEST_RISE, rising, stepping, suspicious};
 pub use trend::{Trend, theil_sen, trend};
 
 /// Survivors of the measured iterations that belong together: blocks of one
@@ -130,5 +130,5 @@ impl Group {
 /// series by size may be scattered over sites, each too few to tell.
 pub fn growth(groups: &[Group], allocated: &[u64]) -> u64 {
     let survivors: u64 = groups.iter().map(|group| group.read().bytes_per_iteration).sum();
-    survivors.max(rising(allocated))
+    survivors.max(rising(allocated)).max(stepping(allocated))
 }

@@ -8,6 +8,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use anyhow::{Context, ensure};
+use memcheck_core::device::Request;
+use memcheck_core::explain::{self, Explain, Follow};
 use memcheck_core::finding::Code;
 use memcheck_core::limits::Layer;
 use memcheck_core::protocol::{self, Job, Report};
@@ -128,36 +130,53 @@ fn run_seed(
     report: PathBuf,
 ) -> anyhow::Result<Seed> {
     let iterations = u32::try_from(clean::iterations(seed))?;
-    let job = Job {
+    let device: Request = device.parse()?;
+    let job = |follow: Follow| Job {
         version: protocol::VERSION,
         test: test.to_owned(),
         report: report.clone(),
         progress: None,
-        device: device.parse()?,
+        device: device.clone(),
         flags: Layer { iterations: Some(iterations), ..Layer::default() },
         config: None,
         levels: BTreeMap::new(),
         ci: false,
         workspace: workspace().to_owned(),
         candle: String::new(),
+        follow,
+        parent: None,
     };
-    let output = process::Command::new(executable)
-        .args([test, "--exact", "--nocapture", "--include-ignored", "--test-threads=1"])
-        .env(variables::JOB, serde_json::to_string(&job)?)
-        .env(variables::RAYON_NUM_THREADS.name, "1")
-        .env("MEMCHECK_TESTS_SEED", seed.to_string())
-        .stdin(Stdio::null())
-        .output()?;
-    let Ok(text) = std::fs::read(&report) else {
-        let what = format!("no report: {}", String::from_utf8_lossy(&output.stderr).trim());
-        return Ok(Seed { seed, findings: vec![what], leak: None, series: Vec::new() });
+    let run = |job: Job| -> anyhow::Result<Result<Report, String>> {
+        let output = process::Command::new(executable)
+            .args([test, "--exact", "--nocapture", "--include-ignored", "--test-threads=1"])
+            .env(variables::JOB, serde_json::to_string(&job)?)
+            .env(variables::RAYON_NUM_THREADS.name, "1")
+            .env("MEMCHECK_TESTS_SEED", seed.to_string())
+            .stdin(Stdio::null())
+            .output()?;
+        let text = std::fs::read(&report);
+        let _ = std::fs::remove_file(&report);
+        Ok(match text {
+            Ok(text) => Ok(serde_json::from_slice(&text)?),
+            Err(_) => Err(format!("no report: {}", String::from_utf8_lossy(&output.stderr).trim())),
+        })
     };
-    let Report { record, verdict, .. } = serde_json::from_slice(&text)?;
+    let mut report = match run(job(Follow::No))? {
+        Ok(report) => report,
+        Err(what) => {
+            return Ok(Seed { seed, findings: vec![what], leak: None, series: Vec::new() });
+        }
+    };
+    if let Some(follow) = Explain::Failed.again(&report) {
+        report = explain::merge(report, run(job(follow))?.ok());
+    }
+    let Report { record, verdict, .. } = report;
     let leak = verdict.findings.iter().find(|finding| finding.code == Code::Leak);
     let judged = record.judged.first().and_then(|space| record.spaces.get(space));
     Ok(Seed {
         seed,
-        leak: leak.and_then(|leak| leak.bytes_per_iteration),
+        // What the places of the growth add up to.
+        leak: leak.map(|leak| leak.sites.iter().map(|site| site.bytes_per_iteration).sum()),
         series: judged.map(|space| space.allocated.clone()).unwrap_or_default(),
         findings: verdict
             .findings

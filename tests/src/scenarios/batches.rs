@@ -14,7 +14,7 @@ const SOURCE: &str = include_str!("batches.rs");
 /// See the module.
 pub const SCENARIOS: &[Scenario] = &[
     scenario!(SOURCE, loader_that_keeps_every_batch, BatchesKept, Steady),
-    scenario!(SOURCE, queue_without_a_bound, BatchesKept, Widening),
+    scenario!(SOURCE, queue_without_a_bound, BatchesKept, Enlarged),
     scenario!(SOURCE, worker_that_outlives_its_epoch, BatchesKept, Steady),
 ];
 

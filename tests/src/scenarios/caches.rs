@@ -14,8 +14,8 @@ const SOURCE: &str = include_str!("caches.rs");
 
 /// See the module.
 pub const SCENARIOS: &[Scenario] = &[
-    scenario!(SOURCE, one_cache_for_all_requests, CacheNeverCleared, Widening),
-    scenario!(SOURCE, model_without_a_way_to_clear, CacheNeverCleared, Widening),
+    scenario!(SOURCE, one_cache_for_all_requests, CacheNeverCleared, Enlarged),
+    scenario!(SOURCE, model_without_a_way_to_clear, CacheNeverCleared, Enlarged),
     scenario!(SOURCE, sessions_that_never_end, CacheNeverCleared, Steady),
 ];
 

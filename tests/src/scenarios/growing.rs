@@ -12,8 +12,8 @@ const SOURCE: &str = include_str!("growing.rs");
 
 /// See the module.
 pub const SCENARIOS: &[Scenario] = &[
-    scenario!(SOURCE, concatenated_at_every_token, CacheGrows, Widening),
-    scenario!(SOURCE, capacity_that_grows_in_steps, CacheGrows, Widening),
+    scenario!(SOURCE, concatenated_at_every_token, CacheGrows, Enlarged),
+    scenario!(SOURCE, capacity_that_grows_in_steps, CacheGrows, Enlarged),
     scenario!(SOURCE, masks_of_every_length, CacheGrows, Growing),
 ];
 

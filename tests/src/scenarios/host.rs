@@ -10,9 +10,9 @@ const SOURCE: &str = include_str!("host.rs");
 
 /// See the module.
 pub const SCENARIOS: &[Scenario] = &[
-    scenario!(SOURCE, iteration one_kib_in_a_static, HostKept, Steady),
-    scenario!(SOURCE, iteration answers_by_prompt, HostKept, Steady),
-    scenario!(SOURCE, iteration boxes_leaked_for_a_lifetime, HostKept, Steady),
+    scenario!(SOURCE, iteration one_kib_in_a_static, BuffersKept, Steady),
+    scenario!(SOURCE, iteration answers_by_prompt, BuffersKept, Steady),
+    scenario!(SOURCE, iteration boxes_leaked_for_a_lifetime, BuffersKept, Steady),
 ];
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

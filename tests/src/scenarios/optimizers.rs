@@ -15,8 +15,8 @@ const SOURCE: &str = include_str!("optimizers.rs");
 /// See the module.
 pub const SCENARIOS: &[Scenario] = &[
     scenario!(SOURCE, optimizer_of_every_epoch, OptimizerRecreated, Steady),
-    scenario!(SOURCE, snapshots_of_a_weight, OptimizerRecreated, Steady),
-    scenario!(SOURCE, checkpoints_in_memory, OptimizerRecreated, Steady),
+    scenario!(SOURCE, snapshots_of_a_weight, VariablesCopied, Steady),
+    scenario!(SOURCE, checkpoints_in_memory, VariablesCopied, Steady),
 ];
 
 /// An optimiser for every epoch, because its learning rate is another.

@@ -19,7 +19,7 @@ fn every_cause_has_a_scenario_and_most_have_several() {
     for scenario in all() {
         *causes.entry(scenario.cause).or_default() += 1;
     }
-    assert_eq!(causes.len(), Cause::HostKept as usize + 1, "{causes:?}");
+    assert_eq!(causes.len(), Cause::BuffersKept as usize + 1, "{causes:?}");
     for (cause, count) in causes {
         assert!(count >= 2 || cause == Cause::FreeWithoutContext, "{cause:?}");
     }
