@@ -16,6 +16,7 @@
 #![forbid(unsafe_code)]
 
 pub mod baseline;
+pub mod capacity;
 pub mod cards;
 pub mod config;
 pub mod device;

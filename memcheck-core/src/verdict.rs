@@ -12,6 +12,8 @@ use crate::size::both;
 use crate::space::Space;
 use crate::survivors;
 
+mod fit;
+
 /// Least growth of small host blocks, in bytes an iteration, that is told
 /// apart from the noise of thread pools and lazily built tables.
 pub const SMALL_FLOOR: u64 = 1 << 10;
@@ -23,7 +25,7 @@ pub fn judge(
     limits: &Limits,
     level: impl Fn(Code) -> Level,
 ) -> Verdict {
-    let ended = ended(record);
+    let ended = ended(record, limits);
     let returned = ended.is_none();
     let mut findings: Vec<Finding> = Vec::new();
     findings.extend(ended);
@@ -35,6 +37,7 @@ pub fn judge(
         findings.extend(leak(space, measured, limits));
         findings.extend(small_growth(space, measured, limits));
         findings.extend(peak(space, &measured.metrics, limits));
+        findings.extend(fit::peak(space, &measured.metrics, limits));
         // A body that did not reach its end has not freed what it would have.
         if returned {
             findings.extend(retained(space, measured, limits));
@@ -83,8 +86,9 @@ fn gist(text: &str) -> &str {
     text[..end.unwrap_or(text.len())].trim_end()
 }
 
-/// `test-failed` or `out-of-memory`, where the body did not end as it should.
-fn ended(record: &Record) -> Option<Finding> {
+/// `test-failed`, `does-not-fit` or `out-of-memory`, where the body did not end
+/// as it should.
+fn ended(record: &Record, limits: &Limits) -> Option<Finding> {
     let refused =
         record.spaces.iter().find_map(|(space, measured)| Some((*space, measured.refused?)));
     let (what, text) = match (&record.outcome, &record.should_panic) {
@@ -110,6 +114,10 @@ fn ended(record: &Record) -> Option<Finding> {
         (Outcome::Failed { error }, _) => ("returned an error", gist(error)),
         (Outcome::Panicked { message }, None) => ("panicked", gist(message)),
     };
+    let ended = format!("the body {what}: {text}");
+    if let Some(finding) = refused.and_then(|found| fit::refused(record, limits, found, &ended)) {
+        return Some(finding);
+    }
     let finding = match refused {
         Some((space, refusal)) => Finding {
             space: Some(space),
@@ -117,14 +125,14 @@ fn ended(record: &Record) -> Option<Finding> {
             ..Finding::new(
                 Code::OutOfMemory,
                 format!(
-                    "{space} had no room for {} more beside {} live; the body {what}: {text}",
+                    "{space} had no room for {} more beside {} live; {ended}",
                     both(refusal.requested),
                     both(refusal.live),
                 ),
             )
         }
         .hint("a smaller batch or a shorter sequence, or a larger card: `--device sim:CARD`"),
-        None => Finding::new(Code::TestFailed, format!("the body {what}: {text}")),
+        None => Finding::new(Code::TestFailed, ended),
     };
     Some(finding)
 }
