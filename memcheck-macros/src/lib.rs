@@ -4,9 +4,14 @@
 //! an ordinary `#[test]`. That one hands a description of the test and the
 //! body to a single entry point of the runtime; the description is also
 //! registered, so that a binary can answer which memory tests it carries.
+//!
+//! With `cases(…)` the function stays where it is, and a module of the same name
+//! holds one such test for each combination of the values.
 #![forbid(unsafe_code)]
 
+mod cases;
 mod expand;
+mod layer;
 mod options;
 
 use proc_macro::TokenStream;
