@@ -20,8 +20,9 @@ use syn::parse_macro_input;
 /// Makes a function a memory test.
 ///
 /// Three forms: `fn(trial: &mut Trial)` for full control, `fn(device: &Device)`
-/// and `fn()` whose body is one iteration. The options, what they mean and
-/// their defaults are documented with the re-export, `memcheck_runtime::mem_test`.
+/// and `fn()` whose body is one iteration. With `cases(dtype = [f32, bf16])` it
+/// is a test for each combination. The options, what they mean and their
+/// defaults are in `docs/reference.md`.
 #[proc_macro_attribute]
 pub fn mem_test(attribute: TokenStream, item: TokenStream) -> TokenStream {
     let options = parse_macro_input!(attribute as options::Options);

@@ -9,10 +9,11 @@ use candle_transformers::models::bert::{BertModel, Config};
 
 use crate::token_ids;
 
-/// A BERT encoder in f32, without the pooler.
+/// A BERT encoder of any dtype, without the pooler.
 pub struct Bert {
     model: BertModel,
     config: Config,
+    dtype: DType,
     device: Device,
 }
 
@@ -24,23 +25,23 @@ pub struct Inputs {
 }
 
 impl Bert {
-    /// Two layers of width 64, four heads, for tests that take milliseconds.
+    /// Two layers of width 64, four heads, in f32, for tests that take milliseconds.
     ///
     /// # Errors
     ///
     /// When the device cannot hold the weights.
     pub fn tiny(device: &Device) -> Result<Self> {
-        Self::new(tiny_config(), device)
+        Self::new(tiny_config(), DType::F32, device)
     }
 
-    /// BERT-base: 12 layers of width 768, [`parameters`] times 4 =
-    /// 435,566,592 bytes of weights.
+    /// BERT-base: 12 layers of width 768, [`parameters`] times the size of
+    /// `dtype`: 435,566,592 bytes of weights in f32, half of it in f16 and bf16.
     ///
     /// # Errors
     ///
     /// When the device cannot hold the weights.
-    pub fn base(device: &Device) -> Result<Self> {
-        Self::new(Config::default(), device)
+    pub fn base(device: &Device, dtype: DType) -> Result<Self> {
+        Self::new(Config::default(), dtype, device)
     }
 
     /// A model of any configuration.
@@ -48,9 +49,9 @@ impl Bert {
     /// # Errors
     ///
     /// When the device cannot hold the weights.
-    pub fn new(config: Config, device: &Device) -> Result<Self> {
-        let model = BertModel::load(VarBuilder::zeros(DType::F32, device), &config)?;
-        Ok(Self { model, config, device: device.clone() })
+    pub fn new(config: Config, dtype: DType, device: &Device) -> Result<Self> {
+        let model = BertModel::load(VarBuilder::zeros(dtype, device), &config)?;
+        Ok(Self { model, config, dtype, device: device.clone() })
     }
 
     /// Ids, token types and mask, each `(batch, seq)` of u32: `3 * batch * seq * 4`
@@ -75,9 +76,9 @@ impl Bert {
         self.model.forward(&inputs.ids, &inputs.type_ids, Some(&inputs.attention_mask))
     }
 
-    /// Bytes of weights: 4 for each of its [`parameters`].
+    /// Bytes of weights.
     pub fn weight_bytes(&self) -> usize {
-        parameters(&self.config) * DType::F32.size_in_bytes()
+        parameters(&self.config) * self.dtype.size_in_bytes()
     }
 
     /// The configuration it was made with.
