@@ -81,6 +81,26 @@ impl Bert {
         parameters(&self.config) * self.dtype.size_in_bytes()
     }
 
+    /// Highest number of bytes that forward passes over [`Self::inputs`] have live
+    /// at once, weights and inputs included, b being the batch, s the length, h
+    /// the width and a the heads: the size of the dtype times
+    /// `parameters + b (8 s h + 5 a s² + 2 a s + s)`, and 4 times `3 b s` of inputs,
+    /// and 96.
+    ///
+    /// It is reached by the division that ends the softmax of the second layer.
+    /// `8 s h`: queries, keys and values, each twice, the layer's input and the
+    /// embeddings; `5 a s²`: scores scaled, masked, less their maximum, raised
+    /// and divided; `2 a s`: maxima and sums; `s`: the mask. The division's
+    /// kernel is given dimensions and two strides: 3 * 4 * 8 bytes.
+    pub fn forward_peak_bytes(&self, batch: usize, seq: usize) -> usize {
+        let (h, a) = (self.config.hidden_size, self.config.num_attention_heads);
+        let activations = 8 * seq * h + 5 * a * seq * seq + 2 * a * seq + seq;
+        self.weight_bytes()
+            + batch * activations * self.dtype.size_in_bytes()
+            + 3 * batch * seq * 4
+            + 3 * 4 * 8
+    }
+
     /// The configuration it was made with.
     pub fn config(&self) -> &Config {
         &self.config
