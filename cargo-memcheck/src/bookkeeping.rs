@@ -103,7 +103,7 @@ pub(crate) fn stale(
                 .into_iter()
                 .filter(|file| file.family.is_some_and(|family| families.contains(&family)))
                 .filter(|file| !known.contains(&file.path))
-                .filter(|file| !is_still_written(file, workspace.root()))
+                .filter(|file| !is_still_written(file, workspace.root(), &known))
                 .map(|file| (name.to_owned(), file)),
         );
     }
@@ -129,13 +129,25 @@ fn known(session: &Session, legs: &[LegTests]) -> BTreeSet<PathBuf> {
 }
 
 /// Whether the source file that a baseline names still has a function of the
-/// test's name: then the test is only left out of this build, by a `cfg`.
-fn is_still_written(file: &SnapshotFile, workspace_root: &Path) -> bool {
+/// test's name: then the test is only left out of this build, by a `cfg`. So
+/// is a case, unless other cases of its function are in this build.
+fn is_still_written(file: &SnapshotFile, root: &Path, known: &BTreeSet<PathBuf>) -> bool {
     let Ok(snapshot) = insta::Snapshot::from_file(&file.path) else { return false };
     let Some(source) = snapshot.metadata().source() else { return false };
-    let Ok(text) = std::fs::read_to_string(workspace_root.join(source)) else { return false };
-    let name = file.test.rsplit("::").next().unwrap_or(&file.test);
-    text.contains(&format!("fn {name}("))
+    let Ok(text) = std::fs::read_to_string(root.join(source)) else { return false };
+    let mut names = file.test.rsplit("::");
+    let mut is_written = || names.next().is_some_and(|name| text.contains(&format!("fn {name}(")));
+    is_written() || (!has_sibling(&file.path, known) && is_written())
+}
+
+/// Whether a baseline of another case of the same function is among `known`.
+fn has_sibling(path: &Path, known: &BTreeSet<PathBuf>) -> bool {
+    let function = |path: &Path| {
+        let name = path.file_name()?.to_str()?.rsplit_once("__")?.0.to_owned();
+        Some(path.with_file_name(name))
+    };
+    let own = function(path);
+    own.is_some() && known.iter().any(|known| function(known) == own)
 }
 
 /// Overrides of the configuration that match no test, each as a warning. Said

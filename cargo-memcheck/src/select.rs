@@ -53,6 +53,7 @@ mod tests {
         Entry {
             name: name.to_owned(),
             module: "app".to_owned(),
+            case: Default::default(),
             file: "src/lib.rs".into(),
             line: 1,
             ignored: false,

@@ -291,13 +291,16 @@ impl Baseline {
 
 /// The facts in which two headers differ, each as `name: then -> now`.
 pub fn differing_facts(then: &Facts, now: &Facts) -> Vec<String> {
-    let threads = |facts: &Facts| facts.threads.map_or("none".to_owned(), |n| n.to_string());
+    let none = || "none".to_owned();
+    let threads = |facts: &Facts| facts.threads.map_or_else(none, |n| n.to_string());
+    let dtype = |facts: &Facts| facts.dtype.clone().unwrap_or_else(none);
     [
         ("candle", then.candle.clone(), now.candle.clone()),
         ("profile", then.profile.clone(), now.profile.clone()),
         ("iterations", then.iterations.to_string(), now.iterations.to_string()),
         ("warmup", then.warmup.to_string(), now.warmup.to_string()),
         ("threads", threads(then), threads(now)),
+        ("dtype", dtype(then), dtype(now)),
     ]
     .into_iter()
     .filter(|(_, then, now)| then != now)
@@ -429,6 +432,17 @@ mod tests {
         for torn in ["", "---\nsource: a\n", "host:\n  growth: 0"] {
             assert_eq!(Parts::of(torn), Err(PartsError::NoHeader));
         }
+    }
+
+    #[test]
+    fn a_header_without_a_dtype_is_that_of_a_test_without_one() {
+        let header =
+            r#"{"memcheck":1,"candle":"0.11.1","profile":"debug","iterations":10,"warmup":2"#;
+        let facts = |rest: &str| serde_json::from_str::<Facts>(&format!("{header}{rest}")).unwrap();
+        let (old, new) = (facts("}"), facts(r#","dtype":"f16"}"#));
+        assert_eq!(differing_facts(&old, &new), ["dtype: none -> f16"]);
+        assert!(differing_facts(&old, &facts("}")).is_empty());
+        assert!(!serde_json::to_string(&old).unwrap().contains("dtype"));
     }
 
     #[test]

@@ -103,20 +103,25 @@ pub fn find(id: &str) -> Option<&'static Card> {
 
 /// The id that a misspelt `id` was probably meant to be, if one is near.
 pub fn suggest(id: &str) -> Option<&'static str> {
+    near(id).into_iter().next()
+}
+
+/// The ids that a misspelt `id` may have been meant to be, all equally near.
+pub fn near(id: &str) -> Vec<&'static str> {
     let wanted = normalised(id);
     if wanted.len() < 2 {
-        return None;
+        return Vec::new();
     }
-    let (distance, card) = CARDS
-        .iter()
-        .map(|card| {
-            let known = normalised(card.id);
-            // Half a name is nearer than a typing error: a100 -> a100-40g.
-            let distance = if known.starts_with(&wanted) { 0 } else { edits(&wanted, &known) };
-            (distance, card)
-        })
-        .min_by_key(|&(distance, _)| distance)?;
-    (distance <= 1 + wanted.len() / 4).then_some(card.id)
+    let distance = |card: &Card| {
+        let known = normalised(card.id);
+        // Half a name is nearer than a typing error: a100 -> a100-40g.
+        if known.starts_with(&wanted) { 0 } else { edits(&wanted, &known) }
+    };
+    let least = CARDS.iter().map(distance).min().unwrap_or(usize::MAX);
+    if least > 1 + wanted.len() / 4 {
+        return Vec::new();
+    }
+    CARDS.iter().filter(|card| distance(card) == least).map(|card| card.id).collect()
 }
 
 fn normalised(id: &str) -> String {
@@ -200,6 +205,8 @@ mod tests {
         assert_eq!(suggest("h20"), Some("h200"));
         assert_eq!(suggest("toaster"), None);
         assert_eq!(suggest(""), None);
+        assert_eq!(near("h100"), ["h100-80g", "h100-94g"]);
+        assert_eq!(near("toaster"), Vec::<&str>::new());
     }
 
     #[test]

@@ -81,6 +81,8 @@ codes! {
     AllocationsRegression = "allocations-regression", Measured, Deny, "an iteration allocates more often than in the baseline";
     /// `growth` is above its baseline.
     GrowthRegression = "growth-regression", Measured, Deny, "memory grows faster than in the baseline";
+    /// More than `fits` holds.
+    DoesNotFit = "does-not-fit", Measured, Deny, "the test does not run inside the capacity that it must fit";
     /// The device had no memory left.
     OutOfMemory = "out-of-memory", Measured, Deny, "the device ran out of memory";
     /// The body panicked or returned an error.
@@ -156,7 +158,8 @@ impl Code {
             | Self::PeakRegression
             | Self::AllocationsRegression
             | Self::GrowthRegression
-            | Self::OutOfMemory => true,
+            | Self::OutOfMemory
+            | Self::DoesNotFit => true,
             Self::TestFailed
             | Self::Crashed
             | Self::TimedOut

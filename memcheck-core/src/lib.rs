@@ -21,6 +21,7 @@ pub const FOLDER: &str = env!("CARGO_MANIFEST_DIR");
 pub mod attribution;
 pub mod baseline;
 pub mod blame;
+pub mod capacity;
 pub mod cards;
 pub mod config;
 pub mod device;

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::capacity::Capacity;
 use crate::device::Family;
 use crate::size::Size;
 use crate::tolerance::Tolerance;
@@ -43,6 +44,13 @@ pub struct Layer {
     /// Most allocations in one measured iteration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_allocations: Option<u64>,
+    /// Most bytes an iteration by which the reserved bytes of the driver's
+    /// pool, or what NVML says that the process holds, may grow.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_reserved_growth: Option<Size>,
+    /// What the test must fit into.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fits: Option<Capacity>,
     /// Measured iterations.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub iterations: Option<u32>,
@@ -151,6 +159,12 @@ pub struct Limits {
     pub max_retained: Setting<u64>,
     /// Most allocations in one measured iteration; `None` is no limit.
     pub max_allocations: Setting<Option<u64>>,
+    /// Most bytes an iteration by which the reserved bytes of the driver's
+    /// pool, or what NVML says that the process holds, may grow; `None`: these
+    /// are not judged.
+    pub max_reserved_growth: Setting<Option<u64>>,
+    /// What the test must fit into; `None` is the device that it runs on.
+    pub fits: Setting<Option<Capacity>>,
     /// Measured iterations.
     pub iterations: Setting<u32>,
     /// Iterations before the measured ones.
@@ -178,6 +192,8 @@ impl Limits {
                 Family::Cpu => DEFAULT_MAX_RETAINED_HOST,
             }),
             max_allocations: Setting { value: None, source: Source::BuiltIn },
+            max_reserved_growth: Setting { value: None, source: Source::BuiltIn },
+            fits: Setting { value: None, source: Source::BuiltIn },
             iterations: Setting { value: DEFAULT_ITERATIONS, source: Source::BuiltIn },
             warmup: Setting { value: DEFAULT_WARMUP, source: Source::BuiltIn },
             tolerance: Setting { value: default_tolerance(family), source: Source::BuiltIn },
@@ -202,6 +218,8 @@ impl Limits {
             max_peak,
             max_retained,
             max_allocations,
+            max_reserved_growth,
+            fits,
             iterations,
             warmup,
             tolerance,
@@ -212,6 +230,8 @@ impl Limits {
         set(&mut self.max_peak, source, max_peak.map(|size| Some(size.0)));
         set(&mut self.max_retained, source, max_retained.map(|size| size.0));
         set(&mut self.max_allocations, source, max_allocations.map(Some));
+        set(&mut self.max_reserved_growth, source, max_reserved_growth.map(|size| Some(size.0)));
+        set(&mut self.fits, source, fits.map(Some));
         set(&mut self.iterations, source, *iterations);
         set(&mut self.warmup, source, *warmup);
         set(&mut self.tolerance, source, *tolerance);
@@ -235,6 +255,16 @@ impl Limits {
                 "max_allocations",
                 self.max_allocations.value.map_or_else(none, |count| count.to_string()),
                 self.max_allocations.source.to_string(),
+            ),
+            (
+                "max_reserved_growth",
+                self.max_reserved_growth.value.map_or_else(none, size),
+                self.max_reserved_growth.source.to_string(),
+            ),
+            (
+                "fits",
+                self.fits.value.map_or_else(none, |capacity| capacity.to_string()),
+                self.fits.source.to_string(),
             ),
             ("iterations", self.iterations.value.to_string(), self.iterations.source.to_string()),
             ("warmup", self.warmup.value.to_string(), self.warmup.source.to_string()),

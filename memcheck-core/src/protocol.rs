@@ -40,6 +40,9 @@ pub struct Entry {
     pub name: String,
     /// Its module path, crate included: `mem::llama`.
     pub module: String,
+    /// The values of its case, by name; empty where the test has no cases.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub case: BTreeMap<String, String>,
     /// The source file, as the compiler was given it.
     pub file: PathBuf,
     /// The line of the attribute.

@@ -134,6 +134,9 @@ pub struct Facts {
     /// Threads of the rayon pool; only where the host is judged.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub threads: Option<u32>,
+    /// The value of the case named `dtype`; only where the test has one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub dtype: Option<String>,
 }
 
 /// A labelled line of usage, from `trial.mark(label)`.
@@ -156,6 +159,9 @@ pub struct Record {
     pub package: String,
     /// The path of the test in its binary.
     pub test: String,
+    /// The values of its case, by name; empty where the test has no cases.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub case: BTreeMap<String, String>,
     /// What it ran on, as asked for: `cpu`, `sim:h200`, `cuda:0`.
     pub device: String,
     /// The family of that device.
@@ -178,6 +184,10 @@ pub struct Record {
     pub iterations: u32,
     /// The figures by space.
     pub spaces: BTreeMap<Space, SpaceRecord>,
+    /// What each simulated device holds, in bytes, whatever `fits` says: that of
+    /// its card, or of `capacity=`. Empty on any other device.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub capacities: BTreeMap<Space, u64>,
     /// Events that the ledger could not take. Not zero: nothing is proven.
     pub lost_events: u64,
     /// Calls that the simulated device does not know.

@@ -4,6 +4,7 @@
 
 use serde::Deserialize;
 
+use crate::capacity::Capacity;
 use crate::limits::{Layer, parse_timeout};
 use crate::size::Size;
 use crate::tolerance::Tolerance;
@@ -20,6 +21,9 @@ pub struct Written {
     pub max_retained: Option<Size>,
     pub max_retained_mb: Option<f64>,
     pub max_allocations: Option<u64>,
+    pub max_reserved_growth: Option<Size>,
+    pub max_reserved_growth_mb: Option<f64>,
+    pub fits: Option<Capacity>,
     pub iterations: Option<u32>,
     pub warmup: Option<u32>,
     pub tolerance: Option<Tolerance>,
@@ -76,6 +80,12 @@ impl TryFrom<Written> for Layer {
                 written.max_retained_mb,
             )?,
             max_allocations: written.max_allocations,
+            max_reserved_growth: one_spelling(
+                "max_reserved_growth",
+                written.max_reserved_growth,
+                written.max_reserved_growth_mb,
+            )?,
+            fits: written.fits,
             iterations: written.iterations,
             warmup: written.warmup,
             tolerance: written.tolerance,

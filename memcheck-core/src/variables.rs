@@ -58,6 +58,11 @@ pub const LIMITS: &[Variable] = &[
         name: "MEMCHECK_MAX_ALLOCATIONS",
         meaning: "limit max_allocations, as --max-allocations",
     },
+    Variable {
+        name: "MEMCHECK_MAX_RESERVED_GROWTH",
+        meaning: "limit max_reserved_growth, as --max-reserved-growth",
+    },
+    Variable { name: "MEMCHECK_FITS", meaning: "what a test must fit into, as --fits" },
     Variable { name: "MEMCHECK_ITERATIONS", meaning: "measured iterations, as --iterations" },
     Variable {
         name: "MEMCHECK_WARMUP",
@@ -117,6 +122,8 @@ pub fn layer(get: impl Fn(&str) -> Option<String>) -> Result<Layer, VariableErro
         max_peak: read(&get, "MEMCHECK_MAX_PEAK")?,
         max_retained: read(&get, "MEMCHECK_MAX_RETAINED")?,
         max_allocations: read(&get, "MEMCHECK_MAX_ALLOCATIONS")?,
+        max_reserved_growth: read(&get, "MEMCHECK_MAX_RESERVED_GROWTH")?,
+        fits: read(&get, "MEMCHECK_FITS")?,
         iterations: read(&get, "MEMCHECK_ITERATIONS")?,
         warmup: read(&get, "MEMCHECK_WARMUP")?,
         tolerance: read(&get, "MEMCHECK_TOLERANCE")?,

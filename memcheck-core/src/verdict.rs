@@ -14,16 +14,14 @@ use crate::size::both;
 use crate::space::Space;
 use crate::survivors;
 
+mod fit;
+
 /// Least growth of small host blocks, in bytes an iteration, that is told
 /// apart from the noise of thread pools and lazily built tables.
 pub const SMALL_FLOOR: u64 = 1 << 10;
 
 /// Confidence from which a series of totals is said to grow.
 pub const TREND_CONFIDENCE: f64 = 0.99;
-
-/// Most bytes an iteration that a pool's reserved bytes may grow by. `None`:
-/// nobody can ask for it yet; the limit `max_reserved_growth` goes here.
-const MAX_RESERVED_GROWTH: Option<u64> = None;
 
 /// Judges one run of one test. `level` says what is done about bookkeeping.
 pub fn judge(
@@ -32,7 +30,7 @@ pub fn judge(
     limits: &Limits,
     level: impl Fn(Code) -> Level,
 ) -> Verdict {
-    let ended = ended(record);
+    let ended = ended(record, limits);
     let returned = ended.is_none();
     let mut findings: Vec<Finding> = Vec::new();
     findings.extend(ended);
@@ -42,9 +40,10 @@ pub fn judge(
     }
     for (&space, measured) in judged(record) {
         findings.extend(leak(record, space, measured, limits));
-        findings.extend(pool_growth(space, measured, MAX_RESERVED_GROWTH));
+        findings.extend(pool_growth(space, measured, limits.max_reserved_growth.value));
         findings.extend(small_growth(space, measured, limits));
         findings.extend(peak(record, space, &measured.metrics, limits));
+        findings.extend(fit::peak(space, &measured.metrics, limits));
         // A body that did not reach its end has not freed what it would have.
         if returned {
             findings.extend(retained(record, space, measured, limits));
@@ -93,8 +92,9 @@ fn gist(text: &str) -> &str {
     text[..end.unwrap_or(text.len())].trim_end()
 }
 
-/// `test-failed` or `out-of-memory`, where the body did not end as it should.
-fn ended(record: &Record) -> Option<Finding> {
+/// `test-failed`, `does-not-fit` or `out-of-memory`, where the body did not end
+/// as it should.
+fn ended(record: &Record, limits: &Limits) -> Option<Finding> {
     let refused =
         record.spaces.iter().find_map(|(space, measured)| Some((*space, measured.refused?)));
     let (what, text) = match (&record.outcome, &record.should_panic) {
@@ -120,6 +120,10 @@ fn ended(record: &Record) -> Option<Finding> {
         (Outcome::Failed { error }, _) => ("returned an error", gist(error)),
         (Outcome::Panicked { message }, None) => ("panicked", gist(message)),
     };
+    let ended = format!("the body {what}: {text}");
+    if let Some(finding) = refused.and_then(|found| fit::refused(record, limits, found, &ended)) {
+        return Some(finding);
+    }
     let finding = match refused {
         Some((space, refusal)) => Finding {
             space: Some(space),
@@ -127,14 +131,14 @@ fn ended(record: &Record) -> Option<Finding> {
             ..Finding::new(
                 Code::OutOfMemory,
                 format!(
-                    "{space} had no room for {} more beside {} live; the body {what}: {text}",
+                    "{space} had no room for {} more beside {} live; {ended}",
                     both(refusal.requested),
                     both(refusal.live),
                 ),
             )
         }
         .hint("a smaller batch or a shorter sequence, or a larger card: `--device sim:CARD`"),
-        None => Finding::new(Code::TestFailed, format!("the body {what}: {text}")),
+        None => Finding::new(Code::TestFailed, ended),
     };
     Some(finding)
 }

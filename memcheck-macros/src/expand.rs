@@ -1,12 +1,16 @@
-//! From a function to a test: one `#[test]`, one registration, one call.
+//! From a function to a test, or to one for each case: each is one `#[test]`,
+//! one registration, one call.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 use syn::{Attribute, FnArg, Ident, ItemFn, Path, Type, parse_quote};
 
+use crate::cases::Cases;
+use crate::layer;
 use crate::options::Options;
 
 /// What the body is given.
+#[derive(Clone, Copy)]
 enum Form {
     Trial,
     Device,
@@ -15,62 +19,144 @@ enum Form {
 
 const FORMS: &str = "a mem_test takes `trial: &mut Trial`, `device: &Device`, or nothing";
 
+const NEEDS_TRIAL: &str = "cases need `trial: &mut Trial`, which hands them to the body";
+
 pub(crate) fn expand(options: &Options, function: &ItemFn) -> syn::Result<TokenStream> {
     let form = form(function)?;
     refuse_what_no_test_can_be(function)?;
-    let krate: Path = options.krate.clone().unwrap_or_else(|| parse_quote!(::memcheck_runtime));
-    let private = quote!(#krate::__private);
-
-    let name = &function.sig.ident;
-    let text = name.to_string();
-    let visibility = &function.vis;
-    let is = |attribute: &Attribute, name: &str| attribute.path().is_ident(name);
-    let ignored = function.attrs.iter().any(|attribute| is(attribute, "ignore"));
-    let should_panic = should_panic(function);
-    let deviceless = matches!(form, Form::Nothing);
-    // What belongs to the test stays on the test; the rest (`#[expect]`,
-    // `#[cfg]`, docs) says something about the body as well as about the test.
-    let (on_test, on_body): (Vec<&Attribute>, Vec<&Attribute>) = function
-        .attrs
-        .iter()
-        .partition(|attribute| is(attribute, "ignore") || is(attribute, "should_panic"));
-    let cfgs: Vec<_> = on_body.iter().filter(|attribute| is(attribute, "cfg")).collect();
-
-    let mut body = function.clone();
-    body.attrs = on_body.iter().filter(|a| !is(a, "doc")).map(|a| (*a).clone()).collect();
-    body.sig.ident = format_ident!("body", span = name.span());
-    body.vis = syn::Visibility::Inherited;
-    let body_name: Ident = body.sig.ident.clone();
-
-    let call = match form {
-        Form::Trial => quote!(|trial| #private::Returned::report(#body_name(trial))),
-        Form::Device => quote!(|trial| {
-            let device = #private::Clone::clone(trial.device());
-            #private::Returned::report(trial.iterate(|_| #body_name(&device)))
+    let test = Test::of(options, function, form);
+    match &options.cases {
+        None => Ok(test.single(function)),
+        Some(_) if !matches!(form, Form::Trial) => Err(match function.sig.inputs.first() {
+            Some(argument) => syn::Error::new_spanned(argument, NEEDS_TRIAL),
+            None => syn::Error::new(function.sig.ident.span(), NEEDS_TRIAL),
         }),
-        Form::Nothing => {
-            quote!(|trial| #private::Returned::report(trial.iterate(|_| #body_name())))
-        }
-    };
-    let limits = limits(options, &private);
-    let need = match options.need {
-        memcheck_core::device::Need::Any => quote!(Any),
-        memcheck_core::device::Need::Cpu => quote!(Cpu),
-        memcheck_core::device::Need::Cuda => quote!(Cuda),
-    };
-    let docs: Vec<_> = on_body.iter().filter(|attribute| is(attribute, "doc")).collect();
+        Some(cases) => Ok(test.several(function, cases)),
+    }
+}
 
-    Ok(quote! {
-        #(#cfgs)*
-        #(#docs)*
-        #[::core::prelude::v1::test]
-        #(#on_test)*
-        #visibility fn #name() {
+/// What the tests of one function have in common.
+struct Test<'a> {
+    options: &'a Options,
+    form: Form,
+    /// The path to what the expansion uses.
+    private: TokenStream,
+    /// Attributes that belong to the test and not to the body.
+    on_test: Vec<&'a Attribute>,
+    /// The rest (`#[expect]`, `#[cfg]`, docs), which says something about the
+    /// body as well as about the test.
+    on_body: Vec<&'a Attribute>,
+    should_panic: TokenStream,
+}
+
+fn is(attribute: &Attribute, name: &str) -> bool {
+    attribute.path().is_ident(name)
+}
+
+impl<'a> Test<'a> {
+    fn of(options: &'a Options, function: &'a ItemFn, form: Form) -> Self {
+        let krate: Path = options.krate.clone().unwrap_or_else(|| parse_quote!(::memcheck_runtime));
+        let (on_test, on_body) = function
+            .attrs
+            .iter()
+            .partition(|attribute| is(attribute, "ignore") || is(attribute, "should_panic"));
+        let should_panic = should_panic(function);
+        Self { options, form, private: quote!(#krate::__private), on_test, on_body, should_panic }
+    }
+
+    fn named(&self, name: &str) -> Vec<&Attribute> {
+        self.on_body.iter().copied().filter(|attribute| is(attribute, name)).collect()
+    }
+
+    /// The function inside a test of its name.
+    fn single(&self, function: &ItemFn) -> TokenStream {
+        let name = &function.sig.ident;
+        let mut body = function.clone();
+        body.attrs = self.on_body.iter().filter(|a| !is(a, "doc")).map(|a| (*a).clone()).collect();
+        body.sig.ident = format_ident!("body", span = name.span());
+        body.vis = syn::Visibility::Inherited;
+        let body_name = &body.sig.ident;
+        let run = self.run(&name.to_string(), &quote!(#body_name), &[]);
+        let (on_test, visibility) = (&self.on_test, &function.vis);
+        let (cfgs, docs) = (self.named("cfg"), self.named("doc"));
+        quote! {
+            #(#cfgs)*
+            #(#docs)*
+            #[::core::prelude::v1::test]
+            #(#on_test)*
+            #visibility fn #name() {
+                #body
+                #run
+            }
+        }
+    }
+
+    /// The function as it is, and a module of its name with a test for each case.
+    fn several(&self, function: &ItemFn, cases: &Cases) -> TokenStream {
+        let name = &function.sig.ident;
+        let mut body = function.clone();
+        body.attrs = self.on_body.iter().map(|a| (*a).clone()).collect();
+        let (on_test, cfgs) = (&self.on_test, self.named("cfg"));
+        let tests = cases.combinations().into_iter().map(|combination| {
+            let test = Ident::new(&combination.test, name.span());
+            let run = self.run(&combination.test, &quote!(super::#name), &combination.case);
+            quote! {
+                #[::core::prelude::v1::test]
+                #(#on_test)*
+                fn #test() {
+                    #run
+                }
+            }
+        });
+        // A path that was given with `crate` may be relative to where it stands.
+        let reach = self.options.krate.as_ref().map(|_| {
+            quote! {
+                #[allow(unused_imports)]
+                use super::*;
+            }
+        });
+        quote! {
+            #[cfg(test)]
             #body
 
+            #[cfg(test)]
+            #(#cfgs)*
+            // A value keeps its spelling in the name of its test.
+            #[allow(non_snake_case)]
+            mod #name {
+                #reach
+                #(#tests)*
+            }
+        }
+    }
+
+    /// The statements of one test: its description, its registration, the call.
+    fn run(&self, name: &str, body: &TokenStream, case: &[(&str, &str)]) -> TokenStream {
+        let (private, should_panic) = (&self.private, &self.should_panic);
+        let ignored = self.on_test.iter().any(|attribute| is(attribute, "ignore"));
+        let deviceless = matches!(self.form, Form::Nothing);
+        let call = match self.form {
+            Form::Trial => quote!(|trial| #private::Returned::report(#body(trial))),
+            Form::Device => quote!(|trial| {
+                let device = #private::Clone::clone(trial.device());
+                #private::Returned::report(trial.iterate(|_| #body(&device)))
+            }),
+            Form::Nothing => {
+                quote!(|trial| #private::Returned::report(trial.iterate(|_| #body())))
+            }
+        };
+        let limits = layer::expression(&self.options.limits, private);
+        let need = match self.options.need {
+            memcheck_core::device::Need::Any => quote!(Any),
+            memcheck_core::device::Need::Cpu => quote!(Cpu),
+            memcheck_core::device::Need::Cuda => quote!(Cuda),
+        };
+        let case = case.iter().map(|(name, value)| quote!((#name, #value)));
+        quote! {
             static DESCRIPTION: #private::Description = #private::Description {
-                name: #text,
+                name: #name,
                 module: ::core::module_path!(),
+                case: &[#(#case),*],
                 file: ::core::file!(),
                 line: ::core::line!(),
                 package: ::core::env!("CARGO_PKG_NAME"),
@@ -92,7 +178,7 @@ pub(crate) fn expand(options: &Options, function: &ItemFn) -> syn::Result<TokenS
             };
             #private::run(&DESCRIPTION)
         }
-    })
+    }
 }
 
 /// The text that `#[should_panic]` expects, as an expression of an `Option`.
@@ -110,61 +196,6 @@ fn should_panic(function: &ItemFn) -> TokenStream {
         syn::Meta::Path(_) => parse_quote!(""),
     };
     quote!(::core::option::Option::Some(#expected))
-}
-
-/// The limits as an expression that makes the layer anew.
-fn limits(options: &Options, private: &TokenStream) -> TokenStream {
-    let size = |size: Option<memcheck_core::size::Size>| match size {
-        Some(size) => {
-            let bytes = size.0;
-            quote!(::core::option::Option::Some(#private::Size(#bytes)))
-        }
-        None => quote!(::core::option::Option::None),
-    };
-    fn plain<T: quote::ToTokens>(value: Option<T>) -> TokenStream {
-        match value {
-            Some(value) => quote!(::core::option::Option::Some(#value)),
-            None => quote!(::core::option::Option::None),
-        }
-    }
-    // Taken apart field by field: a new limit cannot be forgotten here.
-    let memcheck_core::limits::Layer {
-        max_growth,
-        max_peak,
-        max_retained,
-        max_allocations,
-        iterations,
-        warmup,
-        tolerance,
-        baseline,
-        timeout,
-    } = options.limits.clone();
-    let (max_growth, max_peak, max_retained) =
-        (size(max_growth), size(max_peak), size(max_retained));
-    let max_allocations = plain(max_allocations);
-    let (iterations, warmup) = (plain(iterations), plain(warmup));
-    let tolerance = plain(tolerance.map(|tolerance| {
-        let (percent, bytes) = (tolerance.percent, tolerance.bytes);
-        quote!(#private::Tolerance { percent: #percent, bytes: #bytes })
-    }));
-    let baseline = plain(baseline);
-    let timeout = plain(timeout.map(|timeout| {
-        let (seconds, nanos) = (timeout.as_secs(), timeout.subsec_nanos());
-        quote!(::core::time::Duration::new(#seconds, #nanos))
-    }));
-    quote! {
-        #private::Layer {
-            max_growth: #max_growth,
-            max_peak: #max_peak,
-            max_retained: #max_retained,
-            max_allocations: #max_allocations,
-            iterations: #iterations,
-            warmup: #warmup,
-            tolerance: #tolerance,
-            baseline: #baseline,
-            timeout: #timeout,
-        }
-    }
 }
 
 fn form(function: &ItemFn) -> syn::Result<Form> {

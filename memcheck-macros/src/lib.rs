@@ -4,9 +4,14 @@
 //! an ordinary `#[test]`. That one hands a description of the test and the
 //! body to a single entry point of the runtime; the description is also
 //! registered, so that a binary can answer which memory tests it carries.
+//!
+//! With `cases(…)` the function stays where it is, and a module of the same name
+//! holds one such test for each combination of the values.
 #![forbid(unsafe_code)]
 
+mod cases;
 mod expand;
+mod layer;
 mod options;
 
 use proc_macro::TokenStream;
@@ -15,8 +20,9 @@ use syn::parse_macro_input;
 /// Makes a function a memory test.
 ///
 /// Three forms: `fn(trial: &mut Trial)` for full control, `fn(device: &Device)`
-/// and `fn()` whose body is one iteration. The options, what they mean and
-/// their defaults are documented with the re-export, `memcheck_runtime::mem_test`.
+/// and `fn()` whose body is one iteration. With `cases(dtype = [f32, bf16])` it
+/// is a test for each combination. The options, what they mean and their
+/// defaults are in `docs/reference.md`.
 #[proc_macro_attribute]
 pub fn mem_test(attribute: TokenStream, item: TokenStream) -> TokenStream {
     let options = parse_macro_input!(attribute as options::Options);

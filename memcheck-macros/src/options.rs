@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use memcheck_core::capacity::Capacity;
 use memcheck_core::device::Need;
 use memcheck_core::limits::{Layer, parse_timeout};
 use memcheck_core::size::Size;
@@ -12,8 +13,10 @@ use memcheck_core::tolerance::Tolerance;
 use syn::parse::{Parse, ParseStream};
 use syn::{Expr, ExprLit, ExprUnary, Ident, Lit, LitStr, Path, Token, UnOp};
 
+use crate::cases::Cases;
+
 /// The names, as errors list them.
-const NAMES: [&str; 14] = [
+const NAMES: [&str; 18] = [
     "max_growth_mb",
     "max_growth",
     "max_peak_mb",
@@ -21,6 +24,10 @@ const NAMES: [&str; 14] = [
     "max_retained_mb",
     "max_retained",
     "max_allocations",
+    "max_reserved_growth_mb",
+    "max_reserved_growth",
+    "fits",
+    "cases",
     "iterations",
     "warmup",
     "tolerance",
@@ -36,9 +43,10 @@ pub(crate) struct Options {
     pub(crate) limits: Layer,
     pub(crate) need: Need,
     pub(crate) krate: Option<Path>,
+    pub(crate) cases: Option<Cases>,
 }
 
-/// `name = value`, with the value still unread.
+/// `name = value`, with the value still unread, or `cases(…)`.
 struct Pair {
     name: Ident,
     value: Value,
@@ -47,6 +55,7 @@ struct Pair {
 enum Value {
     Expr(Expr),
     Path(Path),
+    Cases(Cases),
 }
 
 impl Parse for Options {
@@ -55,7 +64,7 @@ impl Parse for Options {
         let mut seen: Vec<String> = Vec::new();
         let mut errors: Option<syn::Error> = None;
         while !input.is_empty() {
-            let result = Pair::parse(input).and_then(|pair| options.take(&pair, &mut seen));
+            let result = Pair::parse(input).and_then(|pair| options.take(pair, &mut seen));
             if let Err(error) = result {
                 match &mut errors {
                     Some(errors) => errors.combine(error),
@@ -92,6 +101,10 @@ impl Parse for Pair {
         if !NAMES.contains(&name.to_string().as_str()) {
             return Err(unknown(&name));
         }
+        if name == "cases" {
+            let cases = Cases::parse(&name, input)?;
+            return Ok(Self { name, value: Value::Cases(cases) });
+        }
         if !input.peek(Token![=]) {
             return Err(syn::Error::new(name.span(), format!("expected `{name} = …`")));
         }
@@ -113,20 +126,25 @@ fn list(names: &[&str]) -> String {
 }
 
 impl Options {
-    fn take(&mut self, pair: &Pair, seen: &mut Vec<String>) -> syn::Result<()> {
+    fn take(&mut self, pair: Pair, seen: &mut Vec<String>) -> syn::Result<()> {
         let name = pair.name.to_string();
         let limit = name.trim_end_matches("_mb").to_owned();
         if seen.contains(&limit) {
             return Err(syn::Error::new(pair.name.span(), format!("`{limit}` is already said")));
         }
         seen.push(limit);
-        let value = match &pair.value {
+        let value = match pair.value {
             Value::Path(path) => {
-                self.krate = Some(path.clone());
+                self.krate = Some(path);
+                return Ok(());
+            }
+            Value::Cases(cases) => {
+                self.cases = Some(cases);
                 return Ok(());
             }
             Value::Expr(value) => value,
         };
+        let value = &value;
         let limits = &mut self.limits;
         match name.as_str() {
             "max_growth_mb" => limits.max_growth = Some(mib(value)?),
@@ -136,6 +154,9 @@ impl Options {
             "max_retained_mb" => limits.max_retained = Some(mib(value)?),
             "max_retained" => limits.max_retained = Some(size(value)?),
             "max_allocations" => limits.max_allocations = Some(integer(value)?),
+            "max_reserved_growth_mb" => limits.max_reserved_growth = Some(mib(value)?),
+            "max_reserved_growth" => limits.max_reserved_growth = Some(size(value)?),
+            "fits" => limits.fits = Some(capacity(value)?),
             "iterations" => limits.iterations = Some(at_least_one(value)?),
             "warmup" => limits.warmup = Some(integer(value)?),
             "tolerance" => limits.tolerance = Some(tolerance(value)?),
@@ -188,6 +209,11 @@ fn size(value: &Expr) -> syn::Result<Size> {
         ));
     }
     text.parse().map_err(|error| wrong(value, error))
+}
+
+fn capacity(value: &Expr) -> syn::Result<Capacity> {
+    let text = text(value, "a size such as `\"24 GiB\"` or a card such as `\"rtx4090\"`")?;
+    text.value().parse().map_err(|error| wrong(value, error))
 }
 
 fn tolerance(value: &Expr) -> syn::Result<Tolerance> {

@@ -1,5 +1,6 @@
 //! What the attribute knows of a test, and the register of all of them.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use linkme::distributed_slice;
@@ -15,6 +16,8 @@ use crate::trial::Trial;
 pub struct Description {
     pub name: &'static str,
     pub module: &'static str,
+    /// Name and value of each parameter, as they are written.
+    pub case: &'static [(&'static str, &'static str)],
     pub file: &'static str,
     pub line: u32,
     pub package: &'static str,
@@ -54,6 +57,12 @@ impl Description {
     /// The name of its snapshots, without device and extension.
     pub(crate) fn snapshot_stem(&self) -> String {
         format!("{}__{}", self.module.replace("::", "__"), self.name)
+    }
+
+    /// The values of its case, by name.
+    pub(crate) fn case(&self) -> BTreeMap<String, String> {
+        let owned = |&(name, value): &(&str, &str)| (name.to_owned(), value.to_owned());
+        self.case.iter().map(owned).collect()
     }
 
     /// The folder that the compiler named the source file from: the nearest

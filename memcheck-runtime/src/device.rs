@@ -1,6 +1,9 @@
 //! Opening the device that a test runs on.
 
+use std::collections::BTreeMap;
+
 use candle_core::Device;
+use memcheck_core::capacity::Capacity;
 use memcheck_core::device::Request;
 use memcheck_core::space::Space;
 
@@ -20,13 +23,17 @@ pub(crate) enum OpenError {
     Refused(Request, candle_core::Error),
 }
 
-/// Opens the device of `request`, which is never `auto`.
-pub(crate) fn open(request: &Request) -> Result<Device, OpenError> {
+/// Opens the device of `request`, which is never `auto`. A simulated one holds
+/// no more than `fits`, on each of its devices.
+pub(crate) fn open(request: &Request, fits: Option<Capacity>) -> Result<Device, OpenError> {
+    // Only a simulated device can be made smaller than it is.
+    #[cfg(not(feature = "sim"))]
+    let _ = fits;
     match request {
         Request::Cpu => Ok(Device::Cpu),
         #[cfg(feature = "sim")]
         Request::Sim(machine) => {
-            simulate(machine.as_deref())?;
+            simulate(machine.as_deref(), fits)?;
             cuda(request, 0)
         }
         #[cfg(all(feature = "cuda", not(feature = "sim")))]
@@ -35,15 +42,36 @@ pub(crate) fn open(request: &Request) -> Result<Device, OpenError> {
     }
 }
 
+/// What each simulated device of `request` holds by itself; empty on any other.
+pub(crate) fn capacities(request: &Request) -> BTreeMap<Space, u64> {
+    match request {
+        #[cfg(feature = "sim")]
+        Request::Sim(machine) => {
+            let devices = machine_of(machine.as_deref()).map_or_else(|_| Vec::new(), |m| m.devices);
+            (0..).map(Space::Cuda).zip(devices.iter().map(|device| device.capacity)).collect()
+        }
+        _ => BTreeMap::new(),
+    }
+}
+
 #[cfg(feature = "sim")]
-fn simulate(machine: Option<&str>) -> Result<(), OpenError> {
+fn machine_of(name: Option<&str>) -> Result<memcheck_sim::Spec, memcheck_sim::SpecError> {
+    name.unwrap_or(memcheck_sim::DEFAULT_MACHINE).parse()
+}
+
+#[cfg(feature = "sim")]
+fn simulate(machine: Option<&str>, fits: Option<Capacity>) -> Result<(), OpenError> {
     use memcheck_core::variables::SIM_FAULTS;
     fn shown(error: impl std::fmt::Display) -> OpenError {
         OpenError::Machine(error.to_string())
     }
     memcheck_sim::link();
-    let machine = machine.unwrap_or(memcheck_sim::DEFAULT_MACHINE);
-    let spec: memcheck_sim::Spec = machine.parse().map_err(shown)?;
+    let mut spec = machine_of(machine).map_err(shown)?;
+    if let Some(fits) = fits {
+        for device in &mut spec.devices {
+            device.capacity = device.capacity.min(fits.bytes());
+        }
+    }
     let faults = std::env::var(SIM_FAULTS.name).unwrap_or_default();
     let faults: memcheck_sim::Faults = match faults.as_str() {
         "" => memcheck_sim::Faults::default(),

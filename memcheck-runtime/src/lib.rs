@@ -59,6 +59,8 @@ pub use usage::{Usage, log_usage, release_cached, usage};
 pub mod __private {
     pub use insta;
     pub use linkme;
+    pub use memcheck_core::capacity::Capacity;
+    pub use memcheck_core::cards::find as card;
     pub use memcheck_core::device::Need;
     pub use memcheck_core::limits::Layer;
     pub use memcheck_core::size::Size;

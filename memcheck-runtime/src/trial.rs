@@ -25,11 +25,28 @@ pub struct Trial {
     pub(crate) recorder: Recorder,
     /// What the canaries of the devices other than the test's own proved.
     pub(crate) canaries: Vec<(Space, bool)>,
+    case: &'static [(&'static str, &'static str)],
     progress: Option<std::fs::File>,
 }
 
+/// Why a case cannot be handed to the body.
+#[derive(Debug, thiserror::Error)]
+enum CaseError<'a> {
+    #[error("there is no case `{0}`, and no other: the attribute says none with `cases(…)`")]
+    None(&'a str),
+    #[error("there is no case `{0}`, but {1}")]
+    Unknown(&'a str, String),
+    #[error("the case `{name}` is `{value}`, which is no {wanted}")]
+    Value { name: &'a str, value: &'a str, wanted: &'static str },
+}
+
 impl Trial {
-    pub(crate) fn new(device: Device, limits: &Limits, progress: Option<std::fs::File>) -> Self {
+    pub(crate) fn new(
+        device: Device,
+        limits: &Limits,
+        case: &'static [(&'static str, &'static str)],
+        progress: Option<std::fs::File>,
+    ) -> Self {
         Self {
             device,
             devices: Vec::new(),
@@ -37,6 +54,7 @@ impl Trial {
             warmup: limits.warmup.value as usize,
             recorder: Recorder::default(),
             canaries: Vec::new(),
+            case,
             progress,
         }
     }
@@ -63,6 +81,29 @@ impl Trial {
             }
         }
         Ok(&self.devices)
+    }
+
+    /// The value of this test's case named `name`, of `cases(…)` in the attribute.
+    ///
+    /// # Errors
+    /// When the attribute has no case of that name, or its value is no `T`.
+    pub fn case<T: std::str::FromStr>(&self, name: &str) -> candle_core::Result<T> {
+        let Some((_, value)) = self.case.iter().find(|(known, _)| *known == name) else {
+            let known: Vec<String> = self.cases().map(|(known, _)| format!("`{known}`")).collect();
+            return Err(candle_core::Error::msg(match known.is_empty() {
+                true => CaseError::None(name),
+                false => CaseError::Unknown(name, known.join(", ")),
+            }));
+        };
+        value.parse().map_err(|_| {
+            let wanted = std::any::type_name::<T>();
+            candle_core::Error::msg(CaseError::Value { name, value, wanted })
+        })
+    }
+
+    /// Name and value of each of this test's cases, as they are written.
+    pub fn cases(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.case.iter().copied()
     }
 
     /// Number of measured iterations.

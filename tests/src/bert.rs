@@ -9,10 +9,11 @@ use candle_transformers::models::bert::{BertModel, Config};
 
 use crate::token_ids;
 
-/// A BERT encoder in f32, without the pooler.
+/// A BERT encoder of any dtype, without the pooler.
 pub struct Bert {
     model: BertModel,
     config: Config,
+    dtype: DType,
     device: Device,
 }
 
@@ -24,23 +25,23 @@ pub struct Inputs {
 }
 
 impl Bert {
-    /// Two layers of width 64, four heads, for tests that take milliseconds.
+    /// Two layers of width 64, four heads, in f32, for tests that take milliseconds.
     ///
     /// # Errors
     ///
     /// When the device cannot hold the weights.
     pub fn tiny(device: &Device) -> Result<Self> {
-        Self::new(tiny_config(), device)
+        Self::new(tiny_config(), DType::F32, device)
     }
 
-    /// BERT-base: 12 layers of width 768, [`parameters`] times 4 =
-    /// 435,566,592 bytes of weights.
+    /// BERT-base: 12 layers of width 768, [`parameters`] times the size of
+    /// `dtype`: 435,566,592 bytes of weights in f32, half of it in f16 and bf16.
     ///
     /// # Errors
     ///
     /// When the device cannot hold the weights.
-    pub fn base(device: &Device) -> Result<Self> {
-        Self::new(Config::default(), device)
+    pub fn base(device: &Device, dtype: DType) -> Result<Self> {
+        Self::new(Config::default(), dtype, device)
     }
 
     /// A model of any configuration.
@@ -48,9 +49,9 @@ impl Bert {
     /// # Errors
     ///
     /// When the device cannot hold the weights.
-    pub fn new(config: Config, device: &Device) -> Result<Self> {
-        let model = BertModel::load(VarBuilder::zeros(DType::F32, device), &config)?;
-        Ok(Self { model, config, device: device.clone() })
+    pub fn new(config: Config, dtype: DType, device: &Device) -> Result<Self> {
+        let model = BertModel::load(VarBuilder::zeros(dtype, device), &config)?;
+        Ok(Self { model, config, dtype, device: device.clone() })
     }
 
     /// Ids, token types and mask, each `(batch, seq)` of u32: `3 * batch * seq * 4`
@@ -75,9 +76,29 @@ impl Bert {
         self.model.forward(&inputs.ids, &inputs.type_ids, Some(&inputs.attention_mask))
     }
 
-    /// Bytes of weights: 4 for each of its [`parameters`].
+    /// Bytes of weights.
     pub fn weight_bytes(&self) -> usize {
-        parameters(&self.config) * DType::F32.size_in_bytes()
+        parameters(&self.config) * self.dtype.size_in_bytes()
+    }
+
+    /// Highest number of bytes that forward passes over [`Self::inputs`] have live
+    /// at once, weights and inputs included, b being the batch, s the length, h
+    /// the width and a the heads: the size of the dtype times
+    /// `parameters + b (8 s h + 5 a s² + 2 a s + s)`, and 4 times `3 b s` of inputs,
+    /// and 96.
+    ///
+    /// It is reached by the division that ends the softmax of the second layer.
+    /// `8 s h`: queries, keys and values, each twice, the layer's input and the
+    /// embeddings; `5 a s²`: scores scaled, masked, less their maximum, raised
+    /// and divided; `2 a s`: maxima and sums; `s`: the mask. The division's
+    /// kernel is given dimensions and two strides: 3 * 4 * 8 bytes.
+    pub fn forward_peak_bytes(&self, batch: usize, seq: usize) -> usize {
+        let (h, a) = (self.config.hidden_size, self.config.num_attention_heads);
+        let activations = 8 * seq * h + 5 * a * seq * seq + 2 * a * seq + seq;
+        self.weight_bytes()
+            + batch * activations * self.dtype.size_in_bytes()
+            + 3 * batch * seq * 4
+            + 3 * 4 * 8
     }
 
     /// The configuration it was made with.

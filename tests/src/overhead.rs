@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
-use candle_core::Device;
+use candle_core::{DType, Device};
 use candle_transformers::models::bert::Config;
 
 use crate::bert::{Bert, Inputs, tiny_config};
@@ -110,7 +110,8 @@ impl Models {
             intermediate_size: 1_024,
             ..tiny_config()
         };
-        let (gemm, allocations) = (Bert::new(wide, &Device::Cpu)?, Bert::tiny(&Device::Cpu)?);
+        let (gemm, allocations) =
+            (Bert::new(wide, DType::F32, &Device::Cpu)?, Bert::tiny(&Device::Cpu)?);
         let (four, one) = (gemm.inputs(4, 64)?, allocations.inputs(1, 16)?);
         Ok(Self { gemm: (gemm, four), allocations: (allocations, one) })
     }

@@ -1,5 +1,6 @@
 //! Limits on the command line: stronger than anything else that says them.
 
+use memcheck_core::capacity::Capacity;
 use memcheck_core::limits::Layer;
 use memcheck_core::settings::{Written, WrittenError};
 use memcheck_core::size::Size;
@@ -21,6 +22,12 @@ pub(crate) struct LimitFlags {
     /// Most allocations in one measured iteration.
     #[arg(long, value_name = "N")]
     pub(crate) max_allocations: Option<u64>,
+    /// Most bytes an iteration by which the driver's pool, or NVML's figure, may grow.
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) max_reserved_growth: Option<Size>,
+    /// What a test must fit into on a GPU: a size ("24 GiB") or a card ("rtx4090").
+    #[arg(long, value_name = "CAPACITY")]
+    pub(crate) fits: Option<Capacity>,
     /// Measured iterations.
     #[arg(long, value_name = "N")]
     pub(crate) iterations: Option<u32>,
@@ -43,6 +50,8 @@ impl LimitFlags {
             max_peak,
             max_retained,
             max_allocations,
+            max_reserved_growth,
+            fits,
             iterations,
             warmup,
             tolerance,
@@ -53,6 +62,8 @@ impl LimitFlags {
             max_peak: *max_peak,
             max_retained: *max_retained,
             max_allocations: *max_allocations,
+            max_reserved_growth: *max_reserved_growth,
+            fits: *fits,
             iterations: *iterations,
             warmup: *warmup,
             tolerance: *tolerance,

@@ -1,6 +1,8 @@
 //! `cargo memcheck list`: the tests and where they run; with `--verbose` the
 //! limits of each, and who said them. The result is on stdout.
 
+use std::collections::BTreeMap;
+
 use comfy_table::{Table, presets};
 use memcheck_core::exit;
 use memcheck_core::limits::Limits;
@@ -31,6 +33,8 @@ enum Line<'a> {
         package: &'a str,
         binary: &'a str,
         test: &'a str,
+        #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+        case: &'a BTreeMap<String, String>,
         leg: String,
         fate: Fate,
         file: &'a std::path::Path,
@@ -87,6 +91,7 @@ fn print_json(tasks: &[(Task, Fate)], tests: usize, exit_code: u8) {
         package: &task.package,
         binary: &task.binary.id,
         test: &task.entry.name,
+        case: &task.entry.case,
         leg: task.leg.name(),
         fate: *fate,
         file: &task.entry.file,

@@ -39,6 +39,8 @@ struct TestFinished<'a> {
     package: &'a str,
     binary: &'a str,
     test: &'a str,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    case: &'a BTreeMap<String, String>,
     /// The first judged space of a GPU, else the family.
     device: String,
     /// The device as it was asked for.
@@ -133,6 +135,7 @@ impl<W: Write> Presenter for JsonLines<W> {
             package: &task.package,
             binary: &task.binary.id,
             test: &task.entry.name,
+            case: &task.entry.case,
             device: match record.and_then(|record| record.judged.first()) {
                 Some(space) if space.is_device() => space.to_string(),
                 _ if task.entry.family_on(task.leg.family()) == Family::Cuda => "cuda:0".to_owned(),

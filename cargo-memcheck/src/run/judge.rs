@@ -198,6 +198,7 @@ mod tests {
             entry: Entry {
                 name: "a::b".to_owned(),
                 module: "mem::a".to_owned(),
+                case: BTreeMap::new(),
                 file: "tests/mem.rs".into(),
                 line: 3,
                 ignored: false,

@@ -9,18 +9,19 @@ use crate::record::{Facts, Refusal, VERSION};
 use crate::size::Size;
 use crate::survivors::Group;
 
-const GPU: Space = Space::Cuda(0);
+pub(super) const GPU: Space = Space::Cuda(0);
 
-fn limits(layer: Layer) -> Limits {
+pub(super) fn limits(layer: Layer) -> Limits {
     Limits::resolve(Family::Cuda, [(Source::Attribute, &layer)])
 }
 
-fn record(measured: SpaceRecord) -> Record {
+pub(super) fn record(measured: SpaceRecord) -> Record {
     let limits = limits(Layer::default());
     Record {
         version: VERSION,
         package: "app".into(),
         test: "t".into(),
+        case: BTreeMap::new(),
         device: "sim:h200".into(),
         family: Family::Cuda,
         judged: vec![GPU],
@@ -33,11 +34,13 @@ fn record(measured: SpaceRecord) -> Record {
             iterations: 10,
             warmup: 2,
             threads: None,
+            dtype: None,
         },
         iterated: true,
         iterations: 10,
         limits,
         spaces: BTreeMap::from([(GPU, measured)]),
+        capacities: BTreeMap::new(),
         lost_events: 0,
         unsupported_calls: Vec::new(),
         notes: Vec::new(),
@@ -46,11 +49,11 @@ fn record(measured: SpaceRecord) -> Record {
     }
 }
 
-fn armed(metrics: Metrics) -> SpaceRecord {
+pub(super) fn armed(metrics: Metrics) -> SpaceRecord {
     SpaceRecord { metrics, armed: true, ..SpaceRecord::default() }
 }
 
-fn codes(record: &Record, baseline: &Baseline, layer: Layer) -> Vec<&'static str> {
+pub(super) fn codes(record: &Record, baseline: &Baseline, layer: Layer) -> Vec<&'static str> {
     let verdict = judge(record, baseline, &limits(layer), |code| code.default_level(false));
     verdict.findings.iter().map(|finding| finding.code.name()).collect()
 }
@@ -193,6 +196,8 @@ fn baselines_that_cannot_be_compared_never_pass_in_ci() {
     let run = record(armed(Metrics::default()));
     let mut other = run.clone();
     other.facts.candle = "0.10.0".into();
+    let mut narrower = run.clone();
+    narrower.facts.dtype = Some("bf16".into());
     let mut more = run.clone();
     more.judged.push(Space::Cuda(1));
     more.spaces.insert(Space::Cuda(1), armed(Metrics::default()));
@@ -200,6 +205,7 @@ fn baselines_that_cannot_be_compared_never_pass_in_ci() {
         (Baseline::Missing, "missing-baseline"),
         (Baseline::Corrupt("torn".into()), "corrupt-baseline"),
         (kept(&other), "uncomparable-baseline"),
+        (kept(&narrower), "uncomparable-baseline"),
         (kept(&more), "uncomparable-baseline"),
     ] {
         assert_eq!(codes(&run, &baseline, Layer::default()), [code]);

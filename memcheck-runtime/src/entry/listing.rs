@@ -48,6 +48,7 @@ fn entry(description: &Description) -> Entry {
     Entry {
         name: description.path(),
         module: description.module.to_owned(),
+        case: description.case(),
         file: PathBuf::from(description.file),
         line: description.line,
         ignored: description.ignored,

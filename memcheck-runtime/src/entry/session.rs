@@ -55,7 +55,7 @@ fn measure(
     let family = request.family().unwrap_or(Family::Cpu);
     let limits = settings::limits_of(description, family, job).map_err(shown)?;
     ledger::prepare().map_err(shown)?;
-    let device = device::open(&request).map_err(shown)?;
+    let device = device::open(&request, limits.fits.value).map_err(shown)?;
     start_pool();
     ledger::arm();
     let own = device::space(&device);
@@ -74,7 +74,7 @@ fn measure(
         .progress
         .as_ref()
         .and_then(|path| std::fs::OpenOptions::new().write(true).open(path).ok());
-    let mut trial = Trial::new(device.clone(), &limits, progress);
+    let mut trial = Trial::new(device.clone(), &limits, description.case, progress);
     let outcome = body(description, &mut trial);
     let mut recorder = std::mem::take(&mut trial.recorder);
     let others = std::mem::take(&mut trial.canaries);
@@ -164,6 +164,7 @@ fn assemble(
         version: record::VERSION,
         package: description.package.to_owned(),
         test: description.path(),
+        case: description.case(),
         device: request.to_string(),
         family,
         judged: judged.to_vec(),
@@ -176,11 +177,13 @@ fn assemble(
             iterations: limits.iterations.value,
             warmup: limits.warmup.value,
             threads: (family == Family::Cpu).then(settings::threads),
+            dtype: description.case().remove("dtype"),
         },
         limits,
         iterated: recorder.has_started(),
         iterations: recorder.measured(),
         spaces: recorder.finish(judged),
+        capacities: device::capacities(request),
         lost_events: ledger::lost_events(),
         unsupported_calls: unsupported_calls(),
         notes,

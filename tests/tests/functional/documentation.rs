@@ -22,6 +22,23 @@ fn every_finding_is_in_the_reference() {
 }
 
 #[test]
+fn every_option_of_the_attribute_is_in_the_reference_and_the_other_way_round() {
+    // The list that a wrong option is answered with.
+    let file = workspace().join("memcheck-macros/tests/ui/unknown_option.stderr");
+    let answer = std::fs::read_to_string(file).expect("the answer to an unknown option");
+    let (_, list) = answer.lines().next().and_then(|line| line.split_once("expected")).unwrap();
+    let names = |text: &str| -> std::collections::BTreeSet<String> {
+        text.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+    };
+    let reference = reference();
+    let (_, section) = reference.split_once("| option | meaning").expect("a table of options");
+    let (table, _) = section.split_once("\n\n").expect("the end of the table");
+    let documented: String =
+        table.lines().skip(2).filter_map(|row| row.split('|').nth(1)).collect();
+    assert_eq!(names(list), names(&documented));
+}
+
+#[test]
 fn every_exit_code_is_in_the_reference() {
     let reference = reference();
     for (code, meaning) in exit::ALL {

@@ -7,6 +7,7 @@
 mod bad_binaries;
 mod bad_input;
 mod baselines;
+mod cases;
 mod controls;
 mod detection;
 mod documentation;

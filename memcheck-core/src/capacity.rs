@@ -1,0 +1,156 @@
+//! What a test must fit into: a number of bytes, or that of a known card.
+//!
+//! The bytes are those that the program asks for. What a driver takes for
+//! itself, for contexts and for rounding, is no part of them, as it is none of
+//! the simulated device's capacity.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::cards::{self, Card};
+use crate::size::Size;
+
+/// A capacity that a person wrote: `"24 GiB"`, `"rtx4090"`, `25769803776`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Capacity {
+    /// That of a card.
+    Card(&'static Card),
+    /// So many bytes, at least one.
+    Bytes(Size),
+}
+
+/// Why a text is not a capacity. The message has what is near, or all there is.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CapacityError {
+    /// A card that is not known, with the names that are near.
+    #[error("`{0}` is not a known card, did you mean {near}? a size is written `24 GiB`", near = quoted(.1))]
+    Card(String, Vec<&'static str>),
+    /// Neither.
+    #[error(
+        "`{0}` is neither a size such as `24 GiB` nor a known card: {known}",
+        known = cards::CARDS.iter().map(|card| card.id).collect::<Vec<_>>().join(", ")
+    )]
+    Neither(String),
+    /// Nothing fits into nothing.
+    #[error("`{0}` holds nothing: write a size such as `24 GiB`, or a card such as `rtx4090`")]
+    Nothing(String),
+}
+
+fn quoted(names: &[&str]) -> String {
+    let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    match quoted.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
+        _ => quoted.concat(),
+    }
+}
+
+impl Capacity {
+    /// The capacity in bytes.
+    pub fn bytes(self) -> u64 {
+        match self {
+            Self::Card(card) => card.bytes,
+            Self::Bytes(size) => size.0,
+        }
+    }
+
+    fn of(size: Size, text: &str) -> Result<Self, CapacityError> {
+        match size.0 {
+            0 => Err(CapacityError::Nothing(text.to_owned())),
+            _ => Ok(Self::Bytes(size)),
+        }
+    }
+}
+
+impl std::str::FromStr for Capacity {
+    type Err = CapacityError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        // The card first: `4090` is one, and no number of bytes.
+        if let Some(card) = cards::find(text) {
+            return Ok(Self::Card(card));
+        }
+        if let Ok(size) = text.parse() {
+            return Self::of(size, text);
+        }
+        Err(match cards::near(text) {
+            near if near.is_empty() => CapacityError::Neither(text.to_owned()),
+            near => CapacityError::Card(text.to_owned(), near),
+        })
+    }
+}
+
+impl std::fmt::Display for Capacity {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Card(card) => write!(f, "{} ({})", card.id, Size(card.bytes)),
+            Self::Bytes(size) => size.fmt(f),
+        }
+    }
+}
+
+/// The card's id, or a number of bytes.
+impl Serialize for Capacity {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Card(card) => serializer.serialize_str(card.id),
+            Self::Bytes(size) => serializer.serialize_u64(size.0),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Capacity {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(
+            untagged,
+            expecting = "a number of bytes, a size such as \"24 GiB\" or a card such as \"rtx4090\""
+        )]
+        enum Written {
+            Bytes(u64),
+            Text(String),
+        }
+        match Written::deserialize(deserializer)? {
+            Written::Bytes(bytes) => Self::of(Size(bytes), &bytes.to_string()),
+            Written::Text(text) => text.parse(),
+        }
+        .map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_capacity_is_a_size_or_a_card() {
+        for (text, bytes, shown) in [
+            ("24 GiB", 24 << 30, "24.0 GiB"),
+            ("17", 17, "17 B"),
+            ("rtx4090", cards::find("rtx4090").unwrap().bytes, "rtx4090 (23.6 GiB)"),
+            ("4090", cards::find("rtx4090").unwrap().bytes, "rtx4090 (23.6 GiB)"),
+            ("H100", cards::find("h100-80g").unwrap().bytes, "h100-80g (79.1 GiB)"),
+        ] {
+            let capacity: Capacity = text.parse().expect(text);
+            assert_eq!((capacity.bytes(), capacity.to_string().as_str()), (bytes, shown), "{text}");
+            let json = serde_json::to_string(&capacity).unwrap();
+            assert_eq!(serde_json::from_str::<Capacity>(&json).unwrap(), capacity, "{json}");
+        }
+    }
+
+    #[test]
+    fn what_is_none_is_an_error_with_what_is_near() {
+        for (text, said) in [
+            ("rtx4091", "did you mean `rtx4090`?"),
+            ("a100", "did you mean `a100-40g` or `a100-80g`?"),
+            ("toaster", "neither a size such as `24 GiB` nor a known card: p100, v100-16g"),
+            ("24 gigs", "neither a size"),
+            ("", "neither a size"),
+            ("0 B", "holds nothing"),
+        ] {
+            let error = text.parse::<Capacity>().expect_err(text).to_string();
+            assert!(error.contains(said), "{text}: {error}");
+        }
+        assert!(serde_json::from_str::<Capacity>("0").is_err());
+        let error = serde_json::from_str::<Capacity>("true").unwrap_err().to_string();
+        assert!(error.contains("24 GiB"), "{error}");
+    }
+}

@@ -1,0 +1,301 @@
+//! `cases(dtype = [f32, bf16], batch = [1, 8])`: the values, each checked on
+//! its own token, and the combinations of them, each with the name of its test.
+
+use proc_macro2::{Span, TokenStream};
+use quote::ToTokens;
+use syn::ext::IdentExt;
+use syn::parse::{Parse, ParseStream};
+use syn::spanned::Spanned;
+use syn::{Expr, ExprLit, ExprPath, ExprUnary, Ident, Lit, Token, UnOp};
+
+/// Most tests that one attribute makes.
+const MOST: usize = 256;
+
+const VALUES: &str = "an identifier, an integer, a float, a string or a bool";
+const FORM: &str = "`cases(dtype = [f32, bf16], batch = [1, 8])`";
+
+/// What `cases(…)` says; never empty.
+pub(crate) struct Cases {
+    /// In the order in which they are written.
+    parameters: Vec<Parameter>,
+}
+
+/// `dtype = [f32, bf16]`.
+struct Parameter {
+    name: String,
+    values: Vec<Value>,
+}
+
+/// One value of a parameter.
+struct Value {
+    /// As the body is given it.
+    text: String,
+    span: Span,
+}
+
+/// One test.
+pub(crate) struct Combination<'a> {
+    /// The name of its function: `dtype_f32_batch_1`.
+    pub(crate) test: String,
+    /// Name and value of each parameter.
+    pub(crate) case: Vec<(&'a str, &'a str)>,
+}
+
+impl Cases {
+    /// Reads what stands behind the word `cases`, which is at `word`.
+    pub(crate) fn parse(word: &Ident, input: ParseStream<'_>) -> syn::Result<Self> {
+        if !input.peek(syn::token::Paren) {
+            return Err(syn::Error::new(word.span(), format!("expected {FORM}")));
+        }
+        let content;
+        let parentheses = syn::parenthesized!(content in input);
+        if content.is_empty() {
+            let message = format!("no cases make no test, expected {FORM}");
+            return Err(syn::Error::new(parentheses.span.join(), message));
+        }
+        let mut parameters: Vec<Parameter> = Vec::new();
+        for Written(name, parameter) in content.parse_terminated(Written::parse, Token![,])? {
+            if parameters.iter().any(|known| known.name == parameter.name) {
+                let message = format!("the case `{name}` is already said");
+                return Err(syn::Error::new(name.span(), message));
+            }
+            parameters.push(parameter);
+        }
+        let cases = Self { parameters };
+        let lengths = cases.parameters.iter().map(|parameter| parameter.values.len());
+        let count = lengths.fold(1_usize, usize::saturating_mul);
+        if count > MOST {
+            let message = format!(
+                "{count} combinations, at most {MOST} allowed: shorten a list, or split the test"
+            );
+            return Err(syn::Error::new(word.span(), message));
+        }
+        cases.unambiguous()?;
+        Ok(cases)
+    }
+
+    /// Every combination, the last parameter varying fastest.
+    pub(crate) fn combinations(&self) -> Vec<Combination<'_>> {
+        self.indices()
+            .iter()
+            .map(|indices| Combination {
+                test: self.test(indices),
+                case: self
+                    .chosen(indices)
+                    .into_iter()
+                    .map(|(parameter, value)| (parameter.name.as_str(), value.text.as_str()))
+                    .collect(),
+            })
+            .collect()
+    }
+
+    /// Every combination as the place of each parameter's value.
+    fn indices(&self) -> Vec<Vec<usize>> {
+        self.parameters.iter().fold(vec![Vec::new()], |combinations, parameter| {
+            let longer = |combination: &Vec<usize>| {
+                let combination = combination.clone();
+                (0..parameter.values.len()).map(move |index| [&combination[..], &[index]].concat())
+            };
+            combinations.iter().flat_map(longer).collect()
+        })
+    }
+
+    fn chosen<'a>(&'a self, indices: &[usize]) -> Vec<(&'a Parameter, &'a Value)> {
+        let at =
+            |(parameter, &index): (&'a Parameter, &usize)| (parameter, &parameter.values[index]);
+        self.parameters.iter().zip(indices).map(at).collect()
+    }
+
+    fn test(&self, indices: &[usize]) -> String {
+        let parts = self
+            .chosen(indices)
+            .into_iter()
+            .map(|(parameter, value)| format!("{}_{}", parameter.name, as_identifier(&value.text)));
+        parts.collect::<Vec<_>>().join("_")
+    }
+
+    /// Two combinations of one name would be one test, with one baseline.
+    fn unambiguous(&self) -> syn::Result<()> {
+        let mut seen: Vec<(String, Vec<usize>)> = Vec::new();
+        for indices in self.indices() {
+            let test = self.test(&indices);
+            if let Some((_, earlier)) = seen.iter().find(|(name, _)| *name == test) {
+                let differing = self.chosen(&indices).into_iter().zip(self.chosen(earlier));
+                let (value, other) = differing
+                    .map(|((_, value), (_, other))| (value, other))
+                    .find(|(value, other)| !std::ptr::eq(*value, *other))
+                    .expect("two combinations differ in a value");
+                let message = if value.text == other.text {
+                    format!("the value `{}` is already said", value.text)
+                } else {
+                    format!("`{}` and `{}` both make a test named `{test}`", other.text, value.text)
+                };
+                return Err(syn::Error::new(value.span, message));
+            }
+            seen.push((test, indices));
+        }
+        Ok(())
+    }
+}
+
+/// A parameter, and the token of its name.
+struct Written(Ident, Parameter);
+
+impl Parse for Written {
+    fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
+        let name: Ident = input
+            .parse()
+            .map_err(|error| syn::Error::new(error.span(), format!("expected {FORM}")))?;
+        let expected = format!("expected `{name} = [value, …]`");
+        if !input.peek(Token![=]) {
+            return Err(syn::Error::new(name.span(), expected));
+        }
+        input.parse::<Token![=]>()?;
+        let list = match input.parse::<Expr>()? {
+            Expr::Array(list) => list,
+            other => {
+                let message = format!("{expected}, each value {VALUES}");
+                return Err(syn::Error::new_spanned(other, message));
+            }
+        };
+        if list.elems.is_empty() {
+            let message = format!("an empty list makes no test, {expected}");
+            return Err(syn::Error::new_spanned(list, message));
+        }
+        let mut values = Vec::new();
+        let mut errors: Option<syn::Error> = None;
+        for element in &list.elems {
+            match Value::read(element) {
+                Ok(value) => values.push(value),
+                Err(error) => match &mut errors {
+                    Some(errors) => errors.combine(error),
+                    None => errors = Some(error),
+                },
+            }
+        }
+        let parameter = Parameter { name: name.unraw().to_string(), values };
+        errors.map_or(Ok(Self(name, parameter)), Err)
+    }
+}
+
+impl Value {
+    fn read(element: &Expr) -> syn::Result<Self> {
+        let text = text(element)?;
+        Ok(Self { text, span: element.span() })
+    }
+}
+
+/// The value as the body is given it: numbers in plain digits, strings without
+/// their quotes.
+fn text(element: &Expr) -> syn::Result<String> {
+    let wrong = || syn::Error::new_spanned(element, format!("expected {VALUES}"));
+    let number = |digits: &str, suffix: &str, token: &dyn ToTokens| match suffix {
+        "" => Ok(digits.to_owned()),
+        _ => {
+            let mut tokens = TokenStream::new();
+            token.to_tokens(&mut tokens);
+            let message = format!("a value has no type of its own, write `{digits}`");
+            Err(syn::Error::new_spanned(tokens, message))
+        }
+    };
+    match element {
+        Expr::Lit(ExprLit { lit, .. }) => match lit {
+            Lit::Int(literal) => number(literal.base10_digits(), literal.suffix(), literal),
+            Lit::Float(literal) => number(literal.base10_digits(), literal.suffix(), literal),
+            Lit::Str(text) => Ok(text.value()),
+            Lit::Bool(boolean) => Ok(boolean.value.to_string()),
+            _ => Err(wrong()),
+        },
+        Expr::Unary(ExprUnary { op: UnOp::Neg(_), expr, .. }) => match &**expr {
+            Expr::Lit(ExprLit { lit: Lit::Int(_) | Lit::Float(_), .. }) => {
+                Ok(format!("-{}", text(expr)?))
+            }
+            _ => Err(wrong()),
+        },
+        Expr::Path(ExprPath { qself: None, path, .. }) => {
+            path.get_ident().map(|ident| ident.unraw().to_string()).ok_or_else(wrong)
+        }
+        _ => Err(wrong()),
+    }
+}
+
+/// A value as part of a function's name: a minus is `minus`, whatever else is
+/// no letter or digit an underscore.
+fn as_identifier(text: &str) -> String {
+    let text = match text.strip_prefix('-') {
+        Some(rest) if rest.starts_with(|c: char| c.is_ascii_digit()) => format!("minus_{rest}"),
+        _ => text.to_owned(),
+    };
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    let name = words.collect::<Vec<_>>().join("_");
+    if name.is_empty() { "empty".to_owned() } else { name }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cases(text: &str) -> syn::Result<Cases> {
+        let parse = |input: ParseStream<'_>| {
+            let word: Ident = input.parse()?;
+            Cases::parse(&word, input)
+        };
+        syn::parse::Parser::parse_str(parse, text)
+    }
+
+    fn tests(text: &str) -> Vec<String> {
+        cases(text).unwrap().combinations().into_iter().map(|c| c.test).collect()
+    }
+
+    #[test]
+    fn combinations_are_in_the_order_in_which_they_are_written() {
+        assert_eq!(
+            tests("cases(dtype = [f32, bf16], batch = [1, 8])"),
+            ["dtype_f32_batch_1", "dtype_f32_batch_8", "dtype_bf16_batch_1", "dtype_bf16_batch_8"]
+        );
+    }
+
+    #[test]
+    fn every_kind_of_value_has_a_text_and_a_name() {
+        let cases = cases("cases(x = [-1, 0.5, 1_000, 0x10, \"a b-c\", \"\", true, r#type, -2.5])");
+        let cases = cases.unwrap();
+        let made = cases.combinations();
+        let texts: Vec<&str> = made.iter().map(|made| made.case[0].1).collect();
+        assert_eq!(texts, ["-1", "0.5", "1000", "16", "a b-c", "", "true", "type", "-2.5"]);
+        let names: Vec<&str> = made.iter().map(|made| made.test.as_str()).collect();
+        assert_eq!(
+            names,
+            [
+                "x_minus_1",
+                "x_0_5",
+                "x_1000",
+                "x_16",
+                "x_a_b_c",
+                "x_empty",
+                "x_true",
+                "x_type",
+                "x_minus_2_5"
+            ]
+        );
+    }
+
+    #[test]
+    fn no_two_tests_have_one_name() {
+        for (text, said) in [
+            ("cases(x = [1, 2, 1])", "`1` is already said"),
+            ("cases(x = [\"a b\", a_b])", "`a b` and `a_b`"),
+            ("cases(a = [\"1\", \"1 b 2\"], b = [\"2 b 3\", \"3\"])", "a_1_b_2_b_3"),
+        ] {
+            let error = cases(text).err().expect(text).to_string();
+            assert!(error.contains(said), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn as_many_as_allowed_and_no_more() {
+        let list = |count: usize| (0..count).map(|n| n.to_string()).collect::<Vec<_>>().join(",");
+        assert_eq!(tests(&format!("cases(a = [{}], b = [{}])", list(16), list(16))).len(), MOST);
+        let error = cases(&format!("cases(a = [{}])", list(MOST + 1))).err().unwrap().to_string();
+        assert!(error.starts_with("257 combinations, at most 256"), "{error}");
+    }
+}

@@ -1,0 +1,71 @@
+//! The limits of an attribute, as an expression that makes the layer anew.
+
+use memcheck_core::capacity::Capacity;
+use memcheck_core::limits::Layer;
+use memcheck_core::size::Size;
+use proc_macro2::TokenStream;
+use quote::quote;
+
+/// The expression; `private` is the path to what it is made of.
+pub(crate) fn expression(layer: &Layer, private: &TokenStream) -> TokenStream {
+    fn option(value: Option<impl quote::ToTokens>) -> TokenStream {
+        match value {
+            Some(value) => quote!(::core::option::Option::Some(#value)),
+            None => quote!(::core::option::Option::None),
+        }
+    }
+    let size = |size: Option<Size>| option(size.map(|Size(bytes)| quote!(#private::Size(#bytes))));
+    // Taken apart field by field: a new limit cannot be forgotten here.
+    let Layer {
+        max_growth,
+        max_peak,
+        max_retained,
+        max_allocations,
+        max_reserved_growth,
+        fits,
+        iterations,
+        warmup,
+        tolerance,
+        baseline,
+        timeout,
+    } = layer.clone();
+    let (max_growth, max_peak, max_retained, max_reserved_growth) =
+        (size(max_growth), size(max_peak), size(max_retained), size(max_reserved_growth));
+    let max_allocations = option(max_allocations);
+    let fits = match fits {
+        // By its name: the table is the runtime's.
+        Some(Capacity::Card(card)) => {
+            let id = card.id;
+            quote!(#private::card(#id).map(#private::Capacity::Card))
+        }
+        Some(Capacity::Bytes(Size(bytes))) => {
+            option(Some(quote!(#private::Capacity::Bytes(#private::Size(#bytes)))))
+        }
+        None => option(None::<TokenStream>),
+    };
+    let (iterations, warmup) = (option(iterations), option(warmup));
+    let tolerance = option(tolerance.map(|tolerance| {
+        let (percent, bytes) = (tolerance.percent, tolerance.bytes);
+        quote!(#private::Tolerance { percent: #percent, bytes: #bytes })
+    }));
+    let baseline = option(baseline);
+    let timeout = option(timeout.map(|timeout| {
+        let (seconds, nanos) = (timeout.as_secs(), timeout.subsec_nanos());
+        quote!(::core::time::Duration::new(#seconds, #nanos))
+    }));
+    quote! {
+        #private::Layer {
+            max_growth: #max_growth,
+            max_peak: #max_peak,
+            max_retained: #max_retained,
+            max_allocations: #max_allocations,
+            max_reserved_growth: #max_reserved_growth,
+            fits: #fits,
+            iterations: #iterations,
+            warmup: #warmup,
+            tolerance: #tolerance,
+            baseline: #baseline,
+            timeout: #timeout,
+        }
+    }
+}

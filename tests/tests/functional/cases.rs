@@ -1,0 +1,259 @@
+//! A test over cases: one test, one baseline and one line for each
+//! combination, under `cargo test`, nextest and `cargo memcheck`.
+
+use std::process::Command;
+
+use crate::fixture::{Project, memcheck_with, shared_target};
+
+/// The block is `rows` times 1,024 elements of `dtype`, and `rows` is 1 or 4.
+const FORWARD: &str = "
+mod model {
+    use super::*;
+
+    #[mem_test(cases(dtype = [f32, bf16], rows = [1, 4]), max_growth = \"0 B\")]
+    pub(super) fn forward(trial: &mut Trial) -> candle_core::Result<()> {
+        let (dtype, rows): (DType, usize) = (trial.case(\"dtype\")?, trial.case(\"rows\")?);
+        let device = trial.device().clone();
+        trial.iterate(|_| Tensor::zeros((rows, 1024), dtype, &device).map(drop))
+    }
+}
+";
+
+const TESTS: [(&str, u64); 4] = [
+    ("model::forward::dtype_f32_rows_1", 4_096),
+    ("model::forward::dtype_f32_rows_4", 16_384),
+    ("model::forward::dtype_bf16_rows_1", 2_048),
+    ("model::forward::dtype_bf16_rows_4", 8_192),
+];
+
+#[test]
+fn each_case_is_a_test_with_its_own_figures_and_baseline() {
+    let project = Project::new(FORWARD);
+    let run = project.run(&["--report", "junit=junit.xml"]).exits(0);
+    assert_eq!((&run.summary()["passed"], &run.summary()["new"]), (&4.into(), &4.into()));
+    for (test, bytes) in TESTS {
+        let finished = run.test(test);
+        assert_eq!(finished["metrics"]["host"]["peak_allocated"], bytes, "{test}");
+        let case = finished["case"].as_object().unwrap();
+        let name = format!(
+            "model::forward::dtype_{}_rows_{}",
+            case["dtype"].as_str().unwrap(),
+            case["rows"].as_str().unwrap()
+        );
+        assert_eq!(name, test);
+        assert!(project.read("junit.xml").contains(&format!("<testcase name=\"{test}\"")));
+    }
+
+    project.memcheck(&["accept"]).exits(0);
+    let snapshot = "tests/snapshots/mem__model__forward__dtype_bf16_rows_4@cpu.snap";
+    let accepted = project.read(snapshot);
+    assert!(accepted.contains("  dtype: bf16\n"), "{accepted}");
+    assert!(accepted.contains("peak_allocated: 8192"), "{accepted}");
+    assert_eq!(project.run(&["--ci"]).exits(0).summary()["new"], 0);
+
+    // A regression of one case is that of one case.
+    project.write(snapshot, &accepted.replace("8192", "100"));
+    let run = project.run(&[]).exits(100);
+    assert_eq!(run.codes("model::forward::dtype_bf16_rows_4"), ["peak-regression"]);
+    assert_eq!(run.summary()["passed"], 3);
+    project.write(snapshot, &accepted.replace("dtype: bf16", "dtype: f16"));
+    let run = project.run(&[]).exits(0);
+    assert_eq!(run.codes("model::forward::dtype_bf16_rows_4"), ["uncomparable-baseline"]);
+    project.write(snapshot, &accepted);
+
+    // A value that goes leaves its baselines behind.
+    project.write("tests/mem.rs", &project.read("tests/mem.rs").replace("[f32, bf16]", "[f32]"));
+    let run = project.run(&[]).exits(0);
+    assert_eq!(run.stdout.matches("stale-baseline").count(), 2, "{}", run.stdout);
+}
+
+#[test]
+fn filters_overrides_and_the_list_know_cases_by_their_names() {
+    let project = Project::new(FORWARD);
+    project.write(
+        ".config/memcheck.toml",
+        "[[override]]\ntest = \"model::forward::*_rows_4\"\nmax_peak = \"10000 B\"\n",
+    );
+    let run = project.run(&["rows_4"]).exits(100);
+    assert_eq!(run.json().iter().filter(|line| line["type"] == "test-finished").count(), 2);
+    assert_eq!(run.codes("model::forward::dtype_f32_rows_4")[0], "peak-limit");
+    assert_eq!(run.test("model::forward::dtype_bf16_rows_4")["status"], "passed");
+    project.run(&["--exact", "model::forward"]).exits(4);
+    project.run(&["--exact", "model::forward::dtype_f32_rows_1"]).exits(0);
+
+    let list = project.memcheck(&["list", "--device", "cpu", "--message-format", "json"]).exits(0);
+    let lines = list.json();
+    let listed: Vec<_> = lines.iter().filter(|line| line["type"] == "test").collect();
+    assert_eq!(listed.len(), 4);
+    assert_eq!(listed[0]["case"], serde_json::json!({"dtype": "bf16", "rows": "1"}));
+}
+
+#[test]
+fn ignore_and_should_panic_hold_for_every_case() {
+    let project = Project::new(
+        "
+#[mem_test(cases(n = [1, 2]), baseline = false)]
+#[ignore = \"later\"]
+fn ignored(_trial: &mut Trial) {}
+
+#[mem_test(cases(n = [1, -2]), baseline = false)]
+#[should_panic(expected = \"boom\")]
+fn panics(trial: &mut Trial) {
+    panic!(\"boom {}\", trial.case::<i32>(\"n\").unwrap());
+}
+",
+    );
+    let run = project.run(&[]).exits(0);
+    for test in ["ignored::n_1", "ignored::n_2"] {
+        assert_eq!(run.test(test)["status"], "ignored");
+    }
+    for test in ["panics::n_1", "panics::n_minus_2"] {
+        assert_eq!(run.test(test)["status"], "passed");
+    }
+}
+
+#[test]
+fn a_case_that_is_not_there_or_of_another_type_is_an_error_that_says_so() {
+    let project = Project::new(
+        "
+#[mem_test(cases(batch = [few], seq = [128]), baseline = false)]
+fn unknown(trial: &mut Trial) -> candle_core::Result<()> {
+    let names: Vec<_> = trial.cases().collect();
+    assert_eq!(names, [(\"batch\", \"few\"), (\"seq\", \"128\")]);
+    trial.case::<usize>(\"size\").map(drop)
+}
+
+#[mem_test(cases(batch = [few]), baseline = false)]
+fn unread(trial: &mut Trial) -> candle_core::Result<()> {
+    trial.case::<usize>(\"batch\").map(drop)
+}
+
+#[mem_test(baseline = false)]
+fn without(trial: &mut Trial) -> candle_core::Result<()> {
+    trial.case::<usize>(\"batch\").map(drop)
+}
+",
+    );
+    let run = project.run(&[]).exits(100);
+    for (test, said) in [
+        ("unknown::batch_few_seq_128", "there is no case `size`, but `batch`, `seq`"),
+        ("unread::batch_few", "the case `batch` is `few`, which is no usize"),
+        ("without", "there is no case `batch`, and no other"),
+    ] {
+        assert_eq!(run.codes(test), ["test-failed"], "{test}");
+        let message = run.test(test)["findings"][0]["message"].clone();
+        assert!(message.as_str().unwrap().contains(said), "{message}");
+    }
+    assert!(run.test("without").get("case").is_none());
+}
+
+/// What a plain harness says of `FORWARD`, with one limit that one case breaks.
+fn harness(arguments: &[&str]) -> (Option<i32>, String) {
+    let project = Project::new(&FORWARD.replace("max_growth", "max_peak = \"10 KB\", max_growth"));
+    // It builds what the harness runs.
+    project.run(&[]).exits(100);
+    let output = Command::new(env!("CARGO"))
+        .args(arguments)
+        .args(["--test", "mem"])
+        .current_dir(project.path())
+        .env("CARGO_TARGET_DIR", shared_target())
+        .env_remove("CI")
+        .output()
+        .expect("cargo runs");
+    let said = [output.stdout, output.stderr].concat();
+    (output.status.code(), String::from_utf8_lossy(&said).into_owned())
+}
+
+#[test]
+fn a_plain_cargo_test_runs_every_case_apart() {
+    let (code, said) = harness(&["test"]);
+    assert_eq!(code, Some(101), "{said}");
+    for (test, bytes) in TESTS {
+        let ended = if bytes > 10_000 { "FAILED" } else { "ok" };
+        assert!(said.contains(&format!("test {test} ... {ended}")), "{test}\n{said}");
+    }
+}
+
+#[test]
+fn nextest_runs_every_case_apart() {
+    let there = Command::new(env!("CARGO")).args(["nextest", "--version"]).output();
+    if !there.is_ok_and(|output| output.status.success()) {
+        eprintln!("skipped: there is no cargo-nextest");
+        return;
+    }
+    let (code, said) = harness(&["nextest", "run", "--no-fail-fast"]);
+    assert_eq!(code, Some(100), "{said}");
+    assert!(said.contains("3 passed, 1 failed"), "{said}");
+    assert!(said.contains("model::forward::dtype_f32_rows_4"), "{said}");
+}
+
+/// 1.5 GiB in two blocks.
+const LARGE: &str = "
+#[mem_test(FITS max_growth = \"0 B\", baseline = false)]
+fn large(trial: &mut Trial) -> candle_core::Result<()> {
+    let device = trial.device().clone();
+    trial.iterate(|_| {
+        let first = Tensor::zeros((1 << 30,), DType::U8, &device)?;
+        let second = Tensor::zeros((1 << 29,), DType::U8, &device)?;
+        drop((first, second));
+        candle_core::Result::Ok(())
+    })
+}
+";
+const LARGE_TEST: &str = "large";
+
+#[test]
+fn what_takes_more_than_it_must_fit_into_does_not_fit() {
+    let on = |project: &Project, device: &str, more: &[&str], variables: &[(&str, &str)]| {
+        let mut all = vec!["run", "--device", device, "--message-format", "json", "--no-ci"];
+        all.extend(more);
+        memcheck_with(project.path(), &all, variables)
+    };
+    let project = Project::new(&LARGE.replace("FITS", "fits = \"1 GiB\","));
+    let run = on(&project, "sim:h200", &[], &[]).exits(100);
+    assert_eq!(run.codes(LARGE_TEST), ["does-not-fit"]);
+    let finding = run.test(LARGE_TEST)["findings"][0].clone();
+    assert_eq!((&finding["space"], &finding["limit"]), (&"cuda:0".into(), &(1 << 30).into()));
+    assert_eq!(finding["figure"], 3_u64 << 29);
+    let message = finding["message"].as_str().unwrap();
+    for said in [
+        "no room for 536,870,912 B (512.0 MiB) more beside 1,073,741,824 B (1.0 GiB) live",
+        "must fit into 1,073,741,824 B (1.0 GiB)",
+    ] {
+        assert!(message.contains(said), "{message}");
+    }
+
+    // A flag is stronger, as is a variable; and the capacity is exact.
+    on(&project, "sim:h200", &["--fits", "24 GiB"], &[]).exits(0);
+    on(&project, "sim:h200", &["--fits", "1610612736 B"], &[]).exits(0);
+    let run = on(&project, "sim:h200", &["--fits", "1610612735 B"], &[]).exits(100);
+    assert_eq!(run.codes(LARGE_TEST), ["does-not-fit"]);
+    on(&project, "sim:h200", &[], &[("MEMCHECK_FITS", "rtx4090")]).exits(0);
+
+    // Where the card itself has no room, it is the card that is out of memory.
+    let run = on(&project, "sim:h200,capacity=1280MiB", &[], &[]).exits(100);
+    assert_eq!(run.codes(LARGE_TEST), ["out-of-memory"]);
+}
+
+#[test]
+fn what_fits_passes_and_the_cpu_is_not_judged() {
+    let project = Project::new(&LARGE.replace("FITS", "fits = \"24 GiB\","));
+    let arguments = ["run", "--device", "sim:h200", "--message-format", "json", "--no-ci"];
+    let run = project.memcheck(&arguments).exits(0);
+    assert_eq!(run.test(LARGE_TEST)["limits"]["fits"]["value"], 24_u64 << 30);
+
+    let project = Project::new(&FORWARD.replace("max_growth", "fits = \"1 B\", max_growth"));
+    assert_eq!(project.run(&[]).exits(0).summary()["passed"], 4);
+    let list = project.memcheck(&["list", "--verbose", "--device", "cpu", "--fits", "t4"]).exits(0);
+    let row = list.stdout.lines().find(|line| line.trim_start().starts_with("fits ")).unwrap();
+    assert!(row.contains("t4 (14.8 GiB)") && row.contains("flag"), "{row}");
+}
+
+#[test]
+fn a_capacity_that_is_none_is_an_error_with_its_place() {
+    let project = Project::new("");
+    project.write(".config/memcheck.toml", "[default]\nfits = \"rtx4091\"\n");
+    project.run(&[]).exits(96).says("memcheck.toml").says("line 2").says("`rtx4090`");
+    project.write(".config/memcheck.toml", "");
+    project.run(&["--fits", "a100"]).exits(2).says("`a100-40g` or `a100-80g`");
+}
