@@ -51,6 +51,8 @@ pub struct Place {
     pub last_calls: u64,
     /// Bytes allocated in that iteration.
     pub last_bytes: u64,
+    /// That iteration, warm-up counted in, from 1; 0 is the set-up.
+    pub last: u32,
 }
 
 /// What bytes are for, as far as the evidence goes.

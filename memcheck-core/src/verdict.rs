@@ -5,7 +5,7 @@
 
 use crate::baseline::{self, Baseline, Change, Figures, Holders};
 use crate::blame;
-use crate::diagnosis::{self, Evidence, Suspect};
+use crate::diagnosis::{self, Cause, Evidence, Suspect};
 use crate::finding::{Class, Code, Finding, Level};
 use crate::limits::{Limits, Source};
 use crate::protocol::{Status, Verdict};
@@ -220,10 +220,7 @@ fn leak(record: &Record, space: Space, measured: &SpaceRecord, limits: &Limits) 
         [] => blame::sizes(&measured.survivors),
         suspects => blame::growing(suspects),
     };
-    let cause = record.attribution.as_ref().and_then(|attribution| {
-        let iterations = record.iterations;
-        diagnosis::diagnose(&suspects, &Evidence { measured, attribution, iterations })
-    });
+    let cause = cause(record, measured, &suspects);
     let how = match sites.first() {
         None => "a buffer is replaced by a larger one in every iteration".to_owned(),
         Some(top) => match top.block {
@@ -290,6 +287,12 @@ fn percent(confidence: f64) -> String {
     format!("{:.1}", ((confidence * 1000.0).floor() / 10.0).min(99.9))
 }
 
+fn cause(record: &Record, measured: &SpaceRecord, suspects: &[Suspect<'_>]) -> Option<Cause> {
+    let attribution = record.attribution.as_ref()?;
+    let iterations = record.iterations;
+    diagnosis::diagnose(suspects, &Evidence { measured, attribution, iterations })
+}
+
 /// Bytes an iteration, by the best evidence there is. Call sites tell a leak
 /// from its neighbours of the same size, and see one whose sizes all differ.
 /// Where they see nothing that grows, survivors by size still prove what was
@@ -352,6 +355,10 @@ fn retained(
         figure: Some(figure),
         limit: Some(limit),
         sites: blame::retained(record, space),
+        cause: record.attribution.as_ref().and_then(|attribution| {
+            cause(record, measured, &diagnosis::suspects(attribution, space))
+                .or_else(|| diagnosis::diagnose_retained(attribution, space))
+        }),
         ..Finding::new(
             Code::Retained,
             format!(

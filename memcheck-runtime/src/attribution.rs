@@ -42,6 +42,19 @@ pub(crate) fn start() -> std::io::Result<Attributor> {
     Ok(Attributor { collector: trace::start()?, knows_tensors })
 }
 
+/// Everything that is live now, block by block.
+pub(crate) fn live() -> Vec<Held> {
+    let mut held = Vec::new();
+    ledger::each(|_, block| {
+        let Origin { birth, context, shape } = block.origin;
+        if context != 0 {
+            let key = Key { space: block.space, context, shape };
+            held.push(Held { key, birth, bytes: block.size, count: 1 });
+        }
+    });
+    held
+}
+
 /// What the recorder knows when the body is done.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Iterations<'a> {
@@ -64,7 +77,7 @@ impl Attributor {
     /// Switches attribution off and names what it saw. `None` where it broke down.
     pub(crate) fn finish(
         self,
-        iterations: Iterations<'_>,
+        (iterations, live): (Iterations<'_>, &[Held]),
         judged: &[Space],
         workspace: &Path,
     ) -> Option<Attribution> {
@@ -91,7 +104,7 @@ impl Attributor {
             .collect();
         let survivors =
             judged.iter().flat_map(|&space| names.survivors(iterations, space)).collect();
-        let retained = names.retained(iterations.last(), &place_of);
+        let retained = names.holders(live, iterations.last(), &place_of);
         let hint = names.hint(self.knows_tensors);
         Some(Attribution {
             stacks: names.stacks,
@@ -161,13 +174,20 @@ impl Names {
                     bytes: 0,
                     last_calls: 0,
                     last_bytes: 0,
+                    last: 0,
                 };
                 (place, Vec::new())
             });
             place.calls += total.calls;
             place.bytes += total.bytes;
-            place.last_calls += total.last_calls;
-            place.last_bytes += total.last_bytes;
+            if total.iteration > place.last {
+                place.last = total.iteration;
+                (place.last_calls, place.last_bytes) = (0, 0);
+            }
+            if total.iteration == place.last {
+                place.last_calls += total.last_calls;
+                place.last_bytes += total.last_bytes;
+            }
             keys.push(key);
         }
         let mut merged: Vec<(Place, Vec<Key>)> = merged.into_values().collect();
@@ -205,19 +225,6 @@ impl Names {
         holders.sort_by_key(|holder| (std::cmp::Reverse(holder.bytes), holder.place));
         holders.truncate(MOST_HOLDERS);
         holders
-    }
-
-    /// Who holds what is live now.
-    fn retained(&mut self, now: u32, place_of: &HashMap<Key, usize>) -> Vec<Holder> {
-        let mut held = Vec::new();
-        ledger::each(|_, block| {
-            let Origin { birth, context, shape } = block.origin;
-            if context != 0 {
-                let key = Key { space: block.space, context, shape };
-                held.push(Held { key, birth, bytes: block.size, count: 1 });
-            }
-        });
-        self.holders(&held, now, place_of)
     }
 
     fn survivors(&mut self, iterations: Iterations<'_>, space: Space) -> Vec<Survivors> {

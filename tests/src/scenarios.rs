@@ -31,12 +31,19 @@
 //! **The bytes** are those of a [`Leg`]: a device counts every byte, the host
 //! blocks of at least 1 KiB only ([`Leg::small`] is the difference). Where each
 //! iteration leaves more than the last, the figure is the mean over the
-//! measured iterations but the first, `(last - first) / (n - 1)` of what is
-//! live at their ends; where it leaves something in some of them, the mean over
+//! measured iterations but the last, whose blocks may be kept for now only; where it leaves something in some of them, the mean over
 //! whole periods.
 
-use candle_core::{DType, Device, Result, Tensor};
 use memcheck_runtime::Trial;
+
+/// `count` f32 of zero on a device. A macro, so that the line of a scenario is
+/// the one that calls candle.
+#[collapse_debuginfo(yes)]
+macro_rules! zeros {
+    ($count:expr, $device:expr) => {
+        candle_core::Tensor::zeros($count, candle_core::DType::F32, $device)
+    };
+}
 
 pub mod batches;
 pub mod caches;
@@ -328,11 +335,6 @@ pub fn named(name: &str) -> &'static Scenario {
 
 /// How much a list that is never emptied may hold before it has to grow itself.
 const HISTORY: usize = 64;
-
-/// `count` f32 of zero on `device`.
-fn zeros(count: usize, device: &Device) -> Result<Tensor> {
-    Tensor::zeros(count, DType::F32, device)
-}
 
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,6 @@
 //! A key-value cache that goes on from one request to the next.
 
-use super::{rate, rule};
+use super::{Suspect, rate, rule};
 use crate::size::both;
 use crate::survivors::Pattern;
 
@@ -8,13 +8,31 @@ rule!(
     "cache-never-cleared",
     "a cache is not cleared between requests",
     "clear the cache before each request (`clear_kv_cache`, or a new `Cache`)",
-    |suspect, _| {
-        let live = suspect.survivors.group.live.last().copied().unwrap_or(0);
-        suspect.reading.pattern == Pattern::Enlarged && live > 0 && suspect.calls > live
+    |suspect, _| match suspect.reading.pattern {
+        Pattern::Enlarged => is_by_request(suspect),
+        pattern => pattern.is_growth() && suspect.stack.calls("candle_nn::kv_cache::"),
     },
     |suspects, _| format!(
-        "buffers are replaced by larger ones several times an iteration, and never start anew: \
-         {} an iteration",
+        "caches of requests that are over are live, or go on: {} more an iteration",
         both(rate(suspects))
     )
 );
+
+/// Whether an iteration appends more than one position: a request, not a token.
+fn is_by_request(suspect: &Suspect<'_>) -> bool {
+    let live = suspect.survivors.group.live.last().copied().unwrap_or(0);
+    live > 0 && (suspect.calls > live || positions(suspect, live).is_some_and(|number| number > 1))
+}
+
+/// Positions that an iteration adds to each of `live` buffers: the fewest that
+/// a dimension of their tensors can have grown by.
+fn positions(suspect: &Suspect<'_>, live: u64) -> Option<u64> {
+    let tensor = suspect.survivors.tensors.first()?;
+    let bytes = suspect.survivors.group.live_bytes.last()? / live;
+    let added = suspect.reading.bytes_per_iteration / live;
+    let by_dimension = tensor.shape.iter().filter_map(|&length| {
+        let position = bytes.checked_div(length)?;
+        (position > 0 && added.is_multiple_of(position)).then(|| added / position)
+    });
+    by_dimension.filter(|&number| number > 0).min()
+}

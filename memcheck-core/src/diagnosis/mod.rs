@@ -27,6 +27,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::attribution::{Attribution, Survivors};
 use crate::record::SpaceRecord;
+use crate::size::both;
 use crate::space::Space;
 use crate::stack::Stack;
 use crate::survivors::Reading;
@@ -72,10 +73,10 @@ pub const RULES: &[Rule] = &[
     variables_copied::RULE,
     graph_kept::RULE,
     view_keeps_storage::RULE,
+    batches_kept::RULE,
     cache_never_cleared::RULE,
     cache_grows::RULE,
     cache_keeps_largest::RULE,
-    batches_kept::RULE,
     outputs_collected::RULE,
     variable_shapes::RULE,
     tensor_kept::RULE,
@@ -161,16 +162,7 @@ pub fn suspects(attribution: &Attribution, space: Space) -> Vec<Suspect<'_>> {
             survivors,
             stack: attribution.stacks.get(survivors.stack).unwrap_or(NOWHERE),
             reading: survivors.group.read(),
-            calls: attribution
-                .places
-                .iter()
-                .filter(|place| {
-                    place.space == space
-                        && place.stack == survivors.stack
-                        && place.scope == survivors.scope
-                })
-                .map(|place| place.last_calls)
-                .sum(),
+            calls: last_calls(attribution, survivors),
         })
         .collect();
     suspects.sort_by(|a, b| {
@@ -180,6 +172,20 @@ pub fn suspects(attribution: &Attribution, space: Space) -> Vec<Suspect<'_>> {
         size(b).cmp(&size(a)).then_with(|| a.stack.sorted_by().cmp(&b.stack.sorted_by()))
     });
     suspects
+}
+
+/// Allocations of the survivors' place in the last iteration that it
+/// allocated in, whatever the tensors were.
+fn last_calls(attribution: &Attribution, survivors: &Survivors) -> u64 {
+    let places = || {
+        attribution.places.iter().filter(|place| {
+            place.space == survivors.space
+                && place.stack == survivors.stack
+                && place.scope == survivors.scope
+        })
+    };
+    let last = places().map(|place| place.last).max();
+    places().filter(|place| Some(place.last) == last).map(|place| place.last_calls).sum()
 }
 
 /// The cause of the growth of `space`; `None` where nothing grows, or where
@@ -205,6 +211,36 @@ pub fn diagnose(suspects: &[Suspect<'_>], evidence: &Evidence<'_>) -> Option<Cau
             evidence: (rule.evidence)(&fitting, evidence),
             remedy: rule.remedy.to_owned(),
         })
+    })
+}
+
+/// The cause of what is still live when the body has returned, although
+/// nothing grows: a buffer that was replaced by larger ones and kept.
+pub fn diagnose_retained(attribution: &Attribution, space: Space) -> Option<Cause> {
+    let largest = attribution
+        .retained
+        .iter()
+        .filter_map(|holder| Some((holder, attribution.places.get(holder.place)?)))
+        .filter(|(_, place)| place.space == space)
+        .max_by_key(|(holder, _)| holder.bytes)?;
+    let (holder, place) = largest;
+    let alike = attribution.places.iter().filter(|other| {
+        other.space == space && other.stack == place.stack && other.scope == place.scope
+    });
+    let (calls, bytes) =
+        alike.fold((0, 0), |(calls, bytes), place| (calls + place.calls, bytes + place.bytes));
+    // One block is left of several of different sizes, and no other was larger.
+    let is_largest = holder.count == 1 && calls > 1 && holder.bytes * calls > bytes;
+    let rule = cache_keeps_largest::RULE;
+    is_largest.then(|| Cause {
+        code: rule.code.to_owned(),
+        title: rule.title.to_owned(),
+        evidence: format!(
+            "one block of {} is left of {calls} that the same line allocated, {} on average",
+            both(holder.bytes),
+            both(bytes / calls)
+        ),
+        remedy: rule.remedy.to_owned(),
     })
 }
 

@@ -22,6 +22,13 @@ impl Group {
             return reading;
         }
         let (pattern, last) = self.pattern(&born);
+        // A queue that is filled faster than it is emptied: what is old leaves,
+        // and there is more each time.
+        if matches!(pattern, Pattern::Replaced | Pattern::LastKept)
+            && let Some(reading) = replaced::rises_evenly(self)
+        {
+            return reading;
+        }
         if pattern.is_growth() { self.growing(pattern, &born) } else { self.held(pattern, last) }
     }
 

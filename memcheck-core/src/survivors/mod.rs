@@ -111,6 +111,20 @@ impl Group {
         self.births.iter().sum()
     }
 
+    /// Mean bytes an iteration of a group that may hide a leak among blocks of
+    /// its size that come and go: survivors of at least three iterations, of
+    /// both halves of the run. 0 for any other. Worth a look at call sites.
+    pub fn suspicious(&self) -> u64 {
+        let half = self.births.len() / 2;
+        let born = |part: &[u64]| part.iter().filter(|&&births| births > 0).count();
+        let (early, late) = (born(&self.births[..half]), born(&self.births[half..]));
+        if early > 0 && late > 0 && early + late >= 3 {
+            (self.bytes() / self.births.len() as u64).max(1)
+        } else {
+            0
+        }
+    }
+
     /// Whether every block of it ever seen was of one size. Survivors alone
     /// may be alike where what they replaced was not.
     fn alike(&self) -> bool {

@@ -66,12 +66,17 @@ pub fn suspicious(allocated: &[u64]) -> u64 {
 
 /// The distance and the bytes of steps of one height at one distance.
 fn steps(floor: &[u64]) -> Option<(usize, u64)> {
-    let steps = rises(floor);
+    let mut steps = rises(floor);
+    let start = *steps.first()?;
+    // What is there first is not what is added to it.
+    if floor[start - 1] == 0 {
+        steps.remove(0);
+    }
     let (&first, &last) = (steps.first()?, steps.last()?);
     let (period, bytes) = (*steps.get(1)? - first, floor[first] - floor[first - 1]);
     let regular = steps.windows(2).all(|pair| pair[1] - pair[0] == period)
         && steps.iter().all(|&at| floor[at] - floor[at - 1] == bytes);
-    let goes_on = first <= period && floor.len() - 1 - last < period;
+    let goes_on = start <= period && floor.len() - 1 - last < period;
     (steps.len() >= FEWEST_STEPS && regular && goes_on).then_some((period, bytes))
 }
 
@@ -104,6 +109,16 @@ fn enlarged(group: &Group) -> Option<Reading> {
         period: 1,
         bytes: rate,
         last: n as u64,
+    })
+}
+
+/// More by the same bytes after every iteration, and to stay.
+pub(super) fn rises_evenly(group: &Group) -> Option<Reading> {
+    enlarged(group).filter(|reading| {
+        group
+            .live_bytes
+            .windows(2)
+            .all(|pair| pair[1].checked_sub(pair[0]) == Some(reading.bytes_per_iteration))
     })
 }
 
@@ -152,5 +167,5 @@ fn rises(series: &[u64]) -> Vec<usize> {
 /// Whether as many blocks are live at the end as at first: then a rise of
 /// their bytes is a larger block in the place of a smaller one.
 fn stays(group: &Group) -> bool {
-    group.live.first() == group.live.last()
+    group.live.iter().find(|&&live| live > 0) == group.live.last()
 }

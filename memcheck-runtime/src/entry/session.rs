@@ -81,18 +81,20 @@ fn measure(
     drop(trial);
 
     let judged = judged(own);
-    let followed = attributor
-        .map(|attributor| attributor.finish(recorder.iterations(), &judged, &job.workspace));
+    let live = attributor.as_ref().map(|_| attribution::live());
     let mut record =
         assemble(description, (job, &request), limits, outcome, &mut recorder, &judged);
     for (space, measured) in &mut record.spaces {
         measured.armed = canaries.iter().chain(&others).any(|canary| *canary == (*space, true));
     }
     observe(&device, own, &mut record);
-    match followed {
-        Some(Some(attribution)) => record.attribution = Some(attribution),
-        Some(None) => record.notes.push("attribution broke down".to_owned()),
-        None => {}
+    if let Some(attributor) = attributor {
+        let live = live.unwrap_or_default();
+        record.attribution =
+            attributor.finish((recorder.iterations(), &live), &judged, &job.workspace);
+        if record.attribution.is_none() {
+            record.notes.push("attribution broke down".to_owned());
+        }
     }
     let baseline = if record.limits.baseline.value {
         snapshot::load(&snapshot::path(description, &job.workspace, family))

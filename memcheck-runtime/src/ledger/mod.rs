@@ -384,12 +384,22 @@ pub(crate) fn left(old: Block) {
     }
 }
 
+/// The size of the live block at `address`, if there is one.
+pub(crate) fn size_of(address: u64) -> Option<u64> {
+    let mut size = None;
+    BLOCKS.update(address, |words| {
+        size = Some(Block::of(words).size);
+        words
+    });
+    size
+}
+
 /// The tensor that the live block at `address` was made for is known now.
-pub(crate) fn shaped(address: u64, size: u64, shape: u16) {
+pub(crate) fn shaped(address: u64, shape: u16) {
     let mut before = None;
     BLOCKS.update(address, |words| {
         let block = Block::of(words);
-        if block.size != size || block.origin.shape != 0 {
+        if block.origin.shape != 0 {
             return words;
         }
         before = Some(block);

@@ -32,7 +32,7 @@ pub(crate) struct Total {
     /// In the iteration that began last.
     pub(crate) last_calls: u64,
     pub(crate) last_bytes: u64,
-    iteration: u32,
+    pub(crate) iteration: u32,
 }
 
 /// What a place held at the peak, by iteration of birth.

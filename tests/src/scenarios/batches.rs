@@ -23,8 +23,14 @@ const BATCH: usize = 8;
 const SEQ: usize = 64;
 
 /// Ids of `rows` sequences, `rows SEQ 4` bytes.
-fn batch(rows: usize, device: &Device) -> Result<Tensor> {
-    Tensor::zeros((rows, SEQ), DType::U32, device)
+/// As a loader makes them, from data. A macro, so that the line of a scenario is
+/// the one that calls candle.
+#[collapse_debuginfo(yes)]
+macro_rules! batch {
+    ($rows:expr, $device:expr) => {
+        Tensor::arange(0u32, ($rows * SEQ) as u32, $device)
+            .and_then(|ids| ids.reshape(($rows, SEQ)))
+    };
 }
 
 /// A loader that remembers what it gave; the last batch of an epoch is shorter.
@@ -63,7 +69,7 @@ pub mod loader_that_keeps_every_batch {
             for start in (0..EPOCH).step_by(BATCH) {
                 let _load = tracing::info_span!("load_batch").entered();
                 // leaks: loader_that_keeps_every_batch
-                seen.push(batch(BATCH.min(EPOCH - start), &device)?);
+                seen.push(batch!(BATCH.min(EPOCH - start), &device)?);
             }
             end_epoch(&mut seen);
             Ok(())
@@ -108,7 +114,7 @@ pub mod queue_without_a_bound {
                 let loader = scope.spawn(|| -> Result<()> {
                     for _ in 0..loaded {
                         // leaks: queue_without_a_bound
-                        queue.send(batch(BATCH, &device)?).expect("training listens");
+                        queue.send(batch!(BATCH, &device)?).expect("training listens");
                     }
                     Ok(())
                 });
@@ -144,10 +150,10 @@ pub mod worker_that_outlives_its_epoch {
             let device = device.clone();
             let thread = thread::spawn(move || {
                 // leaks: worker_that_outlives_its_epoch
-                let mut next = batch(BATCH, &device)?;
+                let mut next = batch!(BATCH, &device)?;
                 ready.send(()).expect("the epoch waits");
                 while asked.recv().is_ok() {
-                    next = batch(BATCH, &device)?;
+                    next = batch!(BATCH, &device)?;
                 }
                 drop(next);
                 Ok(())

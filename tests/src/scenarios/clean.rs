@@ -18,7 +18,7 @@ mod patterns;
 use candle_core::Device;
 use memcheck_runtime::Trial;
 
-use super::{HISTORY, zeros};
+use super::HISTORY;
 use patterns::{Make, PATTERNS, Step};
 
 /// A program: measured iterations 10 to 30, see [`iterations`].
@@ -48,7 +48,7 @@ pub fn planted_program(seed: u64, trial: &mut Trial) -> anyhow::Result<()> {
             step(i)?;
         }
         if i % leak.every == 0 {
-            kept.push(zeros(leak.floats, &device)?);
+            kept.push(zeros!(leak.floats, &device)?);
         }
         Ok(())
     })

@@ -8,7 +8,7 @@ use candle_core::{DType, Device, DeviceLocation, Module, Result, Tensor};
 use memcheck_runtime::Trial;
 
 use super::ratchets::{quantized, workspace_bytes};
-use super::{HISTORY, Leg, Runs, Scenario, scenario, zeros};
+use super::{HISTORY, Leg, Runs, Scenario, scenario};
 
 const SOURCE: &str = include_str!("devices.rs");
 
@@ -146,7 +146,7 @@ pub mod dropped_without_a_context {
         trial.iterate(|_| {
             // A server that tries once more: the error is the last free's.
             // leaks: dropped_without_a_context
-            let answer = zeros(FLOATS, &device).or_else(|_| zeros(FLOATS, &device))?;
+            let answer = zeros!(FLOATS, &device).or_else(|_| zeros!(FLOATS, &device))?;
             let sender = thread::spawn(move || before(answer.device()));
             Ok(sender.join().expect("the thread does not panic")?)
         })

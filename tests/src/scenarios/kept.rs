@@ -7,7 +7,7 @@ use candle_core::{DType, Device, Result, Tensor};
 use memcheck_runtime::Trial;
 use rayon::prelude::*;
 
-use super::{HISTORY, Leg, Runs, Scenario, scenario, zeros};
+use super::{HISTORY, Leg, Runs, Scenario, scenario};
 
 const SOURCE: &str = include_str!("kept.rs");
 
@@ -94,7 +94,7 @@ pub mod results_in_a_static {
         trial.iterate(|_| {
             let mut results = RESULTS.lock().unwrap_or_else(PoisonError::into_inner);
             // leaks: results_in_a_static
-            results.push(zeros(KIB, &device)?);
+            results.push(zeros!(KIB, &device)?);
             after(&mut results);
             Ok(())
         })
@@ -113,7 +113,7 @@ pub mod cycle_of_two_nodes {
     impl Node {
         fn new(device: &Device) -> Result<Arc<Self>> {
             // leaks: cycle_of_two_nodes
-            let value = zeros(KIB, device)?;
+            let value = zeros!(KIB, device)?;
             Ok(Arc::new(Self { _value: value, other: Mutex::new(None) }))
         }
     }
@@ -181,7 +181,7 @@ pub mod messages_that_nobody_reads {
         let (sender, messages) = mpsc::channel();
         trial.iterate(|_| {
             // leaks: messages_that_nobody_reads
-            sender.send(zeros(2 * KIB, &device)?)?;
+            sender.send(zeros!(2 * KIB, &device)?)?;
             read(&messages);
             Ok(())
         })
@@ -221,7 +221,7 @@ pub mod list_behind_a_pool {
         trial.iterate(|_| {
             (0..JOBS).into_par_iter().try_for_each(|_| -> Result<()> {
                 // leaks: list_behind_a_pool
-                let result = zeros(KIB, &device)?;
+                let result = zeros!(KIB, &device)?;
                 list.lock().expect("nobody panicked").push(result);
                 Ok(())
             })?;
@@ -289,7 +289,7 @@ pub mod list_in_a_nested_scope {
     #[tracing::instrument(skip_all)]
     fn sample(list: &mut Vec<Tensor>, device: &Device) -> Result<()> {
         // leaks: list_in_a_nested_scope
-        list.push(zeros(4 * KIB, device)?);
+        list.push(zeros!(4 * KIB, device)?);
         Ok(())
     }
 

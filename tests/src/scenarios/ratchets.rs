@@ -7,7 +7,7 @@ use candle_core::quantized::{GgmlDType, QMatMul, QTensor};
 use candle_core::{DType, Device, Module, Result, Tensor};
 use memcheck_runtime::Trial;
 
-use super::{Leg, Runs, Scenario, scenario, zeros};
+use super::{Leg, Runs, Scenario, scenario};
 
 const SOURCE: &str = include_str!("ratchets.rs");
 
@@ -42,7 +42,7 @@ pub mod workspace_of_the_largest_request {
             let mut workspace = WORKSPACE.lock().expect("nobody panicked");
             if workspace.as_ref().is_none_or(|workspace| workspace.elem_count() < floats) {
                 // leaks: workspace_of_the_largest_request
-                *workspace = Some(zeros(floats, &device)?);
+                *workspace = Some(zeros!(floats, &device)?);
             }
             Ok(())
         })

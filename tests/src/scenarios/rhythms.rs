@@ -4,7 +4,7 @@
 use candle_core::Tensor;
 use memcheck_runtime::Trial;
 
-use super::{HISTORY, Leg, Scenario, scenario, zeros};
+use super::{HISTORY, Leg, Scenario, scenario};
 
 const SOURCE: &str = include_str!("rhythms.rs");
 
@@ -52,7 +52,7 @@ pub mod every_third_time {
         let mut failed = Vec::with_capacity(HISTORY);
         trial.iterate(|request| {
             // leaks: every_third_time
-            let input = zeros(3 * KIB, &device)?;
+            let input = zeros!(3 * KIB, &device)?;
             if request % 3 == 0 {
                 before(&mut failed);
                 failed.push(input);
@@ -67,9 +67,9 @@ pub mod more_every_time {
     use super::*;
 
     /// `i + 1` KiB in iteration i, on the mean over the measured ones but the
-    /// first: 3 to 11.
+    /// last: 2 to 10.
     pub fn bytes(_leg: Leg) -> u64 {
-        (3..=11).map(|i| (i + 1) << 10).sum::<u64>() / 9
+        (2..=10).map(|i| (i + 1) << 10).sum::<u64>() / 9
     }
 
     /// Keeps a beam for each token so far.
@@ -94,7 +94,7 @@ pub mod more_every_time {
         trial.iterate(|token| {
             for _ in 0..=token {
                 // leaks: more_every_time
-                beams.push(zeros(KIB, &device)?);
+                beams.push(zeros!(KIB, &device)?);
             }
             after(&mut beams);
             Ok(())
@@ -107,9 +107,9 @@ pub mod larger_every_time {
     use super::*;
 
     /// `i + 1` KiB in iteration i, on the mean over the measured ones but the
-    /// first: 3 to 11.
+    /// last: 2 to 10.
     pub fn bytes(_leg: Leg) -> u64 {
-        (3..=11).map(|i| (i + 1) << 10).sum::<u64>() / 9
+        (2..=10).map(|i| (i + 1) << 10).sum::<u64>() / 9
     }
 
     /// Keeps the scores of every length.
@@ -121,7 +121,7 @@ pub mod larger_every_time {
         let mut scores = Vec::with_capacity(HISTORY);
         trial.iterate(|position| {
             // leaks: larger_every_time
-            scores.push(zeros((position + 1) * KIB, &device)?);
+            scores.push(zeros!((position + 1) * KIB, &device)?);
             Ok(())
         })
     }
@@ -133,7 +133,7 @@ pub mod larger_every_time {
     pub fn fixed(trial: &mut Trial) -> anyhow::Result<()> {
         let device = trial.device().clone();
         trial.iterate(|position| {
-            zeros((position + 1) * KIB, &device)?;
+            zeros!((position + 1) * KIB, &device)?;
             Ok(())
         })
     }
@@ -177,7 +177,7 @@ pub mod no_two_sizes_alike {
             let kib = KEPT[request % KEPT.len()];
             if kib > 0 {
                 // leaks: no_two_sizes_alike
-                kept.push(zeros(kib * KIB, &device)?);
+                kept.push(zeros!(kib * KIB, &device)?);
             }
             Ok(())
         })
@@ -217,9 +217,9 @@ pub mod beside_a_ring_of_its_size {
         let mut ring: [Option<Tensor>; RING] = Default::default();
         let mut list = Vec::with_capacity(HISTORY);
         trial.iterate(|i| {
-            ring[i % RING] = Some(zeros(KIB, &device)?);
+            ring[i % RING] = Some(zeros!(KIB, &device)?);
             // leaks: beside_a_ring_of_its_size
-            list.push(zeros(KIB, &device)?);
+            list.push(zeros!(KIB, &device)?);
             after(&mut list);
             Ok(())
         })

@@ -80,7 +80,7 @@ mem_tests! {
     model_without_a_way_to_clear,
     sessions_that_never_end,
     concatenated_at_every_token,
-    capacity_that_grows_in_steps(iterations = 12),
+    capacity_that_grows_in_steps(iterations = 20),
     masks_of_every_length(iterations = 11),
     workspace_of_the_largest_request(max_retained = "0 B"),
     workspace_of_quantized_products(device = "cuda"),

@@ -149,9 +149,10 @@ fn look(address: u64, learned: &Learned) {
     note_device(&tensor);
     let Some(block) = block_of(storage) else { return };
     let bytes = (tensor.elem_count() * tensor.dtype().size_in_bytes()) as u64;
-    let whole = tensor.is_contiguous() && tensor.layout().start_offset() == 0;
+    // A transposed tensor sees all of its block, and so does a reshaped one.
+    let whole = ledger::size_of(block) == Some(bytes);
     if whole {
-        ledger::shaped(block, bytes, number_of(tensor.dims(), tensor.dtype()));
+        ledger::shaped(block, number_of(tensor.dims(), tensor.dtype()));
     }
     let flag = |condition: bool, bit: u64| if condition { bit } else { 0 };
     let what = bytes.min(BYTES)

@@ -7,7 +7,6 @@ use std::thread;
 use candle_core::{Result, Tensor};
 
 use super::Plan;
-use crate::scenarios::zeros;
 
 /// One pattern at work: what it does in an iteration, which it is given.
 pub(super) type Step = Box<dyn FnMut(usize) -> Result<()>>;
@@ -40,7 +39,7 @@ fn cache_that_fills(plan: &mut Plan) -> Step {
     let mut cache: Vec<Tensor> = Vec::new();
     Box::new(move |i| {
         if i <= full {
-            cache.push(zeros(size, &device)?);
+            cache.push(zeros!(size, &device)?);
         }
         Ok(())
     })
@@ -54,7 +53,7 @@ fn cache_that_fills_now_and_then(plan: &mut Plan) -> Step {
     let mut cache: Vec<Tensor> = Vec::new();
     Box::new(move |i| {
         if i <= full && i % every == 0 {
-            cache.push(zeros(size, &device)?);
+            cache.push(zeros!(size, &device)?);
         }
         Ok(())
     })
@@ -65,7 +64,7 @@ fn ring(plan: &mut Plan) -> Step {
     let (size, slots, device) = (plan.size(), plan.span(), plan.device.clone());
     let mut ring: Vec<Option<Tensor>> = vec![None; slots];
     Box::new(move |i| {
-        ring[i % slots] = Some(zeros(size, &device)?);
+        ring[i % slots] = Some(zeros!(size, &device)?);
         Ok(())
     })
 }
@@ -76,7 +75,7 @@ fn double_buffer(plan: &mut Plan) -> Step {
     let mut buffers: [Option<Tensor>; 2] = [None, None];
     Box::new(move |i| {
         buffers.swap(0, 1);
-        buffers[0] = Some(zeros(sizes[i % 2], &device)?);
+        buffers[0] = Some(zeros!(sizes[i % 2], &device)?);
         Ok(())
     })
 }
@@ -87,7 +86,7 @@ fn varying_shapes(plan: &mut Plan) -> Step {
     let keeps = random.between(0, 1) == 1;
     let mut output: Vec<Tensor> = Vec::new();
     Box::new(move |_| {
-        let input = zeros(random.between(1, 5000), &device)?;
+        let input = zeros!(random.between(1, 5000), &device)?;
         output.clear();
         output.extend(keeps.then_some(input.affine(2.0, 1.0)?));
         Ok(())
@@ -104,7 +103,7 @@ fn list_that_is_flushed(plan: &mut Plan) -> Step {
             list.clear();
         }
         for _ in 0..at_once {
-            list.push(zeros(size, &device)?);
+            list.push(zeros!(size, &device)?);
         }
         Ok(())
     })
@@ -115,7 +114,7 @@ fn list_that_is_truncated(plan: &mut Plan) -> Step {
     let (size, most, device) = (plan.size(), plan.span(), plan.device.clone());
     let mut list: Vec<Tensor> = Vec::new();
     Box::new(move |_| {
-        list.insert(0, zeros(size, &device)?);
+        list.insert(0, zeros!(size, &device)?);
         list.truncate(most);
         Ok(())
     })
@@ -127,7 +126,7 @@ fn cache_of_a_request(plan: &mut Plan) -> Step {
     let (size, tokens, device) = (plan.size(), plan.span(), plan.device.clone());
     let mut cache: Option<Tensor> = None;
     Box::new(move |i| {
-        let token = zeros(size, &device)?;
+        let token = zeros!(size, &device)?;
         cache = Some(match cache.take().filter(|_| i % tokens != 0) {
             Some(cache) => Tensor::cat(&[&cache, &token], 0)?,
             None => token,
@@ -144,7 +143,7 @@ fn threads(plan: &mut Plan) -> Step {
     Box::new(move |_| {
         made.clear();
         let results: Vec<Result<Tensor>> = thread::scope(|scope| {
-            let work = || zeros(size, &device)?.affine(2.0, 1.0);
+            let work = || zeros!(size, &device)?.affine(2.0, 1.0);
             let started: Vec<_> = (0..count).map(|_| scope.spawn(work)).collect();
             started.into_iter().map(|one| one.join().expect("no thread panics")).collect()
         });
@@ -164,7 +163,7 @@ fn queue(plan: &mut Plan) -> Step {
         // Two in and none out, then none in and two out.
         if i % (2 * rise) < rise {
             for _ in 0..2 {
-                queue.push_back(zeros(size, &device)?);
+                queue.push_back(zeros!(size, &device)?);
             }
         } else {
             queue.drain(..2);
@@ -182,7 +181,7 @@ fn lazy_tables(plan: &mut Plan) -> Step {
     Box::new(move |i| {
         for &(first, size) in &wanted {
             if i == first {
-                tables.push(zeros(size, &device)?);
+                tables.push(zeros!(size, &device)?);
             }
         }
         Ok(())
@@ -194,7 +193,7 @@ fn peaks(plan: &mut Plan) -> Step {
     let (device, mut random) = (plan.device.clone(), plan.random.clone());
     Box::new(move |_| {
         if random.between(0, 3) == 0 {
-            zeros(1 << random.between(12, 18), &device)?;
+            zeros!(1 << random.between(12, 18), &device)?;
         }
         Ok(())
     })
@@ -209,7 +208,7 @@ fn workspace(plan: &mut Plan) -> Step {
         let has = workspace.as_ref().map_or(0, Tensor::elem_count);
         let needs = random.between(1, 5000);
         if needs > has && (i < middle || has == 0) {
-            workspace = Some(zeros(needs, &device)?);
+            workspace = Some(zeros!(needs, &device)?);
         }
         Ok(())
     })
