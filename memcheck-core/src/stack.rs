@@ -204,11 +204,6 @@ pub struct Stack {
 /// memory, or that wrap one: not the operation.
 const NOT_OPERATIONS: &[&str] = &[
     "from_storage",
-    "new_impl",
-    "zeros_impl",
-    "ones_impl",
-    "rand_impl",
-    "randn_impl",
     "storage",
     "storage_mut",
     "storage_and_layout",
@@ -223,8 +218,6 @@ const NOT_OPERATIONS: &[&str] = &[
     "apply_op2_arc",
     "apply_op3_arc",
     "clone",
-    "reduce_impl",
-    "sum_impl",
     "cat0",
     "cat_contiguous",
 ];
@@ -274,7 +267,9 @@ impl Stack {
             .last();
         let of_tensor = || {
             candle().filter_map(named).find(|(owner, method)| {
-                OPERANDS.contains(&owner.as_str()) && !NOT_OPERATIONS.contains(&method.as_str())
+                OPERANDS.contains(&owner.as_str())
+                    && !method.ends_with("_impl")
+                    && !NOT_OPERATIONS.contains(&method.as_str())
             })
         };
         let (_, method) = of_nn.or_else(of_tensor)?;

@@ -32,6 +32,7 @@ pub mod bert;
 pub mod leaks;
 pub mod llama;
 pub mod overhead;
+#[cfg(feature = "scenarios")]
 pub mod scenarios;
 pub mod t5;
 pub mod training;

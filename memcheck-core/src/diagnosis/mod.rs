@@ -29,7 +29,7 @@ use crate::attribution::{Attribution, Survivors};
 use crate::record::SpaceRecord;
 use crate::size::both;
 use crate::space::Space;
-use crate::stack::Stack;
+use crate::stack::{Owner, Stack};
 use crate::survivors::Reading;
 
 /// A kind of mistake, and how it is recognised.
@@ -231,15 +231,28 @@ pub fn diagnose_retained(attribution: &Attribution, space: Space) -> Option<Caus
         alike.fold((0, 0), |(calls, bytes), place| (calls + place.calls, bytes + place.bytes));
     // One block is left of several of different sizes, and no other was larger.
     let is_largest = holder.count == 1 && calls > 1 && holder.bytes * calls > bytes;
-    let rule = cache_keeps_largest::RULE;
-    is_largest.then(|| Cause {
-        code: rule.code.to_owned(),
-        title: rule.title.to_owned(),
-        evidence: format!(
+    // candle's quantized products keep a workspace for each device.
+    let is_workspace = attribution
+        .stack_of(place)
+        .frames
+        .iter()
+        .any(|frame| frame.owner() == Owner::Candle && frame.function.contains("workspace"));
+    let evidence = match (is_largest, is_workspace) {
+        (true, _) => format!(
             "one block of {} is left of {calls} that the same line allocated, {} on average",
             both(holder.bytes),
             both(bytes / calls)
         ),
+        (false, true) => {
+            format!("candle keeps a workspace of {} for as long as the device", both(holder.bytes))
+        }
+        (false, false) => return None,
+    };
+    let rule = cache_keeps_largest::RULE;
+    Some(Cause {
+        code: rule.code.to_owned(),
+        title: rule.title.to_owned(),
+        evidence,
         remedy: rule.remedy.to_owned(),
     })
 }

@@ -15,19 +15,28 @@ use memcheck_tests::overhead::Workload;
 pub(crate) enum Allocator {
     Bare,
     Memcheck,
+    /// The same with call stacks and scopes.
+    Attributed,
     StatsAlloc,
     PeakAlloc,
     Dhat,
 }
 
 impl Allocator {
-    pub(crate) const ALL: [Self; 5] =
-        [Self::Bare, Self::Memcheck, Self::StatsAlloc, Self::PeakAlloc, Self::Dhat];
+    pub(crate) const ALL: [Self; 6] = [
+        Self::Bare,
+        Self::Memcheck,
+        Self::Attributed,
+        Self::StatsAlloc,
+        Self::PeakAlloc,
+        Self::Dhat,
+    ];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Bare => "bare",
             Self::Memcheck => "memcheck",
+            Self::Attributed => "attributed",
             Self::StatsAlloc => "stats_alloc",
             Self::PeakAlloc => "peak_alloc",
             Self::Dhat => "dhat",
@@ -87,7 +96,8 @@ fn link(allocator: Allocator, layout: usize) -> anyhow::Result<PathBuf> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
     command
-        .args(["rustc", "--release", "--package", "memcheck-tests", "--features", "overhead"])
+        .args(["rustc", "--release", "--package", "memcheck-tests"])
+        .args(["--no-default-features", "--features", "overhead"])
         .args(["--example", &allocator.example()])
         .args(["--message-format", "json-render-diagnostics"])
         .current_dir(env!("CARGO_MANIFEST_DIR"))

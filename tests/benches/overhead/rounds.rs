@@ -15,10 +15,11 @@ const TURN: Duration = Duration::from_millis(6);
 
 /// What takes turns: the allocators, and once more the bare one as a control,
 /// in another layout than the first.
-const SEATS: [Seat; 6] = [
+const SEATS: [Seat; 7] = [
     Seat { allocator: Allocator::Bare, name: "bare", layout: 0 },
     Seat { allocator: Allocator::Bare, name: "bare again", layout: 1 },
     Seat { allocator: Allocator::Memcheck, name: "memcheck", layout: 0 },
+    Seat { allocator: Allocator::Attributed, name: "attributed", layout: 0 },
     Seat { allocator: Allocator::StatsAlloc, name: "stats_alloc", layout: 0 },
     Seat { allocator: Allocator::PeakAlloc, name: "peak_alloc", layout: 0 },
     Seat { allocator: Allocator::Dhat, name: "dhat", layout: 0 },
