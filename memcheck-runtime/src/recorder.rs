@@ -28,6 +28,11 @@ pub(crate) struct Recorder {
     peaks: BTreeMap<Space, u64>,
     marks: Vec<Mark>,
     at_end: AtEnd,
+    /// What others count on the test's own device after each measured
+    /// iteration: the driver's pool, and NVML where there is no pool.
+    reserved: Vec<u64>,
+    device_used: Vec<u64>,
+    own: Option<Space>,
 }
 
 /// The blocks that were live after the last iteration, and what the tensors of
@@ -144,6 +149,22 @@ impl Recorder {
         self.small.push(ledger::small_live());
     }
 
+    /// Adds what the driver's pool holds, or NVML says, after iteration `index`.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn observe(&mut self, index: usize, device: &candle_core::Device) {
+        use crate::probe::{nvml, pool};
+        let own = crate::device::space(device);
+        if !own.is_device() || self.warmup.is_none_or(|warmup| index < warmup) {
+            return;
+        }
+        self.own = Some(own);
+        match pool::read(device) {
+            Ok(Some(pool)) => self.reserved.push(pool.reserved),
+            Ok(None) => self.device_used.extend(nvml::device_used(own)),
+            Err(_) => {}
+        }
+    }
+
     pub(crate) fn mark(&mut self, label: &str) {
         self.marks.push(Mark {
             label: label.to_owned(),
@@ -217,8 +238,12 @@ impl Recorder {
             allocated,
             survivors,
             small: if space == Space::Host { from_lowest(&self.small) } else { Vec::new() },
-            reserved: Vec::new(),
-            device_used: Vec::new(),
+            reserved: if self.own == Some(space) { self.reserved.clone() } else { Vec::new() },
+            device_used: if self.own == Some(space) {
+                self.device_used.clone()
+            } else {
+                Vec::new()
+            },
             failed_frees: now.failed_frees,
             refused: (now.refused_bytes > 0)
                 .then_some(Refusal { requested: now.refused_bytes, live: now.refused_live }),

@@ -151,6 +151,8 @@ impl Trial {
     fn end(&mut self, index: usize) {
         let _quiet = quiet::enter();
         self.recorder.end(index);
+        #[cfg(feature = "cuda")]
+        self.recorder.observe(index, &self.device);
         let progress = Progress {
             iteration: u32::try_from(index + 1).unwrap_or(u32::MAX),
             of: u32::try_from(self.warmup + self.iterations).unwrap_or(u32::MAX),

@@ -97,7 +97,7 @@ fn command(folder: &Path, arguments: &[&str]) -> Command {
 }
 
 /// The target directory that the projects share.
-fn shared_target() -> PathBuf {
+pub(crate) fn shared_target() -> PathBuf {
     target().join("functional")
 }
 
