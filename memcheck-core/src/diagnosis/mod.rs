@@ -245,9 +245,8 @@ const INFORMATIONAL: [&str; 2] = [cache_keeps_largest::RULE.code, variable_shape
 /// What is known of survivors that do not grow; `None` where that is nothing.
 pub fn remark(suspect: &Suspect<'_>, evidence: &Evidence<'_>) -> Option<Cause> {
     let mut rules = RULES.iter().filter(|rule| INFORMATIONAL.contains(&rule.code));
-    let rule = rules.find(|rule| {
-        suspect.reading.bytes_per_iteration == 0 && (rule.fits)(suspect, evidence)
-    })?;
+    let rule = rules
+        .find(|rule| suspect.reading.bytes_per_iteration == 0 && (rule.fits)(suspect, evidence))?;
     Some(rule.cause(&[suspect], evidence))
 }
 

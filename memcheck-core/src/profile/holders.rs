@@ -58,15 +58,9 @@ pub(super) fn holders(attribution: &Attribution, peak: &Peak) -> Vec<Held> {
         let Some(place) = attribution.places.get(holder.place) else { continue };
         let stack = attribution.stack_of(place);
         let (label, site) = (blame::label(attribution, place), site(stack));
-        let held =
-            known.entry((label.clone(), site.clone(), holder.kind)).or_insert_with(|| Held {
-                label,
-                site,
-                kind: holder.kind,
-                bytes: 0,
-                count: 0,
-                stack: lines(stack),
-            });
+        let held = known.entry((label.clone(), site.clone(), holder.kind)).or_insert_with(|| {
+            Held { label, site, kind: holder.kind, bytes: 0, count: 0, stack: lines(stack) }
+        });
         held.bytes += holder.bytes;
         held.count += holder.count;
     }
