@@ -69,9 +69,9 @@ pub(crate) enum Command {
     Review(SnapshotArgs),
     /// Remove baselines that belong to no test.
     Prune(PruneArgs),
-    /// Explain a finding by its code; without one, list the codes.
+    /// Explain a finding or a cause by its code; without one, list the codes.
     Explain {
-        /// The code of a finding, such as `leak`.
+        /// The code of a finding or of a cause, such as `leak` or `graph-kept`.
         code: Option<String>,
     },
     /// Check toolchain, devices and instrument, with a planted leak that must be found.

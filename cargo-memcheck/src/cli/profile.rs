@@ -11,8 +11,13 @@ use super::{
 /// Rows of the table where nobody says how many, as in the guide.
 const ROWS: &str = "15";
 
+const USAGE: &str = "\
+cargo memcheck profile [OPTIONS] TEST [-- LIBTEST-ARGS]
+       cargo memcheck profile [OPTIONS] --bin NAME | --example NAME | --bench NAME [-- ARGS]";
+
 /// `cargo memcheck profile`.
 #[derive(Debug, Clone, Default, clap::Args)]
+#[command(override_usage = USAGE)]
 #[command(mut_arg("filters", |argument| argument
     .value_name("TEST")
     .num_args(1)

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::site;
+use super::{place, site};
 use crate::attribution::{Attribution, Kind, Peak};
 use crate::blame;
+use crate::stack::{Frame, Stack};
 
 /// Bytes at the peak that were for one thing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -70,8 +71,8 @@ pub(super) fn holders(attribution: &Attribution, peak: &Peak) -> Vec<Held> {
 }
 
 /// A stack as lines: function and place.
-fn lines(stack: &crate::stack::Stack) -> Vec<String> {
-    let line = |frame: &crate::stack::Frame| match frame.place() {
+fn lines(stack: &Stack) -> Vec<String> {
+    let line = |frame: &Frame| match place(frame) {
         Some(place) => format!("{} ({place})", frame.short()),
         None => frame.path(),
     };

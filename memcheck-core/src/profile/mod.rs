@@ -22,7 +22,7 @@ use serde::Serialize;
 use crate::attribution::{Attribution, Place};
 use crate::record::Record;
 use crate::space::Space;
-use crate::stack::Stack;
+use crate::stack::{Frame, Stack};
 
 pub use growth::{Growth, Survivor};
 pub use holders::{Held, KindSum};
@@ -189,8 +189,15 @@ fn site(stack: &Stack) -> String {
     let Some(frame) = stack.user().or_else(|| stack.frames.first()) else {
         return "unknown".to_owned();
     };
-    match frame.place() {
+    match place(frame) {
         Some(place) => format!("{place} ({})", frame.short()),
         None => frame.path(),
     }
+}
+
+/// `file:line`; that of a library without the folder that cargo keeps it in.
+fn place(frame: &Frame) -> Option<String> {
+    let place = frame.place()?;
+    let library = place.split_once("/registry/src/").and_then(|(_, rest)| rest.split_once('/'));
+    Some(library.map(|(_, path)| path.to_owned()).unwrap_or(place))
 }

@@ -159,9 +159,7 @@ fn held(attribution: &Attribution, space: Space) -> BTreeMap<usize, (u64, u64)> 
 fn entry(place: &Place, window: Window, peak: u64, blocks: u64) -> Entry<'_> {
     let (phase, calls, bytes) = match window {
         Window::Whole => (Phase::Iteration, place.calls, place.bytes),
-        Window::Iteration(_) if place.last == 0 => {
-            (Phase::Setup, place.calls, place.bytes)
-        }
+        Window::Iteration(_) if place.last == 0 => (Phase::Setup, place.calls, place.bytes),
         Window::Iteration(last) if place.last == last => {
             (Phase::Iteration, place.last_calls, place.last_bytes)
         }
