@@ -100,7 +100,7 @@ impl Frame {
     pub fn short(&self) -> String {
         let plain = plain(&self.function);
         let segments: Vec<&str> =
-            plain.split("::").filter(|segment| !segment.starts_with("{closure")).collect();
+            plain.split("::").filter(|segment| !is_closure(segment)).collect();
         match segments.as_slice() {
             [] => plain.clone(),
             [.., owner, method] if owner.starts_with(char::is_uppercase) => {
@@ -175,6 +175,11 @@ fn plain(function: &str) -> String {
         }
     }
     out.replace("::::", "::").trim_end_matches("::").to_owned()
+}
+
+/// `{closure#0}`, `{{closure}}`.
+fn is_closure(segment: &str) -> bool {
+    segment.trim_start_matches('{').starts_with("closure")
 }
 
 /// `A as B>::rest` at the matching bracket.
@@ -255,7 +260,7 @@ impl Stack {
         };
         let named = |frame: &Frame| {
             let plain = plain(&frame.function);
-            let mut segments = plain.rsplit("::").filter(|part| !part.starts_with("{closure"));
+            let mut segments = plain.rsplit("::").filter(|part| !is_closure(part));
             let method = segments.next()?.to_owned();
             let owner = segments.next().unwrap_or("").to_owned();
             Some((owner, method))
@@ -272,7 +277,16 @@ impl Stack {
                     && !NOT_OPERATIONS.contains(&method.as_str())
             })
         };
-        let (_, method) = of_nn.or_else(of_tensor)?;
+        // A public method that only calls on leaves no frame behind: its inner
+        // one has its name.
+        let of_inner = || {
+            let inner = |(owner, method): (String, String)| {
+                let method = method.strip_suffix("_impl")?.to_owned();
+                OPERANDS.contains(&owner.as_str()).then_some((owner, method))
+            };
+            candle().filter_map(named).filter_map(inner).last()
+        };
+        let (_, method) = of_nn.or_else(of_tensor).or_else(of_inner)?;
         Some(if self.is_backward() && method != "backward" {
             format!("{method} (backward)")
         } else {
@@ -411,6 +425,14 @@ mod tests {
                 "app::f"
             ]),
             named("add")
+        );
+        assert_eq!(
+            operation(&[
+                "candle_core::device::Device::zeros",
+                "candle_core::tensor::Tensor::zeros_impl",
+                "candle_nn::var_builder::get",
+            ]),
+            named("zeros")
         );
         assert_eq!(operation(&["app::f", "candle_core::tensor::Tensor::matmul"]), None);
     }

@@ -128,6 +128,7 @@ impl Recorder {
     }
 
     pub(crate) fn end(&mut self, index: usize) {
+        ledger::end_iteration();
         if self.warmup.is_none_or(|warmup| index < warmup) {
             return;
         }

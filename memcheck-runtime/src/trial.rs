@@ -7,6 +7,7 @@ use memcheck_core::quiet;
 use memcheck_core::space::Space;
 
 use crate::outcome::Returned;
+use crate::probe::tensor;
 use crate::recorder::Recorder;
 use crate::usage::Usage;
 use crate::{canary, device, ledger};
@@ -149,6 +150,8 @@ impl Trial {
     }
 
     fn end(&mut self, index: usize) {
+        // What the iteration made last is its own.
+        tensor::settle();
         let _quiet = quiet::enter();
         self.recorder.end(index);
         #[cfg(feature = "cuda")]

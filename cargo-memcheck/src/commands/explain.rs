@@ -1,5 +1,6 @@
-//! `cargo memcheck explain`: the pages on findings, on stdout.
+//! `cargo memcheck explain`: the pages on findings and their causes, on stdout.
 
+use memcheck_core::diagnosis::RULES;
 use memcheck_core::exit;
 use memcheck_core::finding::{Class, TABLE};
 
@@ -8,7 +9,7 @@ use crate::error::{Expected, Failure};
 
 /// Not a code.
 #[derive(Debug, thiserror::Error)]
-#[error("`{0}` is not the code of a finding")]
+#[error("`{0}` is not the code of a finding or of a cause")]
 struct UnknownCode(String);
 
 impl Expected for UnknownCode {
@@ -34,8 +35,12 @@ pub(super) fn explain(code: Option<&str>) -> Result<u8, Failure> {
 }
 
 fn page(code: &str) -> Result<&'static str, UnknownCode> {
-    let row = TABLE.iter().find(|row| row.name == code);
-    row.map(|row| row.page).ok_or_else(|| UnknownCode(code.to_owned()))
+    let mut pages = TABLE
+        .iter()
+        .map(|row| (row.name, row.page))
+        .chain(RULES.iter().map(|rule| (rule.code, rule.page)));
+    let page = pages.find(|(name, _)| *name == code).map(|(_, page)| page);
+    page.ok_or_else(|| UnknownCode(code.to_owned()))
 }
 
 fn list() -> String {
@@ -50,6 +55,10 @@ fn list() -> String {
             text += &format!("  {:<24}{}\n", row.name, row.title);
         }
     }
+    text += "causes of growth: named in a finding, and in a profile\n";
+    for rule in RULES {
+        text += &format!("  {:<24}{}\n", rule.code, rule.title);
+    }
     text
 }
 
@@ -59,7 +68,9 @@ fn nearest(typed: &str) -> Option<&'static str> {
     let part = |name: &str| typed.len() >= 3 && (name.contains(&typed) || typed.contains(name));
     TABLE
         .iter()
-        .map(|row| (similar::TextDiff::from_chars(typed.as_str(), row.name).ratio(), row.name))
+        .map(|row| row.name)
+        .chain(RULES.iter().map(|rule| rule.code))
+        .map(|name| (similar::TextDiff::from_chars(typed.as_str(), name).ratio(), name))
         .filter(|(ratio, name)| *ratio > 0.6 || part(name))
         .max_by(|(a, _), (b, _)| a.total_cmp(b))
         .map(|(_, name)| name)
@@ -75,6 +86,11 @@ mod tests {
             assert!(list().contains(row.name));
             assert!(page(row.name).unwrap().contains(row.name));
         }
+        for rule in RULES {
+            assert!(list().contains(rule.code));
+            assert!(page(rule.code).unwrap().contains(rule.code));
+        }
+        assert_eq!(nearest("graph_keep"), Some("graph-kept"));
         assert_eq!(nearest("leek"), Some("leak"));
         assert_eq!(nearest("peak_limit"), Some("peak-limit"));
         assert_eq!(nearest("zzzzzz"), None);

@@ -8,6 +8,7 @@ mod env;
 mod explain;
 mod list;
 mod planted;
+mod profile;
 mod prune;
 mod reject;
 mod review;
@@ -31,6 +32,7 @@ pub(crate) fn main(args: Vec<OsString>) -> u8 {
     };
     match &cli.command {
         Command::Run(args) => told(&args.output, Summary::Own, || run::run(args)),
+        Command::Profile(args) => told(&args.output, Summary::Own, || profile::profile(args)),
         Command::List(args) => told(&args.output, Summary::Own, || list::list(args)),
         Command::Accept(args) => told(&args.output, Summary::Ours, || accept::accept(args)),
         Command::Reject(args) => told(&args.output, Summary::Ours, || reject::reject(args)),

@@ -72,7 +72,9 @@ fn run_legs(
 ) -> Result<u8, Failure> {
     let options = &session.options;
     let runner = Runner::prepare(options, &session.workspace, toolkit, interrupt.clone())?;
-    let mut told = Told::new(options, session.workspace.root(), legs.len());
+    let json = options.telling.format == FormatFlag::Json;
+    let on_stdout = json.then(|| Box::new(JsonLines::new(io::stdout())) as Box<dyn Presenter>);
+    let mut told = Told::new(options, session.workspace.root(), legs.len(), on_stdout);
     let mut tally = Tally::default();
     let mut failed = None;
     for tests in legs {
@@ -156,7 +158,7 @@ fn run_leg(
 }
 
 /// Everybody who is told about the run.
-struct Told {
+pub(super) struct Told {
     presenters: Vec<Box<dyn Presenter>>,
     reports: Vec<(PathBuf, Box<dyn Report>)>,
 }
@@ -173,14 +175,18 @@ impl Expected for ReportError {
 }
 
 impl Told {
-    fn new(options: &Options, workspace_root: &Path, legs: usize) -> Self {
+    /// People, the reports, and whoever speaks on stdout.
+    pub(super) fn new(
+        options: &Options,
+        workspace_root: &Path,
+        legs: usize,
+        on_stdout: Option<Box<dyn Presenter>>,
+    ) -> Self {
         let mut presenters: Vec<Box<dyn Presenter>> = vec![Box::new(Terminal::new(options, legs))];
         if options.telling.annotations == Annotations::Github {
             presenters.push(Box::new(GithubAnnotations::new(workspace_root.to_owned())));
         }
-        if options.telling.format == FormatFlag::Json {
-            presenters.push(Box::new(JsonLines::new(io::stdout())));
-        }
+        presenters.extend(on_stdout);
         let reports = options.telling.reports.iter().map(|ReportFlag { kind, path }| {
             let report: Box<dyn Report> = match *kind {
                 "junit" => Box::new(Junit::default()),
@@ -194,7 +200,8 @@ impl Told {
         Self { presenters, reports: reports.collect() }
     }
 
-    fn tell(&mut self, mut what: impl FnMut(&mut dyn Presenter)) {
+    /// Tells everybody.
+    pub(super) fn tell(&mut self, mut what: impl FnMut(&mut dyn Presenter)) {
         for presenter in &mut self.presenters {
             what(presenter.as_mut());
         }
@@ -204,7 +211,7 @@ impl Told {
     }
 
     /// Writes the reports, then the summary, which knows whether they were written.
-    fn finish(mut self, tally: &Tally, exit_code: u8) -> u8 {
+    pub(super) fn finish(mut self, tally: &Tally, exit_code: u8) -> u8 {
         let mut exit_code = exit_code;
         for (path, report) in &mut self.reports {
             report.finished(tally, exit_code);

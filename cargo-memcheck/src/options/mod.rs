@@ -195,6 +195,14 @@ pub(crate) struct Options {
     pub(crate) rayon_threads: String,
 }
 
+impl Options {
+    /// Every block is followed, at once, and no baseline is compared or written.
+    pub(crate) fn for_profile(&mut self) {
+        self.scheduling.explain = Explain::Always;
+        self.flags.baseline = Some(false);
+    }
+}
+
 impl Typed {
     /// Reads flags and environment.
     pub(crate) fn read(

@@ -240,8 +240,9 @@ pub(crate) fn done(exit_code: u8) {
     print(&serde_json::json!({"type": "summary", "exit_code": exit_code}));
 }
 
-fn print(line: &serde_json::Value) {
-    use std::io::Write;
+/// Prints one line of the stream.
+pub(super) fn print(line: &impl Serialize) {
+    let line = serde_json::to_string(line).expect("lines are made of text and numbers");
     // A reader that left has what it wanted.
     let _ = writeln!(std::io::stdout(), "{line}");
 }

@@ -10,6 +10,7 @@ mod html;
 pub(crate) mod json;
 mod junit;
 mod markdown;
+pub(crate) mod profile;
 pub(crate) mod style;
 mod summary;
 mod terminal;

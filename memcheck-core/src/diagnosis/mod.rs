@@ -205,12 +205,7 @@ pub fn diagnose(suspects: &[Suspect<'_>], evidence: &Evidence<'_>) -> Option<Cau
         let fitting: Vec<&Suspect<'_>> =
             considered.iter().copied().filter(|suspect| (rule.fits)(suspect, evidence)).collect();
         let share: u64 = fitting.iter().map(|suspect| weight(suspect)).sum();
-        (share > 0 && 2 * share >= all).then(|| Cause {
-            code: rule.code.to_owned(),
-            title: rule.title.to_owned(),
-            evidence: (rule.evidence)(&fitting, evidence),
-            remedy: rule.remedy.to_owned(),
-        })
+        (share > 0 && 2 * share >= all).then(|| rule.cause(&fitting, evidence))
     })
 }
 
@@ -255,6 +250,28 @@ pub fn diagnose_retained(attribution: &Attribution, space: Space) -> Option<Caus
         evidence,
         remedy: rule.remedy.to_owned(),
     })
+}
+
+/// Rules about what does not grow: they inform, and accuse nobody.
+const INFORMATIONAL: [&str; 2] = [cache_keeps_largest::RULE.code, variable_shapes::RULE.code];
+
+/// What is known of survivors that do not grow; `None` where that is nothing.
+pub fn remark(suspect: &Suspect<'_>, evidence: &Evidence<'_>) -> Option<Cause> {
+    let mut rules = RULES.iter().filter(|rule| INFORMATIONAL.contains(&rule.code));
+    let rule = rules
+        .find(|rule| suspect.reading.bytes_per_iteration == 0 && (rule.fits)(suspect, evidence))?;
+    Some(rule.cause(&[suspect], evidence))
+}
+
+impl Rule {
+    fn cause(&self, suspects: &[&Suspect<'_>], evidence: &Evidence<'_>) -> Cause {
+        Cause {
+            code: self.code.to_owned(),
+            title: self.title.to_owned(),
+            evidence: (self.evidence)(suspects, evidence),
+            remedy: self.remedy.to_owned(),
+        }
+    }
 }
 
 /// Bytes an iteration of these groups together.

@@ -258,6 +258,12 @@ pub(crate) fn begin_iteration(iteration: u32) {
     }
 }
 
+/// The iteration is over: what is allocated from here on is no part of its
+/// figures, though it is born in it.
+pub(crate) fn end_iteration() {
+    trace::push(Event::Iteration(0));
+}
+
 /// The iteration in which blocks are born now; 0 is the set-up.
 #[cfg(feature = "cuda")]
 pub(crate) fn iteration() -> u32 {

@@ -296,4 +296,25 @@ mod tests {
         }
         TABLE.each(|_, _| panic!("it is empty"));
     }
+
+    /// Bytes of this process in memory.
+    fn resident() -> u64 {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
+    }
+
+    #[test]
+    fn a_live_block_costs_at_most_64_bytes() {
+        static TABLE: Table = Table::new();
+        TABLE.map().unwrap();
+        let before = resident();
+        let count = 1_000_000u64;
+        for i in 0..count {
+            assert!(TABLE.insert(0x6000_0000_0000 + i * 4096, [i, i]));
+        }
+        let each = (resident() - before) / count;
+        println!("{each} B a live block");
+        assert!(each <= 64, "{each} B");
+    }
 }

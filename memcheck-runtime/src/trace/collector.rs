@@ -29,9 +29,10 @@ pub(crate) struct Key {
 pub(crate) struct Total {
     pub(crate) calls: u64,
     pub(crate) bytes: u64,
-    /// In the iteration that began last.
+    /// In the last iteration that it allocated in.
     pub(crate) last_calls: u64,
     pub(crate) last_bytes: u64,
+    /// The number of that iteration; 0 is outside of them.
     pub(crate) iteration: u32,
 }
 
@@ -192,6 +193,10 @@ impl Trace {
         let total = self.totals.entry(key(block)).or_default();
         total.calls += 1;
         total.bytes += block.size;
+        // Between iterations, or after them: not the iteration's.
+        if self.iteration == 0 && total.iteration != 0 {
+            return;
+        }
         if total.iteration != self.iteration {
             (total.last_calls, total.last_bytes) = (0, 0);
             total.iteration = self.iteration;

@@ -32,7 +32,7 @@ pub(crate) enum Event {
     Kept(Block),
     /// The tensor of a block is known now: its shape.
     Shaped(Block, u16),
-    /// An iteration begins; 0 is the set-up.
+    /// An iteration begins; 0 says that the last one is over.
     Iteration(u32),
     /// No more events.
     End,

@@ -1,0 +1,88 @@
+//! The arguments of `profile`.
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use memcheck_core::profile::{By, Sort};
+
+use super::{
+    CargoFlags, LevelFlags, LimitFlags, OutputFlags, ReportFlags, RunArgs, ScheduleFlags,
+    SelectFlags,
+};
+
+/// Rows of the table where nobody says how many, as in the guide.
+const ROWS: &str = "15";
+
+const USAGE: &str = "\
+cargo memcheck profile [OPTIONS] TEST [-- LIBTEST-ARGS]
+       cargo memcheck profile [OPTIONS] --bin NAME | --example NAME | --bench NAME [-- ARGS]";
+
+/// `cargo memcheck profile`.
+#[derive(Debug, Clone, Default, clap::Args)]
+#[command(override_usage = USAGE)]
+#[command(mut_arg("filters", |argument| argument
+    .value_name("TEST")
+    .num_args(1)
+    .help("The test: its path, or a part of it that no other test has")))]
+#[command(mut_arg("partition", |argument| argument.hide(true)))]
+pub(crate) struct ProfileArgs {
+    #[command(flatten)]
+    pub(crate) table: TableFlags,
+    #[command(flatten)]
+    pub(crate) select: SelectFlags,
+    /// Show the output of the test while it runs (that of a program always is).
+    #[arg(long, visible_alias = "nocapture", help_heading = "Running")]
+    pub(crate) no_capture: bool,
+    #[command(flatten)]
+    pub(crate) limits: LimitFlags,
+    #[command(flatten)]
+    pub(crate) levels: LevelFlags,
+    #[command(flatten)]
+    pub(crate) report: ReportFlags,
+    #[command(flatten)]
+    pub(crate) output: OutputFlags,
+    #[command(flatten)]
+    pub(crate) cargo: CargoFlags,
+    /// Arguments of the test harness, or of the program.
+    #[arg(last = true, value_name = "ARGS")]
+    pub(crate) arguments: Vec<String>,
+}
+
+/// The operation table.
+#[derive(Debug, Clone, Default, clap::Args)]
+#[command(next_help_heading = "Table")]
+pub(crate) struct TableFlags {
+    /// What a row stands for.
+    #[arg(long, value_name = "WHAT", default_value = "op", value_parser = by())]
+    pub(crate) by: By,
+    /// What rows are sorted by.
+    #[arg(long, value_name = "COLUMN", default_value = "peak", value_parser = sort())]
+    pub(crate) sort: Sort,
+    /// Rows that are shown; 0 for all.
+    #[arg(long, value_name = "N", default_value = ROWS)]
+    pub(crate) top: usize,
+}
+
+fn by() -> impl TypedValueParser<Value = By> {
+    PossibleValuesParser::new(By::NAMES).try_map(|text| text.parse::<By>())
+}
+
+fn sort() -> impl TypedValueParser<Value = Sort> {
+    PossibleValuesParser::new(Sort::NAMES).try_map(|text| text.parse::<Sort>())
+}
+
+impl ProfileArgs {
+    /// The same as arguments of `run`.
+    pub(crate) fn as_run(&self) -> RunArgs {
+        let Self { table: _, select, no_capture, limits, levels, report, output, cargo, arguments } =
+            self.clone();
+        RunArgs {
+            select,
+            schedule: ScheduleFlags { no_capture, ..ScheduleFlags::default() },
+            limits,
+            levels,
+            report,
+            output,
+            cargo,
+            libtest: arguments,
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! Who held the memory at the peak: first what it was for, then who.
+
+use memcheck_core::profile::{Held, Profile, percent};
+use memcheck_core::size::{Size, both};
+
+use super::style;
+use crate::options::Verbosity;
+
+/// Holders that are shown where not all are wanted.
+const FEW: usize = 10;
+
+/// Both lists.
+pub(super) fn lines(profile: &Profile, verbosity: Verbosity) -> Vec<String> {
+    if profile.peak_allocated == 0 {
+        return Vec::new();
+    }
+    let verbose = verbosity == Verbosity::Verbose;
+    let when = match profile.timeline.peak_iteration {
+        0 => "in the set-up".to_owned(),
+        iteration => format!("in iteration {iteration}"),
+    };
+    let mut lines = vec![String::new(), style::strong(&format!("at the peak, {when}"))];
+    let share = |bytes| format!("{:>5.1} %", percent(bytes, profile.peak_allocated));
+    for kind in &profile.kinds {
+        lines.push(format!("  {}  {}: {}", share(kind.bytes), kind.kind.name(), both(kind.bytes)));
+    }
+    let shown = if verbose { profile.holders.len() } else { profile.holders.len().min(FEW) };
+    lines.push(String::new());
+    lines.push(style::strong("largest holders"));
+    for held in &profile.holders[..shown] {
+        let Held { label, site, kind, bytes, count, stack } = held;
+        let blocks = if *count == 1 { "block" } else { "blocks" };
+        lines.push(format!(
+            "  {}  {:>9}  {label}  {}",
+            share(*bytes),
+            Size(*bytes).to_string(),
+            style::dim(&format!("{count} {blocks}, {}", kind.name()))
+        ));
+        lines.push(format!("{:21}{}", "", style::dim(site)));
+        if verbose {
+            let frames = stack.iter().map(|frame| format!("{:23}{}", "", style::dim(frame)));
+            lines.extend(frames);
+        }
+    }
+    if shown < profile.holders.len() {
+        let rest = &profile.holders[shown..];
+        let bytes: u64 = rest.iter().map(|held| held.bytes).sum();
+        lines.push(format!(
+            "  {}  {:>9}  {} more holders with --verbose",
+            share(bytes),
+            Size(bytes).to_string(),
+            rest.len()
+        ));
+    }
+    lines
+}

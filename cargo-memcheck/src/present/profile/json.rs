@@ -1,0 +1,55 @@
+//! A profile as one JSON object: every row, whatever is printed for people.
+
+use memcheck_core::finding::Finding;
+use memcheck_core::profile::Profile;
+use memcheck_core::protocol::Status;
+use serde::Serialize;
+
+use super::Subject;
+use crate::present::json;
+use crate::run::{Outcome, Task};
+
+/// Version of the object.
+const VERSION: u32 = 1;
+
+#[derive(Serialize)]
+struct Line<'a> {
+    r#type: &'static str,
+    version: u32,
+    package: &'a str,
+    binary: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    test: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    program: Option<&'a str>,
+    /// The device as it was asked for.
+    leg: String,
+    status: Status,
+    findings: &'a [Finding],
+    /// A profile for each space, the judged ones first; empty where the process
+    /// left no record.
+    spaces: &'a [Profile],
+    events: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<&'a str>,
+}
+
+/// Prints the profile of one test or program on one device.
+pub(super) fn profile(subject: Subject, task: &Task, outcome: &Outcome, spaces: &[Profile]) {
+    let name = task.entry.name.as_str();
+    let attribution = outcome.report.as_ref().and_then(|report| report.record.attribution.as_ref());
+    json::print(&Line {
+        r#type: "profile",
+        version: VERSION,
+        package: &task.package,
+        binary: &task.binary.id,
+        test: (subject == Subject::Test).then_some(name),
+        program: (subject == Subject::Program).then_some(name),
+        leg: task.leg.name(),
+        status: outcome.verdict.status,
+        findings: &outcome.verdict.findings,
+        spaces,
+        events: attribution.map_or(0, |attribution| attribution.events),
+        hint: attribution.and_then(|attribution| attribution.hint.as_deref()),
+    });
+}

@@ -1,0 +1,144 @@
+//! A profile, on stdout: for people the operation table, who held the memory at
+//! the peak, live bytes over time and what grows; for machines one object.
+
+mod growth;
+mod holders;
+mod json;
+mod operations;
+mod timeline;
+
+use console::Term;
+use memcheck_core::profile::{By, Profile, Sort};
+use memcheck_core::record::Record;
+use memcheck_core::size::{both, exact};
+use memcheck_core::space::Space;
+
+use super::{Presenter, say, style};
+use crate::cli::FormatFlag;
+use crate::options::{Telling, Verbosity};
+use crate::run::{Outcome, Task};
+use crate::tally::Tally;
+
+/// How the operation table is laid out.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Layout {
+    /// What a row stands for.
+    pub(crate) by: By,
+    /// What rows are sorted by.
+    pub(crate) sort: Sort,
+    /// Rows that are shown; 0 for all.
+    pub(crate) top: usize,
+}
+
+/// What is profiled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Subject {
+    /// A memory test.
+    Test,
+    /// A program of the package.
+    Program,
+}
+
+/// Prints profiles.
+#[derive(Debug)]
+pub(crate) struct Profiler {
+    layout: Layout,
+    subject: Subject,
+    format: FormatFlag,
+    verbosity: Verbosity,
+    /// Columns of the terminal; `None` where stdout is none.
+    width: Option<usize>,
+}
+
+/// Where lines are as long as they need to be, a chart is as wide as this.
+const WIDTH: usize = 100;
+
+impl Profiler {
+    /// A profiler that prints as it is told.
+    pub(crate) fn new(telling: &Telling, layout: Layout, subject: Subject) -> Self {
+        let width = Term::stdout().size_checked().map(|(_, columns)| usize::from(columns));
+        let (format, verbosity) = (telling.format, telling.verbosity);
+        Self { layout, subject, format, verbosity, width }
+    }
+
+    /// The judged spaces first; with --verbose and for machines all the others too.
+    fn profiles(&self, record: &Record) -> Vec<Profile> {
+        let all = self.verbosity == Verbosity::Verbose || self.format == FormatFlag::Json;
+        let others = record.spaces.keys().filter(|space| all && !record.judged.contains(space));
+        let Layout { by, sort, .. } = self.layout;
+        let of = |space: &Space| Profile::of(record, *space, by, sort);
+        record.judged.iter().chain(others).filter_map(of).collect()
+    }
+
+    fn text(&self, task: &Task, record: &Record) -> Vec<String> {
+        let mut lines = Vec::new();
+        for profile in self.profiles(record) {
+            lines.push(style::strong(&format!(
+                "{} on {}, {}: peak {}",
+                task.entry.name,
+                task.leg.name(),
+                profile.space,
+                both(profile.peak_allocated)
+            )));
+            lines.push(String::new());
+            lines.extend(operations::lines(&profile, &self.layout, self.width, self.verbosity));
+            if self.verbosity > Verbosity::Quiet {
+                lines.extend(holders::lines(&profile, self.verbosity));
+                lines.extend(timeline::lines(&profile, self.width.unwrap_or(WIDTH)));
+                lines.extend(growth::lines(&profile, self.verbosity));
+            }
+            lines.extend(doubt(&profile, record));
+            lines.push(String::new());
+        }
+        lines
+    }
+}
+
+/// Where threads race, the order of their events is not that of the counter.
+fn doubt(profile: &Profile, record: &Record) -> Option<String> {
+    let measured = record.spaces.get(&profile.space)?;
+    let counted = measured.metrics.peak_allocated;
+    (counted != profile.peak_allocated).then(|| {
+        style::warning(&format!(
+            "note: peak_allocated is {} B; several threads allocated at the same time, or the \
+             peak was reset",
+            exact(counted)
+        ))
+    })
+}
+
+impl Presenter for Profiler {
+    fn test_finished(&mut self, task: &Task, outcome: &Outcome) {
+        let record = outcome.report.as_ref().map(|report| &report.record);
+        if self.format == FormatFlag::Json {
+            let profiles = record.map(|record| self.profiles(record)).unwrap_or_default();
+            return json::profile(self.subject, task, outcome, &profiles);
+        }
+        let Some(record) = record else { return };
+        for line in self.text(task, record) {
+            anstream::println!("{}", line.trim_end());
+        }
+        if record.attribution.is_none() {
+            say!("{} nothing was followed: there is no profile", style::warning("warning:"));
+        }
+        let hint = record.attribution.as_ref().and_then(|attribution| attribution.hint.as_ref());
+        if let Some(hint) = hint {
+            say!("{} {hint}", style::hint("hint:"));
+        }
+    }
+
+    fn finished(&mut self, tally: &Tally, exit_code: u8) {
+        if self.format == FormatFlag::Json {
+            super::JsonLines::new(std::io::stdout()).finished(tally, exit_code);
+        }
+    }
+}
+
+/// A text of at most so many characters: its end is cut off.
+fn cut(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
+        return text.to_owned();
+    }
+    let kept: String = text.chars().take(width.saturating_sub(1)).collect();
+    format!("{kept}…")
+}

@@ -1,0 +1,118 @@
+//! Live bytes over the events of the run, as columns of block characters.
+//!
+//! The crates that draw charts in a terminal label their axes with plain
+//! numbers; here they are binary sizes, the columns start at zero, and the peak
+//! is marked.
+
+use memcheck_core::profile::{Profile, Timeline};
+use memcheck_core::size::{Size, exact};
+
+use super::style;
+
+/// Rows of columns; axis and label come below.
+const HEIGHT: usize = 6;
+/// Eighths of a row, from the bottom.
+const BLOCKS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+
+/// The chart with its title; nothing where nothing was allocated.
+pub(super) fn lines(profile: &Profile, width: usize) -> Vec<String> {
+    if profile.peak_allocated == 0 {
+        return Vec::new();
+    }
+    let mut lines = vec![String::new(), style::strong("live bytes over allocations and frees")];
+    lines.extend(chart(&profile.timeline, profile.peak_allocated, width));
+    lines
+}
+
+/// At most eight lines of at most `width` columns.
+fn chart(timeline: &Timeline, peak: u64, width: usize) -> Vec<String> {
+    let labels: Vec<String> = (0..HEIGHT).map(|row| label(row, peak)).collect();
+    let margin = labels.iter().map(String::len).max().unwrap_or(0);
+    let columns = width.saturating_sub(margin + 2).clamp(8, 512);
+    let heights: Vec<usize> =
+        resampled(&timeline.points, columns).iter().map(|&live| height(live, peak)).collect();
+    let mut lines: Vec<String> = labels
+        .iter()
+        .enumerate()
+        .map(|(row, label)| {
+            let below = (HEIGHT - 1 - row) * 8;
+            let blocks: String =
+                heights.iter().map(|height| BLOCKS[height.saturating_sub(below).min(8)]).collect();
+            let axis = if label.is_empty() { '│' } else { '┤' };
+            format!("{label:>margin$} {axis}{}", blocks.trim_end())
+        })
+        .collect();
+    let at = timeline.peak_at * columns / timeline.points.len().max(1);
+    let dashes: String = (0..columns).map(|column| if column == at { '▲' } else { '─' }).collect();
+    lines.push(format!("{:>margin$} ┼{dashes}", "0 B"));
+    lines.push(format!("{:margin$}  {}", "", below_axis(timeline, at, peak, columns)));
+    lines
+}
+
+/// The label of a row: the top, the middle.
+fn label(row: usize, peak: u64) -> String {
+    match row {
+        0 => Size(peak).to_string(),
+        _ if row == HEIGHT / 2 => Size(peak / 2).to_string(),
+        _ => String::new(),
+    }
+}
+
+/// One value for each column: the highest of its points.
+fn resampled(points: &[u64], columns: usize) -> Vec<u64> {
+    let of = |column: usize| {
+        let first = column * points.len() / columns;
+        let end = ((column + 1) * points.len() / columns).max(first + 1);
+        points.get(first..end.min(points.len())).into_iter().flatten().copied().max().unwrap_or(0)
+    };
+    (0..columns).map(of).collect()
+}
+
+/// In eighths of a row. What is not nothing is seen.
+fn height(live: u64, peak: u64) -> usize {
+    let full = HEIGHT as u128 * 8;
+    let eighths = u128::from(live) * full / u128::from(peak.max(1));
+    let least = usize::from(live > 0);
+    usize::try_from(eighths).unwrap_or(0).max(least)
+}
+
+/// The peak under its mark, and the number of events at the right end.
+fn below_axis(timeline: &Timeline, at: usize, peak: u64, columns: usize) -> String {
+    let end = format!("{} events", exact(timeline.stretch * timeline.points.len() as u64));
+    let peak = format!("peak {}", Size(peak));
+    let room = columns.saturating_sub(end.len() + 2 + peak.len());
+    let start = at.saturating_sub(peak.len() / 2).min(room);
+    let gap = columns.saturating_sub(start + peak.len() + end.len()).max(2);
+    format!("{:start$}{peak}{:gap$}{end}", "", "")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn timeline(points: Vec<u64>, peak_at: usize) -> Timeline {
+        Timeline { stretch: 4, points, peak_at, peak_iteration: 0 }
+    }
+
+    #[test]
+    fn a_chart_is_eight_lines_that_fit_and_marks_the_peak() {
+        let points: Vec<u64> = (0..512).map(|i| if i == 300 { 8 << 20 } else { i << 10 }).collect();
+        for width in [40, 80, 200] {
+            let chart = chart(&timeline(points.clone(), 300), 8 << 20, width);
+            assert_eq!(chart.len(), 8);
+            assert!(chart.iter().all(|line| line.chars().count() <= width), "{chart:#?}");
+            assert!(chart[0].starts_with("8.0 MiB ┤") && chart[0].ends_with('█'), "{chart:#?}");
+            let column = |line: &str, mark| line.chars().position(|c| c == mark);
+            assert_eq!(column(&chart[0], '█'), column(&chart[6], '▲'));
+            assert!(chart[7].contains("peak 8.0 MiB") && chart[7].ends_with("2,048 events"));
+        }
+    }
+
+    #[test]
+    fn few_points_fill_the_width_and_little_is_not_nothing() {
+        let few = chart(&timeline(vec![1, 1 << 20], 1), 1 << 20, 60);
+        assert!(few[5].contains('▁') && few[5].contains('█'), "{few:#?}");
+        assert!(few[0].chars().filter(|c| *c == '█').count() > 20, "{few:#?}");
+        assert_eq!(chart(&timeline(Vec::new(), 0), 1, 60).len(), 8);
+    }
+}
