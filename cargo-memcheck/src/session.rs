@@ -7,7 +7,7 @@ use memcheck_core::config::Subject;
 use memcheck_core::limits::Limits;
 use memcheck_core::protocol::Entry;
 
-use crate::build::{self, Built};
+use crate::build::{self, Built, Goal};
 use crate::cli::RunArgs;
 use crate::config::Configuration;
 use crate::devices::{self, Kind, Leg};
@@ -88,6 +88,25 @@ impl Session {
 
     /// Builds and lists every leg, so that nothing runs before all is built.
     pub(crate) fn discover(&self) -> Result<(Option<Toolkit>, Vec<LegTests>), Failure> {
+        let mut legs = Vec::new();
+        let toolkit = self.build(&self.packages, Goal::Tests, |leg, built| {
+            let carried = discover::discover(&built.binaries, &self.packages, leg)?;
+            for warning in carried.iter().filter_map(|carried| carried.warning.as_ref()) {
+                say!("warning: {warning}");
+            }
+            legs.push(LegTests { leg: leg.clone(), built: built.clone(), carried });
+            Ok(())
+        })?;
+        Ok((toolkit, legs))
+    }
+
+    /// Builds for every leg, once for each kind, and hands on what was built.
+    pub(crate) fn build(
+        &self,
+        packages: &[TestPackage],
+        goal: Goal<'_>,
+        mut done: impl FnMut(&Leg, &Built) -> Result<(), Failure>,
+    ) -> Result<Option<Toolkit>, Failure> {
         let simulated = self.legs.iter().any(|leg| leg.kind == Kind::Sim);
         let toolkit =
             simulated.then(|| Toolkit::prepare(&self.workspace.own_directory())).transpose()?;
@@ -95,24 +114,18 @@ impl Session {
             say!("note: no simulated NVML, `device_used` is not available: {why}");
         }
         let mut builds: BTreeMap<Kind, Built> = BTreeMap::new();
-        let mut legs = Vec::new();
         for leg in &self.legs {
             let built = match builds.get(&leg.kind) {
                 Some(built) => built.clone(),
                 None => {
                     let toolkit = toolkit.as_ref().filter(|_| leg.kind == Kind::Sim);
-                    let (workspace, packages) = (&self.workspace, &self.packages);
-                    build::build(workspace, packages, &self.options, leg.kind, toolkit)?
+                    build::build(&self.workspace, packages, &self.options, goal, leg.kind, toolkit)?
                 }
             };
-            let carried = discover::discover(&built.binaries, &self.packages, leg)?;
-            for warning in carried.iter().filter_map(|carried| carried.warning.as_ref()) {
-                say!("warning: {warning}");
-            }
-            builds.insert(leg.kind, built.clone());
-            legs.push(LegTests { leg: leg.clone(), built, carried });
+            done(leg, &built)?;
+            builds.insert(leg.kind, built);
         }
-        Ok((toolkit, legs))
+        Ok(toolkit)
     }
 
     /// Sorts the tests of a leg by what is done with them.

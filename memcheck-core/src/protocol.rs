@@ -7,6 +7,8 @@
 //! * To run one test, it is started as the harness expects (`NAME --exact`)
 //!   with a [`Job`] in [`crate::variables::JOB`]. The [`Report`] comes back in a
 //!   file, the [`Progress`] as JSON lines on a pipe.
+//! * To profile a program it is started as ever, with a [`ProgramJob`] in
+//!   [`crate::variables::PROGRAM`]. Its [`Report`] comes when it exits.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -107,6 +109,27 @@ pub struct Job {
     /// with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<u32>,
+}
+
+/// What a program is to do that is profiled: nothing but to leave a report.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ProgramJob {
+    /// [`VERSION`] of who wrote it.
+    pub version: u32,
+    /// The program, by the name of its target.
+    pub program: String,
+    /// Its package.
+    pub package: String,
+    /// Where the [`Report`] goes.
+    pub report: PathBuf,
+    /// The device. Never `auto`: that is resolved before.
+    pub device: Request,
+    /// The limits that the command line says.
+    pub flags: Layer,
+    /// The folder below which source files are named.
+    pub workspace: PathBuf,
+    /// Version of candle-core in the build.
+    pub candle: String,
 }
 
 /// What a test process did: the record, and what was made of it.

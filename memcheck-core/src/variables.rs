@@ -84,6 +84,8 @@ pub fn all() -> impl Iterator<Item = Variable> {
 
 /// The job of a test process, as JSON. Set by the tool, not by users.
 pub const JOB: &str = "MEMCHECK_JOB";
+/// The job of a program that is profiled, as JSON. Set by the tool, not by users.
+pub const PROGRAM: &str = "MEMCHECK_PROGRAM";
 /// Asks a test binary for its tests. Set by the tool, not by users.
 pub const LIST: &str = "MEMCHECK_LIST";
 

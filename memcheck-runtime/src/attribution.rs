@@ -35,10 +35,10 @@ pub(crate) struct Attributor {
 ///
 /// # Errors
 /// When the system refuses memory or a thread for it.
-pub(crate) fn start() -> std::io::Result<Attributor> {
-    scope::install();
+pub(crate) fn start(scopes: scope::Install) -> std::io::Result<Attributor> {
     site::start()?;
     let knows_tensors = tensor::start()?;
+    scope::install(scopes);
     Ok(Attributor { collector: trace::start()?, knows_tensors })
 }
 

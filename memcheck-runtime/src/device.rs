@@ -26,18 +26,28 @@ pub(crate) enum OpenError {
 /// Opens the device of `request`, which is never `auto`. A simulated one holds
 /// no more than `fits`, on each of its devices.
 pub(crate) fn open(request: &Request, fits: Option<Capacity>) -> Result<Device, OpenError> {
+    prepare(request, fits)?;
+    match request {
+        #[cfg(feature = "sim")]
+        Request::Sim(_) => cuda(request, 0),
+        #[cfg(all(feature = "cuda", not(feature = "sim")))]
+        Request::Cuda(ordinal) => cuda(request, usize::from(ordinal.unwrap_or(0))),
+        _ => Ok(Device::Cpu),
+    }
+}
+
+/// Makes sure that the device of `request` can be opened by whoever does: it
+/// describes the simulated machine.
+pub(crate) fn prepare(request: &Request, fits: Option<Capacity>) -> Result<(), OpenError> {
     // Only a simulated device can be made smaller than it is.
     #[cfg(not(feature = "sim"))]
     let _ = fits;
     match request {
-        Request::Cpu => Ok(Device::Cpu),
+        Request::Cpu => Ok(()),
         #[cfg(feature = "sim")]
-        Request::Sim(machine) => {
-            simulate(machine.as_deref(), fits)?;
-            cuda(request, 0)
-        }
+        Request::Sim(machine) => simulate(machine.as_deref(), fits),
         #[cfg(all(feature = "cuda", not(feature = "sim")))]
-        Request::Cuda(ordinal) => cuda(request, usize::from(ordinal.unwrap_or(0))),
+        Request::Cuda(_) => Ok(()),
         other => Err(OpenError::NotBuilt(other.clone())),
     }
 }

@@ -10,9 +10,11 @@
 
 use std::cell::Cell;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{LazyLock, PoisonError, RwLock};
 
 use memcheck_core::quiet;
+use tracing::dispatcher::has_been_set;
 use tracing::span::{Attributes, Id};
 use tracing::{Metadata, Subscriber};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
@@ -76,8 +78,8 @@ fn number(parent: u32, name: &'static str) -> u32 {
 /// A `tracing_subscriber` layer that keeps the scope of every thread.
 ///
 /// In a run with attribution `memcheck` installs a subscriber with this layer,
-/// unless the program has installed one of its own. Such a program adds the
-/// layer itself, and its spans become scopes:
+/// unless the program has installed one of its own before its first tensor. Such
+/// a program adds the layer itself, and its spans become scopes:
 ///
 /// ```
 /// use tracing_subscriber::prelude::*;
@@ -135,8 +137,37 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Scopes {
     }
 }
 
+/// When a subscriber that keeps scopes is installed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Install {
+    /// At once: the body of a test comes later.
+    Now,
+    /// When the program has its first tensor or its first device memory. One
+    /// that installs a subscriber of its own has done so by then, and would not
+    /// find it already done.
+    Late,
+}
+
+static WANTED: AtomicBool = AtomicBool::new(false);
+
 /// Installs a subscriber that keeps scopes, unless there is one already.
-pub(crate) fn install() {
+pub(crate) fn install(when: Install) {
+    match when {
+        Install::Now => install_now(),
+        Install::Late => WANTED.store(true, Relaxed),
+    }
+}
+
+/// The program works on tensors.
+#[inline]
+pub(crate) fn needed() {
+    if WANTED.load(Relaxed) && WANTED.swap(false, Relaxed) && !has_been_set() {
+        let _quiet = quiet::enter();
+        install_now();
+    }
+}
+
+fn install_now() {
     let subscriber = Quiet(Registry::default().with(Scopes));
     // The program has its own: then that has the layer, or there are no scopes.
     let _ = tracing::subscriber::set_global_default(subscriber);

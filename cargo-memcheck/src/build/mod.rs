@@ -5,6 +5,7 @@
 //! window nor a real CUDA build is disturbed.
 
 mod environment;
+mod program;
 mod resolved;
 
 use std::collections::HashMap;
@@ -16,6 +17,8 @@ use cargo_metadata::{Artifact, BuildScript, Message, Target, TargetKind};
 use memcheck_core::exit;
 
 use resolved::Stamp;
+
+pub(crate) use program::{Program, ProgramKind};
 
 use crate::cli::CargoFlags;
 use crate::devices::Kind;
@@ -41,7 +44,34 @@ impl Expected for BuildError {
     }
 }
 
-/// One test executable.
+/// What is built.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Goal<'a> {
+    /// The test executables.
+    Tests,
+    /// One program.
+    Program(&'a Program),
+}
+
+impl Goal<'_> {
+    /// The arguments of cargo, apart from those that are typed.
+    fn arguments(self) -> Vec<&'static str> {
+        match self {
+            Self::Tests => vec!["test", "--no-run"],
+            Self::Program(_) => vec!["build"],
+        }
+    }
+
+    /// Whether an executable is among what is wanted.
+    fn wants(self, artifact: &Artifact) -> bool {
+        match self {
+            Self::Tests => artifact.profile.test,
+            Self::Program(program) => program.is(&artifact.target),
+        }
+    }
+}
+
+/// One executable.
 #[derive(Debug, Clone)]
 pub(crate) struct Binary {
     /// As nextest names it: `app` (unit tests), `app::mem`, `app::bin/tool`.
@@ -102,11 +132,12 @@ fn command(
     workspace: &Workspace,
     packages: &[TestPackage],
     options: &Options,
+    goal: Goal<'_>,
     kind: Kind,
     toolkit: Option<&Toolkit>,
 ) -> Command {
     let mut command = Command::new(cargo());
-    command.args(["test", "--no-run", "--message-format", "json-render-diagnostics"]);
+    command.args(goal.arguments()).args(["--message-format", "json-render-diagnostics"]);
     command.args(["--color", options.telling.color.name()]);
     if options.telling.verbosity == Verbosity::Quiet {
         command.arg("--quiet");
@@ -115,6 +146,9 @@ fn command(
         command.arg("--package").arg(workspace.spec(&package.package));
     }
     command.args(options.cargo.for_test());
+    if let Goal::Program(program) = goal {
+        command.args(program.arguments());
+    }
     let features = features(packages, kind);
     if !features.is_empty() {
         command.arg("--features").arg(features.join(","));
@@ -136,7 +170,7 @@ struct Said {
     scripts: HashMap<String, BuildScript>,
 }
 
-fn run(mut command: Command) -> Result<Said, BuildError> {
+fn run(mut command: Command, goal: Goal<'_>) -> Result<Said, BuildError> {
     let mut child =
         command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().map_err(BuildError::Cargo)?;
     let stdout = BufReader::new(child.stdout.take().expect("stdout is piped"));
@@ -145,7 +179,7 @@ fn run(mut command: Command) -> Result<Said, BuildError> {
         said.began = true;
         match message.map_err(BuildError::Cargo)? {
             Message::CompilerArtifact(artifact)
-                if artifact.profile.test && artifact.executable.is_some() =>
+                if artifact.executable.is_some() && goal.wants(&artifact) =>
             {
                 said.artifacts.push(artifact);
             }
@@ -159,11 +193,12 @@ fn run(mut command: Command) -> Result<Said, BuildError> {
     Ok(said)
 }
 
-/// Builds the test executables of `packages` for a leg of this kind.
+/// Builds the executables of `packages` that are wanted for a leg of this kind.
 pub(crate) fn build(
     workspace: &Workspace,
     packages: &[TestPackage],
     options: &Options,
+    goal: Goal<'_>,
     kind: Kind,
     toolkit: Option<&Toolkit>,
 ) -> Result<Built, Failure> {
@@ -172,18 +207,18 @@ pub(crate) fn build(
         Kind::Sim => "the simulated CUDA device",
         Kind::Cuda => "the CUDA device",
     };
-    let command = || command(workspace, packages, options, kind, toolkit);
+    let command = || command(workspace, packages, options, goal, kind, toolkit);
     let stamp = Stamp::of(workspace, &options.cargo, &command(), kind);
     let mut said = if stamp.as_ref().is_some_and(Stamp::holds) {
         let mut offline = command();
         offline.arg("--offline");
-        run(offline)?
+        run(offline, goal)?
     } else {
-        run(command())?
+        run(command(), goal)?
     };
     if !said.ok && !said.began && stamp.as_ref().is_some_and(Stamp::holds) {
         // What was resolved last time is not on this machine any more.
-        said = run(command())?;
+        said = run(command(), goal)?;
     }
     if let Some(stamp) = stamp {
         stamp.set(said.began);
@@ -210,7 +245,8 @@ pub(crate) fn build(
             environment: environment::for_test(package, script, artifact, &linked),
         }));
         let left_out = package.package.targets.iter().filter(|target| {
-            wanted(&options.cargo, target)
+            matches!(goal, Goal::Tests)
+                && wanted(&options.cargo, target)
                 && !target.required_features.is_empty()
                 && of_package()
                     .all(|a| a.target.name != target.name || a.target.kind != target.kind)

@@ -21,11 +21,17 @@ cargo memcheck profile [OPTIONS] TEST [-- LIBTEST-ARGS]
 #[command(mut_arg("filters", |argument| argument
     .value_name("TEST")
     .num_args(1)
+    .index(1)
     .help("The test: its path, or a part of it that no other test has")))]
 #[command(mut_arg("partition", |argument| argument.hide(true)))]
+#[command(mut_arg("bin", |argument| argument.help("Profile this binary instead of a test")))]
+#[command(mut_arg("example", |argument| argument.help("Profile this example instead of a test")))]
 pub(crate) struct ProfileArgs {
     #[command(flatten)]
     pub(crate) table: TableFlags,
+    /// Profile this bench instead of a test.
+    #[arg(long, value_name = "NAME", help_heading = "Cargo options")]
+    pub(crate) bench: Vec<String>,
     #[command(flatten)]
     pub(crate) select: SelectFlags,
     /// Show the output of the test while it runs (that of a program always is).
@@ -42,7 +48,7 @@ pub(crate) struct ProfileArgs {
     #[command(flatten)]
     pub(crate) cargo: CargoFlags,
     /// Arguments of the test harness, or of the program.
-    #[arg(last = true, value_name = "ARGS")]
+    #[arg(last = true, index = 2, value_name = "ARGS")]
     pub(crate) arguments: Vec<String>,
 }
 
@@ -70,10 +76,22 @@ fn sort() -> impl TypedValueParser<Value = Sort> {
 }
 
 impl ProfileArgs {
-    /// The same as arguments of `run`.
+    /// The same as arguments of `run`. What follows `--` is for the test
+    /// harness, unless a program is profiled.
     pub(crate) fn as_run(&self) -> RunArgs {
-        let Self { table: _, select, no_capture, limits, levels, report, output, cargo, arguments } =
-            self.clone();
+        let names_program = self.names_program();
+        let Self {
+            table: _,
+            bench: _,
+            select,
+            no_capture,
+            limits,
+            levels,
+            report,
+            output,
+            cargo,
+            arguments,
+        } = self.clone();
         RunArgs {
             select,
             schedule: ScheduleFlags { no_capture, ..ScheduleFlags::default() },
@@ -82,7 +100,12 @@ impl ProfileArgs {
             report,
             output,
             cargo,
-            libtest: arguments,
+            libtest: if names_program { Vec::new() } else { arguments },
         }
+    }
+
+    /// Whether a program is meant, and no test.
+    pub(crate) fn names_program(&self) -> bool {
+        !(self.cargo.bin.is_empty() && self.cargo.example.is_empty() && self.bench.is_empty())
     }
 }

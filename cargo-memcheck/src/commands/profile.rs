@@ -1,17 +1,30 @@
-//! `cargo memcheck profile`: one test with attribution, and what it says.
+//! `cargo memcheck profile`: one test, or one program, with attribution, and what
+//! it says.
+
+use std::collections::BTreeMap;
+use std::path::Path;
 
 use anyhow::Context;
+use memcheck_core::device::Need;
 use memcheck_core::exit;
 
+use memcheck_core::limits::{Layer, Limits, Source};
+use memcheck_core::protocol::Entry;
+
 use super::run::Told;
+use crate::build::{Binary, Goal, Program, ProgramKind};
 use crate::cli::{NoTestsFlag, ProfileArgs};
+use crate::devices::Leg;
 use crate::error::{Expected, Failure};
+use crate::options::Verbosity;
 use crate::present::profile::{Layout, Profiler, Subject};
+use crate::present::say;
 use crate::run::signals::INTERRUPTED;
 use crate::run::{Interrupt, Outcome, Runner, Task};
 use crate::schedule::{self, Event};
 use crate::session::{Chosen, Session};
 use crate::tally::Tally;
+use crate::workspace::TestPackage;
 
 /// Why there is nothing to profile.
 #[derive(Debug, thiserror::Error)]
@@ -19,6 +32,9 @@ enum ProfileError {
     /// No test is named.
     #[error("profile wants one test: write its path, or a part of it")]
     NoName,
+    /// A program and something else.
+    #[error("profile wants one test or one program, not several")]
+    Both,
     /// Several tests match.
     #[error("`{0}` matches {count} tests, profile wants one:\n{list}", count = .1.len(), list = .1.join("\n"))]
     Several(String, Vec<String>),
@@ -30,7 +46,7 @@ enum ProfileError {
 impl Expected for ProfileError {
     fn exit_code(&self) -> u8 {
         match self {
-            Self::NoName | Self::Several(..) => exit::USAGE,
+            Self::NoName | Self::Both | Self::Several(..) => exit::USAGE,
             Self::None(..) => exit::NO_TESTS,
         }
     }
@@ -38,6 +54,7 @@ impl Expected for ProfileError {
     fn hint(&self) -> Option<String> {
         Some(match self {
             Self::NoName | Self::None(..) => "`cargo memcheck list` shows the tests".to_owned(),
+            Self::Both => "what a program is given stands after `--`".to_owned(),
             Self::Several(..) => {
                 "write the whole path; -p and --test tell tests of one name apart".to_owned()
             }
@@ -45,8 +62,31 @@ impl Expected for ProfileError {
     }
 }
 
-/// Profiles the test that is named.
+/// Profiles the test or the program that is named.
 pub(super) fn profile(args: &ProfileArgs) -> Result<u8, Failure> {
+    match program(args)? {
+        Some(program) => profile_program(args, &program),
+        None => profile_test(args),
+    }
+}
+
+fn program(args: &ProfileArgs) -> Result<Option<Program>, ProfileError> {
+    let kinds = [
+        (ProgramKind::Bin, &args.cargo.bin),
+        (ProgramKind::Example, &args.cargo.example),
+        (ProgramKind::Bench, &args.bench),
+    ];
+    let mut programs = kinds.into_iter().flat_map(|(kind, names)| {
+        names.iter().map(move |name| Program { kind, name: name.clone() })
+    });
+    match (programs.next(), programs.next(), args.select.filters.first()) {
+        (None, ..) => Ok(None),
+        (Some(program), None, None) => Ok(Some(program)),
+        _ => Err(ProfileError::Both),
+    }
+}
+
+fn profile_test(args: &ProfileArgs) -> Result<u8, Failure> {
     let Some(name) = args.select.filters.first() else { return Err(ProfileError::NoName.into()) };
     let interrupt = Interrupt::listen().context("listening for signals")?;
     let mut session = Session::open(&args.as_run())?;
@@ -74,10 +114,81 @@ pub(super) fn profile(args: &ProfileArgs) -> Result<u8, Failure> {
             |event| tell(&mut told, &mut tally, task, event),
         )?;
     }
+    Ok(end(told, tally, &interrupt))
+}
+
+fn end(told: Told, mut tally: Tally, interrupt: &Interrupt) -> u8 {
     tally.interrupted = interrupt.is_set();
     let exit_code =
         if tally.interrupted { INTERRUPTED } else { tally.exit_code(NoTestsFlag::Fail) };
-    Ok(told.finish(&tally, exit_code))
+    told.finish(&tally, exit_code)
+}
+
+fn profile_program(args: &ProfileArgs, program: &Program) -> Result<u8, Failure> {
+    let interrupt = Interrupt::listen().context("listening for signals")?;
+    let session = Session::open(&args.as_run())?;
+    let root = session.workspace.root();
+    let (package, file) = program.find(&session.packages, root)?;
+    let package = &session.packages[package];
+    session.announce();
+    let mut tasks = Vec::new();
+    let packages = std::slice::from_ref(package);
+    let toolkit = session.build(packages, Goal::Program(program), |leg, built| {
+        let binary = built.binaries.first().context("cargo built no executable")?;
+        tasks.push(task(&session, package, program, &file, leg, binary));
+        Ok(())
+    })?;
+    let options = &session.options;
+    let runner = Runner::prepare(options, &session.workspace, toolkit.as_ref(), interrupt.clone())?;
+    let on_stdout = Profiler::new(&options.telling, layout(args), Subject::Program);
+    let mut told = Told::new(options, root, tasks.len(), Some(Box::new(on_stdout)));
+    let mut tally = Tally::default();
+    // As cargo does it: a bench runs in its package, any other program here.
+    let folder = package.folder().to_owned();
+    let folder = (program.kind == ProgramKind::Bench).then_some(&folder);
+    for (number, task) in tasks.iter().enumerate() {
+        if options.telling.verbosity > Verbosity::Quiet {
+            say!("running {} on {}", task.binary.id, task.leg.name());
+        }
+        match runner.program(number, task, &args.arguments, folder)? {
+            Some(outcome) => finished(&mut told, &mut tally, task, &outcome),
+            None => break,
+        }
+    }
+    Ok(end(told, tally, &interrupt))
+}
+
+/// A program in the place of a test, for everybody who is told of it.
+fn task(
+    session: &Session,
+    package: &TestPackage,
+    program: &Program,
+    file: &Path,
+    leg: &Leg,
+    binary: &Binary,
+) -> Task {
+    let flags = &session.options.flags;
+    Task {
+        package: package.name().to_owned(),
+        folder: package.folder().to_owned(),
+        candle: package.candle.clone().unwrap_or_else(|| "none".to_owned()),
+        binary: binary.clone(),
+        entry: Entry {
+            name: program.name.clone(),
+            module: program.name.clone(),
+            case: BTreeMap::new(),
+            file: file.to_owned(),
+            line: 1,
+            ignored: false,
+            need: Need::Any,
+            deviceless: false,
+            attribute: Layer::default(),
+            manifest_dir: package.folder().to_owned(),
+            snapshot: String::new(),
+        },
+        leg: leg.clone(),
+        limits: Limits::resolve(leg.family(), [(Source::Flag, flags)]),
+    }
 }
 
 fn layout(args: &ProfileArgs) -> Layout {

@@ -3,6 +3,7 @@
 mod judge;
 mod output;
 pub(crate) mod process;
+mod program;
 mod progress;
 pub(crate) mod signals;
 

@@ -5,16 +5,19 @@ use std::path::PathBuf;
 use memcheck_core::protocol::{Entry, Job, Listing, VERSION};
 use memcheck_core::variables;
 
-use super::parent;
+use super::{parent, program};
 use crate::description::{DESCRIPTIONS, Description};
 
-/// Runs before `main`: answers a listing request, marks the main thread of a
-/// test process, on which the test harness runs, as not the workload's, and
-/// ties the process to its parent.
+/// Runs before `main`: answers a listing request, starts to follow a program
+/// that is profiled, marks the main thread of a test process, on which the test
+/// harness runs, as not the workload's, and ties the process to its parent.
 #[ctor::ctor(unsafe)]
 fn before_main() {
     if std::env::var_os(variables::LIST).is_some() {
         answer();
+    }
+    if let Ok(job) = std::env::var(variables::PROGRAM) {
+        program::start(&job);
     }
     if let Ok(job) = std::env::var(variables::JOB) {
         std::mem::forget(memcheck_core::quiet::enter());

@@ -5,11 +5,13 @@
 //! cargo memcheck ────────────────────────────► (the same, directly) ─┤
 //!                                                                    ▼
 //!                                          run ──► session: body, record, verdict
+//! cargo memcheck profile --bin ──► before main ──► program: from there to its exit
 //! ```
 
 mod isolate;
 mod listing;
 mod parent;
+mod program;
 mod session;
 mod settings;
 

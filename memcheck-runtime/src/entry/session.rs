@@ -21,7 +21,7 @@ use crate::description::Description;
 use crate::probe;
 use crate::recorder::Recorder;
 use crate::trial::Trial;
-use crate::{attribution, canary, device, ledger, outcome, snapshot};
+use crate::{attribution, canary, device, ledger, outcome, scope, snapshot};
 
 /// Runs the test of this process and leaves it: with 0 if it passed, with
 /// [`exit::FAILED`] if not. Without a report, nothing has passed.
@@ -39,7 +39,7 @@ pub(super) fn run(description: &'static Description, job: &Job) -> ! {
 }
 
 /// Leaves without a report.
-fn leave(why: &dyn std::fmt::Display) -> ! {
+pub(super) fn leave(why: &dyn std::fmt::Display) -> ! {
     eprintln!("memcheck: {why}");
     std::process::exit(i32::from(exit::NOT_MEASURED))
 }
@@ -66,7 +66,9 @@ fn measure(
     }
     let attributor = match job.follow {
         Follow::No => None,
-        Follow::Yes | Follow::Again(_) => Some(attribution::start().map_err(shown)?),
+        Follow::Yes | Follow::Again(_) => {
+            Some(attribution::start(scope::Install::Now).map_err(shown)?)
+        }
     };
     ledger::reset();
 
@@ -195,12 +197,12 @@ fn assemble(
 }
 
 #[cfg(feature = "sim")]
-fn unsupported_calls() -> Vec<String> {
+pub(super) fn unsupported_calls() -> Vec<String> {
     memcheck_sim::unsupported_calls().into_iter().map(str::to_owned).collect()
 }
 
 #[cfg(not(feature = "sim"))]
-fn unsupported_calls() -> Vec<String> {
+pub(super) fn unsupported_calls() -> Vec<String> {
     Vec::new()
 }
 
@@ -279,7 +281,7 @@ fn is_expected(job: &Job, record: &Record) -> bool {
 }
 
 /// Writes the report whole: to a file beside it, then renamed.
-fn write(path: &Path, report: &Report) -> std::io::Result<()> {
+pub(super) fn write(path: &Path, report: &Report) -> std::io::Result<()> {
     use std::io::Write;
     let beside = path.with_extension("part");
     let mut file = std::fs::File::create(&beside)?;

@@ -20,7 +20,7 @@ use std::ffi::c_int;
 use memcheck_core::space::Space;
 
 use super::tensor;
-use crate::ledger;
+use crate::{ledger, scope};
 
 /// `CUDA_SUCCESS` and `cudaSuccess`.
 const SUCCESS: c_int = 0;
@@ -71,6 +71,7 @@ unsafe fn book(result: c_int, out: *const u64, size: usize, space: Option<Space>
             let address = unsafe { out.read() };
             // Nothing was asked for and nothing given: cudaMalloc allows that.
             if address != 0 {
+                scope::needed();
                 ledger::allocated(space, address, size as u64);
             }
         }

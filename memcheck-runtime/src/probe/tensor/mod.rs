@@ -29,6 +29,7 @@ use memcheck_core::quiet;
 use crate::intern::{Interner, mix};
 use crate::ledger;
 use crate::ledger::table::{Table, Words};
+use crate::scope;
 use layout::Learned;
 
 static ON: AtomicBool = AtomicBool::new(false);
@@ -110,6 +111,7 @@ pub(crate) fn settle() {
     {
         let _quiet = quiet::enter();
         look(address, learned);
+        scope::needed();
     }
 }
 

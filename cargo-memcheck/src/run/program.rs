@@ -1,0 +1,74 @@
+//! A program in place of a test: started as it is, and asked for a report at
+//! its end.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::Context;
+use memcheck_core::protocol::{ProgramJob, VERSION};
+use memcheck_core::variables;
+
+use super::{NVML_VARIABLE, Outcome, Runner, Task, judge, process};
+use crate::devices::Kind;
+
+impl Runner<'_> {
+    /// Runs a program with these arguments; `None` where it was interrupted. Its
+    /// output is shown as it comes, on stderr. `folder` is where it is started.
+    pub(crate) fn program(
+        &self,
+        number: usize,
+        task: &Task,
+        arguments: &[String],
+        folder: Option<&PathBuf>,
+    ) -> anyhow::Result<Option<Outcome>> {
+        let report = self.reports.path().join(format!("program-{number}.json"));
+        let job = ProgramJob {
+            version: VERSION,
+            program: task.entry.name.clone(),
+            package: task.package.clone(),
+            report: report.clone(),
+            device: task.leg.device.clone(),
+            flags: self.options.flags.clone(),
+            workspace: self.workspace_root.to_owned(),
+            candle: task.candle.clone(),
+        };
+        let threads = variables::RAYON_NUM_THREADS.name;
+        let mut command = Command::new(&task.binary.path);
+        command
+            .args(arguments)
+            .envs(task.binary.environment.iter().map(|(name, value)| (name, value)))
+            .env(threads, &self.options.rayon_threads)
+            .env_remove(variables::LIST)
+            .env_remove(variables::JOB)
+            .env(variables::PROGRAM, serde_json::to_string(&job)?);
+        if let Some(folder) = folder {
+            command.current_dir(folder);
+        }
+        if task.leg.kind == Kind::Sim
+            && let Some(nvml) = &self.nvml
+        {
+            command.env(NVML_VARIABLE, nvml);
+        }
+        // A program may take as long as it likes.
+        let timeout = self.options.flags.timeout.unwrap_or(Duration::MAX);
+        let ended = process::run(command, timeout, true, &self.interrupt, |_| {})
+            .with_context(|| format!("{}: {}", task.binary.id, task.binary.path.display()))?;
+        let Some(end) = ended.end else { return Ok(None) };
+        let written = judge::Written::read(&report)?;
+        let silent = written == judge::Written::Nothing;
+        let mut judged = judge::judge(&end, written, &ended.output, task, &self.options.levels);
+        if silent && let Some(finding) = judged.verdict.findings.first_mut() {
+            finding.hint = Some(UNHEARD.to_owned());
+        }
+        Ok(Some(Outcome {
+            verdict: judged.verdict,
+            report: judged.report,
+            output: ended.output,
+            duration: ended.duration,
+        }))
+    }
+}
+
+const UNHEARD: &str = "a program leaves a record where it links memcheck-runtime (`use \
+    memcheck_runtime as _;`) and ends by returning from `main` or by `std::process::exit`";

@@ -1,0 +1,167 @@
+//! A program that is profiled as it is, without a test: followed from before
+//! `main` to its exit, and a report in place of a verdict on iterations.
+//!
+//! ```text
+//! before main   start    the simulated machine, the probes, attribution
+//! exit          finish   the record, the report (also after `process::exit`)
+//! ```
+//!
+//! A process that the program starts inherits the job and finds it claimed; one
+//! that it forks has another id. Neither reports.
+
+use std::fs::OpenOptions;
+use std::panic::AssertUnwindSafe;
+use std::sync::Mutex;
+
+use memcheck_core::baseline::{self, Baseline};
+use memcheck_core::device::Family;
+use memcheck_core::finding::Code;
+use memcheck_core::limits::{Layer, Limits, Source};
+use memcheck_core::protocol::{self, ProgramJob, Report};
+use memcheck_core::quiet;
+use memcheck_core::record::{self, Facts, Outcome, Record};
+use memcheck_core::size::Size;
+use memcheck_core::space::Space;
+use memcheck_core::verdict;
+
+use super::{session, settings};
+use crate::attribution::{self, Attributor};
+use crate::recorder::Recorder;
+use crate::{canary, device, ledger, scope};
+
+/// A program that is being followed.
+struct Following {
+    job: ProgramJob,
+    attributor: Attributor,
+    /// Whether the host's probe saw its canary.
+    host_armed: bool,
+    process: u32,
+}
+
+static FOLLOWING: Mutex<Option<Following>> = Mutex::new(None);
+
+/// Starts to follow this process, unless an ancestor of it is the program that
+/// is meant. Leaves it where that cannot be done.
+pub(super) fn start(job: &str) {
+    let _quiet = quiet::enter();
+    let job = match serde_json::from_str::<ProgramJob>(job) {
+        Ok(job) if job.version == protocol::VERSION => job,
+        Ok(_) | Err(_) => session::leave(
+            &"the program was started by another version of memcheck: use the same version of \
+              cargo-memcheck and memcheck-runtime",
+        ),
+    };
+    // Only the first process that comes here finds no such file.
+    let claim = job.report.with_extension("claimed");
+    if OpenOptions::new().write(true).create_new(true).open(claim).is_err() {
+        return;
+    }
+    if let Err(error) = follow(job) {
+        session::leave(&error);
+    }
+}
+
+fn follow(job: ProgramJob) -> Result<(), String> {
+    fn shown(error: impl std::fmt::Display) -> String {
+        error.to_string()
+    }
+    let family = job.device.family().unwrap_or(Family::Cpu);
+    device::prepare(&job.device, limits(family, &job.flags).fits.value).map_err(shown)?;
+    ledger::prepare().map_err(shown)?;
+    ledger::arm();
+    let host_armed = canary::on_host();
+    let attributor = attribution::start(scope::Install::Late).map_err(shown)?;
+    let following = Following { job, attributor, host_armed, process: std::process::id() };
+    *FOLLOWING.lock().map_err(shown)? = Some(following);
+    // SAFETY: the handler is a function without arguments that does not unwind.
+    if unsafe { libc::atexit(at_exit) } != 0 {
+        return Err("the system takes no more exit handlers".to_owned());
+    }
+    ledger::reset();
+    Ok(())
+}
+
+/// Runs behind the program's own exit handlers, which were set after it.
+extern "C" fn at_exit() {
+    let _quiet = quiet::enter();
+    let following = FOLLOWING.lock().ok().and_then(|mut following| following.take());
+    let Some(following) = following.filter(|it| it.process == std::process::id()) else { return };
+    let reported = std::panic::catch_unwind(AssertUnwindSafe(|| {
+        let path = following.job.report.clone();
+        session::write(&path, &report(following))
+    }));
+    match reported {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => eprintln!("memcheck: the report could not be written: {error}"),
+        Err(_) => eprintln!("memcheck: the report could not be made"),
+    }
+}
+
+fn report(following: Following) -> Report {
+    let Following { job, attributor, host_armed, .. } = following;
+    let family = job.device.family().unwrap_or(Family::Cpu);
+    let recorder = Recorder::default();
+    let judged = judged(family);
+    let live = attribution::live();
+    let mut spaces = recorder.finish(&judged);
+    for (space, measured) in &mut spaces {
+        // Where something was seen the probe is armed: a canary would need a
+        // device of our own.
+        let seen = ledger::snapshot(*space).allocations > 0;
+        measured.armed = if *space == Space::Host { host_armed } else { seen };
+    }
+    let attribution = attributor.finish((recorder.iterations(), &live), &judged, &job.workspace);
+    let notes = match attribution {
+        Some(_) => Vec::new(),
+        None => vec!["attribution broke down".to_owned()],
+    };
+    let record = Record {
+        version: record::VERSION,
+        package: job.package.clone(),
+        test: job.program.clone(),
+        case: Default::default(),
+        device: job.device.to_string(),
+        family,
+        judged,
+        outcome: Outcome::Returned,
+        should_panic: None,
+        facts: Facts {
+            memcheck: baseline::VERSION,
+            candle: job.candle.clone(),
+            profile: if cfg!(debug_assertions) { "debug" } else { "release" }.to_owned(),
+            iterations: 0,
+            warmup: 0,
+            threads: (family == Family::Cpu).then(settings::threads),
+            dtype: None,
+        },
+        limits: limits(family, &job.flags),
+        iterated: false,
+        iterations: 0,
+        spaces,
+        capacities: device::capacities(&job.device),
+        lost_events: ledger::lost_events(),
+        unsupported_calls: session::unsupported_calls(),
+        notes,
+        marks: Vec::new(),
+        attribution,
+    };
+    let level = |code: Code| code.default_level(false);
+    let verdict = verdict::judge(&record, &Baseline::Off, &record.limits, level);
+    Report { version: protocol::VERSION, record, verdict, snapshot: None, pending: None }
+}
+
+/// The devices that it allocated on; the host where there are none.
+fn judged(family: Family) -> Vec<Space> {
+    let used = |space: &Space| space.is_device() && ledger::snapshot(*space).allocations > 0;
+    let devices: Vec<Space> = match family {
+        Family::Cuda => ledger::spaces().filter(used).collect(),
+        Family::Cpu => Vec::new(),
+    };
+    if devices.is_empty() { vec![Space::Host] } else { devices }
+}
+
+/// What a program leaves to the system when it ends is nobody's loss.
+fn limits(family: Family, flags: &Layer) -> Limits {
+    let whole = Layer { max_retained: Some(Size(u64::MAX)), ..Layer::default() };
+    Limits::resolve(family, [(Source::BuiltIn, &whole), (Source::Flag, flags)])
+}
