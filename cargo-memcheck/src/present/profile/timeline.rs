@@ -42,7 +42,9 @@ fn chart(timeline: &Timeline, peak: u64, width: usize) -> Vec<String> {
             format!("{label:>margin$} {axis}{}", blocks.trim_end())
         })
         .collect();
-    let at = timeline.peak_at * columns / timeline.points.len().max(1);
+    // The column that its point was resampled into.
+    let end_of = |column: usize| (column + 1) * timeline.points.len() / columns;
+    let at = (0..columns).find(|&column| end_of(column) > timeline.peak_at).unwrap_or(0);
     let dashes: String = (0..columns).map(|column| if column == at { '▲' } else { '─' }).collect();
     lines.push(format!("{:>margin$} ┼{dashes}", "0 B"));
     lines.push(format!("{:margin$}  {}", "", below_axis(timeline, at, peak, columns)));
