@@ -50,7 +50,7 @@ pub fn follow() -> std::io::Result<()> {
     let _quiet = memcheck_core::quiet::enter();
     ledger::prepare()?;
     ledger::arm();
-    std::mem::forget(start()?);
+    std::mem::forget(start(scope::Install::Now)?);
     Ok(())
 }
 
