@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use memcheck_core::{exit, finding, variables};
+use memcheck_core::{diagnosis, exit, finding, variables};
 
 use crate::fixture::{memcheck, workspace};
 
@@ -36,6 +36,25 @@ fn every_option_of_the_attribute_is_in_the_reference_and_the_other_way_round() {
     let documented: String =
         table.lines().skip(2).filter_map(|row| row.split('|').nth(1)).collect();
     assert_eq!(names(list), names(&documented));
+}
+
+#[test]
+fn every_cause_is_in_the_reference_and_the_other_way_round() {
+    let reference = reference();
+    let (_, section) = reference.split_once("| cause | meaning | remedy |\n").expect("a table");
+    let rows: Vec<&str> =
+        section.lines().skip(1).take_while(|line| line.starts_with('|')).collect();
+    let defined: Vec<String> = diagnosis::RULES
+        .iter()
+        .map(|rule| format!("| `{}` | {} | {} |", rule.code, rule.title, rule.remedy))
+        .collect();
+    assert_eq!(rows, defined);
+    let list = memcheck(&workspace(), &["explain"]).exits(0).stdout;
+    for rule in diagnosis::RULES {
+        assert!(list.contains(rule.code), "{}", rule.code);
+        let page = memcheck(&workspace(), &["explain", rule.code]).exits(0);
+        assert!(page.stdout.contains("What to do"), "{}", rule.code);
+    }
 }
 
 #[test]
@@ -98,14 +117,7 @@ fn every_subcommand_is_in_the_documentation() {
 fn every_flag_of_run_is_in_the_reference_and_the_other_way_round() {
     let reference = reference();
     let help = memcheck(&workspace(), &["run", "--help"]).exits(0).stdout;
-    let flags = |text: &str| -> BTreeSet<String> {
-        text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-'))
-            .filter(|word| word.starts_with("--") && word.len() > 3)
-            .map(str::to_owned)
-            .collect()
-    };
-    let (_, section) = reference.split_once("## Flags of `run`").expect("a section of flags");
-    let section = section.split("\n## ").next().unwrap_or_default();
+    let section = section(&reference, "## Flags of `run`");
     let (defined, documented) = (flags(&help), flags(section));
     let missing: Vec<_> = defined.difference(&documented).collect();
     let invented: Vec<_> = documented.difference(&defined).collect();
@@ -113,4 +125,37 @@ fn every_flag_of_run_is_in_the_reference_and_the_other_way_round() {
         missing.is_empty() && invented.is_empty(),
         "missing {missing:?}, invented {invented:?}"
     );
+}
+
+#[test]
+fn every_flag_of_profile_is_in_the_reference_and_the_other_way_round() {
+    let reference = reference();
+    let help = flags(&memcheck(&workspace(), &["profile", "--help"]).exits(0).stdout);
+    let table = |title| {
+        let rows = section(&reference, title).lines().filter(|line| line.starts_with("| `"));
+        flags(&rows.collect::<Vec<_>>().join("\n"))
+    };
+    let own = table("## Flags of `profile`");
+    let of_run = table("## Flags of `run`");
+    let missing: Vec<_> =
+        help.iter().filter(|flag| !own.contains(*flag) && !of_run.contains(*flag)).collect();
+    let invented: Vec<_> = own.difference(&help).collect();
+    assert!(
+        missing.is_empty() && invented.is_empty(),
+        "missing {missing:?}, invented {invented:?}"
+    );
+}
+
+/// The words of a text that are flags.
+fn flags(text: &str) -> BTreeSet<String> {
+    text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-'))
+        .filter(|word| word.starts_with("--") && word.len() > 3)
+        .map(str::to_owned)
+        .collect()
+}
+
+/// A section of a page, from its title to the next.
+fn section<'a>(page: &'a str, title: &str) -> &'a str {
+    let (_, section) = page.split_once(title).expect("the section is there");
+    section.split("\n## ").next().unwrap_or_default()
 }

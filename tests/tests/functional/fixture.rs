@@ -32,6 +32,18 @@ fn command_path() -> PathBuf {
     target().join("debug/cargo-memcheck")
 }
 
+/// An example of this workspace, built.
+pub(crate) fn build_example(name: &str) -> PathBuf {
+    let built = Command::new(env!("CARGO"))
+        .args(["build", "--quiet", "--package", "memcheck-tests", "--example", name])
+        .arg("--target-dir")
+        .arg(target())
+        .current_dir(workspace())
+        .status();
+    assert!(built.is_ok_and(|status| status.success()), "{name} does not build");
+    target().join("debug/examples").join(name)
+}
+
 /// `cargo memcheck` with `arguments` in `folder`, in an environment that says
 /// nothing about CI, devices or limits.
 pub(crate) fn memcheck(folder: &Path, arguments: &[&str]) -> Run {

@@ -15,4 +15,5 @@ mod exactness;
 mod fixture;
 mod outside;
 mod plain;
+mod profile;
 mod simulated;

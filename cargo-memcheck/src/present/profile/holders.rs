@@ -1,6 +1,7 @@
 //! Who held the memory at the peak: first what it was for, then who.
 
-use memcheck_core::profile::{Held, Profile, percent};
+use memcheck_core::attribution::Kind;
+use memcheck_core::profile::{Held, Profile, Window, percent};
 use memcheck_core::size::{Size, both};
 
 use super::style;
@@ -15,14 +16,20 @@ pub(super) fn lines(profile: &Profile, verbosity: Verbosity) -> Vec<String> {
         return Vec::new();
     }
     let verbose = verbosity == Verbosity::Verbose;
-    let when = match profile.timeline.peak_iteration {
-        0 => "in the set-up".to_owned(),
-        iteration => format!("in iteration {iteration}"),
+    let when = match (profile.window, profile.timeline.peak_iteration) {
+        (Window::Whole, _) => String::new(),
+        (Window::Iteration(_), 0) => ", in the set-up".to_owned(),
+        (Window::Iteration(_), iteration) => format!(", in iteration {iteration}"),
     };
-    let mut lines = vec![String::new(), style::strong(&format!("at the peak, {when}"))];
+    // Without iterations there is no set-up before them.
+    let name = |kind: Kind| match (profile.window, kind) {
+        (Window::Whole, Kind::Setup) => "weights and activations",
+        _ => kind.name(),
+    };
+    let mut lines = vec![String::new(), style::strong(&format!("at the peak{when}"))];
     let share = |bytes| format!("{:>5.1} %", percent(bytes, profile.peak_allocated));
     for kind in &profile.kinds {
-        lines.push(format!("  {}  {}: {}", share(kind.bytes), kind.kind.name(), both(kind.bytes)));
+        lines.push(format!("  {}  {}: {}", share(kind.bytes), name(kind.kind), both(kind.bytes)));
     }
     let shown = if verbose { profile.holders.len() } else { profile.holders.len().min(FEW) };
     lines.push(String::new());
@@ -34,7 +41,7 @@ pub(super) fn lines(profile: &Profile, verbosity: Verbosity) -> Vec<String> {
             "  {}  {:>9}  {label}  {}",
             share(*bytes),
             Size(*bytes).to_string(),
-            style::dim(&format!("{count} {blocks}, {}", kind.name()))
+            style::dim(&format!("{count} {blocks}, {}", name(*kind)))
         ));
         lines.push(format!("{:21}{}", "", style::dim(site)));
         if verbose {

@@ -80,7 +80,10 @@ fn height(live: u64, peak: u64) -> usize {
 
 /// The peak under its mark, and the number of events at the right end.
 fn below_axis(timeline: &Timeline, at: usize, peak: u64, columns: usize) -> String {
-    let end = format!("{} events", exact(timeline.stretch * timeline.points.len() as u64));
+    let events = exact(timeline.stretch * timeline.points.len() as u64);
+    // The last point may stand for fewer than the others.
+    let about = if timeline.stretch > 1 { "about " } else { "" };
+    let end = format!("{about}{events} events");
     let peak = format!("peak {}", Size(peak));
     let room = columns.saturating_sub(end.len() + 2 + peak.len());
     let start = at.saturating_sub(peak.len() / 2).min(room);
@@ -106,7 +109,7 @@ mod tests {
             assert!(chart[0].starts_with("8.0 MiB ┤") && chart[0].ends_with('█'), "{chart:#?}");
             let column = |line: &str, mark| line.chars().position(|c| c == mark);
             assert_eq!(column(&chart[0], '█'), column(&chart[6], '▲'));
-            assert!(chart[7].contains("peak 8.0 MiB") && chart[7].ends_with("2,048 events"));
+            assert!(chart[7].contains("peak 8.0 MiB") && chart[7].ends_with("about 2,048 events"));
         }
     }
 

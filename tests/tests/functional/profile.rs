@@ -1,0 +1,313 @@
+//! `cargo memcheck profile`: figures that add up, of a test and of a program,
+//! and what a person can get wrong.
+
+use std::process::{Command, Stdio};
+
+use memcheck_core::protocol::{ProgramJob, Report, VERSION};
+use serde_json::Value;
+
+use crate::fixture::{Project, Run, build_example, memcheck, workspace};
+
+/// Weights of 64 KiB, a matmul of 16 KiB an iteration in a span, and a leak of
+/// 4 KiB an iteration.
+const TESTS: &str = "
+#[mem_test(baseline = false, max_growth = \"1 KiB\")]
+fn layers_leaky(trial: &mut Trial) -> candle_core::Result<()> {
+    let weights = Tensor::zeros((256, 64), DType::F32, trial.device())?;
+    let input = Tensor::zeros((64, 256), DType::F32, trial.device())?;
+    let mut kept = Vec::with_capacity(64);
+    trial.iterate(|_| {
+        let _span = tracing::info_span!(\"forward\").entered();
+        let output = input.matmul(&weights)?;
+        kept.push(output.narrow(0, 0, 16)?.force_contiguous()?);
+        Ok(())
+    })
+}
+
+#[mem_test(baseline = false, max_growth = \"0 B\")]
+fn layers(device: &Device) -> candle_core::Result<()> {
+    Tensor::zeros(1024, DType::F32, device)?.affine(2.0, 1.0)?;
+    Ok(())
+}
+";
+
+fn project() -> Project {
+    let project = Project::bare(
+        "[dev-dependencies]\nmemcheck-runtime = { path = \"RUNTIME\" }\ntracing = \"0.1\"\n",
+    );
+    project.write(
+        "tests/mem.rs",
+        &format!(
+            "use candle_core::{{DType, Device, Tensor}};\nuse memcheck_runtime::{{Trial, mem_test}};\n{TESTS}"
+        ),
+    );
+    project
+}
+
+fn profile(project: &Project, arguments: &[&str]) -> Run {
+    let mut all = vec!["profile", "--no-ci"];
+    all.extend(arguments);
+    project.memcheck(&all)
+}
+
+/// The one line of JSON before the summary.
+fn json(run: &Run) -> Value {
+    let lines = run.json();
+    assert_eq!(lines.len(), 2, "{}", run.stdout);
+    assert_eq!((&lines[0]["type"], &lines[1]["type"]), (&"profile".into(), &"summary".into()));
+    lines[0].clone()
+}
+
+fn sum(rows: &Value, column: &str) -> u64 {
+    rows.as_array().unwrap().iter().map(|row| row[column].as_u64().unwrap()).sum()
+}
+
+fn named<'a>(rows: &'a Value, name: &str) -> &'a Value {
+    let rows = rows.as_array().unwrap();
+    rows.iter().find(|row| row["name"] == name).unwrap_or_else(|| panic!("{name}: {rows:#?}"))
+}
+
+#[test]
+fn a_profile_adds_up_to_what_a_run_measures() {
+    let project = project();
+    let run = project.run(&["--exact", "layers_leaky", "--explain", "never"]).exits(100);
+    let metrics = run.test("layers_leaky")["metrics"]["host"].clone();
+    let arguments = ["--device", "cpu", "--message-format", "json", "layers_leaky"];
+    let run = profile(&project, &arguments).exits(100);
+    let profile = json(&run);
+    assert_eq!(run.summary()["exit_code"], 100);
+    assert_eq!((&profile["test"], &profile["status"]), (&"layers_leaky".into(), &"failed".into()));
+    assert_eq!(profile["findings"][0]["code"], "leak");
+    let host = &profile["spaces"][0];
+    assert_eq!(host["window"]["iteration"], 12);
+    let table = &host["table"];
+    // Weights and input, twelve kept blocks, and the output of the twelfth.
+    let peak = 2 * (64 << 10) + 12 * (4 << 10) + (16 << 10);
+    assert!(host["peak_allocated"].as_u64().unwrap() >= peak, "{host}");
+    for total in [&host["peak_allocated"], &metrics["peak_allocated"], &table["total"]["peak"]] {
+        assert_eq!(*total, sum(&table["rows"], "peak"));
+    }
+    assert_eq!(table["total"]["calls"], metrics["allocations"]);
+    assert_eq!(table["total"]["bytes"], metrics["allocated_total"]);
+    assert_eq!(sum(&host["kinds"], "bytes"), host["peak_allocated"].as_u64().unwrap());
+    assert_eq!(sum(&host["holders"], "bytes"), host["peak_allocated"].as_u64().unwrap());
+    let matmul = named(&table["rows"], "matmul");
+    assert_eq!(matmul["scopes"][0], "forward");
+    assert_eq!(matmul["shapes"][0]["tensor"]["shape"], serde_json::json!([64, 64]));
+    assert_eq!(named(&table["rows"], "zeros")["phase"], "setup");
+    assert_eq!(host["growth"]["bytes_per_iteration"], 4096);
+    assert_eq!(host["growth"]["survivors"][0]["pattern"], "steady");
+    assert!(host["growth"]["cause"]["code"].is_string(), "{host}");
+}
+
+#[test]
+fn people_read_a_table_the_peak_a_chart_and_what_grows() {
+    let project = project();
+    let run = profile(&project, &["--device", "cpu", "layers_leaky"]).exits(100);
+    for part in [
+        "layers_leaky on cpu, host: peak ",
+        "matmul",
+        "zeros (set-up)",
+        "total",
+        "at the peak, in iteration 12",
+        "largest holders",
+        "live bytes over allocations and frees",
+        "▲",
+        "growth: 4,096 B (4.0 KiB) an iteration, over 10",
+        "steady, 4,096 B (4.0 KiB) an iteration",
+        "cause: ",
+    ] {
+        assert!(run.stdout.contains(part), "`{part}` is not in\n{}", run.stdout);
+    }
+    assert!(!run.stdout.contains('\u{1b}'), "no colours where stdout is no terminal");
+    run.says("FAIL").says("leak");
+    // Its whole path is meant, though the other test has it in its own.
+    let clean = profile(&project, &["--device", "cpu", "layers"]).exits(0);
+    assert!(clean.stdout.contains("no growth: 10 iterations left nothing behind"));
+    let quiet = profile(&project, &["--device", "cpu", "-q", "--top", "1", "layers"]).exits(0);
+    assert!(quiet.stdout.contains("(others: 1)"), "{}", quiet.stdout);
+    assert!(!quiet.stdout.contains("largest holders"), "{}", quiet.stdout);
+    let scopes = ["--device", "cpu", "--by", "scope", "--sort", "name", "--color", "always"];
+    let scopes = profile(&project, &[&scopes[..], &["layers_leaky"]].concat()).exits(100);
+    assert!(scopes.stdout.contains("forward") && scopes.stdout.contains('\u{1b}'));
+    let files = ["--report", "json=run.json", "--by", "site", "--device", "cpu", "layers"];
+    profile(&project, &files).exits(0);
+    assert!(project.read("run.json").contains("test-finished"));
+    let no_snapshots = !project.has("tests/snapshots");
+    assert!(no_snapshots, "a profile compares with no baseline and writes none");
+}
+
+#[test]
+fn what_is_not_one_test_or_one_program_is_a_usage_error() {
+    let project = project();
+    let cpu = |arguments: &[&str]| profile(&project, &[&["--device", "cpu"], arguments].concat());
+    let several = cpu(&["layer"]).exits(2).says("layers_leaky").says("matches 2 tests");
+    several.says("the whole path");
+    cpu(&["no_such_test"]).exits(4).says("no memory test matches");
+    cpu(&[]).exits(2).says("wants one test");
+    cpu(&["--sort", "size", "layers"]).exits(2).says("calls, bytes, peak, name");
+    cpu(&["--by", "line", "layers"]).exits(2).says("op, site, scope");
+    cpu(&["--bin", "tool"]).exits(2).says("no target `--bin tool`");
+    cpu(&["--example", "a", "--bench", "b"]).exits(2).says("not several");
+    cpu(&["--example", "a", "layers"]).exits(2).says("stands after `--`");
+    project.write("src/main.rs", "fn main() {}\n");
+    let name = project.name().to_owned();
+    cpu(&["--bin", &name]).exits(2).says("cargo add memcheck-runtime");
+    let json = cpu(&["--message-format", "json", "no_such_test"]).exits(4);
+    assert_eq!(json.summary()["exit_code"], 4);
+}
+
+/// A program with a way to end for each argument.
+const PROGRAM: &str = "
+use candle_core::{DType, Device, Result, Tensor};
+use memcheck_runtime as _;
+
+fn main() -> Result<()> {
+    let how = std::env::args().nth(1).unwrap_or_default();
+    println!(\"to stdout: {how}\");
+    if how == \"own-subscriber\" {
+        use tracing_subscriber::prelude::*;
+        tracing_subscriber::registry().with(memcheck_runtime::Scopes).init();
+    }
+    let device = Device::cuda_if_available(0)?;
+    let weights = Tensor::zeros((256, 64), DType::F32, &device)?;
+    let span = tracing::info_span!(\"forward\");
+    let outputs = span.in_scope(|| {
+        (0..4).map(|_| weights.affine(2.0, 1.0)).collect::<Result<Vec<_>>>()
+    })?;
+    match how.as_str() {
+        \"exit\" => std::process::exit(0),
+        \"fail\" => std::process::exit(3),
+        \"panic\" => panic!(\"on purpose\"),
+        \"abort\" => std::process::abort(),
+        \"child\" => {
+            let own = std::env::current_exe()?;
+            assert!(std::process::Command::new(own).arg(\"grandchild\").status()?.success());
+        }
+        _ => {}
+    }
+    drop(outputs);
+    Ok(())
+}
+";
+
+fn program() -> Project {
+    let project = Project::bare(
+        "memcheck-runtime = { path = \"RUNTIME\" }\ntracing = \"0.1\"\n\
+         tracing-subscriber = { version = \"0.3\", default-features = false, features = [\"registry\", \"std\"] }\n",
+    );
+    project.write("src/main.rs", PROGRAM);
+    project
+}
+
+fn program_on(device: &str, project: &Project, how: &str) -> Run {
+    let name = project.name().to_owned();
+    let arguments = ["--device", device, "--message-format", "json", "--bin", &name, "--", how];
+    profile(project, &arguments)
+}
+
+#[test]
+fn a_program_is_followed_to_its_exit_however_it_ends() {
+    let project = program();
+    for (how, code, status) in [
+        ("return", 0, "passed"),
+        ("exit", 0, "passed"),
+        ("child", 0, "passed"),
+        ("own-subscriber", 0, "passed"),
+        ("fail", 100, "failed"),
+        ("panic", 100, "failed"),
+    ] {
+        let run = program_on("cpu", &project, how).exits(code).says(&format!("to stdout: {how}"));
+        let profile = json(&run);
+        assert_eq!(profile["program"], project.name(), "{how}");
+        assert_eq!(profile["status"], status, "{how}");
+        let host = &profile["spaces"][0];
+        assert_eq!(host["window"], "whole", "{how}");
+        let rows = &host["table"]["rows"];
+        assert_eq!(sum(rows, "peak"), host["peak_allocated"].as_u64().unwrap(), "{how}");
+        let affine = named(rows, "affine");
+        assert_eq!((&affine["calls"], &affine["peak"]), (&4.into(), &(4 * 65_536).into()), "{how}");
+        assert_eq!(affine["scopes"][0], "forward", "{how}");
+    }
+    let aborted = program_on("cpu", &project, "abort").exits(100).says("SIGABRT");
+    assert_eq!(json(&aborted)["spaces"], serde_json::json!([]));
+    let name = project.name().to_owned();
+    let limit = ["--device", "cpu", "--max-peak", "64 KiB", "--bin", &name];
+    profile(&project, &limit).exits(100).says("peak-limit");
+}
+
+#[test]
+fn a_program_that_does_not_link_the_runtime_is_told_what_it_lacks() {
+    let project = Project::bare("memcheck-runtime = { path = \"RUNTIME\" }\n");
+    project.write("src/main.rs", "fn main() {}\n");
+    let name = project.name().to_owned();
+    let run = profile(&project, &["--device", "cpu", "--bin", &name]).exits(104);
+    run.says("use memcheck_runtime as _;");
+}
+
+#[test]
+fn the_device_of_a_program_is_the_simulated_one() {
+    let project = program();
+    let run = program_on("sim:t4", &project, "return").exits(0);
+    let profile = json(&run);
+    let device = &profile["spaces"][0];
+    assert_eq!(device["space"], "cuda:0");
+    assert_eq!(device["peak_allocated"], 5 * 65_536);
+    assert_eq!(named(&device["table"]["rows"], "affine")["scopes"][0], "forward");
+    assert_eq!(profile["spaces"][1]["space"], "host");
+}
+
+/// Most that a followed program may take, whatever its number of events: it
+/// took 51 MiB for 100,000 and for 10,000,000.
+const BOUND: u64 = 128 << 20;
+
+#[test]
+fn a_million_events_are_followed_in_bounded_memory() {
+    let program = build_example("profile_many_events");
+    let folder = tempfile::tempdir().unwrap();
+    let job = ProgramJob {
+        version: VERSION,
+        program: "profile_many_events".to_owned(),
+        package: "memcheck-tests".to_owned(),
+        report: folder.path().join("report.json"),
+        device: "cpu".parse().unwrap(),
+        flags: Default::default(),
+        workspace: workspace(),
+        candle: "0".to_owned(),
+    };
+    let mut child = Command::new(program)
+        .arg("1000000")
+        .env("MEMCHECK_PROGRAM", serde_json::to_string(&job).unwrap())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut most = 0;
+    let status = loop {
+        most = most.max(resident(child.id()).unwrap_or(0));
+        match child.try_wait().unwrap() {
+            Some(status) => break status,
+            None => std::thread::sleep(std::time::Duration::from_millis(2)),
+        }
+    };
+    assert!(status.success());
+    let report: Report = serde_json::from_slice(&std::fs::read(&job.report).unwrap()).unwrap();
+    let events = report.record.attribution.unwrap().events;
+    assert!(events >= 1_000_000, "{events}");
+    assert!((1 << 20..BOUND).contains(&most), "{most} bytes were resident");
+}
+
+/// The most bytes that were ever resident of a process.
+fn resident(process: u32) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.trim().trim_end_matches(" kB").parse::<u64>().ok().map(|kib| kib << 10)
+}
+
+#[test]
+fn a_workload_is_profiled_as_the_readme_says() {
+    let arguments = ["profile", "--device", "cpu", "-p", "memcheck-tests", "--test", "workloads"];
+    let run = memcheck(&workspace(), &[&arguments[..], &["bert::forward"]].concat()).exits(0);
+    for part in ["softmax", "[2,4,32,32] f32", "model.encoder.layer.attn", "tests/src/bert.rs:"] {
+        assert!(run.stdout.contains(part), "{part}\n{}", run.stdout);
+    }
+}
