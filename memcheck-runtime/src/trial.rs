@@ -28,6 +28,8 @@ pub struct Trial {
     pub(crate) canaries: Vec<(Space, bool)>,
     case: &'static [(&'static str, &'static str)],
     progress: Option<std::fs::File>,
+    #[cfg(feature = "cuda")]
+    watches_pool: bool,
 }
 
 /// Why a case cannot be handed to the body.
@@ -57,6 +59,8 @@ impl Trial {
             canaries: Vec::new(),
             case,
             progress,
+            #[cfg(feature = "cuda")]
+            watches_pool: limits.max_reserved_growth.value.is_some(),
         }
     }
 
@@ -154,8 +158,12 @@ impl Trial {
         tensor::settle();
         let _quiet = quiet::enter();
         self.recorder.end(index);
+        // Only where it is judged: to ask the driver takes up what it has to
+        // say of a call before.
         #[cfg(feature = "cuda")]
-        self.recorder.observe(index, &self.device);
+        if self.watches_pool {
+            self.recorder.observe(index, &self.device);
+        }
         let progress = Progress {
             iteration: u32::try_from(index + 1).unwrap_or(u32::MAX),
             of: u32::try_from(self.warmup + self.iterations).unwrap_or(u32::MAX),

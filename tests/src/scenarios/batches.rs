@@ -163,12 +163,12 @@ pub mod worker_that_outlives_its_epoch {
         }
     }
 
-    /// Keeps the workers: each waits to be asked for more.
+    /// Keeps the workers for ever: each waits to be asked for more.
     ///
     /// # Errors
     /// When the device is full.
     pub fn leaky(trial: &mut Trial) -> anyhow::Result<()> {
-        run(trial, |_| ())
+        run(trial, |workers| workers.drain(..).for_each(std::mem::forget))
     }
 
     /// Tells them that it is over, and waits.
