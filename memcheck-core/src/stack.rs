@@ -60,14 +60,21 @@ const PLUMBING: &[&str] = &[
     "dyn_stack",
     "anyhow",
     "libc",
+    "once_cell",
     "pulp",
     "half",
 ];
 
 impl Frame {
-    /// The crate of the function: of its type, where it is a method of a trait.
+    /// The crate of the function: of its type, where it is a method of a trait;
+    /// of the trait, where the type has none (`<T as alloc::vec::SpecFromElem>`).
     pub fn krate(&self) -> &str {
-        let name = self.function.trim_start_matches(['<', '&', '*', '(', '[']);
+        let of_trait = self.function.strip_prefix('<').and_then(|inner| inner.split_once(" as "));
+        let name = match of_trait {
+            Some((of_type, of_trait)) if !of_type.contains("::") => of_trait,
+            _ => &self.function,
+        };
+        let name = name.trim_start_matches(['<', '&', '*', '(', '[']);
         let name = name.strip_prefix("dyn ").unwrap_or(name);
         let end = name.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(name.len());
         &name[..end]
@@ -357,6 +364,8 @@ mod tests {
                 "/home/u/.cargo/registry/src/i/serde_json-1/src/de.rs",
                 Owner::Library,
             ),
+            ("<T as alloc::vec::spec_from_elem::SpecFromElem>::from_elem", "", Owner::Plumbing),
+            ("<u8 as app::Weigh>::weigh", "", Owner::User),
             ("__rust_alloc", "", Owner::Plumbing),
             ("cuMemAllocAsync", "", Owner::Plumbing),
             ("main", "", Owner::Plumbing),

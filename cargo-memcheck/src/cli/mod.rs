@@ -59,7 +59,7 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// List the memory tests, with --verbose the limits of each and who said them.
     List(ListArgs),
-    /// Profile one test: a table per operation, who held the memory at the peak, what grows.
+    /// Profile a test or a program: operations, who held the peak, what grows.
     Profile(ProfileArgs),
     /// Make pending snapshots the baselines.
     Accept(SnapshotArgs),

@@ -1,5 +1,6 @@
 //! The arguments of `profile`.
 
+use clap::Arg;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use memcheck_core::profile::{By, Sort};
 
@@ -18,14 +19,7 @@ cargo memcheck profile [OPTIONS] TEST [-- LIBTEST-ARGS]
 /// `cargo memcheck profile`.
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(override_usage = USAGE)]
-#[command(mut_arg("filters", |argument| argument
-    .value_name("TEST")
-    .num_args(1)
-    .index(1)
-    .help("The test: its path, or a part of it that no other test has")))]
-#[command(mut_arg("partition", |argument| argument.hide(true)))]
-#[command(mut_arg("bin", |argument| argument.help("Profile this binary instead of a test")))]
-#[command(mut_arg("example", |argument| argument.help("Profile this example instead of a test")))]
+#[command(mut_args(own_words))]
 pub(crate) struct ProfileArgs {
     #[command(flatten)]
     pub(crate) table: TableFlags,
@@ -48,7 +42,7 @@ pub(crate) struct ProfileArgs {
     #[command(flatten)]
     pub(crate) cargo: CargoFlags,
     /// Arguments of the test harness, or of the program.
-    #[arg(last = true, index = 2, value_name = "ARGS")]
+    #[arg(last = true, value_name = "ARGS")]
     pub(crate) arguments: Vec<String>,
 }
 
@@ -65,6 +59,20 @@ pub(crate) struct TableFlags {
     /// Rows that are shown; 0 for all.
     #[arg(long, value_name = "N", default_value = ROWS)]
     pub(crate) top: usize,
+}
+
+/// Flags of `run` that mean something else here. In place: to take an argument
+/// out and put it back would change the order of those without a name.
+fn own_words(argument: Arg) -> Arg {
+    match argument.get_id().as_str() {
+        "filters" => argument
+            .value_name("TEST")
+            .help("The test: its path, or a part of it that no other test has"),
+        "bin" => argument.help("Profile this binary instead of a test"),
+        "example" => argument.help("Profile this example instead of a test"),
+        "partition" => argument.hide(true),
+        _ => argument,
+    }
 }
 
 fn by() -> impl TypedValueParser<Value = By> {

@@ -87,7 +87,11 @@ fn program(args: &ProfileArgs) -> Result<Option<Program>, ProfileError> {
 }
 
 fn profile_test(args: &ProfileArgs) -> Result<u8, Failure> {
-    let Some(name) = args.select.filters.first() else { return Err(ProfileError::NoName.into()) };
+    let name = match args.select.filters.as_slice() {
+        [] => return Err(ProfileError::NoName.into()),
+        [name] => name,
+        _ => return Err(ProfileError::Both.into()),
+    };
     let interrupt = Interrupt::listen().context("listening for signals")?;
     let mut session = Session::open(&args.as_run())?;
     session.options.for_profile();

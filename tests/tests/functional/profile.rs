@@ -51,7 +51,7 @@ fn profile(project: &Project, arguments: &[&str]) -> Run {
 }
 
 /// The one line of JSON before the summary.
-fn json(run: &Run) -> Value {
+fn json_of(run: &Run) -> Value {
     let lines = run.json();
     assert_eq!(lines.len(), 2, "{}", run.stdout);
     assert_eq!((&lines[0]["type"], &lines[1]["type"]), (&"profile".into(), &"summary".into()));
@@ -74,7 +74,7 @@ fn a_profile_adds_up_to_what_a_run_measures() {
     let metrics = run.test("layers_leaky")["metrics"]["host"].clone();
     let arguments = ["--device", "cpu", "--message-format", "json", "layers_leaky"];
     let run = profile(&project, &arguments).exits(100);
-    let profile = json(&run);
+    let profile = json_of(&run);
     assert_eq!(run.summary()["exit_code"], 100);
     assert_eq!((&profile["test"], &profile["status"]), (&"layers_leaky".into(), &"failed".into()));
     assert_eq!(profile["findings"][0]["code"], "leak");
@@ -171,6 +171,7 @@ fn main() -> Result<()> {
     }
     let device = Device::cuda_if_available(0)?;
     let weights = Tensor::zeros((256, 64), DType::F32, &device)?;
+    let weights = weights.reshape((64, 256))?.contiguous()?;
     let span = tracing::info_span!(\"forward\");
     let outputs = span.in_scope(|| {
         (0..4).map(|_| weights.affine(2.0, 1.0)).collect::<Result<Vec<_>>>()
@@ -218,7 +219,7 @@ fn a_program_is_followed_to_its_exit_however_it_ends() {
         ("panic", 100, "failed"),
     ] {
         let run = program_on("cpu", &project, how).exits(code).says(&format!("to stdout: {how}"));
-        let profile = json(&run);
+        let profile = json_of(&run);
         assert_eq!(profile["program"], project.name(), "{how}");
         assert_eq!(profile["status"], status, "{how}");
         let host = &profile["spaces"][0];
@@ -230,7 +231,7 @@ fn a_program_is_followed_to_its_exit_however_it_ends() {
         assert_eq!(affine["scopes"][0], "forward", "{how}");
     }
     let aborted = program_on("cpu", &project, "abort").exits(100).says("SIGABRT");
-    assert_eq!(json(&aborted)["spaces"], serde_json::json!([]));
+    assert_eq!(json_of(&aborted)["spaces"], serde_json::json!([]));
     let name = project.name().to_owned();
     let limit = ["--device", "cpu", "--max-peak", "64 KiB", "--bin", &name];
     profile(&project, &limit).exits(100).says("peak-limit");
@@ -249,7 +250,7 @@ fn a_program_that_does_not_link_the_runtime_is_told_what_it_lacks() {
 fn the_device_of_a_program_is_the_simulated_one() {
     let project = program();
     let run = program_on("sim:t4", &project, "return").exits(0);
-    let profile = json(&run);
+    let profile = json_of(&run);
     let device = &profile["spaces"][0];
     assert_eq!(device["space"], "cuda:0");
     assert_eq!(device["peak_allocated"], 5 * 65_536);
@@ -309,5 +310,29 @@ fn a_workload_is_profiled_as_the_readme_says() {
     let run = memcheck(&workspace(), &[&arguments[..], &["bert::forward"]].concat()).exits(0);
     for part in ["softmax", "[2,4,32,32] f32", "model.encoder.layer.attn", "tests/src/bert.rs:"] {
         assert!(run.stdout.contains(part), "{part}\n{}", run.stdout);
+    }
+}
+
+#[test]
+fn an_example_and_a_bench_are_programs_with_a_dev_dependency() {
+    let project = Project::bare(
+        "[dev-dependencies]\nmemcheck-runtime = { path = \"RUNTIME\" }\n\
+         [[bench]]\nname = \"speed\"\nharness = false\n",
+    );
+    let body = "use memcheck_runtime as _;\nfn main() {\n\
+        \x20   assert_eq!(std::path::Path::new(\"Cargo.toml\").exists(), HERE);\n\
+        \x20   std::hint::black_box(vec![0u8; 10_000]);\n}\n";
+    // A bench starts in its package, an example where the command was started.
+    project.write("examples/tool.rs", &body.replace("HERE", "false"));
+    project.write("benches/speed.rs", &body.replace("HERE", "true"));
+    project.write("elsewhere/.keep", "");
+    let manifest = project.path().join("Cargo.toml").display().to_string();
+    for target in [["--example", "tool"], ["--bench", "speed"]] {
+        let folder = project.path().join("elsewhere");
+        let arguments = ["profile", "--device", "cpu", "--manifest-path", &manifest];
+        let json = ["--message-format", "json"];
+        let run = memcheck(&folder, &[&arguments[..], &json, &target].concat()).exits(0);
+        let profile = json_of(&run);
+        assert_eq!(profile["spaces"][0]["peak_allocated"], 10_000, "{target:?}");
     }
 }
