@@ -9,7 +9,8 @@ ci:
 # Format and lint.
 check:
     cargo fmt --all --check
-    cargo clippy --workspace --all-targets --features memcheck-tests/overhead -- --deny warnings
+    cargo clippy --workspace --all-targets -- --deny warnings
+    cargo clippy --package memcheck-tests --no-default-features --features overhead --examples -- --deny warnings
     bash .ci/lint-cuda
 
 # All tests, on the CPU.
