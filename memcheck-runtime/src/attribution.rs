@@ -168,8 +168,8 @@ impl Names {
 
     /// Every place that allocated, sorted, and which one a key is.
     fn places(&mut self, trace: &Trace) -> (Vec<Place>, HashMap<Key, usize>) {
-        let mut merged: BTreeMap<(Space, usize, String, Option<Tensor>), (Place, Vec<Key>)> =
-            BTreeMap::new();
+        type Identity = (Space, usize, String, Option<Tensor>);
+        let mut merged: BTreeMap<Identity, (Place, Vec<Key>)> = BTreeMap::new();
         for (&key, total) in &trace.totals {
             let (stack, scope) = self.context(key.context);
             let tensor = tensor::named(key.shape);

@@ -203,10 +203,10 @@ impl Walker {
         mut registers: arch::Registers,
     ) -> u32 {
         let (lowest, _) = arch::pointers(&registers);
-        // SAFETY (of the read): unwind tables lead from frame to frame of this
-        // thread's own stack, which is mapped from the stack pointer upwards.
         let mut read = |address: u64| match address {
             _ if address >= lowest && address & 7 == 0 => {
+                // SAFETY: unwind tables lead from frame to frame of this thread's
+                // own stack, which is mapped from the stack pointer upwards.
                 Ok(unsafe { (address as *const u64).read() })
             }
             _ => Err(()),

@@ -166,7 +166,7 @@ impl Learned {
         };
         // SAFETY: inside the block.
         let dtype = unsafe { ((address as usize + self.dtype) as *const u8).read_volatile() };
-        let is_pointer = |value: u64| value >= 8 && value % 8 == 0 && value < 1 << 47;
+        let is_pointer = |value: u64| value >= 8 && value.is_multiple_of(8) && value < 1 << 47;
         // A weak count of one: nobody else refers to it without owning it.
         let fits = (0..OWNERS).contains(&word(0))
             && word(8) == 1
