@@ -233,6 +233,21 @@ const NOT_OPERATIONS: &[&str] = &[
     "cat_contiguous",
 ];
 
+/// What candle calls the forward pass of an operation with a kernel of its own.
+const KERNELS: [&str; 3] = ["cpu_fwd", "cuda_fwd", "metal_fwd"];
+
+/// `SoftmaxLastDim` as a function is named: `softmax_last_dim`.
+fn snake_case(name: &str) -> String {
+    let mut snake = String::new();
+    for (at, c) in name.char_indices() {
+        if c.is_uppercase() && at > 0 {
+            snake.push('_');
+        }
+        snake.extend(c.to_lowercase());
+    }
+    snake
+}
+
 /// Whose methods are operations: types, and the modules of those that were
 /// inlined, of which line tables know no type.
 const OPERANDS: [&str; 8] =
@@ -271,11 +286,23 @@ impl Stack {
             let owner = segments.next().unwrap_or("").to_owned();
             Some((owner, method))
         };
+        // Functions of candle-nn that are made of several operations, or of a
+        // kernel of their own; `f` is what such a kernel is written in.
         let of_nn = candle()
-            .filter(|frame| plain(&frame.function).starts_with("candle_nn::ops::"))
             .filter_map(named)
-            .filter(|(owner, _)| owner == "ops")
+            .filter(|(owner, method)| {
+                matches!(owner.as_str(), "ops" | "rotary_emb")
+                    && method != "f"
+                    && !KERNELS.contains(&method.as_str())
+            })
             .last();
+        // A kernel of its own whose public function leaves no frame behind.
+        let of_kernel = || {
+            candle().filter_map(named).find_map(|(owner, method)| {
+                (KERNELS.contains(&method.as_str()) && owner.starts_with(char::is_uppercase))
+                    .then(|| (owner.clone(), snake_case(&owner)))
+            })
+        };
         let of_tensor = || {
             candle().filter_map(named).find(|(owner, method)| {
                 OPERANDS.contains(&owner.as_str())
@@ -292,7 +319,7 @@ impl Stack {
             };
             candle().filter_map(named).filter_map(inner).last()
         };
-        let (_, method) = of_nn.or_else(of_tensor).or_else(of_inner)?;
+        let (_, method) = of_nn.or_else(of_kernel).or_else(of_tensor).or_else(of_inner)?;
         Some(if self.is_backward() && method != "backward" {
             format!("{method} (backward)")
         } else {
@@ -441,6 +468,15 @@ mod tests {
                 "candle_nn::var_builder::get",
             ]),
             named("zeros")
+        );
+        assert_eq!(
+            operation(&[
+                "candle_nn::ops::f",
+                "<candle_nn::ops::SoftmaxLastDim as candle_core::custom_op::CustomOp1>::cuda_fwd",
+                "candle_core::tensor::Tensor::apply_op1_no_bwd",
+                "app::f",
+            ]),
+            named("softmax_last_dim")
         );
         assert_eq!(operation(&["app::f", "candle_core::tensor::Tensor::matmul"]), None);
     }
