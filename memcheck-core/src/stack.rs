@@ -60,7 +60,6 @@ const PLUMBING: &[&str] = &[
     "dyn_stack",
     "anyhow",
     "libc",
-    "once_cell",
     "pulp",
     "half",
 ];
