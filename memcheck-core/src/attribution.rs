@@ -134,7 +134,7 @@ pub struct Survivors {
     /// The path of `tracing` spans.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub scope: String,
-    /// The types of tensor among them, in order of size.
+    /// The types of tensor among them, those of the most elements first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tensors: Vec<Tensor>,
     /// When they were born.

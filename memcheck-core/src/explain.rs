@@ -120,3 +120,64 @@ pub fn merge(first: Report, second: Option<Report>) -> Report {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::VERSION;
+    use crate::record::{Metrics, SpaceRecord};
+    use crate::verdict::tests::{armed, limits, record};
+    use crate::verdict::{judge, tests::GPU};
+
+    fn report(measured: SpaceRecord) -> Report {
+        let record = record(measured);
+        let limits = limits(crate::limits::Layer::default());
+        let verdict = judge(&record, &crate::baseline::Baseline::Off, &limits, |code| {
+            code.default_level(false)
+        });
+        Report { version: VERSION, record, verdict, snapshot: None, pending: None }
+    }
+
+    fn leaky() -> SpaceRecord {
+        armed(Metrics { growth: 2 << 20, retained: 7, ..Metrics::default() })
+    }
+
+    #[test]
+    fn only_what_needs_call_sites_is_run_again() {
+        let clean = report(armed(Metrics::default()));
+        assert_eq!(Explain::Failed.again(&clean), None);
+        assert_eq!(Explain::Never.again(&report(leaky())), None);
+        assert_eq!(Explain::Always.again(&report(leaky())), None, "it was followed at once");
+        assert!(matches!(Explain::Failed.again(&report(leaky())), Some(Follow::Again(_))));
+        let new = Report { pending: Some("a.snap.new".into()), ..clean };
+        assert!(Explain::Failed.again(&new).is_some());
+    }
+
+    #[test]
+    fn live_bytes_that_rise_irregularly_are_looked_at() {
+        let kib = |levels: &[u64]| SpaceRecord {
+            allocated: levels.iter().map(|level| level << 20).collect(),
+            ..armed(Metrics::default())
+        };
+        let rising = kib(&[22, 30, 30, 44, 53, 53, 66, 76, 76, 88, 88, 95]);
+        assert!(Explain::Failed.again(&report(rising)).is_some());
+        let settled = kib(&[22, 30, 30, 44, 44, 44, 44, 44, 44, 44, 44, 44]);
+        assert_eq!(Explain::Failed.again(&report(settled)), None);
+    }
+
+    #[test]
+    fn a_second_run_that_measured_otherwise_explains_nothing_and_says_so() {
+        let first = report(leaky());
+        let mut same = report(leaky());
+        same.record.notes.push("second".to_owned());
+        assert_eq!(merge(first.clone(), Some(same.clone())), same);
+        let mut other = same;
+        other.record.spaces.get_mut(&GPU).unwrap().metrics.peak_allocated += 1;
+        for second in [Some(other), None] {
+            let merged = merge(first.clone(), second);
+            assert_eq!(merged.record.notes.len(), 1, "{:?}", merged.record.notes);
+            let hint = merged.verdict.findings[0].hint.as_deref().unwrap();
+            assert!(hint.starts_with("a second run"), "{hint}");
+        }
+    }
+}

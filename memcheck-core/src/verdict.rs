@@ -53,6 +53,12 @@ pub fn judge(
     if returned {
         findings.extend(against_baseline(record, baseline, limits));
     }
+    // What limits the names of places is said where places are named.
+    if let Some(hint) = record.attribution.as_ref().and_then(|found| found.hint.as_ref()) {
+        for finding in findings.iter_mut().filter(|finding| !finding.sites.is_empty()) {
+            finding.hint.get_or_insert_with(|| hint.clone());
+        }
+    }
     conclude(findings, level)
 }
 
@@ -483,4 +489,4 @@ fn changed(change: &Change, limits: &Limits) -> Option<Finding> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

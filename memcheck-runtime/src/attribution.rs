@@ -20,10 +20,6 @@ use crate::scope;
 use crate::site::{self, Symbols};
 use crate::trace::{self, Held, Key, Trace};
 
-/// Holders that a record keeps for each space: beyond, the smallest are left out
-/// of the record, and their bytes are one line.
-const MOST_HOLDERS: usize = 4096;
-
 /// Attribution at work.
 #[derive(Debug)]
 pub(crate) struct Attributor {
@@ -79,8 +75,8 @@ pub(crate) struct Iterations<'a> {
 }
 
 impl Iterations<'_> {
-    /// The last measured iteration.
-    fn last(&self) -> u32 {
+    /// The iteration that would be next: seen from it, all of them are earlier.
+    fn after(&self) -> u32 {
         u32::try_from(self.censuses.len()).unwrap_or(0).saturating_add(self.first)
     }
 }
@@ -116,7 +112,7 @@ impl Attributor {
             .collect();
         let survivors =
             judged.iter().flat_map(|&space| names.survivors(iterations, space)).collect();
-        let retained = names.holders(live, iterations.last(), &place_of);
+        let retained = names.holders(live, iterations.after(), &place_of);
         let hint = names.hint(self.knows_tensors);
         Some(Attribution {
             stacks: names.stacks,
@@ -235,7 +231,6 @@ impl Names {
             .map(|((place, kind), (bytes, count))| Holder { place, kind, bytes, count })
             .collect();
         holders.sort_by_key(|holder| (std::cmp::Reverse(holder.bytes), holder.place));
-        holders.truncate(MOST_HOLDERS);
         holders
     }
 
@@ -248,8 +243,14 @@ impl Names {
             .into_iter()
             .map(|((stack, scope), group)| {
                 let found = of_place.remove(&(stack, scope.clone())).unwrap_or_default();
-                let tensors =
-                    found.shapes.into_iter().filter_map(tensor::named).collect::<Vec<_>>();
+                let mut tensors: Vec<Tensor> =
+                    found.shapes.into_iter().filter_map(tensor::named).collect();
+                tensors.sort();
+                tensors.sort_by_key(|tensor| {
+                    std::cmp::Reverse(
+                        tensor.shape.iter().map(|&dim| u128::from(dim)).product::<u128>(),
+                    )
+                });
                 Survivors { space, stack, scope, tensors, group, held: found.held }
             })
             .collect()

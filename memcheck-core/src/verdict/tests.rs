@@ -9,13 +9,13 @@ use crate::record::{Facts, Refusal, VERSION};
 use crate::size::Size;
 use crate::survivors::Group;
 
-pub(super) const GPU: Space = Space::Cuda(0);
+pub(crate) const GPU: Space = Space::Cuda(0);
 
-pub(super) fn limits(layer: Layer) -> Limits {
+pub(crate) fn limits(layer: Layer) -> Limits {
     Limits::resolve(Family::Cuda, [(Source::Attribute, &layer)])
 }
 
-pub(super) fn record(measured: SpaceRecord) -> Record {
+pub(crate) fn record(measured: SpaceRecord) -> Record {
     let limits = limits(Layer::default());
     Record {
         version: VERSION,
@@ -49,7 +49,7 @@ pub(super) fn record(measured: SpaceRecord) -> Record {
     }
 }
 
-pub(super) fn armed(metrics: Metrics) -> SpaceRecord {
+pub(crate) fn armed(metrics: Metrics) -> SpaceRecord {
     SpaceRecord { metrics, armed: true, ..SpaceRecord::default() }
 }
 

@@ -32,13 +32,11 @@ impl std::fmt::Debug for Symbols {
 const EXECUTABLE: &str = "/proc/self/exe";
 
 /// Where this tool's own crates are compiled, wherever that is.
-const OWN: [(&str, &str); 3] = [
+const OWN: &[(&str, &str)] = &[
     (env!("CARGO_MANIFEST_DIR"), "memcheck_runtime"),
     (memcheck_core::FOLDER, "memcheck_core"),
     #[cfg(feature = "sim")]
     (memcheck_sim::FOLDER, "memcheck_sim"),
-    #[cfg(not(feature = "sim"))]
-    (memcheck_core::FOLDER, "memcheck_core"),
 ];
 
 impl Symbols {
