@@ -21,12 +21,15 @@ pub struct Stack {
 }
 
 impl Stack {
-    /// Keeps the frames of the program, candle and libraries. Frames of the
-    /// harness and whatever called the test stand outside the outermost frame
-    /// of the program and go too.
+    /// Keeps the frames of the program, candle and libraries. Frames outside
+    /// the outermost one of the program go too: an executor, a thread pool,
+    /// whatever called it.
     pub fn trimmed(frames: impl IntoIterator<Item = Frame>) -> Self {
         let mut frames: Vec<Frame> =
             frames.into_iter().filter(|frame| frame.owner() != Owner::Plumbing).collect();
+        if let Some(outermost) = frames.iter().rposition(|frame| frame.owner() == Owner::User) {
+            frames.truncate(outermost + 1);
+        }
         // Inlining and closures repeat a place: once is enough.
         frames.dedup_by(|a, b| a.place().is_some() && a.place() == b.place());
         Self { frames }
@@ -87,10 +90,17 @@ pub(crate) mod tests {
             frame("app::attention", "src/model.rs"),
             frame("app::attention", "src/model.rs"),
             frame("app::step", "src/main.rs"),
+            frame(
+                "tokio::runtime::enter",
+                "/home/u/.cargo/registry/src/i/tokio-1.0.0/src/runtime/mod.rs",
+            ),
             frame("core::ops::function::FnOnce::call_once", "/rustc/ab/library/core/src/f.rs"),
         ]);
         let functions: Vec<_> = stack.frames.iter().map(|frame| frame.short()).collect();
         assert_eq!(functions, ["Tensor::matmul", "attention", "step"]);
         assert_eq!(stack.user().unwrap().place().as_deref(), Some("src/model.rs:7"));
+        // A thread that no frame of the program is on keeps what there is.
+        let library = frame("tower::call", "/home/u/.cargo/registry/src/i/tower-1/src/lib.rs");
+        assert_eq!(Stack::trimmed([library.clone()]).frames, [library]);
     }
 }
