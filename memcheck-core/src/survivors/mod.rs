@@ -33,6 +33,8 @@
 //!   that are at least two iterations old at the end (`2 * k + 2 > n`);
 //! * blocks of different sizes that were left behind in three iterations or
 //!   fewer, in no regular order: a cache keyed by shape looks alike;
+//! * a leak in every k-th iteration beside blocks of the same group that come
+//!   and go, for k above 128;
 //! * an irregular leak of blocks beside a queue of the same group whose level
 //!   moves as much as the leak adds;
 //! * a buffer that is enlarged in fewer than four iterations, or now and then
