@@ -173,9 +173,10 @@ pub struct Attribution {
     pub survivors: Vec<Survivors>,
     /// Who held what was still live when the body had returned.
     pub retained: Vec<Holder>,
-    /// Devices of candle that were opened in the measured iterations.
-    #[serde(default)]
-    pub devices_opened: u64,
+    /// Devices of candle that were opened in the measured iterations, by the
+    /// GPU that they are on.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub devices: BTreeMap<Space, u64>,
     /// Allocations and frees that were followed.
     pub events: u64,
     /// What limits the names: no line tables, say, and what to do about it.

@@ -5,7 +5,7 @@
 
 use crate::baseline::{self, Baseline, Change, Figures, Holders};
 use crate::blame;
-use crate::diagnosis::{self, Cause, Evidence, Suspect};
+use crate::diagnosis::{self, Evidence};
 use crate::finding::{Class, Code, Finding, Level};
 use crate::limits::{Limits, Source};
 use crate::protocol::{Status, Verdict};
@@ -213,20 +213,12 @@ fn incomplete(record: &Record, limits: &Limits) -> Option<Finding> {
 
 fn leak(record: &Record, space: Space, measured: &SpaceRecord, limits: &Limits) -> Option<Finding> {
     let limit = limits.max_growth.value;
-    let suspects = record
-        .attribution
-        .as_ref()
-        .map(|attribution| diagnosis::suspects(attribution, space))
-        .unwrap_or_default();
-    let growth = growth(measured, record.attribution.is_some(), &suspects);
+    let evidence = Evidence::of(record, space)?;
+    let growth = evidence.bytes_per_iteration;
     if growth <= limit {
         return None;
     }
-    let sites = match suspects.as_slice() {
-        [] => blame::sizes(&measured.survivors),
-        suspects => blame::growing(suspects),
-    };
-    let cause = cause(record, measured, &suspects);
+    let sites = blame::growing(&evidence);
     let how = match sites.first() {
         None => "a buffer is replaced by a larger one in every iteration".to_owned(),
         Some(top) => match top.block {
@@ -239,7 +231,7 @@ fn leak(record: &Record, space: Space, measured: &SpaceRecord, limits: &Limits) 
         bytes_per_iteration: Some(growth),
         limit: Some(limit),
         sites,
-        cause,
+        cause: diagnosis::diagnose(&evidence),
         ..Finding::new(
             Code::Leak,
             format!(
@@ -293,25 +285,6 @@ fn percent(confidence: f64) -> String {
     format!("{:.1}", ((confidence * 1000.0).floor() / 10.0).min(99.9))
 }
 
-fn cause(record: &Record, measured: &SpaceRecord, suspects: &[Suspect<'_>]) -> Option<Cause> {
-    let attribution = record.attribution.as_ref()?;
-    let iterations = record.iterations;
-    diagnosis::diagnose(suspects, &Evidence { measured, attribution, iterations })
-}
-
-/// Bytes an iteration, by the best evidence there is. Call sites tell a leak
-/// from its neighbours of the same size, and see one whose sizes all differ.
-/// Where they see nothing that grows, survivors by size still prove what was
-/// left behind at many places once each; a level of totals proves nothing.
-fn growth(measured: &SpaceRecord, attributed: bool, suspects: &[Suspect<'_>]) -> u64 {
-    let by_site: u64 = suspects.iter().map(|suspect| suspect.reading.bytes_per_iteration).sum();
-    match (attributed, by_site) {
-        (false, _) => measured.metrics.growth,
-        (true, 0) => survivors::growth(&measured.survivors, &[]),
-        (true, by_site) => by_site,
-    }
-}
-
 /// Growth of the host's small blocks, of which there are totals only.
 fn small_growth(space: Space, measured: &SpaceRecord, limits: &Limits) -> Option<Finding> {
     let growth = survivors::rising(&measured.small);
@@ -361,10 +334,8 @@ fn retained(
         figure: Some(figure),
         limit: Some(limit),
         sites: blame::retained(record, space),
-        cause: record.attribution.as_ref().and_then(|attribution| {
-            cause(record, measured, &diagnosis::suspects(attribution, space))
-                .or_else(|| diagnosis::diagnose_retained(attribution, space))
-        }),
+        cause: Evidence::of(record, space)
+            .and_then(|evidence| diagnosis::diagnose_retained(&evidence)),
         ..Finding::new(
             Code::Retained,
             format!(

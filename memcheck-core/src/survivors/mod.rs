@@ -113,6 +113,25 @@ impl Group {
         self.births.iter().sum()
     }
 
+    /// What is left of the group without the blocks of `other`, which are among
+    /// its own.
+    #[must_use]
+    pub fn without(&self, other: &Self) -> Self {
+        let less = |all: &[u64], some: &[u64]| -> Vec<u64> {
+            let some = some.iter().copied().chain(std::iter::repeat(0));
+            all.iter().zip(some).map(|(all, some)| all.saturating_sub(some)).collect()
+        };
+        Self {
+            block: self.block,
+            births: less(&self.births, &other.births),
+            bytes: less(&self.bytes, &other.bytes),
+            live: less(&self.live, &other.live),
+            live_bytes: less(&self.live_bytes, &other.live_bytes),
+            old: less(&self.old, &other.old),
+            old_bytes: less(&self.old_bytes, &other.old_bytes),
+        }
+    }
+
     /// Mean bytes an iteration of a group that may hide a leak among blocks of
     /// its size that come and go: survivors of at least three iterations, of
     /// both halves of the run. 0 for any other. Worth a look at call sites.
