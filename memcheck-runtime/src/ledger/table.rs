@@ -241,25 +241,21 @@ impl Table {
 
     /// Replaces the second word of an address, where both are what is expected.
     /// Also for whoever does not know that the address is still there.
-    pub(crate) fn mark(&self, address: u64, [first, second]: Words, mark: u64) -> bool {
+    pub(crate) fn mark(&self, address: u64, [first, second]: Words, mark: u64) -> Option<Marked> {
         let base = self.base.load(Acquire);
         if base.is_null() || address <= CLAIMED {
-            return false;
+            return None;
         }
-        let Some(Found { bucket, slot, .. }) = self.find(base, hash(address), address) else {
-            return false;
-        };
+        let Found { bucket, slot, .. } = self.find(base, hash(address), address)?;
         let word = &bucket.second[slot];
-        if word.compare_exchange(second, mark, AcqRel, Relaxed).is_err() {
-            return false;
-        }
+        word.compare_exchange(second, mark, AcqRel, Relaxed).ok()?;
         let is_it =
             bucket.keys[slot].load(Acquire) == address && bucket.first[slot].load(Relaxed) == first;
         if !is_it {
             // Another address has the slot by now: as if nothing had been.
             let _ = word.compare_exchange(mark, second, AcqRel, Relaxed);
         }
-        is_it
+        is_it.then_some(Marked { bucket, slot })
     }
 
     /// Replaces what is kept for an address by what `change` makes of it. For
@@ -294,6 +290,19 @@ impl Table {
                 }
             }
         }
+    }
+}
+
+/// An entry with a mark that keeps it from being removed.
+pub(crate) struct Marked {
+    bucket: &'static Bucket,
+    slot: usize,
+}
+
+impl Marked {
+    /// Replaces what is kept, and with it the mark.
+    pub(crate) fn replace(self, words: Words) {
+        self.bucket.write(self.slot, words);
     }
 }
 

@@ -147,15 +147,20 @@ pub(crate) fn freed(address: u64, of: Layout) {
 }
 
 /// Looks at what may have become a tensor since this thread's last event.
-#[inline]
+// PERF: inlined as far as most calls come, which is that nothing is pending.
+#[inline(always)]
 pub(crate) fn settle() {
-    if !ON.load(Relaxed) || quiet::is_quiet() {
-        return;
+    if NEXT.with(Cell::get).0 != 0 && !quiet::is_quiet() {
+        settle_next();
     }
+}
+
+#[inline(never)]
+fn settle_next() {
     let (address, number) = NEXT.with(|next| next.replace((0, 0)));
-    if address != 0
+    if ON.load(Relaxed)
         && let Some(learned) = LAYOUT.get()
-        && TENSORS.mark(address, [number, PENDING], MARKED)
+        && let Some(marked) = TENSORS.mark(address, [number, PENDING], MARKED)
     {
         let looked = {
             let _quiet = quiet::enter();
@@ -164,7 +169,7 @@ pub(crate) fn settle() {
         };
         let (words, tensor) = looked.map_or(([0, 0], None), |(words, it)| (words, Some(it)));
         let [block, what] = words;
-        TENSORS.update(address, |_| [block, what | SETTLED]);
+        marked.replace([block, what | SETTLED]);
         // Only now: where its owner has left meanwhile, it goes with this.
         drop(tensor);
     }
