@@ -1,6 +1,7 @@
 //! A profile, on stdout: for people the operation table, who held the memory at
 //! the peak, live bytes over time and what grows; for machines one object.
 
+mod columns;
 mod growth;
 mod holders;
 mod json;

@@ -1,0 +1,191 @@
+//! The columns of the operation table, and what stands in them.
+
+use comfy_table::CellAlignment;
+use memcheck_core::profile::{By, Phase, Profile, Row, Shape, Totals, Window, percent};
+use memcheck_core::size::{Size, exact};
+
+/// A column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Column {
+    /// The operation, the site or the scope.
+    Name,
+    Calls,
+    Bytes,
+    Peak,
+    /// The share of the peak.
+    Share,
+    /// The peak of a scope with those nested in it.
+    InAll,
+    Surviving,
+    Retained,
+    Shapes,
+    /// What the rows are not: scopes of operations, operations of the others.
+    Others,
+}
+
+/// The columns of a profile. Those of what is left behind stand where anything
+/// is; that nothing is, [`legend`] says.
+pub(super) fn columns(profile: &Profile) -> Vec<Column> {
+    let total = profile.table.total;
+    let all = [
+        (Column::Name, true),
+        (Column::Calls, true),
+        (Column::Bytes, true),
+        (Column::Peak, true),
+        (Column::Share, true),
+        (Column::InAll, profile.table.by == By::Scope),
+        (Column::Surviving, total.surviving > 0),
+        (Column::Retained, total.retained > 0),
+        (Column::Shapes, true),
+        (Column::Others, true),
+    ];
+    all.into_iter().filter(|(_, shown)| *shown).map(|(column, _)| column).collect()
+}
+
+/// What the columns mean, a line each.
+pub(super) fn legend(profile: &Profile) -> Vec<String> {
+    let Totals { surviving, retained, .. } = profile.table.total;
+    let mut lines = vec![match profile.window {
+        Window::Whole => "calls and bytes: of the whole run".to_owned(),
+        Window::Iteration(last) => format!(
+            "calls and bytes: of iteration {last}, the last; rows marked (set-up): outside the \
+             iterations, {} allocations of {} in all, not part of the total",
+            exact(profile.table.setup.calls),
+            Size(profile.table.setup.bytes)
+        ),
+    }];
+    if profile.table.by == By::Scope {
+        let what = "a scope's figures are without those of scopes nested in it; in all: its peak \
+                    with them";
+        lines.push(what.to_owned());
+    }
+    let end = match profile.window {
+        Window::Whole => "at the end",
+        Window::Iteration(_) => "when the body had returned",
+    };
+    let born = "allocated in measured iterations and live after the last";
+    lines.extend(match (surviving > 0, retained > 0, profile.window) {
+        (true, true, _) => Some(format!("surviving: {born}; retained: live {end}")),
+        (true, false, _) => Some(format!("surviving: {born}; nothing is retained {end}")),
+        (false, true, _) => Some(format!("retained: live {end}")),
+        (false, false, Window::Iteration(_)) => {
+            Some("nothing survives the iterations, and nothing is retained".to_owned())
+        }
+        (false, false, Window::Whole) => None,
+    });
+    lines
+}
+
+impl Column {
+    /// Whether figures stand in it, which are to the right and never cut.
+    pub(super) fn alignment(self) -> CellAlignment {
+        match self {
+            Self::Name | Self::Shapes | Self::Others => CellAlignment::Left,
+            Self::Calls
+            | Self::Bytes
+            | Self::Peak
+            | Self::Share
+            | Self::InAll
+            | Self::Surviving
+            | Self::Retained => CellAlignment::Right,
+        }
+    }
+
+    pub(super) fn title(self, by: By) -> &'static str {
+        match (self, by) {
+            (Self::Name, By::Op) | (Self::Others, By::Site | By::Scope) => "operation",
+            (Self::Name, By::Site) => "site",
+            (Self::Name, By::Scope) | (Self::Others, By::Op) => "scope",
+            (Self::Calls, _) => "calls",
+            (Self::Bytes, _) => "bytes",
+            (Self::Peak, _) => "peak",
+            (Self::Share, _) => "share",
+            (Self::InAll, _) => "in all",
+            (Self::Surviving, _) => "surviving",
+            (Self::Retained, _) => "retained",
+            (Self::Shapes, _) => "shapes",
+        }
+    }
+
+    /// What stands in a row of its own; everything, where all is wanted.
+    pub(super) fn of_row(self, row: &Row, profile: &Profile, all: bool) -> String {
+        let most = if all { usize::MAX } else { 1 };
+        match (self, profile.table.by) {
+            (Self::Name, _) => name(row),
+            (Self::InAll, _) => {
+                row.in_all.map(|sum| Size(sum.peak).to_string()).unwrap_or_default()
+            }
+            (Self::Shapes, _) => shapes(&row.shapes, all),
+            (Self::Others, By::Op) => listed(&row.scopes, most),
+            (Self::Others, By::Site | By::Scope) => listed(&row.operations, most),
+            _ => self.of_sums("", row.figures(), profile),
+        }
+    }
+
+    /// What stands in a row that sums up others.
+    pub(super) fn of_sums(self, name: &str, sums: Totals, profile: &Profile) -> String {
+        match self {
+            Self::Name => name.to_owned(),
+            Self::Calls => exact(sums.calls),
+            Self::Bytes => Size(sums.bytes).to_string(),
+            Self::Peak => Size(sums.peak).to_string(),
+            Self::Share => format!("{:.1} %", percent(sums.peak, profile.peak_allocated)),
+            Self::Surviving => Size(sums.surviving).to_string(),
+            Self::Retained => Size(sums.retained).to_string(),
+            Self::InAll | Self::Shapes | Self::Others => String::new(),
+        }
+    }
+}
+
+/// A scope around others allocates nothing itself, but is of a phase too.
+fn name(row: &Row) -> String {
+    let is_setup = row.phase == Phase::Setup && (row.total_calls > 0 || row.in_all.is_some());
+    format!("{}{}", row.name, if is_setup { " (set-up)" } else { "" })
+}
+
+/// The most common shape, the largest where that is another, and how many more.
+fn shapes(shapes: &[Shape], all: bool) -> String {
+    let names: Vec<String> = shapes.iter().map(|shape| shape.tensor.to_string()).collect();
+    let largest = shapes
+        .iter()
+        .enumerate()
+        .max_by_key(|(number, shape)| (shape.bytes, std::cmp::Reverse(*number)));
+    match largest {
+        Some((number, _)) if !all && number > 0 => {
+            let more = names.len() - 2;
+            let more = if more > 0 { format!(" +{more}") } else { String::new() };
+            format!("{} / {}{more}", names[0], names[number])
+        }
+        _ => listed(&names, if all { usize::MAX } else { 1 }),
+    }
+}
+
+fn listed(names: &[String], most: usize) -> String {
+    let shown = names.len().min(most);
+    let mut text = names[..shown].join(" / ");
+    if shown < names.len() {
+        text.push_str(&format!(" +{}", names.len() - shown));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use memcheck_core::attribution::Tensor;
+
+    fn shape(dims: &[u64], bytes: u64) -> Shape {
+        let tensor = Tensor { shape: dims.to_vec(), dtype: "f32".to_owned() };
+        Shape { tensor, calls: 1, bytes }
+    }
+
+    #[test]
+    fn the_most_common_shape_and_the_largest_are_shown() {
+        let all = [shape(&[2], 8), shape(&[3], 12), shape(&[9], 36)];
+        assert_eq!(shapes(&all, false), "[2] f32 / [9] f32 +1");
+        assert_eq!(shapes(&all[..2], false), "[2] f32 / [3] f32");
+        assert_eq!(shapes(&[shape(&[9], 36), shape(&[2], 8)], false), "[9] f32 +1");
+        assert_eq!(shapes(&all, true), "[2] f32 / [3] f32 / [9] f32");
+        assert_eq!(shapes(&[], false), "");
+    }
+}
