@@ -28,7 +28,7 @@ use crate::space::Space;
 use crate::stack::{Frame, Stack};
 
 pub use growth::{Growth, Survivor};
-pub use holders::{Held, KindSum};
+pub use holders::{Held, KindSum, kinds};
 pub use row::{Phase, Row, Shape, Table, Totals};
 
 /// What a row of the table stands for.

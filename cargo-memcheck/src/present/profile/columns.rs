@@ -1,12 +1,11 @@
 //! The columns of the operation table, and what stands in them.
 
-use comfy_table::CellAlignment;
 use memcheck_core::profile::{By, Phase, Profile, Row, Shape, Totals, Window, percent};
 use memcheck_core::size::{Size, exact};
 
 /// A column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Column {
+pub(in crate::present) enum Column {
     /// The operation, the site or the scope.
     Name,
     Calls,
@@ -25,7 +24,7 @@ pub(super) enum Column {
 
 /// The columns of a profile. Those of what is left behind stand where anything
 /// is; that nothing is, [`legend`] says.
-pub(super) fn columns(profile: &Profile) -> Vec<Column> {
+pub(in crate::present) fn columns(profile: &Profile) -> Vec<Column> {
     let total = profile.table.total;
     let all = [
         (Column::Name, true),
@@ -42,8 +41,23 @@ pub(super) fn columns(profile: &Profile) -> Vec<Column> {
     all.into_iter().filter(|(_, shown)| *shown).map(|(column, _)| column).collect()
 }
 
+/// The rows below the first `shown`: the sums of those that are not shown, where
+/// there are any, and of all.
+pub(in crate::present) fn sums(profile: &Profile, shown: usize) -> Vec<(String, Totals)> {
+    let rest = &profile.table.rows[shown..];
+    let others = (!rest.is_empty()).then(|| (format!("(others: {})", rest.len()), others(rest)));
+    others.into_iter().chain([("total".to_owned(), profile.table.total)]).collect()
+}
+
+/// The same phases as the total counts.
+fn others(rows: &[Row]) -> Totals {
+    let counted = Totals::of(rows.iter().filter(|row| row.phase == Phase::Iteration));
+    let Totals { calls, bytes, .. } = counted;
+    Totals { calls, bytes, ..Totals::of(rows) }
+}
+
 /// What the columns mean, a line each.
-pub(super) fn legend(profile: &Profile) -> Vec<String> {
+pub(in crate::present) fn legend(profile: &Profile) -> Vec<String> {
     let Totals { surviving, retained, .. } = profile.table.total;
     let mut lines = vec![match profile.window {
         Window::Whole => "calls and bytes: of the whole run".to_owned(),
@@ -78,20 +92,11 @@ pub(super) fn legend(profile: &Profile) -> Vec<String> {
 
 impl Column {
     /// Whether figures stand in it, which are to the right and never cut.
-    pub(super) fn alignment(self) -> CellAlignment {
-        match self {
-            Self::Name | Self::Shapes | Self::Others => CellAlignment::Left,
-            Self::Calls
-            | Self::Bytes
-            | Self::Peak
-            | Self::Share
-            | Self::InAll
-            | Self::Surviving
-            | Self::Retained => CellAlignment::Right,
-        }
+    pub(in crate::present) fn is_figure(self) -> bool {
+        !matches!(self, Self::Name | Self::Shapes | Self::Others)
     }
 
-    pub(super) fn title(self, by: By) -> &'static str {
+    pub(in crate::present) fn title(self, by: By) -> &'static str {
         match (self, by) {
             (Self::Name, By::Op) | (Self::Others, By::Site | By::Scope) => "operation",
             (Self::Name, By::Site) => "site",
@@ -108,7 +113,7 @@ impl Column {
     }
 
     /// What stands in a row of its own; everything, where all is wanted.
-    pub(super) fn of_row(self, row: &Row, profile: &Profile, all: bool) -> String {
+    pub(in crate::present) fn of_row(self, row: &Row, profile: &Profile, all: bool) -> String {
         let most = if all { usize::MAX } else { 1 };
         match (self, profile.table.by) {
             (Self::Name, _) => name(row),
@@ -123,7 +128,7 @@ impl Column {
     }
 
     /// What stands in a row that sums up others.
-    pub(super) fn of_sums(self, name: &str, sums: Totals, profile: &Profile) -> String {
+    pub(in crate::present) fn of_sums(self, name: &str, sums: Totals, profile: &Profile) -> String {
         match self {
             Self::Name => name.to_owned(),
             Self::Calls => exact(sums.calls),
@@ -171,8 +176,11 @@ fn listed(names: &[String], most: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::example::leaky;
     use super::*;
     use memcheck_core::attribution::Tensor;
+    use memcheck_core::profile::Sort;
+    use memcheck_core::space::Space;
 
     fn shape(dims: &[u64], bytes: u64) -> Shape {
         let tensor = Tensor { shape: dims.to_vec(), dtype: "f32".to_owned() };
@@ -187,5 +195,41 @@ mod tests {
         assert_eq!(shapes(&[shape(&[9], 36), shape(&[2], 8)], false), "[9] f32 +1");
         assert_eq!(shapes(&all, true), "[2] f32 / [3] f32 / [9] f32");
         assert_eq!(shapes(&[], false), "");
+    }
+
+    fn profile(by: By, leaves_something: bool) -> Profile {
+        let mut record = leaky().report.unwrap().record;
+        if !leaves_something {
+            let host = record.spaces.get_mut(&Space::Host).unwrap();
+            host.metrics.retained = 0;
+            let attribution = record.attribution.as_mut().unwrap();
+            attribution.survivors.clear();
+            attribution.retained.clear();
+        }
+        Profile::of(&record, Space::Host, by, Sort::Peak).unwrap()
+    }
+
+    #[test]
+    fn what_is_left_behind_has_columns_where_anything_is() {
+        let titles = |profile: &Profile| -> Vec<&str> {
+            columns(profile).iter().map(|column| column.title(profile.table.by)).collect()
+        };
+        let leaves = profile(By::Scope, true);
+        let all = "scope calls bytes peak share in_all surviving retained shapes operation";
+        assert_eq!(titles(&leaves).join(" ").replace("in all", "in_all"), all);
+        let cells = |name: &str| -> Vec<String> {
+            let row = leaves.table.rows.iter().find(|row| row.name == name).unwrap();
+            columns(&leaves).iter().map(|column| column.of_row(row, &leaves, false)).collect()
+        };
+        let figures = ["0", "0 B", "0 B", "0.0 %", "24.0 MiB", "0 B", "0 B"];
+        assert_eq!(cells("model")[1..8], figures, "its scope has them");
+        assert_eq!(cells("model.head")[5..8], ["24.0 MiB", "20.0 MiB", "0 B"]);
+        assert_eq!(cells("(none)")[..1], ["(none) (set-up)"]);
+        assert_eq!(cells("(none)")[5..8], ["", "0 B", "2.0 MiB"]);
+        assert!(legend(&leaves).last().unwrap().contains("; retained: live when the body"));
+
+        let clean = profile(By::Op, false);
+        assert_eq!(titles(&clean).join(" "), "operation calls bytes peak share shapes scope");
+        assert!(legend(&clean).last().unwrap().starts_with("nothing survives the iterations"));
     }
 }

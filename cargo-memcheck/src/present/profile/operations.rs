@@ -1,8 +1,8 @@
 //! The operation table, as the guide's profiler prints it: the largest rows, a
 //! row for the others, and a total.
 
-use comfy_table::{Table, presets};
-use memcheck_core::profile::{Phase, Profile, Row, Totals};
+use comfy_table::{CellAlignment, Table, presets};
+use memcheck_core::profile::Profile;
 
 use super::columns::{self, Column};
 use super::{Layout, cut, style};
@@ -27,14 +27,11 @@ pub(super) fn lines(
     let shown = if all { rows.len() } else { layout.top.min(rows.len()) };
     let columns = columns::columns(profile);
     let cells = |of: &dyn Fn(&Column) -> String| columns.iter().map(of).collect::<Cells>();
-    let sums = |name: &str, sums| cells(&|column| column.of_sums(name, sums, profile));
     let mut table = vec![cells(&|column| column.title(profile.table.by).to_owned())];
     table.extend(rows[..shown].iter().map(|row| cells(&|column| column.of_row(row, profile, all))));
-    if shown < rows.len() {
-        let name = format!("(others: {})", rows.len() - shown);
-        table.push(sums(&name, others(&rows[shown..])));
+    for (name, sums) in columns::sums(profile, shown) {
+        table.push(cells(&|column| column.of_sums(&name, sums, profile)));
     }
-    table.push(sums("total", profile.table.total));
     if let Some(width) = width {
         fit(&columns, &mut table, width);
     }
@@ -42,13 +39,6 @@ pub(super) fn lines(
     let mut lines: Vec<String> = legend.iter().map(|line| style::dim(line)).collect();
     lines.extend(self::table(&columns, &table));
     lines
-}
-
-/// The same phases as the total counts.
-fn others(rows: &[Row]) -> Totals {
-    let counted = Totals::of(rows.iter().filter(|row| row.phase == Phase::Iteration));
-    let Totals { calls, bytes, .. } = counted;
-    Totals { calls, bytes, ..Totals::of(rows) }
 }
 
 /// Cuts the columns of text, the last ones first, until the table fits.
@@ -75,7 +65,10 @@ fn table(columns: &[Column], cells: &[Cells]) -> Vec<String> {
         table.add_row(row);
     }
     for (column, is) in table.column_iter_mut().zip(columns) {
-        column.set_padding((0, GAP as u16)).set_cell_alignment(is.alignment());
+        column.set_padding((0, GAP as u16));
+        if is.is_figure() {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
     }
     let text = table.trim_fmt();
     let lines: Vec<&str> = text.lines().collect();
