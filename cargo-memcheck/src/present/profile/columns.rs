@@ -78,15 +78,17 @@ pub(in crate::present) fn legend(profile: &Profile) -> Vec<String> {
         Window::Iteration(_) => "when the body had returned",
     };
     let born = "allocated in measured iterations and live after the last";
-    lines.extend(match (surviving > 0, retained > 0, profile.window) {
-        (true, true, _) => Some(format!("surviving: {born}; retained: live {end}")),
-        (true, false, _) => Some(format!("surviving: {born}; nothing is retained {end}")),
-        (false, true, _) => Some(format!("retained: live {end}")),
-        (false, false, Window::Iteration(_)) => {
-            Some("nothing survives the iterations, and nothing is retained".to_owned())
-        }
-        (false, false, Window::Whole) => None,
-    });
+    let survives = match profile.window {
+        // Nothing is measured that it could be born in.
+        Window::Whole => None,
+        Window::Iteration(_) if surviving > 0 => Some(format!("surviving: {born}")),
+        Window::Iteration(_) => Some("nothing survives the iterations".to_owned()),
+    };
+    let retains = match retained {
+        0 => format!("nothing is live {end}"),
+        _ => format!("retained: live {end}"),
+    };
+    lines.push(survives.into_iter().chain([retains]).collect::<Vec<_>>().join("; "));
     lines
 }
 
@@ -230,6 +232,8 @@ mod tests {
 
         let clean = profile(By::Op, false);
         assert_eq!(titles(&clean).join(" "), "operation calls bytes peak share shapes scope");
-        assert!(legend(&clean).last().unwrap().starts_with("nothing survives the iterations"));
+        let nothing = "nothing survives the iterations; nothing is live when the body \
+                       had returned";
+        assert_eq!(legend(&clean).last().unwrap(), nothing);
     }
 }
