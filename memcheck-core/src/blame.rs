@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use crate::attribution::{Attribution, Holder, Place};
+use crate::attribution::{Attribution, Holder, Kind, Place};
 use crate::diagnosis::Suspect;
 use crate::finding::Site;
 use crate::record::Record;
@@ -39,20 +39,23 @@ pub fn growing(suspects: &[Suspect<'_>]) -> Vec<Site> {
     suspects
         .iter()
         .filter(|suspect| !any || suspect.reading.pattern.is_growth())
-        .map(|suspect| {
-            let survivors = suspect.survivors;
-            Site {
-                tensor: survivors.tensors.first().map(ToString::to_string),
-                block: survivors.group.block,
-                bytes: survivors.group.bytes(),
-                count: survivors.group.count(),
-                bytes_per_iteration: suspect.reading.bytes_per_iteration,
-                pattern: Some(suspect.reading.pattern),
-                note: Some(suspect.reading.describe()),
-                ..site(suspect.stack, &survivors.scope)
-            }
-        })
+        .map(surviving)
         .collect()
+}
+
+/// The site of survivors, whether they grow or not.
+pub fn surviving(suspect: &Suspect<'_>) -> Site {
+    let survivors = suspect.survivors;
+    Site {
+        tensor: survivors.tensors.first().map(ToString::to_string),
+        block: survivors.group.block,
+        bytes: survivors.group.bytes(),
+        count: survivors.group.count(),
+        bytes_per_iteration: suspect.reading.bytes_per_iteration,
+        pattern: Some(suspect.reading.pattern),
+        note: Some(suspect.reading.describe()),
+        ..site(suspect.stack, &survivors.scope)
+    }
 }
 
 /// A site that is a place and nothing more.
@@ -84,20 +87,32 @@ pub fn retained(record: &Record, space: Space) -> Vec<Site> {
 }
 
 fn held(attribution: &Attribution, space: Space, holders: &[Holder]) -> Vec<Site> {
-    let mut sites: Vec<Site> = holders
-        .iter()
-        .filter_map(|holder| Some((holder, attribution.places.get(holder.place)?)))
-        .filter(|(_, place)| place.space == space)
-        .map(|(holder, place)| Site {
-            tensor: place.tensor.as_ref().map(ToString::to_string),
-            bytes: holder.bytes,
-            count: holder.count,
-            note: Some(holder.kind.name().to_owned()),
-            ..site(attribution.stack_of(place), &place.scope)
-        })
+    let mut sites: Vec<Site> = holding(attribution, space, holders)
+        .map(|(kind, site)| Site { note: Some(kind.name().to_owned()), ..site })
         .collect();
     sites.sort_by_key(|site| Reverse(site.bytes));
     sites
+}
+
+/// The sites of these holders in `space`, and what they hold bytes for.
+pub fn holding<'a>(
+    attribution: &'a Attribution,
+    space: Space,
+    holders: &'a [Holder],
+) -> impl Iterator<Item = (Kind, Site)> + 'a {
+    holders
+        .iter()
+        .filter_map(|holder| Some((holder, attribution.places.get(holder.place)?)))
+        .filter(move |(_, place)| place.space == space)
+        .map(|(holder, place)| {
+            let site = Site {
+                tensor: place.tensor.as_ref().map(ToString::to_string),
+                bytes: holder.bytes,
+                count: holder.count,
+                ..site(attribution.stack_of(place), &place.scope)
+            };
+            (holder.kind, site)
+        })
 }
 
 /// What a baseline keeps of who held the memory at the peak: a name for every
