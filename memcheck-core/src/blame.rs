@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use crate::attribution::{Attribution, Holder, Place};
+use crate::attribution::{Attribution, Holder, Kind, Place};
 use crate::diagnosis::{Evidence, Suspect};
 use crate::finding::Site;
 use crate::record::Record;
@@ -15,9 +15,9 @@ use crate::survivors::{Group, Reading};
 /// What grows, the fastest first: places, and blocks of one size that no place
 /// accounts for, each followed by the places that hold some of them.
 pub fn growing(evidence: &Evidence<'_>) -> Vec<Site> {
-    let places = evidence.growing().map(|suspect| vec![of_place(suspect)]);
+    let places = evidence.growing().map(|suspect| vec![surviving(suspect)]);
     let sizes = evidence.unplaced.iter().map(|group| {
-        let holding = evidence.holding(group.block).map(of_place);
+        let holding = evidence.holding(group.block).map(surviving);
         std::iter::once(of_size(group)).chain(holding).collect()
     });
     let mut sites: Vec<Vec<Site>> = places.chain(sizes).collect();
@@ -25,7 +25,8 @@ pub fn growing(evidence: &Evidence<'_>) -> Vec<Site> {
     sites.into_iter().flatten().collect()
 }
 
-fn of_place(suspect: &Suspect<'_>) -> Site {
+/// The site of survivors, whether they grow or not.
+pub fn surviving(suspect: &Suspect<'_>) -> Site {
     let survivors = suspect.survivors;
     Site {
         tensor: survivors.tensors.first().map(ToString::to_string),
@@ -78,20 +79,32 @@ pub fn retained(record: &Record, space: Space) -> Vec<Site> {
 }
 
 fn held(attribution: &Attribution, space: Space, holders: &[Holder]) -> Vec<Site> {
-    let mut sites: Vec<Site> = holders
-        .iter()
-        .filter_map(|holder| Some((holder, attribution.places.get(holder.place)?)))
-        .filter(|(_, place)| place.space == space)
-        .map(|(holder, place)| Site {
-            tensor: place.tensor.as_ref().map(ToString::to_string),
-            bytes: holder.bytes,
-            count: holder.count,
-            note: Some(holder.kind.name().to_owned()),
-            ..site(attribution.stack_of(place), &place.scope)
-        })
+    let mut sites: Vec<Site> = holding(attribution, space, holders)
+        .map(|(kind, site)| Site { note: Some(kind.name().to_owned()), ..site })
         .collect();
     sites.sort_by_key(|site| Reverse(site.bytes));
     sites
+}
+
+/// The sites of these holders in `space`, and what they hold bytes for.
+pub fn holding<'a>(
+    attribution: &'a Attribution,
+    space: Space,
+    holders: &'a [Holder],
+) -> impl Iterator<Item = (Kind, Site)> + 'a {
+    holders
+        .iter()
+        .filter_map(|holder| Some((holder, attribution.places.get(holder.place)?)))
+        .filter(move |(_, place)| place.space == space)
+        .map(|(holder, place)| {
+            let site = Site {
+                tensor: place.tensor.as_ref().map(ToString::to_string),
+                bytes: holder.bytes,
+                count: holder.count,
+                ..site(attribution.stack_of(place), &place.scope)
+            };
+            (holder.kind, site)
+        })
 }
 
 /// What a baseline keeps of who held the memory at the peak: a name for every

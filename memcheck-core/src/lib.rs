@@ -26,6 +26,7 @@ pub mod cards;
 pub mod config;
 pub mod device;
 pub mod diagnosis;
+pub mod digest;
 pub mod exit;
 pub mod explain;
 pub mod finding;

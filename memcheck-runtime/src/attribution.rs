@@ -5,7 +5,7 @@
 //! become stacks without plumbing, and contexts that are alike then are one
 //! place.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 
 use memcheck_core::attribution::{Attribution, Holder, Kind, Peak, Place, Survivors, Tensor};
@@ -90,7 +90,7 @@ impl Attributor {
         workspace: &Path,
     ) -> Option<Attribution> {
         site::stop();
-        tensor::stop();
+        let all_tensors = tensor::stop();
         let trace = self.collector.finish()?;
         let mut names = Names::new(workspace);
         let (places, place_of) = names.places(&trace);
@@ -113,14 +113,14 @@ impl Attributor {
         let survivors =
             judged.iter().flat_map(|&space| names.survivors(iterations, space)).collect();
         let retained = names.holders(live, iterations.after(), &place_of);
-        let hint = names.hint(self.knows_tensors);
+        let hint = names.hint(self.knows_tensors, all_tensors);
         Some(Attribution {
             stacks: names.stacks,
             places,
             peaks,
             survivors,
             retained,
-            devices_opened: tensor::devices_since(iterations.first),
+            devices: tensor::devices_since(iterations.first),
             events: trace.events,
             hint,
         })
@@ -166,7 +166,13 @@ impl Names {
     fn places(&mut self, trace: &Trace) -> (Vec<Place>, HashMap<Key, usize>) {
         type Identity = (Space, usize, String, Option<Tensor>);
         let mut merged: BTreeMap<Identity, (Place, Vec<Key>)> = BTreeMap::new();
+        let at_peak: HashSet<Key> =
+            trace.spaces.keys().flat_map(|&space| trace.peak(space)).map(|held| held.key).collect();
         for (&key, total) in &trace.totals {
+            // Every block of it turned out to have a shape, and has another key.
+            if total.calls == 0 && !at_peak.contains(&key) {
+                continue;
+            }
             let (stack, scope) = self.context(key.context);
             let tensor = tensor::named(key.shape);
             let operation = self.stacks[stack].operation();
@@ -256,19 +262,21 @@ impl Names {
             .collect()
     }
 
-    fn hint(&self, knows_tensors: bool) -> Option<String> {
-        let has_lines = self.stacks.iter().any(Stack::has_lines);
-        match (has_lines || self.stacks.is_empty(), knows_tensors) {
-            (false, _) => Some(
+    fn hint(&self, knows_tensors: bool, all_tensors: bool) -> Option<String> {
+        let has_lines = self.stacks.is_empty() || self.stacks.iter().any(Stack::has_lines);
+        let hint = match (has_lines, knows_tensors, all_tensors) {
+            (false, _, _) => {
                 "the binary has no line tables: set `debug = \"line-tables-only\"` in its \
                  profile to see files and lines"
-                    .to_owned(),
-            ),
-            (true, false) => Some(
+            }
+            (true, false, _) => {
                 "this version of candle lays tensors out in an unknown way: shapes are not known"
-                    .to_owned(),
-            ),
-            (true, true) => None,
-        }
+            }
+            (true, true, false) => {
+                "more tensors were live at once than are followed: some shapes are not known"
+            }
+            (true, true, true) => return None,
+        };
+        Some(hint.to_owned())
     }
 }

@@ -18,6 +18,8 @@ use crate::site;
 pub(crate) struct Recorder {
     /// Iterations before the measured ones, once they have started.
     warmup: Option<usize>,
+    /// The iteration that will be the last.
+    last: usize,
     setup: BTreeMap<Space, u64>,
     before: BTreeMap<Space, Snapshot>,
     /// One for each measured iteration that came to its end.
@@ -118,6 +120,7 @@ impl Recorder {
 
     pub(crate) fn start(&mut self, warmup: usize, iterations: usize) {
         self.warmup = Some(warmup);
+        self.last = (warmup + iterations).saturating_sub(1);
         self.iterations.reserve(iterations);
         self.setup = active().map(|(space, now)| (space, now.live)).collect();
     }
@@ -144,7 +147,7 @@ impl Recorder {
         });
         self.iterations.push(figures.collect());
         self.censuses.push(ledger::census());
-        if site::is_on() {
+        if site::is_on() && index == self.last {
             self.at_end = AtEnd::take();
         }
         self.small.push(ledger::small_live());

@@ -5,15 +5,14 @@
 //! candle-transformers' models mean it, whose spans are made when the model is
 //! loaded. A span that was made on another thread and is the first to be entered
 //! on this one is below the span that it was made in: work that was handed on
-//! stays in its scope.: work that was handed to another thread stays
-//! in its scope.
+//! stays in its scope.
 
 use std::cell::Cell;
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{LazyLock, PoisonError, RwLock};
 
 use memcheck_core::quiet;
+use rustc_hash::FxHashMap;
 use tracing::dispatcher::has_been_set;
 use tracing::span::{Attributes, Id};
 use tracing::{Metadata, Subscriber};
@@ -24,16 +23,17 @@ use tracing_subscriber::registry::{LookupSpan, Registry};
 /// last.
 const DEEPEST: usize = 64;
 
-#[derive(Clone, Copy)]
+/// The scopes that a thread was in before each span that it is in.
 struct Entered {
-    scopes: [u32; DEEPEST],
-    depth: usize,
+    before: [Cell<u32>; DEEPEST],
+    depth: Cell<usize>,
 }
 
 thread_local! {
     static CURRENT: Cell<u32> = const { Cell::new(0) };
-    static ENTERED: Cell<Entered> =
-        const { Cell::new(Entered { scopes: [0; DEEPEST], depth: 0 }) };
+    static ENTERED: Entered = const {
+        Entered { before: [const { Cell::new(0) }; DEEPEST], depth: Cell::new(0) }
+    };
 }
 
 /// The scope of the calling thread, by number; 0 is none.
@@ -46,7 +46,7 @@ pub(crate) fn current() -> u32 {
 #[derive(Debug, Default)]
 struct Names {
     paths: Vec<String>,
-    numbers: HashMap<(u32, &'static str), u32>,
+    numbers: FxHashMap<(u32, &'static str), u32>,
 }
 
 static NAMES: LazyLock<RwLock<Names>> = LazyLock::new(RwLock::default);
@@ -108,8 +108,8 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Scopes {
     fn on_enter(&self, id: &Id, context: Context<'_, S>) {
         let _quiet = quiet::enter();
         let Some(span) = context.span(id) else { return };
-        let mut entered = ENTERED.with(Cell::get);
-        let inside = match entered.depth {
+        let depth = ENTERED.with(|entered| entered.depth.get());
+        let inside = match depth {
             0 => match span.extensions().get::<Made>() {
                 Some(made) if made.thread != std::thread::current().id() => made.scope,
                 _ => 0,
@@ -117,23 +117,23 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Scopes {
             _ => current(),
         };
         let scope = number(inside, span.name());
-        if let Some(place) = entered.scopes.get_mut(entered.depth) {
-            *place = current();
-        }
-        entered.depth += 1;
-        ENTERED.with(|cell| cell.set(entered));
-        if entered.depth <= DEEPEST {
-            CURRENT.with(|current| current.set(scope));
-        }
+        ENTERED.with(|entered| {
+            entered.depth.set(depth + 1);
+            if let Some(before) = entered.before.get(depth) {
+                before.set(current());
+                CURRENT.with(|current| current.set(scope));
+            }
+        });
     }
 
     fn on_exit(&self, _: &Id, _: Context<'_, S>) {
-        let mut entered = ENTERED.with(Cell::get);
-        entered.depth = entered.depth.saturating_sub(1);
-        if let Some(&before) = entered.scopes.get(entered.depth) {
-            CURRENT.with(|current| current.set(before));
-        }
-        ENTERED.with(|cell| cell.set(entered));
+        ENTERED.with(|entered| {
+            let depth = entered.depth.get().saturating_sub(1);
+            entered.depth.set(depth);
+            if let Some(before) = entered.before.get(depth) {
+                CURRENT.with(|current| current.set(before.get()));
+            }
+        });
     }
 }
 
@@ -182,7 +182,12 @@ impl<S: Subscriber> Subscriber for Quiet<S> {
         metadata: &'static Metadata<'static>,
     ) -> tracing::subscriber::Interest {
         let _quiet = quiet::enter();
-        self.0.register_callsite(metadata)
+        // Spans only: what events say would be evaluated, as the workload's own.
+        if metadata.is_span() {
+            self.0.register_callsite(metadata)
+        } else {
+            tracing::subscriber::Interest::never()
+        }
     }
 
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {

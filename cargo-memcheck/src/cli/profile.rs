@@ -50,7 +50,7 @@ pub(crate) struct ProfileArgs {
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Table")]
 pub(crate) struct TableFlags {
-    /// What a row stands for.
+    /// What a row stands for; the row of a scope is without the scopes nested in it.
     #[arg(long, value_name = "WHAT", default_value = "op", value_parser = by())]
     pub(crate) by: By,
     /// What rows are sorted by.

@@ -1,6 +1,7 @@
 //! Findings as lines of text: one of summary, then hint and sites. Shared by
-//! terminal, JUnit and Markdown, so that all say the same.
+//! terminal, JUnit and Markdown, so that all say the same; HTML has tables.
 
+use memcheck_core::baseline::Grown;
 use memcheck_core::finding::{Finding, Site};
 use memcheck_core::size::{Size, both};
 
@@ -21,13 +22,7 @@ pub(super) fn lines(finding: &Finding, all: bool) -> Vec<String> {
         lines.push(format!("  … {} more lines", rest.len() - shown));
     }
     let shown = if all { finding.grown.len() } else { finding.grown.len().min(FEW) };
-    lines.extend(finding.grown[..shown].iter().map(|grown| {
-        let was = match grown.then {
-            0 => "new at the peak".to_owned(),
-            then => format!("was {}", Size(then)),
-        };
-        format!("  +{} {} ({was})", Size(grown.now - grown.then), grown.holder)
-    }));
+    lines.extend(finding.grown[..shown].iter().map(|grown| format!("  {}", self::grown(grown))));
     let shown = if all { finding.sites.len() } else { finding.sites.len().min(FEW) };
     let few = finding.sites[..shown].iter().flat_map(self::site);
     lines.extend(few.map(|line| format!("  {line}")));
@@ -45,6 +40,15 @@ pub(super) fn lines(finding: &Finding, all: bool) -> Vec<String> {
     lines
 }
 
+/// What holds more at the peak than in the baseline.
+pub(super) fn grown(grown: &Grown) -> String {
+    let was = match grown.then {
+        0 => "new at the peak".to_owned(),
+        then => format!("was {}", Size(then)),
+    };
+    format!("+{} {} ({was})", Size(grown.now - grown.then), grown.holder)
+}
+
 /// One place: the line of the program first, then what it holds.
 fn site(site: &Site) -> Vec<String> {
     let mut what = Vec::new();
@@ -52,8 +56,8 @@ fn site(site: &Site) -> Vec<String> {
     what.extend(site.tensor.clone());
     what.extend(site.scope.as_ref().map(|scope| format!("in {scope}")));
     let amount = match site.block {
-        Some(block) => format!("{} x {}", site.count, both(block)),
-        None => format!("{} blocks, {}", site.count, both(site.bytes)),
+        Some(_) => blocks(site),
+        None => format!("{} blocks, {}", blocks(site), both(site.bytes)),
     };
     let note = site.note.as_ref().map(|note| format!(": {note}")).unwrap_or_default();
     let Some(place) = place(site) else { return vec![format!("{amount}{note}")] };
@@ -66,8 +70,16 @@ fn site(site: &Site) -> Vec<String> {
     lines
 }
 
+/// How many blocks it holds, and of which size where all are alike.
+pub(super) fn blocks(site: &Site) -> String {
+    match site.block {
+        Some(block) => format!("{} x {}", site.count, both(block)),
+        None => site.count.to_string(),
+    }
+}
+
 /// `src/model.rs:42`, or the function where there are no line tables.
-fn place(site: &Site) -> Option<String> {
+pub(super) fn place(site: &Site) -> Option<String> {
     let line = site.line.map(|line| format!(":{line}")).unwrap_or_default();
     site.file.as_ref().map(|file| format!("{file}{line}")).or_else(|| {
         let frame = site.stack.first()?;

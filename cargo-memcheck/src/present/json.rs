@@ -6,6 +6,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use memcheck_core::device::Family;
+use memcheck_core::digest::Digest;
 use memcheck_core::finding::{Code, Finding, Level};
 use memcheck_core::limits::Limits;
 use memcheck_core::protocol::Status;
@@ -56,6 +57,9 @@ struct TestFinished<'a> {
     marks: &'a [Mark],
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     notes: &'a [String],
+    /// Who held what; of a test that was run with attribution only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    attribution: Option<Digest<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     snapshot: Option<&'a Path>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -157,6 +161,7 @@ impl<W: Write> Presenter for JsonLines<W> {
             limits: record.map_or(&task.limits, |record| &record.limits),
             marks: record.map_or(&[], |record| &record.marks),
             notes: record.map_or(&[], |record| &record.notes),
+            attribution: record.and_then(|record| record.attribution.as_ref()).map(Digest::of),
             snapshot: report.and_then(|report| report.snapshot.as_deref()),
             pending: outcome.pending(),
         };
@@ -249,7 +254,9 @@ pub(super) fn print(line: &impl Serialize) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::example::leaky;
     use super::*;
+    use crate::run::example;
 
     #[test]
     fn the_stream_is_the_one_that_is_documented() {
@@ -266,5 +273,32 @@ mod tests {
         assert_eq!(first, r#"{"type":"run-started","version":1,"device":"sim:h200","tests":12}"#);
         assert!(last.starts_with(r#"{"type":"summary","passed":11,"failed":1,"new":0,"#), "{last}");
         assert!(last.ends_with(r#""exit_code":100}"#), "{last}");
+    }
+
+    #[test]
+    fn a_test_that_was_followed_says_who_held_what() {
+        let mut lines = JsonLines::new(Vec::new());
+        lines.test_finished(&example::task(), &leaky());
+        let line: serde_json::Value = serde_json::from_slice(&lines.text().unwrap()).unwrap();
+        let attribution = &line["attribution"];
+        assert_eq!(
+            (&attribution["events"], &attribution["hint"]),
+            (&26.into(), &"no line tables".into())
+        );
+        let host = &attribution["spaces"][0];
+        assert_eq!((&host["space"], &host["peak"]), (&"host".into(), &(26 << 20).into()));
+        let kept = &host["holders"][0];
+        assert_eq!((&kept["kind"], &kept["operation"]), (&"kept".into(), &"matmul".into()));
+        assert_eq!((&kept["scope"], &kept["line"]), (&"model.head".into(), &20.into()));
+        assert_eq!((&kept["bytes"], &kept["count"]), (&(22 << 20).into(), &11.into()));
+        assert_eq!(host["survivors"][0]["pattern"], "steady");
+        assert_eq!(host["retained"][0]["kind"], "setup");
+
+        let mut counted = leaky();
+        counted.report.as_mut().unwrap().record.attribution = None;
+        let mut lines = JsonLines::new(Vec::new());
+        lines.test_finished(&example::task(), &counted);
+        let text = String::from_utf8(lines.text().unwrap()).unwrap();
+        assert!(!text.contains("\"attribution\""), "{text}");
     }
 }

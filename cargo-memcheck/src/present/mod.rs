@@ -4,6 +4,8 @@
 //! stderr. Each presenter is given the same events, in the order of the run.
 
 mod annotations;
+#[cfg(test)]
+mod example;
 mod failure;
 mod findings;
 mod html;

@@ -174,62 +174,14 @@ fn crashed(status: ExitStatus, when: &str) -> Finding {
 
 #[cfg(test)]
 mod tests {
+    use super::super::example::{self, task};
     use super::*;
-    use crate::build::Binary;
-    use crate::devices::{Kind, Leg};
     use crate::options::Mode;
-    use memcheck_core::device::{Family, Need, Request};
-    use memcheck_core::limits::{Layer, Limits};
-    use memcheck_core::protocol::Entry;
     use std::collections::BTreeMap;
     use std::time::Duration;
 
-    fn task() -> Task {
-        Task {
-            package: "app".to_owned(),
-            folder: "/app".into(),
-            candle: "0.11.1".to_owned(),
-            binary: Binary {
-                id: "app::mem".to_owned(),
-                package: 0,
-                path: "/app/mem".into(),
-                environment: Vec::new(),
-            },
-            entry: Entry {
-                name: "a::b".to_owned(),
-                module: "mem::a".to_owned(),
-                case: BTreeMap::new(),
-                file: "tests/mem.rs".into(),
-                line: 3,
-                ignored: false,
-                need: Need::Any,
-                deviceless: false,
-                attribute: Layer::default(),
-                manifest_dir: "/app".into(),
-                snapshot: "mem__a__b".to_owned(),
-            },
-            leg: Leg { device: Request::Cpu, kind: Kind::Cpu, why: String::new() },
-            limits: Limits::resolve(Family::Cpu, []),
-        }
-    }
-
     fn report(change: impl FnOnce(&mut serde_json::Value)) -> Written {
-        let limits = serde_json::to_value(Limits::resolve(Family::Cpu, [])).unwrap();
-        let mut json = serde_json::json!({
-            "version": VERSION,
-            "record": {
-                "version": record::VERSION, "package": "app", "test": "a::b", "device": "cpu",
-                "family": "cpu", "judged": ["host"], "outcome": {"kind": "returned"},
-                "iterated": true, "limits": limits, "iterations": 10, "lost_events": 0,
-                "facts": {"memcheck": 1, "candle": "0.11.1", "profile": "debug",
-                          "iterations": 10, "warmup": 2},
-                "spaces": {"host": {
-                    "metrics": {"allocated": 0, "peak_allocated": 0, "setup": 0, "growth": 0,
-                                "retained": 0, "allocations": 0, "allocated_total": 0},
-                    "allocated": [], "peak": [], "armed": true}},
-            },
-            "verdict": {"status": "passed", "findings": []},
-        });
+        let mut json = example::report();
         change(&mut json);
         Written::from_bytes(json.to_string().as_bytes())
     }

@@ -1,5 +1,7 @@
 //! One test, one child process: what is run, and what came of it.
 
+#[cfg(test)]
+pub(crate) mod example;
 mod judge;
 mod output;
 pub(crate) mod process;

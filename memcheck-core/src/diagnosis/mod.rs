@@ -31,7 +31,7 @@ use serde::{Deserialize, Serialize};
 
 pub use evidence::Evidence;
 use leftover::{Leftover, leftovers};
-pub use suspect::Suspect;
+pub use suspect::{Suspect, suspects};
 
 /// A kind of mistake, and how it is recognised.
 #[derive(Debug, Clone, Copy)]

@@ -55,7 +55,7 @@ impl Suspect<'_> {
 }
 
 /// The survivors of `space` with what is made of them, the fastest growing first.
-pub(super) fn suspects(attribution: &Attribution, space: Space) -> Vec<Suspect<'_>> {
+pub fn suspects(attribution: &Attribution, space: Space) -> Vec<Suspect<'_>> {
     const NOWHERE: &Stack = &Stack { frames: Vec::new() };
     let mut suspects: Vec<Suspect<'_>> = attribution
         .survivors

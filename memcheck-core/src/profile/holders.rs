@@ -39,7 +39,7 @@ pub struct Held {
 }
 
 /// The peak by kind, the largest first.
-pub(super) fn kinds(peak: &Peak) -> Vec<KindSum> {
+pub fn kinds(peak: &Peak) -> Vec<KindSum> {
     let mut kinds: BTreeMap<Kind, (u64, u64)> = BTreeMap::new();
     for holder in &peak.holders {
         let sum = kinds.entry(holder.kind).or_default();

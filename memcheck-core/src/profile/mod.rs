@@ -8,10 +8,13 @@
 //! ```
 //!
 //! Everything adds up: the peaks of the rows, of the kinds and of the holders
-//! are `peak_allocated`; calls and bytes are those of one iteration.
+//! are `peak_allocated`, what rows retain is `retained`; calls and bytes are
+//! those of one iteration.
 
 mod growth;
 mod holders;
+mod nested;
+mod row;
 mod table;
 
 #[cfg(test)]
@@ -25,8 +28,8 @@ use crate::space::Space;
 use crate::stack::{Frame, Stack};
 
 pub use growth::{Growth, Survivor};
-pub use holders::{Held, KindSum};
-pub use table::{Phase, Row, Shape, Table, Totals};
+pub use holders::{Held, KindSum, kinds};
+pub use row::{Phase, Row, Shape, Table, Totals};
 
 /// What a row of the table stands for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -70,13 +73,18 @@ pub enum Sort {
     /// Bytes held at the peak, then bytes allocated.
     #[default]
     Peak,
+    /// Bytes that the measured iterations left behind, then those of the peak.
+    Surviving,
+    /// Bytes live when the body had returned, then those of the peak.
+    Retained,
     /// The name.
     Name,
 }
 
 impl Sort {
     /// The names, as the flag spells them.
-    pub const NAMES: [&'static str; 4] = ["calls", "bytes", "peak", "name"];
+    pub const NAMES: [&'static str; 6] =
+        ["calls", "bytes", "peak", "surviving", "retained", "name"];
 }
 
 impl std::str::FromStr for Sort {
@@ -87,6 +95,8 @@ impl std::str::FromStr for Sort {
             "calls" => Ok(Self::Calls),
             "bytes" => Ok(Self::Bytes),
             "peak" => Ok(Self::Peak),
+            "surviving" => Ok(Self::Surviving),
+            "retained" => Ok(Self::Retained),
             "name" => Ok(Self::Name),
             _ => Err(format!("`{text}` is not one of {}", Self::NAMES.join(", "))),
         }
@@ -144,11 +154,12 @@ impl Profile {
         let peak = attribution.peaks.get(&space)?;
         let window = window(attribution, record.iterated);
         let kinds = holders::kinds(peak);
+        let retained = record.spaces.get(&space).map_or(0, |measured| measured.metrics.retained);
         Some(Self {
             space,
             window,
             peak_allocated: peak.bytes,
-            table: table::table(attribution, space, window, by, sort),
+            table: table::table(attribution, (space, retained), window, by, sort),
             kinds,
             holders: holders::holders(attribution, peak),
             timeline: Timeline {

@@ -74,7 +74,7 @@ fn attribution() -> Attribution {
 }
 
 fn rows(by: By, sort: Sort, window: Window) -> Table {
-    table::table(&attribution(), SPACE, window, by, sort)
+    table::table(&attribution(), (SPACE, 0), window, by, sort)
 }
 
 fn names(table: &Table) -> Vec<&str> {
@@ -134,7 +134,7 @@ fn rows_are_operations_lines_or_scopes() {
     );
     assert_eq!(
         by(By::Scope),
-        ["(none)", "(smaller places)", "bert.layer1", "bert.layer2", "bert.layer3"]
+        ["(none)", "(smaller places)", "bert", "bert.layer1", "bert.layer2", "bert.layer3"]
     );
 }
 
@@ -149,7 +149,7 @@ fn every_column_sorts() {
     for name in Sort::NAMES {
         assert!(name.parse::<Sort>().is_ok());
     }
-    assert!("size".parse::<Sort>().unwrap_err().contains("calls, bytes, peak, name"));
+    assert!("size".parse::<Sort>().unwrap_err().contains("calls, bytes, peak, surviving"));
     assert!("line".parse::<By>().unwrap_err().contains("op, site, scope"));
 }
 
@@ -174,6 +174,69 @@ fn holders_and_kinds_tell_who_held_the_peak() {
     assert_eq!(holders[0].stack, [inner, "load (src/model.rs:10)"]);
     let kinds: Vec<_> = holders::kinds(peak).iter().map(|sum| (sum.kind, sum.bytes)).collect();
     assert_eq!(kinds, [(Kind::Setup, 1200), (Kind::Activations, 256), (Kind::Kept, 64)]);
+}
+
+/// [`attribution`], of which three places have left something.
+fn with_remains() -> Attribution {
+    let group = |bytes| Group {
+        block: None,
+        births: vec![1; 10],
+        bytes: vec![bytes; 10],
+        live: vec![1; 10],
+        live_bytes: vec![bytes; 10],
+        old: vec![0; 10],
+        old_bytes: vec![0; 10],
+    };
+    let survivors = |stack, scope: &str, bytes| Survivors {
+        space: SPACE,
+        stack,
+        scope: scope.to_owned(),
+        tensors: Vec::new(),
+        group: group(bytes),
+        held: Default::default(),
+    };
+    let holder = |place, bytes| Holder { place, kind: Kind::Kept, bytes, count: 1 };
+    Attribution {
+        survivors: vec![
+            survivors(1, "bert.layer1", 256),
+            survivors(3, "bert.layer3", 16),
+            // Of a place that is not among the places.
+            survivors(2, "elsewhere", 1),
+        ],
+        retained: vec![holder(0, 1200), holder(1, 256), holder(4, 16)],
+        ..attribution()
+    }
+}
+
+#[test]
+fn every_row_has_what_it_left_behind_and_it_adds_up() {
+    let of =
+        |by, sort| table::table(&with_remains(), (SPACE, 1500), Window::Iteration(LAST), by, sort);
+    let left = |by| {
+        let table = of(by, Sort::Name);
+        let rows = table.rows.iter().filter(|row| row.surviving + row.retained > 0);
+        let rows = rows.map(|row| (row.name.clone(), row.surviving, row.retained));
+        assert_eq!((table.total.surviving, table.total.retained), (2730, 1500), "{by:?}");
+        rows.collect::<Vec<_>>()
+    };
+    let row = |name: &str, surviving, retained| (name.to_owned(), surviving, retained);
+    let rest = row("(smaller places)", 10, 28);
+    let weights = |name| row(name, 0, 1200);
+    assert_eq!(
+        left(By::Op),
+        [rest.clone(), row("matmul", 2560, 256), row("softmax", 160, 16), weights("zeros")]
+    );
+    assert_eq!(
+        left(By::Scope),
+        [weights("(none)"), rest, row("bert.layer1", 2560, 256), row("bert.layer3", 160, 16)]
+    );
+    // After the weights, which are in no scope.
+    let bert = of(By::Scope, Sort::Retained).rows.swap_remove(1);
+    assert_eq!((bert.name.as_str(), bert.retained), ("bert", 0));
+    let in_all = bert.in_all.unwrap();
+    assert_eq!((in_all.surviving, in_all.retained), (2720, 272));
+    assert_eq!(names(&of(By::Op, Sort::Surviving))[..2], ["matmul", "softmax"]);
+    assert_eq!(names(&of(By::Op, Sort::Retained))[..2], ["zeros", "matmul"]);
 }
 
 /// A record of ten iterations in which one place of [`attribution`] survives so.

@@ -391,29 +391,31 @@ pub(crate) fn left(old: Block) {
 }
 
 /// The size of the live block at `address`, if there is one.
+#[cfg(feature = "cuda")]
 pub(crate) fn size_of(address: u64) -> Option<u64> {
-    let mut size = None;
-    BLOCKS.update(address, |words| {
-        size = Some(Block::of(words).size);
-        words
-    });
-    size
+    BLOCKS.get(address).map(|words| Block::of(words).size)
 }
 
-/// The tensor that the live block at `address` was made for is known now.
-pub(crate) fn shaped(address: u64, shape: u16) {
+/// A tensor of `bytes` is known now in the live block at `address`. Whether it
+/// is all of the block; then the block is of its shape from here on, if it had
+/// none.
+pub(crate) fn shaped(address: u64, bytes: u64, shape: impl FnOnce() -> u16) -> bool {
+    let mut whole = false;
     let mut before = None;
     BLOCKS.update(address, |words| {
         let block = Block::of(words);
-        if block.origin.shape != 0 {
+        whole = block.size == bytes;
+        if !whole || block.origin.shape != 0 {
             return words;
         }
-        before = Some(block);
+        let shape = shape();
+        before = Some((block, shape));
         Block { origin: Origin { shape, ..block.origin }, ..block }.words()
     });
-    if let Some(block) = before {
+    if let Some((block, shape)) = before {
         trace::push(Event::Shaped(block, shape));
     }
+    whole
 }
 
 /// Shows every live block and its address to `see`.

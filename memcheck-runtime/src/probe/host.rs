@@ -146,7 +146,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Tracking<A> {
             // SAFETY: the caller keeps the contract of `realloc`.
             return unsafe { self.inner.realloc(address, layout, new_size) };
         }
-        tensor::settle();
+        tensor::freed(address as u64, layout);
         // Out of the table before the call: as soon as the old address is
         // free, another thread may be given it.
         let old = if is_tensor(layout) { ledger::taken(address as u64) } else { None };

@@ -1,13 +1,15 @@
 //! Where a block was allocated: the call stack and the scope.
 //!
 //! Asked for only in a run with attribution. A stack is walked by its unwind
-//! tables (`unwind`), a walk that ends where it meets the stack of the thread's
-//! last allocation; what was walked gets a number (`contexts`), which is all
+//! tables (`unwind`), as far as it is not one that the thread has walked before
+//! (`stacks`); what was walked gets a number (`contexts`), which is all
 //! that a block keeps. Numbers become functions, files and lines when the body
 //! is done (`symbols`).
 
+mod arch;
 mod contexts;
 mod modules;
+mod stacks;
 mod symbols;
 mod unwind;
 

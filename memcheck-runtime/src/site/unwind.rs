@@ -1,94 +1,28 @@
 //! Walking the stack of the calling thread.
 //!
-//! framehop knows the frames by the unwind tables, without frame pointers. It
-//! walks only what is new: from one allocation to the next most of a stack
-//! stays as it is. The last stack of a thread is remembered with the place of
-//! every return address; where the walk comes to a frame of it, and all return
-//! addresses from there outwards still stand where they stood, the rest is the
-//! same. (Each frame's place follows from the return address before it, so
-//! equal words in equal places are the same calls.)
+//! framehop knows the frames by the unwind tables, without frame pointers. What
+//! the thread has walked before is not walked again (`stacks`).
 
 use std::cell::Cell;
 use std::num::NonZeroU64;
+use std::ops::Range;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicPtr, Ordering::AcqRel};
+use std::sync::atomic::{
+    AtomicPtr,
+    Ordering::{AcqRel, Relaxed},
+};
 
 use framehop::{FrameAddress, MustNotAllocateDuringUnwind, Unwinder};
 use memcheck_core::quiet;
 
+use super::arch;
 use super::contexts;
 use super::modules::{self, Bytes};
+use super::stacks::{DEPTH, Place, Stacks};
 use crate::intern::mix;
 use crate::scope;
 
-#[cfg(target_arch = "x86_64")]
-mod arch {
-    use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
-
-    pub(super) type Unwinder<D, P> = UnwinderX86_64<D, P>;
-    pub(super) type Cache<P> = CacheX86_64<P>;
-    pub(super) type Registers = UnwindRegsX86_64;
-
-    /// Where the caller is: instruction, registers.
-    #[inline(always)]
-    pub(super) fn registers() -> (u64, Registers) {
-        let (ip, sp, bp): (u64, u64, u64);
-        // SAFETY: reads three registers.
-        unsafe {
-            std::arch::asm!(
-                "lea {ip}, [rip]", "mov {sp}, rsp", "mov {bp}, rbp",
-                ip = out(reg) ip, sp = out(reg) sp, bp = out(reg) bp,
-                options(nomem, nostack, preserves_flags),
-            );
-        }
-        (ip, Registers::new(ip, sp, bp))
-    }
-
-    /// Stack and frame pointer.
-    pub(super) fn pointers(registers: &Registers) -> (u64, u64) {
-        (registers.sp(), registers.bp())
-    }
-
-    /// Where the return address of the frame below `sp` stands.
-    pub(super) const RETURN_ADDRESS: Option<u64> = Some(8);
-}
-
-#[cfg(target_arch = "aarch64")]
-mod arch {
-    use framehop::aarch64::{CacheAarch64, UnwindRegsAarch64, UnwinderAarch64};
-
-    pub(super) type Unwinder<D, P> = UnwinderAarch64<D, P>;
-    pub(super) type Cache<P> = CacheAarch64<P>;
-    pub(super) type Registers = UnwindRegsAarch64;
-
-    /// Where the caller is: instruction, registers.
-    #[inline(always)]
-    pub(super) fn registers() -> (u64, Registers) {
-        let (ip, sp, fp, lr): (u64, u64, u64, u64);
-        // SAFETY: reads four registers.
-        unsafe {
-            std::arch::asm!(
-                "adr {ip}, .", "mov {sp}, sp", "mov {fp}, x29", "mov {lr}, x30",
-                ip = out(reg) ip, sp = out(reg) sp, fp = out(reg) fp, lr = out(reg) lr,
-                options(nomem, nostack, preserves_flags),
-            );
-        }
-        (ip, Registers::new(lr, sp, fp))
-    }
-
-    /// Stack and frame pointer.
-    pub(super) fn pointers(registers: &Registers) -> (u64, u64) {
-        (registers.sp(), registers.fp())
-    }
-
-    /// Return addresses stand in no fixed place: every stack is walked whole.
-    pub(super) const RETURN_ADDRESS: Option<u64> = None;
-}
-
 type Policy = MustNotAllocateDuringUnwind;
-
-/// Frames that are kept; of deeper stacks the outermost are left out.
-const DEPTH: usize = 160;
 
 static UNWINDER: OnceLock<arch::Unwinder<Bytes, Policy>> = OnceLock::new();
 
@@ -103,22 +37,24 @@ pub(super) fn prepare() {
     });
 }
 
-/// What one thread remembers.
-struct Walker {
-    cache: arch::Cache<Policy>,
-    /// Frames of the last stack, the outermost first.
-    frames: [u64; DEPTH],
-    places: [Place; DEPTH],
-    /// Hash of the frames up to and with each.
-    hashes: [u64; DEPTH],
-    length: usize,
+/// A cache of framehop holds 509 rules, each in the one place that its address
+/// has there. A model's forward pass has more, and a rule that is not in the
+/// cache costs fifty times one that is: PERF: several caches, by address.
+const CACHES: usize = 8;
+
+/// The cache for the rule of an address.
+fn cache_of(address: u64) -> usize {
+    (mix(0, address) % CACHES as u64) as usize
 }
 
-/// The registers behind a return.
-#[derive(Clone, Copy, PartialEq, Eq, Default)]
-struct Place {
-    sp: u64,
-    bp: u64,
+/// What one thread has for its walks.
+struct Walker {
+    caches: [arch::Cache<Policy>; CACHES],
+    stacks: Box<Stacks>,
+    /// Memory of the thread's stack; empty where the system does not say.
+    own: Range<u64>,
+    /// Frames of a walk under way.
+    new: [(u64, Place); DEPTH],
 }
 
 /// Walkers of threads that have ended, for those that come.
@@ -139,15 +75,7 @@ impl Drop for Mine {
             return;
         }
         for spare in &SPARES {
-            if spare
-                .compare_exchange(
-                    std::ptr::null_mut(),
-                    walker,
-                    AcqRel,
-                    std::sync::atomic::Ordering::Relaxed,
-                )
-                .is_ok()
-            {
+            if spare.compare_exchange(std::ptr::null_mut(), walker, AcqRel, Relaxed).is_ok() {
                 return;
             }
         }
@@ -160,20 +88,39 @@ impl Drop for Mine {
 /// A walker for a thread that has none: once for each thread.
 #[cold]
 fn claim() -> *mut Walker {
+    let _quiet = quiet::enter();
+    let own = own_stack().unwrap_or(0..0);
     for spare in &SPARES {
         let walker = spare.swap(std::ptr::null_mut(), AcqRel);
-        if !walker.is_null() {
+        // SAFETY: whoever swaps it out has it alone.
+        if let Some(known) = unsafe { walker.as_mut() } {
+            known.stacks.forget();
+            known.own = own;
             return walker;
         }
     }
-    let _quiet = quiet::enter();
     Box::into_raw(Box::new(Walker {
-        cache: arch::Cache::new_in(),
-        frames: [0; DEPTH],
-        places: [Place::default(); DEPTH],
-        hashes: [0; DEPTH],
-        length: 0,
+        caches: std::array::from_fn(|_| arch::Cache::new_in()),
+        stacks: Stacks::new(),
+        own,
+        new: [(0, Place::default()); DEPTH],
     }))
+}
+
+/// Where the calling thread's stack lies.
+fn own_stack() -> Option<Range<u64>> {
+    // SAFETY: the attributes are filled in by the first call, read by the
+    // second and given back by the third; every pointer is to a local.
+    unsafe {
+        let mut attributes = std::mem::MaybeUninit::<libc::pthread_attr_t>::uninit();
+        if libc::pthread_getattr_np(libc::pthread_self(), attributes.as_mut_ptr()) != 0 {
+            return None;
+        }
+        let (mut low, mut size) = (std::ptr::null_mut(), 0);
+        let result = libc::pthread_attr_getstack(attributes.as_ptr(), &raw mut low, &raw mut size);
+        libc::pthread_attr_destroy(attributes.as_mut_ptr());
+        (result == 0).then(|| low as u64..low as u64 + size as u64)
+    }
 }
 
 /// The context of the caller, by number.
@@ -190,79 +137,69 @@ pub(super) fn here() -> u32 {
     let Ok(walker) = walker else { return 0 };
     let (ip, registers) = arch::registers();
     // SAFETY: this thread has just taken it, so it is nobody else's.
-    let number = unsafe { &mut *walker }.walk(unwinder, ip, registers);
+    let number = unsafe { &mut *walker }.number(unwinder, ip, registers);
     let _ = MINE.try_with(|mine| mine.0.set(walker));
     number
 }
 
 impl Walker {
+    /// The context of a stack that begins here.
+    fn number(
+        &mut self,
+        unwinder: &arch::Unwinder<Bytes, Policy>,
+        ip: u64,
+        registers: arch::Registers,
+    ) -> u32 {
+        let from = arch::pointers(&registers).sp;
+        let scope = scope::current();
+        let way = self.stacks.way(from, scope);
+        if let Some(number) = self.stacks.again(way) {
+            return number;
+        }
+        let (kept, count) = self.walk(unwinder, ip, registers);
+        let new = &self.new[..count];
+        let stack = self.stacks.add(way, (kept, new), &self.own);
+        let (frames, hash) = stack.frames();
+        let number = contexts::number(frames, hash, scope);
+        stack.number(number)
+    }
+
+    /// Walks until a frame of the last stack. How many of its frames stay, and
+    /// how many are new.
     fn walk(
         &mut self,
         unwinder: &arch::Unwinder<Bytes, Policy>,
         ip: u64,
         mut registers: arch::Registers,
-    ) -> u32 {
-        let (lowest, _) = arch::pointers(&registers);
+    ) -> (usize, usize) {
+        let lowest = arch::pointers(&registers).sp;
+        let highest = if self.own.contains(&lowest) { self.own.end } else { u64::MAX };
         let mut read = |address: u64| match address {
-            _ if address >= lowest && address & 7 == 0 => {
+            _ if address >= lowest && address < highest && address & 7 == 0 => {
                 // SAFETY: unwind tables lead from frame to frame of this thread's
                 // own stack, which is mapped from the stack pointer upwards.
                 Ok(unsafe { (address as *const u64).read() })
             }
             _ => Err(()),
         };
-        let mut new: [(u64, Place); DEPTH] = [(0, Place::default()); DEPTH];
+        let last = self.stacks.last();
         let mut count = 0;
-        let mut known = self.length;
-        let mut kept = 0;
+        let mut known = last.known();
         let mut at = FrameAddress::from_instruction_pointer(ip);
         while count < DEPTH
-            && let Ok(Some(frame)) =
-                unwinder.unwind_frame(at, &mut registers, &mut self.cache, &mut read)
+            && let cache = &mut self.caches[cache_of(at.address())]
+            && let Ok(Some(frame)) = unwinder.unwind_frame(at, &mut registers, cache, &mut read)
             && let Some(address) = NonZeroU64::new(frame)
         {
-            let (sp, bp) = arch::pointers(&registers);
-            let place = Place { sp, bp };
-            while known > 0 && self.places[known - 1].sp < sp {
-                known -= 1;
+            let place = arch::pointers(&registers);
+            known = last.above(known, place.sp);
+            if known > 0 && last.is(known - 1, frame, place) && last.stands(known) {
+                return (known, count);
             }
-            if known > 0
-                && self.places[known - 1] == place
-                && self.frames[known - 1] == frame
-                && self.stands(known - 1)
-            {
-                kept = known;
-                break;
-            }
-            new[count] = (frame, place);
+            self.new[count] = (frame, place);
             count += 1;
             at = FrameAddress::ReturnAddress(address);
         }
-        self.keep(kept, &new[..count]);
-        let hash = self.length.checked_sub(1).map_or(0, |last| self.hashes[last]);
-        contexts::number(&self.frames[..self.length], hash, scope::current())
-    }
-
-    /// Whether the outermost `count` return addresses stand where they stood.
-    fn stands(&self, count: usize) -> bool {
-        let Some(below) = arch::RETURN_ADDRESS else { return false };
-        self.frames[..count].iter().zip(&self.places[..count]).all(|(&frame, place)| {
-            // SAFETY: the places lie further out on this thread's stack than a
-            // frame that the walk has just come to.
-            unsafe { ((place.sp - below) as *const u64).read() == frame }
-        })
-    }
-
-    /// The stack is now its outermost `kept` frames and `new`, innermost first.
-    fn keep(&mut self, kept: usize, new: &[(u64, Place)]) {
-        let new = &new[..new.len().min(DEPTH - kept)];
-        let mut hash = kept.checked_sub(1).map_or(0, |last| self.hashes[last]);
-        for (at, &(frame, place)) in (kept..).zip(new.iter().rev()) {
-            hash = mix(hash, frame);
-            self.frames[at] = frame;
-            self.places[at] = place;
-            self.hashes[at] = hash;
-        }
-        self.length = kept + new.len();
+        (0, count)
     }
 }

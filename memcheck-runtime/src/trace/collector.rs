@@ -5,13 +5,13 @@
 //! peak. A peak only raises a number, the epoch; a holder that is about to
 //! change and whose epoch is older saves its live bytes first.
 
-use std::collections::HashMap;
 use std::sync::atomic::Ordering::SeqCst;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use memcheck_core::quiet;
 use memcheck_core::space::Space;
+use rustc_hash::FxHashMap;
 
 use super::{Event, Timeline, ring};
 use crate::ledger::Block;
@@ -49,9 +49,9 @@ pub(crate) struct Held {
 #[derive(Debug, Default)]
 pub(crate) struct Trace {
     pub(crate) events: u64,
-    pub(crate) totals: HashMap<Key, Total>,
-    pub(crate) spaces: HashMap<Space, SpaceTrace>,
-    holders: HashMap<(Key, u32), Holder>,
+    pub(crate) totals: FxHashMap<Key, Total>,
+    pub(crate) spaces: FxHashMap<Space, SpaceTrace>,
+    holders: FxHashMap<(Key, u32), Holder>,
     iteration: u32,
 }
 
@@ -110,22 +110,35 @@ pub(crate) fn start() -> std::io::Result<Collector> {
     forget_in_children();
     let thread = std::thread::Builder::new().name("memcheck-trace".to_owned()).spawn(|| {
         let _quiet = quiet::enter();
+        let _gone = GoneIfPanicking;
         collect()
     })?;
     super::ON.store(true, SeqCst);
     Ok(Collector(thread))
 }
 
+/// Lets nobody wait for a collector that has died.
+struct GoneIfPanicking;
+
+impl Drop for GoneIfPanicking {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            gone();
+        }
+    }
+}
+
+extern "C" fn gone() {
+    super::ON.store(false, SeqCst);
+    super::GONE.store(true, SeqCst);
+}
+
 /// A forked child has no collector: it must not wait for one.
 fn forget_in_children() {
-    extern "C" fn off() {
-        super::ON.store(false, SeqCst);
-        super::FORKED.store(true, SeqCst);
-    }
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {
         // SAFETY: the handler stores to an atomic, which is allowed after fork.
-        unsafe { libc::pthread_atfork(None, None, Some(off)) };
+        unsafe { libc::pthread_atfork(None, None, Some(gone)) };
     });
 }
 
@@ -139,19 +152,19 @@ impl Collector {
     }
 }
 
+/// How long the collector rests when it has taken everything: a workload does
+/// not fill the queue meanwhile.
+const PAUSE: Duration = Duration::from_millis(2);
+
 fn collect() -> Trace {
     let mut trace = Trace::default();
-    let mut idle = 0u32;
     loop {
         let Some(event) = ring::take(trace.events) else {
-            idle += 1;
-            match idle {
-                0..128 => std::hint::spin_loop(),
-                _ => std::thread::sleep(Duration::from_micros(100)),
-            }
+            // PERF: seldom, and then much at once: on a machine of two cores
+            // every waking is one that the workload may have to make room for.
+            std::thread::sleep(PAUSE);
             continue;
         };
-        idle = 0;
         trace.events += 1;
         if event == Event::End {
             return trace;
@@ -250,9 +263,6 @@ impl Trace {
         if in_last {
             total.last_calls -= 1;
             total.last_bytes = total.last_bytes.saturating_sub(block.size);
-        }
-        if total.calls == 0 {
-            self.totals.remove(&from);
         }
         self.count(&Block { origin: crate::ledger::Origin { shape, ..block.origin }, ..*block });
     }

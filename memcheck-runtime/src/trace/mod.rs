@@ -39,8 +39,9 @@ pub(crate) enum Event {
 }
 
 static ON: AtomicBool = AtomicBool::new(false);
-/// This process was forked from one with a collector, and has none.
-static FORKED: AtomicBool = AtomicBool::new(false);
+/// There is no collector any more: it died, or this process was forked from one
+/// that has it. Nobody will make room.
+static GONE: AtomicBool = AtomicBool::new(false);
 
 /// Whether events are wanted. One relaxed load: what an ordinary run pays.
 #[inline]

@@ -1,8 +1,11 @@
 //! A bounded queue from many threads to one, without locks.
 //!
-//! Every slot carries a turn (as in Vyukov's bounded queue): `place` says that
-//! it is free for the event with that number, `place + 1` that it holds it.
-//! The number that a thread draws is the order of events.
+//! An event is two words. Its number, which the pushing thread draws, is the
+//! order of events and says which slot it goes to; the lowest bits of the first
+//! word say in which lap round the queue it was written, so the one thread that
+//! takes events sees whether a slot is written already and never writes to
+//! slots. How far it has come it says now and then; only who is a whole lap
+//! ahead of that waits.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{
@@ -14,13 +17,20 @@ use super::Event;
 use crate::ledger::{self, Block, Origin};
 use crate::mapping;
 
-/// Events that fit: 8 MiB.
-const CAPACITY: u64 = 1 << 18;
-const WORDS: usize = 4;
+/// Events that fit: 2 MiB.
+const CAPACITY: u64 = 1 << 17;
+/// After so many events the taking thread says how far it has come.
+const STRIDE: u64 = 1 << 10;
+const WORDS: usize = 2;
 
-/// Turn, kind and space and size, origin, extra.
+/// Lap, kind, space and size; origin.
 static SLOTS: OnceLock<&'static [AtomicU64]> = OnceLock::new();
-static NEXT: AtomicU64 = AtomicU64::new(0);
+static NEXT: Counter = Counter(AtomicU64::new(0));
+static TAKEN: Counter = Counter(AtomicU64::new(0));
+
+/// A number alone on its cache lines.
+#[repr(align(128))]
+struct Counter(AtomicU64);
 
 /// Maps the queue, once.
 ///
@@ -28,11 +38,7 @@ static NEXT: AtomicU64 = AtomicU64::new(0);
 /// When the system refuses the memory.
 pub(super) fn map() -> std::io::Result<()> {
     if SLOTS.get().is_none() {
-        let words = mapping::slice::<AtomicU64>(CAPACITY as usize * WORDS)?;
-        for place in 0..CAPACITY {
-            words[place as usize * WORDS].store(place, Relaxed);
-        }
-        let _ = SLOTS.set(words);
+        let _ = SLOTS.set(mapping::slice::<AtomicU64>(CAPACITY as usize * WORDS)?);
     }
     Ok(())
 }
@@ -42,70 +48,87 @@ fn slot(number: u64) -> Option<&'static [AtomicU64; WORDS]> {
     SLOTS.get()?.get(at..at + WORDS)?.try_into().ok()
 }
 
+/// The lap of an event, of which the bits that are kept differ from those of
+/// the lap before, and in the first lap from those of an empty slot.
+fn lap(number: u64) -> u64 {
+    (number / CAPACITY + 1) & (LAPS - 1)
+}
+
 pub(super) fn push(event: Event) {
-    write(NEXT.fetch_add(1, Relaxed), event);
+    write(NEXT.0.fetch_add(1, Relaxed), event);
 }
 
 pub(super) fn push_pair(first: Event, second: Event) {
-    let number = NEXT.fetch_add(2, Relaxed);
+    let number = NEXT.0.fetch_add(2, Relaxed);
     write(number, first);
     write(number + 1, second);
 }
 
 fn write(number: u64, event: Event) {
     let Some(slot) = slot(number) else { return };
+    if number >= TAKEN.0.load(Acquire) + CAPACITY && !wait_for_room(number) {
+        return;
+    }
+    let (head, origin) = encode(event);
+    slot[1].store(origin, Relaxed);
+    slot[0].store(head << LAP_BITS | lap(number), Release);
+}
+
+/// Waits until the collector has taken the event a lap before. `false` where
+/// nobody ever will.
+#[cold]
+fn wait_for_room(number: u64) -> bool {
     let mut waited = 0u32;
-    while slot[0].load(Acquire) != number {
-        // Full: the collector is behind. It never waits for us.
+    while number >= TAKEN.0.load(Acquire) + CAPACITY {
         waited += 1;
         if waited < 64 {
             std::hint::spin_loop();
-        } else if super::FORKED.load(Relaxed) {
-            // Nobody will ever make room.
-            return;
+        } else if super::GONE.load(Relaxed) {
+            return false;
         } else {
             std::thread::yield_now();
         }
     }
-    let (head, origin, extra) = encode(event);
-    slot[1].store(head, Relaxed);
-    slot[2].store(origin, Relaxed);
-    slot[3].store(extra, Relaxed);
-    slot[0].store(number + 1, Release);
+    true
 }
 
 /// Takes the event with this number out, once it is there.
 pub(super) fn take(number: u64) -> Option<Event> {
     let slot = slot(number)?;
-    if slot[0].load(Acquire) != number + 1 {
+    let head = slot[0].load(Acquire);
+    if head & (LAPS - 1) != lap(number) {
         return None;
     }
-    let event = decode(slot[1].load(Relaxed), slot[2].load(Relaxed), slot[3].load(Relaxed));
-    slot[0].store(number + CAPACITY, Release);
+    let event = decode(head >> LAP_BITS, slot[1].load(Relaxed));
+    if (number + 1).is_multiple_of(STRIDE) {
+        TAKEN.0.store(number + 1, Release);
+    }
     Some(event)
 }
 
 const SIZE_BITS: u32 = 48;
 const SPACE_BITS: u32 = 8;
+const LAP_BITS: u32 = 4;
+const LAPS: u64 = 1 << LAP_BITS;
 
-fn encode(event: Event) -> (u64, u64, u64) {
-    let block = |kind: u64, block: Block, extra: u64| {
+fn encode(event: Event) -> (u64, u64) {
+    let block = |kind: u64, block: Block| {
         let space = ledger::index(block.space).unwrap_or(0) as u64;
-        let head = kind << (SIZE_BITS + SPACE_BITS) | space << SIZE_BITS | block.size;
-        (head, block.origin.pack(), extra)
+        (kind << (SIZE_BITS + SPACE_BITS) | space << SIZE_BITS | block.size, block.origin.pack())
     };
-    let plain = |kind: u64, extra: u64| (kind << (SIZE_BITS + SPACE_BITS), 0, extra);
+    let plain = |kind: u64, what: u64| (kind << (SIZE_BITS + SPACE_BITS), what);
     match event {
-        Event::Allocated(it) => block(1, it, 0),
-        Event::Freed(it) => block(2, it, 0),
-        Event::Kept(it) => block(3, it, 0),
-        Event::Shaped(it, shape) => block(4, it, shape.into()),
+        Event::Allocated(it) => block(1, it),
+        Event::Freed(it) => block(2, it),
+        Event::Kept(it) => block(3, it),
+        // Its shape was not known: there is room for the one that is.
+        Event::Shaped(it, shape) => block(4, Block { origin: Origin { shape, ..it.origin }, ..it }),
         Event::Iteration(iteration) => plain(5, iteration.into()),
         Event::End => plain(0, 0),
     }
 }
 
-fn decode(head: u64, origin: u64, extra: u64) -> Event {
+fn decode(head: u64, origin: u64) -> Event {
     let block = Block {
         size: head & ((1 << SIZE_BITS) - 1),
         space: ledger::space((head >> SIZE_BITS & 0xFF) as usize),
@@ -115,8 +138,11 @@ fn decode(head: u64, origin: u64, extra: u64) -> Event {
         1 => Event::Allocated(block),
         2 => Event::Freed(block),
         3 => Event::Kept(block),
-        4 => Event::Shaped(block, extra as u16),
-        5 => Event::Iteration(extra as u32),
+        4 => {
+            let Origin { shape, .. } = block.origin;
+            Event::Shaped(Block { origin: Origin { shape: 0, ..block.origin }, ..block }, shape)
+        }
+        5 => Event::Iteration(origin as u32),
         _ => Event::End,
     }
 }
@@ -127,6 +153,15 @@ mod tests {
     use memcheck_core::space::Space;
 
     #[test]
+    fn a_lap_differs_from_the_one_before_and_from_an_empty_slot() {
+        assert_ne!(lap(0), 0);
+        for number in (0..40).map(|laps| laps * CAPACITY + 17) {
+            assert_ne!(lap(number), lap(number + CAPACITY));
+            assert_eq!(lap(number), lap(number / CAPACITY * CAPACITY));
+        }
+    }
+
+    #[test]
     fn events_come_out_as_they_went_in() {
         let origin = Origin { birth: 12, context: 70_000, shape: 9 };
         let block = Block { size: 141 << 30, space: Space::Cuda(3), origin };
@@ -134,12 +169,13 @@ mod tests {
             Event::Allocated(block),
             Event::Freed(Block { space: Space::Host, ..block }),
             Event::Kept(block),
-            Event::Shaped(block, u16::MAX),
+            Event::Shaped(Block { origin: Origin { shape: 0, ..origin }, ..block }, u16::MAX),
             Event::Iteration(u32::MAX),
             Event::End,
         ] {
-            let (head, origin, extra) = encode(event);
-            assert_eq!(decode(head, origin, extra), event);
+            let (head, origin) = encode(event);
+            assert!(head < 1 << (u64::BITS - LAP_BITS));
+            assert_eq!(decode(head, origin), event);
         }
     }
 }

@@ -16,4 +16,5 @@ mod fixture;
 mod outside;
 mod plain;
 mod profile;
+mod reports;
 mod simulated;

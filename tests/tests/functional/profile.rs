@@ -19,6 +19,7 @@ fn layers_leaky(trial: &mut Trial) -> candle_core::Result<()> {
     trial.iterate(|_| {
         let _span = tracing::info_span!(\"forward\").entered();
         let output = input.matmul(&weights)?;
+        let _inner = tracing::info_span!(\"keep\").entered();
         kept.push(output.narrow(0, 0, 16)?.force_contiguous()?);
         Ok(())
     })
@@ -95,9 +96,31 @@ fn a_profile_adds_up_to_what_a_run_measures() {
     assert_eq!(matmul["scopes"][0], "forward");
     assert_eq!(matmul["shapes"][0]["tensor"]["shape"], serde_json::json!([64, 64]));
     assert_eq!(named(&table["rows"], "zeros")["phase"], "setup");
+    // Ten measured iterations; what they left is gone when the body has returned.
+    assert_eq!(sum(&table["rows"], "surviving"), 10 * 4096);
+    assert_eq!(metrics["retained"], sum(&table["rows"], "retained"));
     assert_eq!(host["growth"]["bytes_per_iteration"], 4096);
     assert_eq!(host["growth"]["survivors"][0]["pattern"], "steady");
     assert!(host["growth"]["cause"]["code"].is_string(), "{host}");
+}
+
+#[test]
+fn a_scope_says_what_it_retains_with_and_without_the_scopes_in_it() {
+    let project = project();
+    let by_scope = ["--device", "cpu", "--by", "scope", "layers_leaky"];
+    let people = profile(&project, &by_scope).exits(100);
+    for part in ["in all", "surviving: allocated in measured iterations", "40.0 KiB"] {
+        assert!(people.stdout.contains(part), "`{part}` is not in\n{}", people.stdout);
+    }
+    let arguments = [&["--message-format", "json"], &by_scope[..]].concat();
+    let profile = json_of(&profile(&project, &arguments).exits(100));
+    let rows = &profile["spaces"][0]["table"]["rows"];
+    let (outer, inner) = (named(rows, "forward"), named(rows, "forward.keep"));
+    assert_eq!((&outer["surviving"], &inner["surviving"]), (&0.into(), &40_960.into()));
+    assert_eq!(outer["in_all"]["surviving"], 40_960);
+    let peak = |row: &Value| row["peak"].as_u64().unwrap();
+    assert_eq!(outer["in_all"]["peak"], peak(outer) + peak(inner));
+    assert_eq!(inner["in_all"]["peak"], peak(inner));
 }
 
 #[test]
@@ -145,7 +168,7 @@ fn what_is_not_one_test_or_one_program_is_a_usage_error() {
     several.says("the whole path");
     cpu(&["no_such_test"]).exits(4).says("no memory test matches");
     cpu(&[]).exits(2).says("wants one test");
-    cpu(&["--sort", "size", "layers"]).exits(2).says("calls, bytes, peak, name");
+    cpu(&["--sort", "size", "layers"]).exits(2).says("calls, bytes, peak, surviving");
     cpu(&["--by", "line", "layers"]).exits(2).says("op, site, scope");
     cpu(&["--bin", "tool"]).exits(2).says("no target `--bin tool`");
     cpu(&["--example", "a", "--bench", "b"]).exits(2).says("not several");

@@ -14,12 +14,8 @@ const FEW: usize = 5;
 /// The growth of a space; nothing where there were no iterations.
 pub(super) fn lines(profile: &Profile, verbosity: Verbosity) -> Vec<String> {
     let Some(growth) = &profile.growth else { return Vec::new() };
-    let Growth { iterations, bytes_per_iteration, cause, survivors } = growth;
-    let title = match (bytes_per_iteration, survivors.len()) {
-        (0, 0) => format!("no growth: {iterations} iterations left nothing behind"),
-        (0, _) => format!("no growth over {iterations} iterations"),
-        (rate, _) => format!("growth: {} an iteration, over {iterations}", both(*rate)),
-    };
+    let Growth { iterations: _, bytes_per_iteration, cause, survivors } = growth;
+    let title = self::title(growth);
     let title = if *bytes_per_iteration > 0 { style::error(&title) } else { style::strong(&title) };
     let mut lines = vec![String::new(), title];
     let shown = match verbosity {
@@ -32,6 +28,16 @@ pub(super) fn lines(profile: &Profile, verbosity: Verbosity) -> Vec<String> {
     }
     lines.extend(cause.iter().flat_map(|cause| self::cause("cause", cause, 2)));
     lines
+}
+
+/// Whether it grows, and how fast.
+pub(in crate::present) fn title(growth: &Growth) -> String {
+    let Growth { iterations, bytes_per_iteration, cause: _, survivors } = growth;
+    match (bytes_per_iteration, survivors.len()) {
+        (0, 0) => format!("no growth: {iterations} iterations left nothing behind"),
+        (0, _) => format!("no growth over {iterations} iterations"),
+        (rate, _) => format!("growth: {} an iteration, over {iterations}", both(*rate)),
+    }
 }
 
 fn survivor(survivor: &Survivor) -> Vec<String> {

@@ -16,16 +16,8 @@ pub(super) fn lines(profile: &Profile, verbosity: Verbosity) -> Vec<String> {
         return Vec::new();
     }
     let verbose = verbosity == Verbosity::Verbose;
-    let when = match (profile.window, profile.timeline.peak_iteration) {
-        (Window::Whole, _) => String::new(),
-        (Window::Iteration(_), 0) => ", in the set-up".to_owned(),
-        (Window::Iteration(_), iteration) => format!(", in iteration {iteration}"),
-    };
-    // Without iterations there is no set-up before them.
-    let name = |kind: Kind| match (profile.window, kind) {
-        (Window::Whole, Kind::Setup) => "weights and activations",
-        _ => kind.name(),
-    };
+    let when = self::when(profile);
+    let name = |kind| kind_name(profile.window, kind);
     let mut lines = vec![String::new(), style::strong(&format!("at the peak{when}"))];
     let share = |bytes| format!("{:>5.1} %", percent(bytes, profile.peak_allocated));
     for kind in &profile.kinds {
@@ -60,4 +52,22 @@ pub(super) fn lines(profile: &Profile, verbosity: Verbosity) -> Vec<String> {
         ));
     }
     lines
+}
+
+/// When the peak was, to follow "at the peak"; nothing where there are no
+/// iterations to tell it by.
+pub(in crate::present) fn when(profile: &Profile) -> String {
+    match (profile.window, profile.timeline.peak_iteration) {
+        (Window::Whole, _) => String::new(),
+        (Window::Iteration(_), 0) => ", in the set-up".to_owned(),
+        (Window::Iteration(_), iteration) => format!(", in iteration {iteration}"),
+    }
+}
+
+/// What bytes are for. Without iterations there is no set-up before them.
+pub(in crate::present) fn kind_name(window: Window, kind: Kind) -> &'static str {
+    match (window, kind) {
+        (Window::Whole, Kind::Setup) => "weights and activations",
+        _ => kind.name(),
+    }
 }

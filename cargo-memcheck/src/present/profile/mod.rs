@@ -1,6 +1,7 @@
 //! A profile, on stdout: for people the operation table, who held the memory at
 //! the peak, live bytes over time and what grows; for machines one object.
 
+pub(super) mod columns;
 mod growth;
 mod holders;
 mod json;
@@ -12,6 +13,9 @@ use memcheck_core::profile::{By, Profile, Sort};
 use memcheck_core::record::Record;
 use memcheck_core::size::{both, exact};
 use memcheck_core::space::Space;
+
+pub(super) use growth::title as growth_title;
+pub(super) use holders::{kind_name, when};
 
 use super::{Presenter, say, style};
 use crate::cli::FormatFlag;
@@ -87,7 +91,7 @@ impl Profiler {
                 lines.extend(timeline::lines(&profile, self.width.unwrap_or(WIDTH)));
                 lines.extend(growth::lines(&profile, self.verbosity));
             }
-            lines.extend(doubt(&profile, record));
+            lines.extend(doubt(&profile, record).map(|doubt| style::warning(&doubt)));
             lines.push(String::new());
         }
         lines
@@ -95,15 +99,15 @@ impl Profiler {
 }
 
 /// Where threads race, the order of their events is not that of the counter.
-fn doubt(profile: &Profile, record: &Record) -> Option<String> {
+pub(super) fn doubt(profile: &Profile, record: &Record) -> Option<String> {
     let measured = record.spaces.get(&profile.space)?;
     let counted = measured.metrics.peak_allocated;
     (counted != profile.peak_allocated).then(|| {
-        style::warning(&format!(
+        format!(
             "note: peak_allocated is {} B; several threads allocated at the same time, or the \
              peak was reset",
             exact(counted)
-        ))
+        )
     })
 }
 

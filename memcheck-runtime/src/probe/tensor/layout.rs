@@ -8,6 +8,7 @@
 use std::alloc::Layout;
 use std::mem::ManuallyDrop;
 use std::ops::Deref;
+use std::sync::{Arc, Weak};
 
 use candle_core::{DType, Device, Storage, Tensor};
 
@@ -177,19 +178,28 @@ impl Learned {
         fits.then(|| word(self.number))
     }
 
-    /// The tensor at `address`, which must not be dropped.
+    /// The tensor at `address`, owned. `None` where its last owner has left.
+    ///
+    /// # Safety
+    /// The `Arc` of a tensor is there, and its memory stays while this runs.
+    pub(super) unsafe fn own(&self, address: u64) -> Option<Tensor> {
+        let inside = (address as usize + COUNTS) as *const Inner;
+        // SAFETY: the inside of an `Arc`, as `Sample::new` has found. It is not
+        // dropped, so it takes nobody's weak count.
+        let weak = ManuallyDrop::new(unsafe { Weak::from_raw(inside) });
+        // SAFETY: a tensor is an `Arc` of its inside and nothing else: one word
+        // that points to this block, as `Sample::new` has found.
+        weak.upgrade().map(|owned| unsafe { std::mem::transmute::<Arc<Inner>, Tensor>(owned) })
+    }
+
+    /// The storage of the tensor at `address`, past its lock: a thread that holds
+    /// the lock may be just this one.
+    ///
+    /// Only for what never changes in a storage, which is where its bytes are:
+    /// candle's operations in place write into them, and replace none.
     ///
     /// # Safety
     /// A tensor is there, and stays while the result is used.
-    pub(super) unsafe fn tensor(&self, address: u64) -> ManuallyDrop<Tensor> {
-        // SAFETY: a tensor is a pointer to this block, as `learn` has found.
-        ManuallyDrop::new(unsafe { std::mem::transmute::<u64, Tensor>(address) })
-    }
-
-    /// The storage of the tensor at `address`.
-    ///
-    /// # Safety
-    /// As for [`Learned::tensor`]; and nobody writes to the storage meanwhile.
     pub(super) unsafe fn storage<'a>(&self, address: u64) -> &'a Storage {
         // SAFETY: inside the block, as `learn` has found.
         let owner = unsafe { ((address as usize + self.storage) as *const usize).read_volatile() };
@@ -211,13 +221,14 @@ mod tests {
         let (number, tensor, storage) = unsafe {
             (
                 learned.number(sample.address),
-                learned.tensor(sample.address),
-                learned.storage(sample.address),
+                learned.own(sample.address).unwrap(),
+                std::ptr::from_ref(learned.storage(sample.address)) as u64,
             )
         };
         assert!(number.is_some_and(|number| number > learned.latest));
         assert_eq!((tensor.dims(), tensor.dtype()), (&[4, 6, 2][..], DType::F64));
-        assert_eq!(std::ptr::from_ref(storage) as u64, sample.storage());
+        assert_eq!(tensor.id(), sample.tensor.id());
+        assert_eq!(storage, sample.storage());
     }
 
     #[test]

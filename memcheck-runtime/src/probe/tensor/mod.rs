@@ -5,50 +5,78 @@
 //! no hook there, but every tensor is an `Arc` of a structure of one size: in
 //! a run with attribution a host block of that size and alignment may be one.
 //! It is looked at when its thread allocates or frees the next time (by then it
-//! is written, and still alive), and is taken for a tensor only if everything
-//! about it fits, above all its number, which candle draws from a counter and
-//! which no other memory holds twice.
+//! is written), and is taken for a tensor only if everything about it fits,
+//! above all its number, which candle draws from a counter and which no other
+//! memory holds twice.
+//!
+//! Meanwhile the tensor may have been handed to another thread and dropped
+//! there. So a block is *marked* while it is looked at, and who frees it waits
+//! for that; and the tensor is owned while it is looked at, which fails where
+//! its last owner has just left.
+//!
+//! ```text
+//! allocated ──► pending ──mark──► looked at ──► settled ──► freed
+//!                  └────────────────────────────────────────► freed (elsewhere)
+//! ```
 //!
 //! The layout is candle's own business, so it is learned at the start from
 //! tensors made for it (`layout`). Where it cannot be learned, there are no
 //! shapes, and the report says so.
 
+mod block;
+mod devices;
 mod layout;
+mod types;
 
 use std::alloc::Layout;
 use std::cell::Cell;
 use std::collections::HashMap;
-use std::mem::ManuallyDrop;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicBool, AtomicU64,
+    Ordering::{Acquire, Relaxed},
+};
 
-use candle_core::{CpuStorage, DType, Storage};
-use memcheck_core::attribution::{HeldBy, Tensor};
+use candle_core::Tensor;
+use memcheck_core::attribution::HeldBy;
 use memcheck_core::quiet;
 
-use crate::intern::{Interner, mix};
 use crate::ledger;
 use crate::ledger::table::{Table, Words};
 use crate::scope;
 use layout::Learned;
 
+pub(crate) use devices::since as devices_since;
+pub(crate) use types::named;
+
 static ON: AtomicBool = AtomicBool::new(false);
 static LAYOUT: OnceLock<Learned> = OnceLock::new();
-/// Tensors that are live: address -> the block, and what it is to the block.
+/// Blocks that may be tensors, and are live: address -> while it is pending, a
+/// number that no other pending block has; once it is settled, the block of the
+/// tensor's storage, and what the tensor is to it.
 static TENSORS: Table = Table::new();
-/// Types of tensor; as many as a block's origin has room for.
-static TYPES: Interner = Interner::new((1 << 16) - 1, 1 << 20);
+/// A block found no room there.
+static FULL: AtomicBool = AtomicBool::new(false);
 /// The highest number of a tensor so far.
 static LATEST: AtomicU64 = AtomicU64::new(0);
 
-/// Devices of candle in the order in which tensors on them were first seen:
-/// number and iteration.
-static DEVICES: [(AtomicU64, AtomicU64); 256] =
-    [const { (AtomicU64::new(0), AtomicU64::new(0)) }; 256];
+/// The second word of a block that nobody has looked at yet.
+const PENDING: u64 = 0;
+/// While its thread looks at it.
+const MARKED: u64 = 1 << 62;
+/// It will not be looked at any more.
+const SETTLED: u64 = 1 << 63;
+/// Of a tensor: bits beside the bytes that it sees of its block.
+const WHOLE: u64 = 1 << 48;
+const GRAPH: u64 = 1 << 49;
+const VARIABLE: u64 = 1 << 50;
+const BYTES: u64 = WHOLE - 1;
 
 thread_local! {
-    /// What may be a tensor, and was not looked at yet.
-    static PENDING: Cell<u64> = const { Cell::new(0) };
+    /// What may be a tensor, and was not looked at yet: address and number.
+    static NEXT: Cell<(u64, u64)> = const { Cell::new((0, 0)) };
+    /// Pending blocks that this thread has had.
+    static COUNT: Cell<u64> = const { Cell::new(0) };
     /// The number of the last tensor of this thread.
     static LAST: Cell<u64> = const { Cell::new(0) };
 }
@@ -59,7 +87,7 @@ thread_local! {
 /// When the system refuses memory for the tables.
 pub(crate) fn start() -> std::io::Result<bool> {
     TENSORS.map()?;
-    TYPES.map()?;
+    types::map()?;
     let learned = LAYOUT.get().copied().or_else(layout::learn);
     let Some(learned) = learned else { return Ok(false) };
     LATEST.store(learned.latest, Relaxed);
@@ -68,9 +96,10 @@ pub(crate) fn start() -> std::io::Result<bool> {
     Ok(true)
 }
 
-/// Stops to follow tensors.
-pub(crate) fn stop() {
+/// Stops to follow tensors. Whether there was room for all of them.
+pub(crate) fn stop() -> bool {
     ON.store(false, Relaxed);
+    !FULL.load(Relaxed)
 }
 
 #[inline]
@@ -84,164 +113,110 @@ pub(crate) fn allocated(address: u64, of: Layout) {
     let Some(learned) = layout() else { return };
     settle();
     if of == learned.block {
-        PENDING.with(|pending| pending.set(address));
-        TENSORS.insert(address, [0, 0]);
+        let number = pending();
+        if TENSORS.insert(address, [number, PENDING]) {
+            NEXT.with(|next| next.set((address, number)));
+        } else {
+            FULL.store(true, Relaxed);
+        }
     }
 }
 
-/// A host block is about to be freed.
+/// A number for a pending block: the thread's, and how many it has had. Two of
+/// one thread are the same only half a million blocks apart.
+fn pending() -> u64 {
+    COUNT.with(|count| {
+        count.set(count.get() + 1);
+        let thread = std::ptr::from_ref(count) as u64 >> 3;
+        thread << 19 | count.get() & ((1 << 19) - 1)
+    })
+}
+
+/// A host block is about to be freed, or to be resized.
 #[inline]
 pub(crate) fn freed(address: u64, of: Layout) {
     let Some(learned) = layout() else { return };
     settle();
     if of == learned.block {
-        TENSORS.remove(address);
+        TENSORS.remove_when(address, |state| match state.load(Acquire) {
+            // Nobody will look at it: the mark says that somebody has begun.
+            PENDING => state.compare_exchange(PENDING, SETTLED, Acquire, Relaxed).is_ok(),
+            now => now & SETTLED != 0,
+        });
     }
 }
 
 /// Looks at what may have become a tensor since this thread's last event.
-#[inline]
+// PERF: inlined as far as most calls come, which is that nothing is pending.
+#[inline(always)]
 pub(crate) fn settle() {
-    if !ON.load(Relaxed) || quiet::is_quiet() {
-        return;
-    }
-    let address = PENDING.with(|pending| pending.replace(0));
-    if address != 0
-        && let Some(learned) = LAYOUT.get()
-    {
-        let _quiet = quiet::enter();
-        look(address, learned);
-        scope::needed();
+    if NEXT.with(Cell::get).0 != 0 && !quiet::is_quiet() {
+        settle_next();
     }
 }
 
-/// Of a live tensor: bits beside the bytes that it sees of its block.
-const WHOLE: u64 = 1 << 48;
-const GRAPH: u64 = 1 << 49;
-const VARIABLE: u64 = 1 << 50;
-const BYTES: u64 = WHOLE - 1;
-
-fn look(address: u64, learned: &Learned) {
-    // Freed by another thread meanwhile: then it is not ours to read.
-    let mut is_live = false;
-    TENSORS.update(address, |words| {
-        is_live = true;
-        words
-    });
-    let newest = LAST.with(Cell::get);
-    if !is_live {
-        return;
+#[inline(never)]
+fn settle_next() {
+    let (address, number) = NEXT.with(|next| next.replace((0, 0)));
+    if ON.load(Relaxed)
+        && let Some(learned) = LAYOUT.get()
+        && let Some(marked) = TENSORS.mark(address, [number, PENDING], MARKED)
+    {
+        let looked = {
+            let _quiet = quiet::enter();
+            scope::needed();
+            look(address, learned)
+        };
+        let (words, tensor) = looked.map_or(([0, 0], None), |(words, it)| (words, Some(it)));
+        let [block, what] = words;
+        marked.replace([block, what | SETTLED]);
+        // Only now: where its owner has left meanwhile, it goes with this.
+        drop(tensor);
     }
-    // SAFETY: a live block of the layout's size that its thread has written.
-    let Some(number) = (unsafe { learned.number(address) }) else { return };
+}
+
+/// What stands in a marked block: the words that are kept, and the tensor.
+fn look(address: u64, learned: &Learned) -> Option<(Words, Tensor)> {
+    // SAFETY: a live block of the layout's size that its thread has written; it
+    // is marked, so nobody frees it.
+    let number = unsafe { learned.number(address) }?;
     // Numbers only rise; one that was seen before stands in memory that has
     // been used again and is not written yet.
     let known = LATEST.load(Relaxed);
-    if number <= newest || number > known + FAR {
-        return;
+    if number <= LAST.with(Cell::get) || number > known + FAR {
+        return None;
     }
-    LAST.with(|last| last.set(number));
-    LATEST.fetch_max(number, Relaxed);
     // SAFETY: by its number and all that `number` has checked, this is the
-    // inside of an `Arc` that a tensor of this thread holds. It is read, and
-    // never dropped.
-    let tensor = unsafe { learned.tensor(address) };
-    // SAFETY: the tensor is new: nobody writes to its storage.
+    // inside of an `Arc` of a tensor.
+    let tensor = unsafe { learned.own(address) }?;
+    LAST.with(|last| last.set(number));
+    // PERF: a load where another thread is ahead; it is only ever a bound.
+    if number > known {
+        LATEST.fetch_max(number, Relaxed);
+    }
+    devices::note(&tensor);
+    // SAFETY: a tensor, and it is owned here.
     let storage = unsafe { learned.storage(address) };
-    note_device(&tensor);
-    let Some(block) = block_of(storage) else { return };
+    let Some(block) = block::of(storage) else { return Some(([0, 0], tensor)) };
     let bytes = (tensor.elem_count() * tensor.dtype().size_in_bytes()) as u64;
     // A transposed tensor sees all of its block, and so does a reshaped one.
-    let whole = ledger::size_of(block) == Some(bytes);
-    if whole {
-        ledger::shaped(block, number_of(tensor.dims(), tensor.dtype()));
-    }
+    let whole = ledger::shaped(block, bytes, || types::number(tensor.dims(), tensor.dtype()));
     let flag = |condition: bool, bit: u64| if condition { bit } else { 0 };
     let what = bytes.min(BYTES)
         | flag(whole, WHOLE)
         | flag(tensor.track_op() && !tensor.is_variable(), GRAPH)
         | flag(tensor.is_variable(), VARIABLE);
-    TENSORS.update(address, |_| [block, what]);
+    Some(([block, what], tensor))
 }
 
 /// Numbers that may be drawn by other threads between two looks.
 const FAR: u64 = 1 << 24;
 
-/// Where the bytes of a storage are.
-fn block_of(storage: &Storage) -> Option<u64> {
-    Some(match storage {
-        Storage::Cpu(cpu) => match cpu {
-            CpuStorage::U8(v)
-            | CpuStorage::F6E2M3(v)
-            | CpuStorage::F6E3M2(v)
-            | CpuStorage::F4(v)
-            | CpuStorage::F8E8M0(v) => v.as_ptr() as u64,
-            CpuStorage::U32(v) => v.as_ptr() as u64,
-            CpuStorage::I16(v) => v.as_ptr() as u64,
-            CpuStorage::I32(v) => v.as_ptr() as u64,
-            CpuStorage::I64(v) => v.as_ptr() as u64,
-            CpuStorage::BF16(v) => v.as_ptr() as u64,
-            CpuStorage::F16(v) => v.as_ptr() as u64,
-            CpuStorage::F32(v) => v.as_ptr() as u64,
-            CpuStorage::F64(v) => v.as_ptr() as u64,
-            CpuStorage::F8E4M3(v) => v.as_ptr() as u64,
-        },
-        #[cfg(feature = "cuda")]
-        Storage::Cuda(cuda) => on_device(cuda),
-        _ => return None,
-    })
-}
-
-#[cfg(feature = "cuda")]
-fn on_device(cuda: &candle_core::CudaStorage) -> u64 {
-    use candle_core::cuda_backend::CudaStorageSlice as Slice;
-    use candle_core::cuda_backend::cudarc::driver::{CudaSlice, DevicePtr};
-    fn at<T>(slice: &CudaSlice<T>) -> u64 {
-        slice.device_ptr(slice.stream()).0
-    }
-    match &cuda.slice {
-        Slice::U8(s) | Slice::F6E2M3(s) | Slice::F6E3M2(s) | Slice::F4(s) | Slice::F8E8M0(s) => {
-            at(s)
-        }
-        Slice::U32(s) => at(s),
-        Slice::I16(s) => at(s),
-        Slice::I32(s) => at(s),
-        Slice::I64(s) => at(s),
-        Slice::BF16(s) => at(s),
-        Slice::F16(s) => at(s),
-        Slice::F32(s) => at(s),
-        Slice::F64(s) => at(s),
-        Slice::F8E4M3(s) => at(s),
-    }
-}
-
-fn number_of(dims: &[usize], dtype: DType) -> u16 {
-    let words = || dims.iter().map(|&dim| dim as u64);
-    let hash = words().fold(mix(1, dtype as u64), mix);
-    // The element type first, then the dimensions.
-    let mut all = [0u64; 9];
-    let Some(room) = all.get_mut(1..=dims.len()) else { return 0 };
-    for (to, dim) in room.iter_mut().zip(words()) {
-        *to = dim;
-    }
-    all[0] = dtype as u64;
-    let number = TYPES.number(hash, all[..=dims.len()].iter().copied());
-    u16::try_from(number).unwrap_or(0)
-}
-
-/// The type of tensor with this number.
-pub(crate) fn named(number: u16) -> Option<Tensor> {
-    let words = TYPES.words(number.into())?;
-    let (dtype, shape) = words.split_first()?;
-    let dtype = layout::DTYPES.iter().find(|known| **known as u64 == *dtype)?;
-    Some(Tensor { shape: shape.to_vec(), dtype: dtype.as_str().to_owned() })
-}
-
 /// What the live tensors say of the blocks that they see.
 pub(crate) fn held() -> HashMap<u64, HeldBy> {
     let mut held: HashMap<u64, HeldBy> = HashMap::new();
     TENSORS.each(|_, [block, what]: Words| {
-        if block == 0 {
+        if block == 0 || what & SETTLED == 0 {
             return;
         }
         let by = held.entry(block).or_default();
@@ -255,30 +230,4 @@ pub(crate) fn held() -> HashMap<u64, HeldBy> {
         by.variables += u64::from(what & VARIABLE != 0);
     });
     held
-}
-
-#[cfg(feature = "cuda")]
-fn note_device(tensor: &ManuallyDrop<candle_core::Tensor>) {
-    let candle_core::Device::Cuda(cuda) = tensor.device() else { return };
-    // SAFETY: `DeviceId` is one number that is drawn from a counter.
-    let number = unsafe { layout::word_of(&cuda.id()) };
-    let Some(number) = number.map(|number| number + 1) else { return };
-    for (known, birth) in &DEVICES {
-        match known.compare_exchange(0, number, Relaxed, Relaxed) {
-            Ok(_) => return birth.store(ledger::iteration().into(), Relaxed),
-            Err(other) if other == number => return,
-            Err(_) => {}
-        }
-    }
-}
-
-#[cfg(not(feature = "cuda"))]
-fn note_device(_tensor: &ManuallyDrop<candle_core::Tensor>) {}
-
-/// Devices on which tensors were first seen in iteration `first` or later.
-pub(crate) fn devices_since(first: u32) -> u64 {
-    let opened = DEVICES.iter().filter(|(number, birth)| {
-        number.load(Relaxed) != 0 && birth.load(Relaxed) >= u64::from(first)
-    });
-    opened.count() as u64
 }

@@ -1,13 +1,18 @@
 //! One page of HTML that needs nothing else: a table of the tests, and for
-//! each its findings and live bytes over the iterations as a plot.
+//! each its findings, live bytes over the iterations as a plot, and who held
+//! them where that was followed.
+
+mod attribution;
+mod chart;
+mod findings;
 
 use maud::{DOCTYPE, Markup, html};
 use memcheck_core::protocol::Status;
 use memcheck_core::record::SpaceRecord;
-use memcheck_core::size::{both, exact};
+use memcheck_core::size::exact;
 use memcheck_core::space::Space;
 
-use super::{Presenter, Report, findings, summary};
+use super::{Presenter, Report, summary};
 use crate::note::Note;
 use crate::run::{Outcome, Task};
 use crate::tally::Tally;
@@ -15,10 +20,8 @@ use crate::tally::Tally;
 const STYLE: &str = "body{font:15px/1.45 system-ui,sans-serif;margin:2rem auto;max-width:70rem;padding:0 1rem}\
 table{border-collapse:collapse}td,th{padding:.2rem .7rem;text-align:left;border-bottom:1px solid #8884}\
 td.n{text-align:right;font-variant-numeric:tabular-nums}.failed,.not-measured{color:#c22}.needs-review{color:#a60}\
-pre{background:#8881;padding:.6rem;overflow-x:auto}svg{background:#8881}summary{cursor:pointer}";
-
-/// Width and height of a plot, in its own units.
-const PLOT: (f64, f64) = (640.0, 120.0);
+pre{background:#8881;padding:.6rem;overflow-x:auto}svg{background:#8881}summary{cursor:pointer}\
+td{vertical-align:top}details details{margin:.4rem 0 .4rem 1rem}table{margin:.4rem 0}td pre{margin:0}";
 
 /// Collects the parts of the page.
 #[derive(Debug, Default)]
@@ -36,35 +39,6 @@ fn status_name(status: Status) -> &'static str {
         Status::Failed => "failed",
         Status::NotMeasured => "not-measured",
         Status::Ignored => "ignored",
-    }
-}
-
-/// Live bytes at the end of each measured iteration, from zero to the highest
-/// peak, with the peak of each iteration above it.
-fn plot(space: Space, measured: &SpaceRecord) -> Markup {
-    let highest =
-        measured.peak.iter().chain(&measured.allocated).copied().max().unwrap_or(0).max(1);
-    let step = PLOT.0 / (measured.allocated.len().saturating_sub(1)).max(1) as f64;
-    let points = |series: &[u64]| {
-        let point = |(place, bytes): (usize, &u64)| {
-            let height = PLOT.1 - *bytes as f64 / highest as f64 * PLOT.1;
-            format!("{:.1},{height:.1}", place as f64 * step)
-        };
-        series.iter().enumerate().map(point).collect::<Vec<_>>().join(" ")
-    };
-    html! {
-        figure {
-            svg viewBox=(format!("-4 -4 {} {}", PLOT.0 + 8.0, PLOT.1 + 8.0)) width=(PLOT.0) role="img" {
-                title { "live and peak bytes of " (space) " over the measured iterations" }
-                polyline points=(points(&measured.peak)) fill="none" stroke="#999" stroke-dasharray="4 3" {}
-                polyline points=(points(&measured.allocated)) fill="none" stroke="#27c" stroke-width="2" {}
-            }
-            figcaption {
-                (space) ": live bytes (line) and peak (dashed) of " (measured.allocated.len())
-                " iterations, up to " (both(highest)) "; growth " (both(measured.metrics.growth))
-                " an iteration, straight line " (format!("{:+.1}", measured.slope)) " B"
-            }
-        }
     }
 }
 
@@ -93,20 +67,18 @@ impl Presenter for Html {
         if outcome.verdict.status == Status::Ignored {
             return;
         }
-        let lines: Vec<String> = outcome
-            .verdict
-            .findings
-            .iter()
-            .flat_map(|finding| findings::lines(finding, true))
-            .collect();
+        let attribution = record.and_then(|record| record.attribution.as_ref());
+        let hint = attribution.and_then(|attribution| attribution.hint.as_ref());
         let open = !matches!(outcome.verdict.status, Status::Passed);
         self.details.push(html! {
             details open[open] {
                 summary class=(status) { (name) " on " (task.leg.name()) }
-                @if !lines.is_empty() { pre { (lines.join("\n")) } }
+                @for finding in &outcome.verdict.findings { (findings::finding(finding)) }
                 @for (space, measured) in judged {
-                    @if !measured.allocated.is_empty() { (plot(space, measured)) }
+                    @if !measured.allocated.is_empty() { (chart::iterations(space, measured)) }
+                    @if let Some(record) = record { (attribution::space(record, space)) }
                 }
+                @if let Some(hint) = hint { p { "hint: " (hint) } }
             }
         });
     }
@@ -140,11 +112,61 @@ impl Report for Html {
                         }
                         @for row in &self.rows { (row) }
                     }
-                    h2 { "Over the iterations" }
+                    h2 { "Test by test" }
                     @for detail in &self.details { (detail) }
                 }
             }
         };
         Ok(page.into_string().into_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::example::leaky;
+    use super::*;
+    use crate::run::example::task;
+
+    fn page(outcome: &Outcome) -> String {
+        let mut html = Html::default();
+        html.test_finished(&task(), outcome);
+        String::from_utf8(html.text().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_test_that_was_followed_shows_sites_cause_peak_scopes_and_survivors() {
+        let page = page(&leaky());
+        for part in [
+            "<strong>leak</strong>: host grows by 2,097,152 B",
+            "<td>src/model.rs:20</td><td>app::Model::forward</td><td>matmul</td>",
+            "<td>[512,1024] f32</td><td>model.head</td>",
+            "(graph-kept)",
+            "remedy: `detach()` what is kept",
+            "<summary>cargo memcheck explain graph-kept</summary>",
+            "live bytes over about 26 allocations and frees, from 0 to the peak of 26.0 MiB, in \
+             iteration 12",
+            "<polygon",
+            "host at the peak, in iteration 12",
+            "<td>kept from earlier iterations</td>",
+            "<summary>scopes of host</summary>",
+            "<td>model.head</td>",
+            "growth: 2,097,152 B (2.0 MiB) an iteration, over 10",
+            "steady, 2,097,152 B (2.0 MiB) an iteration",
+            "hint: no line tables",
+        ] {
+            assert!(page.contains(part), "`{part}` is not in\n{page}");
+        }
+        for foreign in ["<script", "http:", "https:", " src=", "<link"] {
+            assert!(!page.contains(foreign), "`{foreign}` is in\n{page}");
+        }
+    }
+
+    #[test]
+    fn a_test_that_was_only_counted_shows_its_iterations() {
+        let mut counted = leaky();
+        counted.report.as_mut().unwrap().record.attribution = None;
+        let page = page(&counted);
+        assert!(page.contains("<polyline") && page.contains("of 10 iterations"), "{page}");
+        assert!(!page.contains("<polygon") && !page.contains("at the peak"), "{page}");
     }
 }

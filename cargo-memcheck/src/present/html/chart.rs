@@ -1,0 +1,103 @@
+//! Plots as inline SVG: no scripts, no files of their own.
+
+use maud::{Markup, html};
+use memcheck_core::profile::{Profile, Timeline};
+use memcheck_core::record::SpaceRecord;
+use memcheck_core::size::{Size, both, exact};
+use memcheck_core::space::Space;
+
+use crate::present::profile::when;
+
+/// Width and height of a plot, in its own units.
+const PLOT: (f64, f64) = (640.0, 120.0);
+
+/// Where a plot shows the `place`-th of `points` values.
+fn at(place: usize, points: usize, bytes: u64, highest: u64) -> (f64, f64) {
+    let step = PLOT.0 / points.saturating_sub(1).max(1) as f64;
+    (place as f64 * step, PLOT.1 - bytes as f64 / highest.max(1) as f64 * PLOT.1)
+}
+
+/// A series as the points of a line.
+fn line(series: &[u64], highest: u64) -> String {
+    let point = |(place, &bytes): (usize, &u64)| {
+        let (x, y) = at(place, series.len(), bytes, highest);
+        format!("{x:.1},{y:.1}")
+    };
+    series.iter().enumerate().map(point).collect::<Vec<_>>().join(" ")
+}
+
+fn plot(title: &str, lines: &Markup, caption: &str) -> Markup {
+    let around = format!("-4 -4 {} {}", PLOT.0 + 8.0, PLOT.1 + 8.0);
+    html! {
+        figure {
+            svg viewBox=(around) width=(PLOT.0) role="img" {
+                title { (title) }
+                (lines)
+            }
+            figcaption { (caption) }
+        }
+    }
+}
+
+/// Live bytes at the end of each measured iteration, from zero to the highest
+/// peak, with the peak of each iteration above it.
+pub(super) fn iterations(space: Space, measured: &SpaceRecord) -> Markup {
+    let SpaceRecord { allocated, peak, metrics, slope, .. } = measured;
+    let highest = peak.iter().chain(allocated).copied().max().unwrap_or(0);
+    let lines = html! {
+        polyline points=(line(peak, highest)) fill="none" stroke="#999" stroke-dasharray="4 3" {}
+        polyline points=(line(allocated, highest)) fill="none" stroke="#27c" stroke-width="2" {}
+    };
+    plot(
+        &format!("live and peak bytes of {space} over the measured iterations"),
+        &lines,
+        &format!(
+            "{space}: live bytes (line) and peak (dashed) of {} iterations, up to {}; growth {} \
+             an iteration, straight line {slope:+.1} B",
+            allocated.len(),
+            both(highest),
+            both(metrics.growth),
+        ),
+    )
+}
+
+/// Live bytes over the events of the run, with a mark at the peak. Nothing
+/// where nothing was allocated.
+pub(super) fn events(profile: &Profile) -> Markup {
+    let Timeline { stretch, points, peak_at, .. } = &profile.timeline;
+    let highest = profile.peak_allocated;
+    if highest == 0 || points.is_empty() {
+        return Markup::default();
+    }
+    let (x, y) = at(*peak_at, points.len(), highest, highest);
+    let area = format!("0,{1:.1} {0} {2:.1},{1:.1}", line(points, highest), PLOT.1, PLOT.0);
+    let lines = html! {
+        polygon points=(area) fill="#27c4" stroke="#27c" {}
+        line x1=(format!("{x:.1}")) x2=(format!("{x:.1}")) y1="0" y2=(PLOT.1) stroke="#c22" stroke-dasharray="2 3" {}
+        circle cx=(format!("{x:.1}")) cy=(format!("{y:.1}")) r="3" fill="#c22" {}
+    };
+    let about = if *stretch > 1 { "about " } else { "" };
+    plot(
+        &format!("live bytes of {} over allocations and frees", profile.space),
+        &lines,
+        &format!(
+            "{}: live bytes over {about}{} allocations and frees, from 0 to the peak of {}{}",
+            profile.space,
+            exact(stretch * points.len() as u64),
+            Size(highest),
+            when(profile),
+        ),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_series_fills_the_plot() {
+        assert_eq!(line(&[0, 50, 100], 100), "0.0,120.0 320.0,60.0 640.0,0.0");
+        assert_eq!(line(&[7], 7), "0.0,0.0");
+        assert_eq!(line(&[0, 0], 0), "0.0,120.0 640.0,120.0");
+    }
+}

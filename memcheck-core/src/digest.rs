@@ -1,0 +1,189 @@
+//! Attribution as reports carry it: who held what, by line of the program,
+//! without call stacks. Pure.
+//!
+//! Places that differ in nothing but the callers of their line are one, so that
+//! it stays short; all of them, stacks included, are in a profile.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::attribution::{Attribution, Holder, Kind};
+use crate::blame;
+use crate::diagnosis;
+use crate::finding::Site;
+use crate::profile::{self, KindSum};
+use crate::space::Space;
+
+/// What a run with attribution saw.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Digest<'a> {
+    /// Allocations and frees that were followed.
+    pub events: u64,
+    /// What limits the names, and what to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<&'a str>,
+    /// Every space that anything was allocated in.
+    pub spaces: Vec<OfSpace>,
+}
+
+/// Who held what in one space. Holders are sorted by bytes, survivors by growth.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct OfSpace {
+    /// The space.
+    pub space: Space,
+    /// Bytes at the peak: what kinds and holders add up to.
+    pub peak: u64,
+    /// The iteration of the peak, warm-up counted in, from 1; 0 is the set-up.
+    pub iteration: u32,
+    /// What the bytes at the peak were for.
+    pub kinds: Vec<KindSum>,
+    /// Who held them.
+    pub holders: Vec<Held>,
+    /// What the measured iterations left behind, growing or not.
+    pub survivors: Vec<Site>,
+    /// Who held what was live when the body had returned.
+    pub retained: Vec<Held>,
+}
+
+/// Bytes of one line of the program, for one thing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Held {
+    /// What they are for.
+    pub kind: Kind,
+    /// The line, its operation and tensor, and the bytes; without a stack.
+    #[serde(flatten)]
+    pub site: Site,
+}
+
+impl<'a> Digest<'a> {
+    /// The short form of `attribution`.
+    pub fn of(attribution: &'a Attribution) -> Self {
+        let of_space = |(&space, peak): (&Space, &crate::attribution::Peak)| OfSpace {
+            space,
+            peak: peak.bytes,
+            iteration: peak.iteration,
+            kinds: profile::kinds(peak),
+            holders: held(attribution, space, &peak.holders),
+            survivors: diagnosis::suspects(attribution, space)
+                .iter()
+                .map(|suspect| Site { stack: Vec::new(), ..blame::surviving(suspect) })
+                .collect(),
+            retained: held(attribution, space, &attribution.retained),
+        };
+        Self {
+            events: attribution.events,
+            hint: attribution.hint.as_deref(),
+            spaces: attribution.peaks.iter().map(of_space).collect(),
+        }
+    }
+}
+
+/// Holders that read alike are one, the largest first.
+fn held(attribution: &Attribution, space: Space, holders: &[Holder]) -> Vec<Held> {
+    let mut merged: BTreeMap<_, Held> = BTreeMap::new();
+    for (kind, site) in blame::holding(attribution, space, holders) {
+        let Site { function, file, line, scope, operation, tensor, bytes, count, .. } =
+            site.clone();
+        let alike = (file, line, function, scope, operation, tensor, kind);
+        let held = merged.entry(alike).or_insert_with(|| Held {
+            kind,
+            site: Site { bytes: 0, count: 0, stack: Vec::new(), ..site },
+        });
+        held.site.bytes += bytes;
+        held.site.count += count;
+    }
+    let mut held: Vec<Held> = merged.into_values().collect();
+    held.sort_by_key(|held| Reverse(held.site.bytes));
+    held
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::attribution::{Peak, Place, Survivors, Tensor};
+    use crate::stack::{Frame, Stack};
+    use crate::survivors::{Group, Pattern};
+
+    const SPACE: Space = Space::Cuda(0);
+
+    fn frame(function: &str, line: u32) -> Frame {
+        let file = (!function.starts_with("candle")).then(|| "src/model.rs".to_owned());
+        Frame { function: function.to_owned(), file, line: Some(line) }
+    }
+
+    /// One line that is called from two others.
+    fn attribution() -> Attribution {
+        let stack = |caller| Stack {
+            frames: vec![
+                frame("candle_core::tensor::Tensor::matmul", 7),
+                frame("app::forward", 20),
+                frame("app::main", caller),
+            ],
+        };
+        let place = |stack, space| Place {
+            space,
+            stack,
+            scope: "layer".to_owned(),
+            operation: Some("matmul".to_owned()),
+            tensor: Some(Tensor { shape: vec![2, 2], dtype: "f32".to_owned() }),
+            calls: 3,
+            bytes: 48,
+            last_calls: 1,
+            last_bytes: 16,
+            last: 3,
+        };
+        let holder = |place, kind| Holder { place, kind, bytes: 16, count: 1 };
+        let holders =
+            vec![holder(0, Kind::Activations), holder(1, Kind::Activations), holder(0, Kind::Kept)];
+        let peak = Peak { bytes: 48, iteration: 2, holders, ..Peak::default() };
+        let survivors = Survivors {
+            space: SPACE,
+            stack: 0,
+            scope: "layer".to_owned(),
+            tensors: Vec::new(),
+            group: Group::of_size(16, vec![1; 10], (1..=10).collect(), (0..10).collect()),
+            held: Default::default(),
+        };
+        Attribution {
+            stacks: vec![stack(5), stack(6)],
+            places: vec![place(0, SPACE), place(1, SPACE), place(1, Space::Host)],
+            peaks: [(SPACE, peak)].into(),
+            survivors: vec![survivors],
+            retained: vec![holder(1, Kind::Kept), holder(2, Kind::Kept)],
+            events: 6,
+            ..Attribution::default()
+        }
+    }
+
+    #[test]
+    fn callers_of_one_line_are_one_holder_and_all_adds_up() {
+        let attribution = attribution();
+        let digest = Digest::of(&attribution);
+        let [of_space] = digest.spaces.as_slice() else { panic!("{digest:#?}") };
+        let held: Vec<_> = of_space.holders.iter().map(|h| (h.kind, h.site.bytes)).collect();
+        assert_eq!(held, [(Kind::Activations, 32), (Kind::Kept, 16)]);
+        let sum = |bytes: &mut dyn Iterator<Item = u64>| bytes.sum::<u64>();
+        assert_eq!(sum(&mut of_space.holders.iter().map(|held| held.site.bytes)), of_space.peak);
+        assert_eq!(sum(&mut of_space.kinds.iter().map(|kind| kind.bytes)), of_space.peak);
+        assert_eq!(of_space.retained.len(), 1, "the other is of another space");
+        assert_eq!(of_space.survivors[0].pattern, Some(Pattern::Steady));
+        assert_eq!(of_space.survivors[0].bytes, 160);
+    }
+
+    #[test]
+    fn as_json_a_holder_is_a_site_with_a_kind_and_no_stack() {
+        let attribution = attribution();
+        let digest = serde_json::to_value(Digest::of(&attribution)).unwrap();
+        assert_eq!(
+            digest["spaces"][0]["holders"][0],
+            serde_json::json!({
+                "kind": "activations", "function": "app::forward", "file": "src/model.rs",
+                "line": 20, "scope": "layer", "operation": "matmul", "tensor": "[2,2] f32",
+                "bytes": 32, "count": 2, "bytes_per_iteration": 0,
+            })
+        );
+        assert!(!digest.to_string().contains("stack"), "{digest}");
+    }
+}

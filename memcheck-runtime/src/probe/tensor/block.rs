@@ -1,0 +1,75 @@
+//! Where the bytes of a tensor's storage are.
+
+use candle_core::{CpuStorage, Storage};
+
+/// The block of a storage, by its address. `None` where that is not known.
+pub(super) fn of(storage: &Storage) -> Option<u64> {
+    Some(match storage {
+        Storage::Cpu(cpu) => match cpu {
+            CpuStorage::U8(v)
+            | CpuStorage::F6E2M3(v)
+            | CpuStorage::F6E3M2(v)
+            | CpuStorage::F4(v)
+            | CpuStorage::F8E8M0(v) => v.as_ptr() as u64,
+            CpuStorage::U32(v) => v.as_ptr() as u64,
+            CpuStorage::I16(v) => v.as_ptr() as u64,
+            CpuStorage::I32(v) => v.as_ptr() as u64,
+            CpuStorage::I64(v) => v.as_ptr() as u64,
+            CpuStorage::BF16(v) => v.as_ptr() as u64,
+            CpuStorage::F16(v) => v.as_ptr() as u64,
+            CpuStorage::F32(v) => v.as_ptr() as u64,
+            CpuStorage::F64(v) => v.as_ptr() as u64,
+            CpuStorage::F8E4M3(v) => v.as_ptr() as u64,
+        },
+        #[cfg(feature = "cuda")]
+        Storage::Cuda(cuda) => on_device(cuda)?,
+        _ => return None,
+    })
+}
+
+/// The device's address, as it stands in the slice. cudarc's `device_ptr` would
+/// make streams wait for each other and bind the context: a probe does neither.
+/// Which word of a slice it is, is found by what the ledger knows: the address
+/// of a live block, of which there is one.
+#[cfg(feature = "cuda")]
+fn on_device(cuda: &candle_core::CudaStorage) -> Option<u64> {
+    use candle_core::cuda_backend::CudaStorageSlice as Slice;
+    use candle_core::cuda_backend::cudarc::driver::CudaSlice;
+    use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+    /// For each type of element: the word, from 1; 0 is not known yet.
+    static WORDS: [AtomicUsize; 14] = [const { AtomicUsize::new(0) }; 14];
+
+    fn at<T>(slice: &CudaSlice<T>, known: &AtomicUsize) -> Option<u64> {
+        let read = |word: usize| {
+            let start = std::ptr::from_ref(slice).cast::<u64>();
+            // SAFETY: inside the slice; padding reads as some number, which is
+            // no live block, or is none that is there in every slice.
+            unsafe { start.add(word).read_volatile() }
+        };
+        if let Some(word) = known.load(Relaxed).checked_sub(1) {
+            return Some(read(word));
+        }
+        let mut live = (0..size_of::<CudaSlice<T>>() / 8)
+            .filter(|&word| crate::ledger::size_of(read(word)).is_some());
+        let (word, None) = (live.next()?, live.next()) else { return None };
+        known.store(word + 1, Relaxed);
+        Some(read(word))
+    }
+    match &cuda.slice {
+        Slice::U8(s) => at(s, &WORDS[0]),
+        Slice::U32(s) => at(s, &WORDS[1]),
+        Slice::I16(s) => at(s, &WORDS[2]),
+        Slice::I32(s) => at(s, &WORDS[3]),
+        Slice::I64(s) => at(s, &WORDS[4]),
+        Slice::BF16(s) => at(s, &WORDS[5]),
+        Slice::F16(s) => at(s, &WORDS[6]),
+        Slice::F32(s) => at(s, &WORDS[7]),
+        Slice::F64(s) => at(s, &WORDS[8]),
+        Slice::F8E4M3(s) => at(s, &WORDS[9]),
+        Slice::F6E2M3(s) => at(s, &WORDS[10]),
+        Slice::F6E3M2(s) => at(s, &WORDS[11]),
+        Slice::F4(s) => at(s, &WORDS[12]),
+        Slice::F8E8M0(s) => at(s, &WORDS[13]),
+    }
+}

@@ -1,0 +1,41 @@
+//! Numbers for types of tensor: shape and element type.
+
+use candle_core::DType;
+use memcheck_core::attribution::Tensor;
+
+use super::layout;
+use crate::intern::{Interner, mix};
+
+/// As many as a block's origin has room for.
+static TYPES: Interner = Interner::new((1 << 16) - 1, 1 << 20);
+
+/// Maps the table, once.
+///
+/// # Errors
+/// When the system refuses the memory.
+pub(super) fn map() -> std::io::Result<()> {
+    TYPES.map()
+}
+
+/// The number of a type of tensor; 0 where there is no room.
+pub(super) fn number(dims: &[usize], dtype: DType) -> u16 {
+    let words = || dims.iter().map(|&dim| dim as u64);
+    let hash = words().fold(mix(1, dtype as u64), mix);
+    // The element type first, then the dimensions.
+    let mut all = [0u64; 9];
+    let Some(room) = all.get_mut(1..=dims.len()) else { return 0 };
+    for (to, dim) in room.iter_mut().zip(words()) {
+        *to = dim;
+    }
+    all[0] = dtype as u64;
+    let number = TYPES.number(hash, all[..=dims.len()].iter().copied());
+    u16::try_from(number).unwrap_or(0)
+}
+
+/// The type of tensor with this number.
+pub(crate) fn named(number: u16) -> Option<Tensor> {
+    let words = TYPES.words(number.into())?;
+    let (dtype, shape) = words.split_first()?;
+    let dtype = layout::DTYPES.iter().find(|known| **known as u64 == *dtype)?;
+    Some(Tensor { shape: shape.to_vec(), dtype: dtype.as_str().to_owned() })
+}

@@ -1,0 +1,74 @@
+//! What differs between processors: registers, and where return addresses are.
+
+#[cfg(target_arch = "aarch64")]
+pub(super) use aarch64::*;
+#[cfg(target_arch = "x86_64")]
+pub(super) use x86_64::*;
+
+#[cfg(target_arch = "x86_64")]
+mod x86_64 {
+    use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
+
+    use crate::site::stacks::Place;
+
+    pub(in crate::site) type Unwinder<D, P> = UnwinderX86_64<D, P>;
+    pub(in crate::site) type Cache<P> = CacheX86_64<P>;
+    pub(in crate::site) type Registers = UnwindRegsX86_64;
+
+    /// Where the caller is: instruction, registers.
+    #[inline(always)]
+    pub(in crate::site) fn registers() -> (u64, Registers) {
+        let (ip, sp, bp): (u64, u64, u64);
+        // SAFETY: reads three registers.
+        unsafe {
+            std::arch::asm!(
+                "lea {ip}, [rip]", "mov {sp}, rsp", "mov {bp}, rbp",
+                ip = out(reg) ip, sp = out(reg) sp, bp = out(reg) bp,
+                options(nomem, nostack, preserves_flags),
+            );
+        }
+        (ip, Registers::new(ip, sp, bp))
+    }
+
+    /// Stack and frame pointer.
+    pub(in crate::site) fn pointers(registers: &Registers) -> Place {
+        Place { sp: registers.sp(), bp: registers.bp() }
+    }
+
+    /// Where the return address of the frame below `sp` stands.
+    pub(in crate::site) const RETURN_ADDRESS: Option<u64> = Some(8);
+}
+
+#[cfg(target_arch = "aarch64")]
+mod aarch64 {
+    use framehop::aarch64::{CacheAarch64, UnwindRegsAarch64, UnwinderAarch64};
+
+    use crate::site::stacks::Place;
+
+    pub(in crate::site) type Unwinder<D, P> = UnwinderAarch64<D, P>;
+    pub(in crate::site) type Cache<P> = CacheAarch64<P>;
+    pub(in crate::site) type Registers = UnwindRegsAarch64;
+
+    /// Where the caller is: instruction, registers.
+    #[inline(always)]
+    pub(in crate::site) fn registers() -> (u64, Registers) {
+        let (ip, sp, fp, lr): (u64, u64, u64, u64);
+        // SAFETY: reads four registers.
+        unsafe {
+            std::arch::asm!(
+                "adr {ip}, .", "mov {sp}, sp", "mov {fp}, x29", "mov {lr}, x30",
+                ip = out(reg) ip, sp = out(reg) sp, fp = out(reg) fp, lr = out(reg) lr,
+                options(nomem, nostack, preserves_flags),
+            );
+        }
+        (ip, Registers::new(lr, sp, fp))
+    }
+
+    /// Stack and frame pointer.
+    pub(in crate::site) fn pointers(registers: &Registers) -> Place {
+        Place { sp: registers.sp(), bp: registers.fp() }
+    }
+
+    /// Return addresses stand in no fixed place: every stack is walked whole.
+    pub(in crate::site) const RETURN_ADDRESS: Option<u64> = None;
+}

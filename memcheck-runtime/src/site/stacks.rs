@@ -1,0 +1,265 @@
+//! The stacks that a thread has walked, so that its next walk is short or none.
+//!
+//! Two things make a walk short. From one allocation to the next most of a
+//! stack stays as it is: where the walk comes to a frame of the thread's last
+//! stack, and all return addresses from there outwards still stand where they
+//! stood, the rest is the same. And a program that does the same again takes
+//! the same ways: where the last walk that followed the last stack, and began
+//! at this depth, still stands word for word, the walk is done before it began.
+//!
+//! Each frame's place follows from the return address before it, so equal words
+//! in equal places are the same calls.
+
+use std::ops::Range;
+
+use super::arch;
+use crate::intern::mix;
+
+/// Frames that are kept; of deeper stacks the outermost are left out.
+pub(super) const DEPTH: usize = 160;
+/// Stacks that a thread remembers: sets, of which each is tried as a whole.
+const SETS: usize = 128;
+const WAYS: usize = 4;
+const STACKS: usize = SETS * WAYS;
+
+/// The registers behind a return.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Place {
+    pub(super) sp: u64,
+    pub(super) bp: u64,
+}
+
+/// A walked stack, the outermost frame first.
+#[derive(Debug)]
+pub(super) struct Stack {
+    frames: [u64; DEPTH],
+    places: [Place; DEPTH],
+    /// Hash of the frames up to and with each.
+    hashes: [u64; DEPTH],
+    length: usize,
+    /// Its context, by number.
+    number: u32,
+    /// No frame was left out, and every frame lies in the thread's own stack:
+    /// it may be looked at again.
+    whole: bool,
+}
+
+impl Stack {
+    /// Return addresses, the outermost first, and the hash of all of them.
+    pub(super) fn frames(&self) -> (&[u64], u64) {
+        let hash = self.length.checked_sub(1).map_or(0, |last| self.hashes[last]);
+        (&self.frames[..self.length], hash)
+    }
+
+    /// The place of a known frame.
+    pub(super) fn is(&self, at: usize, frame: u64, place: Place) -> bool {
+        self.places[at] == place && self.frames[at] == frame
+    }
+
+    /// Whether the outermost `count` return addresses stand where they stood.
+    pub(super) fn stands(&self, count: usize) -> bool {
+        let Some(below) = arch::RETURN_ADDRESS else { return false };
+        let (frames, places) = (&self.frames[..count], &self.places[..count]);
+        // The innermost first: that is where stacks differ.
+        frames.iter().zip(places).rev().all(|(&frame, place)| {
+            // SAFETY: `whole`, so it lies in this thread's own stack, and
+            // further out than where a walk is now.
+            unsafe { ((place.sp - below) as *const u64).read() == frame }
+        })
+    }
+
+    /// Frames of which one may be met again.
+    pub(super) fn known(&self) -> usize {
+        if self.whole { self.length } else { 0 }
+    }
+
+    /// How many of the outermost `known` frames lie no further in than `sp`.
+    pub(super) fn above(&self, known: usize, sp: u64) -> usize {
+        let mut known = known;
+        while known > 0 && self.places[known - 1].sp < sp {
+            known -= 1;
+        }
+        known
+    }
+
+    /// Takes the outermost `kept` frames from `other`.
+    fn copy(&mut self, other: &Self, kept: usize) {
+        self.frames[..kept].copy_from_slice(&other.frames[..kept]);
+        self.places[..kept].copy_from_slice(&other.places[..kept]);
+        self.hashes[..kept].copy_from_slice(&other.hashes[..kept]);
+    }
+
+    /// The stack is now its outermost `kept` frames and `new`, the innermost
+    /// first. Frames without room are left out at the outer end.
+    fn extend(&mut self, kept: usize, new: &[(u64, Place)]) {
+        let new = &new[..new.len().min(DEPTH)];
+        let over = (kept + new.len()).saturating_sub(DEPTH);
+        if over > 0 {
+            self.frames.copy_within(over..kept, 0);
+            self.places.copy_within(over..kept, 0);
+        }
+        let kept = kept - over;
+        // Without its outermost frames every hash is another.
+        let unchanged = if over == 0 { kept } else { 0 };
+        let new = new.iter().rev();
+        for (at, &(frame, place)) in (kept..).zip(new.clone()) {
+            self.frames[at] = frame;
+            self.places[at] = place;
+        }
+        self.length = kept + new.len();
+        let mut hash = unchanged.checked_sub(1).map_or(0, |last| self.hashes[last]);
+        for at in unchanged..self.length {
+            hash = mix(hash, self.frames[at]);
+            self.hashes[at] = hash;
+        }
+    }
+}
+
+/// What one thread remembers. All zeroes is nothing.
+#[derive(Debug)]
+pub(super) struct Stacks {
+    /// Of each stack, what it followed.
+    tags: [Way; STACKS],
+    all: [Stack; STACKS],
+    last: usize,
+    /// Stacks that were walked: which one of a set is replaced.
+    count: usize,
+}
+
+/// How a walk is found again: the context before it, where it begins and in
+/// which scope.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Way {
+    before: u32,
+    scope: u32,
+    from: u64,
+}
+
+impl Way {
+    /// The first place of its set.
+    fn set(self) -> usize {
+        let hash = mix(mix(mix(0, self.before.into()), self.from), self.scope.into());
+        (hash >> 32) as usize % SETS * WAYS
+    }
+}
+
+impl Stacks {
+    /// A new thread's. Made in place: it is large, and mostly never touched.
+    pub(super) fn new() -> Box<Self> {
+        // SAFETY: it is made of integers and a `bool`, for which zero is a value.
+        unsafe { Box::new_zeroed().assume_init() }
+    }
+
+    /// Forgets everything: the thread has ended, and its stack with it.
+    pub(super) fn forget(&mut self) {
+        for stack in self.all.iter_mut().filter(|stack| stack.length > 0) {
+            (stack.length, stack.whole) = (0, false);
+        }
+    }
+
+    /// The thread's last stack.
+    pub(super) fn last(&self) -> &Stack {
+        &self.all[self.last]
+    }
+
+    /// The way of a walk that begins here now.
+    pub(super) fn way(&self, from: u64, scope: u32) -> Way {
+        Way { before: self.last().number, scope, from }
+    }
+
+    /// The context of a walk that was made before on this way, where all of it
+    /// still stands; then that is the last stack now.
+    pub(super) fn again(&mut self, way: Way) -> Option<u32> {
+        let set = way.set();
+        let at = (set..set + WAYS).find(|&at| {
+            self.tags[at] == way && {
+                let known = self.all[at].known();
+                known > 0 && self.all[at].stands(known)
+            }
+        })?;
+        self.last = at;
+        Some(self.all[at].number)
+    }
+
+    /// The last stack is now the outermost `kept` frames of the one before and
+    /// `new`, the innermost first; `own` is the memory of the thread's stack.
+    pub(super) fn add(
+        &mut self,
+        way: Way,
+        (kept, new): (usize, &[(u64, Place)]),
+        own: &Range<u64>,
+    ) -> &mut Stack {
+        self.count = self.count.wrapping_add(1);
+        let at = way.set() + self.count % WAYS;
+        if let Ok([stack, last]) = self.all.get_disjoint_mut([at, self.last]) {
+            stack.copy(last, kept);
+        }
+        self.last = at;
+        self.tags[at] = way;
+        let stack = &mut self.all[at];
+        stack.extend(kept, new);
+        stack.whole = kept + new.len() < DEPTH
+            && own.contains(&way.from)
+            && new.iter().all(|(_, place)| place.sp > way.from && own.contains(&place.sp));
+        stack
+    }
+}
+
+impl Stack {
+    /// Notes the number of its context.
+    pub(super) fn number(&mut self, number: u32) -> u32 {
+        self.number = number;
+        number
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Frames from `outer` inwards, at falling places.
+    fn walked(frames: std::ops::Range<u64>) -> Vec<(u64, Place)> {
+        frames.rev().map(|frame| (frame, Place { sp: 0x9000 - 8 * frame, bp: 0 })).collect()
+    }
+
+    const NOWHERE: Range<u64> = 0..0;
+
+    fn way(from: u64) -> Way {
+        Way { before: 0, scope: 0, from }
+    }
+
+    #[test]
+    fn a_tail_that_is_kept_gives_the_same_stack_as_a_whole_walk() {
+        let (mut kept, mut whole) = (Stacks::new(), Stacks::new());
+        kept.add(way(1), (0, &walked(1..30)), &NOWHERE);
+        let short = kept.add(way(2), (10, &walked(40..60)), &NOWHERE);
+        let both: Vec<_> = walked(40..60).into_iter().chain(walked(1..11)).collect();
+        let long = whole.add(way(2), (0, &both), &NOWHERE);
+        assert_eq!(short.frames(), long.frames());
+        assert_eq!(short.frames().0.len(), 30);
+    }
+
+    #[test]
+    fn of_a_deep_stack_the_outermost_frames_are_left_out() {
+        let mut stacks = Stacks::new();
+        stacks.add(way(1), (0, &walked(1..151)), &(0..u64::MAX));
+        let deep = stacks.add(way(1), (150, &walked(200..250)), &(0..u64::MAX));
+        let expected: Vec<u64> = (41..151).chain(200..250).collect();
+        assert_eq!(deep.frames().0, expected);
+        assert_eq!(deep.known(), 0, "what is left out may be another's next time");
+        let hash = deep.frames().1;
+        let all: Vec<_> = walked(200..250).into_iter().chain(walked(41..151)).collect();
+        assert_eq!(stacks.add(way(7), (0, &all), &NOWHERE).frames().1, hash);
+    }
+
+    #[test]
+    fn what_lies_outside_the_threads_own_stack_is_not_looked_at_again() {
+        let mut stacks = Stacks::new();
+        let places = walked(1..5);
+        assert_eq!(stacks.add(way(0x8000), (0, &places), &(0x8000..0x9000)).known(), 4);
+        assert_eq!(stacks.add(way(0x8000), (0, &places), &(0x8000..0x8FF0)).known(), 0);
+        stacks.add(way(0x8000), (0, &places), &(0x8000..0x9000));
+        stacks.forget();
+        assert_eq!(stacks.last().known(), 0);
+    }
+}

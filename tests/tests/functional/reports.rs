@@ -1,0 +1,118 @@
+//! What reports say of a test that was run with attribution: the JSON stream,
+//! the page of HTML and the trace.
+
+use serde_json::Value;
+
+use crate::fixture::Project;
+
+/// A matmul of 16 KiB an iteration in a span; one of the tests keeps 4 KiB of it.
+const TESTS: &str = "
+use candle_core::{DType, Device, Tensor};
+use memcheck_runtime::{Trial, mem_test};
+
+#[mem_test(baseline = false, max_growth = \"1 KiB\")]
+fn leaky(trial: &mut Trial) -> candle_core::Result<()> {
+    let input = Tensor::zeros((64, 64), DType::F32, trial.device())?;
+    let mut kept = Vec::with_capacity(64);
+    trial.iterate(|_| {
+        let _span = tracing::info_span!(\"forward\").entered();
+        let output = input.matmul(&input)?;
+        kept.push(output.narrow(0, 0, 16)?.force_contiguous()?);
+        Ok(())
+    })
+}
+
+#[mem_test(baseline = false, max_growth = \"0 B\")]
+fn clean(device: &Device) -> candle_core::Result<()> {
+    let input = Tensor::zeros((64, 64), DType::F32, device)?;
+    input.matmul(&input)?;
+    Ok(())
+}
+";
+
+fn project() -> Project {
+    let project = Project::bare(
+        "[dev-dependencies]\nmemcheck-runtime = { path = \"RUNTIME\" }\ntracing = \"0.1\"\n",
+    );
+    project.write("tests/mem.rs", TESTS);
+    project
+}
+
+fn sum(holders: &Value) -> u64 {
+    holders.as_array().unwrap().iter().map(|holder| holder["bytes"].as_u64().unwrap()).sum()
+}
+
+#[test]
+fn json_says_who_held_what_in_a_test_that_was_followed() {
+    let project = project();
+    let run = project.run(&[]).exits(100);
+    assert!(run.test("clean").get("attribution").is_none(), "it passed, and was not followed");
+    let leaky = run.test("leaky");
+    let host = &leaky["attribution"]["spaces"][0];
+    assert_eq!(host["peak"], leaky["metrics"]["host"]["peak_allocated"]);
+    assert_eq!(sum(&host["holders"]), host["peak"].as_u64().unwrap());
+    assert_eq!(sum(&host["kinds"]), host["peak"].as_u64().unwrap());
+    let holders = host["holders"].as_array().unwrap();
+    let kept = holders.iter().find(|holder| holder["kind"] == "kept").unwrap();
+    assert_eq!(
+        (&kept["scope"], &kept["count"], &kept["bytes"]),
+        (&"forward".into(), &11.into(), &(11 * 4096).into())
+    );
+    let survivors = &host["survivors"][0];
+    assert_eq!((&survivors["pattern"], &survivors["bytes"]), (&"steady".into(), &40_960.into()));
+    assert_eq!(survivors["bytes_per_iteration"], 4096);
+    assert!(leaky["attribution"]["events"].as_u64().unwrap() > 24);
+    let never = project.run(&["--explain", "never"]).exits(100);
+    assert!(never.test("leaky").get("attribution").is_none());
+    let always = project.run(&["--explain", "always", "clean"]).exits(0);
+    let clean = &always.test("clean")["attribution"]["spaces"][0];
+    assert_eq!(sum(&clean["holders"]), clean["peak"].as_u64().unwrap());
+    assert_eq!(clean["survivors"], serde_json::json!([]));
+}
+
+#[test]
+fn html_shows_sites_causes_the_peak_scopes_and_a_chart() {
+    let project = project();
+    project.run(&["--explain", "always", "--report", "html=out/report.html"]).exits(100);
+    let page = project.read("out/report.html");
+    for part in [
+        "<strong>leak</strong>: host grows by 4,096 B",
+        "cause: <strong>",
+        "remedy: ",
+        "<polygon",
+        "host at the peak, in iteration ",
+        "<td>activations</td>",
+        "<summary>scopes of host</summary>",
+        "<td>forward</td>",
+        "steady, 4,096 B (4.0 KiB) an iteration",
+        "no growth: 10 iterations left nothing behind",
+    ] {
+        assert!(page.contains(part), "`{part}` is not in\n{page}");
+    }
+    assert!(!page.contains("<script") && !page.contains("http"), "it needs nothing else");
+}
+
+#[test]
+fn a_trace_has_the_events_and_a_mark_at_the_peak() {
+    let project = project();
+    let run = project.run(&["--report", "trace=trace.json"]).exits(100);
+    let peak = &run.test("leaky")["metrics"]["host"]["peak_allocated"];
+    let trace: Value = serde_json::from_str(&project.read("trace.json")).unwrap();
+    let events = trace["traceEvents"].as_array().unwrap();
+    let name = |event: &&Value| {
+        event["args"]["name"].as_str().is_some_and(|name| name.ends_with("(events)"))
+    };
+    let processes: Vec<&Value> = events.iter().filter(name).collect();
+    let [process] = processes.as_slice() else { panic!("{processes:#?}") };
+    let of = |phase: &str| -> Vec<&Value> {
+        let of = |event: &&Value| event["pid"] == process["pid"] && event["ph"] == phase;
+        events.iter().filter(of).collect()
+    };
+    let highest = of("C").into_iter().max_by_key(|event| event["args"]["live"].as_u64()).unwrap();
+    assert_eq!(highest["args"]["live"], *peak);
+    let mark = of("i")[0];
+    assert_eq!((&mark["name"], &mark["args"]["bytes"]), (&"peak of host".into(), peak));
+    assert_eq!(mark["ts"], highest["ts"]);
+    assert_eq!(sum(&mark["args"]["holders"]), peak.as_u64().unwrap());
+    assert_eq!(mark["args"]["scopes"][0]["scope"], "forward");
+}
