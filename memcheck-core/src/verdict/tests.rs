@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::*;
+use crate::baseline::{Figures, Holders};
 use crate::device::Family;
 use crate::limits::{Layer, Source};
-use crate::record::{Facts, Refusal, VERSION};
+use crate::record::{Facts, Outcome, Refusal, VERSION};
 use crate::size::Size;
 use crate::survivors::Group;
 
@@ -228,19 +229,19 @@ fn small_host_blocks_that_rise_in_every_iteration_are_growth() {
 
 #[test]
 fn a_backtrace_is_not_part_of_the_message() {
-    assert_eq!(super::gist("boom\n   0: candle_core::error::Error::bt\n   1: x"), "boom");
+    assert_eq!(ended::gist("boom\n   0: candle_core::error::Error::bt\n   1: x"), "boom");
     assert_eq!(
-        super::gist("boom\n\nCaused by:\n    0: a\n    1: b"),
+        ended::gist("boom\n\nCaused by:\n    0: a\n    1: b"),
         "boom\n\nCaused by:\n    0: a\n    1: b"
     );
-    assert_eq!(super::gist("boom\n\nStack backtrace:\n   0: x"), "boom");
+    assert_eq!(ended::gist("boom\n\nStack backtrace:\n   0: x"), "boom");
 }
 
 #[test]
 fn reserved_bytes_that_rise_with_confidence_are_growth_above_their_limit() {
     let rising: Vec<u64> = (0..10).map(|i| (32 + 2 * i) << 20).collect();
     let measured = SpaceRecord { reserved: rising.clone(), ..armed(Metrics::default()) };
-    let finding = pool_growth(GPU, &measured, Some(0)).expect("growth");
+    let finding = growth::of_pool(GPU, &measured, Some(0)).expect("growth");
     assert_eq!(finding.code, Code::GrowthLimit);
     assert_eq!((finding.bytes_per_iteration, finding.limit), (Some(2 << 20), Some(0)));
     assert_eq!(
@@ -248,10 +249,10 @@ fn reserved_bytes_that_rise_with_confidence_are_growth_above_their_limit() {
         "the pool's reserved bytes of cuda:0 grow by 2,097,152 B (2.0 MiB) an iteration \
          (Theil–Sen; Mann–Kendall confidence 99.9 %), at most 0 B allowed"
     );
-    assert_eq!(pool_growth(GPU, &measured, Some(2 << 20)), None);
-    assert_eq!(pool_growth(GPU, &measured, None), None);
+    assert_eq!(growth::of_pool(GPU, &measured, Some(2 << 20)), None);
+    assert_eq!(growth::of_pool(GPU, &measured, None), None);
     let by_nvml = SpaceRecord { device_used: rising, ..armed(Metrics::default()) };
-    let finding = pool_growth(GPU, &by_nvml, Some(0)).expect("growth");
+    let finding = growth::of_pool(GPU, &by_nvml, Some(0)).expect("growth");
     assert!(finding.message.starts_with("the bytes that NVML sees in use of cuda:0 grow"));
 }
 
@@ -266,6 +267,6 @@ fn reserved_bytes_that_fill_or_waver_are_no_growth() {
         vec![90, 80, 70, 60, 50, 40, 30, 20, 10, 0],
     ] {
         let measured = SpaceRecord { reserved: series, ..armed(Metrics::default()) };
-        assert_eq!(pool_growth(GPU, &measured, Some(0)), None, "{:?}", measured.reserved);
+        assert_eq!(growth::of_pool(GPU, &measured, Some(0)), None, "{:?}", measured.reserved);
     }
 }
