@@ -66,11 +66,7 @@ pub(super) fn leak(
 /// what the pool has reserved, or where there is no pool what NVML says.
 pub(super) fn of_pool(space: Space, measured: &SpaceRecord, limit: Option<u64>) -> Option<Finding> {
     let limit = limit?;
-    let (what, series) = if measured.reserved.is_empty() {
-        ("the bytes that NVML sees in use", &measured.device_used)
-    } else {
-        ("the pool's reserved bytes", &measured.reserved)
-    };
+    let (what, series) = reserved(measured);
     let trend = survivors::trend(series)?;
     // A slope is a median: it has a fraction of a byte at most.
     let slope = trend.slope.max(0.0).round() as u64;
@@ -89,6 +85,15 @@ pub(super) fn of_pool(space: Space, measured: &SpaceRecord, limit: Option<u64>) 
             ),
         )
     })
+}
+
+/// What is taken from the device after each iteration, and who says so.
+pub(super) fn reserved(measured: &SpaceRecord) -> (&'static str, &[u64]) {
+    if measured.reserved.is_empty() {
+        ("the bytes that NVML sees in use", &measured.device_used)
+    } else {
+        ("the pool's reserved bytes", &measured.reserved)
+    }
 }
 
 /// A confidence as a percentage with one decimal, rounded down: 100.0 is never

@@ -159,8 +159,51 @@ fn iterations_that_did_not_come_to_their_end_prove_nothing() {
     run.iterations = 0;
     run.iterated = false;
     assert!(codes(&run, &Baseline::Off, Layer::default()).is_empty());
-    let asked = Layer { max_growth: Some(Size(0)), ..Layer::default() };
-    assert_eq!(codes(&run, &Baseline::Off, asked), ["not-measured"]);
+    let asked = [
+        Layer { max_growth: Some(Size(0)), ..Layer::default() },
+        Layer { max_allocations: Some(9), ..Layer::default() },
+        Layer { max_reserved_growth: Some(Size(0)), ..Layer::default() },
+    ];
+    for asked in asked {
+        assert_eq!(codes(&run, &Baseline::Off, asked.clone()), ["not-measured"], "{asked:?}");
+        // A flag is for all tests, and some of them do not iterate.
+        for source in [Source::Flag, Source::Environment, Source::Override(1), Source::Default] {
+            let limits = Limits::resolve(Family::Cuda, [(source, &asked)]);
+            let verdict = judge(&run, &Baseline::Off, &limits, |code| code.default_level(false));
+            assert_eq!(verdict.status, Status::Passed, "{asked:?}");
+        }
+    }
+}
+
+#[test]
+fn a_limit_on_the_pool_that_nobody_read_proves_nothing() {
+    let asked = Layer { max_reserved_growth: Some(Size(0)), ..Layer::default() };
+    let with = |reserved: &[u64], device_used: &[u64]| {
+        record(SpaceRecord {
+            reserved: reserved.to_vec(),
+            device_used: device_used.to_vec(),
+            ..armed(Metrics::default())
+        })
+    };
+    for run in [with(&[], &[]), with(&[7; 9], &[]), with(&[], &[7; 9]), with(&[7], &[7; 9])] {
+        assert_eq!(codes(&run, &Baseline::Off, asked.clone()), ["not-measured"]);
+        assert!(codes(&run, &Baseline::Off, Layer::default()).is_empty());
+        let by_flag = Limits::resolve(Family::Cuda, [(Source::Flag, &asked)]);
+        let verdict = judge(&run, &Baseline::Off, &by_flag, |code| code.default_level(false));
+        assert_eq!(verdict.status, Status::NotMeasured, "the limit is asked for by whomever");
+    }
+    for run in [with(&[7; 10], &[]), with(&[], &[7; 10])] {
+        assert!(codes(&run, &Baseline::Off, asked.clone()).is_empty());
+    }
+    // A device beside it that is not watched, and the host, which has no pool.
+    let mut two = with(&[7; 10], &[]);
+    two.judged.push(Space::Cuda(1));
+    two.spaces.insert(Space::Cuda(1), armed(Metrics::default()));
+    assert!(codes(&two, &Baseline::Off, asked.clone()).is_empty());
+    let mut host = with(&[], &[]);
+    host.judged = vec![Space::Host];
+    host.spaces = BTreeMap::from([(Space::Host, armed(Metrics::default()))]);
+    assert!(codes(&host, &Baseline::Off, asked).is_empty());
 }
 
 #[test]

@@ -44,13 +44,17 @@ pub(super) fn blind(record: &Record) -> Vec<Finding> {
 }
 
 /// A body that returned although its iterations did not come to their end, or
-/// that never iterated although its growth is limited: nothing is proven.
+/// that left a limit with nothing to judge: nothing is proven.
 pub(super) fn incomplete(record: &Record, limits: &Limits) -> Option<Finding> {
-    let planned = limits.iterations.value;
-    let asked = !matches!(limits.max_growth.source, Source::BuiltIn | Source::Default);
     // A panic that is expected may end the iterations.
-    let panicked = matches!(record.outcome, Outcome::Panicked { .. });
-    if record.iterated && record.iterations < planned && !panicked {
+    if matches!(record.outcome, Outcome::Panicked { .. }) {
+        return None;
+    }
+    if !record.iterated {
+        return never_iterated(limits);
+    }
+    let planned = limits.iterations.value;
+    if record.iterations < planned {
         let finding = Finding::new(
             Code::NotMeasured,
             format!("{} of {planned} measured iterations came to their end", record.iterations),
@@ -59,11 +63,55 @@ pub(super) fn incomplete(record: &Record, limits: &Limits) -> Option<Finding> {
             finding.hint("return the error of `Trial::iterate`, or handle it in the iteration"),
         );
     }
-    (!record.iterated && asked && !panicked).then(|| {
+    unseen_pool(record, limits)
+}
+
+/// Limits of iterations that the test's own attribute sets, on a body without
+/// iterations. What a flag or the configuration says is said of many tests, and
+/// some of them have none.
+fn never_iterated(limits: &Limits) -> Option<Finding> {
+    let Limits { max_growth, max_allocations, max_reserved_growth, .. } = limits;
+    let set: Vec<&str> = [
+        ("`max_growth`", &max_growth.source),
+        ("`max_allocations`", &max_allocations.source),
+        ("`max_reserved_growth`", &max_reserved_growth.source),
+    ]
+    .into_iter()
+    .filter(|(_, source)| **source == Source::Attribute)
+    .map(|(name, _)| name)
+    .collect();
+    let names = match set.as_slice() {
+        [] => return None,
+        [only] => format!("{only} limits"),
+        [first @ .., last] => format!("{} and {last} limit", first.join(", ")),
+    };
+    let finding = Finding::new(
+        Code::NotMeasured,
+        format!("{names} iterations, and the body never called `Trial::iterate`"),
+    );
+    Some(finding.hint("without iterations there is nothing to measure: drop the limit, or iterate"))
+}
+
+/// A limit on what the pool or NVML says, where they did not say it after every
+/// iteration. The host has neither: there the limit means nothing.
+fn unseen_pool(record: &Record, limits: &Limits) -> Option<Finding> {
+    limits.max_reserved_growth.value?;
+    let devices = || record.judged.iter().filter(|space| space.is_device());
+    // It is the test's own device that is watched.
+    let seen = devices()
+        .filter_map(|space| record.spaces.get(space))
+        .map(|measured| super::growth::reserved(measured).1.len())
+        .max()?;
+    (seen < record.iterations as usize).then(|| {
         Finding::new(
             Code::NotMeasured,
-            "growth is limited, and the body never called `Trial::iterate`",
+            format!(
+                "`max_reserved_growth` is set, and neither the pool nor NVML answered after {} of \
+                 {} iterations",
+                record.iterations as usize - seen,
+                record.iterations
+            ),
         )
-        .hint("without iterations there is no growth to measure: drop `max_growth`, or iterate")
+        .hint("the notes of the run say why; without the limit the test is judged by its blocks")
     })
 }
