@@ -4,14 +4,13 @@
 use super::fit;
 use crate::finding::{Code, Finding};
 use crate::limits::Limits;
-use crate::record::{Outcome, Record};
+use crate::record::{Outcome, Record, Refusal};
 use crate::size::both;
+use crate::space::Space;
 
 /// `test-failed`, `does-not-fit` or `out-of-memory`, where the body did not end
 /// as it should.
 pub(super) fn ended(record: &Record, limits: &Limits) -> Option<Finding> {
-    let refused =
-        record.spaces.iter().find_map(|(space, measured)| Some((*space, measured.refused?)));
     let (what, text) = match (&record.outcome, &record.should_panic) {
         (Outcome::Returned, None) => return None,
         (Outcome::Panicked { message }, Some(expected)) if message.contains(expected) => {
@@ -36,6 +35,7 @@ pub(super) fn ended(record: &Record, limits: &Limits) -> Option<Finding> {
         (Outcome::Panicked { message }, None) => ("panicked", gist(message)),
     };
     let ended = format!("the body {what}: {text}");
+    let refused = refusal(record, text);
     if let Some(finding) = refused.and_then(|found| fit::refused(record, limits, found, &ended)) {
         return Some(finding);
     }
@@ -56,6 +56,23 @@ pub(super) fn ended(record: &Record, limits: &Limits) -> Option<Finding> {
         None => Finding::new(Code::TestFailed, ended),
     };
     Some(finding)
+}
+
+/// The refused allocation that ended the body with `text`. One that it lived
+/// with did not: a search for the largest batch goes on to allocate less.
+fn refusal(record: &Record, text: &str) -> Option<(Space, Refusal)> {
+    let says_so = says_out_of_memory(text);
+    record
+        .spaces
+        .iter()
+        .filter_map(|(space, measured)| Some((*space, measured.refused?)))
+        .find(|(_, refusal)| refusal.last || says_so)
+}
+
+/// As the driver, cuBLAS and people word it.
+fn says_out_of_memory(text: &str) -> bool {
+    let text = text.to_lowercase().replace(['_', '-'], " ");
+    ["out of memory", "alloc failed"].iter().any(|words| text.contains(words))
 }
 
 /// The text of an error without its backtrace: candle's and anyhow's `Debug`

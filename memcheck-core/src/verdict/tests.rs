@@ -208,11 +208,25 @@ fn a_limit_on_the_pool_that_nobody_read_proves_nothing() {
 
 #[test]
 fn a_refused_allocation_makes_it_out_of_memory_only_if_the_body_fails() {
-    let refused = Some(Refusal { requested: 64, live: 1 });
-    let mut run = record(SpaceRecord { refused, ..armed(Metrics::default()) });
+    let refused = |last| Some(Refusal { requested: 64, live: 1, last });
+    let mut run = record(SpaceRecord { refused: refused(true), ..armed(Metrics::default()) });
     assert!(codes(&run, &Baseline::Off, Layer::default()).is_empty());
-    run.outcome = Outcome::Failed { error: "CUDA_ERROR_OUT_OF_MEMORY".into() };
+    // It need not say so, if nothing was allocated any more.
+    run.outcome = Outcome::Failed { error: "the model does not load".into() };
     assert_eq!(codes(&run, &Baseline::Off, Layer::default()), ["out-of-memory"]);
+    // The body went on with less: what failed is something else, unless it says so.
+    run.spaces.get_mut(&GPU).unwrap().refused = refused(false);
+    assert_eq!(codes(&run, &Baseline::Off, Layer::default()), ["test-failed"]);
+    run.outcome = Outcome::Panicked { message: "assertion failed: batch >= 8".into() };
+    assert_eq!(codes(&run, &Baseline::Off, Layer::default()), ["test-failed"]);
+    for said in [
+        "DriverError(CUDA_ERROR_OUT_OF_MEMORY, \"out of memory\")",
+        "Out of memory",
+        "CUBLAS_STATUS_ALLOC_FAILED",
+    ] {
+        run.outcome = Outcome::Panicked { message: said.into() };
+        assert_eq!(codes(&run, &Baseline::Off, Layer::default()), ["out-of-memory"], "{said}");
+    }
 }
 
 #[test]
