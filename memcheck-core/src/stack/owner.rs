@@ -37,7 +37,6 @@ const PLUMBING: &[&str] = &[
     "core",
     "alloc",
     "test",
-    "__rustc",
     "hashbrown",
     "memcheck_runtime",
     "memcheck_core",
@@ -73,6 +72,8 @@ impl Frame {
         let is_foreign = file
             .is_none_or(|file| is_std(file) || is_library(file) || lies_in_folder_of(file, krate));
         match file {
+            // The allocator's shims lie in the file of `#[global_allocator]`.
+            _ if krate == "__rustc" => Owner::Plumbing,
             _ if is_named && is_foreign && CANDLE.contains(&krate) => Owner::Candle,
             _ if is_named && is_foreign && PLUMBING.contains(&krate) => Owner::Plumbing,
             // A closure or a generic of the standard library that was compiled
@@ -176,6 +177,7 @@ mod tests {
             ("test::training_step::body", "tests/test.rs", Owner::User),
             ("test::run_test", "/rustc/ab/library/test/src/lib.rs", Owner::Plumbing),
             ("test::run_test", "", Owner::Plumbing),
+            ("__rustc::__rust_alloc", "src/main.rs", Owner::Plumbing),
             ("candle_chat::answer", "src/lib.rs", Owner::User),
             ("candle_chat::answer", "", Owner::User),
             (
