@@ -3,6 +3,9 @@
 //! Wire types, part of the record. Stacks, scopes and tensors are names here;
 //! how they were found is the runtime's.
 
+#[cfg(test)]
+pub(crate) mod builder;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};

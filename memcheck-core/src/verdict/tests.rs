@@ -1,5 +1,7 @@
 //! Every rule with the case that fires it and the one that does not.
 
+mod attributed;
+
 use std::collections::BTreeMap;
 
 use super::*;
