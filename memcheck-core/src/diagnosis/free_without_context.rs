@@ -1,17 +1,15 @@
 //! Frees that the driver refused: their blocks are live for ever.
 
-use super::{Evidence, Leftover, rule};
+use super::{Evidence, Leftover, count, rule};
 
 rule!(
     "free-without-context",
     "the driver refused to free memory",
     "drop tensors on a thread on which the device is current, before the device itself goes",
-    |suspect, evidence| {
-        let refused = evidence.measured.failed_frees;
-        // One that was refused explains one block, not all that are live.
-        suspect.mostly(refused) && 2 * refused >= accused(evidence)
-    },
+    // One that was refused explains one block, not all that are live.
+    |suspect, evidence| suspect.mostly(evidence.measured.failed_frees),
     |_, evidence| seen(evidence);
+    if_together(|suspects, evidence| 2 * evidence.measured.failed_frees >= count(suspects)),
     knows_retained(retained)
 );
 
@@ -20,11 +18,6 @@ fn seen(evidence: &Evidence<'_>) -> String {
         "{} frees were refused by the driver, and their blocks are still live",
         evidence.measured.failed_frees
     )
-}
-
-/// Blocks that the growth has left behind, at all places.
-fn accused(evidence: &Evidence<'_>) -> u64 {
-    evidence.accused().iter().map(|(suspect, _)| suspect.survivors.group.count()).sum()
 }
 
 fn retained(leftover: &Leftover<'_>, evidence: &Evidence<'_>) -> Option<String> {

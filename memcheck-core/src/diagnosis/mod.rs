@@ -50,6 +50,9 @@ pub struct Rule {
     fits: fn(&Suspect<'_>, &Evidence<'_>) -> bool,
     /// What was seen, in one sentence.
     evidence: fn(&[&Suspect<'_>], &Evidence<'_>) -> String,
+    /// What has to hold of all the groups that it fits together; `None` for
+    /// nothing more.
+    holds: Option<fn(&[&Suspect<'_>], &Evidence<'_>) -> bool>,
     /// What it sees in bytes that are kept though nothing grows; `None` for a
     /// rule that knows growth only.
     retained: Option<Retained>,
@@ -82,6 +85,7 @@ macro_rules! rule {
             class: $crate::diagnosis::Class::Mistake,
             fits: $fits,
             evidence: $evidence,
+            holds: None,
             retained: None,
         }
         $($(.$method($($argument)?))+)?;
@@ -133,7 +137,8 @@ fn recognise(accused: &[(&Suspect<'_>, u64)], all: u64, evidence: &Evidence<'_>)
         let fitting = accused.iter().filter(|(suspect, _)| (rule.fits)(suspect, evidence));
         let (suspects, weights): (Vec<&Suspect<'_>>, Vec<u64>) = fitting.copied().unzip();
         let share: u64 = weights.iter().sum();
-        (share > 0 && 2 * share >= all).then(|| rule.cause(&suspects, evidence))
+        let holds = rule.holds.is_none_or(|holds| holds(&suspects, evidence));
+        (holds && share > 0 && 2 * share >= all).then(|| rule.cause(&suspects, evidence))
     })
 }
 
@@ -173,6 +178,11 @@ impl Rule {
     /// The same rule, about what does not grow.
     const fn remark(self) -> Self {
         Self { class: Class::Remark, ..self }
+    }
+
+    /// The same rule, for groups of which this holds all together.
+    const fn if_together(self, holds: fn(&[&Suspect<'_>], &Evidence<'_>) -> bool) -> Self {
+        Self { holds: Some(holds), ..self }
     }
 
     /// The same rule, which also knows bytes that are kept though nothing grows.

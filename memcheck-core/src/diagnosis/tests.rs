@@ -4,6 +4,7 @@ use super::*;
 use crate::attribution::HeldBy;
 use crate::attribution::builder::{Run, buffer, kept, once, steady};
 use crate::space::Space;
+use crate::survivors::{Group, Pattern};
 use crate::verdict::tests::GPU;
 
 #[test]
@@ -170,6 +171,13 @@ fn a_free_that_was_refused_once_explains_no_scattered_leak() {
     let scattered = || (0..10).fold(Run::default(), |run, at| run.place(&[ZEROS], once(4_096, at)));
     assert_eq!(cause(scattered().failed_frees(1)).as_deref(), Some("tensor-kept"));
     assert_eq!(cause(scattered().failed_frees(5)).as_deref(), Some("free-without-context"));
+    // Nor many small blocks beside it.
+    let beside = |refused| {
+        let small = Run::default().place(&[MATMUL], kept(8, [9; 10]));
+        cause(small.place(&[ZEROS], steady(4_096)).failed_frees(refused))
+    };
+    assert_eq!(beside(10).as_deref(), Some("free-without-context"));
+    assert_eq!(beside(4).as_deref(), Some("tensor-kept"));
 }
 
 fn retained(run: Run) -> Option<String> {
@@ -212,6 +220,21 @@ fn refused_frees_are_the_cause_of_what_they_left() {
     };
     assert_eq!(retained(left(2)).as_deref(), Some("free-without-context"));
     assert_eq!(retained(left(1)), None);
+}
+
+#[test]
+fn what_only_looks_like_growth_is_the_cause_of_none() {
+    // A ring beside a leak of its size that is of nobody who is known.
+    let ring = Group {
+        live: vec![8; 10],
+        live_bytes: vec![4_096; 10],
+        old: vec![6; 10],
+        old_bytes: vec![3_072; 10],
+        ..kept(512, [0, 0, 1, 1, 1, 1, 1, 1, 1, 1])
+    };
+    assert_eq!(ring.read().pattern, Pattern::Replaced);
+    let run = Run::default().place(&[MATMUL], ring).tensors(&[&[2, 64], &[4, 32]]);
+    assert_eq!(cause(run.nobody(steady(512))).as_deref(), Some("tensor-kept"));
 }
 
 #[test]

@@ -297,3 +297,15 @@ fn a_profile_says_what_grows_and_what_only_looks_like_it() {
     let nothing = Record { attribution: None, ..record(0, ratchet, None) };
     assert_eq!(Profile::of(&nothing, SPACE, By::Op, Sort::Peak), None);
 }
+
+#[test]
+fn a_profile_shows_the_growth_that_a_leak_is_judged_by() {
+    use crate::attribution::builder::{Run, of_sizes};
+    let uneven = of_sizes([10, 20, 50, 30, 90, 40, 70, 60, 80, 100]);
+    let rate = uneven.read().bytes_per_iteration;
+    let record = Run::default().place(&["candle_core::tensor::Tensor::zeros"], uneven).record();
+    assert_eq!(record.spaces[&SPACE].metrics.growth, 0, "no two sizes are alike");
+    let growth = growth::growth(&record, SPACE).unwrap();
+    assert_eq!((growth.bytes_per_iteration, rate > 0), (rate, true));
+    assert_eq!(growth.cause.unwrap().code, "tensor-kept");
+}

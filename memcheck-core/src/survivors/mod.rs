@@ -52,7 +52,7 @@ mod replaced;
 mod trend;
 
 #[cfg(test)]
-mod programs;
+pub(crate) mod programs;
 #[cfg(test)]
 mod randomized;
 #[cfg(test)]
@@ -130,6 +130,13 @@ impl Group {
             old: less(&self.old, &other.old),
             old_bytes: less(&self.old_bytes, &other.old_bytes),
         }
+    }
+
+    /// Whether the blocks of `other` may be among its own, as far as survivors
+    /// of each iteration tell.
+    pub fn may_hold(&self, other: &Self) -> bool {
+        let holds = |own: &[u64], others: &[u64]| own.iter().zip(others).all(|(a, b)| a >= b);
+        holds(&self.births, &other.births) && holds(&self.bytes, &other.bytes)
     }
 
     /// Mean bytes an iteration of a group that may hide a leak among blocks of

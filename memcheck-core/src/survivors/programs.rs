@@ -7,7 +7,7 @@ use super::Group;
 const WARMUP: usize = 2;
 
 /// A tiny generator (splitmix64): the tests are the same in every run.
-pub(super) struct Random(pub(super) u64);
+pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
     fn next(&mut self) -> u64 {
@@ -19,15 +19,15 @@ impl Random {
     }
 
     /// From `low` to `high`, both included.
-    pub(super) fn within(&mut self, low: usize, high: usize) -> usize {
+    pub(crate) fn within(&mut self, low: usize, high: usize) -> usize {
         low + (self.next() % (high - low + 1) as u64) as usize
     }
 
-    pub(super) fn percent(&mut self, percent: usize) -> bool {
+    pub(crate) fn percent(&mut self, percent: usize) -> bool {
         self.within(1, 100) <= percent
     }
 
-    pub(super) fn size(&mut self) -> u64 {
+    pub(crate) fn size(&mut self) -> u64 {
         4 * self.within(1, 1 << 20) as u64
     }
 }
@@ -42,27 +42,27 @@ struct Block {
 
 /// A program that ran its warm-up and `measured` iterations.
 #[derive(Debug, Clone)]
-pub(super) struct Program {
+pub(crate) struct Program {
     measured: usize,
     blocks: Vec<Block>,
 }
 
 impl Program {
-    pub(super) fn new(measured: usize) -> Self {
+    pub(crate) fn new(measured: usize) -> Self {
         Self { measured, blocks: Vec::new() }
     }
 
     /// Iterations, warm-up counted in.
-    pub(super) fn iterations(&self) -> usize {
+    pub(crate) fn iterations(&self) -> usize {
         WARMUP + self.measured
     }
 
-    pub(super) fn block(&mut self, born: usize, died: usize, bytes: u64) {
+    pub(crate) fn block(&mut self, born: usize, died: usize, bytes: u64) {
         self.blocks.push(Block { born, died, bytes });
     }
 
     /// `count` blocks in every `period`-th iteration are never freed.
-    pub(super) fn leaks(&mut self, period: usize, phase: usize, count: usize, bytes: u64) {
+    pub(crate) fn leaks(&mut self, period: usize, phase: usize, count: usize, bytes: u64) {
         for at in (phase..self.iterations()).step_by(period) {
             (0..count).for_each(|_| self.block(at, usize::MAX, bytes));
         }
@@ -70,12 +70,12 @@ impl Program {
 
     /// The last `length` values that `bytes` makes are kept: a ring, and a
     /// double buffer where that is 1 or 2.
-    pub(super) fn ring(&mut self, length: usize, mut bytes: impl FnMut() -> u64) {
+    pub(crate) fn ring(&mut self, length: usize, mut bytes: impl FnMut() -> u64) {
         (0..self.iterations()).for_each(|at| self.block(at, at + length, bytes()));
     }
 
     /// Up to `most` blocks that outlive their iteration, and not the next.
-    pub(super) fn temporaries(&mut self, random: &mut Random, most: usize, bytes: u64) {
+    pub(crate) fn temporaries(&mut self, random: &mut Random, most: usize, bytes: u64) {
         for at in 0..self.iterations() {
             (0..random.within(0, most)).for_each(|_| self.block(at, at + 1, bytes));
         }
@@ -83,7 +83,7 @@ impl Program {
 
     /// A buffer that is `bytes` large at the end of each iteration, and made
     /// anew where that changes.
-    pub(super) fn buffer(&mut self, bytes: &[u64]) {
+    pub(crate) fn buffer(&mut self, bytes: &[u64]) {
         let mut born = 0;
         for at in 1..=bytes.len() {
             if at == bytes.len() || bytes[at] != bytes[born] {
@@ -94,15 +94,21 @@ impl Program {
         }
     }
 
+    /// Both programs in one.
+    pub(crate) fn and(mut self, other: &Self) -> Self {
+        self.blocks.extend(&other.blocks);
+        self
+    }
+
     /// All blocks as those of one call site.
-    pub(super) fn site(&self) -> Group {
+    pub(crate) fn site(&self) -> Group {
         let first = self.blocks.first().map(|block| block.bytes);
         let alike = self.blocks.iter().all(|block| Some(block.bytes) == first);
         self.group(first.filter(|_| alike), |_| true)
     }
 
     /// A group for each size that has survivors.
-    pub(super) fn sizes(&self) -> Vec<Group> {
+    pub(crate) fn sizes(&self) -> Vec<Group> {
         let mut sizes: Vec<u64> = self.blocks.iter().map(|block| block.bytes).collect();
         sizes.sort_unstable();
         sizes.dedup();

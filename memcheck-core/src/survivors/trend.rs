@@ -267,6 +267,9 @@ mod tests {
         assert_eq!(trend(&series), Some(found), "the same each time");
         let flat = trend(&vec![7; 50_000]).unwrap();
         assert_eq!((flat.slope, flat.s, flat.p), (0.0, 0, 1.0));
+        // Its beginning is not all of it.
+        let late: Vec<u64> = (0..50_000).map(|at| at.max(1_000)).collect();
+        assert_eq!(theil_sen(&late), Some(1.0));
         // One more than is read whole, and the last of them counts.
         let mut step = vec![0; MOST_POINTS + 1];
         step[MOST_POINTS] = 9;
