@@ -19,9 +19,14 @@ use tracing::{Metadata, Subscriber};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 use tracing_subscriber::registry::{LookupSpan, Registry};
 
+use crate::intern::mix;
+
 /// Spans that one thread may be in at once; deeper ones keep the scope of the
 /// last.
 const DEEPEST: usize = 64;
+
+/// A parent and where a name stands: address and length.
+type Way = (u32, usize, usize);
 
 /// The scopes that a thread was in before each span that it is in.
 struct Entered {
@@ -34,6 +39,8 @@ thread_local! {
     static ENTERED: Entered = const {
         Entered { before: [const { Cell::new(0) }; DEEPEST], depth: Cell::new(0) }
     };
+    /// Scopes that the thread has entered lately: parent and name, number.
+    static RECENT: [Cell<(Way, u32)>; 64] = const { [const { Cell::new(((0, 0, 0), 0)) }; 64] };
 }
 
 /// The scope of the calling thread, by number; 0 is none.
@@ -58,7 +65,25 @@ pub(crate) fn path(number: u32) -> String {
     place.and_then(|place| names.paths.get(place)).cloned().unwrap_or_default()
 }
 
+/// The number of a scope in a scope.
 fn number(parent: u32, name: &'static str) -> u32 {
+    // PERF: by where the name stands, without the lock. The same name at another
+    // address is looked up once more.
+    let key = (parent, name.as_ptr() as usize, name.len());
+    let hash = mix(u64::from(parent), key.1 as u64) >> 32;
+    RECENT.with(|recent| {
+        let place = &recent[hash as usize % recent.len()];
+        let (known, number) = place.get();
+        if known == key {
+            return number;
+        }
+        let number = named(parent, name);
+        place.set((key, number));
+        number
+    })
+}
+
+fn named(parent: u32, name: &'static str) -> u32 {
     if let Some(&known) =
         NAMES.read().unwrap_or_else(PoisonError::into_inner).numbers.get(&(parent, name))
     {
