@@ -1,0 +1,214 @@
+//! Scopes: the `tracing` spans that a thread is in.
+//!
+//! A scope is a path of span names (`encoder.layer.attn`), and a number. Paths
+//! grow by entering: a span that is entered inside another is below it, as
+//! candle-transformers' models mean it, whose spans are made when the model is
+//! loaded. A span that was made on another thread and is the first to be entered
+//! on this one is below the span that it was made in: work that was handed on
+//! stays in its scope.
+
+mod layer;
+mod subscriber;
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{LazyLock, PoisonError, RwLock};
+
+use memcheck_core::quiet;
+use rustc_hash::FxHashMap;
+use tracing::dispatcher::has_been_set;
+
+pub use layer::Scopes;
+
+/// Spans that one thread may be in at once; deeper ones keep the scope of the
+/// last.
+const DEEPEST: usize = 64;
+
+/// The scopes that a thread was in before each span that it is in.
+struct Entered {
+    before: [Cell<u32>; DEEPEST],
+    depth: Cell<usize>,
+}
+
+thread_local! {
+    static CURRENT: Cell<u32> = const { Cell::new(0) };
+    static ENTERED: Entered = const {
+        Entered { before: [const { Cell::new(0) }; DEEPEST], depth: Cell::new(0) }
+    };
+}
+
+/// The scope of the calling thread, by number; 0 is none.
+#[inline]
+pub(crate) fn current() -> u32 {
+    CURRENT.try_with(Cell::get).unwrap_or(0)
+}
+
+/// The calling thread enters a span. `elsewhere` is the scope that the span was
+/// made in, if that was on another thread; `inside` is the number of its scope
+/// inside another. How many spans the thread was in.
+fn enter(elsewhere: impl FnOnce() -> Option<u32>, inside: impl FnOnce(u32) -> u32) -> usize {
+    ENTERED.with(|entered| {
+        let depth = entered.depth.get();
+        let outer = if depth == 0 { elsewhere().unwrap_or(0) } else { current() };
+        let scope = inside(outer);
+        entered.depth.set(depth + 1);
+        if let Some(before) = entered.before.get(depth) {
+            before.set(current());
+            CURRENT.with(|current| current.set(scope));
+        }
+        depth
+    })
+}
+
+/// Spans that the calling thread is in.
+fn depth() -> usize {
+    ENTERED.with(|entered| entered.depth.get())
+}
+
+/// The calling thread leaves the span that it has entered last.
+fn exit() {
+    ENTERED.with(|entered| {
+        let depth = entered.depth.get().saturating_sub(1);
+        entered.depth.set(depth);
+        if let Some(before) = entered.before.get(depth) {
+            CURRENT.with(|current| current.set(before.get()));
+        }
+    });
+}
+
+/// Paths by number, and numbers by parent and name.
+#[derive(Debug, Default)]
+struct Names {
+    paths: Vec<String>,
+    numbers: FxHashMap<(u32, &'static str), u32>,
+}
+
+static NAMES: LazyLock<RwLock<Names>> = LazyLock::new(RwLock::default);
+
+/// The path of a scope; empty for none.
+pub(crate) fn path(number: u32) -> String {
+    let names = NAMES.read().unwrap_or_else(PoisonError::into_inner);
+    let place = number.checked_sub(1).map(|place| place as usize);
+    place.and_then(|place| names.paths.get(place)).cloned().unwrap_or_default()
+}
+
+/// The number of a scope in a scope.
+fn number(parent: u32, name: &'static str) -> u32 {
+    if let Some(&known) =
+        NAMES.read().unwrap_or_else(PoisonError::into_inner).numbers.get(&(parent, name))
+    {
+        return known;
+    }
+    let above = path(parent);
+    let mut names = NAMES.write().unwrap_or_else(PoisonError::into_inner);
+    if let Some(&known) = names.numbers.get(&(parent, name)) {
+        return known;
+    }
+    names.paths.push(if above.is_empty() { name.to_owned() } else { format!("{above}.{name}") });
+    let number = u32::try_from(names.paths.len()).unwrap_or(0);
+    names.numbers.insert((parent, name), number);
+    number
+}
+
+/// When a subscriber that keeps scopes is installed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Install {
+    /// At once: the body of a test comes later.
+    Now,
+    /// When the program has its first tensor or its first device memory. One
+    /// that installs a subscriber of its own has done so by then, and would not
+    /// find it already done.
+    Late,
+}
+
+static WANTED: AtomicBool = AtomicBool::new(false);
+
+/// Installs a subscriber that keeps scopes, unless there is one already.
+pub(crate) fn install(when: Install) {
+    match when {
+        Install::Now => install_now(),
+        Install::Late => WANTED.store(true, Relaxed),
+    }
+}
+
+/// The program works on tensors.
+#[inline]
+pub(crate) fn needed() {
+    if WANTED.load(Relaxed) && WANTED.swap(false, Relaxed) && !has_been_set() {
+        let _quiet = quiet::enter();
+        install_now();
+    }
+}
+
+fn install_now() {
+    // The program has its own: then that has the layer, or there are no scopes.
+    let _ = tracing::subscriber::set_global_default(subscriber::Spans);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tracing::{Dispatch, info_span, trace_span};
+    use tracing_subscriber::layer::SubscriberExt;
+    use tracing_subscriber::registry::Registry;
+
+    fn here() -> String {
+        path(current())
+    }
+
+    /// Both ways to have scopes: our own subscriber, and the layer in another.
+    fn with_each(test: impl Fn()) {
+        let layered = Registry::default().with(Scopes);
+        for dispatch in [Dispatch::new(subscriber::Spans), Dispatch::new(layered)] {
+            tracing::dispatcher::with_default(&dispatch, &test);
+        }
+    }
+
+    #[test]
+    fn a_scope_is_the_path_of_entered_spans_on_every_thread() {
+        with_each(|| {
+            let made_early = trace_span!("attn");
+            assert_eq!(here(), "");
+            let outer = info_span!("forward").entered();
+            assert_eq!(here(), "forward");
+            made_early.in_scope(|| assert_eq!(here(), "forward.attn"));
+            assert_eq!(here(), "forward");
+            let handed_on = info_span!("worker");
+            let dispatch = tracing::dispatcher::get_default(Clone::clone);
+            std::thread::spawn(move || {
+                tracing::dispatcher::with_default(&dispatch, || {
+                    assert_eq!(here(), "");
+                    handed_on.in_scope(|| assert_eq!(here(), "forward.worker"));
+                    assert_eq!(here(), "");
+                });
+            })
+            .join()
+            .unwrap();
+            drop(outer);
+            assert_eq!(here(), "");
+            made_early.in_scope(|| assert_eq!(here(), "attn"));
+        });
+    }
+
+    #[test]
+    fn a_panic_in_a_span_leaves_it() {
+        with_each(|| {
+            let _ = std::panic::catch_unwind(|| {
+                let _span = info_span!("doomed").entered();
+                panic!("on purpose");
+            });
+            assert_eq!(here(), "");
+        });
+    }
+
+    #[test]
+    fn the_current_span_can_be_handed_to_another_thread() {
+        with_each(|| {
+            let _outer = info_span!("outer").entered();
+            let current = info_span!("inner").in_scope(tracing::Span::current);
+            assert_eq!(current.metadata().map(|metadata| metadata.name()), Some("inner"));
+            assert_eq!(tracing::Span::current().metadata().unwrap().name(), "outer");
+            current.in_scope(|| assert_eq!(here(), "outer.inner"));
+        });
+    }
+}
