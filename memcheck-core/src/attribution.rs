@@ -3,6 +3,9 @@
 //! Wire types, part of the record. Stacks, scopes and tensors are names here;
 //! how they were found is the runtime's.
 
+#[cfg(test)]
+pub(crate) mod builder;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -173,9 +176,10 @@ pub struct Attribution {
     pub survivors: Vec<Survivors>,
     /// Who held what was still live when the body had returned.
     pub retained: Vec<Holder>,
-    /// Devices of candle that were opened in the measured iterations.
-    #[serde(default)]
-    pub devices_opened: u64,
+    /// Devices of candle that were opened in the measured iterations, by the
+    /// GPU that they are on.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub devices: BTreeMap<Space, u64>,
     /// Allocations and frees that were followed.
     pub events: u64,
     /// What limits the names: no line tables, say, and what to do about it.

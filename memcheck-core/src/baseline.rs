@@ -67,13 +67,17 @@ impl Holders {
     }
 
     /// What holds more of `space` at the peak than it did in `then`, the
-    /// largest difference first. Empty where `then` kept no holders.
+    /// largest difference first. Empty where `then` kept no holders. One that
+    /// `then` may have left out, as large as it is now, is not called new.
     pub fn grown(&self, then: &Self, space: Space) -> Vec<Grown> {
         let none = BTreeMap::new();
         let before = then.0.get(&space).unwrap_or(&none);
         if before.is_empty() {
             return Vec::new();
         }
+        // The smallest of them, where there was no room for more.
+        let is_full = before.len() >= KEPT_HOLDERS;
+        let left_out = before.values().min().copied().filter(|_| is_full).unwrap_or(0);
         let mut grown: Vec<Grown> = self
             .0
             .get(&space)
@@ -83,7 +87,7 @@ impl Holders {
                 let then = before.get(holder).copied().unwrap_or(0);
                 Grown { holder: holder.clone(), then, now }
             })
-            .filter(|grown| grown.now > grown.then)
+            .filter(|grown| grown.now > grown.then && !(grown.then == 0 && grown.now <= left_out))
             .collect();
         grown.sort_by_key(|grown| std::cmp::Reverse(grown.now - grown.then));
         grown
@@ -385,6 +389,26 @@ mod tests {
             [("softmax [2,9] f32 in attn".to_owned(), 0, 72), ("new [1] f32".to_owned(), 4, 5)]
         );
         assert!(now.grown(&Holders::default(), space).is_empty());
+    }
+
+    #[test]
+    fn a_holder_that_the_baseline_had_no_room_for_is_not_new() {
+        let space = Space::Cuda(0);
+        let holders = |bytes: &[(usize, u64)]| {
+            let named = bytes.iter().map(|(name, bytes)| (format!("place {name}"), *bytes));
+            Holders([(space, named.collect())].into())
+        };
+        let all: Vec<(usize, u64)> = (0..13).map(|at| (at, 1_300 - 100 * at as u64)).collect();
+        let new = |then: &[(usize, u64)], now: &[(usize, u64)]| -> Vec<String> {
+            let grown = holders(now).grown(&holders(then), space);
+            grown.into_iter().map(|grown| grown.holder).collect()
+        };
+        // The largest is gone, and the thirteenth has moved up.
+        assert_eq!(new(&all[..12], &all[1..]), [""; 0]);
+        let larger = [&all[1..12], &[(12, 201)]].concat();
+        assert_eq!(new(&all[..12], &larger), ["place 12"]);
+        // Eleven were all that there were.
+        assert_eq!(new(&all[..11], &all[1..]), ["place 11", "place 12"]);
     }
 
     #[test]

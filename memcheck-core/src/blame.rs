@@ -5,42 +5,24 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use crate::attribution::{Attribution, Holder, Kind, Place};
-use crate::diagnosis::Suspect;
+use crate::diagnosis::{Evidence, Suspect};
 use crate::finding::Site;
 use crate::record::Record;
 use crate::space::Space;
 use crate::stack::{Frame, Stack};
-use crate::survivors::Group;
+use crate::survivors::{Group, Reading};
 
-/// Survivors by block size, where call stacks were not asked for.
-pub fn sizes(groups: &[Group]) -> Vec<Site> {
-    let mut sites: Vec<Site> = groups
-        .iter()
-        .map(|group| (group, group.read()))
-        .filter(|(_, reading)| reading.pattern.is_growth())
-        .map(|(group, reading)| Site {
-            block: group.block,
-            bytes: group.bytes(),
-            count: group.count(),
-            bytes_per_iteration: reading.bytes_per_iteration,
-            pattern: Some(reading.pattern),
-            note: Some(reading.describe()),
-            ..Site::default()
-        })
-        .collect();
-    sites.sort_by_key(|site| (Reverse(site.bytes_per_iteration), site.block));
-    sites
-}
-
-/// Survivors by place: those that grow, or all where the level alone tells of
-/// growth. The fastest first.
-pub fn growing(suspects: &[Suspect<'_>]) -> Vec<Site> {
-    let any = suspects.iter().any(|suspect| suspect.reading.pattern.is_growth());
-    suspects
-        .iter()
-        .filter(|suspect| !any || suspect.reading.pattern.is_growth())
-        .map(surviving)
-        .collect()
+/// What grows, the fastest first: places, and blocks of one size that no place
+/// accounts for, each followed by the places that hold some of them.
+pub fn growing(evidence: &Evidence<'_>) -> Vec<Site> {
+    let places = evidence.growing().map(|suspect| vec![surviving(suspect)]);
+    let sizes = evidence.unplaced.iter().map(|group| {
+        let holding = evidence.holding(group.block).map(surviving);
+        std::iter::once(of_size(group)).chain(holding).collect()
+    });
+    let mut sites: Vec<Vec<Site>> = places.chain(sizes).collect();
+    sites.sort_by_key(|sites| Reverse(sites[0].bytes_per_iteration));
+    sites.into_iter().flatten().collect()
 }
 
 /// The site of survivors, whether they grow or not.
@@ -48,13 +30,23 @@ pub fn surviving(suspect: &Suspect<'_>) -> Site {
     let survivors = suspect.survivors;
     Site {
         tensor: survivors.tensors.first().map(ToString::to_string),
-        block: survivors.group.block,
-        bytes: survivors.group.bytes(),
-        count: survivors.group.count(),
-        bytes_per_iteration: suspect.reading.bytes_per_iteration,
-        pattern: Some(suspect.reading.pattern),
-        note: Some(suspect.reading.describe()),
-        ..site(suspect.stack, &survivors.scope)
+        ..of_group(&survivors.group, suspect.reading, site(suspect.stack, &survivors.scope))
+    }
+}
+
+fn of_size(group: &Group) -> Site {
+    of_group(group, group.read(), Site::default())
+}
+
+fn of_group(group: &Group, reading: Reading, site: Site) -> Site {
+    Site {
+        block: group.block,
+        bytes: group.bytes(),
+        count: group.count(),
+        bytes_per_iteration: reading.bytes_per_iteration,
+        pattern: Some(reading.pattern),
+        note: Some(reading.describe()),
+        ..site
     }
 }
 

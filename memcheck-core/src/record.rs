@@ -96,6 +96,9 @@ pub struct Refusal {
     pub requested: u64,
     /// Live bytes at that moment.
     pub live: u64,
+    /// Whether nothing was allocated in its space after it.
+    #[serde(default)]
+    pub last: bool,
 }
 
 /// How the test body ended.

@@ -120,7 +120,7 @@ impl Attributor {
             peaks,
             survivors,
             retained,
-            devices_opened: tensor::devices_since(iterations.first),
+            devices: tensor::devices_since(iterations.first),
             events: trace.events,
             hint,
         })

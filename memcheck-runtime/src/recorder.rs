@@ -249,8 +249,11 @@ impl Recorder {
                 Vec::new()
             },
             failed_frees: now.failed_frees,
-            refused: (now.refused_bytes > 0)
-                .then_some(Refusal { requested: now.refused_bytes, live: now.refused_live }),
+            refused: (now.refused_bytes > 0).then_some(Refusal {
+                requested: now.refused_bytes,
+                live: now.refused_live,
+                last: now.refused_after == now.allocations,
+            }),
             armed: false,
         }
     }

@@ -22,6 +22,7 @@
 //! | [`kept`] | tensors, by a list, a static, a cycle, a channel |
 //! | [`rhythms`] | tensors, at times and in sizes that are hard to read |
 //! | [`host`] | bytes that never were a tensor |
+//! | [`shapes`] | no more than before, of other sizes: a profile remarks on it |
 //! | [`clean`] | nothing, in patterns that look as if |
 //!
 //! **The line** is the one below a comment `// leaks: NAME`.
@@ -60,6 +61,7 @@ pub mod optimizers;
 pub mod outputs;
 pub mod ratchets;
 pub mod rhythms;
+pub mod shapes;
 pub mod views;
 
 pub use compare::Agreement;
@@ -96,6 +98,8 @@ pub enum Cause {
     TensorKept,
     /// Bytes of the host that are no tensor's.
     BuffersKept,
+    /// Nothing: shapes differ, and so does memory.
+    VariableShapes,
 }
 
 impl Cause {
@@ -116,6 +120,7 @@ impl Cause {
             Self::FreeWithoutContext => "free-without-context",
             Self::TensorKept => "tensor-kept",
             Self::BuffersKept => "buffers-kept",
+            Self::VariableShapes => "variable-shapes",
         }
     }
 }

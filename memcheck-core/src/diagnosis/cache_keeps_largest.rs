@@ -1,7 +1,8 @@
 //! A buffer that stays as large as the largest input ever seen.
 
-use super::rule;
+use super::{Evidence, Leftover, rule};
 use crate::size::both;
+use crate::stack::Owner;
 use crate::survivors::Pattern;
 
 rule!(
@@ -13,5 +14,26 @@ rule!(
         let now: u64 =
             suspects.iter().filter_map(|suspect| suspect.survivors.group.live_bytes.last()).sum();
         format!("it was replaced by larger ones, and holds {} now", both(now))
-    }
+    };
+    remark(), knows_retained(retained)
 );
+
+/// One block is left of several of different sizes, and no other was larger; or
+/// it is the workspace that candle's quantized products keep for a device.
+fn retained(leftover: &Leftover<'_>, _: &Evidence<'_>) -> Option<String> {
+    let Leftover { holder, stack, calls, bytes, .. } = *leftover;
+    if holder.count == 1 && calls > 1 && holder.bytes * calls > bytes {
+        return Some(format!(
+            "one block of {} is left of {calls} that the same line allocated, {} on average",
+            both(holder.bytes),
+            both(bytes / calls)
+        ));
+    }
+    let is_workspace = stack
+        .frames
+        .iter()
+        .any(|frame| frame.owner() == Owner::Candle && frame.function.contains("workspace"));
+    is_workspace.then(|| {
+        format!("candle keeps a workspace of {} for as long as the device", both(holder.bytes))
+    })
+}

@@ -19,5 +19,6 @@ rule!(
             .map(ToString::to_string)
             .collect();
         format!("the same line makes tensors of several shapes: {}", shapes.join(", "))
-    }
+    };
+    remark()
 );

@@ -3,7 +3,6 @@
 use serde::Serialize;
 
 use super::site;
-use crate::attribution::Attribution;
 use crate::diagnosis::{self, Cause, Evidence, Suspect};
 use crate::record::Record;
 use crate::space::Space;
@@ -14,7 +13,7 @@ use crate::survivors::Pattern;
 pub struct Growth {
     /// Measured iterations.
     pub iterations: u32,
-    /// The metric `growth`: bytes an iteration.
+    /// Bytes an iteration, by the same evidence as a `leak`.
     pub bytes_per_iteration: u64,
     /// What made it, where it grows.
     pub cause: Option<Cause>,
@@ -44,21 +43,16 @@ pub struct Survivor {
 }
 
 /// The growth of `space`; `None` where no iteration was measured.
-pub(super) fn growth(record: &Record, attribution: &Attribution, space: Space) -> Option<Growth> {
-    let measured = record.spaces.get(&space)?;
-    let iterations = record.iterations;
-    if !record.iterated || iterations == 0 {
+pub(super) fn growth(record: &Record, space: Space) -> Option<Growth> {
+    if !record.iterated || record.iterations == 0 {
         return None;
     }
-    let evidence = Evidence { measured, attribution, iterations };
-    let suspects = diagnosis::suspects(attribution, space);
-    let bytes_per_iteration = measured.metrics.growth;
-    let cause = (bytes_per_iteration > 0).then(|| diagnosis::diagnose(&suspects, &evidence));
+    let evidence = Evidence::of(record, space)?;
     Some(Growth {
-        iterations,
-        bytes_per_iteration,
-        cause: cause.flatten(),
-        survivors: suspects.iter().map(|suspect| survivor(suspect, &evidence)).collect(),
+        iterations: evidence.iterations,
+        bytes_per_iteration: evidence.bytes_per_iteration,
+        cause: diagnosis::diagnose(&evidence),
+        survivors: evidence.suspects.iter().map(|suspect| survivor(suspect, &evidence)).collect(),
     })
 }
 

@@ -168,7 +168,7 @@ impl Profile {
                 peak_at: peak.timeline.iter().position(|&live| live == peak.bytes).unwrap_or(0),
                 peak_iteration: peak.iteration,
             },
-            growth: growth::growth(record, attribution, space),
+            growth: growth::growth(record, space),
         })
     }
 }

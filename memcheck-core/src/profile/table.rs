@@ -67,7 +67,7 @@ pub(super) fn table(
         .into_iter()
         .map(|((name, phase), entries)| row(attribution, name, phase, &entries))
         .collect();
-    rows.extend(left_out(whole, Totals::of(&rows)));
+    rows.extend(of_nobody(whole, Totals::of(&rows)));
     if by == By::Scope {
         nested::add(&mut rows);
     }
@@ -159,13 +159,14 @@ fn by_weight(entries: &[Entry<'_>], name: impl Fn(&Place) -> String) -> Vec<Stri
     names.into_iter().map(|(name, _)| name).collect()
 }
 
-/// What the record says nothing more of than its bytes; `None` for nothing.
-fn left_out(whole: Totals, known: Totals) -> Option<Row> {
+/// Bytes of blocks that no place is known of: what was allocated where nothing
+/// is followed, or before it was. `None` for nothing.
+fn of_nobody(whole: Totals, known: Totals) -> Option<Row> {
     let row = Row {
         peak: whole.peak.saturating_sub(known.peak),
         surviving: whole.surviving.saturating_sub(known.surviving),
         retained: whole.retained.saturating_sub(known.retained),
-        ..Row::named("(smaller places)".to_owned(), Phase::Setup)
+        ..Row::named("(unplaced)".to_owned(), Phase::Setup)
     };
     (row.figures() != Totals::default()).then_some(row)
 }

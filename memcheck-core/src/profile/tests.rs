@@ -88,7 +88,7 @@ fn peaks_add_up_to_the_peak_whatever_a_row_is() {
             let table = rows(by, Sort::Peak, window);
             let sum: u64 = table.rows.iter().map(|row| row.peak).sum();
             assert_eq!((sum, table.total.peak), (1600, 1600), "{by:?} {window:?}");
-            assert!(names(&table).contains(&"(smaller places)"), "{by:?}: 80 B were left out");
+            assert!(names(&table).contains(&"(unplaced)"), "{by:?}: 80 B are of no place");
         }
     }
 }
@@ -96,7 +96,7 @@ fn peaks_add_up_to_the_peak_whatever_a_row_is() {
 #[test]
 fn calls_and_bytes_are_those_of_the_last_and_the_set_up_stands_apart() {
     let table = rows(By::Op, Sort::Peak, Window::Iteration(LAST));
-    assert_eq!(names(&table), ["zeros", "matmul", "(smaller places)", "softmax"]);
+    assert_eq!(names(&table), ["zeros", "matmul", "(unplaced)", "softmax"]);
     let [zeros, matmul, _, softmax] = table.rows.as_slice() else { panic!("{table:#?}") };
     assert_eq!((zeros.phase, zeros.calls, zeros.bytes), (Phase::Setup, 3, 1200));
     assert_eq!((matmul.calls, matmul.bytes, matmul.peak), (3, 2 * 256 + 64, 320));
@@ -122,11 +122,11 @@ fn rows_are_operations_lines_or_scopes() {
         let table = rows(by, Sort::Name, Window::Iteration(LAST));
         names(&table).into_iter().map(str::to_owned).collect::<Vec<_>>()
     };
-    assert_eq!(by(By::Op), ["(smaller places)", "matmul", "softmax", "zeros"]);
+    assert_eq!(by(By::Op), ["(unplaced)", "matmul", "softmax", "zeros"]);
     assert_eq!(
         by(By::Site),
         [
-            "(smaller places)",
+            "(unplaced)",
             "src/model.rs:10 (load)",
             "src/model.rs:20 (Model::forward)",
             "src/model.rs:21 (Model::forward)"
@@ -134,7 +134,7 @@ fn rows_are_operations_lines_or_scopes() {
     );
     assert_eq!(
         by(By::Scope),
-        ["(none)", "(smaller places)", "bert", "bert.layer1", "bert.layer2", "bert.layer3"]
+        ["(none)", "(unplaced)", "bert", "bert.layer1", "bert.layer2", "bert.layer3"]
     );
 }
 
@@ -145,7 +145,7 @@ fn every_column_sorts() {
     assert_eq!(first(Sort::Peak).as_deref(), Some("zeros"));
     assert_eq!(first(Sort::Bytes).as_deref(), Some("zeros"));
     assert_eq!(first(Sort::Calls).as_deref(), Some("zeros"));
-    assert_eq!(first(Sort::Name).as_deref(), Some("(smaller places)"));
+    assert_eq!(first(Sort::Name).as_deref(), Some("(unplaced)"));
     for name in Sort::NAMES {
         assert!(name.parse::<Sort>().is_ok());
     }
@@ -220,7 +220,7 @@ fn every_row_has_what_it_left_behind_and_it_adds_up() {
         rows.collect::<Vec<_>>()
     };
     let row = |name: &str, surviving, retained| (name.to_owned(), surviving, retained);
-    let rest = row("(smaller places)", 10, 28);
+    let rest = row("(unplaced)", 10, 28);
     let weights = |name| row(name, 0, 1200);
     assert_eq!(
         left(By::Op),

@@ -9,6 +9,10 @@ const FEWEST_IRREGULAR: usize = 4;
 /// Survivors as young as this prove nothing: double buffering.
 const YOUNG: usize = 2;
 
+/// The longest period that is looked for beside what is kept for a while: in a
+/// run of thousands of iterations every one of them would take its time.
+const LONGEST_PERIOD: usize = 128;
+
 impl Group {
     /// Judges the group. See the module's table.
     pub fn read(&self) -> Reading {
@@ -148,8 +152,9 @@ impl Group {
     fn comes_and_goes(&self, longest: usize) -> bool {
         let n = self.births.len();
         let before = self.live[n - 1].saturating_sub(self.count());
+        let mut survive = 0;
         let died = (0..n).any(|i| {
-            let survive: u64 = self.births[..(i + 1).saturating_sub(YOUNG)].iter().sum();
+            survive += i.checked_sub(YOUNG).map_or(0, |aged| self.births[aged]);
             self.old[i] > before + survive
         });
         let fell = self.old.windows(2).any(|pair| pair[1] < pair[0]);
@@ -199,10 +204,13 @@ impl Group {
     /// k iterations at the end of the run, and the survivors are there.
     fn exact(&self) -> Option<(usize, u64)> {
         let n = self.births.len();
-        (1..=n / 2).find_map(|k| {
+        (1..=(n / 2).min(LONGEST_PERIOD)).find_map(|k| {
             let rise = |i: usize| self.old_bytes[i].checked_sub(self.old_bytes[i - k]);
             let bytes = rise(n - 1).filter(|&bytes| bytes > 0)?;
             let even = (k..n).rev().take_while(|&i| rise(i) == Some(bytes)).count();
+            if even < k.max(3) {
+                return None;
+            }
             (0..k).any(|phase| self.explains(k, bytes, phase, even)).then_some((k, bytes))
         })
     }
@@ -212,7 +220,7 @@ impl Group {
     fn explains(&self, k: usize, bytes: u64, phase: usize, even: usize) -> bool {
         let n = self.births.len();
         let leaked = |i: usize| if i % k == phase { bytes } else { 0 };
-        if (0..n).any(|i| self.bytes[i] < leaked(i)) {
+        if (phase..n).step_by(k).any(|i| self.bytes[i] < bytes) {
             return false;
         }
         // What is beside it is a ring, if there is nothing but a tail of it;

@@ -33,6 +33,8 @@
 //!   that are at least two iterations old at the end (`2 * k + 2 > n`);
 //! * blocks of different sizes that were left behind in three iterations or
 //!   fewer, in no regular order: a cache keyed by shape looks alike;
+//! * a leak in every k-th iteration beside blocks of the same group that come
+//!   and go, for k above 128;
 //! * an irregular leak of blocks beside a queue of the same group whose level
 //!   moves as much as the leak adds;
 //! * a buffer that is enlarged in fewer than four iterations, or now and then
@@ -109,6 +111,25 @@ impl Group {
     /// Blocks that survive, all births together.
     pub fn count(&self) -> u64 {
         self.births.iter().sum()
+    }
+
+    /// What is left of the group without the blocks of `other`, which are among
+    /// its own.
+    #[must_use]
+    pub fn without(&self, other: &Self) -> Self {
+        let less = |all: &[u64], some: &[u64]| -> Vec<u64> {
+            let some = some.iter().copied().chain(std::iter::repeat(0));
+            all.iter().zip(some).map(|(all, some)| all.saturating_sub(some)).collect()
+        };
+        Self {
+            block: self.block,
+            births: less(&self.births, &other.births),
+            bytes: less(&self.bytes, &other.bytes),
+            live: less(&self.live, &other.live),
+            live_bytes: less(&self.live_bytes, &other.live_bytes),
+            old: less(&self.old, &other.old),
+            old_bytes: less(&self.old_bytes, &other.old_bytes),
+        }
     }
 
     /// Mean bytes an iteration of a group that may hide a leak among blocks of

@@ -287,3 +287,39 @@ fn any_series_is_read_without_a_panic() {
         assert!(!group.read().describe().is_empty());
     }
 }
+
+#[test]
+fn a_run_of_fifty_thousand_iterations_can_be_read() {
+    let n = 50_000;
+    let old = |births: &[u64]| -> Vec<u64> {
+        let mut sum = 0;
+        (0..n)
+            .map(|at| {
+                sum += if at < 2 { 0 } else { births[at - 2] };
+                sum
+            })
+            .collect()
+    };
+    let live = |births: &[u64]| -> Vec<u64> {
+        births
+            .iter()
+            .scan(0, |sum, births| {
+                *sum += births;
+                Some(*sum)
+            })
+            .collect()
+    };
+    // As old bytes go, it could be of any period; as survivors go, of none.
+    let mut births = vec![1; n];
+    births[n / 2] = 0;
+    let mut uneven = births.clone();
+    uneven[n / 3] = 5;
+    for (births, pattern) in
+        [(vec![1; n], Pattern::Steady), (births, Pattern::Irregular), (uneven, Pattern::Irregular)]
+    {
+        let group = Group::of_size(4, births.clone(), live(&births), old(&births));
+        let level = group.live_bytes.clone();
+        assert_eq!(group.read().pattern, pattern);
+        assert!(growth(&[group], &level) > 0);
+    }
+}

@@ -8,6 +8,9 @@
 /// those with ties, are judged by the normal approximation (Kendall 1975).
 const LONGEST_EXACT: usize = 10;
 
+/// Most points that a slope is made of: half a million pairs.
+const MOST_POINTS: usize = 1_000;
+
 /// What a series of totals says about growth.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Trend {
@@ -26,8 +29,8 @@ pub struct Trend {
 /// Slope and Mann–Kendall test of a series; `None` for fewer than two points.
 pub fn trend(series: &[u64]) -> Option<Trend> {
     let slope = theil_sen(series)?;
-    let s = mann_kendall(series);
     let ties = ties(series);
+    let s = mann_kendall(series, &ties);
     let p = if ties.is_empty() && series.len() <= LONGEST_EXACT {
         exact_p(series.len(), s)
     } else {
@@ -39,27 +42,71 @@ pub fn trend(series: &[u64]) -> Option<Trend> {
 /// Theil–Sen slope of a series in bytes an iteration: the median of the slopes
 /// between all pairs. Evidence where there are only totals, and a cross-check
 /// where there are blocks. `None` for fewer than two points.
+///
+/// There are as many pairs as points squared: of a long series [`MOST_POINTS`]
+/// are taken, at even distances, the first and the last among them.
 pub fn theil_sen(series: &[u64]) -> Option<f64> {
-    let mut slopes: Vec<f64> = Vec::with_capacity(series.len() * series.len() / 2);
-    for (i, &a) in series.iter().enumerate() {
-        for (j, &b) in series.iter().enumerate().skip(i + 1) {
-            slopes.push((b as f64 - a as f64) / (j - i) as f64);
+    let points: Vec<(usize, u64)> = match series.len() {
+        few @ ..=MOST_POINTS => (0..few).map(|at| (at, series[at])).collect(),
+        many => (0..MOST_POINTS)
+            .map(|point| point * (many - 1) / (MOST_POINTS - 1))
+            .map(|at| (at, series[at]))
+            .collect(),
+    };
+    let mut slopes: Vec<f64> = Vec::with_capacity(points.len() * points.len() / 2);
+    for (i, &(earlier, a)) in points.iter().enumerate() {
+        for &(later, b) in &points[i + 1..] {
+            slopes.push((b as f64 - a as f64) / (later - earlier) as f64);
         }
     }
-    slopes.sort_by(f64::total_cmp);
-    let middle = slopes.len() / 2;
-    match slopes.len() {
-        0 => None,
-        odd if odd % 2 == 1 => Some(slopes[middle]),
-        _ => Some(f64::midpoint(slopes[middle - 1], slopes[middle])),
-    }
+    median(&mut slopes)
 }
 
-fn mann_kendall(series: &[u64]) -> i64 {
-    let signs = series.iter().enumerate().flat_map(|(i, earlier)| {
-        series[i + 1..].iter().map(move |later| later.cmp(earlier) as i64)
-    });
-    signs.sum()
+/// The middle one, or the mean of the two in the middle.
+fn median(values: &mut [f64]) -> Option<f64> {
+    if values.is_empty() {
+        return None;
+    }
+    let (middle, is_odd) = (values.len() / 2, values.len() % 2 == 1);
+    let (below, &mut upper, _) = values.select_nth_unstable_by(middle, f64::total_cmp);
+    let lower = below.iter().copied().max_by(f64::total_cmp).filter(|_| !is_odd);
+    Some(lower.map_or(upper, |lower| f64::midpoint(lower, upper)))
+}
+
+/// Pairs that rise minus pairs that fall: all pairs, less those of one value,
+/// less twice those that fall.
+fn mann_kendall(series: &[u64], ties: &[u64]) -> i64 {
+    let pairs = |points: u64| (points * points.saturating_sub(1) / 2) as i64;
+    let tied: i64 = ties.iter().map(|&size| pairs(size)).sum();
+    let (mut sorted, mut spare) = (series.to_vec(), series.to_vec());
+    pairs(series.len() as u64) - tied - 2 * falling(&mut sorted, &mut spare) as i64
+}
+
+/// Sorts `values` by merging, and counts the pairs of which the earlier is larger.
+fn falling(values: &mut [u64], spare: &mut [u64]) -> u64 {
+    if values.len() < 2 {
+        return 0;
+    }
+    let middle = values.len() / 2;
+    let (left, right) = values.split_at_mut(middle);
+    let (of_left, of_right) = spare.split_at_mut(middle);
+    let mut count = falling(left, of_left) + falling(right, of_right);
+    let (mut i, mut j) = (0, 0);
+    for merged in spare.iter_mut() {
+        let takes_left =
+            i < middle && (middle + j >= values.len() || values[i] <= values[middle + j]);
+        if takes_left {
+            *merged = values[i];
+            i += 1;
+        } else {
+            *merged = values[middle + j];
+            // It falls short of all that are left on the left.
+            count += (middle - i) as u64;
+            j += 1;
+        }
+    }
+    values.copy_from_slice(spare);
+    count
 }
 
 /// How many points share each value that occurs more than once.
@@ -83,8 +130,8 @@ fn tau(n: usize, s: i64, ties: &[u64]) -> f64 {
 
 /// Variance of S without a trend, less what ties take away.
 fn variance(n: usize, ties: &[u64]) -> f64 {
-    let term = |size: u64| (size * (size - 1) * (2 * size + 5)) as f64;
-    (term(n as u64) - ties.iter().map(|&size| term(size)).sum::<f64>()) / 18.0
+    let term = |size: f64| size * (size - 1.0) * (2.0 * size + 5.0);
+    (term(n as f64) - ties.iter().map(|&size| term(size as f64)).sum::<f64>()) / 18.0
 }
 
 /// P(S >= s) over all orders of `n` different values: S is the number of all
@@ -196,5 +243,34 @@ mod tests {
         assert_eq!(theil_sen(&[10, 20, 30, 900, 50, 60]), Some(10.0));
         assert_eq!(theil_sen(&[7, 7, 7]), Some(0.0));
         assert_eq!(theil_sen(&[7]), None);
+    }
+
+    #[test]
+    fn pairs_are_counted_as_one_by_one() {
+        for series in
+            [vec![], vec![3], vec![2, 1], vec![1, 1, 2, 2, 1], vec![5, 9, 5, 9, 7, 1, 8, 8]]
+        {
+            let signs = series.iter().enumerate().flat_map(|(i, earlier)| {
+                series[i + 1..].iter().map(move |later: &u64| later.cmp(earlier) as i64)
+            });
+            assert_eq!(mann_kendall(&series, &ties(&series)), signs.sum::<i64>(), "{series:?}");
+        }
+    }
+
+    #[test]
+    fn a_long_series_is_read_at_even_distances() {
+        let spike = |at: u64| if at % 7 == 3 { 1 << 30 } else { 0 };
+        let series: Vec<u64> = (0..50_000).map(|at| 1_000 + 64 * at + spike(at)).collect();
+        let found = trend(&series).unwrap();
+        assert_eq!(found.slope, 64.0);
+        assert!(found.confidence > 0.99, "{found:?}");
+        assert_eq!(trend(&series), Some(found), "the same each time");
+        let flat = trend(&vec![7; 50_000]).unwrap();
+        assert_eq!((flat.slope, flat.s, flat.p), (0.0, 0, 1.0));
+        // One more than is read whole, and the last of them counts.
+        let mut step = vec![0; MOST_POINTS + 1];
+        step[MOST_POINTS] = 9;
+        assert_eq!(theil_sen(&step), Some(0.0));
+        assert_eq!(theil_sen(&(0..=MOST_POINTS as u64).collect::<Vec<_>>()), Some(1.0));
     }
 }

@@ -21,7 +21,7 @@ pub(super) fn refused(
     what: &str,
 ) -> Option<Finding> {
     let capacity = limits.fits.value?;
-    let Refusal { requested, live } = refusal;
+    let Refusal { requested, live, last: _ } = refusal;
     let needed = live + requested;
     let device = *record.capacities.get(&space)?;
     (capacity.bytes() < needed && needed <= device).then(|| {
@@ -82,7 +82,7 @@ mod tests {
 
     /// A body that failed on a device of 100 bytes, 60 live and 30 asked for.
     fn refused() -> Record {
-        let refused = Some(Refusal { requested: 30, live: 60 });
+        let refused = Some(Refusal { requested: 30, live: 60, last: true });
         let metrics = Metrics { peak_allocated: 60, ..Metrics::default() };
         let mut run = record(SpaceRecord { refused, ..armed(metrics) });
         run.outcome = Outcome::Failed { error: "CUDA_ERROR_OUT_OF_MEMORY".into() };

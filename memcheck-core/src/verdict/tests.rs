@@ -1,11 +1,14 @@
 //! Every rule with the case that fires it and the one that does not.
 
+mod attributed;
+
 use std::collections::BTreeMap;
 
 use super::*;
+use crate::baseline::{Figures, Holders};
 use crate::device::Family;
 use crate::limits::{Layer, Source};
-use crate::record::{Facts, Refusal, VERSION};
+use crate::record::{Facts, Outcome, Refusal, VERSION};
 use crate::size::Size;
 use crate::survivors::Group;
 
@@ -158,17 +161,74 @@ fn iterations_that_did_not_come_to_their_end_prove_nothing() {
     run.iterations = 0;
     run.iterated = false;
     assert!(codes(&run, &Baseline::Off, Layer::default()).is_empty());
-    let asked = Layer { max_growth: Some(Size(0)), ..Layer::default() };
-    assert_eq!(codes(&run, &Baseline::Off, asked), ["not-measured"]);
+    let asked = [
+        Layer { max_growth: Some(Size(0)), ..Layer::default() },
+        Layer { max_allocations: Some(9), ..Layer::default() },
+        Layer { max_reserved_growth: Some(Size(0)), ..Layer::default() },
+    ];
+    for asked in asked {
+        assert_eq!(codes(&run, &Baseline::Off, asked.clone()), ["not-measured"], "{asked:?}");
+        // A flag is for all tests, and some of them do not iterate.
+        for source in [Source::Flag, Source::Environment, Source::Override(1), Source::Default] {
+            let limits = Limits::resolve(Family::Cuda, [(source, &asked)]);
+            let verdict = judge(&run, &Baseline::Off, &limits, |code| code.default_level(false));
+            assert_eq!(verdict.status, Status::Passed, "{asked:?}");
+        }
+    }
+}
+
+#[test]
+fn a_limit_on_the_pool_that_nobody_read_proves_nothing() {
+    let asked = Layer { max_reserved_growth: Some(Size(0)), ..Layer::default() };
+    let with = |reserved: &[u64], device_used: &[u64]| {
+        record(SpaceRecord {
+            reserved: reserved.to_vec(),
+            device_used: device_used.to_vec(),
+            ..armed(Metrics::default())
+        })
+    };
+    for run in [with(&[], &[]), with(&[7; 9], &[]), with(&[], &[7; 9]), with(&[7], &[7; 9])] {
+        assert_eq!(codes(&run, &Baseline::Off, asked.clone()), ["not-measured"]);
+        assert!(codes(&run, &Baseline::Off, Layer::default()).is_empty());
+        let by_flag = Limits::resolve(Family::Cuda, [(Source::Flag, &asked)]);
+        let verdict = judge(&run, &Baseline::Off, &by_flag, |code| code.default_level(false));
+        assert_eq!(verdict.status, Status::NotMeasured, "the limit is asked for by whomever");
+    }
+    for run in [with(&[7; 10], &[]), with(&[], &[7; 10])] {
+        assert!(codes(&run, &Baseline::Off, asked.clone()).is_empty());
+    }
+    // A device beside it that is not watched, and the host, which has no pool.
+    let mut two = with(&[7; 10], &[]);
+    two.judged.push(Space::Cuda(1));
+    two.spaces.insert(Space::Cuda(1), armed(Metrics::default()));
+    assert!(codes(&two, &Baseline::Off, asked.clone()).is_empty());
+    let mut host = with(&[], &[]);
+    host.judged = vec![Space::Host];
+    host.spaces = BTreeMap::from([(Space::Host, armed(Metrics::default()))]);
+    assert!(codes(&host, &Baseline::Off, asked).is_empty());
 }
 
 #[test]
 fn a_refused_allocation_makes_it_out_of_memory_only_if_the_body_fails() {
-    let refused = Some(Refusal { requested: 64, live: 1 });
-    let mut run = record(SpaceRecord { refused, ..armed(Metrics::default()) });
+    let refused = |last| Some(Refusal { requested: 64, live: 1, last });
+    let mut run = record(SpaceRecord { refused: refused(true), ..armed(Metrics::default()) });
     assert!(codes(&run, &Baseline::Off, Layer::default()).is_empty());
-    run.outcome = Outcome::Failed { error: "CUDA_ERROR_OUT_OF_MEMORY".into() };
+    // It need not say so, if nothing was allocated any more.
+    run.outcome = Outcome::Failed { error: "the model does not load".into() };
     assert_eq!(codes(&run, &Baseline::Off, Layer::default()), ["out-of-memory"]);
+    // The body went on with less: what failed is something else, unless it says so.
+    run.spaces.get_mut(&GPU).unwrap().refused = refused(false);
+    assert_eq!(codes(&run, &Baseline::Off, Layer::default()), ["test-failed"]);
+    run.outcome = Outcome::Panicked { message: "assertion failed: batch >= 8".into() };
+    assert_eq!(codes(&run, &Baseline::Off, Layer::default()), ["test-failed"]);
+    for said in [
+        "DriverError(CUDA_ERROR_OUT_OF_MEMORY, \"out of memory\")",
+        "Out of memory",
+        "CUBLAS_STATUS_ALLOC_FAILED",
+    ] {
+        run.outcome = Outcome::Panicked { message: said.into() };
+        assert_eq!(codes(&run, &Baseline::Off, Layer::default()), ["out-of-memory"], "{said}");
+    }
 }
 
 #[test]
@@ -228,19 +288,19 @@ fn small_host_blocks_that_rise_in_every_iteration_are_growth() {
 
 #[test]
 fn a_backtrace_is_not_part_of_the_message() {
-    assert_eq!(super::gist("boom\n   0: candle_core::error::Error::bt\n   1: x"), "boom");
+    assert_eq!(ended::gist("boom\n   0: candle_core::error::Error::bt\n   1: x"), "boom");
     assert_eq!(
-        super::gist("boom\n\nCaused by:\n    0: a\n    1: b"),
+        ended::gist("boom\n\nCaused by:\n    0: a\n    1: b"),
         "boom\n\nCaused by:\n    0: a\n    1: b"
     );
-    assert_eq!(super::gist("boom\n\nStack backtrace:\n   0: x"), "boom");
+    assert_eq!(ended::gist("boom\n\nStack backtrace:\n   0: x"), "boom");
 }
 
 #[test]
 fn reserved_bytes_that_rise_with_confidence_are_growth_above_their_limit() {
     let rising: Vec<u64> = (0..10).map(|i| (32 + 2 * i) << 20).collect();
     let measured = SpaceRecord { reserved: rising.clone(), ..armed(Metrics::default()) };
-    let finding = pool_growth(GPU, &measured, Some(0)).expect("growth");
+    let finding = growth::of_pool(GPU, &measured, Some(0)).expect("growth");
     assert_eq!(finding.code, Code::GrowthLimit);
     assert_eq!((finding.bytes_per_iteration, finding.limit), (Some(2 << 20), Some(0)));
     assert_eq!(
@@ -248,10 +308,10 @@ fn reserved_bytes_that_rise_with_confidence_are_growth_above_their_limit() {
         "the pool's reserved bytes of cuda:0 grow by 2,097,152 B (2.0 MiB) an iteration \
          (Theil–Sen; Mann–Kendall confidence 99.9 %), at most 0 B allowed"
     );
-    assert_eq!(pool_growth(GPU, &measured, Some(2 << 20)), None);
-    assert_eq!(pool_growth(GPU, &measured, None), None);
+    assert_eq!(growth::of_pool(GPU, &measured, Some(2 << 20)), None);
+    assert_eq!(growth::of_pool(GPU, &measured, None), None);
     let by_nvml = SpaceRecord { device_used: rising, ..armed(Metrics::default()) };
-    let finding = pool_growth(GPU, &by_nvml, Some(0)).expect("growth");
+    let finding = growth::of_pool(GPU, &by_nvml, Some(0)).expect("growth");
     assert!(finding.message.starts_with("the bytes that NVML sees in use of cuda:0 grow"));
 }
 
@@ -266,6 +326,6 @@ fn reserved_bytes_that_fill_or_waver_are_no_growth() {
         vec![90, 80, 70, 60, 50, 40, 30, 20, 10, 0],
     ] {
         let measured = SpaceRecord { reserved: series, ..armed(Metrics::default()) };
-        assert_eq!(pool_growth(GPU, &measured, Some(0)), None, "{:?}", measured.reserved);
+        assert_eq!(growth::of_pool(GPU, &measured, Some(0)), None, "{:?}", measured.reserved);
     }
 }

@@ -61,6 +61,7 @@ struct Counters {
     failed_frees: AtomicU64,
     refused_bytes: AtomicU64,
     refused_live: AtomicU64,
+    refused_after: AtomicU64,
 }
 
 impl Counters {
@@ -75,6 +76,7 @@ impl Counters {
             failed_frees: AtomicU64::new(0),
             refused_bytes: AtomicU64::new(0),
             refused_live: AtomicU64::new(0),
+            refused_after: AtomicU64::new(0),
         }
     }
 
@@ -96,12 +98,19 @@ impl Counters {
             failed_frees,
             refused_bytes,
             refused_live,
+            refused_after,
         } = self;
         restart(peak, live);
         restart(iteration_peak, live);
-        for counter in
-            [allocations, allocated_total, frees, failed_frees, refused_bytes, refused_live]
-        {
+        for counter in [
+            allocations,
+            allocated_total,
+            frees,
+            failed_frees,
+            refused_bytes,
+            refused_live,
+            refused_after,
+        ] {
             counter.store(0, Relaxed);
         }
     }
@@ -134,6 +143,8 @@ pub(crate) struct Snapshot {
     pub(crate) failed_frees: u64,
     pub(crate) refused_bytes: u64,
     pub(crate) refused_live: u64,
+    /// `allocations` at the last refusal.
+    pub(crate) refused_after: u64,
 }
 
 /// What the table knows about a block.
@@ -429,6 +440,7 @@ pub(crate) fn refused(space: Space, size: u64) {
     if let Some(counters) = index(space).map(|index| &COUNTERS[index]) {
         counters.refused_bytes.store(size, Relaxed);
         counters.refused_live.store(counters.live.load(Relaxed), Relaxed);
+        counters.refused_after.store(counters.allocations.load(Relaxed), Relaxed);
     }
 }
 
@@ -453,6 +465,7 @@ pub(crate) fn snapshot(space: Space) -> Snapshot {
         failed_frees: counters.failed_frees.load(Relaxed),
         refused_bytes: counters.refused_bytes.load(Relaxed),
         refused_live: counters.refused_live.load(Relaxed),
+        refused_after: counters.refused_after.load(Relaxed),
     }
 }
 

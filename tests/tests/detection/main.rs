@@ -1,10 +1,31 @@
 //! The corpus of `memcheck_tests::scenarios` as memory tests: `leaky`, ignored
-//! in an ordinary run; `fixed`, each beside it; and clean programs at random.
+//! in an ordinary run; `fixed`, each beside it; `uneven` and `even`, of which a
+//! profile remarks on the first; and clean programs at random.
 //!
 //! The functional tests and the bench `detection` run them and compare what is
 //! found with what the scenarios say.
 
 mod clean;
+
+mod uneven {
+    use memcheck_runtime::{Trial, mem_test};
+    use memcheck_tests::scenarios::shapes::remarked;
+
+    #[mem_test(baseline = false, max_growth = "0 B")]
+    fn texts_of_every_length(trial: &mut Trial) -> anyhow::Result<()> {
+        (remarked("texts_of_every_length").uneven)(trial)
+    }
+}
+
+mod even {
+    use memcheck_runtime::{Trial, mem_test};
+    use memcheck_tests::scenarios::shapes::remarked;
+
+    #[mem_test(baseline = false, max_growth = "0 B")]
+    fn texts_of_every_length(trial: &mut Trial) -> anyhow::Result<()> {
+        (remarked("texts_of_every_length").even)(trial)
+    }
+}
 
 /// Two memory tests for each scenario, with the options that it needs; those
 /// without a device stand behind the semicolon.

@@ -2,6 +2,7 @@
 //! code and its exact bytes, every fixed twin passes, on the CPU and on the
 //! simulated GPU.
 
+use memcheck_tests::scenarios::shapes::REMARKED;
 use memcheck_tests::scenarios::{self, Agreement, Leg, Scenario};
 
 use crate::fixture::{Run, memcheck, workspace};
@@ -58,6 +59,48 @@ fn assert_leg(run: &Run, leg: Leg) {
     };
     assert_eq!((of("leaky::"), of("fixed::")), (tests, tests));
     assert_eq!(run.test("clean::clean_program")["status"], "passed");
+    for remarked in REMARKED {
+        for test in [remarked.uneven_test(), remarked.even_test()] {
+            assert_eq!(run.test(&test)["status"], "passed", "{test}");
+        }
+    }
+}
+
+/// The codes of what a profile remarks on.
+fn remarks(device: &str, test: &str) -> Vec<String> {
+    let run = memcheck(
+        &workspace(),
+        &[
+            "profile",
+            "-p",
+            "memcheck-tests",
+            "--test",
+            "detection",
+            "--device",
+            device,
+            "--message-format",
+            "json",
+            "--no-ci",
+            test,
+        ],
+    )
+    .exits(0);
+    let growth = run.json()[0]["spaces"][0]["growth"].clone();
+    assert_eq!(growth["bytes_per_iteration"], 0, "{growth}");
+    let survivors = growth["survivors"].as_array().expect("survivors are a list").clone();
+    let codes = survivors.iter().filter_map(|survivor| survivor["remark"]["code"].as_str());
+    codes.map(str::to_owned).collect()
+}
+
+#[test]
+fn what_only_looks_like_growth_is_remarked_on() {
+    for device in ["cpu", "sim:h200"] {
+        for remarked in REMARKED {
+            let code = remarked.cause.code();
+            assert_eq!(remarks(device, &remarked.uneven_test()), [code], "{device}");
+            assert_eq!(remarks(device, &remarked.even_test()), [""; 0], "{device}");
+        }
+    }
 }
 
 #[test]

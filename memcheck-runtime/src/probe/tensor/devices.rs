@@ -1,13 +1,19 @@
 //! The devices of candle that tensors were seen on.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use candle_core::Tensor;
+use memcheck_core::space::Space;
 
 #[cfg(feature = "cuda")]
 use super::layout;
+use crate::ledger;
 
-/// In the order in which tensors on them were first seen: number and iteration.
+const ITERATION_BITS: u32 = u32::BITS;
+
+/// In the order in which tensors on them were first seen: number, and the
+/// iteration beside the place of its space.
 static DEVICES: [(AtomicU64, AtomicU64); 256] =
     [const { (AtomicU64::new(0), AtomicU64::new(0)) }; 256];
 
@@ -24,7 +30,11 @@ pub(super) fn note(tensor: &Tensor) {
             return;
         }
         match known.compare_exchange(0, number, Relaxed, Relaxed) {
-            Ok(_) => return birth.store(crate::ledger::iteration().into(), Relaxed),
+            Ok(_) => {
+                let space = ledger::index(crate::device::space(tensor.device())).unwrap_or(0);
+                let seen = u64::from(ledger::iteration()) | (space as u64) << ITERATION_BITS;
+                return birth.store(seen, Relaxed);
+            }
             Err(other) if other == number => return,
             Err(_) => {}
         }
@@ -34,10 +44,16 @@ pub(super) fn note(tensor: &Tensor) {
 #[cfg(not(feature = "cuda"))]
 pub(super) fn note(_tensor: &Tensor) {}
 
-/// Devices on which tensors were first seen in iteration `first` or later.
-pub(crate) fn since(first: u32) -> u64 {
-    let opened = DEVICES.iter().filter(|(number, birth)| {
-        number.load(Relaxed) != 0 && birth.load(Relaxed) >= u64::from(first)
-    });
-    opened.count() as u64
+/// Devices on which tensors were first seen in iteration `first` or later, by
+/// the space of their memory.
+pub(crate) fn since(first: u32) -> BTreeMap<Space, u64> {
+    let mut opened = BTreeMap::new();
+    for (number, seen) in &DEVICES {
+        let seen = seen.load(Relaxed);
+        if number.load(Relaxed) != 0 && seen as u32 >= first {
+            let space = ledger::space((seen >> ITERATION_BITS) as usize);
+            *opened.entry(space).or_default() += 1;
+        }
+    }
+    opened
 }

@@ -1,0 +1,198 @@
+//! Records with attribution, made by hand for tests: places that leave blocks
+//! behind, and the figures that a run would have beside them.
+
+use std::collections::BTreeMap;
+
+use super::{Attribution, HeldBy, Holder, Kind, Place, Survivors, Tensor};
+use crate::record::{Metrics, Record, SpaceRecord};
+use crate::space::Space;
+use crate::stack::{Frame, Stack};
+use crate::survivors::{self, Group};
+use crate::verdict::tests::{GPU, armed, record};
+
+/// Measured iterations.
+pub(crate) const ITERATIONS: usize = 10;
+
+/// Blocks of one size that are never freed, so many from each iteration.
+pub(crate) fn kept(block: u64, births: [u64; ITERATIONS]) -> Group {
+    let until = |end: usize| births[..end].iter().sum();
+    Group::of_size(
+        block,
+        births.to_vec(),
+        (0..ITERATIONS).map(|at| until(at + 1)).collect(),
+        (0..ITERATIONS).map(|at| until(at.saturating_sub(1))).collect(),
+    )
+}
+
+/// One block of one size in every iteration.
+pub(crate) fn steady(block: u64) -> Group {
+    kept(block, [1; ITERATIONS])
+}
+
+/// One block, of this iteration.
+pub(crate) fn once(block: u64, at: usize) -> Group {
+    kept(block, std::array::from_fn(|iteration| u64::from(iteration == at)))
+}
+
+/// One block an iteration that is never freed, of so many bytes.
+pub(crate) fn of_sizes(bytes: [u64; ITERATIONS]) -> Group {
+    let sum = |end: usize| bytes[..end].iter().sum();
+    Group {
+        block: None,
+        bytes: bytes.to_vec(),
+        live_bytes: (0..ITERATIONS).map(|at| sum(at + 1)).collect(),
+        old_bytes: (0..ITERATIONS).map(|at| sum(at.saturating_sub(1))).collect(),
+        ..steady(1)
+    }
+}
+
+/// One buffer that is so large after each iteration, made anew where it changes.
+pub(crate) fn buffer(levels: [u64; ITERATIONS]) -> Group {
+    let newest = (1..ITERATIONS).rev().find(|&at| levels[at] != levels[at - 1]);
+    let births: Vec<u64> = (0..ITERATIONS).map(|at| u64::from(Some(at) == newest)).collect();
+    Group {
+        block: None,
+        bytes: births.iter().map(|born| born * levels[ITERATIONS - 1]).collect(),
+        births,
+        live: vec![1; ITERATIONS],
+        live_bytes: levels.to_vec(),
+        old: vec![0; ITERATIONS],
+        old_bytes: vec![0; ITERATIONS],
+    }
+}
+
+/// A run on one GPU. What is said of a place is said of the latest.
+#[derive(Debug, Default)]
+pub(crate) struct Run {
+    attribution: Attribution,
+    /// Blocks that were allocated where nothing is followed.
+    nobody: Vec<Group>,
+    failed_frees: u64,
+}
+
+impl Run {
+    /// A line of the program that leaves these blocks behind, through functions
+    /// of libraries, the innermost first.
+    pub(crate) fn place(mut self, functions: &[&str], group: Group) -> Self {
+        let number = self.attribution.stacks.len();
+        let library =
+            |function: &&str| Frame { function: (*function).to_owned(), file: None, line: None };
+        let line = Frame {
+            function: "app::step".to_owned(),
+            file: Some("src/step.rs".to_owned()),
+            line: Some(number as u32 + 1),
+        };
+        let stack = Stack { frames: functions.iter().map(library).chain([line]).collect() };
+        self.attribution.places.push(Place {
+            space: GPU,
+            stack: number,
+            scope: String::new(),
+            operation: stack.operation(),
+            tensor: None,
+            calls: group.count(),
+            bytes: group.bytes(),
+            last_calls: 1,
+            last_bytes: group.bytes.last().copied().unwrap_or(0),
+            last: 12,
+        });
+        self.attribution.stacks.push(stack);
+        self.attribution.survivors.push(Survivors {
+            space: GPU,
+            stack: number,
+            scope: String::new(),
+            tensors: Vec::new(),
+            group,
+            held: HeldBy::default(),
+        });
+        self
+    }
+
+    fn latest(&mut self) -> (&mut Survivors, &mut Place) {
+        let Attribution { survivors, places, .. } = &mut self.attribution;
+        (survivors.last_mut().expect("a place"), places.last_mut().expect("a place"))
+    }
+
+    /// The types of its tensors, of f32.
+    pub(crate) fn tensors(mut self, shapes: &[&[u64]]) -> Self {
+        let tensor = |shape: &&[u64]| Tensor { shape: shape.to_vec(), dtype: "f32".to_owned() };
+        self.latest().0.tensors = shapes.iter().map(tensor).collect();
+        self
+    }
+
+    /// What the live tensors say of its blocks.
+    pub(crate) fn held(mut self, held: HeldBy) -> Self {
+        self.latest().0.held = held;
+        self
+    }
+
+    /// The spans that it is in.
+    pub(crate) fn scope(mut self, scope: &str) -> Self {
+        let (survivors, place) = self.latest();
+        (survivors.scope, place.scope) = (scope.to_owned(), scope.to_owned());
+        self
+    }
+
+    /// Allocations over the whole body, and their bytes.
+    pub(crate) fn made(mut self, calls: u64, bytes: u64) -> Self {
+        let (_, place) = self.latest();
+        (place.calls, place.bytes) = (calls, bytes);
+        self
+    }
+
+    /// What of it is live when the body has returned.
+    pub(crate) fn retained(mut self, count: u64, bytes: u64) -> Self {
+        let place = self.attribution.places.len() - 1;
+        self.attribution.retained.push(Holder { place, kind: Kind::Kept, bytes, count });
+        self
+    }
+
+    /// Blocks that were allocated where nothing is followed.
+    pub(crate) fn nobody(mut self, group: Group) -> Self {
+        self.nobody.push(group);
+        self
+    }
+
+    /// Frees that the driver refused.
+    pub(crate) fn failed_frees(mut self, number: u64) -> Self {
+        self.failed_frees = number;
+        self
+    }
+
+    /// Devices that were opened in the measured iterations.
+    pub(crate) fn devices(mut self, space: Space, number: u64) -> Self {
+        self.attribution.devices.insert(space, number);
+        self
+    }
+
+    /// The record of the run. Blocks of places whose sizes differ are of sizes
+    /// of which there is one each, which prove nothing.
+    pub(crate) fn record(self) -> Record {
+        let Self { attribution, nobody, failed_frees } = self;
+        let mut sizes: BTreeMap<u64, Group> = BTreeMap::new();
+        let of_places = attribution.survivors.iter().map(|survivors| &survivors.group);
+        for group in of_places.chain(&nobody).filter(|group| group.block.is_some()) {
+            let block = group.block.unwrap_or_default();
+            let sum = sizes.entry(block).or_insert_with(|| kept(block, [0; ITERATIONS]));
+            add(sum, group);
+        }
+        let survivors: Vec<Group> = sizes.into_values().collect();
+        let retained = attribution.retained.iter().map(|holder| holder.bytes).sum();
+        let growth = survivors::growth(&survivors, &[]);
+        let metrics = Metrics { growth, retained, ..Metrics::default() };
+        let measured = SpaceRecord { survivors, failed_frees, ..armed(metrics) };
+        Record { attribution: Some(attribution), ..record(measured) }
+    }
+}
+
+fn add(sum: &mut Group, group: &Group) {
+    for (sum, series) in [
+        (&mut sum.births, &group.births),
+        (&mut sum.bytes, &group.bytes),
+        (&mut sum.live, &group.live),
+        (&mut sum.live_bytes, &group.live_bytes),
+        (&mut sum.old, &group.old),
+        (&mut sum.old_bytes, &group.old_bytes),
+    ] {
+        sum.iter_mut().zip(series).for_each(|(sum, value)| *sum += value);
+    }
+}

@@ -1,0 +1,92 @@
+//! Survivors of one place, as the rules look at them.
+
+use crate::attribution::{Attribution, Survivors};
+use crate::space::Space;
+use crate::stack::Stack;
+use crate::survivors::Reading;
+
+/// Survivors of one place, and what is made of them.
+#[derive(Debug, Clone, Copy)]
+pub struct Suspect<'a> {
+    /// The survivors.
+    pub survivors: &'a Survivors,
+    /// Where they were allocated.
+    pub stack: &'a Stack,
+    /// The kind of growth.
+    pub reading: Reading,
+    /// Allocations of their place in the last iteration.
+    pub calls: u64,
+}
+
+impl Suspect<'_> {
+    /// Whether it goes on growing.
+    pub fn grows(&self) -> bool {
+        self.reading.pattern.is_growth()
+    }
+
+    /// Whether at least half of its blocks are so.
+    pub(super) fn mostly(&self, blocks: u64) -> bool {
+        blocks > 0 && 2 * blocks >= self.survivors.group.count()
+    }
+
+    /// The operation of candle that allocated them.
+    pub(super) fn operation(&self) -> String {
+        self.stack.operation().unwrap_or_default()
+    }
+
+    /// Whether any tensor is known to hold them.
+    pub(super) fn is_tensor(&self) -> bool {
+        let held = &self.survivors.held;
+        held.whole + held.views > 0 || !self.survivors.tensors.is_empty()
+    }
+
+    /// Whether its scope or a function on its stack has one of these words.
+    pub(super) fn mentions(&self, words: &[&str]) -> bool {
+        let scope = self.survivors.scope.to_lowercase();
+        words.iter().any(|word| {
+            scope.contains(word)
+                || self
+                    .stack
+                    .frames
+                    .iter()
+                    .any(|frame| frame.function.to_lowercase().contains(word))
+        })
+    }
+}
+
+/// The survivors of `space` with what is made of them, the fastest growing first.
+pub fn suspects(attribution: &Attribution, space: Space) -> Vec<Suspect<'_>> {
+    const NOWHERE: &Stack = &Stack { frames: Vec::new() };
+    let mut suspects: Vec<Suspect<'_>> = attribution
+        .survivors
+        .iter()
+        .filter(|survivors| survivors.space == space)
+        .map(|survivors| Suspect {
+            survivors,
+            stack: attribution.stacks.get(survivors.stack).unwrap_or(NOWHERE),
+            reading: survivors.group.read(),
+            calls: last_calls(attribution, survivors),
+        })
+        .collect();
+    suspects.sort_by(|a, b| {
+        let size = |suspect: &Suspect<'_>| {
+            (suspect.reading.bytes_per_iteration, suspect.survivors.group.bytes())
+        };
+        size(b).cmp(&size(a)).then_with(|| a.stack.sorted_by().cmp(&b.stack.sorted_by()))
+    });
+    suspects
+}
+
+/// Allocations of the survivors' place in the last iteration that it
+/// allocated in, whatever the tensors were.
+fn last_calls(attribution: &Attribution, survivors: &Survivors) -> u64 {
+    let places = || {
+        attribution.places.iter().filter(|place| {
+            place.space == survivors.space
+                && place.stack == survivors.stack
+                && place.scope == survivors.scope
+        })
+    };
+    let last = places().map(|place| place.last).max();
+    places().filter(|place| Some(place.last) == last).map(|place| place.last_calls).sum()
+}

@@ -1,0 +1,107 @@
+//! One function call: its names, short and whole, and where it is.
+
+use serde::{Deserialize, Serialize};
+
+/// One function call.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Frame {
+    /// The function, without the compiler's hash and type arguments.
+    pub function: String,
+    /// Its source file, as the compiler was given it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub file: Option<String>,
+    /// The line of the call.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub line: Option<u32>,
+}
+
+impl Frame {
+    /// The crate of the function: of its type, where it is a method of a trait;
+    /// of the trait, where the type has none (`<T as alloc::vec::SpecFromElem>`).
+    pub fn krate(&self) -> &str {
+        let of_trait = self.function.strip_prefix('<').and_then(|inner| inner.split_once(" as "));
+        let name = match of_trait {
+            Some((of_type, of_trait)) if !of_type.contains("::") => of_trait,
+            _ => &self.function,
+        };
+        let name = name.trim_start_matches(['<', '&', '*', '(', '[']);
+        let name = name.strip_prefix("dyn ").unwrap_or(name);
+        let end = name.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(name.len());
+        &name[..end]
+    }
+
+    /// The function without its crate's inner modules: `Tensor::matmul`.
+    pub fn short(&self) -> String {
+        let plain = plain(&self.function);
+        let segments: Vec<&str> =
+            plain.split("::").filter(|segment| !is_closure(segment)).collect();
+        match segments.as_slice() {
+            [] => plain.clone(),
+            [.., owner, method] if owner.starts_with(char::is_uppercase) => {
+                format!("{owner}::{method}")
+            }
+            [.., method] => (*method).to_owned(),
+        }
+    }
+
+    /// The function without type arguments and the trait it is of.
+    pub fn path(&self) -> String {
+        plain(&self.function)
+    }
+
+    /// `file:line`, where known.
+    pub fn place(&self) -> Option<String> {
+        let file = self.file.as_deref()?;
+        Some(self.line.map_or_else(|| file.to_owned(), |line| format!("{file}:{line}")))
+    }
+}
+
+/// Whether a function is named with its path, and not by its bare name.
+pub fn has_path(function: &str) -> bool {
+    function.starts_with('<') || function.split('<').next().is_some_and(|name| name.contains("::"))
+}
+
+/// A function's path without `<T as Trait>`, type arguments and closures'
+/// numbers: `<candle_core::tensor::Tensor as core::ops::Add>::add` becomes
+/// `candle_core::tensor::Tensor::add`.
+pub(super) fn plain(function: &str) -> String {
+    let mut text = function.to_owned();
+    if let Some(inner) = text.strip_prefix('<')
+        && let Some((owner, rest)) = split_qualified(inner)
+    {
+        let owner = owner.split(" as ").next().unwrap_or(owner).trim_start_matches('&');
+        text = format!("{owner}{rest}");
+    }
+    let mut depth = 0u32;
+    let mut out = String::new();
+    for c in text.chars() {
+        match c {
+            '<' => depth += 1,
+            '>' => depth = depth.saturating_sub(1),
+            _ if depth == 0 => out.push(c),
+            _ => {}
+        }
+    }
+    out.replace("::::", "::").trim_end_matches("::").to_owned()
+}
+
+/// `{closure#0}`, `{{closure}}`.
+pub(super) fn is_closure(segment: &str) -> bool {
+    segment.trim_start_matches('{').starts_with("closure")
+}
+
+/// `A as B>::rest` at the matching bracket.
+fn split_qualified(inner: &str) -> Option<(&str, &str)> {
+    let mut depth = 1u32;
+    for (at, c) in inner.char_indices() {
+        match c {
+            '<' => depth += 1,
+            '>' => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            return Some((&inner[..at], &inner[at + 1..]));
+        }
+    }
+    None
+}

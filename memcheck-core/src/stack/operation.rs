@@ -1,0 +1,168 @@
+//! Which operation of candle a stack is in.
+
+use super::frame::{Frame, is_closure, plain};
+use super::{Owner, Stack};
+
+/// Functions of candle that every operation comes through on its way to
+/// memory, or that wrap one: not the operation.
+const NOT_OPERATIONS: &[&str] = &[
+    "from_storage",
+    "storage",
+    "storage_mut",
+    "storage_and_layout",
+    "device",
+    "apply_op1",
+    "apply_op2",
+    "apply_op3",
+    "apply_op1_no_bwd",
+    "apply_op2_no_bwd",
+    "apply_op3_no_bwd",
+    "apply_op1_arc",
+    "apply_op2_arc",
+    "apply_op3_arc",
+    "clone",
+    "cat0",
+    "cat_contiguous",
+];
+
+/// What candle calls the forward pass of an operation with a kernel of its own.
+const KERNELS: [&str; 3] = ["cpu_fwd", "cuda_fwd", "metal_fwd"];
+
+/// `SoftmaxLastDim` as a function is named: `softmax_last_dim`.
+fn snake_case(name: &str) -> String {
+    let mut snake = String::new();
+    for (at, c) in name.char_indices() {
+        if c.is_uppercase() && at > 0 {
+            snake.push('_');
+        }
+        snake.extend(c.to_lowercase());
+    }
+    snake
+}
+
+/// Whose methods are operations: types, and the modules of those that were
+/// inlined, of which line tables know no type.
+const OPERANDS: [&str; 8] =
+    ["Tensor", "QMatMul", "QTensor", "Var", "tensor", "tensor_cat", "quantized", "variable"];
+
+impl Stack {
+    /// The operation of candle that allocated: the innermost method of
+    /// `Tensor`, or the function of `candle_nn::ops` around it.
+    pub fn operation(&self) -> Option<String> {
+        let candle = || {
+            self.frames
+                .iter()
+                .take_while(|frame| frame.owner() != Owner::User)
+                .filter(|frame| frame.owner() == Owner::Candle)
+        };
+        let named = |frame: &Frame| {
+            let plain = plain(&frame.function);
+            let mut segments = plain.rsplit("::").filter(|part| !is_closure(part));
+            let method = segments.next()?.to_owned();
+            let owner = segments.next().unwrap_or("").to_owned();
+            Some((owner, method))
+        };
+        // Functions of candle-nn that are made of several operations, or of a
+        // kernel of their own; `f` is what such a kernel is written in.
+        let of_nn = candle()
+            .filter_map(named)
+            .filter(|(owner, method)| {
+                matches!(owner.as_str(), "ops" | "rotary_emb")
+                    && method != "f"
+                    && !KERNELS.contains(&method.as_str())
+            })
+            .last();
+        // A kernel of its own whose public function leaves no frame behind.
+        let of_kernel = || {
+            candle().filter_map(named).find_map(|(owner, method)| {
+                (KERNELS.contains(&method.as_str()) && owner.starts_with(char::is_uppercase))
+                    .then(|| (owner.clone(), snake_case(&owner)))
+            })
+        };
+        let of_tensor = || {
+            candle().filter_map(named).find(|(owner, method)| {
+                OPERANDS.contains(&owner.as_str())
+                    && !method.ends_with("_impl")
+                    && !NOT_OPERATIONS.contains(&method.as_str())
+            })
+        };
+        // A public method that only calls on leaves no frame behind: its inner
+        // one has its name.
+        let of_inner = || {
+            let inner = |(owner, method): (String, String)| {
+                let method = method.strip_suffix("_impl")?.to_owned();
+                OPERANDS.contains(&owner.as_str()).then_some((owner, method))
+            };
+            candle().filter_map(named).filter_map(inner).last()
+        };
+        let (_, method) = of_nn.or_else(of_kernel).or_else(of_tensor).or_else(of_inner)?;
+        Some(if self.is_backward() && method != "backward" {
+            format!("{method} (backward)")
+        } else {
+            method
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::frame;
+    use super::*;
+
+    #[test]
+    fn an_operation_is_the_method_that_the_program_reached() {
+        let operation = |functions: &[&str]| {
+            Stack { frames: functions.iter().map(|f| frame(f, "")).collect() }.operation()
+        };
+        let named = |text: &str| Some(text.to_owned());
+        assert_eq!(
+            operation(&[
+                "candle_core::tensor::from_storage",
+                "candle_core::tensor::Tensor::matmul",
+                "app::f"
+            ]),
+            named("matmul")
+        );
+        assert_eq!(
+            operation(&[
+                "candle_core::tensor::Tensor::exp",
+                "candle_nn::ops::softmax",
+                "candle_transformers::models::llama::Block::forward",
+                "app::f",
+            ]),
+            named("softmax")
+        );
+        assert_eq!(
+            operation(&[
+                "candle_core::tensor::Tensor::matmul",
+                "candle_core::backprop::<impl candle_core::tensor::Tensor>::backward",
+            ]),
+            named("matmul (backward)")
+        );
+        assert_eq!(
+            operation(&[
+                "<&candle_core::tensor::Tensor as core::ops::arith::Add<B>>::add",
+                "app::f"
+            ]),
+            named("add")
+        );
+        assert_eq!(
+            operation(&[
+                "candle_core::device::Device::zeros",
+                "candle_core::tensor::Tensor::zeros_impl",
+                "candle_nn::var_builder::get",
+            ]),
+            named("zeros")
+        );
+        assert_eq!(
+            operation(&[
+                "candle_nn::ops::f",
+                "<candle_nn::ops::SoftmaxLastDim as candle_core::custom_op::CustomOp1>::cuda_fwd",
+                "candle_core::tensor::Tensor::apply_op1_no_bwd",
+                "app::f",
+            ]),
+            named("softmax_last_dim")
+        );
+        assert_eq!(operation(&["app::f", "candle_core::tensor::Tensor::matmul"]), None);
+    }
+}

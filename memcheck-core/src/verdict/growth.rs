@@ -1,0 +1,122 @@
+//! What grows from iteration to iteration: `leak`, where blocks are known, and
+//! `growth-limit`, where there are totals only.
+
+use crate::blame;
+use crate::diagnosis::{self, Evidence};
+use crate::finding::{Code, Finding};
+use crate::limits::Limits;
+use crate::record::{Record, SpaceRecord};
+use crate::size::both;
+use crate::space::Space;
+use crate::survivors;
+
+/// Least growth of small host blocks, in bytes an iteration, that is told
+/// apart from the noise of thread pools and lazily built tables.
+pub const SMALL_FLOOR: u64 = 1 << 10;
+
+/// Confidence from which a series of totals is said to grow.
+pub const TREND_CONFIDENCE: f64 = 0.99;
+
+/// Blocks that are left behind.
+pub(super) fn leak(
+    record: &Record,
+    space: Space,
+    measured: &SpaceRecord,
+    limits: &Limits,
+) -> Option<Finding> {
+    let limit = limits.max_growth.value;
+    let evidence = Evidence::of(record, space)?;
+    let growth = evidence.bytes_per_iteration;
+    if growth <= limit {
+        return None;
+    }
+    let sites = blame::growing(&evidence);
+    let how = match sites.first() {
+        None => "a buffer is replaced by a larger one in every iteration".to_owned(),
+        Some(top) => match top.block {
+            Some(block) => format!("{} blocks of {} survive", top.count, both(block)),
+            None => format!("{} blocks survive, {} in all", top.count, both(top.bytes)),
+        },
+    };
+    let mut finding = Finding {
+        space: Some(space),
+        bytes_per_iteration: Some(growth),
+        limit: Some(limit),
+        sites,
+        cause: diagnosis::diagnose(&evidence),
+        ..Finding::new(
+            Code::Leak,
+            format!(
+                "{space} grows by {} an iteration, at most {} allowed: {how}",
+                both(growth),
+                both(limit)
+            ),
+        )
+    };
+    if measured.failed_frees > 0 {
+        finding = finding.hint(format!(
+            "{} frees were refused by the driver: a tensor dropped on a thread without a context?",
+            measured.failed_frees
+        ));
+    }
+    Some(finding)
+}
+
+/// Growth of what is taken from the device, of which there are totals only:
+/// what the pool has reserved, or where there is no pool what NVML says.
+pub(super) fn of_pool(space: Space, measured: &SpaceRecord, limit: Option<u64>) -> Option<Finding> {
+    let limit = limit?;
+    let (what, series) = reserved(measured);
+    let trend = survivors::trend(series)?;
+    // A slope is a median: it has a fraction of a byte at most.
+    let slope = trend.slope.max(0.0).round() as u64;
+    (slope > limit && trend.confidence >= TREND_CONFIDENCE).then(|| Finding {
+        space: Some(space),
+        bytes_per_iteration: Some(slope),
+        limit: Some(limit),
+        ..Finding::new(
+            Code::GrowthLimit,
+            format!(
+                "{what} of {space} grow by {} an iteration (Theil–Sen; Mann–Kendall confidence \
+                 {} %), at most {} allowed",
+                both(slope),
+                percent(trend.confidence),
+                both(limit)
+            ),
+        )
+    })
+}
+
+/// What is taken from the device after each iteration, and who says so.
+pub(super) fn reserved(measured: &SpaceRecord) -> (&'static str, &[u64]) {
+    if measured.reserved.is_empty() {
+        ("the bytes that NVML sees in use", &measured.device_used)
+    } else {
+        ("the pool's reserved bytes", &measured.reserved)
+    }
+}
+
+/// A confidence as a percentage with one decimal, rounded down: 100.0 is never
+/// reached by evidence.
+fn percent(confidence: f64) -> String {
+    format!("{:.1}", ((confidence * 1000.0).floor() / 10.0).min(99.9))
+}
+
+/// Growth of the host's small blocks, of which there are totals only.
+pub(super) fn of_small(space: Space, measured: &SpaceRecord, limits: &Limits) -> Option<Finding> {
+    let growth = survivors::rising(&measured.small);
+    let limit = limits.max_growth.value.max(SMALL_FLOOR);
+    (growth > limit).then(|| Finding {
+        space: Some(space),
+        bytes_per_iteration: Some(growth),
+        limit: Some(limits.max_growth.value),
+        ..Finding::new(
+            Code::GrowthLimit,
+            format!(
+                "blocks of less than 1 KiB in {space} grow by {} an iteration, at most {} allowed",
+                both(growth),
+                both(limits.max_growth.value)
+            ),
+        )
+    })
+}

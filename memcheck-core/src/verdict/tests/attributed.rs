@@ -1,0 +1,99 @@
+//! Findings of a run with call sites: the same verdict, with places and causes.
+
+use super::*;
+use crate::attribution::builder::{Run, once, steady};
+use crate::finding::Site;
+use crate::stack::Frame;
+
+const MATMUL: &str = "candle_core::tensor::Tensor::matmul";
+
+fn found(record: &Record, layer: Layer) -> Vec<Finding> {
+    judge(record, &Baseline::Off, &limits(layer), |code| code.default_level(false)).findings
+}
+
+fn at_most(bytes: u64) -> Layer {
+    Layer { max_growth: Some(Size(bytes)), ..Layer::default() }
+}
+
+/// Block, rate and line of each site.
+fn places(finding: &Finding) -> Vec<(Option<u64>, u64, Option<u32>)> {
+    let place = |site: &Site| (site.block, site.bytes_per_iteration, site.line);
+    finding.sites.iter().map(place).collect()
+}
+
+/// One line that leaks 1 KiB an iteration, ten that leave 4 MiB once each.
+fn scattered() -> Record {
+    let leak = Run::default().place(&[MATMUL], steady(1 << 10)).tensors(&[&[16, 16]]);
+    (0..10).fold(leak, |run, at| run.place(&[], once(4 << 20, at))).record()
+}
+
+#[test]
+fn the_run_that_explains_fails_as_the_run_that_counted() {
+    let explained = scattered();
+    let counted = Record { attribution: None, ..explained.clone() };
+    let growth = (4 << 20) + (1 << 10);
+    for record in [&counted, &explained] {
+        let [leak] = found(record, at_most(growth - 1)).try_into().expect("one finding");
+        assert_eq!((leak.code, leak.bytes_per_iteration), (Code::Leak, Some(growth)));
+        assert!(found(record, at_most(growth)).is_empty());
+    }
+}
+
+#[test]
+fn the_sites_of_a_leak_are_lines_and_sizes_that_no_line_accounts_for() {
+    let leak = found(&scattered(), at_most(0)).remove(0);
+    let (mebi, sites) = (4 << 20, places(&leak));
+    assert_eq!(sites[0], (Some(mebi), mebi, None), "the size, over all lines");
+    let lines: Vec<_> = (2..=11).map(|line| (Some(mebi), 0, Some(line))).collect();
+    assert_eq!(sites[1..11], lines);
+    assert_eq!(sites[11..], [(Some(1 << 10), 1 << 10, Some(1))]);
+    assert!(leak.message.ends_with("10 blocks of 4,194,304 B (4.0 MiB) survive"), "{leak:?}");
+    // A single line is all that there is to say.
+    let one = Run::default().place(&[MATMUL], steady(1 << 10)).place(&[], once(7, 3)).record();
+    let leak = found(&one, at_most(0)).remove(0);
+    assert_eq!(places(&leak), [(Some(1 << 10), 1 << 10, Some(1))]);
+    assert_eq!(leak.sites[0].operation.as_deref(), Some("matmul"));
+    assert_eq!(leak.cause.unwrap().code, "tensor-kept");
+}
+
+#[test]
+fn what_is_retained_has_its_lines_and_a_cause_if_one_is_known() {
+    let of = |run: Run| {
+        let [retained] = found(&run.record(), at_most(1 << 20)).try_into().expect("one finding");
+        assert_eq!((retained.code, retained.figure), (Code::Retained, Some(8_192)));
+        assert_eq!(retained.sites.len(), 1, "{retained:?}");
+        assert_eq!((retained.sites[0].line, retained.sites[0].bytes), (Some(1), 8_192));
+        retained.cause.map(|cause| cause.code)
+    };
+    let left =
+        |calls| Run::default().place(&[], once(8_192, 2)).made(calls, 12_288).retained(1, 8_192);
+    assert_eq!(of(left(3)).as_deref(), Some("cache-keeps-largest"));
+    // Blocks that survive and do not grow are no mistake for that.
+    assert_eq!(of(left(1)), None);
+    let leak = Run::default().place(&[], steady(1 << 10)).retained(8, 8_192);
+    assert_eq!(of(leak).as_deref(), Some("buffers-kept"));
+}
+
+#[test]
+fn what_limits_the_names_is_said_where_places_are() {
+    let mut record = scattered();
+    let attribution = record.attribution.as_mut().unwrap();
+    attribution.hint = Some("no line tables".to_owned());
+    record.lost_events = 1;
+    let findings = found(&record, at_most(0));
+    let hints: Vec<_> =
+        findings.iter().map(|finding| (finding.code, finding.hint.as_deref())).collect();
+    let hint = Some("no line tables");
+    assert_eq!(hints, [(Code::NotMeasured, None), (Code::Leak, hint)]);
+}
+
+#[test]
+fn a_place_without_a_line_of_the_program_still_has_its_stack() {
+    let mut record = Run::default().place(&[MATMUL], steady(1 << 10)).record();
+    let stack = &mut record.attribution.as_mut().unwrap().stacks[0];
+    stack.frames.retain(|frame| frame.file.is_none());
+    let leak = found(&record, at_most(0)).remove(0);
+    assert_eq!((leak.sites[0].line, &leak.sites[0].function), (None, &None));
+    let functions: Vec<_> = leak.sites[0].stack.iter().map(Frame::short).collect();
+    assert_eq!(functions, ["Tensor::matmul"]);
+}

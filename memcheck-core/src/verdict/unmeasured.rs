@@ -1,0 +1,117 @@
+//! `not-measured`: what this run proves nothing about.
+
+use crate::finding::{Code, Finding};
+use crate::limits::{Limits, Source};
+use crate::record::{Outcome, Record};
+use crate::space::Space;
+
+/// An instrument that did not see everything.
+pub(super) fn blind(record: &Record) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    if record.judged.is_empty() {
+        findings.push(Finding::new(Code::NotMeasured, "no memory space was judged"));
+    }
+    for space in &record.judged {
+        if record.spaces.get(space).is_none_or(|measured| !measured.armed) {
+            let finding = Finding {
+                space: Some(*space),
+                ..Finding::new(
+                    Code::NotMeasured,
+                    format!("the canary allocation of this run was not seen in {space}"),
+                )
+            };
+            findings.push(finding.hint(match space {
+                Space::Host => {
+                    "is another #[global_allocator] in place? wrap it: `memcheck_runtime::Tracking<A>`"
+                }
+                _ => "the binary calls CUDA in a way that the probe does not intercept",
+            }));
+        }
+    }
+    if record.lost_events > 0 {
+        findings.push(Finding::new(
+            Code::NotMeasured,
+            format!("{} events were lost: the ledger was full", record.lost_events),
+        ));
+    }
+    if !record.unsupported_calls.is_empty() {
+        findings.push(Finding::new(
+            Code::NotMeasured,
+            format!("the simulated device does not know {}", record.unsupported_calls.join(", ")),
+        ));
+    }
+    findings
+}
+
+/// A body that returned although its iterations did not come to their end, or
+/// that left a limit with nothing to judge: nothing is proven.
+pub(super) fn incomplete(record: &Record, limits: &Limits) -> Option<Finding> {
+    // A panic that is expected may end the iterations.
+    if matches!(record.outcome, Outcome::Panicked { .. }) {
+        return None;
+    }
+    if !record.iterated {
+        return never_iterated(limits);
+    }
+    let planned = limits.iterations.value;
+    if record.iterations < planned {
+        let finding = Finding::new(
+            Code::NotMeasured,
+            format!("{} of {planned} measured iterations came to their end", record.iterations),
+        );
+        return Some(
+            finding.hint("return the error of `Trial::iterate`, or handle it in the iteration"),
+        );
+    }
+    unseen_pool(record, limits)
+}
+
+/// Limits of iterations that the test's own attribute sets, on a body without
+/// iterations. What a flag or the configuration says is said of many tests, and
+/// some of them have none.
+fn never_iterated(limits: &Limits) -> Option<Finding> {
+    let Limits { max_growth, max_allocations, max_reserved_growth, .. } = limits;
+    let set: Vec<&str> = [
+        ("`max_growth`", &max_growth.source),
+        ("`max_allocations`", &max_allocations.source),
+        ("`max_reserved_growth`", &max_reserved_growth.source),
+    ]
+    .into_iter()
+    .filter(|(_, source)| **source == Source::Attribute)
+    .map(|(name, _)| name)
+    .collect();
+    let names = match set.as_slice() {
+        [] => return None,
+        [only] => format!("{only} limits"),
+        [first @ .., last] => format!("{} and {last} limit", first.join(", ")),
+    };
+    let finding = Finding::new(
+        Code::NotMeasured,
+        format!("{names} iterations, and the body never called `Trial::iterate`"),
+    );
+    Some(finding.hint("without iterations there is nothing to measure: drop the limit, or iterate"))
+}
+
+/// A limit on what the pool or NVML says, where they did not say it after every
+/// iteration. The host has neither: there the limit means nothing.
+fn unseen_pool(record: &Record, limits: &Limits) -> Option<Finding> {
+    limits.max_reserved_growth.value?;
+    let devices = || record.judged.iter().filter(|space| space.is_device());
+    // It is the test's own device that is watched.
+    let seen = devices()
+        .filter_map(|space| record.spaces.get(space))
+        .map(|measured| super::growth::reserved(measured).1.len())
+        .max()?;
+    (seen < record.iterations as usize).then(|| {
+        Finding::new(
+            Code::NotMeasured,
+            format!(
+                "`max_reserved_growth` is set, and neither the pool nor NVML answered after {} of \
+                 {} iterations",
+                record.iterations as usize - seen,
+                record.iterations
+            ),
+        )
+        .hint("the notes of the run say why; without the limit the test is judged by its blocks")
+    })
+}
