@@ -47,6 +47,8 @@ struct TestFinished<'a> {
     /// The device as it was asked for.
     leg: String,
     status: Status,
+    /// Wall-clock time of the test's process.
+    seconds: f64,
     findings: &'a [Finding],
     #[serde(skip_serializing_if = "<[Code]>::is_empty")]
     denied: &'a [Code],
@@ -147,6 +149,7 @@ impl<W: Write> Presenter for JsonLines<W> {
             },
             leg: task.leg.name(),
             status: outcome.verdict.status,
+            seconds: outcome.duration.as_secs_f64(),
             findings: &outcome.verdict.findings,
             denied: &outcome.verdict.denied,
             metrics: spaces().map(|(space, measured)| (*space, measured.metrics)).collect(),

@@ -178,4 +178,36 @@ mod tests {
             assert_eq!(decode(head, origin), event);
         }
     }
+
+    #[test]
+    fn threads_that_wait_for_room_lose_nothing_and_keep_their_order() {
+        const EACH: u64 = CAPACITY;
+        const THREADS: u64 = 3;
+        map().unwrap();
+        let space = Space::Cuda(0);
+        let block = |size| Block { size, space, origin: Origin::default() };
+        std::thread::scope(|scope| {
+            for thread in 0..THREADS {
+                scope.spawn(move || {
+                    for i in 0..EACH {
+                        push(Event::Allocated(block(thread << 32 | i)));
+                    }
+                });
+            }
+            let mut next = [0; THREADS as usize];
+            let mut number = 0;
+            while number < THREADS * EACH {
+                let Some(event) = take(number) else {
+                    std::thread::yield_now();
+                    continue;
+                };
+                number += 1;
+                let Event::Allocated(Block { size, .. }) = event else { panic!("{event:?}") };
+                let expected = &mut next[(size >> 32) as usize];
+                assert_eq!(size & 0xFFFF_FFFF, *expected);
+                *expected += 1;
+            }
+            assert_eq!(take(number), None);
+        });
+    }
 }

@@ -7,6 +7,9 @@
 //! on this one is below the span that it was made in: work that was handed on
 //! stays in its scope.
 
+mod layer;
+mod subscriber;
+
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{LazyLock, PoisonError, RwLock};
@@ -14,10 +17,8 @@ use std::sync::{LazyLock, PoisonError, RwLock};
 use memcheck_core::quiet;
 use rustc_hash::FxHashMap;
 use tracing::dispatcher::has_been_set;
-use tracing::span::{Attributes, Id};
-use tracing::{Metadata, Subscriber};
-use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
-use tracing_subscriber::registry::{LookupSpan, Registry};
+
+pub use layer::Scopes;
 
 /// Spans that one thread may be in at once; deeper ones keep the scope of the
 /// last.
@@ -42,6 +43,39 @@ pub(crate) fn current() -> u32 {
     CURRENT.try_with(Cell::get).unwrap_or(0)
 }
 
+/// The calling thread enters a span. `elsewhere` is the scope that the span was
+/// made in, if that was on another thread; `inside` is the number of its scope
+/// inside another. How many spans the thread was in.
+fn enter(elsewhere: impl FnOnce() -> Option<u32>, inside: impl FnOnce(u32) -> u32) -> usize {
+    ENTERED.with(|entered| {
+        let depth = entered.depth.get();
+        let outer = if depth == 0 { elsewhere().unwrap_or(0) } else { current() };
+        let scope = inside(outer);
+        entered.depth.set(depth + 1);
+        if let Some(before) = entered.before.get(depth) {
+            before.set(current());
+            CURRENT.with(|current| current.set(scope));
+        }
+        depth
+    })
+}
+
+/// Spans that the calling thread is in.
+fn depth() -> usize {
+    ENTERED.with(|entered| entered.depth.get())
+}
+
+/// The calling thread leaves the span that it has entered last.
+fn exit() {
+    ENTERED.with(|entered| {
+        let depth = entered.depth.get().saturating_sub(1);
+        entered.depth.set(depth);
+        if let Some(before) = entered.before.get(depth) {
+            CURRENT.with(|current| current.set(before.get()));
+        }
+    });
+}
+
 /// Paths by number, and numbers by parent and name.
 #[derive(Debug, Default)]
 struct Names {
@@ -58,6 +92,7 @@ pub(crate) fn path(number: u32) -> String {
     place.and_then(|place| names.paths.get(place)).cloned().unwrap_or_default()
 }
 
+/// The number of a scope in a scope.
 fn number(parent: u32, name: &'static str) -> u32 {
     if let Some(&known) =
         NAMES.read().unwrap_or_else(PoisonError::into_inner).numbers.get(&(parent, name))
@@ -73,68 +108,6 @@ fn number(parent: u32, name: &'static str) -> u32 {
     let number = u32::try_from(names.paths.len()).unwrap_or(0);
     names.numbers.insert((parent, name), number);
     number
-}
-
-/// A `tracing_subscriber` layer that keeps the scope of every thread.
-///
-/// In a run with attribution `memcheck` installs a subscriber with this layer,
-/// unless the program has installed one of its own before its first tensor. Such
-/// a program adds the layer itself, and its spans become scopes:
-///
-/// ```
-/// use tracing_subscriber::prelude::*;
-///
-/// let subscriber = tracing_subscriber::registry().with(memcheck_runtime::Scopes);
-/// # drop(subscriber);
-/// ```
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Scopes;
-
-/// Where a span was made.
-struct Made {
-    scope: u32,
-    thread: std::thread::ThreadId,
-}
-
-impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Scopes {
-    fn on_new_span(&self, _: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
-        let _quiet = quiet::enter();
-        if let Some(span) = context.span(id) {
-            let thread = std::thread::current().id();
-            span.extensions_mut().insert(Made { scope: current(), thread });
-        }
-    }
-
-    fn on_enter(&self, id: &Id, context: Context<'_, S>) {
-        let _quiet = quiet::enter();
-        let Some(span) = context.span(id) else { return };
-        let depth = ENTERED.with(|entered| entered.depth.get());
-        let inside = match depth {
-            0 => match span.extensions().get::<Made>() {
-                Some(made) if made.thread != std::thread::current().id() => made.scope,
-                _ => 0,
-            },
-            _ => current(),
-        };
-        let scope = number(inside, span.name());
-        ENTERED.with(|entered| {
-            entered.depth.set(depth + 1);
-            if let Some(before) = entered.before.get(depth) {
-                before.set(current());
-                CURRENT.with(|current| current.set(scope));
-            }
-        });
-    }
-
-    fn on_exit(&self, _: &Id, _: Context<'_, S>) {
-        ENTERED.with(|entered| {
-            let depth = entered.depth.get().saturating_sub(1);
-            entered.depth.set(depth);
-            if let Some(before) = entered.before.get(depth) {
-                CURRENT.with(|current| current.set(before.get()));
-            }
-        });
-    }
 }
 
 /// When a subscriber that keeps scopes is installed.
@@ -168,94 +141,32 @@ pub(crate) fn needed() {
 }
 
 fn install_now() {
-    let subscriber = Quiet(Registry::default().with(Scopes));
     // The program has its own: then that has the layer, or there are no scopes.
-    let _ = tracing::subscriber::set_global_default(subscriber);
-}
-
-/// A subscriber whose own memory is not the workload's.
-struct Quiet<S>(S);
-
-impl<S: Subscriber> Subscriber for Quiet<S> {
-    fn register_callsite(
-        &self,
-        metadata: &'static Metadata<'static>,
-    ) -> tracing::subscriber::Interest {
-        let _quiet = quiet::enter();
-        // Spans only: what events say would be evaluated, as the workload's own.
-        if metadata.is_span() {
-            self.0.register_callsite(metadata)
-        } else {
-            tracing::subscriber::Interest::never()
-        }
-    }
-
-    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.is_span()
-    }
-
-    fn max_level_hint(&self) -> Option<tracing::level_filters::LevelFilter> {
-        self.0.max_level_hint()
-    }
-
-    fn new_span(&self, span: &Attributes<'_>) -> Id {
-        let _quiet = quiet::enter();
-        self.0.new_span(span)
-    }
-
-    fn record(&self, span: &Id, values: &tracing::span::Record<'_>) {
-        let _quiet = quiet::enter();
-        self.0.record(span, values);
-    }
-
-    fn record_follows_from(&self, span: &Id, follows: &Id) {
-        let _quiet = quiet::enter();
-        self.0.record_follows_from(span, follows);
-    }
-
-    fn event(&self, event: &tracing::Event<'_>) {
-        let _quiet = quiet::enter();
-        self.0.event(event);
-    }
-
-    fn enter(&self, span: &Id) {
-        let _quiet = quiet::enter();
-        self.0.enter(span);
-    }
-
-    fn exit(&self, span: &Id) {
-        let _quiet = quiet::enter();
-        self.0.exit(span);
-    }
-
-    fn clone_span(&self, id: &Id) -> Id {
-        let _quiet = quiet::enter();
-        self.0.clone_span(id)
-    }
-
-    fn try_close(&self, id: Id) -> bool {
-        let _quiet = quiet::enter();
-        self.0.try_close(id)
-    }
-
-    fn current_span(&self) -> tracing_core::span::Current {
-        self.0.current_span()
-    }
+    let _ = tracing::subscriber::set_global_default(subscriber::Spans);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tracing::{info_span, trace_span};
+    use tracing::{Dispatch, info_span, trace_span};
+    use tracing_subscriber::layer::SubscriberExt;
+    use tracing_subscriber::registry::Registry;
 
     fn here() -> String {
         path(current())
     }
 
+    /// Both ways to have scopes: our own subscriber, and the layer in another.
+    fn with_each(test: impl Fn()) {
+        let layered = Registry::default().with(Scopes);
+        for dispatch in [Dispatch::new(subscriber::Spans), Dispatch::new(layered)] {
+            tracing::dispatcher::with_default(&dispatch, &test);
+        }
+    }
+
     #[test]
     fn a_scope_is_the_path_of_entered_spans_on_every_thread() {
-        let subscriber = Quiet(Registry::default().with(Scopes));
-        tracing::subscriber::with_default(subscriber, || {
+        with_each(|| {
             let made_early = trace_span!("attn");
             assert_eq!(here(), "");
             let outer = info_span!("forward").entered();
@@ -281,13 +192,23 @@ mod tests {
 
     #[test]
     fn a_panic_in_a_span_leaves_it() {
-        let subscriber = Quiet(Registry::default().with(Scopes));
-        tracing::subscriber::with_default(subscriber, || {
+        with_each(|| {
             let _ = std::panic::catch_unwind(|| {
                 let _span = info_span!("doomed").entered();
                 panic!("on purpose");
             });
             assert_eq!(here(), "");
+        });
+    }
+
+    #[test]
+    fn the_current_span_can_be_handed_to_another_thread() {
+        with_each(|| {
+            let _outer = info_span!("outer").entered();
+            let current = info_span!("inner").in_scope(tracing::Span::current);
+            assert_eq!(current.metadata().map(|metadata| metadata.name()), Some("inner"));
+            assert_eq!(tracing::Span::current().metadata().unwrap().name(), "outer");
+            current.in_scope(|| assert_eq!(here(), "outer.inner"));
         });
     }
 }

@@ -1,0 +1,55 @@
+//! Scopes for a program that has a subscriber of its own.
+
+use memcheck_core::quiet;
+use tracing::Subscriber;
+use tracing::span::{Attributes, Id};
+use tracing_subscriber::layer::{Context, Layer};
+use tracing_subscriber::registry::LookupSpan;
+
+use super::{current, number};
+
+/// A `tracing_subscriber` layer that keeps the scope of every thread.
+///
+/// In a run with attribution `memcheck` installs a subscriber that does,
+/// unless the program has installed one of its own before its first tensor. Such
+/// a program adds this layer, and its spans become scopes:
+///
+/// ```
+/// use tracing_subscriber::prelude::*;
+///
+/// let subscriber = tracing_subscriber::registry().with(memcheck_runtime::Scopes);
+/// # drop(subscriber);
+/// ```
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Scopes;
+
+/// Where a span was made.
+struct Made {
+    scope: u32,
+    thread: std::thread::ThreadId,
+}
+
+impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Scopes {
+    fn on_new_span(&self, _: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
+        let _quiet = quiet::enter();
+        if let Some(span) = context.span(id) {
+            let thread = std::thread::current().id();
+            span.extensions_mut().insert(Made { scope: current(), thread });
+        }
+    }
+
+    fn on_enter(&self, id: &Id, context: Context<'_, S>) {
+        let _quiet = quiet::enter();
+        let Some(span) = context.span(id) else { return };
+        let elsewhere = || {
+            let extensions = span.extensions();
+            let made = extensions.get::<Made>()?;
+            (made.thread != std::thread::current().id()).then_some(made.scope)
+        };
+        super::enter(elsewhere, |outer| number(outer, span.name()));
+    }
+
+    fn on_exit(&self, _: &Id, _: Context<'_, S>) {
+        super::exit();
+    }
+}

@@ -1,0 +1,157 @@
+//! The subscriber of a program that has none.
+//!
+//! It keeps nothing of a span but what its id says: the place in the source, the
+//! scope that it was made in and the thread. So spans need no memory, and to
+//! enter one takes no lock. Events are not wanted at all: what they say would be
+//! evaluated, as the workload's own.
+
+use std::cell::Cell;
+use std::sync::atomic::{
+    AtomicPtr, AtomicU64,
+    Ordering::{Acquire, Relaxed, Release},
+};
+
+use memcheck_core::quiet;
+use tracing::span::{Attributes, Id, Record};
+use tracing::subscriber::Interest;
+use tracing::{Event, Metadata, Subscriber};
+use tracing_core::span::Current;
+
+use super::{DEEPEST, current, number};
+use crate::intern::mix;
+
+/// Places in the source that spans are made at, from 1. Beyond the last, spans
+/// are not known.
+static PLACES: [AtomicPtr<Metadata<'static>>; MOST] =
+    [const { AtomicPtr::new(std::ptr::null_mut()) }; MOST];
+const MOST: usize = 1 << PLACE_BITS;
+const PLACE_BITS: u32 = 12;
+const SCOPE_BITS: u32 = 27;
+const THREAD_BITS: u32 = 24;
+/// In every id, because none may be zero.
+const ALWAYS: u64 = 1 << 63;
+
+static THREADS: AtomicU64 = AtomicU64::new(0);
+
+thread_local! {
+    static THREAD: u64 = THREADS.fetch_add(1, Relaxed) & ((1 << THREAD_BITS) - 1);
+    /// Scopes that the thread has entered lately: outer scope and place; number.
+    static RECENT: [Cell<((u32, u64), u32)>; 64] = const { [const { Cell::new(((0, 0), 0)) }; 64] };
+    /// The spans that the thread is in, by depth.
+    static INSIDE: [Cell<u64>; DEEPEST] = const { [const { Cell::new(0) }; DEEPEST] };
+}
+
+/// The number of a place. 0 is none.
+fn place(metadata: &'static Metadata<'static>) -> u64 {
+    let this = std::ptr::from_ref(metadata).cast_mut();
+    let null = std::ptr::null_mut();
+    let is_it = |place: &AtomicPtr<_>| match place.load(Acquire) {
+        known if known == null => match place.compare_exchange(null, this, Release, Acquire) {
+            Ok(_) => true,
+            Err(other) => other == this,
+        },
+        known => known == this,
+    };
+    let found = PLACES.iter().skip(1).position(is_it);
+    found.map_or(0, |position| position as u64 + 1)
+}
+
+/// What an id says.
+#[derive(Debug, Clone, Copy)]
+struct Made {
+    place: u64,
+    scope: u32,
+    thread: u64,
+}
+
+impl Made {
+    fn id(self) -> Id {
+        let scope = u64::from(self.scope) & ((1 << SCOPE_BITS) - 1);
+        let place = self.place << (SCOPE_BITS + THREAD_BITS);
+        Id::from_u64(ALWAYS | place | scope << THREAD_BITS | self.thread)
+    }
+
+    fn of(id: u64) -> Self {
+        Self {
+            place: (id & !ALWAYS) >> (SCOPE_BITS + THREAD_BITS),
+            scope: (id >> THREAD_BITS) as u32 & ((1 << SCOPE_BITS) - 1),
+            thread: id & ((1 << THREAD_BITS) - 1),
+        }
+    }
+
+    fn metadata(self) -> Option<&'static Metadata<'static>> {
+        let metadata = PLACES.get(usize::try_from(self.place).ok()?)?.load(Acquire);
+        // SAFETY: null, or a reference for the life of the program.
+        unsafe { metadata.as_ref() }
+    }
+
+    /// The number of its scope inside another.
+    fn inside(self, outer: u32) -> u32 {
+        let key = (outer, self.place);
+        let hash = mix(outer.into(), self.place) >> 32;
+        // PERF: without the lock, for what this thread has entered before.
+        RECENT.with(|recent| {
+            let known = &recent[hash as usize % recent.len()];
+            if known.get().0 == key {
+                return known.get().1;
+            }
+            let _quiet = quiet::enter();
+            let number = self.metadata().map_or(outer, |metadata| number(outer, metadata.name()));
+            known.set((key, number));
+            number
+        })
+    }
+}
+
+/// A subscriber for scopes and nothing else.
+#[derive(Debug)]
+pub(super) struct Spans;
+
+impl Subscriber for Spans {
+    fn register_callsite(&self, metadata: &'static Metadata<'static>) -> Interest {
+        if metadata.is_span() { Interest::always() } else { Interest::never() }
+    }
+
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.is_span()
+    }
+
+    fn new_span(&self, span: &Attributes<'_>) -> Id {
+        let thread = THREAD.try_with(|thread| *thread).unwrap_or(0);
+        Made { place: place(span.metadata()), scope: current(), thread }.id()
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, _: &Event<'_>) {}
+
+    fn enter(&self, id: &Id) {
+        let made = Made::of(id.into_u64());
+        let elsewhere = || {
+            let here = THREAD.try_with(|thread| *thread).unwrap_or(made.thread);
+            (made.thread != here).then_some(made.scope)
+        };
+        let depth = super::enter(elsewhere, |outer| made.inside(outer));
+        INSIDE.with(|inside| {
+            if let Some(inside) = inside.get(depth) {
+                inside.set(id.into_u64());
+            }
+        });
+    }
+
+    fn exit(&self, _: &Id) {
+        super::exit();
+    }
+
+    fn current_span(&self) -> Current {
+        let last = super::depth().checked_sub(1);
+        let inside = last.and_then(|last| INSIDE.with(|all| all.get(last).map(Cell::get)));
+        let metadata = inside.and_then(|id| Made::of(id).metadata());
+        match (inside, metadata) {
+            (Some(id), Some(metadata)) => Current::new(Id::from_u64(id), metadata),
+            _ => Current::none(),
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! What call stacks, scopes and tensors cost on the simulated GPU, beside the
+//! same test with counters only, in one run.
+//!
+//! ```console
+//! cargo bench -p memcheck-tests --bench attribution
+//! ```
+//!
+//! On the simulated device nothing computes, so a forward pass of BERT-base is
+//! a millisecond of candle's own work around 557 allocations: what attribution
+//! adds shows as nowhere else. The test runs under `cargo memcheck`, with few
+//! iterations and with many; the difference is what iterations take, without
+//! the start and without the naming of places at the end. Rounds alternate, and
+//! of each kind the fastest counts: neighbours only ever add time. Nothing is
+//! asserted.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use serde_json::Value;
+
+const TEST: &str = "bert::base_forward_b8_s128";
+const ROUNDS: usize = 15;
+const FEW: u32 = 10;
+const MANY: u32 = 510;
+/// What is aimed at.
+const LIMIT: f64 = 1.15;
+
+fn main() -> anyhow::Result<()> {
+    // `cargo test --benches` starts benchmarks to see that they run, unoptimised.
+    if !std::env::args().any(|argument| argument == "--bench") {
+        println!("the cost of attribution is measured by `cargo bench`");
+        return Ok(());
+    }
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("no workspace")?;
+    let built = Command::new("cargo")
+        .args(["build", "--release", "--package", "cargo-memcheck"])
+        .current_dir(workspace)
+        .status()?;
+    ensure!(built.success(), "cargo-memcheck does not build");
+    run(workspace, "always", FEW)?;
+
+    let mut fastest: BTreeMap<(&str, u32), Duration> = BTreeMap::new();
+    for _ in 0..ROUNDS {
+        for (explain, iterations) in
+            [("never", FEW), ("always", FEW), ("never", MANY), ("always", MANY)]
+        {
+            let time = run(workspace, explain, iterations)?;
+            let least = fastest.entry((explain, iterations)).or_insert(time);
+            *least = time.min(*least);
+        }
+    }
+    let iteration = |explain| {
+        let whole = fastest[&(explain, MANY)].saturating_sub(fastest[&(explain, FEW)]);
+        whole / (MANY - FEW)
+    };
+    let (counted, attributed) = (iteration("never"), iteration("always"));
+    let ratio = attributed.as_secs_f64() / counted.as_secs_f64();
+    let standing = if ratio <= LIMIT { "kept" } else { "missed" };
+    println!("a forward pass of BERT-base on the simulated GPU, fastest of {ROUNDS} rounds");
+    println!("  counters only     {counted:>10.1?}");
+    println!("  with attribution  {attributed:>10.1?}");
+    println!("  ratio             {ratio:>10.3} (limit {LIMIT}: {standing})");
+    Ok(())
+}
+
+/// How long the test took, as the command says.
+fn run(workspace: &Path, explain: &str, iterations: u32) -> anyhow::Result<Duration> {
+    let output = Command::new(workspace.join("target/release/cargo-memcheck"))
+        .args(["memcheck", "run", "--release", "--package", "memcheck-tests"])
+        .args(["--test", "workloads", "--device", "sim", "--ci", "--exact", TEST])
+        .args(["--explain", explain, "--iterations", &iterations.to_string()])
+        .args(["--message-format", "json", "--quiet"])
+        .current_dir(workspace)
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()?;
+    for line in String::from_utf8(output.stdout)?.lines() {
+        let line: Value = serde_json::from_str(line)?;
+        if line["type"] == "test-finished" && line["test"] == TEST {
+            let seconds = line["seconds"].as_f64().context("no time was told")?;
+            return Ok(Duration::from_secs_f64(seconds));
+        }
+    }
+    anyhow::bail!("{TEST} did not run: {}", output.status)
+}
