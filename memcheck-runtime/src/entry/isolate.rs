@@ -2,7 +2,7 @@
 //! it, waits, and fails as the harness expects.
 
 use std::io::Read;
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::Receiver;
@@ -70,18 +70,19 @@ pub(super) fn run(description: &'static Description) {
     let ended = run(&job);
     print!("{}", ended.stdout);
     eprint!("{}", ended.stderr);
-    let mut report = report(&job);
-    if let Some(first) = report.take() {
-        report = Some(match explain.again(&first) {
+    // Before another process adds its own: this one answers for its report.
+    let report = match ended.believed(report(&job)) {
+        Ok(first) => match explain.again(&first) {
             Some(follow) => {
                 let again = Job { follow, report: folder.0.join("again.json"), ..job.clone() };
                 run(&again);
                 explain::merge(first, self::report(&again))
             }
             None => first,
-        });
-    }
-    conclude(description, &ended, report);
+        },
+        Err(why) => return fail(description, &why),
+    };
+    conclude(description, &report);
 }
 
 /// The report that the process of `job` left, if it is a whole one of this test.
@@ -117,6 +118,27 @@ struct Ended {
     status: Option<std::process::ExitStatus>,
     stdout: String,
     stderr: String,
+}
+
+impl Ended {
+    /// The report that the process left, where the process came to an end that
+    /// bears it out; else what is to be said of it.
+    fn believed(&self, report: Option<Report>) -> Result<Report, String> {
+        let Some(status) = self.status else {
+            return Err("timed-out: the test took longer than its time-out".to_owned());
+        };
+        let Some(report) = report else {
+            return Err(format!("not-measured: the test's process left no report ({status})"));
+        };
+        let passed = report.verdict.status == Status::Passed;
+        if status.signal().is_some() || (passed && !status.success()) {
+            let found = findings(&report);
+            return Err(format!(
+                "crashed: the process ended with {status} after its report\n{found}"
+            ));
+        }
+        Ok(report)
+    }
 }
 
 /// How long a pipe is read after the process ended: one that it left behind in
@@ -164,15 +186,21 @@ fn text(pieces: &Receiver<Vec<u8>>, patience: std::time::Instant) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-fn conclude(description: &Description, ended: &Ended, report: Option<Report>) {
-    let Some(status) = ended.status else {
-        fail(description, "timed-out: the test took longer than its time-out");
-        return;
-    };
-    let Some(report) = report else {
-        fail(description, &format!("not-measured: the test's process left no report ({status})"));
-        return;
-    };
+fn conclude(description: &Description, report: &Report) {
+    let text = findings(report);
+    match report.verdict.status {
+        Status::Passed | Status::Ignored => {
+            eprint!("{text}");
+            if let Outcome::Panicked { message } = &report.record.outcome {
+                panic!("{message}");
+            }
+        }
+        Status::Failed | Status::NotMeasured | Status::NeedsReview => fail(description, &text),
+    }
+}
+
+/// A line for each finding, and one for its hint.
+fn findings(report: &Report) -> String {
     let mut text = String::new();
     for finding in &report.verdict.findings {
         text.push_str(&format!("{}: {}\n", finding.code, finding.message));
@@ -180,26 +208,12 @@ fn conclude(description: &Description, ended: &Ended, report: Option<Report>) {
             text.push_str(&format!("  hint: {hint}\n"));
         }
     }
-    match report.verdict.status {
-        Status::Passed | Status::Ignored => {
-            eprint!("{text}");
-            if !status.success() {
-                fail(
-                    description,
-                    &format!("crashed: the process ended with {status} after its report"),
-                );
-            } else if let Outcome::Panicked { message } = &report.record.outcome {
-                panic!("{message}");
-            }
-        }
-        Status::Failed | Status::NotMeasured | Status::NeedsReview => {
-            fail(description, text.trim_end());
-        }
-    }
+    text
 }
 
 /// Fails the test: by a panic, or by none where the harness expects one.
 fn fail(description: &Description, text: &str) {
+    let text = text.trim_end();
     if description.should_panic.is_some() {
         eprintln!("memcheck: {}: {text}", description.path());
     } else {
