@@ -126,3 +126,26 @@ fn a_finding_that_the_second_run_disproves_does_not_fail_the_test() {
     assert_eq!(output.status.code(), Some(0), "{said}");
     assert!(!said.contains("crashed"), "{said}");
 }
+
+#[test]
+fn a_program_that_the_test_starts_is_not_taken_for_the_test() {
+    let project = Project::bare("memcheck-runtime = { path = \"RUNTIME\" }\n");
+    // What runs before its `main` is the same as in the process of the test.
+    project.write("src/main.rs", "use memcheck_runtime as _;\nfn main() {}\n");
+    let program = project.name();
+    project.write(
+        "tests/mem.rs",
+        &format!(
+            "#[memcheck_runtime::mem_test(baseline = false)]
+fn starts_a_program() {{
+    let status = std::process::Command::new(env!(\"CARGO_BIN_EXE_{program}\")).status();
+    assert!(status.unwrap().success(), \"it is not ended\");
+}}
+"
+        ),
+    );
+    let output = project.cargo_test().output().expect("cargo runs");
+    let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    project.run(&[]).exits(0);
+}
