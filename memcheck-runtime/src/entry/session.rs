@@ -227,18 +227,20 @@ fn observe(device: &Device, own: Space, record: &mut Record) {
 #[cfg(not(feature = "cuda"))]
 fn observe(_device: &Device, _own: Space, _record: &mut Record) {}
 
-/// Judges the record, and keeps its figures as pending where they are new.
+/// Judges the record, and keeps its figures as pending where they are new. A run
+/// without a baseline, and one that measured what it is not to explain, leave
+/// alone what is pending.
 fn judge(description: &Description, job: &Job, record: Record, baseline: &Baseline) -> Report {
     let level =
         |code: Code| job.levels.get(&code).copied().unwrap_or_else(|| code.default_level(job.ci));
     let mut verdict = verdict::judge(&record, baseline, &record.limits, level);
     let path = snapshot::path(description, &job.workspace, record.family);
     let mut pending = None;
-    if !is_worth_keeping(&verdict) {
+    let kept = record.limits.baseline.value && is_expected(job, &record);
+    if kept && !is_worth_keeping(&verdict) {
         // Nor are those of an earlier run: what it measured is not this code.
         snapshot::discard_pending(&job.workspace, &path);
-    }
-    if record.limits.baseline.value && is_worth_keeping(&verdict) && is_expected(job, &record) {
+    } else if kept {
         match snapshot::assert(description, &job.workspace, &record, baseline) {
             Ok(written) => pending = written,
             Err(error) => {

@@ -207,6 +207,45 @@ fn a_pending_figure_that_is_torn_is_not_accepted() {
     assert_eq!(project.read(SNAPSHOT), before);
 }
 
+/// Every second run of it leaks.
+const UNSTEADY: &str = "
+#[mem_test(max_growth = \"0 B\")]
+fn clean(trial: &mut Trial) -> anyhow::Result<()> {
+    let runs = std::fs::read_to_string(\"runs\").unwrap_or_default();
+    std::fs::write(\"runs\", format!(\"{runs}.\"))?;
+    let mut kept = Vec::with_capacity(64);
+    trial.iterate(|_| {
+        if runs.len() % 2 == 1 {
+            kept.push(vec![0_u8; 4096]);
+        }
+        anyhow::Ok(())
+    })
+}
+";
+
+#[test]
+fn a_run_that_has_no_say_in_a_pending_figure_leaves_it_alone() {
+    let project = Project::bare(
+        "anyhow = \"1\"\n[dev-dependencies]\nmemcheck-runtime = { path = \"RUNTIME\" }\n",
+    );
+    project
+        .write("tests/mem.rs", &format!("use memcheck_runtime::{{Trial, mem_test}};\n{UNSTEADY}"));
+    // The second run is to explain the new figures of the first, and leaks.
+    let run = project.run(&[]).exits(0);
+    assert_eq!(project.read("runs").len(), 2);
+    let pending = run.summary()["pending"].as_array().unwrap().clone();
+    assert_eq!(pending.len(), 1, "{pending:?}");
+    let file = format!("{SNAPSHOT}.new");
+    assert!(project.has(&file), "what the report names is there");
+    let profile = ["profile", "--device", "cpu", "--no-ci", "--max-peak", "1 B", "clean"];
+    project.memcheck(&profile).exits(100).says("peak-limit");
+    assert!(project.has(&file), "a profile leaves none, and takes none");
+    // A run that was asked for figures and fails takes back what is no longer so.
+    project.write("runs", ".");
+    project.run(&["--explain", "never"]).exits(100);
+    assert!(!project.has(&file));
+}
+
 #[test]
 fn a_full_disk_is_said_and_loses_nothing() {
     // A file system of two blocks, where this user may mount one.
