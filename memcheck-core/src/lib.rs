@@ -31,6 +31,7 @@ pub mod explain;
 pub mod finding;
 pub mod limits;
 pub mod location;
+pub mod lock;
 pub mod profile;
 pub mod protocol;
 pub mod quiet;

@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use memcheck_core::config::DEFAULT_THREADS;
 use memcheck_core::device::Family;
-use memcheck_core::explain;
 use memcheck_core::protocol::{self, Job, Report, Status};
 use memcheck_core::record::Outcome;
 use memcheck_core::variables;
+use memcheck_core::{explain, lock};
 use nix::unistd::Pid;
 use wait_timeout::ChildExt;
 
@@ -221,13 +221,13 @@ fn fail(description: &Description, text: &str) {
     }
 }
 
-/// The version of candle-core in the workspace's Cargo.lock.
+/// The version of candle-core that this crate was built with, by the Cargo.lock
+/// of the workspace.
 fn candle_version(workspace: &Path) -> Option<String> {
     let lock = workspace
         .ancestors()
         .find_map(|folder| std::fs::read_to_string(folder.join("Cargo.lock")).ok())?;
-    let (_, rest) = lock.split_once("name = \"candle-core\"\nversion = \"")?;
-    rest.split_once('"').map(|(version, _)| version.to_owned())
+    lock::candle(&lock, env!("CARGO_PKG_VERSION"))
 }
 
 /// A folder that is removed with its contents.

@@ -48,6 +48,15 @@ fn a_time_out_ends_what_the_test_started() {
     }
 }
 
+/// Asserts that a plain `cargo test` passes, and returns what it said.
+#[track_caller]
+fn passes(mut cargo_test: Command) -> String {
+    let output = cargo_test.output().expect("cargo runs");
+    let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    said
+}
+
 /// Who gets a signal.
 enum Whom {
     /// Cargo's process group.
@@ -121,9 +130,7 @@ fn a_finding_that_the_second_run_disproves_does_not_fail_the_test() {
     let totals = project.run(&["--explain", "never"]).exits(100);
     assert_eq!(totals.codes("fills"), ["leak"], "the first run has totals only");
     project.run(&[]).exits(0);
-    let output = project.cargo_test().output().expect("cargo runs");
-    let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
-    assert_eq!(output.status.code(), Some(0), "{said}");
+    let said = passes(project.cargo_test());
     assert!(!said.contains("crashed"), "{said}");
 }
 
@@ -144,8 +151,29 @@ fn starts_a_program() {{
 "
         ),
     );
-    let output = project.cargo_test().output().expect("cargo runs");
-    let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
-    assert_eq!(output.status.code(), Some(0), "{said}");
+    passes(project.cargo_test());
     project.run(&[]).exits(0);
+}
+
+#[test]
+fn of_two_candles_both_ways_to_run_a_test_name_that_of_the_runtime() {
+    let project = Project::bare(
+        "other-candle = { package = \"candle-core\", path = \"other\" }\n\
+         [dev-dependencies]\nmemcheck-runtime = { path = \"RUNTIME\" }\n",
+    );
+    let other = "[package]\nname = \"candle-core\"\nversion = \"0.0.1\"\nedition = \"2024\"\n";
+    project.write("other/Cargo.toml", other);
+    project.write("other/src/lib.rs", "");
+    project.write(
+        "tests/mem.rs",
+        "#[memcheck_runtime::mem_test]\nfn two() {\n    drop(vec![0_u8; 5000]);\n}\n",
+    );
+    project.run(&[]).exits(0);
+    project.memcheck(&["accept"]).exits(0);
+    let snapshot = project.read("tests/snapshots/mem__two@cpu.snap");
+    assert!(snapshot.contains("candle: 0.11.1"), "{snapshot}");
+    // In CI a baseline that is uncomparable fails.
+    let mut cargo_test = project.cargo_test();
+    cargo_test.env("MEMCHECK_CI", "true");
+    passes(cargo_test);
 }
