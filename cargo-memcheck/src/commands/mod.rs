@@ -21,7 +21,10 @@ use memcheck_core::exit;
 
 use crate::cli::{self, Cli, Command, FormatFlag, OutputFlags};
 use crate::error::Failure;
-use crate::present::{self, json, style};
+use crate::options::Options;
+use crate::present::{self, JsonLines, Presenter, json, say, style};
+use crate::run::signals::INTERRUPTED;
+use crate::tally::Tally;
 
 /// Reads the command line and does what it says.
 pub(crate) fn main(args: Vec<OsString>) -> u8 {
@@ -98,6 +101,16 @@ fn refused(error: &clap::Error, json: bool) -> u8 {
         json::failed(exit::USAGE, message.lines().next().unwrap_or_default().to_owned(), None);
     }
     exit::USAGE
+}
+
+/// A signal came before the first test.
+fn stopped(options: &Options) -> u8 {
+    say!("{}", style::warning("interrupted"));
+    if options.telling.format == FormatFlag::Json {
+        let tally = Tally { interrupted: true, ..Tally::default() };
+        JsonLines::new(std::io::stdout()).finished(&tally, INTERRUPTED);
+    }
+    INTERRUPTED
 }
 
 /// Prints a result on stdout. A reader that has gone is no error of ours.

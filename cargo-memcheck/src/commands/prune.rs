@@ -6,7 +6,7 @@ use memcheck_core::exit;
 use crate::bookkeeping;
 use crate::cli::{PruneArgs, RunArgs, RunIgnoredFlag};
 use crate::error::Failure;
-use crate::options::{Mode, OptionsError};
+use crate::options::{Aim, Mode, OptionsError};
 use crate::present::{json, say};
 use crate::session::Session;
 use crate::snapshots::{self, SnapshotError};
@@ -23,7 +23,8 @@ pub(super) fn prune(args: &PruneArgs) -> Result<u8, Failure> {
     if let Some((_, flag)) = refused.into_iter().find(|(given, _)| *given) {
         return Err(OptionsError::Prune(flag).into());
     }
-    let session = Session::open(&RunArgs { select, output, cargo, ..RunArgs::default() })?;
+    let session =
+        Session::open(&RunArgs { select, output, cargo, ..RunArgs::default() }, Aim::Run)?;
     session.announce();
     let dry_run = dry_run || session.options.mode == Mode::Ci;
     let (_, legs) = session.discover()?;

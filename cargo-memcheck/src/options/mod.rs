@@ -4,6 +4,7 @@
 //! before anything is looked for on disk: [`Typed`] needs flags and
 //! environment only, [`Options`] the configuration too.
 
+mod aim;
 mod levels;
 mod partition;
 
@@ -27,6 +28,7 @@ use crate::config::Configuration;
 use crate::devices::{self, Asked, DeviceError};
 use crate::error::{Expected, Failure};
 
+pub(crate) use aim::Aim;
 pub(crate) use levels::Levels;
 pub(crate) use partition::Partition;
 
@@ -195,18 +197,11 @@ pub(crate) struct Options {
     pub(crate) rayon_threads: String,
 }
 
-impl Options {
-    /// Every block is followed, at once, and no baseline is compared or written.
-    pub(crate) fn for_profile(&mut self) {
-        self.scheduling.explain = Explain::Always;
-        self.flags.baseline = Some(false);
-    }
-}
-
 impl Typed {
     /// Reads flags and environment.
     pub(crate) fn read(
         args: &RunArgs,
+        aim: Aim,
         get: &dyn Fn(&str) -> Option<String>,
         in_ci: bool,
     ) -> Result<Self, Failure> {
@@ -226,6 +221,14 @@ impl Typed {
                 by: devices::By::Environment,
             }),
             (None, None) => None,
+        };
+        let explain = match (schedule.explain, get(variables::EXPLAIN.name)) {
+            (Some(explain), _) => explain,
+            (None, Some(text)) => text
+                .parse()
+                .map_err(|error: String| VariableError::new(variables::EXPLAIN.name, error))
+                .map_err(OptionsError::from)?,
+            (None, None) => Explain::default(),
         };
         let machine = get(variables::SIM.name).unwrap_or_else(|| devices::DEFAULT_MACHINE.into());
         devices::check_machine(&machine)
@@ -255,14 +258,7 @@ impl Typed {
                 } else {
                     Capture::Kept
                 },
-                explain: match (schedule.explain, get(variables::EXPLAIN.name)) {
-                    (Some(explain), _) => explain,
-                    (None, Some(text)) => text
-                        .parse()
-                        .map_err(|error: String| VariableError::new(variables::EXPLAIN.name, error))
-                        .map_err(OptionsError::from)?,
-                    (None, None) => Explain::default(),
-                },
+                explain: aim.explain(explain),
                 libtest: libtest.passed_on,
             },
             telling: Telling {
@@ -286,7 +282,7 @@ impl Typed {
             mode: mode(select.ci, select.no_ci, get, in_ci)?,
             asked,
             machine,
-            flags: limits.layer().map_err(OptionsError::from)?,
+            flags: aim.limits(limits.layer().map_err(OptionsError::from)?),
             environment: variables::layer(get).map_err(OptionsError::from)?,
             levels: levels::from_flags(levels)?,
             config_file: select
@@ -363,7 +359,19 @@ mod tests {
         let get = |name: &str| {
             variables.iter().find(|(n, _)| *n == name).map(|(_, value)| (*value).to_owned())
         };
-        Typed::read(&args, &get, false)
+        Typed::read(&args, Aim::Run, &get, false)
+    }
+
+    #[test]
+    fn a_profile_follows_every_block_and_has_no_baseline() {
+        let mut args = RunArgs::default();
+        args.schedule.explain = Some(Explain::Never);
+        for (aim, explain, baseline) in
+            [(Aim::Run, Explain::Never, None), (Aim::Profile, Explain::Always, Some(false))]
+        {
+            let typed = Typed::read(&args, aim, &|_: &str| None, false).unwrap();
+            assert_eq!((typed.scheduling.explain, typed.flags.baseline), (explain, baseline));
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@ use memcheck_core::space::Space;
 
 use super::{Presenter, Report, findings, summary};
 use crate::note::Note;
+use crate::options::Verbosity;
 use crate::run::{Outcome, Task};
 use crate::tally::Tally;
 
@@ -97,7 +98,7 @@ impl Presenter for Html {
             .verdict
             .findings
             .iter()
-            .flat_map(|finding| findings::lines(finding, true))
+            .flat_map(|finding| findings::lines(finding, Verbosity::Verbose))
             .collect();
         let open = !matches!(outcome.verdict.status, Status::Passed);
         self.details.push(html! {

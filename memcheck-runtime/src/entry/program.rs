@@ -15,6 +15,7 @@ use std::sync::Mutex;
 
 use memcheck_core::baseline::{self, Baseline};
 use memcheck_core::device::Family;
+use memcheck_core::exit;
 use memcheck_core::finding::Code;
 use memcheck_core::limits::{Layer, Limits, Source};
 use memcheck_core::protocol::{self, ProgramJob, Report};
@@ -46,18 +47,22 @@ pub(super) fn start(job: &str) {
     let _quiet = quiet::enter();
     let job = match serde_json::from_str::<ProgramJob>(job) {
         Ok(job) if job.version == protocol::VERSION => job,
-        Ok(_) | Err(_) => session::leave(
-            &"the program was started by another version of memcheck: use the same version of \
-              cargo-memcheck and memcheck-runtime",
-        ),
+        Ok(_) | Err(_) => {
+            eprintln!(
+                "memcheck: the program was started by another version of memcheck: use the same \
+                 version of cargo-memcheck and memcheck-runtime"
+            );
+            std::process::exit(i32::from(exit::NOT_MEASURED))
+        }
     };
     // Only the first process that comes here finds no such file.
     let claim = job.report.with_extension("claimed");
     if OpenOptions::new().write(true).create_new(true).open(claim).is_err() {
         return;
     }
+    let report = job.report.clone();
     if let Err(error) = follow(job) {
-        session::leave(&error);
+        session::leave(&report, &error);
     }
 }
 

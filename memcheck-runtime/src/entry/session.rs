@@ -29,18 +29,20 @@ pub(super) fn run(description: &'static Description, job: &Job) -> ! {
     let _quiet = quiet::enter();
     let report = match measure(description, job) {
         Ok((record, baseline)) => judge(description, job, record, &baseline),
-        Err(error) => leave(&error),
+        Err(error) => leave(&job.report, &error),
     };
     let failed = matches!(report.verdict.status, Status::Failed | Status::NotMeasured);
     match write(&job.report, &report) {
         Ok(()) => std::process::exit(i32::from(if failed { exit::FAILED } else { exit::OK })),
-        Err(error) => leave(&format!("the report could not be written: {error}")),
+        Err(error) => leave(&job.report, &format!("the report could not be written: {error}")),
     }
 }
 
-/// Leaves without a report.
-pub(super) fn leave(why: &dyn std::fmt::Display) -> ! {
+/// Leaves without a report, and says why: to people, and in its place.
+pub(super) fn leave(report: &Path, why: &dyn std::fmt::Display) -> ! {
     eprintln!("memcheck: {why}");
+    // Who cannot write this either finds the exit status.
+    let _ = std::fs::write(protocol::refusal(report), why.to_string());
     std::process::exit(i32::from(exit::NOT_MEASURED))
 }
 
