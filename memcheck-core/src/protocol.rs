@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use crate::device::{Family, Need, Request};
 use crate::explain::Follow;
 use crate::finding::{Code, Finding, Level};
-use crate::limits::Layer;
+use crate::limits::{Layer, Limits};
 use crate::record::Record;
 
 /// Version of this page. A binary of another version is asked to be rebuilt.
@@ -125,8 +125,8 @@ pub struct ProgramJob {
     pub report: PathBuf,
     /// The device. Never `auto`: that is resolved before.
     pub device: Request,
-    /// The limits that the command line says.
-    pub flags: Layer,
+    /// The limits in force.
+    pub limits: Limits,
     /// The folder below which source files are named.
     pub workspace: PathBuf,
     /// Version of candle-core in the build.

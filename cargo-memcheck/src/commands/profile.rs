@@ -5,9 +5,9 @@ use std::path::Path;
 
 use anyhow::Context;
 use memcheck_core::device::Need;
-use memcheck_core::exit;
-use memcheck_core::limits::{Layer, Limits, Source};
+use memcheck_core::limits::Layer;
 use memcheck_core::protocol::Entry;
+use memcheck_core::{config, exit};
 
 use super::stopped;
 use crate::build::{Binary, Goal, Program, ProgramKind};
@@ -33,6 +33,9 @@ enum ProfileError {
     /// A program and something else.
     #[error("profile wants one test or one program, not several")]
     Both,
+    /// A flag that means nothing for a program.
+    #[error("`{0}` is for tests: a program has no iterations, no baseline and no `#[ignore]`")]
+    ForTests(&'static str),
     /// Several tests match.
     #[error("`{0}` matches {count} tests, profile wants one:\n{list}", count = .1.len(), list = .1.join("\n"))]
     Several(String, Vec<String>),
@@ -44,7 +47,7 @@ enum ProfileError {
 impl Expected for ProfileError {
     fn exit_code(&self) -> u8 {
         match self {
-            Self::NoName | Self::Both | Self::Several(..) => exit::USAGE,
+            Self::NoName | Self::Both | Self::ForTests(_) | Self::Several(..) => exit::USAGE,
             Self::None(..) => exit::NO_TESTS,
         }
     }
@@ -53,6 +56,9 @@ impl Expected for ProfileError {
         Some(match self {
             Self::NoName | Self::None(..) => "`cargo memcheck list` shows the tests".to_owned(),
             Self::Both => "what a program is given stands after `--`".to_owned(),
+            Self::ForTests(_) => {
+                "limits of a program: --max-peak, --max-retained, --fits and --timeout".to_owned()
+            }
             Self::Several(..) => {
                 "write the whole path; -p and --test tell tests of one name apart".to_owned()
             }
@@ -128,6 +134,9 @@ fn end(told: Told, mut tally: Tally, interrupt: &Interrupt) -> u8 {
 }
 
 fn profile_program(args: &ProfileArgs, program: &Program) -> Result<u8, Failure> {
+    if let Some(flag) = args.for_tests_only() {
+        return Err(ProfileError::ForTests(flag).into());
+    }
     let interrupt = Interrupt::listen().context("listening for signals")?;
     let session = Session::open(&args.as_run(), Aim::Profile)?;
     let root = session.workspace.root();
@@ -171,7 +180,10 @@ fn task(
     leg: &Leg,
     binary: &Binary,
 ) -> Task {
-    let flags = &session.options.flags;
+    let options = &session.options;
+    let subject =
+        config::Subject { package: package.name(), test: &program.name, family: leg.family() };
+    let config = &options.configuration.config;
     Task {
         package: package.name().to_owned(),
         folder: package.folder().to_owned(),
@@ -191,7 +203,7 @@ fn task(
             snapshot: String::new(),
         },
         leg: leg.clone(),
-        limits: Limits::resolve(leg.family(), [(Source::Flag, flags)]),
+        limits: config.program_limits(subject, &options.environment, &options.flags),
     }
 }
 

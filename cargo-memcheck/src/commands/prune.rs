@@ -17,7 +17,6 @@ pub(super) fn prune(args: &PruneArgs) -> Result<u8, Failure> {
     let PruneArgs { dry_run, select, output, cargo } = args.clone();
     let refused = [
         (select.exact, "--exact"),
-        (select.partition.is_some(), "--partition"),
         (select.run_ignored != RunIgnoredFlag::Default, "--run-ignored"),
     ];
     if let Some((_, flag)) = refused.into_iter().find(|(given, _)| *given) {
@@ -44,7 +43,7 @@ pub(super) fn prune(args: &PruneArgs) -> Result<u8, Failure> {
     for (_, file) in stale.iter().filter(|(_, file)| file.is_named(filters)) {
         let shown = snapshots::shown(&file.path, &session.workspace);
         let action = if dry_run { "stale" } else { "removed" };
-        json::snapshot(args.output.message_format, action, &file.path);
+        json::snapshot(args.output.form.message_format, action, &file.path);
         if dry_run {
             say!("would remove {shown}");
         } else {

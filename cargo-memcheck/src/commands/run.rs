@@ -42,7 +42,7 @@ fn nothing(args: &RunArgs, failure: Failure) -> Result<u8, Failure> {
     if args.schedule.no_tests == NoTestsFlag::Warn {
         say!("{} {}", style::warning("warning:"), failure.message());
     }
-    if args.output.message_format == FormatFlag::Json {
+    if args.output.form.message_format == FormatFlag::Json {
         JsonLines::new(io::stdout()).finished(&Tally::default(), exit::OK);
     }
     Ok(exit::OK)

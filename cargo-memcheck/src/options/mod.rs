@@ -205,7 +205,8 @@ impl Typed {
         get: &dyn Fn(&str) -> Option<String>,
         in_ci: bool,
     ) -> Result<Self, Failure> {
-        let RunArgs { select, schedule, limits, levels, report, output, cargo, libtest } = args;
+        let RunArgs { select, part, schedule, limits, levels, report, output, cargo, libtest } =
+            args;
         let libtest = LibtestArgs::read(libtest).map_err(|error: LibtestError| error)?;
         let threads = schedule.test_threads.as_ref().or(libtest.test_threads.as_ref());
         let flagged = (!select.device.is_empty())
@@ -245,7 +246,7 @@ impl Typed {
                     (true, false) => RunIgnoredFlag::Only,
                     (false, false) => select.run_ignored,
                 },
-                partition: select.partition.as_deref().map(Partition::read).transpose()?,
+                partition: part.partition.as_deref().map(Partition::read).transpose()?,
             },
             scheduling: Scheduling {
                 threads: threads
@@ -262,8 +263,8 @@ impl Typed {
                 libtest: libtest.passed_on,
             },
             telling: Telling {
-                format: output.message_format,
-                color: output.color,
+                format: output.form.message_format,
+                color: output.form.color,
                 verbosity: match (output.verbose, output.quiet) {
                     (true, _) => Verbosity::Verbose,
                     (false, true) => Verbosity::Quiet,
@@ -403,7 +404,7 @@ mod tests {
     #[test]
     fn flags_that_make_no_sense_are_usage_errors() {
         let wrong: [fn(&mut RunArgs); 5] = [
-            |args| args.select.partition = Some("hash:3/2".to_owned()),
+            |args| args.part.partition = Some("hash:3/2".to_owned()),
             |args| args.select.device = vec!["sim:toaster".to_owned()],
             |args| args.schedule.test_threads = Some("0".to_owned()),
             |args| args.limits.iterations = Some(0),

@@ -3,7 +3,6 @@
 
 use std::path::PathBuf;
 use std::process::Command;
-use std::time::Duration;
 
 use anyhow::Context;
 use memcheck_core::protocol::{ProgramJob, VERSION};
@@ -31,7 +30,7 @@ impl Runner<'_> {
             package: task.package.clone(),
             report: report.clone(),
             device: task.leg.device.clone(),
-            flags: self.options.flags.clone(),
+            limits: task.limits.clone(),
             workspace: self.workspace_root.to_owned(),
             candle: task.candle.clone(),
         };
@@ -52,8 +51,7 @@ impl Runner<'_> {
         {
             command.env(NVML_VARIABLE, nvml);
         }
-        // A program may take as long as it likes.
-        let timeout = self.options.flags.timeout.unwrap_or(Duration::MAX);
+        let timeout = task.limits.timeout.value;
         let ended = process::run(command, timeout, Capture::Shown, &self.interrupt, |_| {})
             .with_context(|| format!("{}: {}", task.binary.id, task.binary.path.display()))?;
         let Some(end) = ended.end else { return Ok(None) };

@@ -17,11 +17,9 @@ use memcheck_core::baseline::{self, Baseline};
 use memcheck_core::device::Family;
 use memcheck_core::exit;
 use memcheck_core::finding::Code;
-use memcheck_core::limits::{Layer, Limits, Source};
 use memcheck_core::protocol::{self, ProgramJob, Report};
 use memcheck_core::quiet;
 use memcheck_core::record::{self, Facts, Outcome, Record};
-use memcheck_core::size::Size;
 use memcheck_core::space::Space;
 use memcheck_core::verdict;
 
@@ -70,8 +68,7 @@ fn follow(job: ProgramJob) -> Result<(), String> {
     fn shown(error: impl std::fmt::Display) -> String {
         error.to_string()
     }
-    let family = job.device.family().unwrap_or(Family::Cpu);
-    device::prepare(&job.device, limits(family, &job.flags).fits.value).map_err(shown)?;
+    device::prepare(&job.device, job.limits.fits.value).map_err(shown)?;
     ledger::prepare().map_err(shown)?;
     ledger::arm();
     let host_armed = canary::on_host();
@@ -139,7 +136,7 @@ fn report(following: Following) -> Report {
             threads: (family == Family::Cpu).then(settings::threads),
             dtype: None,
         },
-        limits: limits(family, &job.flags),
+        limits: job.limits.clone(),
         iterated: false,
         iterations: 0,
         spaces,
@@ -163,10 +160,4 @@ fn judged(family: Family) -> Vec<Space> {
         Family::Cpu => Vec::new(),
     };
     if devices.is_empty() { vec![Space::Host] } else { devices }
-}
-
-/// What a program leaves to the system when it ends is nobody's loss.
-fn limits(family: Family, flags: &Layer) -> Limits {
-    let whole = Layer { max_retained: Some(Size(u64::MAX)), ..Layer::default() };
-    Limits::resolve(family, [(Source::BuiltIn, &whole), (Source::Flag, flags)])
 }
