@@ -32,6 +32,7 @@ pub mod finding;
 pub mod limits;
 pub mod location;
 pub mod lock;
+mod names;
 pub mod profile;
 pub mod protocol;
 pub mod quiet;

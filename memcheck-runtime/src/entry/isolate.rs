@@ -45,12 +45,15 @@ pub(super) fn run(description: &'static Description) {
     let limits = settings::limits(description, family, &config, &Default::default())
         .unwrap_or_else(|error| panic!("{error}"));
 
-    let folder = Scratch::new().unwrap_or_else(|error| panic!("no temporary folder: {error}"));
+    let folder = tempfile::Builder::new()
+        .prefix("memcheck-")
+        .tempdir()
+        .unwrap_or_else(|error| panic!("no temporary folder: {error}"));
     let explain = settings::explain().unwrap_or_else(|error| panic!("{error}"));
     let job = Job {
         version: protocol::VERSION,
         test: description.path(),
-        report: folder.0.join("report.json"),
+        report: folder.path().join("report.json"),
         progress: None,
         device,
         flags: Default::default(),
@@ -74,7 +77,7 @@ pub(super) fn run(description: &'static Description) {
     let report = match ended.believed(report(&job)) {
         Ok(first) => match explain.again(&first) {
             Some(follow) => {
-                let again = Job { follow, report: folder.0.join("again.json"), ..job.clone() };
+                let again = Job { follow, report: folder.path().join("again.json"), ..job.clone() };
                 run(&again);
                 explain::merge(first, self::report(&again))
             }
@@ -228,25 +231,4 @@ fn candle_version(workspace: &Path) -> Option<String> {
         .ancestors()
         .find_map(|folder| std::fs::read_to_string(folder.join("Cargo.lock")).ok())?;
     lock::candle(&lock, env!("CARGO_PKG_VERSION"))
-}
-
-/// A folder that is removed with its contents.
-struct Scratch(std::path::PathBuf);
-
-impl Scratch {
-    fn new() -> std::io::Result<Self> {
-        use std::sync::atomic::{AtomicU32, Ordering};
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let name =
-            format!("memcheck-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        let folder = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&folder)?;
-        Ok(Self(folder))
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
 }
