@@ -117,7 +117,7 @@ fn report(following: Following) -> Report {
         Some(_) => Vec::new(),
         None => vec!["attribution broke down".to_owned()],
     };
-    let record = Record {
+    let mut record = Record {
         version: record::VERSION,
         package: job.package.clone(),
         test: job.program.clone(),
@@ -147,6 +147,7 @@ fn report(following: Following) -> Report {
         marks: Vec::new(),
         attribution,
     };
+    record.note_peaks();
     let level = |code: Code| code.default_level(false);
     let verdict = verdict::judge(&record, &Baseline::Off, &record.limits, level);
     Report { version: protocol::VERSION, record, verdict, snapshot: None, pending: None }

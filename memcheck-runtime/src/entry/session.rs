@@ -99,6 +99,7 @@ fn measure(
         if record.attribution.is_none() {
             record.notes.push("attribution broke down".to_owned());
         }
+        record.note_peaks();
     }
     let baseline = if record.limits.baseline.value {
         snapshot::load(&snapshot::path(description, &job.workspace, family))
