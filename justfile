@@ -13,7 +13,7 @@ check:
     cargo clippy --package memcheck-tests --no-default-features --features overhead --examples -- --deny warnings
     bash .ci/lint-cuda
 
-# All tests, on the CPU.
+# All tests, on the CPU and on the simulated GPU.
 test:
     cargo test --workspace
 

@@ -4,21 +4,21 @@
 //! one that dies or hangs is an error with its name, because tests that it
 //! may carry would be lost without a word.
 
-use std::io::Read;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
 use memcheck_core::exit;
 use memcheck_core::protocol::{Entry, Listing, VERSION};
 use memcheck_core::variables;
-use wait_timeout::ChildExt;
 
 use crate::build::Binary;
 use crate::devices::{Kind, Leg};
 use crate::error::Expected;
-use crate::run::process::kill_group;
+use crate::options::Capture;
+use crate::run::Interrupt;
+use crate::run::process::{self, End};
 use crate::workspace::TestPackage;
 
 /// How long an executable may take to list its tests.
@@ -88,35 +88,29 @@ pub(crate) fn discover(
 }
 
 /// The last line of a text that is not empty.
-fn last_line(text: &[u8]) -> &[u8] {
-    let lines = text.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
-    lines.rev().find(|line| !line.is_empty()).unwrap_or_default()
+fn last_line(text: &str) -> &str {
+    text.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default()
 }
 
 fn ask(binary: &Binary, folder: &Path, leg: &Leg) -> Result<Carried, DiscoverError> {
     let id = || binary.id.clone();
-    let child = Command::new(&binary.path)
+    let mut command = Command::new(&binary.path);
+    command
         .args(["--list", "--format", "terse"])
         .env(variables::LIST, "1")
         .envs(binary.environment.iter().map(|(name, value)| (name, value)))
-        .current_dir(folder)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .process_group(0)
-        .spawn()
+        .current_dir(folder);
+    let ended = process::run(command, LISTING, Capture::Kept, &Interrupt::default(), |_| {})
         .map_err(|error| DiscoverError::Start(id(), error))?;
-    let Answer { status, stdout, stderr } =
-        answer(child).map_err(|error| DiscoverError::Start(id(), error))?;
-    let Some(status) = status else { return Err(DiscoverError::Hangs(id())) };
+    let Some(End::Exited(status)) = ended.end else { return Err(DiscoverError::Hangs(id())) };
     // The last line: a constructor of the user's may have spoken before.
-    let stdout = last_line(&stdout);
-    let listing: Option<Listing> = serde_json::from_slice(stdout).ok();
+    let stdout = last_line(&ended.output.stdout);
+    let listing: Option<Listing> = serde_json::from_str(stdout).ok();
     if let Some(version) = listing.is_none().then(|| version_of(stdout)).flatten() {
         return Err(DiscoverError::Version(id(), version));
     }
     if status.signal().is_some() || status.code() == Some(PANICKED) {
-        let said = String::from_utf8_lossy(&stderr).trim().to_owned();
+        let said = ended.output.stderr.trim().to_owned();
         let said = if said.is_empty() { said } else { format!("\n{said}") };
         return Err(DiscoverError::Died(id(), status.to_string(), said));
     }
@@ -145,48 +139,10 @@ fn ask(binary: &Binary, folder: &Path, leg: &Leg) -> Result<Carried, DiscoverErr
 }
 
 /// The version in a listing whose other fields are not understood.
-fn version_of(stdout: &[u8]) -> Option<u32> {
+fn version_of(stdout: &str) -> Option<u32> {
     #[derive(serde::Deserialize)]
     struct Versioned {
         memcheck: u32,
     }
-    serde_json::from_slice::<Versioned>(stdout).ok().map(|versioned| versioned.memcheck)
-}
-
-struct Answer {
-    /// `None`: it did not end in time.
-    status: Option<std::process::ExitStatus>,
-    stdout: Vec<u8>,
-    stderr: Vec<u8>,
-}
-
-fn answer(mut child: Child) -> std::io::Result<Answer> {
-    let group = child.id();
-    let stdout = in_background(child.stdout.take());
-    let stderr = in_background(child.stderr.take());
-    let status = child.wait_timeout(LISTING);
-    kill_group(group);
-    let status = status?;
-    if status.is_none() {
-        child.wait()?;
-    }
-    // What it left behind in another group may hold the pipes open.
-    let patience = Duration::from_secs(2);
-    Ok(Answer {
-        status,
-        stdout: stdout.recv_timeout(patience).unwrap_or_default(),
-        stderr: stderr.recv_timeout(patience).unwrap_or_default(),
-    })
-}
-
-fn in_background(pipe: Option<impl Read + Send + 'static>) -> std::sync::mpsc::Receiver<Vec<u8>> {
-    let (sender, receiver) = std::sync::mpsc::channel();
-    std::thread::spawn(move || {
-        let mut bytes = Vec::new();
-        if let Some(mut pipe) = pipe {
-            let _ = pipe.read_to_end(&mut bytes);
-        }
-        let _ = sender.send(bytes);
-    });
-    receiver
+    serde_json::from_str::<Versioned>(stdout).ok().map(|versioned| versioned.memcheck)
 }

@@ -13,7 +13,7 @@ use crate::config::Configuration;
 use crate::devices::{self, Kind, Leg};
 use crate::discover::{self, Carried};
 use crate::error::Failure;
-use crate::options::{Mode, Options, Typed, Verbosity, environment};
+use crate::options::{Aim, Mode, Options, Typed, Verbosity, environment};
 use crate::present::say;
 use crate::run::Task;
 use crate::select::{Choice, choose};
@@ -57,8 +57,8 @@ pub(crate) struct Chosen {
 
 impl Session {
     /// Resolves everything that can be resolved without building.
-    pub(crate) fn open(args: &RunArgs) -> Result<Self, Failure> {
-        let typed = Typed::read(args, &environment, is_ci::cached())?;
+    pub(crate) fn open(args: &RunArgs, aim: Aim) -> Result<Self, Failure> {
+        let typed = Typed::read(args, aim, &environment, is_ci::cached())?;
         let workspace = Workspace::load(&args.cargo)?;
         let configuration = Configuration::read(workspace.root(), typed.config_file.as_deref())?;
         let options = typed.with(configuration, &environment)?;

@@ -8,12 +8,13 @@ use std::process::Command;
 use cargo_metadata::{DependencyKind, Metadata, Package, PackageId};
 use globset::Glob;
 use memcheck_core::exit;
+use memcheck_core::lock::CANDLE;
 
 use crate::cli::CargoFlags;
 use crate::error::{Expected, Failure};
 
 /// The crate that a package depends on to have memory tests.
-pub(crate) const RUNTIME: &str = "memcheck-runtime";
+pub(crate) use memcheck_core::lock::RUNTIME;
 
 /// Why there is no workspace to work on.
 #[derive(Debug, thiserror::Error)]
@@ -62,7 +63,7 @@ pub(crate) struct TestPackage {
     /// The features of the runtime that switch CUDA on in the candle crates
     /// that this package can reach.
     candle_features: BTreeSet<&'static str>,
-    /// The version of candle-core among them.
+    /// The version of candle-core that the runtime depends on.
     pub(crate) candle: Option<String>,
 }
 
@@ -203,21 +204,31 @@ impl Workspace {
             dependency.name == RUNTIME && dependency.kind != DependencyKind::Build
         })?;
         let reached = self.reachable(&package.id);
-        let version = |name: &str| {
-            reached.iter().find(|p| p.name.as_str() == name).map(|p| p.version.to_string())
-        };
+        let is_reached = |name: &str| reached.iter().any(|package| package.name.as_str() == name);
         let candle_features =
             [("candle-nn", "nn-cuda"), ("candle-transformers", "transformers-cuda")]
                 .into_iter()
-                .filter(|(name, _)| version(name).is_some())
+                .filter(|(name, _)| is_reached(name))
                 .map(|(_, feature)| feature)
                 .collect();
+        let runtime = self.dependency(&package.id, RUNTIME);
+        let candle = runtime.and_then(|runtime| self.dependency(&runtime.id, CANDLE));
         Some(TestPackage {
             package: package.clone(),
             runtime: dependency.rename.clone().unwrap_or_else(|| dependency.name.clone()),
             candle_features,
-            candle: version("candle-core"),
+            candle: candle.map(|candle| candle.version.to_string()),
         })
+    }
+
+    /// The package of this name that `of` itself depends on.
+    fn dependency(&self, of: &PackageId, name: &str) -> Option<&Package> {
+        let resolve = self.metadata.resolve.as_ref()?;
+        let node = resolve.nodes.iter().find(|node| node.id == *of)?;
+        let is_named = |package: &&Package| {
+            package.name.as_str() == name && node.dependencies.contains(&package.id)
+        };
+        self.metadata.packages.iter().find(is_named)
     }
 
     /// All packages in the resolved graph below `root`.

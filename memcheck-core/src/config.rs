@@ -21,6 +21,7 @@
 //! ```
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use globset::{Glob, GlobMatcher};
 use serde::{Deserialize, Serialize};
@@ -29,6 +30,7 @@ use crate::device::{Family, Request};
 use crate::finding::{Code, Level};
 use crate::limits::{Layer, Limits, Source};
 use crate::settings::Written;
+use crate::size::Size;
 
 /// Where the file lies below the workspace root.
 pub const PATH: &str = ".config/memcheck.toml";
@@ -187,11 +189,47 @@ impl Config {
         environment: &Layer,
         flags: &Layer,
     ) -> Limits {
+        Limits::resolve(subject.family, self.layers(subject, attribute, environment, flags))
+    }
+
+    /// The limits in force for a program that is profiled, by its name: those
+    /// that need no iterations, from the same sources. Nobody's silence limits
+    /// it: what it leaves to the system when it ends is nobody's loss.
+    pub fn program_limits(
+        &self,
+        subject: Subject<'_>,
+        environment: &Layer,
+        flags: &Layer,
+    ) -> Limits {
+        let unlimited = Layer {
+            max_retained: Some(Size(u64::MAX)),
+            timeout: Some(Duration::MAX),
+            baseline: Some(false),
+            ..Layer::default()
+        };
+        let attribute = Layer::default();
+        let said: Vec<(Source, Layer)> = self
+            .layers(subject, &attribute, environment, flags)
+            .map(|(source, layer)| (source, layer.for_program()))
+            .collect();
+        let said = said.iter().map(|(source, layer)| (source.clone(), layer));
+        let built_in = std::iter::once((Source::BuiltIn, &unlimited));
+        Limits::resolve(subject.family, built_in.chain(said))
+    }
+
+    /// What every source says of `subject`, from the weakest to the strongest.
+    fn layers<'a>(
+        &'a self,
+        subject: Subject<'a>,
+        attribute: &'a Layer,
+        environment: &'a Layer,
+        flags: &'a Layer,
+    ) -> impl Iterator<Item = (Source, &'a Layer)> {
         let weak = [(Source::Default, &self.default), (Source::Attribute, attribute)];
         let overrides =
             self.overrides_for(subject).map(|(number, layer)| (Source::Override(number), layer));
         let strong = [(Source::Environment, environment), (Source::Flag, flags)];
-        Limits::resolve(subject.family, weak.into_iter().chain(overrides).chain(strong))
+        weak.into_iter().chain(overrides).chain(strong)
     }
 
     /// The overrides that hold for `subject`, with their numbers from 1.
@@ -241,7 +279,6 @@ impl Override {
 mod tests {
     use super::*;
     use crate::limits::Setting;
-    use crate::size::Size;
 
     const SUBJECT: Subject<'_> =
         Subject { package: "app", test: "llama::kv_cache", family: Family::Cuda };
@@ -303,6 +340,29 @@ mod tests {
         assert_eq!(limits.warmup, Setting { value: 3, source: Source::Override(1) });
         assert_eq!(limits.max_growth, Setting { value: 4, source: Source::Environment });
         assert_eq!(limits.max_retained, Setting { value: 5, source: Source::Flag });
+    }
+
+    #[test]
+    fn a_program_has_the_limits_that_need_no_iterations() {
+        let config = Config::parse(
+            "[default]\nmax_growth = 1\nmax_peak = 1\n\
+             [[override]]\ntest = \"tool\"\nmax_peak = 3\niterations = 3",
+        )
+        .unwrap();
+        let subject = |test| Subject { package: "p", test, family: Family::Cuda };
+        let environment = Layer { warmup: Some(9), ..Layer::default() };
+        let flags = Layer { timeout: Some(Duration::from_secs(5)), ..Layer::default() };
+        let limits = config.program_limits(subject("tool"), &environment, &flags);
+        assert_eq!(limits.max_peak, Setting { value: Some(3), source: Source::Override(1) });
+        let timeout = Setting { value: Duration::from_secs(5), source: Source::Flag };
+        assert_eq!(limits.timeout, timeout);
+        for source in [&limits.max_growth.source, &limits.iterations.source, &limits.warmup.source]
+        {
+            assert_eq!(*source, Source::BuiltIn);
+        }
+        let silent = config.program_limits(subject("other"), &Layer::default(), &Layer::default());
+        assert_eq!(silent.max_retained.value, u64::MAX);
+        assert_eq!(silent.timeout.value, Duration::MAX);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::baseline::Figures;
 use crate::finding::{Class, Code};
+use crate::names::names;
 use crate::protocol::Report;
 use crate::survivors::{self, Group};
 
@@ -22,10 +23,9 @@ pub enum Explain {
     Always,
 }
 
-impl Explain {
-    /// The names, as flags and variables spell them.
-    pub const NAMES: [&'static str; 3] = ["never", "failed", "always"];
+names!(Explain { "never" => Never, "failed" => Failed, "always" => Always });
 
+impl Explain {
     /// Whether the first run of a test follows every block.
     pub fn follow(self) -> Follow {
         match self {
@@ -50,19 +50,6 @@ impl Explain {
             && report.record.attribution.is_none()
             && (failed || suspicious || report.pending.is_some());
         wanted.then(|| Follow::Again(Figures::of(&report.record)))
-    }
-}
-
-impl std::str::FromStr for Explain {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "never" => Ok(Self::Never),
-            "failed" => Ok(Self::Failed),
-            "always" => Ok(Self::Always),
-            _ => Err(format!("`{text}` is not one of {}", Self::NAMES.join(", "))),
-        }
     }
 }
 

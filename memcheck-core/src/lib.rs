@@ -32,6 +32,8 @@ pub mod explain;
 pub mod finding;
 pub mod limits;
 pub mod location;
+pub mod lock;
+mod names;
 pub mod profile;
 pub mod protocol;
 pub mod quiet;

@@ -68,6 +68,27 @@ pub struct Layer {
     pub timeout: Option<Duration>,
 }
 
+impl Layer {
+    /// What of it holds for a program, which has no iterations and no baseline.
+    pub fn for_program(&self) -> Self {
+        // Taken apart field by field: a new limit cannot be forgotten here.
+        let Self {
+            max_growth: _,
+            max_peak,
+            max_retained,
+            max_allocations: _,
+            max_reserved_growth: _,
+            fits,
+            iterations: _,
+            warmup: _,
+            tolerance: _,
+            baseline: _,
+            timeout,
+        } = *self;
+        Self { max_peak, max_retained, fits, timeout, ..Self::default() }
+    }
+}
+
 /// Durations as people write them: `"60s"`, `"10m"`, `"1h 30m"`.
 mod timeout_text {
     use super::{Deserialize, Duration};

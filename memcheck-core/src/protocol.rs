@@ -6,19 +6,20 @@
 //!   other prints its harness's own list, which no [`Listing`] can be read from.
 //! * To run one test, it is started as the harness expects (`NAME --exact`)
 //!   with a [`Job`] in [`crate::variables::JOB`]. The [`Report`] comes back in a
-//!   file, the [`Progress`] as JSON lines on a pipe.
+//!   file, or beside it in words why there is none; the [`Progress`] as JSON
+//!   lines on a pipe.
 //! * To profile a program it is started as ever, with a [`ProgramJob`] in
 //!   [`crate::variables::PROGRAM`]. Its [`Report`] comes when it exits.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use crate::device::{Family, Need, Request};
 use crate::explain::Follow;
 use crate::finding::{Code, Finding, Level};
-use crate::limits::Layer;
+use crate::limits::{Layer, Limits};
 use crate::record::Record;
 
 /// Version of this page. A binary of another version is asked to be rebuilt.
@@ -124,8 +125,8 @@ pub struct ProgramJob {
     pub report: PathBuf,
     /// The device. Never `auto`: that is resolved before.
     pub device: Request,
-    /// The limits that the command line says.
-    pub flags: Layer,
+    /// The limits in force.
+    pub limits: Limits,
     /// The folder below which source files are named.
     pub workspace: PathBuf,
     /// Version of candle-core in the build.
@@ -147,6 +148,12 @@ pub struct Report {
     /// The pending snapshot that was written, if any.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub pending: Option<PathBuf>,
+}
+
+/// The file in which a process says why it could not measure, where it leaves no
+/// report at `report`.
+pub fn refusal(report: &Path) -> PathBuf {
+    report.with_extension("refused")
 }
 
 /// How a test ended.

@@ -1,6 +1,6 @@
 //! What one run of one test measured: the wire between test process and command.
 //!
-//! serde types only. A record is written whole, by renaming, at the end of the
+//! serde types, and a note where two of them disagree. A record is written whole, by renaming, at the end of the
 //! test process; a test passes on nothing less than a complete record of its
 //! own name and version.
 
@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::attribution::Attribution;
 use crate::device::Family;
 use crate::limits::Limits;
+use crate::size::both;
 use crate::space::Space;
 use crate::survivors::Group;
 
@@ -205,4 +206,47 @@ pub struct Record {
     /// Who holds the bytes; `None` in a run that only counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attribution: Option<Attribution>,
+}
+
+impl Record {
+    /// Notes the judged spaces whose holders add up to another peak than the
+    /// counters saw: then the order of events is not the one they happened in.
+    pub fn note_peaks(&mut self) {
+        let Some(attribution) = &self.attribution else { return };
+        for space in &self.judged {
+            let counted = self.spaces.get(space).map(|measured| measured.metrics.peak_allocated);
+            let followed = attribution.peaks.get(space).map(|peak| peak.bytes);
+            if let (Some(counted), Some(followed)) = (counted, followed)
+                && counted != followed
+            {
+                self.notes.push(format!(
+                    "the holders in {space} are those of a peak of {}, and peak_allocated is {}: \
+                     several threads allocated at the same time, or the peak was reset",
+                    both(followed),
+                    both(counted)
+                ));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::attribution::Peak;
+    use crate::verdict::tests::{GPU, armed, record};
+
+    #[test]
+    fn holders_of_another_peak_are_noted() {
+        let mut record = record(armed(Metrics { peak_allocated: 4096, ..Metrics::default() }));
+        record.note_peaks();
+        for (followed, notes) in [(4096, 0), (5120, 1)] {
+            let peak = Peak { bytes: followed, ..Peak::default() };
+            let peaks = BTreeMap::from([(GPU, peak)]);
+            record.attribution = Some(Attribution { peaks, ..Attribution::default() });
+            record.note_peaks();
+            assert_eq!(record.notes.len(), notes, "{:?}", record.notes);
+        }
+        assert!(record.notes[0].contains("4,096 B (4.0 KiB)"), "{:?}", record.notes);
+    }
 }

@@ -31,9 +31,9 @@
 //!
 //! **The bytes** are those of a [`Leg`]: a device counts every byte, the host
 //! blocks of at least 1 KiB only ([`Leg::small`] is the difference). Where each
-//! iteration leaves more than the last, the figure is the mean over the
-//! measured iterations but the last, whose blocks may be kept for now only; where it leaves something in some of them, the mean over
-//! whole periods.
+//! iteration leaves more than the one before, the figure is the mean over the
+//! measured iterations without the last, whose blocks may only be kept for now.
+//! Where only some iterations leave something, it is the mean over whole periods.
 
 use memcheck_runtime::Trial;
 

@@ -32,7 +32,7 @@ pub(crate) enum LibtestError {
     NotARun(String),
     /// An option without its value.
     #[error("`{0}` after `--` needs a value")]
-    NoValue(&'static str),
+    NoValue(String),
 }
 
 impl crate::error::Expected for LibtestError {
@@ -55,16 +55,21 @@ impl LibtestArgs {
                 Some((name, value)) if name.starts_with("--") => (name, Some(value.to_owned())),
                 _ => (arg.as_str(), None),
             };
-            let mut value = |name| inline.clone().or_else(|| args.next().cloned()).ok_or(name);
+            let mut value = || {
+                let value = inline.clone().or_else(|| args.next().cloned());
+                value.ok_or_else(|| LibtestError::NoValue(name.to_owned()))
+            };
             match name {
                 "--exact" => read.exact = true,
                 "--ignored" => read.ignored = true,
                 "--include-ignored" => read.include_ignored = true,
                 "--nocapture" | "--no-capture" => read.no_capture = true,
-                "--skip" => read.skip.push(value("--skip").map_err(LibtestError::NoValue)?),
-                "--test-threads" => {
-                    read.test_threads =
-                        Some(value("--test-threads").map_err(LibtestError::NoValue)?);
+                "--skip" => read.skip.push(value()?),
+                "--test-threads" => read.test_threads = Some(value()?),
+                // What stands behind them is no filter.
+                "--color" | "--shuffle-seed" | "-Z" => {
+                    let value = value()?;
+                    read.passed_on.extend([name.to_owned(), value]);
                 }
                 "--list" | "--bench" | "--help" | "-h" | "--format" | "--logfile" => {
                     return Err(LibtestError::NotARun(name.to_owned()));
@@ -100,6 +105,18 @@ mod tests {
     #[test]
     fn what_would_run_nothing_is_refused() {
         assert!(matches!(read("--list"), Err(LibtestError::NotARun(_))));
-        assert!(matches!(read("--skip"), Err(LibtestError::NoValue("--skip"))));
+    }
+
+    #[test]
+    fn a_value_of_an_option_is_no_filter() {
+        let args = read("--color always -Z unstable-options --shuffle-seed 7 llama").unwrap();
+        assert_eq!(args.filters, ["llama"]);
+        let passed_on = args.passed_on.join(" ");
+        assert_eq!(passed_on, "--color always -Z unstable-options --shuffle-seed 7");
+        assert_eq!(read("--color=never -Zunstable-options a").unwrap().filters, ["a"]);
+        for option in ["--skip", "--test-threads", "--color", "-Z"] {
+            let error = read(option).unwrap_err();
+            assert_eq!(error, LibtestError::NoValue(option.to_owned()));
+        }
     }
 }

@@ -22,12 +22,14 @@ pub(crate) use cargo::CargoFlags;
 pub(crate) use levels::LevelFlags;
 pub(crate) use libtest::{LibtestArgs, LibtestError};
 pub(crate) use limits::LimitFlags;
-pub(crate) use output::{AnnotationsFlag, ColorFlag, FormatFlag, OutputFlags, ReportFlag};
+pub(crate) use output::{
+    AnnotationsFlag, ColorFlag, FormFlags, FormatFlag, OutputFlags, ReportFlag,
+};
 pub(crate) use profile::ProfileArgs;
 pub(crate) use run::{
     DoctorArgs, EnvArgs, ListArgs, NoTestsFlag, ReportFlags, RunArgs, ScheduleFlags,
 };
-pub(crate) use select::{RunIgnoredFlag, SelectFlags};
+pub(crate) use select::{PartFlags, RunIgnoredFlag, SelectFlags};
 pub(crate) use snapshots::{PruneArgs, SnapshotArgs};
 
 const AFTER_HELP: &str = "\
@@ -174,6 +176,14 @@ mod tests {
                 assert!(!help.contains('\n'), "{name}: {help}");
                 assert!(help.chars().next().unwrap().is_uppercase(), "{name}: {help}");
             }
+        }
+    }
+
+    #[test]
+    fn env_prints_everything_or_nothing() {
+        assert!(Cli::read(words("x env --message-format json --color never")).is_ok());
+        for flag in ["--quiet", "--verbose"] {
+            assert!(Cli::read(words(&format!("x env {flag}"))).is_err(), "{flag}");
         }
     }
 

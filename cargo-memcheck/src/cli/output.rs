@@ -4,16 +4,25 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 
-/// Flags about what is printed, understood by every subcommand that prints.
+/// Flags about the form of what is printed, understood by every subcommand
+/// that a machine may read.
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Output")]
-pub(crate) struct OutputFlags {
-    /// What stdout carries: nothing for people to read, or a JSON object a line.
+pub(crate) struct FormFlags {
+    /// Whom results are for: people, or machines (a JSON object a line on stdout).
     #[arg(long, value_name = "FORMAT", default_value = "human")]
     pub(crate) message_format: FormatFlag,
     /// When to use colours.
     #[arg(long, value_name = "WHEN", default_value = "auto")]
     pub(crate) color: ColorFlag,
+}
+
+/// The same, and how much is said.
+#[derive(Debug, Clone, Default, clap::Args)]
+#[command(next_help_heading = "Output")]
+pub(crate) struct OutputFlags {
+    #[command(flatten)]
+    pub(crate) form: FormFlags,
     /// Say more: limits and their sources, all sites, whole outputs.
     #[arg(short, long)]
     pub(crate) verbose: bool,
@@ -25,7 +34,7 @@ pub(crate) struct OutputFlags {
 /// `--message-format`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum FormatFlag {
-    /// For people, on stderr.
+    /// For people: what is asked for on stdout, what happens on stderr.
     #[default]
     Human,
     /// One JSON object a line on stdout.

@@ -5,8 +5,8 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use memcheck_core::profile::{By, Sort};
 
 use super::{
-    CargoFlags, LevelFlags, LimitFlags, OutputFlags, ReportFlags, RunArgs, ScheduleFlags,
-    SelectFlags,
+    CargoFlags, LevelFlags, LimitFlags, OutputFlags, PartFlags, ReportFlags, RunArgs,
+    RunIgnoredFlag, ScheduleFlags, SelectFlags,
 };
 
 /// Rows of the table where nobody says how many, as in the guide.
@@ -70,7 +70,6 @@ fn own_words(argument: Arg) -> Arg {
             .help("The test: its path, or a part of it that no other test has"),
         "bin" => argument.help("Profile this binary instead of a test"),
         "example" => argument.help("Profile this example instead of a test"),
-        "partition" => argument.hide(true),
         _ => argument,
     }
 }
@@ -108,12 +107,79 @@ impl ProfileArgs {
             report,
             output,
             cargo,
+            part: PartFlags::default(),
             libtest: if names_program { Vec::new() } else { arguments },
         }
+    }
+
+    /// The first flag that was typed and means nothing for a program.
+    pub(crate) fn for_tests_only(&self) -> Option<&'static str> {
+        // Taken apart, so that a new flag cannot be forgotten.
+        let LimitFlags {
+            max_growth,
+            max_peak: _,
+            max_retained: _,
+            max_allocations,
+            max_reserved_growth,
+            fits: _,
+            iterations,
+            warmup,
+            tolerance,
+            timeout: _,
+        } = &self.limits;
+        let SelectFlags {
+            filters: _,
+            exact,
+            run_ignored,
+            device: _,
+            config_file: _,
+            ci: _,
+            no_ci: _,
+        } = &self.select;
+        let typed = [
+            ("--exact", *exact),
+            ("--run-ignored", *run_ignored != RunIgnoredFlag::Default),
+            ("--max-growth", max_growth.is_some()),
+            ("--max-allocations", max_allocations.is_some()),
+            ("--max-reserved-growth", max_reserved_growth.is_some()),
+            ("--iterations", iterations.is_some()),
+            ("--warmup", warmup.is_some()),
+            ("--tolerance", tolerance.is_some()),
+        ];
+        typed.into_iter().find_map(|(flag, typed)| typed.then_some(flag))
     }
 
     /// Whether a program is meant, and no test.
     pub(crate) fn names_program(&self) -> bool {
         !(self.cargo.bin.is_empty() && self.cargo.example.is_empty() && self.bench.is_empty())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::super::{Cli, Command};
+
+    fn for_tests_only(flags: &str) -> Option<&'static str> {
+        let line = format!("x profile --bin tool {flags}");
+        let cli = Cli::try_parse_from(line.split_whitespace()).unwrap();
+        match cli.command {
+            Command::Profile(args) => args.for_tests_only(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_program_is_refused_what_only_a_test_has() {
+        for flag in ["--iterations 3", "--warmup 1", "--tolerance 1%", "--max-allocations 9"] {
+            assert_eq!(for_tests_only(flag), flag.split(' ').next(), "{flag}");
+        }
+        for flag in ["--max-growth 1", "--max-reserved-growth 1", "--run-ignored all", "--exact"] {
+            assert_eq!(for_tests_only(flag), flag.split(' ').next(), "{flag}");
+        }
+        let limits = "--max-peak 1 --max-retained 1 --fits rtx4090 --timeout 5s";
+        assert_eq!(for_tests_only(limits), None);
+        assert_eq!(for_tests_only("--device cpu --no-ci --config-file a"), None);
     }
 }

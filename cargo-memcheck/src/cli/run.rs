@@ -7,7 +7,8 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use memcheck_core::explain::Explain;
 
 use super::{
-    AnnotationsFlag, CargoFlags, LevelFlags, LimitFlags, OutputFlags, ReportFlag, SelectFlags,
+    AnnotationsFlag, CargoFlags, FormFlags, LevelFlags, LimitFlags, OutputFlags, PartFlags,
+    ReportFlag, SelectFlags,
 };
 
 /// `cargo memcheck run`.
@@ -15,6 +16,8 @@ use super::{
 pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) select: SelectFlags,
+    #[command(flatten)]
+    pub(crate) part: PartFlags,
     #[command(flatten)]
     pub(crate) schedule: ScheduleFlags,
     #[command(flatten)]
@@ -37,6 +40,8 @@ pub(crate) struct RunArgs {
 pub(crate) struct ListArgs {
     #[command(flatten)]
     pub(crate) select: SelectFlags,
+    #[command(flatten)]
+    pub(crate) part: PartFlags,
     #[command(flatten)]
     pub(crate) limits: LimitFlags,
     #[command(flatten)]
@@ -70,7 +75,7 @@ pub(crate) struct EnvArgs {
     #[arg(long, value_name = "DIRECTORY")]
     pub(crate) target_dir: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) output: OutputFlags,
+    pub(crate) form: FormFlags,
 }
 
 /// How the tests are run.

@@ -17,9 +17,6 @@ pub(crate) struct SelectFlags {
     /// Whether tests with #[ignore] are run.
     #[arg(long, value_name = "WHICH", default_value = "default")]
     pub(crate) run_ignored: RunIgnoredFlag,
-    /// Run only the M-th of N parts of the tests (hash:M/N, M from 1).
-    #[arg(long, value_name = "hash:M/N")]
-    pub(crate) partition: Option<String>,
     /// Device to run on: auto, cpu, sim, sim:CARD, cuda or cuda:N (may be repeated).
     #[arg(long, value_name = "DEVICE")]
     pub(crate) device: Vec<String>,
@@ -32,6 +29,15 @@ pub(crate) struct SelectFlags {
     /// Work as on a developer's machine, even where CI is detected.
     #[arg(long, overrides_with = "ci")]
     pub(crate) no_ci: bool,
+}
+
+/// Which part of many tests.
+#[derive(Debug, Clone, Default, clap::Args)]
+#[command(next_help_heading = "Selection")]
+pub(crate) struct PartFlags {
+    /// Run only the M-th of N parts of the tests (hash:M/N, M from 1).
+    #[arg(long, value_name = "hash:M/N")]
+    pub(crate) partition: Option<String>,
 }
 
 /// `--run-ignored`.

@@ -17,7 +17,7 @@ pub(super) fn accept(args: &SnapshotArgs) -> Result<u8, Failure> {
         .collect::<Result<Vec<_>, _>>()?;
     for (file, checked) in &checked {
         snapshots::accept(file, checked)?;
-        json::snapshot(args.output.message_format, "accepted", &file.target);
+        json::snapshot(args.output.form.message_format, "accepted", &file.target);
         say!("accepted {}", snapshots::shown(&file.target, &workspace));
     }
     Ok(exit::OK)

@@ -40,7 +40,7 @@ struct Check {
 
 /// Looks at everything, and plants a leak.
 pub(super) fn doctor(args: &DoctorArgs) -> Result<u8, Failure> {
-    let format = args.output.message_format;
+    let format = args.output.form.message_format;
     let tell = |name, state, detail: String| {
         let check = Check { name, state, detail };
         match format {

@@ -25,7 +25,7 @@ struct Variable {
 
 /// Prints what to set, and what not to have set.
 pub(super) fn env(args: &EnvArgs) -> Result<u8, Failure> {
-    let EnvArgs { manifest_path, target_dir, output } = args.clone();
+    let EnvArgs { manifest_path, target_dir, form } = args.clone();
     let workspace =
         Workspace::load(&CargoFlags { manifest_path, target_dir, ..CargoFlags::default() })?;
     let toolkit = Toolkit::prepare(&workspace.own_directory())?;
@@ -37,7 +37,7 @@ pub(super) fn env(args: &EnvArgs) -> Result<u8, Failure> {
     for (name, value) in variables {
         let value = value.as_deref().map(OsStr::to_string_lossy).map(Into::into);
         let variable = Variable { name, value };
-        let line = match output.message_format {
+        let line = match form.message_format {
             FormatFlag::Json => serde_json::to_string(&variable).expect("a variable is text"),
             FormatFlag::Human => line(&variable),
         };

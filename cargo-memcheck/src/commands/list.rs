@@ -12,7 +12,7 @@ use super::print;
 use crate::bookkeeping;
 use crate::cli::{FormatFlag, ListArgs, NoTestsFlag, RunArgs};
 use crate::error::Failure;
-use crate::options::Verbosity;
+use crate::options::{Aim, Verbosity};
 use crate::present::{say, style};
 use crate::run::Task;
 use crate::session::Session;
@@ -49,9 +49,9 @@ enum Line<'a> {
 
 /// Lists the selected tests.
 pub(super) fn list(args: &ListArgs) -> Result<u8, Failure> {
-    let ListArgs { select, limits, output, cargo } = args.clone();
-    let args = RunArgs { select, limits, output, cargo, ..RunArgs::default() };
-    let session = Session::open(&args)?;
+    let ListArgs { select, part, limits, output, cargo } = args.clone();
+    let args = RunArgs { select, part, limits, output, cargo, ..RunArgs::default() };
+    let session = Session::open(&args, Aim::Run)?;
     session.announce();
     let (_, legs) = session.discover()?;
     for warning in bookkeeping::unmatched_overrides(&session, &legs) {

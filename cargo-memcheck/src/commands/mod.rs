@@ -19,9 +19,12 @@ use std::io::Write;
 
 use memcheck_core::exit;
 
-use crate::cli::{self, Cli, Command, FormatFlag, OutputFlags};
+use crate::cli::{self, Cli, Command, FormFlags, FormatFlag};
 use crate::error::Failure;
-use crate::present::{self, json, style};
+use crate::options::Options;
+use crate::present::{self, JsonLines, Presenter, json, say, style};
+use crate::run::signals::INTERRUPTED;
+use crate::tally::Tally;
 
 /// Reads the command line and does what it says.
 pub(crate) fn main(args: Vec<OsString>) -> u8 {
@@ -31,15 +34,15 @@ pub(crate) fn main(args: Vec<OsString>) -> u8 {
         Err(error) => return refused(&error, json),
     };
     match &cli.command {
-        Command::Run(args) => told(&args.output, Summary::Own, || run::run(args)),
-        Command::Profile(args) => told(&args.output, Summary::Own, || profile::profile(args)),
-        Command::List(args) => told(&args.output, Summary::Own, || list::list(args)),
-        Command::Accept(args) => told(&args.output, Summary::Ours, || accept::accept(args)),
-        Command::Reject(args) => told(&args.output, Summary::Ours, || reject::reject(args)),
-        Command::Review(args) => told(&args.output, Summary::Ours, || review::review(args)),
-        Command::Prune(args) => told(&args.output, Summary::Ours, || prune::prune(args)),
-        Command::Doctor(args) => told(&args.output, Summary::Ours, || doctor::doctor(args)),
-        Command::Env(args) => told(&args.output, Summary::Ours, || env::env(args)),
+        Command::Run(args) => told(&args.output.form, Summary::Own, || run::run(args)),
+        Command::Profile(args) => told(&args.output.form, Summary::Own, || profile::profile(args)),
+        Command::List(args) => told(&args.output.form, Summary::Own, || list::list(args)),
+        Command::Accept(args) => told(&args.output.form, Summary::Ours, || accept::accept(args)),
+        Command::Reject(args) => told(&args.output.form, Summary::Ours, || reject::reject(args)),
+        Command::Review(args) => told(&args.output.form, Summary::Ours, || review::review(args)),
+        Command::Prune(args) => told(&args.output.form, Summary::Ours, || prune::prune(args)),
+        Command::Doctor(args) => told(&args.output.form, Summary::Ours, || doctor::doctor(args)),
+        Command::Env(args) => told(&args.form, Summary::Ours, || env::env(args)),
         Command::Explain { code } => plain(explain::explain(code.as_deref())),
         Command::Completions { shell } => plain(completions::completions(*shell)),
     }
@@ -55,13 +58,9 @@ enum Summary {
 }
 
 /// Runs a command that can speak JSON, and closes the stream however it ends.
-fn told(
-    output: &OutputFlags,
-    summary: Summary,
-    command: impl FnOnce() -> Result<u8, Failure>,
-) -> u8 {
-    style::choose(output.color);
-    let json = output.message_format == FormatFlag::Json;
+fn told(form: &FormFlags, summary: Summary, command: impl FnOnce() -> Result<u8, Failure>) -> u8 {
+    style::choose(form.color);
+    let json = form.message_format == FormatFlag::Json;
     match command() {
         Ok(code) => {
             if json && summary == Summary::Ours {
@@ -98,6 +97,16 @@ fn refused(error: &clap::Error, json: bool) -> u8 {
         json::failed(exit::USAGE, message.lines().next().unwrap_or_default().to_owned(), None);
     }
     exit::USAGE
+}
+
+/// A signal came before the first test.
+fn stopped(options: &Options) -> u8 {
+    say!("{}", style::warning("interrupted"));
+    if options.telling.format == FormatFlag::Json {
+        let tally = Tally { interrupted: true, ..Tally::default() };
+        JsonLines::new(std::io::stdout()).finished(&tally, INTERRUPTED);
+    }
+    INTERRUPTED
 }
 
 /// Prints a result on stdout. A reader that has gone is no error of ours.

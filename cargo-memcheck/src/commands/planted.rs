@@ -15,6 +15,7 @@ use memcheck_core::size::Size;
 
 use crate::cli::{CargoFlags, DoctorArgs, LimitFlags, OutputFlags, RunArgs, SelectFlags};
 use crate::error::Failure;
+use crate::options::Aim;
 use crate::run::{Interrupt, Outcome, Runner};
 use crate::schedule::{self, Event};
 use crate::session::Session;
@@ -59,7 +60,7 @@ pub(super) struct Answer {
 pub(super) fn run(args: &DoctorArgs, workspace: &Workspace) -> Result<Vec<Answer>, Failure> {
     let folder = workspace.own_directory().join("doctor");
     write_package(&folder, workspace).context("the package with the planted leak")?;
-    let session = Session::open(&RunArgs {
+    let args = RunArgs {
         select: SelectFlags { device: args.device.clone(), no_ci: true, ..SelectFlags::default() },
         // The strongest of all layers: no variable can excuse the leak.
         limits: LimitFlags {
@@ -76,7 +77,8 @@ pub(super) fn run(args: &DoctorArgs, workspace: &Workspace) -> Result<Vec<Answer
             ..args.cargo.clone()
         },
         ..RunArgs::default()
-    })?;
+    };
+    let session = Session::open(&args, Aim::Run)?;
     let (toolkit, legs) = session.discover()?;
     let interrupt = Interrupt::default();
     let runner =
@@ -89,7 +91,7 @@ pub(super) fn run(args: &DoctorArgs, workspace: &Workspace) -> Result<Vec<Answer
             tasks.len(),
             1,
             false,
-            |number, _| runner.run(number, &tasks[number], |_| {}),
+            |number, _| runner.run(&tasks[number], |_| {}),
             |event| {
                 if let Event::Finished(number, outcome) = event {
                     let name = tasks[number].entry.name.clone();

@@ -1,24 +1,22 @@
-//! `cargo memcheck profile`: one test, or one program, with attribution, and what
-//! it says.
+//! `cargo memcheck profile`: one test, or one program, run with attribution.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::Context;
 use memcheck_core::device::Need;
-use memcheck_core::exit;
-
-use memcheck_core::limits::{Layer, Limits, Source};
+use memcheck_core::limits::Layer;
 use memcheck_core::protocol::Entry;
+use memcheck_core::{config, exit};
 
-use super::run::Told;
+use super::stopped;
 use crate::build::{Binary, Goal, Program, ProgramKind};
 use crate::cli::{NoTestsFlag, ProfileArgs};
 use crate::devices::Leg;
 use crate::error::{Expected, Failure};
-use crate::options::Verbosity;
+use crate::options::{Aim, Verbosity};
 use crate::present::profile::{Layout, Profiler, Subject};
-use crate::present::say;
+use crate::present::{Told, say};
 use crate::run::signals::INTERRUPTED;
 use crate::run::{Interrupt, Outcome, Runner, Task};
 use crate::schedule::{self, Event};
@@ -35,6 +33,9 @@ enum ProfileError {
     /// A program and something else.
     #[error("profile wants one test or one program, not several")]
     Both,
+    /// A flag that means nothing for a program.
+    #[error("`{0}` is for tests: a program has no iterations, no baseline and no `#[ignore]`")]
+    ForTests(&'static str),
     /// Several tests match.
     #[error("`{0}` matches {count} tests, profile wants one:\n{list}", count = .1.len(), list = .1.join("\n"))]
     Several(String, Vec<String>),
@@ -46,7 +47,7 @@ enum ProfileError {
 impl Expected for ProfileError {
     fn exit_code(&self) -> u8 {
         match self {
-            Self::NoName | Self::Both | Self::Several(..) => exit::USAGE,
+            Self::NoName | Self::Both | Self::ForTests(_) | Self::Several(..) => exit::USAGE,
             Self::None(..) => exit::NO_TESTS,
         }
     }
@@ -55,6 +56,9 @@ impl Expected for ProfileError {
         Some(match self {
             Self::NoName | Self::None(..) => "`cargo memcheck list` shows the tests".to_owned(),
             Self::Both => "what a program is given stands after `--`".to_owned(),
+            Self::ForTests(_) => {
+                "limits of a program: --max-peak, --max-retained, --fits and --timeout".to_owned()
+            }
             Self::Several(..) => {
                 "write the whole path; -p and --test tell tests of one name apart".to_owned()
             }
@@ -93,10 +97,11 @@ fn profile_test(args: &ProfileArgs) -> Result<u8, Failure> {
         _ => return Err(ProfileError::Both.into()),
     };
     let interrupt = Interrupt::listen().context("listening for signals")?;
-    let mut session = Session::open(&args.as_run())?;
-    session.options.for_profile();
+    let session = Session::open(&args.as_run(), Aim::Profile)?;
     session.announce();
-    let (toolkit, legs) = session.discover()?;
+    let Some((toolkit, legs)) = interrupt.outlived(session.discover())? else {
+        return Ok(stopped(&session.options));
+    };
     let chosen: Vec<Chosen> = legs.iter().map(|tests| session.choose(tests)).collect();
     let tasks = only(name, chosen)?;
     let options = &session.options;
@@ -105,7 +110,7 @@ fn profile_test(args: &ProfileArgs) -> Result<u8, Failure> {
     let mut told =
         Told::new(options, session.workspace.root(), legs.len(), Some(Box::new(on_stdout)));
     let mut tally = Tally::default();
-    for (number, task) in tasks.iter().enumerate() {
+    for task in &tasks {
         if interrupt.is_set() {
             break;
         }
@@ -114,7 +119,7 @@ fn profile_test(args: &ProfileArgs) -> Result<u8, Failure> {
             1,
             1,
             false,
-            |_, teller| runner.run(number, task, move |progress| teller.progress(progress)),
+            |_, teller| runner.run(task, move |progress| teller.progress(progress)),
             |event| tell(&mut told, &mut tally, task, event),
         )?;
     }
@@ -129,19 +134,23 @@ fn end(told: Told, mut tally: Tally, interrupt: &Interrupt) -> u8 {
 }
 
 fn profile_program(args: &ProfileArgs, program: &Program) -> Result<u8, Failure> {
+    if let Some(flag) = args.for_tests_only() {
+        return Err(ProfileError::ForTests(flag).into());
+    }
     let interrupt = Interrupt::listen().context("listening for signals")?;
-    let session = Session::open(&args.as_run())?;
+    let session = Session::open(&args.as_run(), Aim::Profile)?;
     let root = session.workspace.root();
     let (package, file) = program.find(&session.packages, root)?;
     let package = &session.packages[package];
     session.announce();
     let mut tasks = Vec::new();
     let packages = std::slice::from_ref(package);
-    let toolkit = session.build(packages, Goal::Program(program), |leg, built| {
+    let built = session.build(packages, Goal::Program(program), |leg, built| {
         let binary = built.binaries.first().context("cargo built no executable")?;
         tasks.push(task(&session, package, program, &file, leg, binary));
         Ok(())
-    })?;
+    });
+    let Some(toolkit) = interrupt.outlived(built)? else { return Ok(stopped(&session.options)) };
     let options = &session.options;
     let runner = Runner::prepare(options, &session.workspace, toolkit.as_ref(), interrupt.clone())?;
     let on_stdout = Profiler::new(&options.telling, layout(args), Subject::Program);
@@ -150,11 +159,11 @@ fn profile_program(args: &ProfileArgs, program: &Program) -> Result<u8, Failure>
     // As cargo does it: a bench runs in its package, any other program here.
     let folder = package.folder().to_owned();
     let folder = (program.kind == ProgramKind::Bench).then_some(&folder);
-    for (number, task) in tasks.iter().enumerate() {
+    for task in &tasks {
         if options.telling.verbosity > Verbosity::Quiet {
             say!("running {} on {}", task.binary.id, task.leg.name());
         }
-        match runner.program(number, task, &args.arguments, folder)? {
+        match runner.program(task, &args.arguments, folder)? {
             Some(outcome) => finished(&mut told, &mut tally, task, &outcome),
             None => break,
         }
@@ -171,7 +180,10 @@ fn task(
     leg: &Leg,
     binary: &Binary,
 ) -> Task {
-    let flags = &session.options.flags;
+    let options = &session.options;
+    let subject =
+        config::Subject { package: package.name(), test: &program.name, family: leg.family() };
+    let config = &options.configuration.config;
     Task {
         package: package.name().to_owned(),
         folder: package.folder().to_owned(),
@@ -191,7 +203,7 @@ fn task(
             snapshot: String::new(),
         },
         leg: leg.clone(),
-        limits: Limits::resolve(leg.family(), [(Source::Flag, flags)]),
+        limits: config.program_limits(subject, &options.environment, &options.flags),
     }
 }
 

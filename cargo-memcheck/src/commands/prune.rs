@@ -6,7 +6,7 @@ use memcheck_core::exit;
 use crate::bookkeeping;
 use crate::cli::{PruneArgs, RunArgs, RunIgnoredFlag};
 use crate::error::Failure;
-use crate::options::{Mode, OptionsError};
+use crate::options::{Aim, Mode, OptionsError};
 use crate::present::{json, say};
 use crate::session::Session;
 use crate::snapshots::{self, SnapshotError};
@@ -17,13 +17,13 @@ pub(super) fn prune(args: &PruneArgs) -> Result<u8, Failure> {
     let PruneArgs { dry_run, select, output, cargo } = args.clone();
     let refused = [
         (select.exact, "--exact"),
-        (select.partition.is_some(), "--partition"),
         (select.run_ignored != RunIgnoredFlag::Default, "--run-ignored"),
     ];
     if let Some((_, flag)) = refused.into_iter().find(|(given, _)| *given) {
         return Err(OptionsError::Prune(flag).into());
     }
-    let session = Session::open(&RunArgs { select, output, cargo, ..RunArgs::default() })?;
+    let session =
+        Session::open(&RunArgs { select, output, cargo, ..RunArgs::default() }, Aim::Run)?;
     session.announce();
     let dry_run = dry_run || session.options.mode == Mode::Ci;
     let (_, legs) = session.discover()?;
@@ -43,7 +43,7 @@ pub(super) fn prune(args: &PruneArgs) -> Result<u8, Failure> {
     for (_, file) in stale.iter().filter(|(_, file)| file.is_named(filters)) {
         let shown = snapshots::shown(&file.path, &session.workspace);
         let action = if dry_run { "stale" } else { "removed" };
-        json::snapshot(args.output.message_format, action, &file.path);
+        json::snapshot(args.output.form.message_format, action, &file.path);
         if dry_run {
             say!("would remove {shown}");
         } else {

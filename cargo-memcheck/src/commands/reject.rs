@@ -12,7 +12,7 @@ pub(super) fn reject(args: &SnapshotArgs) -> Result<u8, Failure> {
     let workspace = snapshots::workspace(args)?;
     for file in snapshots::gather(args, &workspace)? {
         snapshots::reject(&file)?;
-        json::snapshot(args.output.message_format, "rejected", &file.path);
+        json::snapshot(args.output.form.message_format, "rejected", &file.path);
         say!("rejected {}", snapshots::shown(&file.path, &workspace));
     }
     Ok(exit::OK)

@@ -1,20 +1,16 @@
 //! `cargo memcheck run`: build, list, run, tell.
 
 use std::io;
-use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use memcheck_core::exit;
 
+use super::stopped;
 use crate::bookkeeping;
-use crate::cli::{self, FormatFlag, NoTestsFlag, ReportFlag, RunArgs};
-use crate::error::{Expected, Failure};
-use crate::options::{Annotations, Options};
-use crate::present::{
-    GithubAnnotations, Html, JsonLines, Junit, Markdown, Presenter, Report, Terminal, Trace, say,
-    style,
-};
-use crate::run::signals::INTERRUPTED;
+use crate::cli::{self, FormatFlag, NoTestsFlag, RunArgs};
+use crate::error::Failure;
+use crate::options::{Aim, Options};
+use crate::present::{JsonLines, Presenter, Told, say, style};
 use crate::run::{Interrupt, Outcome, Runner};
 use crate::schedule::{self, Event};
 use crate::session::{Chosen, LegTests, Session};
@@ -24,16 +20,14 @@ use crate::toolchain::Toolkit;
 /// Runs the selected tests.
 pub(super) fn run(args: &RunArgs) -> Result<u8, Failure> {
     let interrupt = Interrupt::listen().context("listening for signals")?;
-    let session = match Session::open(args) {
+    let session = match Session::open(args, Aim::Run) {
         // No package with memory tests is no test: `--no-tests` has the say.
         Err(failure) if failure.exit_code() == exit::NO_TESTS => return nothing(args, failure),
         other => other?,
     };
     session.announce();
-    let (toolkit, legs) = match session.discover() {
-        // Cargo was sent the same signal, and its failure is no news.
-        Err(_) if interrupt.is_set() => return Ok(stopped(args)),
-        other => other?,
+    let Some((toolkit, legs)) = interrupt.outlived(session.discover())? else {
+        return Ok(stopped(&session.options));
     };
     for warning in bookkeeping::unmatched_overrides(&session, &legs) {
         say!("{} {warning}", style::warning("warning:"));
@@ -48,20 +42,10 @@ fn nothing(args: &RunArgs, failure: Failure) -> Result<u8, Failure> {
     if args.schedule.no_tests == NoTestsFlag::Warn {
         say!("{} {}", style::warning("warning:"), failure.message());
     }
-    if args.output.message_format == FormatFlag::Json {
+    if args.output.form.message_format == FormatFlag::Json {
         JsonLines::new(io::stdout()).finished(&Tally::default(), exit::OK);
     }
     Ok(exit::OK)
-}
-
-/// A signal came before the first test.
-fn stopped(args: &RunArgs) -> u8 {
-    say!("{}", style::warning("interrupted"));
-    if args.output.message_format == FormatFlag::Json {
-        let tally = Tally { interrupted: true, ..Tally::default() };
-        JsonLines::new(io::stdout()).finished(&tally, INTERRUPTED);
-    }
-    INTERRUPTED
 }
 
 fn run_legs(
@@ -141,9 +125,7 @@ fn run_leg(
         tasks.len(),
         workers,
         options.scheduling.fail_fast,
-        |number, teller| {
-            runner.run(number, &tasks[number], move |progress| teller.progress(progress))
-        },
+        |number, teller| runner.run(&tasks[number], move |progress| teller.progress(progress)),
         |event| match event {
             Event::Started(number) => told.tell(|to| to.test_started(&tasks[number])),
             Event::Progress(number, progress) => {
@@ -155,86 +137,4 @@ fn run_leg(
             }
         },
     )
-}
-
-/// Everybody who is told about the run.
-pub(super) struct Told {
-    presenters: Vec<Box<dyn Presenter>>,
-    reports: Vec<(PathBuf, Box<dyn Report>)>,
-}
-
-/// A report that could not be written.
-#[derive(Debug, thiserror::Error)]
-#[error("report {path}: {why}", path = .0.display(), why = .1)]
-struct ReportError(PathBuf, String);
-
-impl Expected for ReportError {
-    fn exit_code(&self) -> u8 {
-        exit::REPORT
-    }
-}
-
-impl Told {
-    /// People, the reports, and whoever speaks on stdout.
-    pub(super) fn new(
-        options: &Options,
-        workspace_root: &Path,
-        legs: usize,
-        on_stdout: Option<Box<dyn Presenter>>,
-    ) -> Self {
-        let mut presenters: Vec<Box<dyn Presenter>> = vec![Box::new(Terminal::new(options, legs))];
-        if options.telling.annotations == Annotations::Github {
-            presenters.push(Box::new(GithubAnnotations::new(workspace_root.to_owned())));
-        }
-        presenters.extend(on_stdout);
-        let reports = options.telling.reports.iter().map(|ReportFlag { kind, path }| {
-            let report: Box<dyn Report> = match *kind {
-                "junit" => Box::new(Junit::default()),
-                "markdown" => Box::new(Markdown::default()),
-                "html" => Box::new(Html::default()),
-                "trace" => Box::new(Trace::default()),
-                _ => Box::new(JsonLines::new(Vec::new())),
-            };
-            (path.clone(), report)
-        });
-        Self { presenters, reports: reports.collect() }
-    }
-
-    /// Tells everybody.
-    pub(super) fn tell(&mut self, mut what: impl FnMut(&mut dyn Presenter)) {
-        for presenter in &mut self.presenters {
-            what(presenter.as_mut());
-        }
-        for (_, report) in &mut self.reports {
-            what(report.as_mut());
-        }
-    }
-
-    /// Writes the reports, then the summary, which knows whether they were written.
-    pub(super) fn finish(mut self, tally: &Tally, exit_code: u8) -> u8 {
-        let mut exit_code = exit_code;
-        for (path, report) in &mut self.reports {
-            report.finished(tally, exit_code);
-            if let Err(error) = write_report(path, report.as_ref()) {
-                let error = ReportError(path.clone(), format!("{error:#}"));
-                crate::present::failure(&error.into());
-                if exit_code == exit::OK {
-                    exit_code = exit::REPORT;
-                }
-            }
-        }
-        for presenter in &mut self.presenters {
-            presenter.finished(tally, exit_code);
-        }
-        exit_code
-    }
-}
-
-fn write_report(path: &Path, report: &dyn Report) -> anyhow::Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    if let Some(folder) = folder {
-        std::fs::create_dir_all(folder)?;
-    }
-    std::fs::write(path, report.text()?)?;
-    Ok(())
 }

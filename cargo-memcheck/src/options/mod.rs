@@ -4,6 +4,7 @@
 //! before anything is looked for on disk: [`Typed`] needs flags and
 //! environment only, [`Options`] the configuration too.
 
+mod aim;
 mod levels;
 mod partition;
 
@@ -27,6 +28,7 @@ use crate::config::Configuration;
 use crate::devices::{self, Asked, DeviceError};
 use crate::error::{Expected, Failure};
 
+pub(crate) use aim::Aim;
 pub(crate) use levels::Levels;
 pub(crate) use partition::Partition;
 
@@ -195,22 +197,16 @@ pub(crate) struct Options {
     pub(crate) rayon_threads: String,
 }
 
-impl Options {
-    /// Every block is followed, at once, and no baseline is compared or written.
-    pub(crate) fn for_profile(&mut self) {
-        self.scheduling.explain = Explain::Always;
-        self.flags.baseline = Some(false);
-    }
-}
-
 impl Typed {
     /// Reads flags and environment.
     pub(crate) fn read(
         args: &RunArgs,
+        aim: Aim,
         get: &dyn Fn(&str) -> Option<String>,
         in_ci: bool,
     ) -> Result<Self, Failure> {
-        let RunArgs { select, schedule, limits, levels, report, output, cargo, libtest } = args;
+        let RunArgs { select, part, schedule, limits, levels, report, output, cargo, libtest } =
+            args;
         let libtest = LibtestArgs::read(libtest).map_err(|error: LibtestError| error)?;
         let threads = schedule.test_threads.as_ref().or(libtest.test_threads.as_ref());
         let flagged = (!select.device.is_empty())
@@ -227,6 +223,14 @@ impl Typed {
             }),
             (None, None) => None,
         };
+        let explain = match (schedule.explain, get(variables::EXPLAIN.name)) {
+            (Some(explain), _) => explain,
+            (None, Some(text)) => text
+                .parse()
+                .map_err(|error: String| VariableError::new(variables::EXPLAIN.name, error))
+                .map_err(OptionsError::from)?,
+            (None, None) => Explain::default(),
+        };
         let machine = get(variables::SIM.name).unwrap_or_else(|| devices::DEFAULT_MACHINE.into());
         devices::check_machine(&machine)
             .map_err(|error| VariableError::new(variables::SIM.name, error))
@@ -242,7 +246,7 @@ impl Typed {
                     (true, false) => RunIgnoredFlag::Only,
                     (false, false) => select.run_ignored,
                 },
-                partition: select.partition.as_deref().map(Partition::read).transpose()?,
+                partition: part.partition.as_deref().map(Partition::read).transpose()?,
             },
             scheduling: Scheduling {
                 threads: threads
@@ -255,19 +259,12 @@ impl Typed {
                 } else {
                     Capture::Kept
                 },
-                explain: match (schedule.explain, get(variables::EXPLAIN.name)) {
-                    (Some(explain), _) => explain,
-                    (None, Some(text)) => text
-                        .parse()
-                        .map_err(|error: String| VariableError::new(variables::EXPLAIN.name, error))
-                        .map_err(OptionsError::from)?,
-                    (None, None) => Explain::default(),
-                },
+                explain: aim.explain(explain),
                 libtest: libtest.passed_on,
             },
             telling: Telling {
-                format: output.message_format,
-                color: output.color,
+                format: output.form.message_format,
+                color: output.form.color,
                 verbosity: match (output.verbose, output.quiet) {
                     (true, _) => Verbosity::Verbose,
                     (false, true) => Verbosity::Quiet,
@@ -286,7 +283,7 @@ impl Typed {
             mode: mode(select.ci, select.no_ci, get, in_ci)?,
             asked,
             machine,
-            flags: limits.layer().map_err(OptionsError::from)?,
+            flags: aim.limits(limits.layer().map_err(OptionsError::from)?),
             environment: variables::layer(get).map_err(OptionsError::from)?,
             levels: levels::from_flags(levels)?,
             config_file: select
@@ -363,7 +360,19 @@ mod tests {
         let get = |name: &str| {
             variables.iter().find(|(n, _)| *n == name).map(|(_, value)| (*value).to_owned())
         };
-        Typed::read(&args, &get, false)
+        Typed::read(&args, Aim::Run, &get, false)
+    }
+
+    #[test]
+    fn a_profile_follows_every_block_and_has_no_baseline() {
+        let mut args = RunArgs::default();
+        args.schedule.explain = Some(Explain::Never);
+        for (aim, explain, baseline) in
+            [(Aim::Run, Explain::Never, None), (Aim::Profile, Explain::Always, Some(false))]
+        {
+            let typed = Typed::read(&args, aim, &|_: &str| None, false).unwrap();
+            assert_eq!((typed.scheduling.explain, typed.flags.baseline), (explain, baseline));
+        }
     }
 
     #[test]
@@ -395,7 +404,7 @@ mod tests {
     #[test]
     fn flags_that_make_no_sense_are_usage_errors() {
         let wrong: [fn(&mut RunArgs); 5] = [
-            |args| args.select.partition = Some("hash:3/2".to_owned()),
+            |args| args.part.partition = Some("hash:3/2".to_owned()),
             |args| args.select.device = vec!["sim:toaster".to_owned()],
             |args| args.schedule.test_threads = Some("0".to_owned()),
             |args| args.limits.iterations = Some(0),

@@ -5,25 +5,31 @@ use memcheck_core::baseline::Grown;
 use memcheck_core::finding::{Finding, Site};
 use memcheck_core::size::{Size, both};
 
+use crate::options::Verbosity;
+
 /// Sites that are shown where not all are wanted.
 const FEW: usize = 3;
 
 /// The lines of a finding, the first one being `code: message`. At most
-/// [`FEW`] sites, unless all are asked for.
-pub(super) fn lines(finding: &Finding, all: bool) -> Vec<String> {
+/// [`FEW`] sites, unless everything is to be said.
+pub(super) fn lines(finding: &Finding, verbosity: Verbosity) -> Vec<String> {
+    let at_most = |all: usize| match verbosity {
+        Verbosity::Verbose => all,
+        Verbosity::Normal | Verbosity::Quiet => all.min(FEW),
+    };
     let mut lines: Vec<String> = Vec::new();
     let mut message = finding.message.lines();
     lines.push(format!("{}: {}", finding.code, message.next().unwrap_or_default()));
     // The rest of a long error text of the body.
     let rest: Vec<&str> = message.collect();
-    let shown = if all { rest.len() } else { rest.len().min(FEW) };
+    let shown = at_most(rest.len());
     lines.extend(rest[..shown].iter().map(|line| format!("  {line}")));
     if shown < rest.len() {
         lines.push(format!("  … {} more lines", rest.len() - shown));
     }
-    let shown = if all { finding.grown.len() } else { finding.grown.len().min(FEW) };
+    let shown = at_most(finding.grown.len());
     lines.extend(finding.grown[..shown].iter().map(|grown| format!("  {}", self::grown(grown))));
-    let shown = if all { finding.sites.len() } else { finding.sites.len().min(FEW) };
+    let shown = at_most(finding.sites.len());
     let few = finding.sites[..shown].iter().flat_map(self::site);
     lines.extend(few.map(|line| format!("  {line}")));
     if shown < finding.sites.len() {
@@ -106,11 +112,11 @@ mod tests {
             ..Finding::new(Code::Leak, "grows\n1\n2\n3\n4\n5\n6")
         }
         .hint("free it");
-        let short = lines(&finding, false);
+        let short = lines(&finding, Verbosity::Normal);
         assert_eq!(short[0], "leak: grows");
         assert!(short.len() <= 12, "{short:#?}");
         assert!(short.contains(&"  … 6 more places".to_owned()), "{short:#?}");
         assert_eq!(short.last().unwrap(), "  hint: free it");
-        assert_eq!(lines(&finding, true).len(), 1 + 6 + 9 + 1);
+        assert_eq!(lines(&finding, Verbosity::Verbose).len(), 1 + 6 + 9 + 1);
     }
 }

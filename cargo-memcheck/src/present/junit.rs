@@ -8,6 +8,7 @@ use quick_junit::{NonSuccessKind, Report as Xml, TestCase, TestCaseStatus, TestS
 
 use super::{Presenter, Report, findings};
 use crate::note::Note;
+use crate::options::Verbosity;
 use crate::run::{Outcome, Task};
 
 /// Collects suites.
@@ -31,8 +32,11 @@ impl Presenter for Junit {
                 if let Some(first) = verdict.findings.first() {
                     status.set_type(first.code.name()).set_message(&first.message);
                 }
-                let text: Vec<String> =
-                    verdict.findings.iter().flat_map(|f| findings::lines(f, true)).collect();
+                let text: Vec<String> = verdict
+                    .findings
+                    .iter()
+                    .flat_map(|f| findings::lines(f, Verbosity::Verbose))
+                    .collect();
                 status.set_description(text.join("\n"));
                 status
             }

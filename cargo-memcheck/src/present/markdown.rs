@@ -7,6 +7,7 @@ use memcheck_core::size::{Size, exact};
 
 use super::{Presenter, Report, findings, summary};
 use crate::note::Note;
+use crate::options::Verbosity;
 use crate::run::{Outcome, Task};
 use crate::tally::Tally;
 
@@ -54,7 +55,11 @@ impl Presenter for Markdown {
         if !matches!(verdict.status, Status::Passed | Status::Ignored) {
             let _ = writeln!(self.findings, "### {test} on {}\n\n```text", task.leg.name());
             for finding in &verdict.findings {
-                let _ = writeln!(self.findings, "{}", findings::lines(finding, false).join("\n"));
+                let _ = writeln!(
+                    self.findings,
+                    "{}",
+                    findings::lines(finding, Verbosity::Normal).join("\n")
+                );
             }
             self.findings.push_str("```\n\n");
         }

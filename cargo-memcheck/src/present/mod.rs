@@ -16,6 +16,7 @@ pub(crate) mod profile;
 pub(crate) mod style;
 mod summary;
 mod terminal;
+mod told;
 mod trace;
 
 use memcheck_core::protocol::Progress;
@@ -25,14 +26,16 @@ use crate::note::Note;
 use crate::run::{Outcome, Task};
 use crate::tally::Tally;
 
-pub(crate) use annotations::GithubAnnotations;
 pub(crate) use failure::failure;
-pub(crate) use html::Html;
 pub(crate) use json::JsonLines;
-pub(crate) use junit::Junit;
-pub(crate) use markdown::Markdown;
-pub(crate) use terminal::Terminal;
-pub(crate) use trace::Trace;
+pub(crate) use told::Told;
+
+use annotations::GithubAnnotations;
+use html::Html;
+use junit::Junit;
+use markdown::Markdown;
+use terminal::Terminal;
+use trace::Trace;
 
 /// Prints a line for people, on stderr, with colours where it shows them.
 macro_rules! say {

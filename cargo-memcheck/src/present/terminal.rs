@@ -117,7 +117,7 @@ impl Terminal {
                 Class::Measured | Class::Instrument => true,
                 Class::Bookkeeping => outcome.verdict.denied.contains(&finding.code),
             };
-            let mut text = findings::lines(finding, verbose).into_iter();
+            let mut text = findings::lines(finding, self.verbosity).into_iter();
             // A first run has no baselines at all: the summary says what to do.
             if !verbose && finding.code == Code::MissingBaseline {
                 if !counts {
@@ -211,7 +211,7 @@ impl Presenter for Terminal {
         if self.verbosity == Verbosity::Quiet && !denied {
             return;
         }
-        let mut lines = findings::lines(&note.finding, true);
+        let mut lines = findings::lines(&note.finding, Verbosity::Verbose);
         let word = if denied { style::error("error:") } else { style::warning("warning:") };
         lines[0] = format!("{word} {}", lines[0]);
         self.print(&lines);

@@ -12,13 +12,12 @@ use std::process::ExitStatus;
 use anyhow::Context;
 use memcheck_core::exit;
 use memcheck_core::finding::{Code, Finding};
-use memcheck_core::protocol::{Report, Status, VERSION, Verdict};
+use memcheck_core::protocol::{self, Report, Status, VERSION, Verdict};
 use memcheck_core::record;
 use memcheck_core::verdict::conclude;
 use serde::Deserialize;
 
 use super::Task;
-use super::output::Output;
 use super::process::End;
 use crate::options::Levels;
 
@@ -27,6 +26,8 @@ use crate::options::Levels;
 pub(super) enum Written {
     /// Nothing.
     Nothing,
+    /// Why there is nothing, in the process's own words.
+    Refused(String),
     /// Something that is no report; the text says why.
     Unsound(String),
     /// A report.
@@ -38,7 +39,10 @@ impl Written {
     pub(super) fn read(path: &Path) -> anyhow::Result<Self> {
         match std::fs::read(path) {
             Ok(bytes) => Ok(Self::from_bytes(&bytes)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self::Nothing),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let why = std::fs::read_to_string(protocol::refusal(path));
+                Ok(why.map_or(Self::Nothing, Self::Refused))
+            }
             Err(error) => Err(error).with_context(|| path.display().to_string()),
         }
     }
@@ -70,13 +74,7 @@ pub(super) struct Judged {
 }
 
 /// Judges how `task` ended and what it left.
-pub(super) fn judge(
-    end: &End,
-    written: Written,
-    output: &Output,
-    task: &Task,
-    levels: &Levels,
-) -> Judged {
+pub(super) fn judge(end: &End, written: Written, task: &Task, levels: &Levels) -> Judged {
     let own = |finding| conclude(vec![finding], |code| levels.of(code));
     let status = match end {
         End::TimedOut(after) => {
@@ -89,14 +87,13 @@ pub(super) fn judge(
         Written::Nothing if status.success() => {
             Judged { verdict: own(no_record(task)), report: None }
         }
-        // The test process itself says that it could not measure, and why.
         Written::Nothing if status.code() == Some(exit::NOT_MEASURED.into()) => {
-            Judged { verdict: own(Finding::new(Code::NotMeasured, said(output))), report: None }
+            Judged { verdict: own(Finding::new(Code::NotMeasured, UNSAID)), report: None }
         }
-        Written::Unsound(why) if !died => {
+        Written::Refused(why) | Written::Unsound(why) if !died => {
             Judged { verdict: own(Finding::new(Code::NotMeasured, why)), report: None }
         }
-        Written::Nothing | Written::Unsound(_) => {
+        Written::Nothing | Written::Refused(_) | Written::Unsound(_) => {
             Judged { verdict: own(crashed(status, "before its record was complete")), report: None }
         }
         Written::Report(report) => match doubt(&report, task) {
@@ -140,11 +137,7 @@ fn timed_out(after: std::time::Duration) -> Finding {
         .hint("`timeout = \"…\"` in the attribute, or --timeout")
 }
 
-/// The last thing that the runtime said in a test process.
-fn said(output: &Output) -> String {
-    let said = output.stderr.lines().rev().find_map(|line| line.strip_prefix("memcheck: "));
-    said.unwrap_or("the test process could not measure, and did not say why").to_owned()
-}
+const UNSAID: &str = "the process could not measure; what it printed may say why";
 
 fn no_record(task: &Task) -> Finding {
     Finding::new(
@@ -188,9 +181,7 @@ mod tests {
 
     fn codes(end: End, written: Written) -> (Status, Vec<Code>) {
         let levels = Levels::new(BTreeMap::new(), Mode::Local);
-        let output =
-            Output { stderr: "memcheck: no such device\n".to_owned(), ..Output::default() };
-        let judged = judge(&end, written, &output, &task(), &levels);
+        let judged = judge(&end, written, &task(), &levels);
         (judged.verdict.status, judged.verdict.findings.iter().map(|f| f.code).collect())
     }
 
@@ -220,6 +211,14 @@ mod tests {
         assert_eq!(
             codes(exited(104), Written::Nothing),
             (Status::NotMeasured, vec![Code::NotMeasured])
+        );
+        assert_eq!(
+            codes(exited(104), Written::Refused("no such device".to_owned())),
+            (Status::NotMeasured, vec![Code::NotMeasured])
+        );
+        assert_eq!(
+            codes(signal(6), Written::Refused("no such device".to_owned())),
+            (Status::Failed, vec![Code::Crashed])
         );
         assert_eq!(codes(exited(101), Written::Nothing), (Status::Failed, vec![Code::Crashed]));
         assert_eq!(codes(signal(9), Written::Nothing), (Status::Failed, vec![Code::Crashed]));
@@ -252,6 +251,17 @@ mod tests {
     fn a_process_that_dies_after_a_good_record_has_crashed() {
         assert_eq!(codes(exited(101), report(|_| {})), (Status::Failed, vec![Code::Crashed]));
         assert_eq!(codes(signal(11), report(|_| {})), (Status::Failed, vec![Code::Crashed]));
+    }
+
+    #[test]
+    fn why_there_is_no_record_lies_beside_where_it_would_be() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("report.json");
+        assert_eq!(Written::read(&path).unwrap(), Written::Nothing);
+        std::fs::write(protocol::refusal(&path), "no such device").unwrap();
+        assert_eq!(Written::read(&path).unwrap(), Written::Refused("no such device".to_owned()));
+        std::fs::write(&path, "{").unwrap();
+        assert!(matches!(Written::read(&path).unwrap(), Written::Unsound(_)));
     }
 
     #[test]

@@ -23,7 +23,7 @@ use memcheck_core::variables;
 
 use crate::build::Binary;
 use crate::devices::{Kind, Leg};
-use crate::options::{Capture, Mode, Options};
+use crate::options::{Mode, Options};
 use crate::toolchain::{NVML_VARIABLE, Toolkit};
 use crate::workspace::Workspace;
 
@@ -122,18 +122,17 @@ impl<'a> Runner<'a> {
     /// `None` where it was interrupted.
     pub(crate) fn run(
         &self,
-        number: usize,
         task: &Task,
         on_progress: impl Fn(Progress) + Send + Clone + 'static,
     ) -> anyhow::Result<Option<Outcome>> {
         let explain = self.options.scheduling.explain;
-        let first = self.once(number, task, explain.follow(), on_progress.clone())?;
+        let first = self.once(task, explain.follow(), on_progress.clone())?;
         let Some(mut first) = first else { return Ok(None) };
         let Some(report) = first.report.take() else { return Ok(Some(first)) };
         let Some(follow) = explain.again(&report) else {
             return Ok(Some(Outcome { report: Some(report), ..first }));
         };
-        let Some(second) = self.once(number, task, follow, on_progress)? else { return Ok(None) };
+        let Some(second) = self.once(task, follow, on_progress)? else { return Ok(None) };
         let report = explain::merge(report, second.report);
         let duration = first.duration + second.duration;
         // A process that died after its report is judged by more than its report.
@@ -146,20 +145,12 @@ impl<'a> Runner<'a> {
 
     fn once(
         &self,
-        number: usize,
         task: &Task,
         follow: Follow,
         on_progress: impl Fn(Progress) + Send + 'static,
     ) -> anyhow::Result<Option<Outcome>> {
-        let report = self.reports.path().join(format!("{number}.json"));
-        // Numbers start anew on each device: what an earlier one left here
-        // must not speak for this one.
-        match std::fs::remove_file(&report) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(error).with_context(|| report.display().to_string());
-            }
-            _ => {}
-        }
+        let folder = self.folder()?;
+        let report = folder.path().join("report.json");
         let job = Job {
             version: VERSION,
             test: task.entry.name.clone(),
@@ -192,22 +183,24 @@ impl<'a> Runner<'a> {
         {
             command.env(NVML_VARIABLE, nvml);
         }
-        let ended = process::run(
-            command,
-            task.limits.timeout.value,
-            self.options.scheduling.capture == Capture::Shown,
-            &self.interrupt,
-            on_progress,
-        )
-        .with_context(|| format!("{}: {}", task.binary.id, task.binary.path.display()))?;
+        let timeout = task.limits.timeout.value;
+        let capture = self.options.scheduling.capture;
+        let ended = process::run(command, timeout, capture, &self.interrupt, on_progress)
+            .with_context(|| format!("{}: {}", task.binary.id, task.binary.path.display()))?;
         let Some(end) = ended.end else { return Ok(None) };
-        let written = judge::Written::read(&report)?;
-        let judged = judge::judge(&end, written, &ended.output, task, &self.options.levels);
+        let judged = judge::judge(&end, judge::Written::read(&report)?, task, &self.options.levels);
         Ok(Some(Outcome {
             verdict: judged.verdict,
             report: judged.report,
             output: ended.output,
             duration: ended.duration,
         }))
+    }
+
+    /// A folder of its own for what a process leaves: nothing that an earlier one
+    /// left can speak for it.
+    fn folder(&self) -> anyhow::Result<tempfile::TempDir> {
+        let reports = self.reports.path();
+        tempfile::tempdir_in(reports).with_context(|| reports.display().to_string())
     }
 }

@@ -14,6 +14,7 @@ use wait_timeout::ChildExt;
 use super::output::{Collector, Output};
 use super::progress;
 use super::signals::Interrupt;
+use crate::options::Capture;
 
 /// Where the child finds the pipe for its progress.
 pub(crate) const PROGRESS_PATH: &str = "/dev/fd/3";
@@ -44,7 +45,7 @@ pub(crate) struct Ended {
 }
 
 /// Kills every process of a group that is still there.
-pub(crate) fn kill_group(group: u32) {
+fn kill_group(group: u32) {
     if let Ok(group) = i32::try_from(group) {
         // Gone already is what is wanted.
         let _ = killpg(Pid::from_raw(group), Signal::SIGKILL);
@@ -55,7 +56,7 @@ pub(crate) fn kill_group(group: u32) {
 pub(crate) fn run(
     mut command: Command,
     timeout: Duration,
-    show: bool,
+    capture: Capture,
     interrupt: &Interrupt,
     on_progress: impl Fn(Progress) + Send + 'static,
 ) -> std::io::Result<Ended> {
@@ -65,12 +66,15 @@ pub(crate) fn run(
         .process_group(0)
         .fd_mappings(vec![FdMapping { parent_fd: to_us.into(), child_fd: PROGRESS_FD }])
         .map_err(std::io::Error::other)?;
-    if show {
-        // Both to stderr: stdout is for results.
-        let stderr = || std::io::stderr().as_fd().try_clone_to_owned();
-        command.stdout(stderr()?).stderr(stderr()?);
-    } else {
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    match capture {
+        Capture::Shown => {
+            // Both to stderr: stdout is for results.
+            let stderr = || std::io::stderr().as_fd().try_clone_to_owned();
+            command.stdout(stderr()?).stderr(stderr()?);
+        }
+        Capture::Kept => {
+            command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        }
     }
     let started = Instant::now();
     let mut child = command.spawn()?;
@@ -110,7 +114,7 @@ mod tests {
     fn sh(script: &str, timeout: Duration) -> Ended {
         let mut command = Command::new("sh");
         command.args(["-c", script]);
-        run(command, timeout, false, &Interrupt::default(), |_| {}).unwrap()
+        run(command, timeout, Capture::Kept, &Interrupt::default(), |_| {}).unwrap()
     }
 
     #[test]
@@ -151,7 +155,8 @@ mod tests {
             r#"echo '{"iteration":3,"of":12,"live":4096}' > /dev/fd/3; echo junk >&3"#,
         ]);
         let on_progress = move |progress| sender.send(progress).unwrap();
-        run(command, Duration::from_secs(20), false, &Interrupt::default(), on_progress).unwrap();
+        run(command, Duration::from_secs(20), Capture::Kept, &Interrupt::default(), on_progress)
+            .unwrap();
         let progress = receiver.recv_timeout(Duration::from_secs(20)).unwrap();
         assert_eq!(progress, Progress { iteration: 3, of: 12, live: 4096 });
     }
@@ -162,7 +167,8 @@ mod tests {
         interrupt.set();
         let mut command = Command::new("sleep");
         command.arg("60");
-        let ended = run(command, Duration::from_secs(60), false, &interrupt, |_| {}).unwrap();
+        let ended =
+            run(command, Duration::from_secs(60), Capture::Kept, &interrupt, |_| {}).unwrap();
         assert_eq!(ended.end, None);
     }
 }

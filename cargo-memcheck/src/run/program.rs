@@ -3,33 +3,34 @@
 
 use std::path::PathBuf;
 use std::process::Command;
-use std::time::Duration;
 
 use anyhow::Context;
 use memcheck_core::protocol::{ProgramJob, VERSION};
 use memcheck_core::variables;
 
-use super::{NVML_VARIABLE, Outcome, Runner, Task, judge, process};
+use super::process::{self, End};
+use super::{NVML_VARIABLE, Outcome, Runner, Task, judge};
 use crate::devices::Kind;
+use crate::options::Capture;
 
 impl Runner<'_> {
     /// Runs a program with these arguments; `None` where it was interrupted. Its
     /// output is shown as it comes, on stderr. `folder` is where it is started.
     pub(crate) fn program(
         &self,
-        number: usize,
         task: &Task,
         arguments: &[String],
         folder: Option<&PathBuf>,
     ) -> anyhow::Result<Option<Outcome>> {
-        let report = self.reports.path().join(format!("program-{number}.json"));
+        let files = self.folder()?;
+        let report = files.path().join("report.json");
         let job = ProgramJob {
             version: VERSION,
             program: task.entry.name.clone(),
             package: task.package.clone(),
             report: report.clone(),
             device: task.leg.device.clone(),
-            flags: self.options.flags.clone(),
+            limits: task.limits.clone(),
             workspace: self.workspace_root.to_owned(),
             candle: task.candle.clone(),
         };
@@ -50,15 +51,15 @@ impl Runner<'_> {
         {
             command.env(NVML_VARIABLE, nvml);
         }
-        // A program may take as long as it likes.
-        let timeout = self.options.flags.timeout.unwrap_or(Duration::MAX);
-        let ended = process::run(command, timeout, true, &self.interrupt, |_| {})
+        let timeout = task.limits.timeout.value;
+        let ended = process::run(command, timeout, Capture::Shown, &self.interrupt, |_| {})
             .with_context(|| format!("{}: {}", task.binary.id, task.binary.path.display()))?;
         let Some(end) = ended.end else { return Ok(None) };
         let written = judge::Written::read(&report)?;
-        let silent = written == judge::Written::Nothing;
-        let mut judged = judge::judge(&end, written, &ended.output, task, &self.options.levels);
-        if silent && let Some(finding) = judged.verdict.findings.first_mut() {
+        let ended_well = matches!(end, End::Exited(status) if status.success());
+        let unheard = ended_well && written == judge::Written::Nothing;
+        let mut judged = judge::judge(&end, written, task, &self.options.levels);
+        if unheard && let Some(finding) = judged.verdict.findings.first_mut() {
             finding.hint = Some(UNHEARD.to_owned());
         }
         Ok(Some(Outcome {

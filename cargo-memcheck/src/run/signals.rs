@@ -34,9 +34,32 @@ impl Interrupt {
         self.0.load(Ordering::SeqCst)
     }
 
+    /// What came of work that cargo did. `None` where it failed and a signal had
+    /// come: cargo was sent the same one, and its failure is no news.
+    pub(crate) fn outlived<T, E>(&self, work: Result<T, E>) -> Result<Option<T>, E> {
+        match work {
+            Err(_) if self.is_set() => Ok(None),
+            work => work.map(Some),
+        }
+    }
+
     /// As if a signal had come.
     #[cfg(test)]
     pub(crate) fn set(&self) {
         self.0.store(true, Ordering::SeqCst);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_is_no_news_where_a_signal_came() {
+        let interrupt = Interrupt::default();
+        assert_eq!(interrupt.outlived::<u8, &str>(Err("the build")), Err("the build"));
+        interrupt.set();
+        assert_eq!(interrupt.outlived::<u8, &str>(Err("the build")), Ok(None));
+        assert_eq!(interrupt.outlived::<u8, &str>(Ok(1)), Ok(Some(1)));
     }
 }

@@ -23,6 +23,7 @@ mod tests;
 use serde::Serialize;
 
 use crate::attribution::{Attribution, Place};
+use crate::names::names;
 use crate::record::Record;
 use crate::space::Space;
 use crate::stack::{Frame, Stack};
@@ -44,23 +45,7 @@ pub enum By {
     Scope,
 }
 
-impl By {
-    /// The names, as the flag spells them.
-    pub const NAMES: [&'static str; 3] = ["op", "site", "scope"];
-}
-
-impl std::str::FromStr for By {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "op" => Ok(Self::Op),
-            "site" => Ok(Self::Site),
-            "scope" => Ok(Self::Scope),
-            _ => Err(format!("`{text}` is not one of {}", Self::NAMES.join(", "))),
-        }
-    }
-}
+names!(By { "op" => Op, "site" => Site, "scope" => Scope });
 
 /// What the rows are sorted by: the largest first, names from A to Z.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -81,27 +66,14 @@ pub enum Sort {
     Name,
 }
 
-impl Sort {
-    /// The names, as the flag spells them.
-    pub const NAMES: [&'static str; 6] =
-        ["calls", "bytes", "peak", "surviving", "retained", "name"];
-}
-
-impl std::str::FromStr for Sort {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "calls" => Ok(Self::Calls),
-            "bytes" => Ok(Self::Bytes),
-            "peak" => Ok(Self::Peak),
-            "surviving" => Ok(Self::Surviving),
-            "retained" => Ok(Self::Retained),
-            "name" => Ok(Self::Name),
-            _ => Err(format!("`{text}` is not one of {}", Self::NAMES.join(", "))),
-        }
-    }
-}
+names!(Sort {
+    "calls" => Calls,
+    "bytes" => Bytes,
+    "peak" => Peak,
+    "surviving" => Surviving,
+    "retained" => Retained,
+    "name" => Name,
+});
 
 /// What calls and bytes are counted over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

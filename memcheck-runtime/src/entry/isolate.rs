@@ -2,7 +2,7 @@
 //! it, waits, and fails as the harness expects.
 
 use std::io::Read;
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::Receiver;
@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use memcheck_core::config::DEFAULT_THREADS;
 use memcheck_core::device::Family;
-use memcheck_core::explain;
 use memcheck_core::protocol::{self, Job, Report, Status};
 use memcheck_core::record::Outcome;
 use memcheck_core::variables;
+use memcheck_core::{explain, lock};
 use nix::unistd::Pid;
 use wait_timeout::ChildExt;
 
@@ -45,12 +45,15 @@ pub(super) fn run(description: &'static Description) {
     let limits = settings::limits(description, family, &config, &Default::default())
         .unwrap_or_else(|error| panic!("{error}"));
 
-    let folder = Scratch::new().unwrap_or_else(|error| panic!("no temporary folder: {error}"));
+    let folder = tempfile::Builder::new()
+        .prefix("memcheck-")
+        .tempdir()
+        .unwrap_or_else(|error| panic!("no temporary folder: {error}"));
     let explain = settings::explain().unwrap_or_else(|error| panic!("{error}"));
     let job = Job {
         version: protocol::VERSION,
         test: description.path(),
-        report: folder.0.join("report.json"),
+        report: folder.path().join("report.json"),
         progress: None,
         device,
         flags: Default::default(),
@@ -70,18 +73,19 @@ pub(super) fn run(description: &'static Description) {
     let ended = run(&job);
     print!("{}", ended.stdout);
     eprint!("{}", ended.stderr);
-    let mut report = report(&job);
-    if let Some(first) = report.take() {
-        report = Some(match explain.again(&first) {
+    // Before another process adds its own: this one answers for its report.
+    let report = match ended.believed(report(&job)) {
+        Ok(first) => match explain.again(&first) {
             Some(follow) => {
-                let again = Job { follow, report: folder.0.join("again.json"), ..job.clone() };
+                let again = Job { follow, report: folder.path().join("again.json"), ..job.clone() };
                 run(&again);
                 explain::merge(first, self::report(&again))
             }
             None => first,
-        });
-    }
-    conclude(description, &ended, report);
+        },
+        Err(why) => return fail(description, &why),
+    };
+    conclude(description, &report);
 }
 
 /// The report that the process of `job` left, if it is a whole one of this test.
@@ -117,6 +121,27 @@ struct Ended {
     status: Option<std::process::ExitStatus>,
     stdout: String,
     stderr: String,
+}
+
+impl Ended {
+    /// The report that the process left, where the process came to an end that
+    /// bears it out; else what is to be said of it.
+    fn believed(&self, report: Option<Report>) -> Result<Report, String> {
+        let Some(status) = self.status else {
+            return Err("timed-out: the test took longer than its time-out".to_owned());
+        };
+        let Some(report) = report else {
+            return Err(format!("not-measured: the test's process left no report ({status})"));
+        };
+        let passed = report.verdict.status == Status::Passed;
+        if status.signal().is_some() || (passed && !status.success()) {
+            let found = findings(&report);
+            return Err(format!(
+                "crashed: the process ended with {status} after its report\n{found}"
+            ));
+        }
+        Ok(report)
+    }
 }
 
 /// How long a pipe is read after the process ended: one that it left behind in
@@ -164,15 +189,21 @@ fn text(pieces: &Receiver<Vec<u8>>, patience: std::time::Instant) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-fn conclude(description: &Description, ended: &Ended, report: Option<Report>) {
-    let Some(status) = ended.status else {
-        fail(description, "timed-out: the test took longer than its time-out");
-        return;
-    };
-    let Some(report) = report else {
-        fail(description, &format!("not-measured: the test's process left no report ({status})"));
-        return;
-    };
+fn conclude(description: &Description, report: &Report) {
+    let text = findings(report);
+    match report.verdict.status {
+        Status::Passed | Status::Ignored => {
+            eprint!("{text}");
+            if let Outcome::Panicked { message } = &report.record.outcome {
+                panic!("{message}");
+            }
+        }
+        Status::Failed | Status::NotMeasured | Status::NeedsReview => fail(description, &text),
+    }
+}
+
+/// A line for each finding, and one for its hint.
+fn findings(report: &Report) -> String {
     let mut text = String::new();
     for finding in &report.verdict.findings {
         text.push_str(&format!("{}: {}\n", finding.code, finding.message));
@@ -180,26 +211,12 @@ fn conclude(description: &Description, ended: &Ended, report: Option<Report>) {
             text.push_str(&format!("  hint: {hint}\n"));
         }
     }
-    match report.verdict.status {
-        Status::Passed | Status::Ignored => {
-            eprint!("{text}");
-            if !status.success() {
-                fail(
-                    description,
-                    &format!("crashed: the process ended with {status} after its report"),
-                );
-            } else if let Outcome::Panicked { message } = &report.record.outcome {
-                panic!("{message}");
-            }
-        }
-        Status::Failed | Status::NotMeasured | Status::NeedsReview => {
-            fail(description, text.trim_end());
-        }
-    }
+    text
 }
 
 /// Fails the test: by a panic, or by none where the harness expects one.
 fn fail(description: &Description, text: &str) {
+    let text = text.trim_end();
     if description.should_panic.is_some() {
         eprintln!("memcheck: {}: {text}", description.path());
     } else {
@@ -207,32 +224,11 @@ fn fail(description: &Description, text: &str) {
     }
 }
 
-/// The version of candle-core in the workspace's Cargo.lock.
+/// The version of candle-core that this crate was built with, by the Cargo.lock
+/// of the workspace.
 fn candle_version(workspace: &Path) -> Option<String> {
     let lock = workspace
         .ancestors()
         .find_map(|folder| std::fs::read_to_string(folder.join("Cargo.lock")).ok())?;
-    let (_, rest) = lock.split_once("name = \"candle-core\"\nversion = \"")?;
-    rest.split_once('"').map(|(version, _)| version.to_owned())
-}
-
-/// A folder that is removed with its contents.
-struct Scratch(std::path::PathBuf);
-
-impl Scratch {
-    fn new() -> std::io::Result<Self> {
-        use std::sync::atomic::{AtomicU32, Ordering};
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let name =
-            format!("memcheck-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        let folder = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&folder)?;
-        Ok(Self(folder))
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
+    lock::candle(&lock, env!("CARGO_PKG_VERSION"))
 }

@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
-use memcheck_core::protocol::{Entry, Job, Listing, VERSION};
+use memcheck_core::protocol::{Entry, Listing, VERSION};
 use memcheck_core::variables;
 
+use super::job::{self, Purpose};
 use super::{parent, program};
 use crate::description::{DESCRIPTIONS, Description};
 
@@ -19,11 +20,10 @@ fn before_main() {
     if let Ok(job) = std::env::var(variables::PROGRAM) {
         program::start(&job);
     }
-    if let Ok(job) = std::env::var(variables::JOB) {
+    // What is wrong with a job is said once the test begins.
+    if let Purpose::Job(job) = job::take() {
         std::mem::forget(memcheck_core::quiet::enter());
-        // What is wrong with a job is said once the test begins.
-        let job = serde_json::from_str::<Job>(&job).ok();
-        if let Some(id) = job.and_then(|job| job.parent) {
+        if let Some(id) = job.parent {
             parent::tie(id);
         }
     }

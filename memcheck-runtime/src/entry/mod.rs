@@ -9,14 +9,16 @@
 //! ```
 
 mod isolate;
+mod job;
 mod listing;
 mod parent;
 mod program;
 mod session;
 mod settings;
 
-use memcheck_core::protocol::{self, Job};
 use memcheck_core::variables;
+
+use job::Purpose;
 
 use crate::description::Description;
 
@@ -25,23 +27,19 @@ use crate::description::Description;
 /// # Panics
 /// When the test fails, with its findings.
 pub fn run(description: &'static Description) {
-    match std::env::var(variables::JOB) {
-        Err(_) => isolate::run(description),
-        Ok(text) => match serde_json::from_str::<Job>(&text) {
-            Ok(job) if job.version == protocol::VERSION && job.test == description.path() => {
-                if job.parent.is_some() {
-                    parent::watch();
-                }
-                session::run(description, &job)
+    match job::purpose() {
+        Purpose::None => isolate::run(description),
+        Purpose::Job(job) if job.test == description.path() => {
+            if job.parent.is_some() {
+                parent::watch();
             }
-            Ok(job) if job.version == protocol::VERSION => {
-                panic!("this process was started for `{}`", job.test)
-            }
-            Ok(_) | Err(_) => panic!(
-                "{} was set by another version of memcheck: use the same version of \
-                 cargo-memcheck and memcheck-runtime",
-                variables::JOB
-            ),
-        },
+            session::run(description, job)
+        }
+        Purpose::Job(job) => panic!("this process was started for `{}`", job.test),
+        Purpose::Foreign => panic!(
+            "{} was set by another version of memcheck: use the same version of cargo-memcheck \
+             and memcheck-runtime",
+            variables::JOB
+        ),
     }
 }

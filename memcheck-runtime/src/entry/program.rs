@@ -15,12 +15,11 @@ use std::sync::Mutex;
 
 use memcheck_core::baseline::{self, Baseline};
 use memcheck_core::device::Family;
+use memcheck_core::exit;
 use memcheck_core::finding::Code;
-use memcheck_core::limits::{Layer, Limits, Source};
 use memcheck_core::protocol::{self, ProgramJob, Report};
 use memcheck_core::quiet;
 use memcheck_core::record::{self, Facts, Outcome, Record};
-use memcheck_core::size::Size;
 use memcheck_core::space::Space;
 use memcheck_core::verdict;
 
@@ -46,18 +45,22 @@ pub(super) fn start(job: &str) {
     let _quiet = quiet::enter();
     let job = match serde_json::from_str::<ProgramJob>(job) {
         Ok(job) if job.version == protocol::VERSION => job,
-        Ok(_) | Err(_) => session::leave(
-            &"the program was started by another version of memcheck: use the same version of \
-              cargo-memcheck and memcheck-runtime",
-        ),
+        Ok(_) | Err(_) => {
+            eprintln!(
+                "memcheck: the program was started by another version of memcheck: use the same \
+                 version of cargo-memcheck and memcheck-runtime"
+            );
+            std::process::exit(i32::from(exit::NOT_MEASURED))
+        }
     };
     // Only the first process that comes here finds no such file.
     let claim = job.report.with_extension("claimed");
     if OpenOptions::new().write(true).create_new(true).open(claim).is_err() {
         return;
     }
+    let report = job.report.clone();
     if let Err(error) = follow(job) {
-        session::leave(&error);
+        session::leave(&report, &error);
     }
 }
 
@@ -65,8 +68,7 @@ fn follow(job: ProgramJob) -> Result<(), String> {
     fn shown(error: impl std::fmt::Display) -> String {
         error.to_string()
     }
-    let family = job.device.family().unwrap_or(Family::Cpu);
-    device::prepare(&job.device, limits(family, &job.flags).fits.value).map_err(shown)?;
+    device::prepare(&job.device, job.limits.fits.value).map_err(shown)?;
     ledger::prepare().map_err(shown)?;
     ledger::arm();
     let host_armed = canary::on_host();
@@ -115,7 +117,7 @@ fn report(following: Following) -> Report {
         Some(_) => Vec::new(),
         None => vec!["attribution broke down".to_owned()],
     };
-    let record = Record {
+    let mut record = Record {
         version: record::VERSION,
         package: job.package.clone(),
         test: job.program.clone(),
@@ -134,7 +136,7 @@ fn report(following: Following) -> Report {
             threads: (family == Family::Cpu).then(settings::threads),
             dtype: None,
         },
-        limits: limits(family, &job.flags),
+        limits: job.limits.clone(),
         iterated: false,
         iterations: 0,
         spaces,
@@ -145,6 +147,7 @@ fn report(following: Following) -> Report {
         marks: Vec::new(),
         attribution,
     };
+    record.note_peaks();
     let level = |code: Code| code.default_level(false);
     let verdict = verdict::judge(&record, &Baseline::Off, &record.limits, level);
     Report { version: protocol::VERSION, record, verdict, snapshot: None, pending: None }
@@ -158,10 +161,4 @@ fn judged(family: Family) -> Vec<Space> {
         Family::Cpu => Vec::new(),
     };
     if devices.is_empty() { vec![Space::Host] } else { devices }
-}
-
-/// What a program leaves to the system when it ends is nobody's loss.
-fn limits(family: Family, flags: &Layer) -> Limits {
-    let whole = Layer { max_retained: Some(Size(u64::MAX)), ..Layer::default() };
-    Limits::resolve(family, [(Source::BuiltIn, &whole), (Source::Flag, flags)])
 }

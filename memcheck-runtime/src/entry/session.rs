@@ -29,18 +29,20 @@ pub(super) fn run(description: &'static Description, job: &Job) -> ! {
     let _quiet = quiet::enter();
     let report = match measure(description, job) {
         Ok((record, baseline)) => judge(description, job, record, &baseline),
-        Err(error) => leave(&error),
+        Err(error) => leave(&job.report, &error),
     };
     let failed = matches!(report.verdict.status, Status::Failed | Status::NotMeasured);
     match write(&job.report, &report) {
         Ok(()) => std::process::exit(i32::from(if failed { exit::FAILED } else { exit::OK })),
-        Err(error) => leave(&format!("the report could not be written: {error}")),
+        Err(error) => leave(&job.report, &format!("the report could not be written: {error}")),
     }
 }
 
-/// Leaves without a report.
-pub(super) fn leave(why: &dyn std::fmt::Display) -> ! {
+/// Leaves without a report, and says why: to people, and in its place.
+pub(super) fn leave(report: &Path, why: &dyn std::fmt::Display) -> ! {
     eprintln!("memcheck: {why}");
+    // Who cannot write this either finds the exit status.
+    let _ = std::fs::write(protocol::refusal(report), why.to_string());
     std::process::exit(i32::from(exit::NOT_MEASURED))
 }
 
@@ -97,6 +99,7 @@ fn measure(
         if record.attribution.is_none() {
             record.notes.push("attribution broke down".to_owned());
         }
+        record.note_peaks();
     }
     let baseline = if record.limits.baseline.value {
         snapshot::load(&snapshot::path(description, &job.workspace, family))
@@ -227,18 +230,20 @@ fn observe(device: &Device, own: Space, record: &mut Record) {
 #[cfg(not(feature = "cuda"))]
 fn observe(_device: &Device, _own: Space, _record: &mut Record) {}
 
-/// Judges the record, and keeps its figures as pending where they are new.
+/// Judges the record, and keeps its figures as pending where they are new. A run
+/// without a baseline, and one that measured what it is not to explain, leave
+/// alone what is pending.
 fn judge(description: &Description, job: &Job, record: Record, baseline: &Baseline) -> Report {
     let level =
         |code: Code| job.levels.get(&code).copied().unwrap_or_else(|| code.default_level(job.ci));
     let mut verdict = verdict::judge(&record, baseline, &record.limits, level);
     let path = snapshot::path(description, &job.workspace, record.family);
     let mut pending = None;
-    if !is_worth_keeping(&verdict) {
+    let kept = record.limits.baseline.value && is_expected(job, &record);
+    if kept && !is_worth_keeping(&verdict) {
         // Nor are those of an earlier run: what it measured is not this code.
         snapshot::discard_pending(&job.workspace, &path);
-    }
-    if record.limits.baseline.value && is_worth_keeping(&verdict) && is_expected(job, &record) {
+    } else if kept {
         match snapshot::assert(description, &job.workspace, &record, baseline) {
             Ok(written) => pending = written,
             Err(error) => {

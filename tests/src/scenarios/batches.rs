@@ -22,9 +22,8 @@ pub const SCENARIOS: &[Scenario] = &[
 const BATCH: usize = 8;
 const SEQ: usize = 64;
 
-/// Ids of `rows` sequences, `rows SEQ 4` bytes.
-/// As a loader makes them, from data. A macro, so that the line of a scenario is
-/// the one that calls candle.
+/// Ids of `rows` sequences, `rows SEQ 4` bytes, made from data as a loader makes
+/// them. A macro, so that the line of a scenario is the one that calls candle.
 #[collapse_debuginfo(yes)]
 macro_rules! batch {
     ($rows:expr, $device:expr) => {

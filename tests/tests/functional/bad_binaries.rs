@@ -8,7 +8,10 @@ fn rogue(what: &str) -> Project {
     Project::new(&format!(
         "
 fn report() -> std::path::PathBuf {{
-    let job = std::env::var(\"MEMCHECK_JOB\").expect(\"run by memcheck\");
+    // As the process was started: the variable is not there any more.
+    let environment = std::fs::read_to_string(\"/proc/self/environ\").unwrap();
+    let job = environment.split('\\0').find(|text| text.starts_with(\"MEMCHECK_JOB=\"));
+    let job = job.expect(\"run by memcheck\");
     let start = job.find(\"\\\"report\\\":\\\"\").unwrap() + 10;
     job[start..].split('\"').next().unwrap().into()
 }}
@@ -97,6 +100,29 @@ fn c_third() {}
         state.is_err() || state.is_ok_and(|state| state.contains(") Z ")),
         "the test still runs"
     );
+}
+
+#[test]
+fn a_build_that_is_interrupted_is_no_build_that_failed() {
+    let project = Project::new("#[mem_test(baseline = false)]\nfn a() {}\n");
+    // Ctrl-C reaches all of a terminal: here the build ends by itself instead.
+    project.write(
+        "build.rs",
+        "fn main() {
+    std::fs::write(\"building\", \"\").unwrap();
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    panic!(\"interrupted\");
+}
+",
+    );
+    for command in [&["run"][..], &["profile", "a"]] {
+        let arguments = ["--device", "cpu", "--message-format", "json"];
+        let arguments = [command, &arguments].concat();
+        let run = memcheck_interrupted(project.path(), &arguments, "building").exits(130);
+        let summary = run.summary();
+        assert_eq!((&summary["interrupted"], &summary["exit_code"]), (&true.into(), &130.into()));
+        std::fs::remove_file(project.path().join("building")).unwrap();
+    }
 }
 
 #[test]

@@ -1,9 +1,7 @@
 //! Baselines over their life: missing, accepted, regressed, improved, and
 //! broken in every way that a person can break them. None is ever lost.
 
-use std::process::Command;
-
-use crate::fixture::{Project, memcheck_in};
+use crate::fixture::Project;
 
 const SNAPSHOT: &str = "tests/snapshots/mem__clean@cpu.snap";
 
@@ -202,41 +200,61 @@ fn a_pending_figure_that_is_torn_is_not_accepted() {
     let before = project.read(SNAPSHOT);
     let torn = before[..before.len() / 2].to_owned();
     project.write("tests/snapshots/mem__clean@cpu.snap.new", &torn);
-    let run = project.memcheck(&["accept"]);
-    assert_ne!(run.code, 0, "{}", run.stderr);
+    project.memcheck(&["accept"]).exits(1).says("it is cut off");
     assert_eq!(project.read(SNAPSHOT), before);
+}
+
+/// Every second run of it leaks.
+const UNSTEADY: &str = "
+#[mem_test(max_growth = \"0 B\")]
+fn clean(trial: &mut Trial) -> anyhow::Result<()> {
+    let runs = std::fs::read_to_string(\"runs\").unwrap_or_default();
+    std::fs::write(\"runs\", format!(\"{runs}.\"))?;
+    let mut kept = Vec::with_capacity(64);
+    trial.iterate(|_| {
+        if runs.len() % 2 == 1 {
+            kept.push(vec![0_u8; 4096]);
+        }
+        anyhow::Ok(())
+    })
+}
+";
+
+#[test]
+fn a_run_that_has_no_say_in_a_pending_figure_leaves_it_alone() {
+    let project = Project::bare(
+        "anyhow = \"1\"\n[dev-dependencies]\nmemcheck-runtime = { path = \"RUNTIME\" }\n",
+    );
+    project
+        .write("tests/mem.rs", &format!("use memcheck_runtime::{{Trial, mem_test}};\n{UNSTEADY}"));
+    // The second run is to explain the new figures of the first, and leaks.
+    let run = project.run(&[]).exits(0);
+    assert_eq!(project.read("runs").len(), 2);
+    let pending = run.summary()["pending"].as_array().unwrap().clone();
+    assert_eq!(pending.len(), 1, "{pending:?}");
+    let file = format!("{SNAPSHOT}.new");
+    assert!(project.has(&file), "what the report names is there");
+    let profile = ["profile", "--device", "cpu", "--no-ci", "--max-peak", "1 B", "clean"];
+    project.memcheck(&profile).exits(100).says("peak-limit");
+    assert!(project.has(&file), "a profile leaves none, and takes none");
+    // A run that was asked for figures and fails takes back what is no longer so.
+    project.write("runs", ".");
+    project.run(&["--explain", "never"]).exits(100);
+    assert!(!project.has(&file));
 }
 
 #[test]
 fn a_full_disk_is_said_and_loses_nothing() {
-    // A file system of two blocks, where this user may mount one.
     let project = accepted();
     let before = project.read(SNAPSHOT);
     project.write("tests/mem.rs", &clean(200_000));
-    let folder = project.path().join("tests/snapshots");
-    let script = format!(
-        "cp -r {0} {0}.kept && mount -t tmpfs -o size=8k none {0} && cp {0}.kept/* {0} && \
-         (cat /dev/zero > {0}/filler 2>/dev/null; true) && exec \"$@\"",
-        folder.display()
-    );
-    let can_mount = Command::new("unshare")
-        .args(["--mount", "--map-root-user", "sh", "-c", "mount -t tmpfs -o size=8k none /tmp"])
-        .output()
-        .is_ok_and(|output| output.status.success());
-    if !can_mount {
-        eprintln!("skipped: this user may not mount a small file system");
-        return;
-    }
-    let mut wrapper = Command::new("unshare");
-    wrapper.args(["--mount", "--map-root-user", "sh", "-c", &script, "sh"]);
-    let arguments = ["run", "--device", "cpu", "--message-format", "json", "--no-ci"];
-    let run = memcheck_in(wrapper, project.path(), &arguments);
-    assert_ne!(run.code, 0, "{}\n{}", run.stdout, run.stderr);
-    assert!(
-        run.stdout.contains("could not be written") || run.stderr.contains("could not be written"),
-        "{}\n{}",
-        run.stdout,
-        run.stderr
-    );
+    // A disk that is full for this one file.
+    let pending = project.path().join(format!("{SNAPSHOT}.new"));
+    std::os::unix::fs::symlink("/dev/full", &pending).expect("the file has another name");
+    let run = project.run(&["--explain", "never"]).exits(104);
+    assert_eq!(run.codes("clean"), ["peak-regression", "not-measured"]);
+    let message = run.test("clean")["findings"][1]["message"].clone();
+    assert!(message.as_str().unwrap().contains("could not be written"), "{message}");
+    assert!(pending.symlink_metadata().is_err(), "half a file is worse than none");
     assert_eq!(project.read(SNAPSHOT), before);
 }

@@ -1,9 +1,10 @@
-//! The documentation and the program say the same: every finding, exit code,
-//! variable and flag that is defined is documented, and nothing else is.
+//! The documentation and the program say the same: every finding, cause, option,
+//! exit code, variable and flag that is defined is documented, and nothing else is.
 
 use std::collections::BTreeSet;
 
-use memcheck_core::{diagnosis, exit, finding, variables};
+use memcheck_core::finding::{self, Class, Level};
+use memcheck_core::{diagnosis, exit, variables};
 
 use crate::fixture::{memcheck, workspace};
 
@@ -12,10 +13,24 @@ fn reference() -> String {
 }
 
 #[test]
-fn every_finding_is_in_the_reference() {
+fn every_finding_is_in_the_reference_and_the_other_way_round() {
     let reference = reference();
+    let rows = rows(&reference, "| code | class | in CI | meaning |\n");
+    let defined: Vec<String> = finding::TABLE
+        .iter()
+        .map(|row| {
+            let (class, in_ci) = match (row.class, row.code.default_level(true)) {
+                (Class::Measured, _) => ("measured", "fails"),
+                (Class::Instrument, _) => ("instrument", "fails"),
+                (Class::Bookkeeping, Level::Deny) => ("bookkeeping", "deny"),
+                (Class::Bookkeeping, Level::Warn) => ("bookkeeping", "warn"),
+                (Class::Bookkeeping, Level::Allow) => ("bookkeeping", "allow"),
+            };
+            format!("| `{}` | {class} | {in_ci} | {} |", row.name, row.title)
+        })
+        .collect();
+    assert_eq!(rows, defined);
     for row in finding::TABLE {
-        assert!(reference.contains(&format!("| `{}` |", row.name)), "{}", row.name);
         let page = memcheck(&workspace(), &["explain", row.name]).exits(0);
         assert!(page.stdout.contains("What to do"), "{}", row.name);
     }
@@ -41,9 +56,7 @@ fn every_option_of_the_attribute_is_in_the_reference_and_the_other_way_round() {
 #[test]
 fn every_cause_is_in_the_reference_and_the_other_way_round() {
     let reference = reference();
-    let (_, section) = reference.split_once("| cause | meaning | remedy |\n").expect("a table");
-    let rows: Vec<&str> =
-        section.lines().skip(1).take_while(|line| line.starts_with('|')).collect();
+    let rows = rows(&reference, "| cause | meaning | remedy |\n");
     let defined: Vec<String> = diagnosis::RULES
         .iter()
         .map(|rule| format!("| `{}` | {} | {} |", rule.code, rule.title, rule.remedy))
@@ -58,29 +71,30 @@ fn every_cause_is_in_the_reference_and_the_other_way_round() {
 }
 
 #[test]
-fn every_exit_code_is_in_the_reference() {
+fn every_exit_code_is_in_the_reference_and_the_other_way_round() {
     let reference = reference();
-    for (code, meaning) in exit::ALL {
-        assert!(reference.contains(&format!("| {code} | {meaning} |")), "{code} {meaning}");
-    }
+    let rows = rows(&reference, "| code | meaning |\n");
+    let defined: Vec<String> =
+        exit::ALL.iter().map(|(code, meaning)| format!("| {code} | {meaning} |")).collect();
+    assert_eq!(rows, defined);
 }
 
 #[test]
-fn every_variable_is_in_the_reference() {
+fn every_variable_is_in_the_reference_and_the_other_way_round() {
     let reference = reference();
-    for variable in variables::all() {
-        let row = format!("| `{}` | {} |", variable.name, variable.meaning);
-        assert!(reference.contains(&row), "{row}");
-    }
+    let rows = rows(&reference, "| variable | meaning |\n");
+    let defined: Vec<String> = variables::all()
+        .map(|variable| format!("| `{}` | {} |", variable.name, variable.meaning))
+        .collect();
+    assert_eq!(rows, defined);
 }
 
 #[test]
 fn every_variable_of_the_toolkit_is_in_the_reference_and_the_other_way_round() {
     let reference = reference();
-    let (_, section) =
-        reference.split_once("| variable of the build | value |\n").expect("a table");
-    let rows = section.lines().take_while(|line| line.starts_with('|'));
+    let rows = rows(&reference, "| variable of the build | value |\n");
     let documented: BTreeSet<String> = rows
+        .into_iter()
         .filter_map(|row| row.split('|').nth(1))
         .flat_map(|names| names.split('`').skip(1).step_by(2))
         .map(str::to_owned)
@@ -93,7 +107,7 @@ fn every_variable_of_the_toolkit_is_in_the_reference_and_the_other_way_round() {
 }
 
 #[test]
-fn every_subcommand_is_in_the_documentation() {
+fn every_subcommand_is_in_the_documentation_and_the_other_way_round() {
     let help = memcheck(&workspace(), &["--help"]).exits(0).stdout;
     let (_, commands) = help.split_once("Commands:\n").expect("a list of commands");
     let pages = ["README.md", "docs/reference.md", "CHANGELOG.md"]
@@ -104,6 +118,12 @@ fn every_subcommand_is_in_the_documentation() {
         .filter_map(|line| line.split_whitespace().next())
         .collect();
     assert!(names.len() > 5, "{help}");
+    for page in &pages {
+        for words in page.split("cargo memcheck ").skip(1) {
+            let end = words.find(|c: char| !c.is_ascii_lowercase()).unwrap_or(words.len());
+            assert!(end == 0 || names.contains(&&words[..end]), "cargo memcheck {}", &words[..end]);
+        }
+    }
     for name in names {
         assert!(
             pages.iter().any(|page| page.contains(&format!("`{name}`"))
@@ -144,6 +164,13 @@ fn every_flag_of_profile_is_in_the_reference_and_the_other_way_round() {
         missing.is_empty() && invented.is_empty(),
         "missing {missing:?}, invented {invented:?}"
     );
+}
+
+/// The rows of the table with this heading.
+#[track_caller]
+fn rows<'a>(page: &'a str, heading: &str) -> Vec<&'a str> {
+    let (_, below) = page.split_once(heading).expect("the table is there");
+    below.lines().skip(1).take_while(|line| line.starts_with('|')).collect()
 }
 
 /// The words of a text that are flags.

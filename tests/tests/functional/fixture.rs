@@ -76,19 +76,6 @@ pub(crate) fn memcheck_interrupted(folder: &Path, arguments: &[&str], file: &str
     Run::of(&child.wait_with_output().expect("cargo-memcheck ends"))
 }
 
-/// The same as the last words of `wrapper`: `unshare … sh -c …`.
-pub(crate) fn memcheck_in(mut wrapper: Command, folder: &Path, arguments: &[&str]) -> Run {
-    let inner = command(folder, arguments);
-    wrapper.arg(inner.get_program()).args(inner.get_args()).current_dir(folder);
-    for (name, value) in inner.get_envs() {
-        match value {
-            Some(value) => wrapper.env(name, value),
-            None => wrapper.env_remove(name),
-        };
-    }
-    Run::of(&wrapper.output().expect("the wrapper runs"))
-}
-
 /// The command in an environment that says nothing about CI, devices or limits.
 fn command(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(command_path());

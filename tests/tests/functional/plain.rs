@@ -1,5 +1,6 @@
-//! A plain `cargo test`, without the command: of a memory test that hangs, or
-//! whose harness is killed, nothing is left running.
+//! A plain `cargo test`, without the command: what a second run explains holds,
+//! a process that the test starts is not taken for it, and of a memory test that
+//! hangs, or whose harness is killed, nothing is left running.
 
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
@@ -47,6 +48,15 @@ fn a_time_out_ends_what_the_test_started() {
     }
 }
 
+/// Asserts that a plain `cargo test` passes, and returns what it said.
+#[track_caller]
+fn passes(mut cargo_test: Command) -> String {
+    let output = cargo_test.output().expect("cargo runs");
+    let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    said
+}
+
 /// Who gets a signal.
 enum Whom {
     /// Cargo's process group.
@@ -87,4 +97,83 @@ fn a_killed_harness_leaves_nothing_behind() {
         wait_until("the test ends with its harness", || !ids.split(' ').any(is_running));
         std::fs::remove_file(project.path().join("ids")).expect("the file is there");
     }
+}
+
+/// Twelve caches, each filled once: a level that rises in every iteration, of
+/// which call sites say that nothing is left behind twice.
+fn fills_twelve_caches() -> Project {
+    let caches = (0..12).map(|number| {
+        let bytes = 20_000 + 100 * number;
+        format!("fn cache_{number}() -> Vec<u8> {{\n    vec![1; {bytes}]\n}}\n")
+    });
+    let names = (0..12).map(|number| format!("cache_{number}, ")).collect::<String>();
+    Project::new(&format!(
+        "
+{}
+#[mem_test(max_growth = \"0 B\", baseline = false)]
+fn fills(trial: &mut Trial) -> candle_core::Result<()> {{
+    let caches: [fn() -> Vec<u8>; 12] = [{names}];
+    let mut filled = Vec::with_capacity(12);
+    trial.iterate(|iteration| {{
+        filled.push(caches[iteration as usize]());
+        Ok(())
+    }})
+}}
+",
+        caches.collect::<String>()
+    ))
+}
+
+#[test]
+fn a_finding_that_the_second_run_disproves_does_not_fail_the_test() {
+    let project = fills_twelve_caches();
+    let totals = project.run(&["--explain", "never"]).exits(100);
+    assert_eq!(totals.codes("fills"), ["leak"], "the first run has totals only");
+    project.run(&[]).exits(0);
+    let said = passes(project.cargo_test());
+    assert!(!said.contains("crashed"), "{said}");
+}
+
+#[test]
+fn a_program_that_the_test_starts_is_not_taken_for_the_test() {
+    let project = Project::bare("memcheck-runtime = { path = \"RUNTIME\" }\n");
+    // What runs before its `main` is the same as in the process of the test.
+    project.write("src/main.rs", "use memcheck_runtime as _;\nfn main() {}\n");
+    let program = project.name();
+    project.write(
+        "tests/mem.rs",
+        &format!(
+            "#[memcheck_runtime::mem_test(baseline = false)]
+fn starts_a_program() {{
+    let status = std::process::Command::new(env!(\"CARGO_BIN_EXE_{program}\")).status();
+    assert!(status.unwrap().success(), \"it is not ended\");
+}}
+"
+        ),
+    );
+    passes(project.cargo_test());
+    project.run(&[]).exits(0);
+}
+
+#[test]
+fn of_two_candles_both_ways_to_run_a_test_name_that_of_the_runtime() {
+    let project = Project::bare(
+        "other-candle = { package = \"candle-core\", path = \"other\" }\n\
+         [dev-dependencies]\nmemcheck-runtime = { path = \"RUNTIME\" }\n",
+    );
+    let other = "[package]\nname = \"candle-core\"\nversion = \"0.0.1\"\nedition = \"2024\"\n";
+    project.write("other/Cargo.toml", other);
+    project.write("other/src/lib.rs", "");
+    project.write(
+        "tests/mem.rs",
+        "#[memcheck_runtime::mem_test]\nfn two() {\n    drop(vec![0_u8; 5000]);\n}\n",
+    );
+    project.run(&[]).exits(0);
+    project.memcheck(&["accept"]).exits(0);
+    let snapshot = project.read("tests/snapshots/mem__two@cpu.snap");
+    assert!(snapshot.contains("candle: 0.11.1"), "{snapshot}");
+    // In CI a baseline that is uncomparable fails.
+    let mut cargo_test = project.cargo_test();
+    cargo_test.env("MEMCHECK_CI", "true");
+    passes(cargo_test);
 }

@@ -3,10 +3,12 @@
 
 use std::process::{Command, Stdio};
 
+use memcheck_core::device::Family;
+use memcheck_core::limits::Limits;
 use memcheck_core::protocol::{ProgramJob, Report, VERSION};
 use serde_json::Value;
 
-use crate::fixture::{Project, Run, build_example, memcheck, workspace};
+use crate::fixture::{Project, Run, build_example, memcheck, memcheck_with, workspace};
 
 /// Weights of 64 KiB, a matmul of 16 KiB an iteration in a span, and a leak of
 /// 4 KiB an iteration.
@@ -173,6 +175,8 @@ fn what_is_not_one_test_or_one_program_is_a_usage_error() {
     cpu(&["--bin", "tool"]).exits(2).says("no target `--bin tool`");
     cpu(&["--example", "a", "--bench", "b"]).exits(2).says("not several");
     cpu(&["--example", "a", "layers"]).exits(2).says("stands after `--`");
+    cpu(&["--bin", "tool", "--iterations", "3"]).exits(2).says("`--iterations` is for tests");
+    cpu(&["--partition", "hash:1/2", "layers"]).exits(2).says("--partition");
     project.write("src/main.rs", "fn main() {}\n");
     let name = project.name().to_owned();
     cpu(&["--bin", &name]).exits(2).says("cargo add memcheck-runtime");
@@ -255,9 +259,26 @@ fn a_program_is_followed_to_its_exit_however_it_ends() {
     }
     let aborted = program_on("cpu", &project, "abort").exits(100).says("SIGABRT");
     assert_eq!(json_of(&aborted)["spaces"], serde_json::json!([]));
+    assert!(!aborted.stderr.contains("links memcheck-runtime"), "{}", aborted.stderr);
+}
+
+#[test]
+fn the_limits_of_a_program_are_said_as_those_of_a_test_are() {
+    let project = program();
     let name = project.name().to_owned();
-    let limit = ["--device", "cpu", "--max-peak", "64 KiB", "--bin", &name];
-    profile(&project, &limit).exits(100).says("peak-limit");
+    let arguments = ["profile", "--no-ci", "--device", "cpu", "--bin", &name];
+    let run = |flags: &[&str], variables: &[(&str, &str)]| {
+        memcheck_with(project.path(), &[&arguments[..], flags].concat(), variables)
+    };
+    // `[default]` and variables may say what is for tests.
+    project.write(".config/memcheck.toml", "[default]\niterations = 3\n");
+    run(&[], &[("MEMCHECK_WARMUP", "1")]).exits(0);
+    run(&["--max-peak", "64 KiB"], &[]).exits(100).says("peak-limit");
+    run(&[], &[("MEMCHECK_MAX_PEAK", "64 KiB")]).exits(100).says("peak-limit");
+    let config = format!("[[override]]\ntest = \"{name}\"\nmax_peak = \"64 KiB\"\n");
+    project.write(".config/memcheck.toml", &config);
+    run(&[], &[]).exits(100).says("peak-limit");
+    run(&[], &[("MEMCHECK_MAX_PEAK", "1 GiB")]).exits(0);
 }
 
 #[test]
@@ -279,6 +300,15 @@ fn the_device_of_a_program_is_the_simulated_one() {
     assert_eq!(device["peak_allocated"], 5 * 65_536);
     assert_eq!(named(&device["table"]["rows"], "affine")["scopes"][0], "forward");
     assert_eq!(profile["spaces"][1]["space"], "host");
+
+    // Why nothing was measured is part of the finding.
+    let name = project.name().to_owned();
+    let arguments = ["profile", "--no-ci", "--device", "sim:t4", "--message-format", "json"];
+    let arguments = [&arguments[..], &["--bin", &name]].concat();
+    let faults = [("MEMCHECK_SIM_FAULTS", "oom-at=soon")];
+    let run = memcheck_with(project.path(), &arguments, &faults).exits(104);
+    let message = json_of(&run)["findings"][0]["message"].as_str().unwrap().to_owned();
+    assert!(message.contains("oom-at"), "{message}");
 }
 
 /// Most that a followed program may take, whatever its number of events: it
@@ -295,7 +325,7 @@ fn a_million_events_are_followed_in_bounded_memory() {
         package: "memcheck-tests".to_owned(),
         report: folder.path().join("report.json"),
         device: "cpu".parse().unwrap(),
-        flags: Default::default(),
+        limits: Limits::resolve(Family::Cpu, []),
         workspace: workspace(),
         candle: "0".to_owned(),
     };

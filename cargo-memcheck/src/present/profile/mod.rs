@@ -54,7 +54,7 @@ pub(crate) struct Profiler {
     width: Option<usize>,
 }
 
-/// Where lines are as long as they need to be, a chart is as wide as this.
+/// Columns of a chart where stdout is no terminal, and tables are as wide as need be.
 const WIDTH: usize = 100;
 
 impl Profiler {

@@ -1,0 +1,32 @@
+//! What the command line is for, beyond what it says.
+
+use memcheck_core::explain::Explain;
+use memcheck_core::limits::Layer;
+
+/// What tests are run for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Aim {
+    /// Their verdicts.
+    Run,
+    /// A profile: every block is followed, at once, and no baseline is compared
+    /// or written.
+    Profile,
+}
+
+impl Aim {
+    /// When tests are run with call stacks, of what was said.
+    pub(super) fn explain(self, said: Explain) -> Explain {
+        match self {
+            Self::Run => said,
+            Self::Profile => Explain::Always,
+        }
+    }
+
+    /// The limits of the command line, of what was said.
+    pub(super) fn limits(self, said: Layer) -> Layer {
+        match self {
+            Self::Run => said,
+            Self::Profile => Layer { baseline: Some(false), ..said },
+        }
+    }
+}

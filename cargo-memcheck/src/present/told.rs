@@ -1,0 +1,95 @@
+//! Everybody who is told about a run, and the reports that are written at its end.
+
+use std::path::{Path, PathBuf};
+
+use memcheck_core::exit;
+
+use super::{
+    GithubAnnotations, Html, JsonLines, Junit, Markdown, Presenter, Report, Terminal, Trace,
+};
+use crate::cli::ReportFlag;
+use crate::error::Expected;
+use crate::options::{Annotations, Options};
+use crate::tally::Tally;
+
+/// Everybody who is told about the run.
+pub(crate) struct Told {
+    presenters: Vec<Box<dyn Presenter>>,
+    reports: Vec<(PathBuf, Box<dyn Report>)>,
+}
+
+/// A report that could not be written.
+#[derive(Debug, thiserror::Error)]
+#[error("report {path}: {why}", path = .0.display(), why = .1)]
+struct ReportError(PathBuf, String);
+
+impl Expected for ReportError {
+    fn exit_code(&self) -> u8 {
+        exit::REPORT
+    }
+}
+
+impl Told {
+    /// People, the reports, and whoever speaks on stdout.
+    pub(crate) fn new(
+        options: &Options,
+        workspace_root: &Path,
+        legs: usize,
+        on_stdout: Option<Box<dyn Presenter>>,
+    ) -> Self {
+        let mut presenters: Vec<Box<dyn Presenter>> = vec![Box::new(Terminal::new(options, legs))];
+        if options.telling.annotations == Annotations::Github {
+            presenters.push(Box::new(GithubAnnotations::new(workspace_root.to_owned())));
+        }
+        presenters.extend(on_stdout);
+        let reports = options.telling.reports.iter().map(|ReportFlag { kind, path }| {
+            let report: Box<dyn Report> = match *kind {
+                "junit" => Box::new(Junit::default()),
+                "markdown" => Box::new(Markdown::default()),
+                "html" => Box::new(Html::default()),
+                "trace" => Box::new(Trace::default()),
+                _ => Box::new(JsonLines::new(Vec::new())),
+            };
+            (path.clone(), report)
+        });
+        Self { presenters, reports: reports.collect() }
+    }
+
+    /// Tells everybody.
+    pub(crate) fn tell(&mut self, mut what: impl FnMut(&mut dyn Presenter)) {
+        for presenter in &mut self.presenters {
+            what(presenter.as_mut());
+        }
+        for (_, report) in &mut self.reports {
+            what(report.as_mut());
+        }
+    }
+
+    /// Writes the reports, then the summary, which knows whether they were written.
+    pub(crate) fn finish(mut self, tally: &Tally, exit_code: u8) -> u8 {
+        let mut exit_code = exit_code;
+        for (path, report) in &mut self.reports {
+            report.finished(tally, exit_code);
+            if let Err(error) = write_report(path, report.as_ref()) {
+                let error = ReportError(path.clone(), format!("{error:#}"));
+                super::failure(&error.into());
+                if exit_code == exit::OK {
+                    exit_code = exit::REPORT;
+                }
+            }
+        }
+        for presenter in &mut self.presenters {
+            presenter.finished(tally, exit_code);
+        }
+        exit_code
+    }
+}
+
+fn write_report(path: &Path, report: &dyn Report) -> anyhow::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    if let Some(folder) = folder {
+        std::fs::create_dir_all(folder)?;
+    }
+    std::fs::write(path, report.text()?)?;
+    Ok(())
+}

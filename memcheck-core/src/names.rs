@@ -1,0 +1,39 @@
+//! Choices that flags and variables spell by name: one table for reading them
+//! and for listing them.
+
+/// Gives a type without fields its names: `NAMES`, in the order in which they are
+/// listed, and [`std::str::FromStr`], whose error lists them.
+macro_rules! names {
+    ($type:ident { $($name:literal => $variant:ident),+ $(,)? }) => {
+        impl $type {
+            /// The names, as flags and variables spell them.
+            pub const NAMES: [&'static str; [$($name),+].len()] = [$($name),+];
+        }
+
+        impl std::str::FromStr for $type {
+            type Err = String;
+
+            fn from_str(text: &str) -> Result<Self, String> {
+                match text {
+                    $($name => Ok(Self::$variant),)+
+                    _ => Err(format!("`{text}` is not one of {}", Self::NAMES.join(", "))),
+                }
+            }
+        }
+    };
+}
+pub(crate) use names;
+
+#[cfg(test)]
+mod tests {
+    use crate::explain::Explain;
+
+    #[test]
+    fn every_name_is_read_and_no_other() {
+        assert_eq!(Explain::NAMES, ["never", "failed", "always"]);
+        assert_eq!("never".parse(), Ok(Explain::Never));
+        assert_eq!("always".parse(), Ok(Explain::Always));
+        let error = "now".parse::<Explain>().unwrap_err();
+        assert_eq!(error, "`now` is not one of never, failed, always");
+    }
+}
