@@ -1,8 +1,8 @@
 //! What one run of one test measured: the wire between test process and command.
 //!
-//! serde types, and a note where two of them disagree. A record is written whole, by renaming, at the end of the
-//! test process; a test passes on nothing less than a complete record of its
-//! own name and version.
+//! serde types, and a note where two of them disagree. A record is written
+//! whole, by renaming, at the end of the test process; a test passes on nothing
+//! less than a complete record of its own name and version.
 
 use std::collections::BTreeMap;
 
