@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::baseline::Figures;
 use crate::finding::{Class, Code};
 use crate::names::names;
-use crate::protocol::Report;
+use crate::protocol::{Follow, Report};
 use crate::survivors::{self, Group};
 
 /// When tests are run with attribution.
@@ -51,20 +51,6 @@ impl Explain {
             && (failed || suspicious || report.pending.is_some());
         wanted.then(|| Follow::Again(Figures::of(&report.record)))
     }
-}
-
-/// Whether a test process follows every block.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Follow {
-    /// Counters only.
-    #[default]
-    No,
-    /// Every block with its stack and scope.
-    Yes,
-    /// The same, to explain these figures: where others are measured, nothing
-    /// is kept of the run.
-    Again(Figures),
 }
 
 /// Whether the second run measured what is to be explained: every figure, but

@@ -215,6 +215,17 @@ impl<'de> Deserialize<'de> for Code {
     }
 }
 
+/// A holder that is new at the peak, or has grown.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Grown {
+    /// What it is: `softmax [8,12,512,512] f32 in encoder.3.attn`.
+    pub holder: String,
+    /// Bytes in the baseline; 0 where it was not among the largest.
+    pub then: u64,
+    /// Bytes now.
+    pub now: u64,
+}
+
 /// One thing found in one test.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
@@ -245,7 +256,7 @@ pub struct Finding {
     pub sites: Vec<Site>,
     /// What is new at the peak, or holds more than in the baseline.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    pub grown: Vec<crate::baseline::Grown>,
+    pub grown: Vec<Grown>,
     /// The kind of mistake, where one is recognised.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub cause: Option<crate::diagnosis::Cause>,

@@ -16,8 +16,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::baseline::Figures;
 use crate::device::{Family, Need, Request};
-use crate::explain::Follow;
 use crate::finding::{Code, Finding, Level};
 use crate::limits::{Layer, Limits};
 use crate::record::Record;
@@ -76,6 +76,20 @@ impl Entry {
 /// that is given no device runs on the CPU, unless its attribute says `cuda`.
 pub fn family_on(deviceless: bool, need: Need, family: Family) -> Family {
     if deviceless && need != Need::Cuda { Family::Cpu } else { family }
+}
+
+/// Whether a test process follows every block.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Follow {
+    /// Counters only.
+    #[default]
+    No,
+    /// Every block with its stack and scope.
+    Yes,
+    /// The same, to explain these figures: where others are measured, nothing
+    /// is kept of the run.
+    Again(Figures),
 }
 
 /// What one test process is to do.

@@ -13,9 +13,9 @@ use memcheck_core::space::Space;
 use memcheck_core::stack::Stack;
 use memcheck_core::survivors::Group;
 
+use crate::at_end::AtEnd;
 use crate::ledger::{self, Census, Origin};
 use crate::probe::tensor;
-use crate::recorder::AtEnd;
 use crate::scope;
 use crate::site::{self, Symbols};
 use crate::trace::{self, Held, Key, Trace};

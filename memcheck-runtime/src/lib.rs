@@ -31,6 +31,7 @@
 
 pub mod usage;
 
+mod at_end;
 mod attribution;
 mod canary;
 mod description;

@@ -1,16 +1,15 @@
 //! From the ledger to the record: the series over the iterations and the
 //! figures that are made of them.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::BTreeMap;
 
-use memcheck_core::attribution::HeldBy;
 use memcheck_core::record::{Mark, Metrics, Refusal, SpaceRecord};
 use memcheck_core::space::Space;
 use memcheck_core::survivors;
 
+use crate::at_end::AtEnd;
 use crate::attribution::Iterations;
-use crate::ledger::{self, Block, Census, Snapshot};
-use crate::probe::tensor;
+use crate::ledger::{self, Census, Snapshot};
 use crate::site;
 
 /// What is kept while a body runs.
@@ -35,62 +34,6 @@ pub(crate) struct Recorder {
     reserved: Vec<u64>,
     device_used: Vec<u64>,
     own: Option<Space>,
-}
-
-/// The blocks that were live after the last iteration, and what the tensors of
-/// that moment say of them. Empty in a run without attribution.
-#[derive(Debug, Default)]
-pub(crate) struct AtEnd {
-    blocks: Vec<(u64, Block)>,
-    held: HashMap<u64, HeldBy>,
-}
-
-/// What is known of the survivors of one place.
-#[derive(Debug, Default)]
-pub(crate) struct Found {
-    pub(crate) shapes: BTreeSet<u16>,
-    pub(crate) held: HeldBy,
-}
-
-impl AtEnd {
-    fn take() -> Self {
-        let mut blocks = Vec::new();
-        ledger::each(|address, block| {
-            if block.origin.context != 0 {
-                blocks.push((address, block));
-            }
-        });
-        Self { blocks, held: tensor::held() }
-    }
-
-    /// The survivors of `space` that were born in `first` or later, by place.
-    pub(crate) fn of<P: Ord>(
-        &self,
-        space: Space,
-        first: u32,
-        mut place: impl FnMut(u32) -> P,
-    ) -> BTreeMap<P, Found> {
-        let mut found: BTreeMap<P, Found> = BTreeMap::new();
-        for (address, block) in &self.blocks {
-            if block.space != space || block.origin.birth < first {
-                continue;
-            }
-            let found = found.entry(place(block.origin.context)).or_default();
-            if block.origin.shape != 0 {
-                found.shapes.insert(block.origin.shape);
-            }
-            let Some(by) = self.held.get(address) else { continue };
-            let held = &mut found.held;
-            held.whole += u64::from(by.whole > 0);
-            held.views += u64::from(by.whole == 0 && by.views > 0);
-            if by.whole == 0 {
-                held.view_bytes = held.view_bytes.max(by.view_bytes);
-            }
-            held.graph += u64::from(by.graph > 0);
-            held.variables += u64::from(by.variables > 0);
-        }
-        found
-    }
 }
 
 #[derive(Debug, Clone, Copy)]

@@ -1,8 +1,7 @@
 //! Findings as lines of text: one of summary, then hint and sites. Shared by
 //! terminal, JUnit and Markdown, so that all say the same; HTML has tables.
 
-use memcheck_core::baseline::Grown;
-use memcheck_core::finding::{Finding, Site};
+use memcheck_core::finding::{Finding, Grown, Site};
 use memcheck_core::size::{Size, both};
 
 use crate::options::Verbosity;

@@ -15,10 +15,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
-use memcheck_core::explain::{self, Follow};
+use memcheck_core::explain;
 use memcheck_core::finding::Code;
 use memcheck_core::limits::Limits;
-use memcheck_core::protocol::{Entry, Job, Progress, Report, Status, VERSION, Verdict};
+use memcheck_core::protocol::{Entry, Follow, Job, Progress, Report, Status, VERSION, Verdict};
 use memcheck_core::variables;
 
 use crate::build::Binary;

@@ -22,6 +22,7 @@
 //! value that it produced, every value is offered to `peak`, so `peak` is the
 //! maximum over the order in which the counter really changed.
 
+pub(crate) mod block;
 mod census;
 mod small;
 pub(crate) mod table;
@@ -30,17 +31,14 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use memcheck_core::space::Space;
 
+use self::block::SPACES;
 use self::table::Table;
 use crate::site;
 use crate::trace::{self, Event};
 
+pub(crate) use block::{Block, Origin, index, space, spaces};
 pub(crate) use census::{Census, census};
 pub(crate) use small::{small_allocated, small_freed, small_live};
-
-/// GPUs that the ledger keeps apart.
-const DEVICES: usize = 32;
-/// Host, pinned, managed, then the devices.
-const SPACES: usize = 3 + DEVICES;
 
 static ARMED: AtomicBool = AtomicBool::new(false);
 static BLOCKS: Table = Table::new();
@@ -147,96 +145,10 @@ pub(crate) struct Snapshot {
     pub(crate) refused_after: u64,
 }
 
-/// What the table knows about a block.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Block {
-    pub(crate) size: u64,
-    pub(crate) space: Space,
-    pub(crate) origin: Origin,
-}
-
-impl Block {
-    const SIZE_BITS: u32 = 48;
-
-    /// As the table keeps it.
-    fn words(self) -> table::Words {
-        let space = index(self.space).unwrap_or(0) as u64;
-        [space << Self::SIZE_BITS | self.size, self.origin.pack()]
-    }
-
-    fn of([size, origin]: table::Words) -> Self {
-        Self {
-            size: size & ((1 << Self::SIZE_BITS) - 1),
-            space: space((size >> Self::SIZE_BITS) as usize),
-            origin: Origin::unpack(origin),
-        }
-    }
-}
-
-/// Where a block comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub(crate) struct Origin {
-    /// The iteration that it was born in; 0 is the set-up.
-    pub(crate) birth: u32,
-    /// Call stack and scope, by the number that [`crate::site`] gave; 0 where
-    /// they were not asked for.
-    pub(crate) context: u32,
-    /// Shape and element type of the tensor that it was made for, by the
-    /// number that [`crate::probe::tensor`] gave; 0 where that is not known.
-    pub(crate) shape: u16,
-}
-
-impl Origin {
-    /// Bits of a birth and of a context; beyond, the highest value stands.
-    const BITS: u32 = 24;
-    const MOST: u32 = (1 << Self::BITS) - 1;
-
-    /// All of it in one word.
-    pub(crate) fn pack(self) -> u64 {
-        let (birth, context) = (self.birth.min(Self::MOST), self.context.min(Self::MOST));
-        u64::from(birth) | u64::from(context) << Self::BITS | u64::from(self.shape) << 48
-    }
-
-    pub(crate) fn unpack(word: u64) -> Self {
-        Self {
-            birth: word as u32 & Self::MOST,
-            context: (word >> Self::BITS) as u32 & Self::MOST,
-            shape: (word >> 48) as u16,
-        }
-    }
-
-    /// A block born here and now.
-    #[inline]
-    fn here() -> Self {
-        Self { birth: ITERATION.load(Relaxed), context: site::here(), shape: 0 }
-    }
-}
-
-/// The place of a space in tables; `None` beyond the last GPU.
-pub(crate) fn index(space: Space) -> Option<usize> {
-    match space {
-        Space::Host => Some(0),
-        Space::Pinned => Some(1),
-        Space::Managed => Some(2),
-        Space::Cuda(ordinal) => {
-            (usize::from(ordinal) < DEVICES).then_some(3 + usize::from(ordinal))
-        }
-    }
-}
-
-/// The space at a place.
-pub(crate) fn space(index: usize) -> Space {
-    match index {
-        0 => Space::Host,
-        1 => Space::Pinned,
-        2 => Space::Managed,
-        device => Space::Cuda(u16::try_from(device - 3).unwrap_or(u16::MAX)),
-    }
-}
-
-/// Every space that the ledger can keep, in the order of reports.
-pub(crate) fn spaces() -> impl Iterator<Item = Space> {
-    (0..SPACES).map(space)
+/// Where a block comes from that is born here and now.
+#[inline]
+fn here() -> Origin {
+    Origin { birth: ITERATION.load(Relaxed), context: site::here(), shape: 0 }
 }
 
 /// Maps the table. Events before [`arm`] are not looked at.
@@ -321,7 +233,7 @@ pub(crate) fn allocated(space: Space, address: u64, size: u64) {
         LOST.fetch_add(1, Relaxed);
         return;
     };
-    let block = Block { size, space, origin: Origin::here() };
+    let block = Block { size, space, origin: here() };
     if BLOCKS.insert(address, block.words()) {
         counters.add(size);
         counters.count(size);
@@ -378,7 +290,7 @@ pub(crate) fn put_back(address: u64, block: Block) {
 #[inline]
 pub(crate) fn moved(old: Block, address: u64, size: u64) {
     let Some(counters) = index(old.space).map(|index| &COUNTERS[index]) else { return };
-    let block = Block { size, space: old.space, origin: Origin::here() };
+    let block = Block { size, space: old.space, origin: here() };
     if !BLOCKS.insert(address, block.words()) {
         LOST.fetch_add(1, Relaxed);
     }

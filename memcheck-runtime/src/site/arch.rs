@@ -5,11 +5,18 @@ pub(super) use aarch64::*;
 #[cfg(target_arch = "x86_64")]
 pub(super) use x86_64::*;
 
+/// The registers behind a return.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Place {
+    pub(super) sp: u64,
+    pub(super) bp: u64,
+}
+
 #[cfg(target_arch = "x86_64")]
 mod x86_64 {
     use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
 
-    use crate::site::stacks::Place;
+    use super::Place;
 
     pub(in crate::site) type Unwinder<D, P> = UnwinderX86_64<D, P>;
     pub(in crate::site) type Cache<P> = CacheX86_64<P>;
@@ -43,7 +50,7 @@ mod x86_64 {
 mod aarch64 {
     use framehop::aarch64::{CacheAarch64, UnwindRegsAarch64, UnwinderAarch64};
 
-    use crate::site::stacks::Place;
+    use super::Place;
 
     pub(in crate::site) type Unwinder<D, P> = UnwinderAarch64<D, P>;
     pub(in crate::site) type Cache<P> = CacheAarch64<P>;

@@ -12,7 +12,7 @@
 
 use std::ops::Range;
 
-use super::arch;
+use super::arch::{self, Place};
 use crate::intern::mix;
 
 /// Frames that are kept; of deeper stacks the outermost are left out.
@@ -21,13 +21,6 @@ pub(super) const DEPTH: usize = 160;
 const SETS: usize = 128;
 const WAYS: usize = 4;
 const STACKS: usize = SETS * WAYS;
-
-/// The registers behind a return.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Place {
-    pub(super) sp: u64,
-    pub(super) bp: u64,
-}
 
 /// A walked stack, the outermost frame first.
 #[derive(Debug)]

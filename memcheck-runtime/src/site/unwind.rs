@@ -15,10 +15,10 @@ use std::sync::atomic::{
 use framehop::{FrameAddress, MustNotAllocateDuringUnwind, Unwinder};
 use memcheck_core::quiet;
 
-use super::arch;
+use super::arch::{self, Place};
 use super::contexts;
 use super::modules::{self, Bytes};
-use super::stacks::{DEPTH, Place, Stacks};
+use super::stacks::{DEPTH, Stacks};
 use crate::intern::mix;
 use crate::scope;
 

@@ -14,7 +14,7 @@ use memcheck_core::space::Space;
 use rustc_hash::FxHashMap;
 
 use super::{Event, Timeline, ring};
-use crate::ledger::Block;
+use crate::ledger::block::Block;
 
 /// A place in the program and what it allocates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -16,7 +16,7 @@ mod timeline;
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use crate::ledger::Block;
+use crate::ledger::block::Block;
 
 pub(crate) use collector::{Collector, Held, Key, Trace, start};
 pub(crate) use timeline::Timeline;

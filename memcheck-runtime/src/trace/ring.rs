@@ -14,7 +14,7 @@ use std::sync::atomic::{
 };
 
 use super::Event;
-use crate::ledger::{self, Block, Origin};
+use crate::ledger::block::{Block, Origin, index, space};
 use crate::mapping;
 
 /// Events that fit: 2 MiB.
@@ -113,7 +113,7 @@ const LAPS: u64 = 1 << LAP_BITS;
 
 fn encode(event: Event) -> (u64, u64) {
     let block = |kind: u64, block: Block| {
-        let space = ledger::index(block.space).unwrap_or(0) as u64;
+        let space = index(block.space).unwrap_or(0) as u64;
         (kind << (SIZE_BITS + SPACE_BITS) | space << SIZE_BITS | block.size, block.origin.pack())
     };
     let plain = |kind: u64, what: u64| (kind << (SIZE_BITS + SPACE_BITS), what);
@@ -131,7 +131,7 @@ fn encode(event: Event) -> (u64, u64) {
 fn decode(head: u64, origin: u64) -> Event {
     let block = Block {
         size: head & ((1 << SIZE_BITS) - 1),
-        space: ledger::space((head >> SIZE_BITS & 0xFF) as usize),
+        space: space((head >> SIZE_BITS & 0xFF) as usize),
         origin: Origin::unpack(origin),
     };
     match head >> (SIZE_BITS + SPACE_BITS) {

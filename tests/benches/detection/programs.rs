@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use anyhow::{Context, ensure};
 use memcheck_core::device::Request;
-use memcheck_core::explain::{self, Explain, Follow};
+use memcheck_core::explain::{self, Explain};
 use memcheck_core::finding::Code;
 use memcheck_core::limits::Layer;
-use memcheck_core::protocol::{self, Job, Report};
+use memcheck_core::protocol::{self, Follow, Job, Report};
 use memcheck_core::{exit, variables};
 use memcheck_tests::scenarios::clean;
 use serde_json::Value;

@@ -1,0 +1,66 @@
+//! What is live at the end of the last iteration, block by block.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use memcheck_core::attribution::HeldBy;
+use memcheck_core::space::Space;
+
+use crate::ledger::{self, Block};
+use crate::probe::tensor;
+
+/// The blocks that were live after the last iteration, and what the tensors of
+/// that moment say of them. Empty in a run without attribution.
+#[derive(Debug, Default)]
+pub(crate) struct AtEnd {
+    blocks: Vec<(u64, Block)>,
+    held: HashMap<u64, HeldBy>,
+}
+
+/// What is known of the survivors of one place.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    pub(crate) shapes: BTreeSet<u16>,
+    pub(crate) held: HeldBy,
+}
+
+impl AtEnd {
+    /// Takes it now.
+    pub(crate) fn take() -> Self {
+        let mut blocks = Vec::new();
+        ledger::each(|address, block| {
+            if block.origin.context != 0 {
+                blocks.push((address, block));
+            }
+        });
+        Self { blocks, held: tensor::held() }
+    }
+
+    /// The survivors of `space` that were born in `first` or later, by place.
+    pub(crate) fn of<P: Ord>(
+        &self,
+        space: Space,
+        first: u32,
+        mut place: impl FnMut(u32) -> P,
+    ) -> BTreeMap<P, Found> {
+        let mut found: BTreeMap<P, Found> = BTreeMap::new();
+        for (address, block) in &self.blocks {
+            if block.space != space || block.origin.birth < first {
+                continue;
+            }
+            let found = found.entry(place(block.origin.context)).or_default();
+            if block.origin.shape != 0 {
+                found.shapes.insert(block.origin.shape);
+            }
+            let Some(by) = self.held.get(address) else { continue };
+            let held = &mut found.held;
+            held.whole += u64::from(by.whole > 0);
+            held.views += u64::from(by.whole == 0 && by.views > 0);
+            if by.whole == 0 {
+                held.view_bytes = held.view_bytes.max(by.view_bytes);
+            }
+            held.graph += u64::from(by.graph > 0);
+            held.variables += u64::from(by.variables > 0);
+        }
+        found
+    }
+}

@@ -1,0 +1,96 @@
+//! What a block is, and how the table keeps it.
+
+use memcheck_core::space::Space;
+
+use super::table;
+
+/// GPUs that the ledger keeps apart.
+const DEVICES: usize = 32;
+/// Host, pinned, managed, then the devices.
+pub(super) const SPACES: usize = 3 + DEVICES;
+
+/// What the table knows about a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Block {
+    pub(crate) size: u64,
+    pub(crate) space: Space,
+    pub(crate) origin: Origin,
+}
+
+impl Block {
+    const SIZE_BITS: u32 = 48;
+
+    /// As the table keeps it.
+    pub(super) fn words(self) -> table::Words {
+        let space = index(self.space).unwrap_or(0) as u64;
+        [space << Self::SIZE_BITS | self.size, self.origin.pack()]
+    }
+
+    pub(super) fn of([size, origin]: table::Words) -> Self {
+        Self {
+            size: size & ((1 << Self::SIZE_BITS) - 1),
+            space: space((size >> Self::SIZE_BITS) as usize),
+            origin: Origin::unpack(origin),
+        }
+    }
+}
+
+/// Where a block comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub(crate) struct Origin {
+    /// The iteration that it was born in; 0 is the set-up.
+    pub(crate) birth: u32,
+    /// Call stack and scope, by the number that [`crate::site`] gave; 0 where
+    /// they were not asked for.
+    pub(crate) context: u32,
+    /// Shape and element type of the tensor that it was made for, by the
+    /// number that [`crate::probe::tensor`] gave; 0 where that is not known.
+    pub(crate) shape: u16,
+}
+
+impl Origin {
+    /// Bits of a birth and of a context; beyond, the highest value stands.
+    const BITS: u32 = 24;
+    const MOST: u32 = (1 << Self::BITS) - 1;
+
+    /// All of it in one word.
+    pub(crate) fn pack(self) -> u64 {
+        let (birth, context) = (self.birth.min(Self::MOST), self.context.min(Self::MOST));
+        u64::from(birth) | u64::from(context) << Self::BITS | u64::from(self.shape) << 48
+    }
+
+    pub(crate) fn unpack(word: u64) -> Self {
+        Self {
+            birth: word as u32 & Self::MOST,
+            context: (word >> Self::BITS) as u32 & Self::MOST,
+            shape: (word >> 48) as u16,
+        }
+    }
+}
+
+/// The place of a space in tables; `None` beyond the last GPU.
+pub(crate) fn index(space: Space) -> Option<usize> {
+    match space {
+        Space::Host => Some(0),
+        Space::Pinned => Some(1),
+        Space::Managed => Some(2),
+        Space::Cuda(ordinal) => {
+            (usize::from(ordinal) < DEVICES).then_some(3 + usize::from(ordinal))
+        }
+    }
+}
+
+/// The space at a place.
+pub(crate) fn space(index: usize) -> Space {
+    match index {
+        0 => Space::Host,
+        1 => Space::Pinned,
+        2 => Space::Managed,
+        device => Space::Cuda(u16::try_from(device - 3).unwrap_or(u16::MAX)),
+    }
+}
+
+/// Every space that the ledger can keep, in the order of reports.
+pub(crate) fn spaces() -> impl Iterator<Item = Space> {
+    (0..SPACES).map(space)
+}
