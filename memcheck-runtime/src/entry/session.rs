@@ -20,7 +20,7 @@ use crate::description::Description;
 use crate::probe;
 use crate::recorder::Recorder;
 use crate::trial::Trial;
-use crate::{attribution, canary, device, ledger, outcome, scope, snapshot};
+use crate::{attribution, canary, device, ledger, outcome, scope, site, snapshot};
 
 /// Runs the test of this process and leaves it: with 0 if it passed, with
 /// [`exit::FAILED`] if not. Without a report, nothing has passed.
@@ -124,8 +124,9 @@ fn body(description: &Description, trial: &mut Trial) -> Outcome {
         let _quiet = quiet::enter();
         print(info);
     }));
-    let result =
-        std::panic::catch_unwind(AssertUnwindSafe(|| quiet::lifted(|| (description.body)(trial))));
+    let result = std::panic::catch_unwind(AssertUnwindSafe(|| {
+        quiet::lifted(|| site::within(|| (description.body)(trial)))
+    }));
     match result {
         Ok(Ok(())) => Outcome::Returned,
         Ok(Err(error)) => {

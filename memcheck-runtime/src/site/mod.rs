@@ -47,3 +47,8 @@ pub(crate) fn is_on() -> bool {
 pub(crate) fn here() -> u32 {
     if ON.load(Relaxed) { unwind::here() } else { 0 }
 }
+
+/// Runs `work`. While it runs, whatever called this stays where it is.
+pub(crate) fn within<R>(work: impl FnOnce() -> R) -> R {
+    if ON.load(Relaxed) { unwind::within(work) } else { work() }
+}

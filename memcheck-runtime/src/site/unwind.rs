@@ -94,7 +94,7 @@ fn claim() -> *mut Walker {
         let walker = spare.swap(std::ptr::null_mut(), AcqRel);
         // SAFETY: whoever swaps it out has it alone.
         if let Some(known) = unsafe { walker.as_mut() } {
-            known.stacks.forget();
+            known.stacks.forget(0);
             known.own = own;
             return walker;
         }
@@ -123,23 +123,46 @@ fn own_stack() -> Option<Range<u64>> {
     }
 }
 
+/// Runs `work`: meanwhile no frame around it comes or goes on this thread.
+#[inline(never)]
+pub(super) fn within<R>(work: impl FnOnce() -> R) -> R {
+    struct Outside;
+    impl Drop for Outside {
+        fn drop(&mut self) {
+            with_mine(|walker| walker.stacks.forget(0));
+        }
+    }
+    let _outside = Outside;
+    // A place in this frame: what this calls lies below it, what calls this above.
+    let place = 0u8;
+    let base = std::ptr::from_ref(std::hint::black_box(&place)) as u64;
+    with_mine(|walker| walker.stacks.forget(base));
+    work()
+}
+
+/// What `with` makes of the thread's walker. `None` on a thread that has ended,
+/// whose last frees need none.
+#[inline]
+fn with_mine<R>(with: impl FnOnce(&mut Walker) -> R) -> Option<R> {
+    // Taken for the time being: a signal handler that allocates meanwhile gets
+    // one of its own.
+    let taken = MINE.try_with(|mine| {
+        let walker = mine.0.replace(std::ptr::null_mut());
+        if walker.is_null() { claim() } else { walker }
+    });
+    let walker = taken.ok()?;
+    // SAFETY: this thread has just taken it, so it is nobody else's.
+    let result = with(unsafe { &mut *walker });
+    let _ = MINE.try_with(|mine| mine.0.set(walker));
+    Some(result)
+}
+
 /// The context of the caller, by number.
 #[inline(never)]
 pub(super) fn here() -> u32 {
     let Some(unwinder) = UNWINDER.get() else { return 0 };
-    // An ended thread has no walker, and its last frees need none.
-    let walker = MINE.try_with(|mine| {
-        // Taken for the time of the walk: a signal handler that allocates
-        // meanwhile gets one of its own.
-        let walker = mine.0.replace(std::ptr::null_mut());
-        if walker.is_null() { claim() } else { walker }
-    });
-    let Ok(walker) = walker else { return 0 };
     let (ip, registers) = arch::registers();
-    // SAFETY: this thread has just taken it, so it is nobody else's.
-    let number = unsafe { &mut *walker }.number(unwinder, ip, registers);
-    let _ = MINE.try_with(|mine| mine.0.set(walker));
-    number
+    with_mine(|walker| walker.number(unwinder, ip, registers)).unwrap_or(0)
 }
 
 impl Walker {
@@ -193,7 +216,7 @@ impl Walker {
         {
             let place = arch::pointers(&registers);
             known = last.above(known, place.sp);
-            if known > 0 && last.is(known - 1, frame, place) && last.stands(known) {
+            if known > 0 && last.is(known - 1, frame, place) && self.stacks.last_stands(known) {
                 return (known, count);
             }
             self.new[count] = (frame, place);
