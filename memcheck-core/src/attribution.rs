@@ -79,8 +79,10 @@ impl Kind {
     /// and live in iteration `now`; 0 is the set-up.
     pub fn of(stack: &Stack, birth: u32, now: u32) -> Self {
         match () {
-            () if stack.is_optimizer() => Self::Optimizer,
+            // An optimizer's `backward_step` is both, and what it allocates in
+            // the backward pass is gradients.
             () if stack.is_backward() => Self::Gradients,
+            () if stack.is_optimizer() => Self::Optimizer,
             () if birth == 0 => Self::Setup,
             () if birth < now => Self::Kept,
             () => Self::Activations,

@@ -87,6 +87,11 @@ pub fn both(bytes: u64) -> String {
     }
 }
 
+/// So many blocks, in words: `1 block`, `1,024 blocks`.
+pub fn blocks(count: u64) -> String {
+    format!("{} {}", exact(count), if count == 1 { "block" } else { "blocks" })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,7 +2,7 @@
 //! terminal, JUnit and Markdown, so that all say the same; HTML has tables.
 
 use memcheck_core::finding::{Finding, Grown, Site};
-use memcheck_core::size::{Size, both};
+use memcheck_core::size::{self, Size, both};
 
 use crate::options::Verbosity;
 
@@ -62,7 +62,7 @@ fn site(site: &Site) -> Vec<String> {
     what.extend(site.scope.as_ref().map(|scope| format!("in {scope}")));
     let amount = match site.block {
         Some(_) => blocks(site),
-        None => format!("{} blocks, {}", blocks(site), both(site.bytes)),
+        None => format!("{}, {}", size::blocks(site.count), both(site.bytes)),
     };
     let note = site.note.as_ref().map(|note| format!(": {note}")).unwrap_or_default();
     let Some(place) = place(site) else { return vec![format!("{amount}{note}")] };

@@ -6,9 +6,9 @@ use crate::diagnosis::{self, Evidence};
 use crate::finding::{Code, Finding};
 use crate::limits::Limits;
 use crate::record::{Record, SpaceRecord};
-use crate::size::both;
+use crate::size::{blocks, both};
 use crate::space::Space;
-use crate::survivors;
+use crate::survivors::{self, Group};
 
 /// Least growth of small host blocks, in bytes an iteration, that is told
 /// apart from the noise of thread pools and lazily built tables.
@@ -31,12 +31,19 @@ pub(super) fn leak(
         return None;
     }
     let sites = blame::growing(&evidence);
-    let how = match sites.first() {
-        None => "a buffer is replaced by a larger one in every iteration".to_owned(),
-        Some(top) => match top.block {
-            Some(block) => format!("{} blocks of {} survive", top.count, both(block)),
-            None => format!("{} blocks survive, {} in all", top.count, both(top.bytes)),
-        },
+    let groups: Vec<&Group> = evidence
+        .growing()
+        .map(|suspect| &suspect.survivors.group)
+        .chain(&evidence.unplaced)
+        .collect();
+    let count = blocks(groups.iter().map(|group| group.count()).sum());
+    let how = match (groups.as_slice(), groups.first().and_then(|only| only.block)) {
+        ([], _) => "a buffer is replaced by a larger one in every iteration".to_owned(),
+        ([_], Some(block)) => format!("{count} of {} survive", both(block)),
+        (all, _) => {
+            let bytes = all.iter().map(|group| group.bytes()).sum();
+            format!("{count} survive, {} in all", both(bytes))
+        }
     };
     let mut finding = Finding {
         space: Some(space),

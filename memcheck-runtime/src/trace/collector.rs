@@ -80,6 +80,8 @@ struct Holder {
     /// The epoch just before the latest block came: tells whether that block
     /// was there at the latest peak.
     before_latest: u64,
+    /// The iteration that the latest block was counted in; 0 is outside of them.
+    latest: u32,
 }
 
 impl Holder {
@@ -181,7 +183,7 @@ impl Trace {
     fn fold(&mut self, event: Event) {
         match event {
             Event::Allocated(block) => {
-                self.count(&block);
+                self.count(&block, self.iteration);
                 self.came(&block);
             }
             Event::Kept(block) => self.came(&block),
@@ -202,17 +204,17 @@ impl Trace {
         }
     }
 
-    fn count(&mut self, block: &Block) {
+    fn count(&mut self, block: &Block, iteration: u32) {
         let total = self.totals.entry(key(block)).or_default();
         total.calls += 1;
         total.bytes += block.size;
         // Between iterations, or after them: not the iteration's.
-        if self.iteration == 0 && total.iteration != 0 {
+        if iteration == 0 && total.iteration != 0 {
             return;
         }
-        if total.iteration != self.iteration {
+        if total.iteration != iteration {
             (total.last_calls, total.last_bytes) = (0, 0);
-            total.iteration = self.iteration;
+            total.iteration = iteration;
         }
         total.last_calls += 1;
         total.last_bytes += block.size;
@@ -223,6 +225,7 @@ impl Trace {
         let holder = self.holders.entry((key(block), block.origin.birth)).or_default();
         holder.save(space.epoch);
         holder.before_latest = space.epoch;
+        holder.latest = self.iteration;
         holder.add(signed(block.size), 1);
         space.live += signed(block.size);
         let live = u64::try_from(space.live).unwrap_or(0);
@@ -243,6 +246,8 @@ impl Trace {
         let Some(holder) = self.holders.get_mut(&(from, birth)) else { return };
         holder.save(epoch);
         let at_peak = holder.before_latest < epoch;
+        // The iteration may be over, or the next one have begun.
+        let iteration = holder.latest;
         holder.add(-size, -1);
         if at_peak {
             holder.at_peak.bytes -= size;
@@ -255,7 +260,6 @@ impl Trace {
             holder.at_peak.bytes += size;
             holder.at_peak.count += 1;
         }
-        let iteration = self.iteration;
         let Some(total) = self.totals.get_mut(&from) else { return };
         total.calls -= 1;
         total.bytes -= block.size;
@@ -264,7 +268,8 @@ impl Trace {
             total.last_calls -= 1;
             total.last_bytes = total.last_bytes.saturating_sub(block.size);
         }
-        self.count(&Block { origin: crate::ledger::Origin { shape, ..block.origin }, ..*block });
+        let shaped = Block { origin: crate::ledger::Origin { shape, ..block.origin }, ..*block };
+        self.count(&shaped, iteration);
     }
 
     /// Forgets holders that hold nothing and held nothing at the peak.
@@ -361,6 +366,23 @@ mod tests {
         assert_eq!(held(&trace), [(1, 7, 100), (1, 8, 40)]);
         let calls: u64 = trace.totals.values().map(|total| total.calls).sum();
         assert_eq!(calls, 3);
+    }
+
+    #[test]
+    fn a_shape_that_is_known_late_counts_where_its_block_did() {
+        use Event::{Allocated, Iteration, Shaped};
+        let trace = folded(&[
+            Allocated(block(1, 100)), // set-up
+            Iteration(1),
+            Shaped(block(1, 100), 7),
+            Allocated(block(2, 40)),
+            Iteration(0),
+            Shaped(block(2, 40), 8),
+        ]);
+        let total = |context, shape| trace.totals[&Key { space: SPACE, context, shape }];
+        assert_eq!((total(1, 7).iteration, total(1, 7).last_calls), (0, 1));
+        assert_eq!((total(2, 8).iteration, total(2, 8).last_calls), (1, 1));
+        assert_eq!((total(1, 0).calls, total(2, 0).calls), (0, 0));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use memcheck_core::diagnosis::Cause;
 use memcheck_core::profile::{Growth, Profile, Survivor};
-use memcheck_core::size::{Size, both};
+use memcheck_core::size::{Size, blocks, both};
 
 use super::style;
 use crate::options::Verbosity;
@@ -42,10 +42,9 @@ pub(in crate::present) fn title(growth: &Growth) -> String {
 
 fn survivor(survivor: &Survivor) -> Vec<String> {
     let Survivor { label, site, note, bytes, count, remark, .. } = survivor;
-    let blocks = if *count == 1 { "block" } else { "blocks" };
     let mut lines = vec![
         format!("  {label}  {}", style::dim(site)),
-        format!("    {count} {blocks}, {}: {note}", Size(*bytes)),
+        format!("    {}, {}: {note}", blocks(*count), Size(*bytes)),
     ];
     lines.extend(remark.iter().flat_map(|remark| cause("note", remark, 4)));
     lines

@@ -2,7 +2,7 @@
 
 use memcheck_core::attribution::Kind;
 use memcheck_core::profile::{Held, Profile, Window, percent};
-use memcheck_core::size::{Size, both};
+use memcheck_core::size::{Size, blocks, both};
 
 use super::style;
 use crate::options::Verbosity;
@@ -28,12 +28,11 @@ pub(super) fn lines(profile: &Profile, verbosity: Verbosity) -> Vec<String> {
     lines.push(style::strong("largest holders"));
     for held in &profile.holders[..shown] {
         let Held { label, site, kind, bytes, count, stack } = held;
-        let blocks = if *count == 1 { "block" } else { "blocks" };
         lines.push(format!(
             "  {}  {:>9}  {label}  {}",
             share(*bytes),
             Size(*bytes).to_string(),
-            style::dim(&format!("{count} {blocks}, {}", name(*kind)))
+            style::dim(&format!("{}, {}", blocks(*count), name(*kind)))
         ));
         lines.push(format!("{:21}{}", "", style::dim(site)));
         if verbose {
