@@ -1,7 +1,7 @@
 //! Negative controls: memory tests that must fail.
 //!
 //! Each is the leaky twin of a test in `workloads`, ignored in an ordinary
-//! run. `controls_fail.rs` runs them through `cargo memcheck` and asserts the
+//! run. `functional/controls.rs` runs them through `cargo memcheck` and asserts the
 //! code and the bytes an iteration of each.
 
 use candle_core::{DType, Device, Tensor};
