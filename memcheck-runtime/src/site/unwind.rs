@@ -39,7 +39,7 @@ pub(super) fn prepare() {
 
 /// A cache of framehop holds 509 rules, each in the one place that its address
 /// has there. A model's forward pass has more, and a rule that is not in the
-/// cache costs fifty times one that is: PERF: several caches, by address.
+/// cache is read from the unwind tables again. PERF: several caches, by address.
 const CACHES: usize = 8;
 
 /// The cache for the rule of an address.
