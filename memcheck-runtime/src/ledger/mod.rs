@@ -27,7 +27,7 @@ mod census;
 mod small;
 pub(crate) mod table;
 
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use memcheck_core::space::Space;
 
@@ -40,7 +40,7 @@ pub(crate) use block::{Block, Origin, index, space, spaces};
 pub(crate) use census::{Census, census};
 pub(crate) use small::{small_allocated, small_freed, small_live};
 
-static ARMED: AtomicBool = AtomicBool::new(false);
+static MODE: AtomicU8 = AtomicU8::new(0);
 static BLOCKS: Table = Table::new();
 static COUNTERS: [Counters; SPACES] = [const { Counters::new() }; SPACES];
 /// The iteration in which blocks are born now; 0 is the set-up.
@@ -159,16 +159,53 @@ pub(crate) fn prepare() -> std::io::Result<()> {
     BLOCKS.map()
 }
 
-/// Starts to look at events.
-pub(crate) fn arm() {
-    ARMED.store(true, Relaxed);
+/// What is done with events.
+// PERF: all that an event asks for stands in one byte: one relaxed load is what
+// an uninstrumented run pays, and a counting one no second.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Mode(u8);
+
+impl Mode {
+    const ARMED: u8 = 1;
+    const TENSORS: u8 = 2;
+
+    /// Whether events are looked at.
+    #[inline]
+    pub(crate) fn is_armed(self) -> bool {
+        self.0 & Self::ARMED != 0
+    }
+
+    /// Whether host blocks are also looked at as what may be a tensor.
+    #[inline]
+    pub(crate) fn follows_tensors(self) -> bool {
+        self.0 & Self::TENSORS != 0
+    }
 }
 
-/// Whether events are looked at. One relaxed load: this is what an
-/// uninstrumented run pays.
+/// What is done with events now.
+#[inline]
+pub(crate) fn mode() -> Mode {
+    Mode(MODE.load(Relaxed))
+}
+
+/// Whether events are looked at now.
 #[inline]
 pub(crate) fn is_armed() -> bool {
-    ARMED.load(Relaxed)
+    mode().is_armed()
+}
+
+/// Starts to look at events.
+pub(crate) fn arm() {
+    MODE.fetch_or(Mode::ARMED, Relaxed);
+}
+
+/// From here on host blocks are looked at as what may be a tensor, or no more.
+pub(crate) fn follow_tensors(follow: bool) {
+    if follow {
+        MODE.fetch_or(Mode::TENSORS, Relaxed);
+    } else {
+        MODE.fetch_and(!Mode::TENSORS, Relaxed);
+    }
 }
 
 /// From here on new blocks are born in `iteration`, and the peak within the

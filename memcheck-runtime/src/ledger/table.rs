@@ -200,26 +200,12 @@ impl Table {
     /// Takes an address out. `None` if it is not there.
     #[inline]
     pub(crate) fn remove(&self, address: u64) -> Option<Words> {
-        self.remove_when(address, |_| true)
-    }
-
-    /// Takes an address out, once its second word says `ready`: until then this
-    /// thread waits.
-    #[inline]
-    pub(crate) fn remove_when(
-        &self,
-        address: u64,
-        mut ready: impl FnMut(&AtomicU64) -> bool,
-    ) -> Option<Words> {
         let base = self.base.load(Acquire);
         if base.is_null() || address <= CLAIMED {
             return None;
         }
         let hash = hash(address);
         let Found { bucket: found, slot, level, step } = self.find(base, hash, address)?;
-        while !ready(&found.second[slot]) {
-            std::thread::yield_now();
-        }
         let words = found.read(slot);
         found.keys[slot].store(0, Release);
         for passed in 0..step {
@@ -237,25 +223,6 @@ impl Table {
         }
         let Found { bucket, slot, .. } = self.find(base, hash(address), address)?;
         Some(bucket.read(slot))
-    }
-
-    /// Replaces the second word of an address, where both are what is expected.
-    /// Also for whoever does not know that the address is still there.
-    pub(crate) fn mark(&self, address: u64, [first, second]: Words, mark: u64) -> Option<Marked> {
-        let base = self.base.load(Acquire);
-        if base.is_null() || address <= CLAIMED {
-            return None;
-        }
-        let Found { bucket, slot, .. } = self.find(base, hash(address), address)?;
-        let word = &bucket.second[slot];
-        word.compare_exchange(second, mark, AcqRel, Relaxed).ok()?;
-        let is_it =
-            bucket.keys[slot].load(Acquire) == address && bucket.first[slot].load(Relaxed) == first;
-        if !is_it {
-            // Another address has the slot by now: as if nothing had been.
-            let _ = word.compare_exchange(mark, second, AcqRel, Relaxed);
-        }
-        is_it.then_some(Marked { bucket, slot })
     }
 
     /// Replaces what is kept for an address by what `change` makes of it. For
@@ -293,19 +260,6 @@ impl Table {
     }
 }
 
-/// An entry with a mark that keeps it from being removed.
-pub(crate) struct Marked {
-    bucket: &'static Bucket,
-    slot: usize,
-}
-
-impl Marked {
-    /// Replaces what is kept, and with it the mark.
-    pub(crate) fn replace(self, words: Words) {
-        self.bucket.write(self.slot, words);
-    }
-}
-
 /// Where an entry lies: its bucket, its slot, and how far from home.
 struct Found {
     bucket: &'static Bucket,
@@ -321,8 +275,7 @@ impl Bucket {
 
     fn write(&self, slot: usize, [first, second]: Words) {
         self.first[slot].store(first, Relaxed);
-        // Who sees it has also seen what came before: a mark that is taken off.
-        self.second[slot].store(second, Release);
+        self.second[slot].store(second, Relaxed);
     }
 }
 

@@ -19,7 +19,7 @@ use memcheck_core::quiet::is_quiet;
 use memcheck_core::space::Space;
 
 use super::tensor;
-use crate::ledger;
+use crate::ledger::{self, Mode};
 
 /// Least size of a block in the tensor class, in bytes.
 pub const TENSOR_CLASS: usize = 1 << 10;
@@ -68,11 +68,13 @@ fn is_tensor(layout: Layout) -> bool {
 }
 
 #[inline]
-fn allocated(address: *mut u8, layout: Layout) {
+fn allocated(mode: Mode, address: *mut u8, layout: Layout) {
     if is_quiet() {
         return;
     }
-    tensor::allocated(address as u64, layout);
+    if mode.follows_tensors() {
+        tensor::allocated(address as u64, layout);
+    }
     if layout.size() < TENSOR_CLASS {
         ledger::small_allocated(layout.size() as u64);
     } else if is_tensor(layout) {
@@ -93,8 +95,10 @@ fn tensor_freed(address: u64) {
 }
 
 #[inline]
-fn freed(address: *mut u8, layout: Layout) {
-    tensor::freed(address as u64, layout);
+fn freed(mode: Mode, address: *mut u8, layout: Layout) {
+    if mode.follows_tensors() {
+        tensor::freed(address as u64, layout);
+    }
     if layout.size() < TENSOR_CLASS {
         if !is_quiet() {
             ledger::small_freed(layout.size() as u64);
@@ -112,8 +116,9 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Tracking<A> {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller keeps the contract of `alloc`.
         let address = unsafe { self.inner.alloc(layout) };
-        if ledger::is_armed() && !address.is_null() {
-            allocated(address, layout);
+        let mode = ledger::mode();
+        if mode.is_armed() && !address.is_null() {
+            allocated(mode, address, layout);
         }
         address
     }
@@ -122,19 +127,21 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Tracking<A> {
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller keeps the contract of `alloc_zeroed`.
         let address = unsafe { self.inner.alloc_zeroed(layout) };
-        if ledger::is_armed()
+        let mode = ledger::mode();
+        if mode.is_armed()
             && !address.is_null()
             && (layout.size(), layout.align()) != INJECTOR_BLOCK
         {
-            allocated(address, layout);
+            allocated(mode, address, layout);
         }
         address
     }
 
     #[inline]
     unsafe fn dealloc(&self, address: *mut u8, layout: Layout) {
-        if ledger::is_armed() {
-            freed(address, layout);
+        let mode = ledger::mode();
+        if mode.is_armed() {
+            freed(mode, address, layout);
         }
         // SAFETY: the caller keeps the contract of `dealloc`.
         unsafe { self.inner.dealloc(address, layout) };
@@ -142,11 +149,14 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Tracking<A> {
 
     #[inline]
     unsafe fn realloc(&self, address: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        if !ledger::is_armed() {
+        let mode = ledger::mode();
+        if !mode.is_armed() {
             // SAFETY: the caller keeps the contract of `realloc`.
             return unsafe { self.inner.realloc(address, layout, new_size) };
         }
-        tensor::freed(address as u64, layout);
+        if mode.follows_tensors() {
+            tensor::freed(address as u64, layout);
+        }
         // Out of the table before the call: as soon as the old address is
         // free, another thread may be given it.
         let old = if is_tensor(layout) { ledger::taken(address as u64) } else { None };
@@ -158,14 +168,19 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Tracking<A> {
             }
             return new;
         }
-        resized(new, layout, new_size, old);
+        resized(mode, new, layout, (new_size, old));
         new
     }
 }
 
 /// Books a block that was resized, within its class or across it.
 #[inline]
-fn resized(new: *mut u8, layout: Layout, new_size: usize, old: Option<ledger::Block>) {
+fn resized(
+    mode: Mode,
+    new: *mut u8,
+    layout: Layout,
+    (new_size, old): (usize, Option<ledger::Block>),
+) {
     // SAFETY: `realloc` succeeded, so its contract held: `new_size` rounded up
     // to the alignment is a size, and the alignment is that of a layout.
     let new_layout = unsafe { Layout::from_size_align_unchecked(new_size, layout.align()) };
@@ -173,14 +188,14 @@ fn resized(new: *mut u8, layout: Layout, new_size: usize, old: Option<ledger::Bl
         Some(old) if is_tensor(new_layout) => ledger::moved(old, new as u64, new_size as u64),
         Some(old) => {
             ledger::left(old);
-            allocated(new, new_layout);
+            allocated(mode, new, new_layout);
         }
         None => {
             if layout.size() < TENSOR_CLASS && !is_quiet() {
                 ledger::small_freed(layout.size() as u64);
-                allocated(new, new_layout);
+                allocated(mode, new, new_layout);
             } else if layout.size() < TENSOR_CLASS {
-                allocated(new, new_layout);
+                allocated(mode, new, new_layout);
             }
             // A block of the tensor class that the ledger does not know stays
             // unknown: growing a Vec from before the body is not the body's.

@@ -9,15 +9,9 @@
 //! above all its number, which candle draws from a counter and which no other
 //! memory holds twice.
 //!
-//! Meanwhile the tensor may have been handed to another thread and dropped
-//! there. So a block is *marked* while it is looked at, and who frees it waits
-//! for that; and the tensor is owned while it is looked at, which fails where
-//! its last owner has just left.
-//!
-//! ```text
-//! allocated ──► pending ──mark──► looked at ──► settled ──► freed
-//!                  └────────────────────────────────────────► freed (elsewhere)
-//! ```
+//! Until then the tensor may have been handed to another thread and dropped
+//! there. So who frees a block waits while it is looked at (`pending`), and the
+//! tensor is owned meanwhile, which fails where its last owner has just left.
 //!
 //! The layout is candle's own business, so it is learned at the start from
 //! tensors made for it (`layout`). Where it cannot be learned, there are no
@@ -26,60 +20,40 @@
 mod block;
 mod devices;
 mod layout;
+mod pending;
 mod types;
 
 use std::alloc::Layout;
-use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::OnceLock;
-use std::sync::atomic::{
-    AtomicBool, AtomicU64,
-    Ordering::{Acquire, Relaxed},
-};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use candle_core::Tensor;
 use memcheck_core::attribution::HeldBy;
 use memcheck_core::quiet;
 
 use crate::ledger;
-use crate::ledger::table::{Table, Words};
+use crate::ledger::table::Table;
 use crate::scope;
 use layout::Learned;
+use pending::Marked;
 
 pub(crate) use devices::since as devices_since;
 pub(crate) use types::named;
 
-static ON: AtomicBool = AtomicBool::new(false);
 static LAYOUT: OnceLock<Learned> = OnceLock::new();
-/// Blocks that may be tensors, and are live: address -> while it is pending, a
-/// number that no other pending block has; once it is settled, the block of the
-/// tensor's storage, and what the tensor is to it.
+/// Live tensors: address -> the block of its storage, and what the tensor is to it.
 static TENSORS: Table = Table::new();
 /// A block found no room there.
 static FULL: AtomicBool = AtomicBool::new(false);
 /// The highest number of a tensor so far.
 static LATEST: AtomicU64 = AtomicU64::new(0);
 
-/// The second word of a block that nobody has looked at yet.
-const PENDING: u64 = 0;
-/// While its thread looks at it.
-const MARKED: u64 = 1 << 62;
-/// It will not be looked at any more.
-const SETTLED: u64 = 1 << 63;
 /// Of a tensor: bits beside the bytes that it sees of its block.
 const WHOLE: u64 = 1 << 48;
 const GRAPH: u64 = 1 << 49;
 const VARIABLE: u64 = 1 << 50;
 const BYTES: u64 = WHOLE - 1;
-
-thread_local! {
-    /// What may be a tensor, and was not looked at yet: address and number.
-    static NEXT: Cell<(u64, u64)> = const { Cell::new((0, 0)) };
-    /// Pending blocks that this thread has had.
-    static COUNT: Cell<u64> = const { Cell::new(0) };
-    /// The number of the last tensor of this thread.
-    static LAST: Cell<u64> = const { Cell::new(0) };
-}
 
 /// Starts to follow tensors. `false` where their layout is not understood.
 ///
@@ -92,57 +66,50 @@ pub(crate) fn start() -> std::io::Result<bool> {
     let Some(learned) = learned else { return Ok(false) };
     LATEST.store(learned.latest, Relaxed);
     let _ = LAYOUT.set(learned);
-    ON.store(true, Relaxed);
+    forget_in_children();
+    ledger::follow_tensors(true);
     Ok(true)
+}
+
+extern "C" fn forget() {
+    ledger::follow_tensors(false);
+}
+
+/// In a forked child, the threads that look at blocks are gone, and nobody may
+/// wait for them.
+fn forget_in_children() {
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    ONCE.call_once(|| {
+        // SAFETY: the handler changes an atomic, which is allowed after fork.
+        unsafe { libc::pthread_atfork(None, None, Some(forget)) };
+    });
 }
 
 /// Stops to follow tensors. Whether there was room for all of them.
 pub(crate) fn stop() -> bool {
-    ON.store(false, Relaxed);
+    ledger::follow_tensors(false);
     !FULL.load(Relaxed)
 }
 
-#[inline]
-fn layout() -> Option<&'static Learned> {
-    if ON.load(Relaxed) { LAYOUT.get() } else { None }
-}
-
-/// A host block was allocated.
-#[inline]
+/// A host block was allocated, while tensors are followed.
+#[inline(never)]
 pub(crate) fn allocated(address: u64, of: Layout) {
-    let Some(learned) = layout() else { return };
+    let Some(learned) = LAYOUT.get() else { return };
     settle();
-    if of == learned.block {
-        let number = pending();
-        if TENSORS.insert(address, [number, PENDING]) {
-            NEXT.with(|next| next.set((address, number)));
-        } else {
-            FULL.store(true, Relaxed);
-        }
+    if of == learned.block && !pending::put(address) {
+        FULL.store(true, Relaxed);
     }
 }
 
-/// A number for a pending block: the thread's, and how many it has had. Two of
-/// one thread are the same only half a million blocks apart.
-fn pending() -> u64 {
-    COUNT.with(|count| {
-        count.set(count.get() + 1);
-        let thread = std::ptr::from_ref(count) as u64 >> 3;
-        thread << 19 | count.get() & ((1 << 19) - 1)
-    })
-}
-
-/// A host block is about to be freed, or to be resized.
-#[inline]
+/// A host block is about to be freed, or to be resized, while tensors are followed.
+#[inline(never)]
 pub(crate) fn freed(address: u64, of: Layout) {
-    let Some(learned) = layout() else { return };
+    let Some(learned) = LAYOUT.get() else { return };
     settle();
-    if of == learned.block {
-        TENSORS.remove_when(address, |state| match state.load(Acquire) {
-            // Nobody will look at it: the mark says that somebody has begun.
-            PENDING => state.compare_exchange(PENDING, SETTLED, Acquire, Relaxed).is_ok(),
-            now => now & SETTLED != 0,
-        });
+    if of == learned.block && TENSORS.remove(address).is_none() {
+        pending::forget(address);
+        // What another thread was looking at meanwhile is there now.
+        TENSORS.remove(address);
     }
 }
 
@@ -150,54 +117,51 @@ pub(crate) fn freed(address: u64, of: Layout) {
 // PERF: inlined as far as most calls come, which is that nothing is pending.
 #[inline(always)]
 pub(crate) fn settle() {
-    if NEXT.with(Cell::get).0 != 0 && !quiet::is_quiet() {
+    if pending::is_some() && !quiet::is_quiet() {
         settle_next();
     }
 }
 
 #[inline(never)]
 fn settle_next() {
-    let (address, number) = NEXT.with(|next| next.replace((0, 0)));
-    if ON.load(Relaxed)
+    let Some(marked) = pending::mark() else { return };
+    let mut tensor = None;
+    if ledger::mode().follows_tensors()
         && let Some(learned) = LAYOUT.get()
-        && let Some(marked) = TENSORS.mark(address, [number, PENDING], MARKED)
     {
-        let looked = {
-            let _quiet = quiet::enter();
-            scope::needed();
-            look(address, learned)
-        };
-        let (words, tensor) = looked.map_or(([0, 0], None), |(words, it)| (words, Some(it)));
-        let [block, what] = words;
-        marked.replace([block, what | SETTLED]);
-        // Only now: where its owner has left meanwhile, it goes with this.
-        drop(tensor);
+        let _quiet = quiet::enter();
+        scope::needed();
+        tensor = look(&marked, learned);
     }
+    drop(marked);
+    // Only now: where its owner has left meanwhile, it goes with this.
+    drop(tensor);
 }
 
-/// What stands in a marked block: the words that are kept, and the tensor.
-fn look(address: u64, learned: &Learned) -> Option<(Words, Tensor)> {
+/// Notes the tensor that stands in a marked block, if one does, and owns it.
+fn look(marked: &Marked, learned: &Learned) -> Option<Tensor> {
+    let address = marked.address;
     // SAFETY: a live block of the layout's size that its thread has written; it
     // is marked, so nobody frees it.
     let number = unsafe { learned.number(address) }?;
     // Numbers only rise; one that was seen before stands in memory that has
     // been used again and is not written yet.
     let known = LATEST.load(Relaxed);
-    if number <= LAST.with(Cell::get) || number > known + FAR {
+    if number <= marked.last() || number > known + FAR {
         return None;
     }
     // SAFETY: by its number and all that `number` has checked, this is the
     // inside of an `Arc` of a tensor.
     let tensor = unsafe { learned.own(address) }?;
-    LAST.with(|last| last.set(number));
-    // PERF: a load where another thread is ahead; it is only ever a bound.
-    if number > known {
+    marked.set_last(number);
+    // PERF: now and then; it is only ever a bound.
+    if number > known + NEAR {
         LATEST.fetch_max(number, Relaxed);
     }
     devices::note(&tensor);
     // SAFETY: a tensor, and it is owned here.
     let storage = unsafe { learned.storage(address) };
-    let Some(block) = block::of(storage) else { return Some(([0, 0], tensor)) };
+    let Some(block) = block::of(storage) else { return Some(tensor) };
     let bytes = (tensor.elem_count() * tensor.dtype().size_in_bytes()) as u64;
     // A transposed tensor sees all of its block, and so does a reshaped one.
     let whole = ledger::shaped(block, bytes, || types::number(tensor.dims(), tensor.dtype()));
@@ -206,19 +170,21 @@ fn look(address: u64, learned: &Learned) -> Option<(Words, Tensor)> {
         | flag(whole, WHOLE)
         | flag(tensor.track_op() && !tensor.is_variable(), GRAPH)
         | flag(tensor.is_variable(), VARIABLE);
-    Some(([block, what], tensor))
+    if !TENSORS.insert(address, [block, what]) {
+        FULL.store(true, Relaxed);
+    }
+    Some(tensor)
 }
 
 /// Numbers that may be drawn by other threads between two looks.
 const FAR: u64 = 1 << 24;
+/// Numbers after which the highest one is noted anew.
+const NEAR: u64 = 1 << 16;
 
 /// What the live tensors say of the blocks that they see.
 pub(crate) fn held() -> HashMap<u64, HeldBy> {
     let mut held: HashMap<u64, HeldBy> = HashMap::new();
-    TENSORS.each(|_, [block, what]: Words| {
-        if block == 0 || what & SETTLED == 0 {
-            return;
-        }
+    TENSORS.each(|_, [block, what]| {
         let by = held.entry(block).or_default();
         if what & WHOLE != 0 {
             by.whole += 1;

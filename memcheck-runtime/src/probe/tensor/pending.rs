@@ -1,0 +1,179 @@
+//! Blocks that may be tensors and that nobody has looked at yet: one a thread.
+//!
+//! A thread puts the block into its slot, and looks at it when it allocates or
+//! frees the next time. Meanwhile the tensor may have been handed to another
+//! thread and dropped there; whoever frees a block empties the slot that it is
+//! in, and waits while it is *marked*, which is while its thread looks.
+//!
+//! ```text
+//! empty ──put──► address ──mark──► address, marked ──► empty
+//!                   └────────emptied (freed elsewhere)────┘
+//! ```
+
+use std::cell::Cell;
+use std::sync::atomic::{
+    AtomicBool, AtomicU64, AtomicUsize,
+    Ordering::{AcqRel, Acquire, Relaxed, Release},
+};
+
+use memcheck_core::quiet;
+
+/// Threads that may have a slot at once.
+const SLOTS: usize = 256;
+/// Blocks are aligned: of an address this bit is free.
+const MARK: u64 = 1;
+
+/// What one thread has for it, alone on its cache lines.
+#[repr(align(128))]
+struct Slot {
+    /// An address, or 0; marked while it is looked at.
+    block: AtomicU64,
+    /// The number of the thread's last tensor.
+    last: AtomicU64,
+    owned: AtomicBool,
+}
+
+static ALL: [Slot; SLOTS] = [const {
+    Slot { block: AtomicU64::new(0), last: AtomicU64::new(0), owned: AtomicBool::new(false) }
+}; SLOTS];
+/// Slots that some thread has had: beyond them all are empty.
+static USED: AtomicUsize = AtomicUsize::new(0);
+
+thread_local! {
+    // Without a destructor of its own: asking for it is a load.
+    static MINE: Cell<Option<&'static Slot>> = const { Cell::new(None) };
+    static LEAVES: Leaves = const { Leaves };
+}
+
+/// Gives the thread's slot back when it ends.
+struct Leaves;
+
+impl Drop for Leaves {
+    fn drop(&mut self) {
+        super::settle();
+        if let Some(slot) = MINE.take() {
+            slot.block.store(0, Relaxed);
+            slot.owned.store(false, Release);
+        }
+    }
+}
+
+/// A slot for the calling thread. `None` if all are taken, or if it is ending.
+#[cold]
+fn claim() -> Option<&'static Slot> {
+    let _quiet = quiet::enter();
+    LEAVES.try_with(|_| ()).ok()?;
+    let (at, slot) = ALL.iter().enumerate().find(|(_, slot)| {
+        slot.owned.compare_exchange(false, true, AcqRel, Relaxed).is_ok()
+    })?;
+    USED.fetch_max(at + 1, AcqRel);
+    slot.last.store(0, Relaxed);
+    MINE.set(Some(slot));
+    Some(slot)
+}
+
+/// Notes a block that the calling thread has just allocated. `false` where
+/// there is no room.
+pub(super) fn put(address: u64) -> bool {
+    let Some(slot) = MINE.get().or_else(claim) else { return false };
+    slot.block.store(address, Release);
+    true
+}
+
+/// Whether the calling thread has a block to look at.
+#[inline(always)]
+pub(super) fn is_some() -> bool {
+    MINE.get().is_some_and(|slot| slot.block.load(Relaxed) != 0)
+}
+
+/// Marks the block of the calling thread. `None` where there is none, or none
+/// any more.
+pub(super) fn mark() -> Option<Marked> {
+    let slot = MINE.get()?;
+    let address = slot.block.load(Relaxed);
+    let marked = address != 0
+        && slot.block.compare_exchange(address, address | MARK, AcqRel, Relaxed).is_ok();
+    marked.then_some(Marked { slot, address })
+}
+
+/// Empties the slot of another thread that this block is in. Where it is looked
+/// at just now, that is over afterwards.
+pub(super) fn forget(address: u64) {
+    for slot in ALL.iter().take(USED.load(Acquire)) {
+        // PERF: a load, where another thread's block is another.
+        while slot.block.load(Acquire) & !MARK == address {
+            if slot.block.compare_exchange(address, 0, AcqRel, Relaxed).is_ok() {
+                return;
+            }
+            std::thread::yield_now();
+        }
+    }
+}
+
+/// A block that stays while this lives: who frees it waits.
+pub(super) struct Marked {
+    slot: &'static Slot,
+    pub(super) address: u64,
+}
+
+impl Marked {
+    /// The number of the thread's last tensor.
+    pub(super) fn last(&self) -> u64 {
+        self.slot.last.load(Relaxed)
+    }
+
+    /// The thread's last tensor has this number.
+    pub(super) fn set_last(&self, number: u64) {
+        self.slot.last.store(number, Relaxed);
+    }
+}
+
+impl Drop for Marked {
+    fn drop(&mut self) {
+        self.slot.block.store(0, Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_that_is_freed_elsewhere_is_not_looked_at() {
+        assert!(!is_some());
+        assert!(put(0x1000));
+        std::thread::spawn(|| {
+            forget(0x2000);
+            forget(0x1000);
+        })
+        .join()
+        .unwrap();
+        assert!(!is_some());
+        assert!(mark().is_none());
+    }
+
+    #[test]
+    fn who_frees_a_block_waits_while_it_is_looked_at() {
+        static DONE: AtomicBool = AtomicBool::new(false);
+        assert!(put(0x3000));
+        let marked = mark().unwrap();
+        let freeing = std::thread::spawn(|| {
+            forget(0x3000);
+            assert!(DONE.load(Acquire), "it was looked at meanwhile");
+        });
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        DONE.store(true, Release);
+        drop(marked);
+        freeing.join().unwrap();
+        assert!(!is_some());
+    }
+
+    #[test]
+    fn threads_that_come_and_go_share_slots() {
+        for _ in 0..2 * SLOTS {
+            assert!(std::thread::spawn(|| put(0x5000)).join().unwrap());
+        }
+        assert!(USED.load(Relaxed) < SLOTS);
+        assert!(ALL.iter().all(|slot| slot.block.load(Relaxed) != 0x5000));
+    }
+}
