@@ -41,6 +41,7 @@ mod intern;
 mod ledger;
 mod mapping;
 mod outcome;
+mod prefetch;
 mod probe;
 mod recorder;
 mod scope;

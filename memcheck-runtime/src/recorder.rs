@@ -75,9 +75,7 @@ impl Recorder {
 
     pub(crate) fn end(&mut self, index: usize) {
         ledger::end_iteration();
-        if self.warmup.is_none_or(|warmup| index < warmup) {
-            return;
-        }
+        let Some(warmup) = self.warmup.filter(|&warmup| index >= warmup) else { return };
         let figures = active().map(|(space, now)| {
             let before = self.before.get(&space).copied().unwrap_or_default();
             let iteration = Iteration {
@@ -89,7 +87,8 @@ impl Recorder {
             (space, iteration)
         });
         self.iterations.push(figures.collect());
-        self.censuses.push(ledger::census());
+        let census = ledger::census(birth(warmup), self.censuses.last());
+        self.censuses.push(census);
         if site::is_on() && index == self.last {
             self.at_end = AtEnd::take();
         }

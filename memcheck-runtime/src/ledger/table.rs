@@ -27,6 +27,8 @@ use std::sync::atomic::{
     Ordering::{AcqRel, Acquire, Relaxed, Release},
 };
 
+use crate::prefetch::{self, LINE};
+
 const SLOTS: usize = 7;
 const LEVELS: usize = 14;
 /// Where each level starts, in buckets, and after the last where all end.
@@ -197,6 +199,15 @@ impl Table {
         None
     }
 
+    /// An address will be added soon.
+    #[inline]
+    pub(crate) fn expect(&self, address: u64) {
+        let base = self.base.load(Relaxed);
+        let bucket = base.wrapping_add(place(0, hash(address), 0)).cast::<u8>();
+        prefetch::to_write(bucket);
+        prefetch::to_write(bucket.wrapping_add(LINE));
+    }
+
     /// Takes an address out. `None` if it is not there.
     #[inline]
     pub(crate) fn remove(&self, address: u64) -> Option<Words> {
@@ -244,7 +255,10 @@ impl Table {
         if base.is_null() {
             return;
         }
-        for (place, word) in self.used.iter().enumerate() {
+        // Levels are used from the first: beyond those that are, nothing is.
+        let levels = self.active.load(Relaxed).min(LEVELS);
+        let used = &self.used[..STARTS[levels].div_ceil(64)];
+        for (place, word) in used.iter().enumerate() {
             let mut bits = word.load(Relaxed);
             while bits != 0 {
                 let bucket = bucket(base, place * 64 + bits.trailing_zeros() as usize);

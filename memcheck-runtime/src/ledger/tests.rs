@@ -89,7 +89,7 @@ fn survivors_know_their_iteration() {
     for iteration in 1..=4u32 {
         begin_iteration(iteration);
         allocated(space, 0x5000_0000 + u64::from(iteration) * 0x100, 40);
-        series.push(census());
+        series.push(census(2, series.last()));
     }
     let groups = Census::survivors(&series, space, 2);
     assert_eq!(groups.len(), 1);

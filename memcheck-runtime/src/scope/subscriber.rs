@@ -36,7 +36,8 @@ static THREADS: AtomicU64 = AtomicU64::new(0);
 thread_local! {
     static THREAD: u64 = THREADS.fetch_add(1, Relaxed) & ((1 << THREAD_BITS) - 1);
     /// Scopes that the thread has entered lately: outer scope and place; number.
-    static RECENT: [Cell<((u32, u64), u32)>; 64] = const { [const { Cell::new(((0, 0), 0)) }; 64] };
+    static RECENT: [Cell<((u32, u64), u32)>; 256] =
+        const { [const { Cell::new(((0, 0), 0)) }; 256] };
     /// The spans that the thread is in, by depth.
     static INSIDE: [Cell<u64>; DEEPEST] = const { [const { Cell::new(0) }; DEEPEST] };
 }

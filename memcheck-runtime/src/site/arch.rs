@@ -12,19 +12,31 @@ pub(super) struct Place {
     pub(super) bp: u64,
 }
 
+/// Where a walk begins. PERF: the registers that unwinding needs are more, and
+/// most walks need none.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Start {
+    pub(super) ip: u64,
+    pub(super) sp: u64,
+    bp: u64,
+    /// The return address has a register here.
+    #[cfg(target_arch = "aarch64")]
+    lr: u64,
+}
+
 #[cfg(target_arch = "x86_64")]
 mod x86_64 {
     use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
 
-    use super::Place;
+    use super::{Place, Start};
 
     pub(in crate::site) type Unwinder<D, P> = UnwinderX86_64<D, P>;
     pub(in crate::site) type Cache<P> = CacheX86_64<P>;
     pub(in crate::site) type Registers = UnwindRegsX86_64;
 
-    /// Where the caller is: instruction, registers.
+    /// Where the caller is.
     #[inline(always)]
-    pub(in crate::site) fn registers() -> (u64, Registers) {
+    pub(in crate::site) fn start() -> Start {
         let (ip, sp, bp): (u64, u64, u64);
         // SAFETY: reads three registers.
         unsafe {
@@ -34,7 +46,13 @@ mod x86_64 {
                 options(nomem, nostack, preserves_flags),
             );
         }
-        (ip, Registers::new(ip, sp, bp))
+        Start { ip, sp, bp }
+    }
+
+    impl Start {
+        pub(in crate::site) fn registers(self) -> Registers {
+            Registers::new(self.ip, self.sp, self.bp)
+        }
     }
 
     /// Stack and frame pointer.
@@ -50,25 +68,31 @@ mod x86_64 {
 mod aarch64 {
     use framehop::aarch64::{CacheAarch64, UnwindRegsAarch64, UnwinderAarch64};
 
-    use super::Place;
+    use super::{Place, Start};
 
     pub(in crate::site) type Unwinder<D, P> = UnwinderAarch64<D, P>;
     pub(in crate::site) type Cache<P> = CacheAarch64<P>;
     pub(in crate::site) type Registers = UnwindRegsAarch64;
 
-    /// Where the caller is: instruction, registers.
+    /// Where the caller is.
     #[inline(always)]
-    pub(in crate::site) fn registers() -> (u64, Registers) {
-        let (ip, sp, fp, lr): (u64, u64, u64, u64);
+    pub(in crate::site) fn start() -> Start {
+        let (ip, sp, bp, lr): (u64, u64, u64, u64);
         // SAFETY: reads four registers.
         unsafe {
             std::arch::asm!(
-                "adr {ip}, .", "mov {sp}, sp", "mov {fp}, x29", "mov {lr}, x30",
-                ip = out(reg) ip, sp = out(reg) sp, fp = out(reg) fp, lr = out(reg) lr,
+                "adr {ip}, .", "mov {sp}, sp", "mov {bp}, x29", "mov {lr}, x30",
+                ip = out(reg) ip, sp = out(reg) sp, bp = out(reg) bp, lr = out(reg) lr,
                 options(nomem, nostack, preserves_flags),
             );
         }
-        (ip, Registers::new(lr, sp, fp))
+        Start { ip, sp, bp, lr }
+    }
+
+    impl Start {
+        pub(in crate::site) fn registers(self) -> Registers {
+            Registers::new(self.lr, self.sp, self.bp)
+        }
     }
 
     /// Stack and frame pointer.

@@ -14,6 +14,7 @@ use std::ops::Range;
 
 use super::arch::{self, Place};
 use crate::intern::mix;
+use crate::prefetch::{self, LINE};
 
 /// Frames that are kept; of deeper stacks the outermost are left out.
 pub(super) const DEPTH: usize = 160;
@@ -31,6 +32,8 @@ pub(super) struct Stack {
     length: usize,
     /// Its context, by number.
     number: u32,
+    /// The place of the stack that followed it the last time.
+    next: u32,
     /// No frame was left out, and every frame lies in the thread's own stack:
     /// it may be looked at again.
     whole: bool,
@@ -66,6 +69,20 @@ impl Stack {
             // further out than where a walk is now.
             unsafe { from.add(words as usize).read() == frame }
         })
+    }
+
+    /// It may be looked at soon. PERF: as much of its inner end as most walks
+    /// compare.
+    fn expect(&self) {
+        const COMPARED: usize = 32;
+        prefetch::to_read(std::ptr::from_ref(self));
+        let inner = self.length.saturating_sub(COMPARED)..self.length;
+        for frame in inner.clone().rev().step_by(LINE / size_of::<u64>()) {
+            prefetch::to_read(&raw const self.frames[frame]);
+        }
+        for word in inner.rev().step_by(LINE / size_of::<u32>()) {
+            prefetch::to_read(&raw const self.words[word]);
+        }
     }
 
     /// Frames of which one may be met again.
@@ -200,15 +217,31 @@ impl Stacks {
     /// The context of a walk that was made before on this way, where all of it
     /// still stands; then that is the last stack now.
     pub(super) fn again(&mut self, way: Way) -> Option<u32> {
-        let set = way.set();
-        let at = (set..set + WAYS).find(|&at| {
+        let stands = |at: usize| {
             self.tags[at] == way && {
                 let known = self.all[at].known();
                 known > 0 && self.all[at].stands(known, self.base())
             }
-        })?;
-        self.last = at;
+        };
+        // PERF: a program that does the same again does it in the same order.
+        let next = self.last().next as usize;
+        let at = if stands(next) {
+            next
+        } else {
+            let set = way.set();
+            (set..set + WAYS).find(|&at| stands(at))?
+        };
+        self.follow(at);
+        self.all[self.all[at].next as usize].expect();
         Some(self.all[at].number)
+    }
+
+    /// The stack at this place is the last one now.
+    fn follow(&mut self, at: usize) {
+        if let Some(last) = self.all.get_mut(self.last) {
+            last.next = at as u32;
+        }
+        self.last = at;
     }
 
     /// The last stack is now the outermost `kept` frames of the one before and
@@ -224,7 +257,7 @@ impl Stacks {
         if let Ok([stack, last]) = self.all.get_disjoint_mut([at, self.last]) {
             stack.copy(last, kept);
         }
-        self.last = at;
+        self.follow(at);
         self.tags[at] = way;
         let stack = &mut self.all[at];
         stack.extend(kept, new);

@@ -15,7 +15,7 @@ use std::sync::atomic::{
 use framehop::{FrameAddress, MustNotAllocateDuringUnwind, Unwinder};
 use memcheck_core::quiet;
 
-use super::arch::{self, Place};
+use super::arch::{self, Place, Start};
 use super::contexts;
 use super::modules::{self, Bytes};
 use super::stacks::{DEPTH, Stacks};
@@ -161,25 +161,19 @@ fn with_mine<R>(with: impl FnOnce(&mut Walker) -> R) -> Option<R> {
 #[inline(never)]
 pub(super) fn here() -> u32 {
     let Some(unwinder) = UNWINDER.get() else { return 0 };
-    let (ip, registers) = arch::registers();
-    with_mine(|walker| walker.number(unwinder, ip, registers)).unwrap_or(0)
+    let start = arch::start();
+    with_mine(|walker| walker.number(unwinder, start)).unwrap_or(0)
 }
 
 impl Walker {
     /// The context of a stack that begins here.
-    fn number(
-        &mut self,
-        unwinder: &arch::Unwinder<Bytes, Policy>,
-        ip: u64,
-        registers: arch::Registers,
-    ) -> u32 {
-        let from = arch::pointers(&registers).sp;
+    fn number(&mut self, unwinder: &arch::Unwinder<Bytes, Policy>, start: Start) -> u32 {
         let scope = scope::current();
-        let way = self.stacks.way(from, scope);
+        let way = self.stacks.way(start.sp, scope);
         if let Some(number) = self.stacks.again(way) {
             return number;
         }
-        let (kept, count) = self.walk(unwinder, ip, registers);
+        let (kept, count) = self.walk(unwinder, start);
         let new = &self.new[..count];
         let stack = self.stacks.add(way, (kept, new), &self.own);
         let (frames, hash) = stack.frames();
@@ -189,13 +183,9 @@ impl Walker {
 
     /// Walks until a frame of the last stack. How many of its frames stay, and
     /// how many are new.
-    fn walk(
-        &mut self,
-        unwinder: &arch::Unwinder<Bytes, Policy>,
-        ip: u64,
-        mut registers: arch::Registers,
-    ) -> (usize, usize) {
-        let lowest = arch::pointers(&registers).sp;
+    fn walk(&mut self, unwinder: &arch::Unwinder<Bytes, Policy>, start: Start) -> (usize, usize) {
+        let lowest = start.sp;
+        let mut registers = start.registers();
         let highest = if self.own.contains(&lowest) { self.own.end } else { u64::MAX };
         let mut read = |address: u64| match address {
             _ if address >= lowest && address < highest && address & 7 == 0 => {
@@ -208,7 +198,7 @@ impl Walker {
         let last = self.stacks.last();
         let mut count = 0;
         let mut known = last.known();
-        let mut at = FrameAddress::from_instruction_pointer(ip);
+        let mut at = FrameAddress::from_instruction_pointer(start.ip);
         while count < DEPTH
             && let cache = &mut self.caches[cache_of(at.address())]
             && let Ok(Some(frame)) = unwinder.unwind_frame(at, &mut registers, cache, &mut read)

@@ -16,12 +16,15 @@ use std::sync::atomic::{
 use super::Event;
 use crate::ledger::block::{Block, Origin, index, space};
 use crate::mapping;
+use crate::prefetch;
 
 /// Events that fit: 2 MiB.
 const CAPACITY: u64 = 1 << 17;
 /// After so many events the taking thread says how far it has come.
 const STRIDE: u64 = 1 << 10;
 const WORDS: usize = 2;
+/// A slot is fetched so many events before it is written.
+const AHEAD: u64 = 16;
 
 /// Lap, kind, space and size; origin.
 static SLOTS: OnceLock<&'static [AtomicU64]> = OnceLock::new();
@@ -70,6 +73,10 @@ fn write(number: u64, event: Event) {
         return;
     }
     let (head, origin) = encode(event);
+    // PERF: the collector has it, on another core.
+    if let Some(ahead) = self::slot(number + AHEAD) {
+        prefetch::to_write(ahead);
+    }
     slot[1].store(origin, Relaxed);
     slot[0].store(head << LAP_BITS | lap(number), Release);
 }

@@ -10,15 +10,22 @@ use crate::machine::Handle;
 
 const DEPTH: usize = 32;
 
+/// The contexts of a thread, of which the last is the current one.
+struct Stack {
+    contexts: [Cell<Handle>; DEPTH],
+    depth: Cell<usize>,
+}
+
 thread_local! {
-    static STACK: Cell<([Handle; DEPTH], usize)> = const { Cell::new(([0; DEPTH], 0)) };
+    static STACK: Stack = const {
+        Stack { contexts: [const { Cell::new(0) }; DEPTH], depth: Cell::new(0) }
+    };
     static RUNTIME_DEVICE: Cell<i32> = const { Cell::new(0) };
 }
 
 /// The current context, 0 for none.
 pub(crate) fn get() -> Handle {
-    let (stack, depth) = STACK.get();
-    depth.checked_sub(1).map_or(0, |top| stack[top])
+    STACK.with(|stack| stack.depth.get().checked_sub(1).map_or(0, |top| stack.contexts[top].get()))
 }
 
 /// Replaces the top of the stack; 0 removes it.
@@ -30,17 +37,20 @@ pub(crate) fn set(context: Handle) -> Answer {
 }
 
 pub(crate) fn push(context: Handle) -> Answer {
-    let (mut stack, depth) = STACK.get();
-    *stack.get_mut(depth).ok_or(Code::INVALID_VALUE)? = context;
-    STACK.set((stack, depth + 1));
-    Ok(())
+    STACK.with(|stack| {
+        let depth = stack.depth.get();
+        stack.contexts.get(depth).ok_or(Code::INVALID_VALUE)?.set(context);
+        stack.depth.set(depth + 1);
+        Ok(())
+    })
 }
 
 pub(crate) fn pop() -> Answer<Handle> {
-    let (stack, depth) = STACK.get();
-    let top = depth.checked_sub(1).ok_or(Code::INVALID_CONTEXT)?;
-    STACK.set((stack, top));
-    Ok(stack[top])
+    STACK.with(|stack| {
+        let top = stack.depth.get().checked_sub(1).ok_or(Code::INVALID_CONTEXT)?;
+        stack.depth.set(top);
+        Ok(stack.contexts[top].get())
+    })
 }
 
 /// The device that `cudaSetDevice` chose on this thread.

@@ -81,6 +81,11 @@ impl Programs {
         let executable = &self.executables[&(allocator, layout % LAYOUTS)];
         let mut process = Command::new(executable)
             .env("RAYON_NUM_THREADS", "1")
+            // As in the method: the heap keeps what it once had.
+            .envs(
+                ["MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_"]
+                    .map(|name| (name, "1073741824")),
+            )
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()

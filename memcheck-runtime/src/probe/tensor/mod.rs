@@ -4,10 +4,10 @@
 //! a graph and whether only a view of it is left, the tensor knows. candle has
 //! no hook there, but every tensor is an `Arc` of a structure of one size: in
 //! a run with attribution a host block of that size and alignment may be one.
-//! It is looked at when its thread allocates or frees the next time (by then it
-//! is written), and is taken for a tensor only if everything about it fits,
-//! above all its number, which candle draws from a counter and which no other
-//! memory holds twice.
+//! It is looked at when its thread allocates the next time, or frees memory of a
+//! device (by then it is written), and is taken for a tensor only if everything
+//! about it fits, above all its number, which candle draws from a counter and
+//! which no other memory holds twice.
 //!
 //! Until then the tensor may have been handed to another thread and dropped
 //! there. So who frees a block waits while it is looked at (`pending`), and the
@@ -26,7 +26,7 @@ mod types;
 use std::alloc::Layout;
 use std::collections::HashMap;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use candle_core::Tensor;
 use memcheck_core::attribution::HeldBy;
@@ -42,6 +42,8 @@ pub(crate) use devices::since as devices_since;
 pub(crate) use types::named;
 
 static LAYOUT: OnceLock<Learned> = OnceLock::new();
+/// Bytes of the block of a tensor; 0 until that is learned.
+static SIZE: AtomicUsize = AtomicUsize::new(0);
 /// Live tensors: address -> the block of its storage, and what the tensor is to it.
 static TENSORS: Table = Table::new();
 /// A block found no room there.
@@ -66,6 +68,7 @@ pub(crate) fn start() -> std::io::Result<bool> {
     let Some(learned) = learned else { return Ok(false) };
     LATEST.store(learned.latest, Relaxed);
     let _ = LAYOUT.set(learned);
+    SIZE.store(learned.block.size(), Relaxed);
     forget_in_children();
     ledger::follow_tensors(true);
     Ok(true)
@@ -92,21 +95,39 @@ pub(crate) fn stop() -> bool {
 }
 
 /// A host block was allocated, while tensors are followed.
-#[inline(never)]
+// PERF: inlined as far as most calls come, which is that nothing is pending and
+// that the block is no tensor.
+#[inline]
 pub(crate) fn allocated(address: u64, of: Layout) {
-    let Some(learned) = LAYOUT.get() else { return };
+    if pending::is_some() || of.size() == SIZE.load(Relaxed) {
+        look_at_last(address, of);
+    }
+}
+
+#[inline(never)]
+fn look_at_last(address: u64, of: Layout) {
     settle();
-    if of == learned.block && !pending::put(address) {
-        FULL.store(true, Relaxed);
+    let is_it = LAYOUT.get().is_some_and(|learned| of == learned.block);
+    if is_it {
+        TENSORS.expect(address);
+        if !pending::put(address) {
+            FULL.store(true, Relaxed);
+        }
     }
 }
 
 /// A host block is about to be freed, or to be resized, while tensors are followed.
-#[inline(never)]
+#[inline]
 pub(crate) fn freed(address: u64, of: Layout) {
-    let Some(learned) = LAYOUT.get() else { return };
+    if of.size() == SIZE.load(Relaxed) {
+        gone(address);
+    }
+}
+
+#[inline(never)]
+fn gone(address: u64) {
     settle();
-    if of == learned.block && TENSORS.remove(address).is_none() {
+    if TENSORS.remove(address).is_none() {
         pending::forget(address);
         // What another thread was looking at meanwhile is there now.
         TENSORS.remove(address);
@@ -114,8 +135,7 @@ pub(crate) fn freed(address: u64, of: Layout) {
 }
 
 /// Looks at what may have become a tensor since this thread's last event.
-// PERF: inlined as far as most calls come, which is that nothing is pending.
-#[inline(always)]
+#[inline]
 pub(crate) fn settle() {
     if pending::is_some() && !quiet::is_quiet() {
         settle_next();

@@ -63,9 +63,10 @@ impl Drop for Leaves {
 fn claim() -> Option<&'static Slot> {
     let _quiet = quiet::enter();
     LEAVES.try_with(|_| ()).ok()?;
-    let (at, slot) = ALL.iter().enumerate().find(|(_, slot)| {
-        slot.owned.compare_exchange(false, true, AcqRel, Relaxed).is_ok()
-    })?;
+    let (at, slot) = ALL
+        .iter()
+        .enumerate()
+        .find(|(_, slot)| slot.owned.compare_exchange(false, true, AcqRel, Relaxed).is_ok())?;
     USED.fetch_max(at + 1, AcqRel);
     slot.last.store(0, Relaxed);
     MINE.set(Some(slot));
