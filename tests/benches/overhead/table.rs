@@ -64,10 +64,21 @@ fn line(text: &mut String, cells: impl Iterator<Item = String>) {
     text.push_str("|\n");
 }
 
+/// Whether a limit is kept. A ratio that is above it by no more than two bare
+/// programs differ says neither.
 fn standing(allocator: Allocator, measured: &Measured) -> String {
+    let noise = measured
+        .rows
+        .iter()
+        .filter(|row| row.allocator == Allocator::Bare)
+        .map(|row| (row.fastest - 1.0).abs())
+        .fold(0.0, f64::max);
     let row = measured.rows.iter().find(|row| row.allocator == allocator);
     match (limit(allocator, measured.workload), row) {
         (Some(limit), Some(row)) if row.fastest <= limit => format!("{limit}, kept"),
+        (Some(limit), Some(row)) if row.fastest <= limit + noise => {
+            format!("{limit}, within noise")
+        }
         (Some(limit), Some(_)) => format!("{limit}, **missed**"),
         _ => "none".to_owned(),
     }
