@@ -64,7 +64,8 @@ impl Session {
         let options = typed.with(configuration, &environment)?;
         let packages = workspace.select(&options.cargo)?;
         let has_candle = packages.iter().any(|package| package.candle.is_some());
-        let legs = devices::resolve(&options.asked, &options.machine, has_candle, gpu::probe)?;
+        let probe = || gpu::probe(&options.scheduling.launcher);
+        let legs = devices::resolve(&options.asked, &options.machine, has_candle, probe)?;
         Ok(Self { options, workspace, packages, legs })
     }
 
@@ -90,7 +91,12 @@ impl Session {
     pub(crate) fn discover(&self) -> Result<(Option<Toolkit>, Vec<LegTests>), Failure> {
         let mut legs = Vec::new();
         let toolkit = self.build(&self.packages, Goal::Tests, |leg, built| {
-            let carried = discover::discover(&built.binaries, &self.packages, leg)?;
+            let carried = discover::discover(
+                &built.binaries,
+                &self.packages,
+                leg,
+                &self.options.scheduling.launcher,
+            )?;
             for warning in carried.iter().filter_map(|carried| carried.warning.as_ref()) {
                 say!("warning: {warning}");
             }

@@ -58,7 +58,8 @@ fn run_legs(
     let runner = Runner::prepare(options, &session.workspace, toolkit, interrupt.clone())?;
     let json = options.telling.format == FormatFlag::Json;
     let on_stdout = json.then(|| Box::new(JsonLines::new(io::stdout())) as Box<dyn Presenter>);
-    let mut told = Told::new(options, session.workspace.root(), legs.len(), on_stdout);
+    let root = session.workspace.root();
+    let mut told = Told::new(&options.audience(), root, legs.len(), on_stdout);
     let mut tally = Tally::default();
     let mut failed = None;
     for tests in legs {

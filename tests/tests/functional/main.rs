@@ -17,4 +17,6 @@ mod outside;
 mod plain;
 mod profile;
 mod reports;
+mod runner;
 mod simulated;
+mod slurm;
