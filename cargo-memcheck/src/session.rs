@@ -13,7 +13,7 @@ use crate::config::Configuration;
 use crate::devices::{self, Kind, Leg};
 use crate::discover::{self, Carried};
 use crate::error::Failure;
-use crate::options::{Aim, Mode, Options, Typed, Verbosity, environment};
+use crate::options::{Aim, Mode, Options, Selection, Typed, Verbosity, environment};
 use crate::present::say;
 use crate::run::Task;
 use crate::select::{Choice, choose};
@@ -136,11 +136,21 @@ impl Session {
 
     /// Sorts the tests of a leg by what is done with them.
     pub(crate) fn choose(&self, tests: &LegTests) -> Chosen {
+        self.choose_by(&self.options.selection, tests)
+    }
+
+    /// The same as if all parts of the tests were run here.
+    pub(crate) fn choose_all_parts(&self, tests: &LegTests) -> Chosen {
+        let all = Selection { partition: None, ..self.options.selection.clone() };
+        self.choose_by(&all, tests)
+    }
+
+    fn choose_by(&self, selection: &Selection, tests: &LegTests) -> Chosen {
         let mut chosen = Chosen::default();
         for carried in &tests.carried {
             let package = &self.packages[carried.binary.package];
             for entry in &carried.tests {
-                let choice = choose(&self.options.selection, &tests.leg, package.name(), entry);
+                let choice = choose(selection, &tests.leg, package.name(), entry);
                 let into = match choice {
                     Choice::Run => &mut chosen.run,
                     Choice::Ignored => &mut chosen.ignored,

@@ -112,6 +112,7 @@ impl ProfileArgs {
             output,
             cargo,
             part: PartFlags::default(),
+            results: None,
             libtest: if names_program { Vec::new() } else { arguments },
         }
     }

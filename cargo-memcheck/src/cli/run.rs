@@ -30,6 +30,9 @@ pub(crate) struct RunArgs {
     pub(crate) output: OutputFlags,
     #[command(flatten)]
     pub(crate) cargo: CargoFlags,
+    /// Directory for the results, which `report` reads (target/memcheck/results unless said otherwise).
+    #[arg(long, value_name = "DIR", help_heading = "Reports")]
+    pub(crate) results: Option<PathBuf>,
     /// Arguments of the test harness.
     #[arg(last = true, value_name = "LIBTEST-ARGS")]
     pub(crate) libtest: Vec<String>,

@@ -21,6 +21,7 @@ use memcheck_core::finding::Code;
 use memcheck_core::limits::Layer;
 use memcheck_core::settings::WrittenError;
 use memcheck_core::variables::{self, VariableError};
+use serde::{Deserialize, Serialize};
 
 use crate::cli::{CargoFlags, LibtestArgs, LibtestError, NoTestsFlag, RunArgs, RunIgnoredFlag};
 use crate::config::Configuration;
@@ -30,7 +31,7 @@ use crate::error::{Expected, Failure};
 pub(crate) use aim::Aim;
 pub(crate) use launcher::Launcher;
 pub(crate) use levels::Levels;
-pub(crate) use partition::Partition;
+pub(crate) use partition::{Partition, hash};
 pub(crate) use telling::{Annotations, Audience, Telling, Verbosity};
 
 /// Why a command line makes no sense.
@@ -71,7 +72,7 @@ pub(crate) fn environment(name: &str) -> Option<String> {
 }
 
 /// Whether the source tree may be written to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Mode {
     /// A developer's machine: pending snapshots lie beside the tests.
     Local,
@@ -129,6 +130,7 @@ pub(crate) struct Typed {
     selection: Selection,
     scheduling: Scheduling,
     telling: Telling,
+    results: Option<PathBuf>,
     mode: Mode,
     launcher: Option<Launcher>,
     asked: Option<Asked>,
@@ -151,6 +153,8 @@ pub(crate) struct Options {
     pub(crate) scheduling: Scheduling,
     /// How results are told.
     pub(crate) telling: Telling,
+    /// Where results are kept, where that is said.
+    pub(crate) results: Option<PathBuf>,
     /// Whether the source tree may be written to.
     pub(crate) mode: Mode,
     /// The devices, and who asked for them.
@@ -190,8 +194,18 @@ impl Typed {
         get: &dyn Fn(&str) -> Option<String>,
         in_ci: bool,
     ) -> Result<Self, Failure> {
-        let RunArgs { select, part, schedule, limits, levels, report, output, cargo, libtest } =
-            args;
+        let RunArgs {
+            select,
+            part,
+            schedule,
+            limits,
+            levels,
+            report,
+            output,
+            cargo,
+            results,
+            libtest,
+        } = args;
         let libtest = LibtestArgs::read(libtest).map_err(|error: LibtestError| error)?;
         let threads = schedule.test_threads.as_ref().or(libtest.test_threads.as_ref());
         let flagged = (!select.device.is_empty())
@@ -249,6 +263,7 @@ impl Typed {
                 launcher: Launcher::None,
             },
             telling: Telling::read(output, report, get),
+            results: results.clone(),
             mode: mode(select.ci, select.no_ci, get, in_ci)?,
             launcher: launcher(schedule.runner.as_deref(), get)?,
             asked,
@@ -293,6 +308,7 @@ impl Typed {
                 ..self.scheduling
             },
             telling: self.telling,
+            results: self.results,
             mode: self.mode,
             asked,
             machine: self.machine,

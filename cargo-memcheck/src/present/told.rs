@@ -55,6 +55,11 @@ impl Told {
         Self { presenters, reports: reports.collect() }
     }
 
+    /// One report more.
+    pub(crate) fn also(&mut self, path: PathBuf, report: impl Report + 'static) {
+        self.reports.push((path, Box::new(report)));
+    }
+
     /// Tells everybody.
     pub(crate) fn tell(&mut self, mut what: impl FnMut(&mut dyn Presenter)) {
         for presenter in &mut self.presenters {

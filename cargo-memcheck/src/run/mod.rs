@@ -21,6 +21,7 @@ use memcheck_core::finding::Code;
 use memcheck_core::limits::Limits;
 use memcheck_core::protocol::{Entry, Follow, Job, Progress, Report, Status, VERSION, Verdict};
 use memcheck_core::variables;
+use serde::{Deserialize, Serialize};
 
 use crate::build::Binary;
 use crate::devices::{Kind, Leg};
@@ -33,7 +34,7 @@ use process::Watch;
 pub(crate) use signals::Interrupt;
 
 /// One test on one device.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Task {
     /// The package.
     pub(crate) package: String,
@@ -52,7 +53,7 @@ pub(crate) struct Task {
 }
 
 /// What came of a task.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Outcome {
     /// The verdict: the test process's own, unless its record is incomplete.
     pub(crate) verdict: Verdict,

@@ -18,5 +18,6 @@ mod plain;
 mod profile;
 mod reports;
 mod runner;
+mod shards;
 mod simulated;
 mod slurm;
