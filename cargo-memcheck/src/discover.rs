@@ -174,3 +174,32 @@ fn version_of(stdout: &str) -> Option<u32> {
     }
     serde_json::from_str::<Versioned>(stdout).ok().map(|versioned| versioned.memcheck)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use memcheck_core::device::Request;
+
+    use super::*;
+
+    #[test]
+    fn a_binary_that_does_not_start_here_is_listed_where_its_launcher_leads() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("mem");
+        let listing = format!("{{\"memcheck\":{VERSION},\"built_for\":[],\"tests\":[]}}");
+        let script = format!("#!/bin/sh\ntest \"$THERE\" || exit 127\necho '{listing}'\n");
+        std::fs::write(&path, script).unwrap();
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+        let id = "app::mem".to_owned();
+        let binary = Binary { id, package: 0, path, environment: Vec::new() };
+        let leg = Leg { device: Request::Cpu, kind: Kind::Cpu, why: String::new() };
+        let asked = |line: &str| {
+            let launcher = Launcher::read(line, folder.path()).unwrap();
+            ask(&binary, folder.path(), &leg, &launcher).unwrap().warning
+        };
+        assert!(asked("").is_some_and(|warning| warning.contains("127")));
+        assert_eq!(asked("env THERE=1"), None);
+        assert!(asked("env -u THERE").is_some(), "there it does not start either");
+    }
+}

@@ -143,7 +143,7 @@ fn difference(a: &Run, b: &Run) -> Option<String> {
         record: _,
         memcheck,
         workspace: _,
-        partition,
+        partition: _,
         devices,
         selected,
         commit,
@@ -160,7 +160,6 @@ fn difference(a: &Run, b: &Run) -> Option<String> {
         let shown = |run: &Run| run.partition.map(|part| part.to_string()).unwrap_or_default();
         return Some(format!("parts {} and {}", shown(a), shown(b)));
     }
-    debug_assert!(partition.is_some());
     if let (Some(a), Some(b)) = (commit, &b.commit)
         && a != b
     {
