@@ -135,13 +135,12 @@ fn check(shards: &[Results]) -> Result<(), ResultsError> {
 
 /// In what two runs differ that should be shards of one.
 fn difference(a: &Run, b: &Run) -> Option<String> {
-    // Taken apart, so that a new field cannot be forgotten. The versions of the
-    // file are known to be ours.
+    // Taken apart, so that a new field cannot be forgotten. Versions are known to be ours.
     let Run {
         version: _,
         protocol: _,
         record: _,
-        memcheck,
+        memcheck: _,
         workspace: _,
         partition: _,
         devices,
@@ -150,9 +149,6 @@ fn difference(a: &Run, b: &Run) -> Option<String> {
         mode,
     } = a;
     let of = |run: &Run| run.partition.map(|part| part.all().count());
-    if *memcheck != b.memcheck {
-        return Some(format!("cargo-memcheck {memcheck} and {}", b.memcheck));
-    }
     if *devices != b.devices {
         return Some(format!("devices {} and {}", devices.join(", "), b.devices.join(", ")));
     }

@@ -97,7 +97,8 @@ fn parse(folder: &Path, text: &str) -> Result<Results, ResultsError> {
     Ok(results)
 }
 
-/// The versions first: another version's lines may have other fields.
+/// The versions first: another version's lines may have other fields. The same
+/// command reads them: their form is nobody else's.
 fn first_line(folder: &Path, line: &str) -> Result<Run, ResultsError> {
     #[derive(Deserialize)]
     #[serde(rename_all = "kebab-case")]
@@ -110,7 +111,7 @@ fn first_line(folder: &Path, line: &str) -> Result<Run, ResultsError> {
     let Versioned::Run { version, protocol, record, memcheck } =
         serde_json::from_str(line).map_err(torn)?;
     let ours = (VERSION, memcheck_core::protocol::VERSION, memcheck_core::record::VERSION);
-    if (version, protocol, record) != ours {
+    if (version, protocol, record) != ours || memcheck != env!("CARGO_PKG_VERSION") {
         let what = format!("cargo-memcheck {memcheck}, format {version}.{protocol}.{record}");
         return Err(ResultsError::Version(file(folder), what));
     }

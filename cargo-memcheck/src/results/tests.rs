@@ -17,7 +17,7 @@ fn run(part: &str) -> Run {
         version: VERSION,
         protocol: memcheck_core::protocol::VERSION,
         record: memcheck_core::record::VERSION,
-        memcheck: "1.0.0".to_owned(),
+        memcheck: env!("CARGO_PKG_VERSION").to_owned(),
         workspace: "/ws".into(),
         partition: (!part.is_empty()).then(|| part.to_owned().try_into().unwrap()),
         devices: vec!["cpu".to_owned()],
@@ -49,14 +49,18 @@ fn outcome(folder: &Path, name: &str) -> Outcome {
 
 /// The text that a run of these tests keeps.
 fn kept(run: &Run, tests: &[&str]) -> String {
+    let tally = Tally { elsewhere: 1, not_run: 2, ..Tally::default() };
+    kept_with(run, tests, &tally, exit::OK)
+}
+
+fn kept_with(run: &Run, tests: &[&str], tally: &Tally, exit_code: u8) -> String {
     let folder = tempfile::tempdir().unwrap();
     let mut keeper = Keeper::new(run);
     keeper.leg_started(&example::task().leg, tests.len());
     for name in tests {
         keeper.test_finished(&task(name), &outcome(folder.path(), name));
     }
-    let tally = Tally { elsewhere: 1, not_run: 2, ..Tally::default() };
-    keeper.finished(&tally, exit::OK);
+    keeper.finished(tally, exit_code);
     String::from_utf8(keeper.text().unwrap()).unwrap()
 }
 
@@ -113,6 +117,19 @@ fn shards_are_joined_in_the_order_of_a_run() {
 }
 
 #[test]
+fn a_shard_that_did_not_come_to_its_end_is_known_in_the_whole() {
+    let (first, second) = (run("hash:1/2"), run("hash:2/2"));
+    let ended = |interrupted, exit_code| {
+        let tally = Tally { interrupted, ..Tally::default() };
+        let whole = merged(&[kept(&first, &["a"]), kept_with(&second, &["b"], &tally, exit_code)]);
+        whole.map(|whole| (whole.tally.interrupted, whole.broke)).unwrap()
+    };
+    assert_eq!(ended(false, exit::FAILED), (false, false));
+    assert_eq!(ended(true, 130), (true, false));
+    assert_eq!(ended(false, exit::INTERNAL), (false, true));
+}
+
+#[test]
 fn what_is_not_all_of_one_run_is_not_joined() {
     let (first, second) = (run("hash:1/2"), run("hash:2/2"));
     let shard = |run: &Run, test: &str| kept(run, &[test]);
@@ -124,9 +141,8 @@ fn what_is_not_all_of_one_run_is_not_joined() {
     refused(&[one.clone(), shard(&run(""), "b")], exit::USAGE, "a whole run");
     refused(&[one.clone(), shard(&run("hash:2/3"), "b")], exit::USAGE, "hash:2/3");
     type Change = fn(&mut Run);
-    let changes: [(Change, &str); 4] = [
+    let changes: [(Change, &str); 3] = [
         (|run| run.devices = vec!["sim:t4".to_owned()], "cpu and sim:t4"),
-        (|run| run.memcheck = "2.0.0".to_owned(), "1.0.0 and 2.0.0"),
         (|run| run.selected = "6".to_owned(), "other tests"),
         (|run| run.mode = Mode::Local, "other tests"),
     ];
@@ -159,6 +175,8 @@ fn a_file_that_is_not_whole_is_refused_wherever_it_was_cut() {
     }
     let other = sound.replacen("\"version\":1", "\"version\":9", 1);
     refused(&[other], exit::USAGE, "another version");
+    let newer = Run { memcheck: "99.0.0".to_owned(), ..run("") };
+    refused(&[kept(&newer, &["a"])], exit::USAGE, "cargo-memcheck 99.0.0");
 }
 
 #[test]

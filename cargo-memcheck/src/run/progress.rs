@@ -38,7 +38,7 @@ pub(super) struct Tail {
     path: PathBuf,
     begun: Arc<AtomicBool>,
     stop: Arc<AtomicBool>,
-    thread: JoinHandle<()>,
+    thread: Option<JoinHandle<()>>,
 }
 
 impl Tail {
@@ -64,7 +64,7 @@ impl Tail {
                 std::thread::sleep(LOOK);
             }
         });
-        Ok(Self { path: path.to_owned(), begun, stop, thread })
+        Ok(Self { path: path.to_owned(), begun, stop, thread: Some(thread) })
     }
 
     /// Whether anything was written.
@@ -74,11 +74,18 @@ impl Tail {
 
     /// Stops reading. Answers whether anything was written: opened once more,
     /// because a file on another machine may have grown unseen.
-    pub(super) fn finish(self) -> bool {
+    pub(super) fn finish(mut self) -> bool {
         self.stop.store(true, Ordering::SeqCst);
-        let _ = self.thread.join();
+        let _ = self.thread.take().map(JoinHandle::join);
         self.begun.load(Ordering::SeqCst)
             || std::fs::read(&self.path).is_ok_and(|bytes| !bytes.is_empty())
+    }
+}
+
+impl Drop for Tail {
+    fn drop(&mut self) {
+        // Also where there is nobody to write: the launcher did not start.
+        self.stop.store(true, Ordering::SeqCst);
     }
 }
 
