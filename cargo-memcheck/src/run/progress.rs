@@ -61,7 +61,7 @@ impl Tail {
                     let line: Vec<u8> = unread.drain(..=end).collect();
                     tell(&String::from_utf8_lossy(&line), &on_progress);
                 }
-                std::thread::sleep(LOOK);
+                std::thread::park_timeout(LOOK);
             }
         });
         Ok(Self { path: path.to_owned(), begun, stop, thread: Some(thread) })
@@ -75,17 +75,24 @@ impl Tail {
     /// Stops reading. Answers whether anything was written: opened once more,
     /// because a file on another machine may have grown unseen.
     pub(super) fn finish(mut self) -> bool {
-        self.stop.store(true, Ordering::SeqCst);
+        self.stop();
         let _ = self.thread.take().map(JoinHandle::join);
         self.begun.load(Ordering::SeqCst)
             || std::fs::read(&self.path).is_ok_and(|bytes| !bytes.is_empty())
+    }
+
+    fn stop(&self) {
+        self.stop.store(true, Ordering::SeqCst);
+        if let Some(thread) = &self.thread {
+            thread.thread().unpark();
+        }
     }
 }
 
 impl Drop for Tail {
     fn drop(&mut self) {
         // Also where there is nobody to write: the launcher did not start.
-        self.stop.store(true, Ordering::SeqCst);
+        self.stop();
     }
 }
 

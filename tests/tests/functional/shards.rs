@@ -177,9 +177,11 @@ fn one_folder_is_told_again_and_nothing_is_written() {
     assert_eq!((alone.code, said(&alone)), (part.code, said(&part)));
     report(&project, &["kept", "part"], &[]).exits(2).says("--merge");
     memcheck(project.path(), &["report", "--merge"]).exits(2);
-    // Without a name it is that of the last run, and there was none here.
+    // Without a name it is that of the last run: there was none here, and then there is.
     let none = report(&project, &[], &[]).exits(2).says("out/memcheck/results");
     assert_eq!(none.summary()["exit_code"], 2);
+    project.write("out/memcheck/results/results.jsonl", &project.read("kept/results.jsonl"));
+    assert_eq!(said(&report(&project, &[], &[]).exits(100)), said(&whole));
 }
 
 #[test]
