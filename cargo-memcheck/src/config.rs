@@ -7,6 +7,7 @@ use memcheck_core::config::{Config, ConfigError, PATH};
 use memcheck_core::exit;
 
 use crate::error::Expected;
+use crate::options::Launcher;
 
 /// The configuration, and the text that it was read from: test processes are
 /// given the text, so that both sides resolve limits from the same words.
@@ -18,6 +19,8 @@ pub(crate) struct Configuration {
     pub(crate) text: Option<String>,
     /// What it says.
     pub(crate) config: Config,
+    /// Its `runner`, where it has one.
+    pub(crate) launcher: Option<Launcher>,
 }
 
 /// Why there is no configuration to work with.
@@ -56,13 +59,23 @@ impl Configuration {
         };
         let config =
             Config::parse(&text).map_err(|error| ConfigurationError::Wrong(path.clone(), error))?;
-        Ok(Self { path: Some(path), text: Some(text), config })
+        let launcher = config.runner.as_deref().map(|text| Launcher::read(text, workspace_root));
+        let launcher = launcher.transpose().map_err(|error| {
+            let why = ConfigError::Value(format!("`runner`: {error}"));
+            ConfigurationError::Wrong(path.clone(), why)
+        })?;
+        Ok(Self { path: Some(path), text: Some(text), config, launcher })
     }
 
     /// A configuration with this text.
     #[cfg(test)]
     pub(crate) fn from_text(text: &str) -> Result<Self, ConfigError> {
-        Ok(Self { path: None, text: Some(text.to_owned()), config: Config::parse(text)? })
+        Ok(Self {
+            path: None,
+            text: Some(text.to_owned()),
+            config: Config::parse(text)?,
+            launcher: None,
+        })
     }
 }
 
@@ -80,6 +93,22 @@ mod tests {
         std::fs::write(folder.path().join(PATH), "nonsense = 1").unwrap();
         let error = Configuration::read(folder.path(), None).unwrap_err();
         assert!(error.to_string().contains("memcheck.toml"), "{error}");
+        assert_eq!(error.exit_code(), exit::CONFIG);
+    }
+
+    #[test]
+    fn a_runner_of_the_configuration_lies_below_the_workspace() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("memcheck.toml");
+        let read = |text: &str| {
+            std::fs::write(&file, text).unwrap();
+            Configuration::read(folder.path(), Some(&file))
+        };
+        let launcher = read("runner = \"ci/on-gpu -n 1\"").unwrap().launcher.unwrap();
+        let command = launcher.command(Path::new("/mem"));
+        assert_eq!(command.get_program(), folder.path().join("ci/on-gpu"));
+        let error = read("runner = \"srun 'a\"").unwrap_err();
+        assert!(error.to_string().contains("`runner`"), "{error}");
         assert_eq!(error.exit_code(), exit::CONFIG);
     }
 }

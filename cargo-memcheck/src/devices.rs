@@ -7,6 +7,7 @@ use memcheck_core::cards;
 use memcheck_core::device::{Family, Request, RequestError};
 use memcheck_core::exit;
 use memcheck_core::size::Size;
+use serde::{Deserialize, Serialize};
 
 use crate::error::Expected;
 
@@ -92,7 +93,7 @@ pub(crate) struct Found {
 }
 
 /// What kind of build a leg needs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) enum Kind {
     /// No CUDA.
     Cpu,
@@ -103,7 +104,7 @@ pub(crate) enum Kind {
 }
 
 /// One device that tests run on. Never `auto`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Leg {
     /// The device, with its card where it is simulated.
     pub(crate) device: Request,

@@ -6,7 +6,6 @@
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::Command;
 use std::time::Duration;
 
 use memcheck_core::exit;
@@ -16,13 +15,15 @@ use memcheck_core::variables;
 use crate::build::Binary;
 use crate::devices::{Kind, Leg};
 use crate::error::Expected;
-use crate::options::Capture;
+use crate::options::{Capture, Launcher};
 use crate::run::Interrupt;
-use crate::run::process::{self, End};
+use crate::run::process::{self, End, Ended, Watch};
 use crate::workspace::TestPackage;
 
 /// How long an executable may take to list its tests.
 const LISTING: Duration = Duration::from_secs(10);
+/// The same where a launcher asks it: that may have to wait for its turn.
+const TURN: Duration = Duration::from_secs(600);
 /// Rust's exit status for a panic in `main`.
 const PANICKED: i32 = 101;
 
@@ -83,8 +84,31 @@ pub(crate) fn discover(
     binaries: &[Binary],
     packages: &[TestPackage],
     leg: &Leg,
+    launcher: &Launcher,
 ) -> Result<Vec<Carried>, DiscoverError> {
-    binaries.iter().map(|binary| ask(binary, packages[binary.package].folder(), leg)).collect()
+    let ask = |binary: &Binary| ask(binary, packages[binary.package].folder(), leg, launcher);
+    binaries.iter().map(ask).collect()
+}
+
+/// Starts an executable to list its tests.
+fn list(
+    binary: &Binary,
+    folder: &Path,
+    launcher: &Launcher,
+    timeout: Duration,
+) -> std::io::Result<Ended> {
+    let mut command = launcher.command(&binary.path);
+    command
+        .args(["--list", "--format", "terse"])
+        .env(variables::LIST, "1")
+        .envs(binary.environment.iter().map(|(name, value)| (name, value)))
+        .current_dir(folder);
+    let kind = match launcher {
+        Launcher::None => process::Kind::Own,
+        Launcher::Command(_) => process::Kind::SilentLauncher,
+    };
+    let watch = Watch { kind, timeout, capture: Capture::Kept, interrupt: &Interrupt::default() };
+    process::run(command, watch, |_| {})
 }
 
 /// The last line of a text that is not empty.
@@ -92,16 +116,20 @@ fn last_line(text: &str) -> &str {
     text.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default()
 }
 
-fn ask(binary: &Binary, folder: &Path, leg: &Leg) -> Result<Carried, DiscoverError> {
+fn ask(
+    binary: &Binary,
+    folder: &Path,
+    leg: &Leg,
+    launcher: &Launcher,
+) -> Result<Carried, DiscoverError> {
     let id = || binary.id.clone();
-    let mut command = Command::new(&binary.path);
-    command
-        .args(["--list", "--format", "terse"])
-        .env(variables::LIST, "1")
-        .envs(binary.environment.iter().map(|(name, value)| (name, value)))
-        .current_dir(folder);
-    let ended = process::run(command, LISTING, Capture::Kept, &Interrupt::default(), |_| {})
-        .map_err(|error| DiscoverError::Start(id(), error))?;
+    let mut ended = list(binary, folder, &Launcher::None, LISTING);
+    let listed = |ended: &Ended| matches!(ended.end, Some(End::Exited(status)) if status.success());
+    // Here the driver's libraries may not be there, where a launcher leads they are.
+    if launcher.is_some() && !ended.as_ref().is_ok_and(listed) {
+        ended = list(binary, folder, launcher, TURN);
+    }
+    let ended = ended.map_err(|error| DiscoverError::Start(id(), error))?;
     let Some(End::Exited(status)) = ended.end else { return Err(DiscoverError::Hangs(id())) };
     // The last line: a constructor of the user's may have spoken before.
     let stdout = last_line(&ended.output.stdout);
@@ -145,4 +173,33 @@ fn version_of(stdout: &str) -> Option<u32> {
         memcheck: u32,
     }
     serde_json::from_str::<Versioned>(stdout).ok().map(|versioned| versioned.memcheck)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use memcheck_core::device::Request;
+
+    use super::*;
+
+    #[test]
+    fn a_binary_that_does_not_start_here_is_listed_where_its_launcher_leads() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("mem");
+        let listing = format!("{{\"memcheck\":{VERSION},\"built_for\":[],\"tests\":[]}}");
+        let script = format!("#!/bin/sh\ntest \"$THERE\" || exit 127\necho '{listing}'\n");
+        std::fs::write(&path, script).unwrap();
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+        let id = "app::mem".to_owned();
+        let binary = Binary { id, package: 0, path, environment: Vec::new() };
+        let leg = Leg { device: Request::Cpu, kind: Kind::Cpu, why: String::new() };
+        let asked = |line: &str| {
+            let launcher = Launcher::read(line, folder.path()).unwrap();
+            ask(&binary, folder.path(), &leg, &launcher).unwrap().warning
+        };
+        assert!(asked("").is_some_and(|warning| warning.contains("127")));
+        assert_eq!(asked("env THERE=1"), None);
+        assert!(asked("env -u THERE").is_some(), "there it does not start either");
+    }
 }

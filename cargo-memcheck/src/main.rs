@@ -3,7 +3,7 @@
 //! The folders are the pipeline: what was typed (`cli`) and what is meant
 //! (`options`), the workspace, the toolchain, the build, the tests that its
 //! binaries carry, a child process for each of them, and what people and
-//! machines are told. The verdict is reached in the test process; here it is
+//! machines are told, now or from the results that were kept (`results`). The verdict is reached in the test process; here it is
 //! only believed when its record is complete.
 #![forbid(unsafe_code)]
 
@@ -18,6 +18,7 @@ mod error;
 mod note;
 mod options;
 mod present;
+mod results;
 mod run;
 mod schedule;
 mod select;

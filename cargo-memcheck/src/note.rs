@@ -4,9 +4,10 @@
 use std::path::PathBuf;
 
 use memcheck_core::finding::{Finding, Level};
+use serde::{Deserialize, Serialize};
 
 /// A finding about the workspace.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Note {
     /// The package that it is about.
     pub(crate) package: String,

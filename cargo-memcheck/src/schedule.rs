@@ -2,7 +2,8 @@
 //!
 //! Every test is a process of its own, so on the CPU and on the simulated
 //! device its figures do not depend on its neighbours; a real GPU is shared,
-//! and has one test at a time.
+//! and has one test at a time. A launcher hands out devices itself: how many
+//! tests it is given at a time is for the user to say.
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -53,6 +54,9 @@ pub(crate) fn workers(
     cores: usize,
     rayon_threads: &str,
 ) -> usize {
+    if scheduling.launcher.is_some() {
+        return scheduling.threads.map_or(1, NonZeroUsize::get);
+    }
     let asked = match (scheduling.threads, scheduling.capture) {
         (Some(threads), _) => threads.get(),
         // Two tests that print at the same time cannot be read.
@@ -153,6 +157,7 @@ fn is_failure(outcome: &Outcome) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::Launcher;
     use memcheck_core::explain::Explain;
 
     fn outcome(status: Status) -> Outcome {
@@ -169,6 +174,7 @@ mod tests {
             capture: Capture::Kept,
             explain: Explain::default(),
             libtest: Vec::new(),
+            launcher: Launcher::None,
         }
     }
 
@@ -179,6 +185,18 @@ mod tests {
         assert_eq!(workers(&scheduling(None), Kind::Sim, 4, "4"), 4);
         assert_eq!(workers(&scheduling(None), Kind::Cpu, 8, "2"), 4);
         assert_eq!(workers(&scheduling(None), Kind::Cpu, 2, "4"), 1);
+    }
+
+    #[test]
+    fn a_launcher_has_as_many_tests_as_it_is_given_on_any_device() {
+        let launched = |threads| Scheduling {
+            launcher: Launcher::Command(vec!["srun".to_owned()]),
+            ..scheduling(threads)
+        };
+        for kind in [Kind::Cpu, Kind::Sim, Kind::Cuda] {
+            assert_eq!(workers(&launched(None), kind, 8, "1"), 1);
+            assert_eq!(workers(&launched(Some(4)), kind, 8, "1"), 4);
+        }
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::config::Configuration;
 use crate::devices::{self, Kind, Leg};
 use crate::discover::{self, Carried};
 use crate::error::Failure;
-use crate::options::{Aim, Mode, Options, Typed, Verbosity, environment};
+use crate::options::{Aim, Mode, Options, Selection, Typed, Verbosity, environment};
 use crate::present::say;
 use crate::run::Task;
 use crate::select::{Choice, choose};
@@ -64,7 +64,8 @@ impl Session {
         let options = typed.with(configuration, &environment)?;
         let packages = workspace.select(&options.cargo)?;
         let has_candle = packages.iter().any(|package| package.candle.is_some());
-        let legs = devices::resolve(&options.asked, &options.machine, has_candle, gpu::probe)?;
+        let probe = || gpu::probe(&options.scheduling.launcher);
+        let legs = devices::resolve(&options.asked, &options.machine, has_candle, probe)?;
         Ok(Self { options, workspace, packages, legs })
     }
 
@@ -90,7 +91,12 @@ impl Session {
     pub(crate) fn discover(&self) -> Result<(Option<Toolkit>, Vec<LegTests>), Failure> {
         let mut legs = Vec::new();
         let toolkit = self.build(&self.packages, Goal::Tests, |leg, built| {
-            let carried = discover::discover(&built.binaries, &self.packages, leg)?;
+            let carried = discover::discover(
+                &built.binaries,
+                &self.packages,
+                leg,
+                &self.options.scheduling.launcher,
+            )?;
             for warning in carried.iter().filter_map(|carried| carried.warning.as_ref()) {
                 say!("warning: {warning}");
             }
@@ -130,11 +136,21 @@ impl Session {
 
     /// Sorts the tests of a leg by what is done with them.
     pub(crate) fn choose(&self, tests: &LegTests) -> Chosen {
+        self.choose_by(&self.options.selection, tests)
+    }
+
+    /// The same as if all parts of the tests were run here.
+    pub(crate) fn choose_all_parts(&self, tests: &LegTests) -> Chosen {
+        let all = Selection { partition: None, ..self.options.selection.clone() };
+        self.choose_by(&all, tests)
+    }
+
+    fn choose_by(&self, selection: &Selection, tests: &LegTests) -> Chosen {
         let mut chosen = Chosen::default();
         for carried in &tests.carried {
             let package = &self.packages[carried.binary.package];
             for entry in &carried.tests {
-                let choice = choose(&self.options.selection, &tests.leg, package.name(), entry);
+                let choice = choose(selection, &tests.leg, package.name(), entry);
                 let into = match choice {
                     Choice::Run => &mut chosen.run,
                     Choice::Ignored => &mut chosen.ignored,

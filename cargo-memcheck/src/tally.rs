@@ -64,6 +64,12 @@ impl Tally {
         }
     }
 
+    /// The pending snapshots in order, each once.
+    pub(crate) fn sort(&mut self) {
+        self.pending.sort();
+        self.pending.dedup();
+    }
+
     /// Tests that ran to an end, whichever.
     pub(crate) fn ran(&self) -> usize {
         self.passed + self.failed + self.not_measured + self.needs_review

@@ -92,8 +92,19 @@ impl TestPackage {
 impl Workspace {
     /// Asks cargo.
     pub(crate) fn load(flags: &CargoFlags) -> Result<Self, Failure> {
+        Self::ask(flags, &[])
+    }
+
+    /// The same without what the packages depend on, which cargo may have to
+    /// fetch: folders and members only.
+    pub(crate) fn outline(flags: &CargoFlags) -> Result<Self, Failure> {
+        Self::ask(flags, &["--no-deps"])
+    }
+
+    fn ask(flags: &CargoFlags, how: &[&str]) -> Result<Self, Failure> {
         let output = Command::new(cargo())
             .args(["metadata", "--format-version", "1"])
+            .args(how)
             .args(flags.for_metadata())
             .output()
             .map_err(|error| WorkspaceError::Metadata(error.to_string()))?;

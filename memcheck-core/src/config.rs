@@ -5,6 +5,7 @@
 //! ```toml
 //! device = ["sim:h200"]         # what bare `cargo memcheck` runs on
 //! threads = 1                   # RAYON_NUM_THREADS of a test, where unset
+//! runner = "srun --gres=gpu:1"  # what starts each test process; nothing, where unset
 //!
 //! [default]                     # for every test; an attribute is stronger
 //! max_growth = "64 KiB"
@@ -47,6 +48,7 @@ struct File {
     #[serde(default)]
     device: Devices,
     threads: Option<u32>,
+    runner: Option<String>,
     #[serde(default)]
     default: Written,
     #[serde(default, rename = "override")]
@@ -94,6 +96,9 @@ pub struct Config {
     pub devices: Vec<Request>,
     /// Threads of a test's rayon pool.
     pub threads: Option<u32>,
+    /// The command that starts each test process, as it is written: who runs
+    /// tests takes it apart.
+    pub runner: Option<String>,
     /// `[default]`.
     pub default: Layer,
     /// `[[override]]`, in the order of the file: a later one is stronger.
@@ -173,6 +178,7 @@ impl Config {
                 Devices::Several(requests) => requests,
             },
             threads: file.threads,
+            runner: file.runner,
             default: Layer::try_from(file.default)
                 .map_err(|error| ConfigError::Value(format!("[default]: {error}")))?,
             overrides,
@@ -289,6 +295,7 @@ mod tests {
             r#"
             device = ["sim:h200", "cpu"]
             threads = 2
+            runner = "srun --gres=gpu:1"
             [default]
             max_growth = "64 KiB"
             timeout = "2m"
@@ -305,6 +312,7 @@ mod tests {
         )
         .unwrap();
         assert_eq!(config.devices.len(), 2);
+        assert_eq!(config.runner.as_deref(), Some("srun --gres=gpu:1"));
         assert_eq!(config.default.max_growth, Some(Size(65_536)));
         let on_cuda: Vec<_> = config.overrides_for(SUBJECT).map(|(number, _)| number).collect();
         assert_eq!(on_cuda, [1]);

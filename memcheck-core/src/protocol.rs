@@ -7,7 +7,7 @@
 //! * To run one test, it is started as the harness expects (`NAME --exact`)
 //!   with a [`Job`] in [`crate::variables::JOB`]. The [`Report`] comes back in a
 //!   file, or beside it in words why there is none; the [`Progress`] as JSON
-//!   lines on a pipe.
+//!   lines on a pipe, or in a file where a launcher stands between.
 //! * To profile a program it is started as ever, with a [`ProgramJob`] in
 //!   [`crate::variables::PROGRAM`]. Its [`Report`] comes when it exits.
 

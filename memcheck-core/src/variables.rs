@@ -33,6 +33,11 @@ pub const EXPLAIN: Variable = Variable {
     name: "MEMCHECK_EXPLAIN",
     meaning: "never, failed or always: when call sites are looked for, as --explain",
 };
+/// The command that starts each test process.
+pub const RUNNER: Variable = Variable {
+    name: "MEMCHECK_RUNNER",
+    meaning: "command that starts each test process, as --runner",
+};
 /// The simulated machine where the device is `sim` without a card.
 pub const SIM: Variable = Variable {
     name: "MEMCHECK_SIM",
@@ -77,7 +82,7 @@ pub const LIMITS: &[Variable] = &[
 
 /// All of them, for `--help`, `doctor` and the documentation.
 pub fn all() -> impl Iterator<Item = Variable> {
-    [DEVICE, CONFIG_FILE, CI, EXPLAIN, SIM, SIM_FAULTS, RAYON_NUM_THREADS]
+    [DEVICE, CONFIG_FILE, CI, EXPLAIN, RUNNER, SIM, SIM_FAULTS, RAYON_NUM_THREADS]
         .into_iter()
         .chain(LIMITS.iter().copied())
 }

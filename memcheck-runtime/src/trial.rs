@@ -169,18 +169,7 @@ impl Trial {
             of: u32::try_from(self.warmup + self.iterations).unwrap_or(u32::MAX),
             live: ledger::snapshot(device::space(&self.device)).live,
         };
-        self.tell(&progress);
-    }
-
-    /// Nobody listening is no reason to fail.
-    fn tell(&mut self, progress: &Progress) {
-        if let Some(pipe) = &mut self.progress {
-            use std::io::Write;
-            let line = serde_json::to_string(progress).unwrap_or_default() + "\n";
-            if pipe.write_all(line.as_bytes()).is_err() {
-                self.progress = None;
-            }
-        }
+        tell(&mut self.progress, &progress);
     }
 
     /// The memory of the test's device now.
@@ -209,5 +198,16 @@ impl Trial {
     /// When the driver refuses.
     pub fn release_cached(&self) -> candle_core::Result<()> {
         crate::usage::release_cached(&self.device)
+    }
+}
+
+/// Tells where the test is. Nobody listening is no reason to fail.
+pub(crate) fn tell(listener: &mut Option<std::fs::File>, progress: &Progress) {
+    if let Some(file) = listener {
+        use std::io::Write;
+        let line = serde_json::to_string(progress).unwrap_or_default() + "\n";
+        if file.write_all(line.as_bytes()).is_err() {
+            *listener = None;
+        }
     }
 }

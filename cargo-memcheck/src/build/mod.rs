@@ -15,6 +15,7 @@ use std::process::{Command, Stdio};
 
 use cargo_metadata::{Artifact, BuildScript, Message, Target, TargetKind};
 use memcheck_core::exit;
+use serde::{Deserialize, Serialize};
 
 use resolved::Stamp;
 
@@ -72,15 +73,18 @@ impl Goal<'_> {
 }
 
 /// One executable.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Binary {
     /// As nextest names it: `app` (unit tests), `app::mem`, `app::bin/tool`.
     pub(crate) id: String,
     /// The index of its package in what was built.
+    #[serde(skip)]
     pub(crate) package: usize,
     /// The file.
+    #[serde(skip)]
     pub(crate) path: PathBuf,
     /// Variables that cargo would set for it.
+    #[serde(skip)]
     pub(crate) environment: Vec<(String, String)>,
 }
 

@@ -10,6 +10,7 @@ mod libtest;
 mod limits;
 mod output;
 mod profile;
+mod report;
 mod run;
 mod select;
 mod snapshots;
@@ -26,6 +27,7 @@ pub(crate) use output::{
     AnnotationsFlag, ColorFlag, FormFlags, FormatFlag, OutputFlags, ReportFlag,
 };
 pub(crate) use profile::ProfileArgs;
+pub(crate) use report::ReportArgs;
 pub(crate) use run::{
     DoctorArgs, EnvArgs, ListArgs, NoTestsFlag, ReportFlags, RunArgs, ScheduleFlags,
 };
@@ -63,6 +65,8 @@ pub(crate) enum Command {
     List(ListArgs),
     /// Profile a test or a program: operations, who held the peak, what grows.
     Profile(ProfileArgs),
+    /// Tell the results of a run again, or those of its shards as one.
+    Report(ReportArgs),
     /// Make pending snapshots the baselines.
     Accept(SnapshotArgs),
     /// Throw pending snapshots away.
@@ -189,7 +193,7 @@ mod tests {
 
     #[test]
     fn later_issues_are_not_offered_yet() {
-        for word in ["bench", "fit", "plan", "archive", "report", "estimate"] {
+        for word in ["bench", "fit", "plan", "archive", "estimate"] {
             assert!(
                 Cli::command().get_subcommands().all(|command| command.get_name() != word),
                 "{word}"

@@ -31,6 +31,9 @@ pub(crate) struct ProfileArgs {
     /// Show the output of the test while it runs (that of a program always is).
     #[arg(long, visible_alias = "nocapture", help_heading = "Running")]
     pub(crate) no_capture: bool,
+    /// Command that starts the process ("srun --gres=gpu:1"); the process's own command line follows it.
+    #[arg(long, value_name = "COMMAND", help_heading = "Running")]
+    pub(crate) runner: Option<String>,
     #[command(flatten)]
     pub(crate) limits: LimitFlags,
     #[command(flatten)]
@@ -92,6 +95,7 @@ impl ProfileArgs {
             bench: _,
             select,
             no_capture,
+            runner,
             limits,
             levels,
             report,
@@ -101,13 +105,14 @@ impl ProfileArgs {
         } = self.clone();
         RunArgs {
             select,
-            schedule: ScheduleFlags { no_capture, ..ScheduleFlags::default() },
+            schedule: ScheduleFlags { no_capture, runner, ..ScheduleFlags::default() },
             limits,
             levels,
             report,
             output,
             cargo,
             part: PartFlags::default(),
+            results: None,
             libtest: if names_program { Vec::new() } else { arguments },
         }
     }

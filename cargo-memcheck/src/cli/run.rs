@@ -30,6 +30,9 @@ pub(crate) struct RunArgs {
     pub(crate) output: OutputFlags,
     #[command(flatten)]
     pub(crate) cargo: CargoFlags,
+    /// Directory for the results, which `report` reads (target/memcheck/results unless said otherwise).
+    #[arg(long, value_name = "DIR", help_heading = "Reports")]
+    pub(crate) results: Option<PathBuf>,
     /// Arguments of the test harness.
     #[arg(last = true, value_name = "LIBTEST-ARGS")]
     pub(crate) libtest: Vec<String>,
@@ -82,7 +85,10 @@ pub(crate) struct EnvArgs {
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Running")]
 pub(crate) struct ScheduleFlags {
-    /// Tests that run at the same time (a real GPU runs one at a time anyway).
+    /// Command that starts each test process ("srun --gres=gpu:1"); the process's own command line follows it.
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) runner: Option<String>,
+    /// Tests that run at the same time (a real GPU runs one at a time anyway; with --runner it is 1 unless said, on every device).
     #[arg(long, value_name = "N")]
     pub(crate) test_threads: Option<String>,
     /// When call sites are looked for: in a second run of a test that failed on

@@ -12,7 +12,7 @@ use super::{planted, print};
 use crate::cli::{DoctorArgs, FormatFlag};
 use crate::config::Configuration;
 use crate::error::Failure;
-use crate::options::environment;
+use crate::options::{Launcher, environment};
 use crate::present::{say, style};
 use crate::toolchain::gpu;
 use crate::workspace::{Workspace, cargo};
@@ -60,7 +60,7 @@ pub(super) fn doctor(args: &DoctorArgs) -> Result<u8, Failure> {
         let (state, text) = or_why(version(&program));
         tell(name, state, text);
     }
-    let found = gpu::probe();
+    let found = gpu::probe(&Launcher::None);
     let (known, text) = or_why(found.gpus.map(|gpus| gpus.join(", ")));
     tell("gpu", known, text);
     let (known, text) = or_why(found.nvcc);

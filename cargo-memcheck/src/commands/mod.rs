@@ -11,6 +11,7 @@ mod planted;
 mod profile;
 mod prune;
 mod reject;
+mod report;
 mod review;
 mod run;
 
@@ -36,6 +37,7 @@ pub(crate) fn main(args: Vec<OsString>) -> u8 {
     match &cli.command {
         Command::Run(args) => told(&args.output.form, Summary::Own, || run::run(args)),
         Command::Profile(args) => told(&args.output.form, Summary::Own, || profile::profile(args)),
+        Command::Report(args) => told(&args.output.form, Summary::Own, || report::report(args)),
         Command::List(args) => told(&args.output.form, Summary::Own, || list::list(args)),
         Command::Accept(args) => told(&args.output.form, Summary::Ours, || accept::accept(args)),
         Command::Reject(args) => told(&args.output.form, Summary::Ours, || reject::reject(args)),

@@ -107,8 +107,12 @@ fn profile_test(args: &ProfileArgs) -> Result<u8, Failure> {
     let options = &session.options;
     let runner = Runner::prepare(options, &session.workspace, toolkit.as_ref(), interrupt.clone())?;
     let on_stdout = Profiler::new(&options.telling, layout(args), Subject::Test);
-    let mut told =
-        Told::new(options, session.workspace.root(), legs.len(), Some(Box::new(on_stdout)));
+    let mut told = Told::new(
+        &options.audience(),
+        session.workspace.root(),
+        legs.len(),
+        Some(Box::new(on_stdout)),
+    );
     let mut tally = Tally::default();
     for task in &tasks {
         if interrupt.is_set() {
@@ -154,7 +158,7 @@ fn profile_program(args: &ProfileArgs, program: &Program) -> Result<u8, Failure>
     let options = &session.options;
     let runner = Runner::prepare(options, &session.workspace, toolkit.as_ref(), interrupt.clone())?;
     let on_stdout = Profiler::new(&options.telling, layout(args), Subject::Program);
-    let mut told = Told::new(options, root, tasks.len(), Some(Box::new(on_stdout)));
+    let mut told = Told::new(&options.audience(), root, tasks.len(), Some(Box::new(on_stdout)));
     let mut tally = Tally::default();
     // As cargo does it: a bench runs in its package, any other program here.
     let folder = package.folder().to_owned();

@@ -11,6 +11,7 @@ use crate::cli::{self, FormatFlag, NoTestsFlag, RunArgs};
 use crate::error::Failure;
 use crate::options::{Aim, Options};
 use crate::present::{JsonLines, Presenter, Told, say, style};
+use crate::results::{self, Keeper, Run};
 use crate::run::{Interrupt, Outcome, Runner};
 use crate::schedule::{self, Event};
 use crate::session::{Chosen, LegTests, Session};
@@ -20,12 +21,17 @@ use crate::toolchain::Toolkit;
 /// Runs the selected tests.
 pub(super) fn run(args: &RunArgs) -> Result<u8, Failure> {
     let interrupt = Interrupt::listen().context("listening for signals")?;
+    // From here on nothing of an earlier run can be taken for this one's.
+    if let Some(folder) = &args.results {
+        results::discard(folder)?;
+    }
     let session = match Session::open(args, Aim::Run) {
         // No package with memory tests is no test: `--no-tests` has the say.
         Err(failure) if failure.exit_code() == exit::NO_TESTS => return nothing(args, failure),
         other => other?,
     };
     session.announce();
+    results::discard(&results::folder(&session))?;
     let Some((toolkit, legs)) = interrupt.outlived(session.discover())? else {
         return Ok(stopped(&session.options));
     };
@@ -58,7 +64,9 @@ fn run_legs(
     let runner = Runner::prepare(options, &session.workspace, toolkit, interrupt.clone())?;
     let json = options.telling.format == FormatFlag::Json;
     let on_stdout = json.then(|| Box::new(JsonLines::new(io::stdout())) as Box<dyn Presenter>);
-    let mut told = Told::new(options, session.workspace.root(), legs.len(), on_stdout);
+    let root = session.workspace.root();
+    let mut told = Told::new(&options.audience(), root, legs.len(), on_stdout);
+    told.also(results::file(&results::folder(session)), Keeper::new(&Run::of(session, legs)));
     let mut tally = Tally::default();
     let mut failed = None;
     for tests in legs {
@@ -80,8 +88,7 @@ fn run_legs(
         tally.not_run += chosen.run.len() - (tally.ran() - before);
     }
     tally.interrupted = interrupt.is_set();
-    tally.pending.sort();
-    tally.pending.dedup();
+    tally.sort();
     // Written after the run: what the tests left is compared with what there is.
     for note in bookkeeping::notes(session, legs).context("looking for baselines")? {
         tally.note(&note);

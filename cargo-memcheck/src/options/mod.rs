@@ -5,8 +5,10 @@
 //! environment only, [`Options`] the configuration too.
 
 mod aim;
+pub(crate) mod launcher;
 mod levels;
 mod partition;
+mod telling;
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -19,18 +21,18 @@ use memcheck_core::finding::Code;
 use memcheck_core::limits::Layer;
 use memcheck_core::settings::WrittenError;
 use memcheck_core::variables::{self, VariableError};
+use serde::{Deserialize, Serialize};
 
-use crate::cli::{
-    AnnotationsFlag, CargoFlags, ColorFlag, FormatFlag, LibtestArgs, LibtestError, NoTestsFlag,
-    ReportFlag, RunArgs, RunIgnoredFlag,
-};
+use crate::cli::{CargoFlags, LibtestArgs, LibtestError, NoTestsFlag, RunArgs, RunIgnoredFlag};
 use crate::config::Configuration;
 use crate::devices::{self, Asked, DeviceError};
 use crate::error::{Expected, Failure};
 
 pub(crate) use aim::Aim;
+pub(crate) use launcher::Launcher;
 pub(crate) use levels::Levels;
-pub(crate) use partition::Partition;
+pub(crate) use partition::{Partition, hash};
+pub(crate) use telling::{Annotations, Audience, Telling, Verbosity};
 
 /// Why a command line makes no sense.
 #[derive(Debug, thiserror::Error)]
@@ -50,6 +52,9 @@ pub(crate) enum OptionsError {
     /// `--test-threads`.
     #[error("`{0}` is not a number of threads")]
     Threads(String),
+    /// `--runner`.
+    #[error("--runner: {0}")]
+    Launcher(launcher::LauncherError),
     /// A way to select tests that says nothing about files.
     #[error("prune takes filters, and no {0}: it removes files, not tests")]
     Prune(&'static str),
@@ -67,32 +72,12 @@ pub(crate) fn environment(name: &str) -> Option<String> {
 }
 
 /// Whether the source tree may be written to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Mode {
     /// A developer's machine: pending snapshots lie beside the tests.
     Local,
     /// CI: nothing in the source tree is written.
     Ci,
-}
-
-/// How much is said.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Verbosity {
-    /// Failures and the summary.
-    Quiet,
-    /// A line per test.
-    Normal,
-    /// Everything.
-    Verbose,
-}
-
-/// Whether annotations are printed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Annotations {
-    /// GitHub's workflow commands.
-    Github,
-    /// None.
-    None,
 }
 
 /// What happens to the output of tests.
@@ -134,21 +119,8 @@ pub(crate) struct Scheduling {
     pub(crate) explain: Explain,
     /// Arguments for the test harness.
     pub(crate) libtest: Vec<String>,
-}
-
-/// How results are told.
-#[derive(Debug, Clone)]
-pub(crate) struct Telling {
-    /// What stdout carries.
-    pub(crate) format: FormatFlag,
-    /// When colours are used.
-    pub(crate) color: ColorFlag,
-    /// How much is said.
-    pub(crate) verbosity: Verbosity,
-    /// Reports to write.
-    pub(crate) reports: Vec<ReportFlag>,
-    /// Annotations in CI.
-    pub(crate) annotations: Annotations,
+    /// Who starts test processes.
+    pub(crate) launcher: Launcher,
 }
 
 /// What flags and environment say.
@@ -158,7 +130,9 @@ pub(crate) struct Typed {
     selection: Selection,
     scheduling: Scheduling,
     telling: Telling,
+    results: Option<PathBuf>,
     mode: Mode,
+    launcher: Option<Launcher>,
     asked: Option<Asked>,
     machine: String,
     flags: Layer,
@@ -179,6 +153,8 @@ pub(crate) struct Options {
     pub(crate) scheduling: Scheduling,
     /// How results are told.
     pub(crate) telling: Telling,
+    /// Where results are kept, where that is said.
+    pub(crate) results: Option<PathBuf>,
     /// Whether the source tree may be written to.
     pub(crate) mode: Mode,
     /// The devices, and who asked for them.
@@ -197,6 +173,19 @@ pub(crate) struct Options {
     pub(crate) rayon_threads: String,
 }
 
+impl Options {
+    /// Who is told of the run.
+    pub(crate) fn audience(&self) -> Audience<'_> {
+        Audience {
+            telling: &self.telling,
+            mode: self.mode,
+            capture: self.scheduling.capture,
+            no_tests: self.scheduling.no_tests,
+            took: None,
+        }
+    }
+}
+
 impl Typed {
     /// Reads flags and environment.
     pub(crate) fn read(
@@ -205,8 +194,18 @@ impl Typed {
         get: &dyn Fn(&str) -> Option<String>,
         in_ci: bool,
     ) -> Result<Self, Failure> {
-        let RunArgs { select, part, schedule, limits, levels, report, output, cargo, libtest } =
-            args;
+        let RunArgs {
+            select,
+            part,
+            schedule,
+            limits,
+            levels,
+            report,
+            output,
+            cargo,
+            results,
+            libtest,
+        } = args;
         let libtest = LibtestArgs::read(libtest).map_err(|error: LibtestError| error)?;
         let threads = schedule.test_threads.as_ref().or(libtest.test_threads.as_ref());
         let flagged = (!select.device.is_empty())
@@ -261,26 +260,12 @@ impl Typed {
                 },
                 explain: aim.explain(explain),
                 libtest: libtest.passed_on,
+                launcher: Launcher::None,
             },
-            telling: Telling {
-                format: output.form.message_format,
-                color: output.form.color,
-                verbosity: match (output.verbose, output.quiet) {
-                    (true, _) => Verbosity::Verbose,
-                    (false, true) => Verbosity::Quiet,
-                    (false, false) => Verbosity::Normal,
-                },
-                reports: report.report.clone(),
-                annotations: match report.annotations {
-                    AnnotationsFlag::Github => Annotations::Github,
-                    AnnotationsFlag::None => Annotations::None,
-                    AnnotationsFlag::Auto if get("GITHUB_ACTIONS").as_deref() == Some("true") => {
-                        Annotations::Github
-                    }
-                    AnnotationsFlag::Auto => Annotations::None,
-                },
-            },
+            telling: Telling::read(output, report, get),
+            results: results.clone(),
             mode: mode(select.ci, select.no_ci, get, in_ci)?,
+            launcher: launcher(schedule.runner.as_deref(), get)?,
             asked,
             machine,
             flags: aim.limits(limits.layer().map_err(OptionsError::from)?),
@@ -318,8 +303,12 @@ impl Typed {
         Ok(Options {
             cargo: self.cargo,
             selection: self.selection,
-            scheduling: self.scheduling,
+            scheduling: Scheduling {
+                launcher: self.launcher.or(configuration.launcher.clone()).unwrap_or_default(),
+                ..self.scheduling
+            },
             telling: self.telling,
+            results: self.results,
             mode: self.mode,
             asked,
             machine: self.machine,
@@ -330,6 +319,21 @@ impl Typed {
             rayon_threads,
         })
     }
+}
+
+/// What flag or variable say of who starts test processes.
+fn launcher(
+    flag: Option<&str>,
+    get: &dyn Fn(&str) -> Option<String>,
+) -> Result<Option<Launcher>, OptionsError> {
+    let folder = std::env::current_dir().unwrap_or_default();
+    if let Some(text) = flag {
+        return Launcher::read(text, &folder).map(Some).map_err(OptionsError::Launcher);
+    }
+    get(variables::RUNNER.name)
+        .map(|text| Launcher::read(&text, &folder))
+        .transpose()
+        .map_err(|error| VariableError::new(variables::RUNNER.name, error).into())
 }
 
 fn mode(
@@ -391,6 +395,24 @@ mod tests {
     }
 
     #[test]
+    fn a_runner_can_be_said_by_all_and_taken_back_by_a_flag() {
+        let by = |variables: &[(&str, &str)], flag: Option<&str>| {
+            let mut args = RunArgs::default();
+            args.schedule.runner = flag.map(str::to_owned);
+            let of_file = Launcher::Command(vec!["c".to_owned()]);
+            let configuration =
+                Configuration { launcher: Some(of_file), ..Configuration::default() };
+            let options = typed(variables, args).unwrap().with(configuration, &|_: &str| None);
+            options.unwrap().scheduling.launcher
+        };
+        let command = |word: &str| Launcher::Command(vec![word.to_owned()]);
+        assert_eq!(by(&[], None), command("c"));
+        assert_eq!(by(&[("MEMCHECK_RUNNER", "b")], None), command("b"));
+        assert_eq!(by(&[("MEMCHECK_RUNNER", "b")], Some("a")), command("a"));
+        assert_eq!(by(&[("MEMCHECK_RUNNER", "b")], Some("")), Launcher::None);
+    }
+
+    #[test]
     fn ci_is_detected_and_can_be_said_either_way() {
         let none = |_: &str| None;
         let said = |text: &'static str| move |_: &str| Some(text.to_owned());
@@ -403,10 +425,11 @@ mod tests {
 
     #[test]
     fn flags_that_make_no_sense_are_usage_errors() {
-        let wrong: [fn(&mut RunArgs); 5] = [
+        let wrong: [fn(&mut RunArgs); 6] = [
             |args| args.part.partition = Some("hash:3/2".to_owned()),
             |args| args.select.device = vec!["sim:toaster".to_owned()],
             |args| args.schedule.test_threads = Some("0".to_owned()),
+            |args| args.schedule.runner = Some("srun 'a".to_owned()),
             |args| args.limits.iterations = Some(0),
             |args| {
                 args.levels.0 = vec![("leak".to_owned(), memcheck_core::finding::Level::Allow)];

@@ -4,14 +4,37 @@
 //! come and go. The hash is written out here: it must be the same in every
 //! version of the tool.
 
+use serde::{Deserialize, Serialize};
+
 use super::OptionsError;
 
 /// One part of N.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
 pub(crate) struct Partition {
+    of: u64,
     /// From 0.
     part: u64,
-    of: u64,
+}
+
+impl std::fmt::Display for Partition {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "hash:{}/{}", self.part + 1, self.of)
+    }
+}
+
+impl From<Partition> for String {
+    fn from(partition: Partition) -> Self {
+        partition.to_string()
+    }
+}
+
+impl TryFrom<String> for Partition {
+    type Error = OptionsError;
+
+    fn try_from(text: String) -> Result<Self, OptionsError> {
+        Self::read(&text)
+    }
 }
 
 impl Partition {
@@ -25,11 +48,21 @@ impl Partition {
             .ok_or_else(|| OptionsError::Partition(text.to_owned()))
     }
 
+    /// Every part of as many.
+    pub(crate) fn all(self) -> impl Iterator<Item = Self> {
+        (0..self.of).map(move |part| Self { part, ..self })
+    }
+
     /// Whether a test is in this part.
     pub(crate) fn holds(self, package: &str, test: &str) -> bool {
         let bytes = package.bytes().chain([0]).chain(test.bytes());
         fnv1a(bytes) % self.of == self.part
     }
+}
+
+/// The hash of a text, the same in every version of the tool.
+pub(crate) fn hash(text: &str) -> u64 {
+    fnv1a(text.bytes())
 }
 
 fn fnv1a(bytes: impl Iterator<Item = u8>) -> u64 {
@@ -61,6 +94,14 @@ mod tests {
         assert_eq!(fnv1a("foobar".bytes()), 0x8594_4171_f739_67e8);
         assert_eq!(fnv1a("app\0llama::kv_cache".bytes()), 0xa442_d0d7_504f_5449);
         assert!(Partition::read("hash:1/3").unwrap().holds("app", "llama::kv_cache"));
+    }
+
+    #[test]
+    fn a_part_is_written_as_it_is_read_and_knows_the_others() {
+        let part = Partition::read("hash:2/3").unwrap();
+        assert_eq!(Partition::try_from(String::from(part)).unwrap(), part);
+        let all: Vec<String> = part.all().map(|part| part.to_string()).collect();
+        assert_eq!(all, ["hash:1/3", "hash:2/3", "hash:3/3"]);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use super::{Presenter, findings, say, style, summary};
 use crate::cli::NoTestsFlag;
 use crate::devices::Leg;
 use crate::note::Note;
-use crate::options::{Capture, Mode, Options, Verbosity};
+use crate::options::{Audience, Capture, Mode, Verbosity};
 use crate::run::{Outcome, Task};
 use crate::tally::Tally;
 
@@ -31,13 +31,15 @@ pub(crate) struct Terminal {
     no_tests: NoTestsFlag,
     several_legs: bool,
     started: Instant,
+    /// How long the run took, where it is not this one.
+    took: Option<Duration>,
     /// Running tests, and how far they are.
     running: BTreeMap<String, String>,
 }
 
 impl Terminal {
     /// A terminal for a run over so many devices.
-    pub(crate) fn new(options: &Options, legs: usize) -> Self {
+    pub(crate) fn new(audience: &Audience<'_>, legs: usize) -> Self {
         let bar = ProgressBar::hidden();
         bar.set_style(
             ProgressStyle::with_template("{spinner} [{pos}/{len}] {wide_msg}")
@@ -45,12 +47,13 @@ impl Terminal {
         );
         Self {
             bar,
-            verbosity: options.telling.verbosity,
-            capture: options.scheduling.capture,
-            mode: options.mode,
-            no_tests: options.scheduling.no_tests,
+            verbosity: audience.telling.verbosity,
+            capture: audience.capture,
+            mode: audience.mode,
+            no_tests: audience.no_tests,
             several_legs: legs > 1,
             started: Instant::now(),
+            took: audience.took,
             running: BTreeMap::new(),
         }
     }
@@ -223,7 +226,7 @@ impl Presenter for Terminal {
         let mut lines = vec![format!(
             "{result}: {} in {:.2}s",
             summary::counts(tally),
-            self.started.elapsed().as_secs_f64()
+            self.took.unwrap_or_else(|| self.started.elapsed()).as_secs_f64()
         )];
         lines.extend(summary::next_steps(tally, self.mode, self.no_tests));
         self.print(&lines);

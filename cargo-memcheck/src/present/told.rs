@@ -9,7 +9,7 @@ use super::{
 };
 use crate::cli::ReportFlag;
 use crate::error::Expected;
-use crate::options::{Annotations, Options};
+use crate::options::{Annotations, Audience};
 use crate::tally::Tally;
 
 /// Everybody who is told about the run.
@@ -32,17 +32,17 @@ impl Expected for ReportError {
 impl Told {
     /// People, the reports, and whoever speaks on stdout.
     pub(crate) fn new(
-        options: &Options,
+        audience: &Audience<'_>,
         workspace_root: &Path,
         legs: usize,
         on_stdout: Option<Box<dyn Presenter>>,
     ) -> Self {
-        let mut presenters: Vec<Box<dyn Presenter>> = vec![Box::new(Terminal::new(options, legs))];
-        if options.telling.annotations == Annotations::Github {
+        let mut presenters: Vec<Box<dyn Presenter>> = vec![Box::new(Terminal::new(audience, legs))];
+        if audience.telling.annotations == Annotations::Github {
             presenters.push(Box::new(GithubAnnotations::new(workspace_root.to_owned())));
         }
         presenters.extend(on_stdout);
-        let reports = options.telling.reports.iter().map(|ReportFlag { kind, path }| {
+        let reports = audience.telling.reports.iter().map(|ReportFlag { kind, path }| {
             let report: Box<dyn Report> = match *kind {
                 "junit" => Box::new(Junit::default()),
                 "markdown" => Box::new(Markdown::default()),
@@ -53,6 +53,11 @@ impl Told {
             (path.clone(), report)
         });
         Self { presenters, reports: reports.collect() }
+    }
+
+    /// One report more.
+    pub(crate) fn also(&mut self, path: PathBuf, report: impl Report + 'static) {
+        self.reports.push((path, Box::new(report)));
     }
 
     /// Tells everybody.

@@ -17,8 +17,8 @@ use memcheck_core::record;
 use memcheck_core::verdict::conclude;
 use serde::Deserialize;
 
-use super::Task;
-use super::process::End;
+use super::process::{End, Ended};
+use super::{Outcome, Task};
 use crate::options::Levels;
 
 /// What lies where the report should be.
@@ -73,33 +73,42 @@ pub(super) struct Judged {
     pub(super) report: Option<Report>,
 }
 
+impl Judged {
+    /// A finding of ours.
+    pub(super) fn own(finding: Finding, levels: &Levels) -> Self {
+        Self { verdict: conclude(vec![finding], |code| levels.of(code)), report: None }
+    }
+
+    /// The outcome, with what else is known of the process.
+    pub(super) fn outcome(self, ended: Ended) -> Outcome {
+        let Self { verdict, report } = self;
+        Outcome { verdict, report, output: ended.output, duration: ended.duration }
+    }
+}
+
 /// Judges how `task` ended and what it left.
 pub(super) fn judge(end: &End, written: Written, task: &Task, levels: &Levels) -> Judged {
-    let own = |finding| conclude(vec![finding], |code| levels.of(code));
+    let own = |finding| Judged::own(finding, levels);
     let status = match end {
         End::TimedOut(after) => {
-            return Judged { verdict: own(timed_out(*after)), report: None };
+            return own(timed_out(*after));
         }
         End::Exited(status) => *status,
     };
     let died = status.signal().is_some();
     match written {
-        Written::Nothing if status.success() => {
-            Judged { verdict: own(no_record(task)), report: None }
-        }
+        Written::Nothing if status.success() => own(no_record(task)),
         Written::Nothing if status.code() == Some(exit::NOT_MEASURED.into()) => {
-            Judged { verdict: own(Finding::new(Code::NotMeasured, UNSAID)), report: None }
+            own(Finding::new(Code::NotMeasured, UNSAID))
         }
         Written::Refused(why) | Written::Unsound(why) if !died => {
-            Judged { verdict: own(Finding::new(Code::NotMeasured, why)), report: None }
+            own(Finding::new(Code::NotMeasured, why))
         }
         Written::Nothing | Written::Refused(_) | Written::Unsound(_) => {
-            Judged { verdict: own(crashed(status, "before its record was complete")), report: None }
+            own(crashed(status, "before its record was complete"))
         }
         Written::Report(report) => match doubt(&report, task) {
-            Some(why) => {
-                Judged { verdict: own(Finding::new(Code::NotMeasured, why)), report: None }
-            }
+            Some(why) => own(Finding::new(Code::NotMeasured, why)),
             // A test that is to be reviewed may pass or fail its harness, one
             // that failed should fail it; a pass has only one way to end.
             None if died || (!status.success() && report.verdict.status == Status::Passed) => {

@@ -3,6 +3,7 @@
 #[cfg(test)]
 pub(crate) mod example;
 mod judge;
+mod launched;
 mod output;
 pub(crate) mod process;
 mod program;
@@ -20,18 +21,20 @@ use memcheck_core::finding::Code;
 use memcheck_core::limits::Limits;
 use memcheck_core::protocol::{Entry, Follow, Job, Progress, Report, Status, VERSION, Verdict};
 use memcheck_core::variables;
+use serde::{Deserialize, Serialize};
 
 use crate::build::Binary;
 use crate::devices::{Kind, Leg};
-use crate::options::{Mode, Options};
+use crate::options::{Launcher, Mode, Options};
 use crate::toolchain::{NVML_VARIABLE, Toolkit};
 use crate::workspace::Workspace;
 
 pub(crate) use output::Output;
+use process::Watch;
 pub(crate) use signals::Interrupt;
 
 /// One test on one device.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Task {
     /// The package.
     pub(crate) package: String,
@@ -50,7 +53,7 @@ pub(crate) struct Task {
 }
 
 /// What came of a task.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Outcome {
     /// The verdict: the test process's own, unless its record is incomplete.
     pub(crate) verdict: Verdict,
@@ -150,12 +153,17 @@ impl<'a> Runner<'a> {
         on_progress: impl Fn(Progress) + Send + 'static,
     ) -> anyhow::Result<Option<Outcome>> {
         let folder = self.folder()?;
-        let report = folder.path().join("report.json");
+        let (report, progress) =
+            (folder.path().join("report.json"), folder.path().join("progress"));
+        let launcher = &self.options.scheduling.launcher;
         let job = Job {
             version: VERSION,
             test: task.entry.name.clone(),
             report: report.clone(),
-            progress: Some(process::PROGRESS_PATH.into()),
+            progress: Some(match launcher {
+                Launcher::None => process::PROGRESS_PATH.into(),
+                Launcher::Command(_) => progress.clone(),
+            }),
             device: task.leg.device.clone(),
             flags: self.options.flags.clone(),
             config: self.options.configuration.text.clone(),
@@ -167,7 +175,7 @@ impl<'a> Runner<'a> {
             // We kill it ourselves, whatever happens.
             parent: None,
         };
-        let mut command = std::process::Command::new(&task.binary.path);
+        let mut command = launcher.command(&task.binary.path);
         command
             .arg(&task.entry.name)
             .args(["--exact", "--nocapture", "--test-threads=1"])
@@ -183,18 +191,22 @@ impl<'a> Runner<'a> {
         {
             command.env(NVML_VARIABLE, nvml);
         }
-        let timeout = task.limits.timeout.value;
-        let capture = self.options.scheduling.capture;
-        let ended = process::run(command, timeout, capture, &self.interrupt, on_progress)
+        let watch = Watch {
+            kind: process::Kind::Own,
+            timeout: task.limits.timeout.value,
+            capture: self.options.scheduling.capture,
+            interrupt: &self.interrupt,
+        };
+        if launcher.is_some() {
+            let watch = Watch { kind: process::Kind::Launcher(&progress), ..watch };
+            std::fs::write(&progress, "").with_context(|| progress.display().to_string())?;
+            return self.launch(task, command, watch, &report, on_progress);
+        }
+        let ended = process::run(command, watch, on_progress)
             .with_context(|| format!("{}: {}", task.binary.id, task.binary.path.display()))?;
         let Some(end) = ended.end else { return Ok(None) };
-        let judged = judge::judge(&end, judge::Written::read(&report)?, task, &self.options.levels);
-        Ok(Some(Outcome {
-            verdict: judged.verdict,
-            report: judged.report,
-            output: ended.output,
-            duration: ended.duration,
-        }))
+        let written = judge::Written::read(&report)?;
+        Ok(Some(judge::judge(&end, written, task, &self.options.levels).outcome(ended)))
     }
 
     /// A folder of its own for what a process leaves: nothing that an earlier one

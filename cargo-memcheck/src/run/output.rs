@@ -4,8 +4,10 @@ use std::io::Read;
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 /// What a child printed.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Output {
     /// Its stdout, libtest's own lines included.
     pub(crate) stdout: String,

@@ -1,18 +1,22 @@
 //! A child process in a group of its own: started, watched, and ended.
+//!
+//! A launcher in its place is another matter: descriptors end at it, the test
+//! begins when it lets it, and only it can end what it has started elsewhere.
 
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
-use std::process::{Command, ExitStatus, Stdio};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use command_fds::{CommandFdExt, FdMapping};
 use memcheck_core::protocol::Progress;
-use nix::sys::signal::{Signal, killpg};
+use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 use wait_timeout::ChildExt;
 
 use super::output::{Collector, Output};
-use super::progress;
+use super::progress::{self, Tail};
 use super::signals::Interrupt;
 use crate::options::Capture;
 
@@ -23,6 +27,33 @@ const PROGRESS_FD: i32 = 3;
 const LOOK_UP: Duration = Duration::from_millis(100);
 /// How long what is left in the pipes is waited for, once the child is gone.
 const DRAIN: Duration = Duration::from_secs(2);
+/// How long a launcher that was asked to end may take to end what it started.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// What the child is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Kind<'a> {
+    /// The process that is meant.
+    Own,
+    /// A launcher of a process whose progress comes in this file, which is
+    /// there and empty; the time-out counts from the first line in it.
+    Launcher(&'a Path),
+    /// A launcher of a process that tells no progress.
+    SilentLauncher,
+}
+
+/// How a child is watched.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Watch<'a> {
+    /// What it is.
+    pub(crate) kind: Kind<'a>,
+    /// How long it may run.
+    pub(crate) timeout: Duration,
+    /// What happens to its output.
+    pub(crate) capture: Capture,
+    /// What ends it before.
+    pub(crate) interrupt: &'a Interrupt,
+}
 
 /// How a child ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +69,8 @@ pub(crate) enum End {
 pub(crate) struct Ended {
     /// `None`: the run was interrupted, and it was killed.
     pub(crate) end: Option<End>,
+    /// Whether the process that is meant was seen to begin.
+    pub(crate) began: bool,
     /// What it printed.
     pub(crate) output: Output,
     /// How long it ran.
@@ -52,21 +85,41 @@ fn kill_group(group: u32) {
     }
 }
 
-/// Runs `command` to its end, or to `timeout`, or until the run is interrupted.
+/// Asks a launcher to end, and gives it time to cancel its job: a job that it
+/// runs on another machine no signal of ours would reach.
+fn ask_to_end(launcher: &mut Child) -> std::io::Result<()> {
+    if let Ok(id) = i32::try_from(launcher.id()) {
+        // The launcher alone: its children are its own to end.
+        let _ = kill(Pid::from_raw(id), Signal::SIGTERM);
+    }
+    launcher.wait_timeout(GRACE).map(drop)
+}
+
+/// Where progress comes from.
+enum Source {
+    Pipe,
+    File(Tail),
+    None,
+}
+
+impl Source {
+    /// Whether the process that is meant has begun, as far as it can be told.
+    fn has_begun(&self) -> bool {
+        match self {
+            Self::Pipe | Self::None => true,
+            Self::File(tail) => tail.has_begun(),
+        }
+    }
+}
+
+/// Runs `command` to its end, or to the time-out, or until the run is interrupted.
 pub(crate) fn run(
     mut command: Command,
-    timeout: Duration,
-    capture: Capture,
-    interrupt: &Interrupt,
+    watch: Watch<'_>,
     on_progress: impl Fn(Progress) + Send + 'static,
 ) -> std::io::Result<Ended> {
-    let (from_child, to_us) = std::io::pipe()?;
-    command
-        .stdin(Stdio::null())
-        .process_group(0)
-        .fd_mappings(vec![FdMapping { parent_fd: to_us.into(), child_fd: PROGRESS_FD }])
-        .map_err(std::io::Error::other)?;
-    match capture {
+    command.stdin(Stdio::null()).process_group(0);
+    match watch.capture {
         Capture::Shown => {
             // Both to stderr: stdout is for results.
             let stderr = || std::io::stderr().as_fd().try_clone_to_owned();
@@ -76,33 +129,55 @@ pub(crate) fn run(
             command.stdout(Stdio::piped()).stderr(Stdio::piped());
         }
     }
-    let started = Instant::now();
+    let source = match watch.kind {
+        Kind::Own => {
+            let (from_child, to_us) = std::io::pipe()?;
+            let mapping = FdMapping { parent_fd: to_us.into(), child_fd: PROGRESS_FD };
+            command.fd_mappings(vec![mapping]).map_err(std::io::Error::other)?;
+            progress::read(from_child, on_progress);
+            Source::Pipe
+        }
+        Kind::Launcher(file) => Source::File(Tail::start(file, on_progress)?),
+        Kind::SilentLauncher => Source::None,
+    };
+    let launched = Instant::now();
     let mut child = command.spawn()?;
     // Our end of the progress pipe lives in the command.
     drop(command);
     let group = child.id();
-    progress::read(from_child, on_progress);
     let stdout = Collector::start(child.stdout.take());
     let stderr = Collector::start(child.stderr.take());
 
+    let mut begun = None;
     let end = loop {
-        if interrupt.is_set() {
+        if watch.interrupt.is_set() {
             break None;
         }
-        let left = timeout.saturating_sub(started.elapsed());
+        if begun.is_none() && source.has_begun() {
+            begun = Some(Instant::now());
+        }
+        let left = begun.map_or(LOOK_UP, |begun| watch.timeout.saturating_sub(begun.elapsed()));
         if left.is_zero() {
-            break Some(End::TimedOut(timeout));
+            break Some(End::TimedOut(watch.timeout));
         }
         if let Some(status) = child.wait_timeout(left.min(LOOK_UP))? {
             break Some(End::Exited(status));
         }
     };
-    let duration = started.elapsed();
+    let duration = launched.elapsed();
+    let is_over = matches!(end, Some(End::Exited(_)));
+    if !is_over && !matches!(watch.kind, Kind::Own) {
+        ask_to_end(&mut child)?;
+    }
     // Also after a regular end: what the test started does not outlive it.
     kill_group(group);
     child.wait()?;
     let output = Output { stdout: stdout.finish(DRAIN), stderr: stderr.finish(DRAIN) };
-    Ok(Ended { end, output, duration })
+    let began = match source {
+        Source::File(tail) => tail.finish(),
+        Source::Pipe | Source::None => true,
+    };
+    Ok(Ended { end, began, output, duration })
 }
 
 #[cfg(test)]
@@ -114,7 +189,22 @@ mod tests {
     fn sh(script: &str, timeout: Duration) -> Ended {
         let mut command = Command::new("sh");
         command.args(["-c", script]);
-        run(command, timeout, Capture::Kept, &Interrupt::default(), |_| {}).unwrap()
+        run(command, own(timeout, &Interrupt::default()), |_| {}).unwrap()
+    }
+
+    fn own(timeout: Duration, interrupt: &Interrupt) -> Watch<'_> {
+        Watch { kind: Kind::Own, timeout, capture: Capture::Kept, interrupt }
+    }
+
+    /// A launcher, and the folder of the file of its progress, which is `$1` of the script.
+    fn launcher(script: &str, timeout: Duration, interrupt: &Interrupt) -> Ended {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("progress");
+        std::fs::write(&file, "").unwrap();
+        let mut command = Command::new("sh");
+        command.args(["-c", script, "sh"]).arg(&file).current_dir(folder.path());
+        let kind = Kind::Launcher(&file);
+        run(command, Watch { kind, ..own(timeout, interrupt) }, |_| {}).unwrap()
     }
 
     #[test]
@@ -155,8 +245,7 @@ mod tests {
             r#"echo '{"iteration":3,"of":12,"live":4096}' > /dev/fd/3; echo junk >&3"#,
         ]);
         let on_progress = move |progress| sender.send(progress).unwrap();
-        run(command, Duration::from_secs(20), Capture::Kept, &Interrupt::default(), on_progress)
-            .unwrap();
+        run(command, own(Duration::from_secs(20), &Interrupt::default()), on_progress).unwrap();
         let progress = receiver.recv_timeout(Duration::from_secs(20)).unwrap();
         assert_eq!(progress, Progress { iteration: 3, of: 12, live: 4096 });
     }
@@ -167,8 +256,46 @@ mod tests {
         interrupt.set();
         let mut command = Command::new("sleep");
         command.arg("60");
-        let ended =
-            run(command, Duration::from_secs(60), Capture::Kept, &interrupt, |_| {}).unwrap();
+        let ended = run(command, own(Duration::from_secs(60), &interrupt), |_| {}).unwrap();
         assert_eq!(ended.end, None);
+    }
+
+    const BEGIN: &str = r#"echo '{"iteration":0,"of":12,"live":0}' >> "$1"; "#;
+
+    #[test]
+    fn what_waits_in_a_queue_does_not_run_out_of_time() {
+        let timeout = Duration::from_millis(300);
+        let queued = launcher("sleep 1; exit 3", timeout, &Interrupt::default());
+        assert!(matches!(queued.end, Some(End::Exited(status)) if status.code() == Some(3)));
+        assert!(!queued.began);
+        let begun = launcher(&format!("{BEGIN} exec sleep 60"), timeout, &Interrupt::default());
+        assert_eq!((begun.end, begun.began), (Some(End::TimedOut(timeout)), true));
+    }
+
+    #[test]
+    fn a_launcher_is_asked_before_it_is_killed() {
+        let script = "trap 'echo cancelled; exit 0' TERM; sleep 60 & wait";
+        let timeout = Duration::from_millis(300);
+        let asked = launcher(&format!("{BEGIN} {script}"), timeout, &Interrupt::default());
+        assert_eq!(asked.output.stdout, "cancelled\n");
+        let interrupt = Interrupt::default();
+        let later = interrupt.clone();
+        std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(500));
+            later.set();
+        });
+        let interrupted = launcher(script, Duration::from_secs(60), &interrupt);
+        assert_eq!((interrupted.end, interrupted.output.stdout.as_str()), (None, "cancelled\n"));
+    }
+
+    #[test]
+    fn a_launcher_that_does_not_want_to_end_is_killed_with_its_children() {
+        let started = Instant::now();
+        let script = format!("{BEGIN} trap '' TERM; echo stubborn; sleep 60");
+        let timeout = Duration::from_millis(300);
+        let ended = launcher(&script, timeout, &Interrupt::default());
+        assert_eq!(ended.end, Some(End::TimedOut(timeout)));
+        assert_eq!(ended.output.stdout, "stubborn\n");
+        assert!((GRACE..GRACE * 3).contains(&started.elapsed()));
     }
 }

@@ -2,16 +2,15 @@
 //! its end.
 
 use std::path::PathBuf;
-use std::process::Command;
 
 use anyhow::Context;
 use memcheck_core::protocol::{ProgramJob, VERSION};
 use memcheck_core::variables;
 
-use super::process::{self, End};
+use super::process::{self, End, Watch};
 use super::{NVML_VARIABLE, Outcome, Runner, Task, judge};
 use crate::devices::Kind;
-use crate::options::Capture;
+use crate::options::{Capture, Launcher};
 
 impl Runner<'_> {
     /// Runs a program with these arguments; `None` where it was interrupted. Its
@@ -35,7 +34,8 @@ impl Runner<'_> {
             candle: task.candle.clone(),
         };
         let threads = variables::RAYON_NUM_THREADS.name;
-        let mut command = Command::new(&task.binary.path);
+        let launcher = &self.options.scheduling.launcher;
+        let mut command = launcher.command(&task.binary.path);
         command
             .args(arguments)
             .envs(task.binary.environment.iter().map(|(name, value)| (name, value)))
@@ -51,8 +51,16 @@ impl Runner<'_> {
         {
             command.env(NVML_VARIABLE, nvml);
         }
-        let timeout = task.limits.timeout.value;
-        let ended = process::run(command, timeout, Capture::Shown, &self.interrupt, |_| {})
+        let watch = Watch {
+            kind: match launcher {
+                Launcher::None => process::Kind::Own,
+                Launcher::Command(_) => process::Kind::SilentLauncher,
+            },
+            timeout: task.limits.timeout.value,
+            capture: Capture::Shown,
+            interrupt: &self.interrupt,
+        };
+        let ended = process::run(command, watch, |_| {})
             .with_context(|| format!("{}: {}", task.binary.id, task.binary.path.display()))?;
         let Some(end) = ended.end else { return Ok(None) };
         let written = judge::Written::read(&report)?;
@@ -62,12 +70,7 @@ impl Runner<'_> {
         if unheard && let Some(finding) = judged.verdict.findings.first_mut() {
             finding.hint = Some(UNHEARD.to_owned());
         }
-        Ok(Some(Outcome {
-            verdict: judged.verdict,
-            report: judged.report,
-            output: ended.output,
-            duration: ended.duration,
-        }))
+        Ok(Some(judged.outcome(ended)))
     }
 }
 

@@ -1,38 +1,42 @@
 //! Looking for a real GPU and for a compiler for it, by asking programs:
 //! opening a driver is the test process's business.
 
-use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::time::Duration;
 
 use wait_timeout::ChildExt;
 
 use crate::devices::Found;
-use crate::options::environment;
+use crate::options::{Launcher, environment, launcher};
 
-/// What this machine has.
-pub(crate) fn probe() -> Found {
-    Found { gpus: gpus(), nvcc: nvcc() }
+/// How long the driver may take to answer: one that is gone can make nvidia-smi hang.
+const ANSWER: Duration = Duration::from_secs(20);
+/// The same where a launcher asks it: that may have to wait for its turn.
+const TURN: Duration = Duration::from_secs(600);
+
+/// What there is: the GPUs where `launcher` starts tests, the compiler here.
+pub(crate) fn probe(launcher: &Launcher) -> Found {
+    Found { gpus: gpus(launcher), nvcc: nvcc() }
 }
 
 /// The GPUs that the driver lists.
-fn gpus() -> Result<Vec<String>, String> {
-    // A driver that is gone can make nvidia-smi hang.
-    let child = Command::new("nvidia-smi")
-        .arg("-L")
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn();
-    let Ok(mut child) = child else {
-        return Err("no NVIDIA driver answers (nvidia-smi is not there)".to_owned());
+fn gpus(launcher: &Launcher) -> Result<Vec<String>, String> {
+    let mut command = launcher.command(Path::new("nvidia-smi"));
+    command.arg("-L").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let (program, patience) = match launcher {
+        Launcher::None => ("nvidia-smi".to_owned(), ANSWER),
+        Launcher::Command(_) => (launcher::shown(&command), TURN),
     };
-    match child.wait_timeout(Duration::from_secs(20)) {
+    let Ok(mut child) = command.spawn() else {
+        return Err(format!("no NVIDIA driver answers ({program} is not there)"));
+    };
+    match child.wait_timeout(patience) {
         Ok(Some(_)) => {}
         _ => {
             let _ = child.kill();
             let _ = child.wait();
-            return Err("no NVIDIA driver answers (nvidia-smi hangs)".to_owned());
+            return Err(format!("no NVIDIA driver answers ({program} hangs)"));
         }
     }
     let output = child.wait_with_output().map_err(|error| error.to_string())?;
@@ -40,7 +44,7 @@ fn gpus() -> Result<Vec<String>, String> {
     let gpus = listed(&text);
     if !output.status.success() || gpus.is_empty() {
         let said = text.lines().next().unwrap_or("it lists no GPU").trim();
-        return Err(format!("no NVIDIA driver answers (nvidia-smi: {said})"));
+        return Err(format!("no NVIDIA driver answers ({program}: {said})"));
     }
     Ok(gpus)
 }
@@ -64,7 +68,11 @@ fn nvcc() -> Result<String, String> {
     candidates
         .iter()
         .find_map(|path| {
-            let output = Command::new(path).arg("--version").stdin(Stdio::null()).output().ok()?;
+            let output = std::process::Command::new(path)
+                .arg("--version")
+                .stdin(Stdio::null())
+                .output()
+                .ok()?;
             let text = String::from_utf8_lossy(&output.stdout).into_owned();
             let release = text.split("release ").nth(1)?.split(',').next()?.trim().to_owned();
             Some(format!("{release} ({})", path.display()))
@@ -75,6 +83,17 @@ fn nvcc() -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_driver_is_asked_where_tests_are_started() {
+        let launched = |line: &str| gpus(&Launcher::read(line, Path::new("/")).unwrap());
+        let there = launched("sh -c 'test \"$1\" = -L && echo \"GPU 0: T4 (UUID: x)\"'");
+        assert_eq!(there, Ok(vec!["T4".to_owned()]));
+        let error = launched("sh -c 'echo no node; exit 1'").unwrap_err();
+        assert!(error.contains("nvidia-smi -L: no node"), "{error}");
+        let error = launched("/no/such/srun --x").unwrap_err();
+        assert!(error.contains("/no/such/srun --x nvidia-smi -L is not there"), "{error}");
+    }
 
     #[test]
     fn names_are_read_from_the_list() {

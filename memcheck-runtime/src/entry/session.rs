@@ -9,7 +9,7 @@ use memcheck_core::baseline::{self, Baseline, Figures};
 use memcheck_core::device::{Family, Request};
 use memcheck_core::finding::{Class, Code, Finding};
 use memcheck_core::limits::Limits;
-use memcheck_core::protocol::{self, Follow, Job, Report, Status, Verdict};
+use memcheck_core::protocol::{self, Follow, Job, Progress, Report, Status, Verdict};
 use memcheck_core::record::{self, Facts, Outcome, Record};
 use memcheck_core::space::Space;
 use memcheck_core::{exit, quiet, verdict};
@@ -19,7 +19,7 @@ use crate::description::Description;
 #[cfg(feature = "cuda")]
 use crate::probe;
 use crate::recorder::Recorder;
-use crate::trial::Trial;
+use crate::trial::{self, Trial};
 use crate::{attribution, canary, device, ledger, outcome, scope, site, snapshot};
 
 /// Runs the test of this process and leaves it: with 0 if it passed, with
@@ -55,6 +55,13 @@ fn measure(
     let request = description.device_on(&job.device);
     let family = request.family().unwrap_or(Family::Cpu);
     let limits = settings::limits_of(description, family, job).map_err(shown)?;
+    // Before anything that may hang: from here on the test's time is taken.
+    let mut progress = job
+        .progress
+        .as_ref()
+        .and_then(|path| std::fs::OpenOptions::new().write(true).open(path).ok());
+    let of = limits.warmup.value.saturating_add(limits.iterations.value);
+    trial::tell(&mut progress, &Progress { iteration: 0, of, live: 0 });
     ledger::prepare().map_err(shown)?;
     let device = device::open(&request, limits.fits.value).map_err(shown)?;
     start_pool();
@@ -73,10 +80,6 @@ fn measure(
     };
     ledger::reset();
 
-    let progress = job
-        .progress
-        .as_ref()
-        .and_then(|path| std::fs::OpenOptions::new().write(true).open(path).ok());
     let mut trial = Trial::new(device.clone(), &limits, description.case, progress);
     let outcome = body(description, &mut trial);
     let mut recorder = std::mem::take(&mut trial.recorder);

@@ -166,6 +166,22 @@ fn every_flag_of_profile_is_in_the_reference_and_the_other_way_round() {
     );
 }
 
+#[test]
+fn every_flag_of_report_is_in_the_reference_and_the_other_way_round() {
+    let reference = reference();
+    let section = section(&reference, "## Many machines");
+    let help = flags(&memcheck(&workspace(), &["report", "--help"]).exits(0).stdout);
+    let own = flags(&rows(section, "| flag of `report` | meaning |\n").join("\n"));
+    let of_run = flags(self::section(&reference, "## Flags of `run`"));
+    let missing: Vec<_> =
+        help.iter().filter(|flag| !own.contains(*flag) && !of_run.contains(*flag)).collect();
+    let invented: Vec<_> = own.difference(&help).collect();
+    assert!(
+        missing.is_empty() && invented.is_empty(),
+        "missing {missing:?}, invented {invented:?}"
+    );
+}
+
 /// The rows of the table with this heading.
 #[track_caller]
 fn rows<'a>(page: &'a str, heading: &str) -> Vec<&'a str> {

@@ -17,4 +17,7 @@ mod outside;
 mod plain;
 mod profile;
 mod reports;
+mod runner;
+mod shards;
 mod simulated;
+mod slurm;

@@ -1,0 +1,29 @@
+//! The arguments of `report`.
+
+use std::path::PathBuf;
+
+use super::{NoTestsFlag, OutputFlags, ReportFlags};
+
+/// `cargo memcheck report`.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct ReportArgs {
+    /// Directories of results, as --results of a run says; without any, that of the last run.
+    #[arg(value_name = "DIR")]
+    pub(crate) folders: Vec<PathBuf>,
+    /// Join all shards of one run into one verdict, and their pending baselines below the target directory.
+    #[arg(long, requires = "folders")]
+    pub(crate) merge: bool,
+    /// What it means when no test was selected, in any shard.
+    #[arg(long, value_name = "WHAT", default_value = "fail")]
+    pub(crate) no_tests: NoTestsFlag,
+    #[command(flatten)]
+    pub(crate) report: ReportFlags,
+    #[command(flatten)]
+    pub(crate) output: OutputFlags,
+    /// Path to Cargo.toml.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) manifest_path: Option<PathBuf>,
+    /// Directory for what is built.
+    #[arg(long, value_name = "DIRECTORY")]
+    pub(crate) target_dir: Option<PathBuf>,
+}

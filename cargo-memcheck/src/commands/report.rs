@@ -1,0 +1,77 @@
+//! `cargo memcheck report`: the results of a run once more, or those of its
+//! shards as if they were one run. Nothing is built, and nothing judged anew.
+
+use std::io;
+
+use memcheck_core::exit;
+
+use crate::cli::{CargoFlags, FormatFlag, ReportArgs};
+use crate::error::Failure;
+use crate::options::{Audience, Capture, Mode, Telling, environment};
+use crate::present::{JsonLines, Presenter, Told};
+use crate::results::{self, ResultsError, Whole};
+use crate::workspace::Workspace;
+
+/// Tells what was kept, and answers with the exit code of the run.
+pub(super) fn report(args: &ReportArgs) -> Result<u8, Failure> {
+    let telling = Telling::read(&args.output, &args.report, &environment);
+    let workspace = Workspace::outline(&CargoFlags {
+        manifest_path: args.manifest_path.clone(),
+        target_dir: args.target_dir.clone(),
+        ..CargoFlags::default()
+    })?;
+    let whole = whole(args, &workspace)?;
+    let audience = Audience {
+        telling: &telling,
+        // Where it is joined, nothing pending lies beside a test.
+        mode: if args.merge { Mode::Ci } else { whole.run.mode },
+        capture: Capture::Kept,
+        no_tests: args.no_tests,
+        took: Some(whole.took),
+    };
+    Ok(tell(whole, &audience, &workspace))
+}
+
+fn whole(args: &ReportArgs, workspace: &Workspace) -> Result<Whole, Failure> {
+    let read = |folder: &std::path::PathBuf| {
+        let mut results = results::read(folder)?;
+        results.relocate(workspace.root());
+        Ok(results)
+    };
+    let mut folders = args.folders.clone();
+    if folders.is_empty() {
+        folders.push(results::default(workspace));
+    }
+    if args.merge {
+        let shards = folders.iter().map(read).collect::<Result<Vec<_>, ResultsError>>()?;
+        let mut whole = results::merge(shards)?;
+        results::join(&mut whole, workspace)?;
+        return Ok(whole);
+    }
+    match folders.as_slice() {
+        [folder] => Ok(Whole::from(read(folder)?)),
+        _ => Err(ResultsError::Several(folders.len()).into()),
+    }
+}
+
+/// The same events, in the order of a run.
+fn tell(whole: Whole, audience: &Audience<'_>, workspace: &Workspace) -> u8 {
+    let Whole { run: _, legs, tests, notes, mut tally, broke, took: _ } = whole;
+    let json = audience.telling.format == FormatFlag::Json;
+    let on_stdout = json.then(|| Box::new(JsonLines::new(io::stdout())) as Box<dyn Presenter>);
+    let mut told = Told::new(audience, workspace.root(), legs.len(), on_stdout);
+    for (leg, count) in &legs {
+        told.tell(|to| to.leg_started(leg, *count));
+        for test in tests.iter().filter(|test| test.task.leg.device == leg.device) {
+            tally.add(&test.outcome);
+            told.tell(|to| to.test_finished(&test.task, &test.outcome));
+        }
+    }
+    for note in &notes {
+        tally.note(note);
+        told.tell(|to| to.note(note));
+    }
+    tally.sort();
+    let exit_code = if broke { exit::INTERNAL } else { tally.exit_code(audience.no_tests) };
+    told.finish(&tally, exit_code)
+}

@@ -1,0 +1,86 @@
+//! How results are told, and what those who are told must know of the run.
+
+use std::time::Duration;
+
+use super::{Capture, Mode};
+use crate::cli::{
+    AnnotationsFlag, ColorFlag, FormatFlag, NoTestsFlag, OutputFlags, ReportFlag, ReportFlags,
+};
+
+/// How much is said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Verbosity {
+    /// Failures and the summary.
+    Quiet,
+    /// A line per test.
+    Normal,
+    /// Everything.
+    Verbose,
+}
+
+/// Whether annotations are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Annotations {
+    /// GitHub's workflow commands.
+    Github,
+    /// None.
+    None,
+}
+
+/// How results are told.
+#[derive(Debug, Clone)]
+pub(crate) struct Telling {
+    /// What stdout carries.
+    pub(crate) format: FormatFlag,
+    /// When colours are used.
+    pub(crate) color: ColorFlag,
+    /// How much is said.
+    pub(crate) verbosity: Verbosity,
+    /// Reports to write.
+    pub(crate) reports: Vec<ReportFlag>,
+    /// Annotations in CI.
+    pub(crate) annotations: Annotations,
+}
+
+/// Whom a run is told to: how, and what they must know of it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Audience<'a> {
+    /// How results are told.
+    pub(crate) telling: &'a Telling,
+    /// Whether pending snapshots lie beside the tests.
+    pub(crate) mode: Mode,
+    /// What happened to the output of tests.
+    pub(crate) capture: Capture,
+    /// What it means that no test is selected.
+    pub(crate) no_tests: NoTestsFlag,
+    /// How long the run took, where it is not this one.
+    pub(crate) took: Option<Duration>,
+}
+
+impl Telling {
+    /// Reads flags and environment.
+    pub(crate) fn read(
+        output: &OutputFlags,
+        report: &ReportFlags,
+        get: &dyn Fn(&str) -> Option<String>,
+    ) -> Self {
+        Self {
+            format: output.form.message_format,
+            color: output.form.color,
+            verbosity: match (output.verbose, output.quiet) {
+                (true, _) => Verbosity::Verbose,
+                (false, true) => Verbosity::Quiet,
+                (false, false) => Verbosity::Normal,
+            },
+            reports: report.report.clone(),
+            annotations: match report.annotations {
+                AnnotationsFlag::Github => Annotations::Github,
+                AnnotationsFlag::None => Annotations::None,
+                AnnotationsFlag::Auto if get("GITHUB_ACTIONS").as_deref() == Some("true") => {
+                    Annotations::Github
+                }
+                AnnotationsFlag::Auto => Annotations::None,
+            },
+        }
+    }
+}

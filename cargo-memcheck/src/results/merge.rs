@@ -1,0 +1,166 @@
+//! Joining the shards of one run, where they are all there and of one run.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use memcheck_core::exit;
+use memcheck_core::protocol::Status;
+
+use super::{Results, ResultsError, Run, Test};
+use crate::devices::Leg;
+use crate::note::Note;
+use crate::tally::Tally;
+
+/// A whole run, as one machine would have run it.
+#[derive(Debug)]
+pub(crate) struct Whole {
+    /// What the run was; of the parts the first.
+    pub(crate) run: Run,
+    /// Its devices, with the number of tests that were to run.
+    pub(crate) legs: Vec<(Leg, usize)>,
+    /// Its tests, by device, package, binary and name; ignored ones first.
+    pub(crate) tests: Vec<Test>,
+    /// What was found about the workspace, each once.
+    pub(crate) notes: Vec<Note>,
+    /// Counts that no test says.
+    pub(crate) tally: Tally,
+    /// Whether one of the runs ended with an internal error.
+    pub(crate) broke: bool,
+    /// How long the longest run took.
+    pub(crate) took: Duration,
+}
+
+impl From<Results> for Whole {
+    fn from(results: Results) -> Self {
+        let took = results.took();
+        let Results { folder: _, run, legs, tests, notes, end } = results;
+        let tally = Tally {
+            elsewhere: end.elsewhere,
+            not_run: end.not_run,
+            interrupted: end.interrupted,
+            ..Tally::default()
+        };
+        Self { run, legs, tests, notes, tally, broke: end.exit_code == exit::INTERNAL, took }
+    }
+}
+
+/// Joins shards whose paths lie in one workspace.
+pub(crate) fn merge(shards: Vec<Results>) -> Result<Whole, ResultsError> {
+    check(&shards)?;
+    let mut shards = shards.into_iter();
+    let mut whole = Whole::from(shards.next().expect("the command line names a folder"));
+    for shard in shards {
+        let Whole { run: _, legs, tests, notes, tally, broke, took } = Whole::from(shard);
+        for ((_, count), (_, more)) in whole.legs.iter_mut().zip(legs) {
+            *count += more;
+        }
+        whole.tests.extend(tests);
+        whole.notes.extend(notes);
+        whole.tally.elsewhere += tally.elsewhere;
+        whole.tally.not_run += tally.not_run;
+        whole.tally.interrupted |= tally.interrupted;
+        whole.broke |= broke;
+        whole.took = whole.took.max(took);
+    }
+    let devices = whole.run.devices.clone();
+    let place = |test: &Test| devices.iter().position(|device| *device == test.task.leg.name());
+    whole.tests.sort_by_key(|test| {
+        let is_run = test.outcome.verdict.status != Status::Ignored;
+        (place(test), is_run, id(test))
+    });
+    let mut notes: Vec<Note> = Vec::new();
+    for note in whole.notes.drain(..) {
+        if !notes.contains(&note) {
+            notes.push(note);
+        }
+    }
+    whole.notes = notes;
+    Ok(whole)
+}
+
+/// Package, binary and name of a test.
+fn id(test: &Test) -> (String, String, String) {
+    let task = &test.task;
+    (task.package.clone(), task.binary.id.clone(), task.entry.name.clone())
+}
+
+/// Whether these are all shards of one run, each once.
+fn check(shards: &[Results]) -> Result<(), ResultsError> {
+    let Some((first, others)) = shards.split_first() else { return Ok(()) };
+    if let Some(whole) = shards.iter().find(|shard| shard.run.partition.is_none()) {
+        return match others {
+            [] => Ok(()),
+            _ => Err(ResultsError::Whole(whole.folder.clone())),
+        };
+    }
+    for other in others {
+        if let Some(what) = difference(&first.run, &other.run) {
+            let (a, b) = (first.folder.clone(), other.folder.clone());
+            return Err(ResultsError::Different(a, b, what));
+        }
+    }
+    let mut parts = BTreeMap::new();
+    for shard in shards {
+        let Some(part) = shard.run.partition else { continue };
+        if let Some(other) = parts.insert(part, &shard.folder) {
+            return Err(ResultsError::Twice(part, other.clone(), shard.folder.clone()));
+        }
+    }
+    let missing: Vec<String> = first
+        .run
+        .partition
+        .into_iter()
+        .flat_map(|part| part.all())
+        .filter(|part| !parts.contains_key(part))
+        .map(|part| part.to_string())
+        .collect();
+    if !missing.is_empty() {
+        return Err(ResultsError::Missing(missing.join(", ")));
+    }
+    let mut seen: BTreeMap<_, &PathBuf> = BTreeMap::new();
+    for (shard, test) in shards.iter().flat_map(|s| s.tests.iter().map(move |test| (s, test))) {
+        let device = test.task.leg.name();
+        if let Some(other) = seen.insert((device.clone(), id(test)), &shard.folder) {
+            return Err(ResultsError::SameTest {
+                test: format!("{} {}", test.task.binary.id, test.task.entry.name),
+                device,
+                a: other.clone(),
+                b: shard.folder.clone(),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// In what two runs differ that should be shards of one.
+fn difference(a: &Run, b: &Run) -> Option<String> {
+    // Taken apart, so that a new field cannot be forgotten. Versions are known to be ours.
+    let Run {
+        version: _,
+        protocol: _,
+        record: _,
+        memcheck: _,
+        workspace: _,
+        partition: _,
+        devices,
+        selected,
+        commit,
+        mode,
+    } = a;
+    let of = |run: &Run| run.partition.map(|part| part.all().count());
+    if *devices != b.devices {
+        return Some(format!("devices {} and {}", devices.join(", "), b.devices.join(", ")));
+    }
+    if of(a) != of(b) {
+        let shown = |run: &Run| run.partition.map(|part| part.to_string()).unwrap_or_default();
+        return Some(format!("parts {} and {}", shown(a), shown(b)));
+    }
+    if let (Some(a), Some(b)) = (commit, &b.commit)
+        && a != b
+    {
+        return Some(format!("commits {a} and {b}"));
+    }
+    let same = *selected == b.selected && *mode == b.mode;
+    (!same).then(|| "other tests, limits or levels were selected".to_owned())
+}

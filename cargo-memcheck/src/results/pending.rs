@@ -1,0 +1,77 @@
+//! Paths in results that come from elsewhere, and pending snapshots, which go
+//! where a run in CI would have left them.
+
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+use super::{Results, ResultsError, Whole};
+use crate::workspace::Workspace;
+
+impl Results {
+    /// Makes every path that lies in the workspace of the run one below `root`.
+    pub(crate) fn relocate(&mut self, root: &Path) {
+        let from = std::mem::replace(&mut self.run.workspace, root.to_owned());
+        let moved = |path: &mut PathBuf| {
+            if let Ok(rest) = path.strip_prefix(&from) {
+                *path = root.join(rest);
+            }
+        };
+        for test in &mut self.tests {
+            moved(&mut test.task.folder);
+            moved(&mut test.task.entry.manifest_dir);
+            if let Some(report) = &mut test.outcome.report {
+                report.snapshot.iter_mut().chain(&mut report.pending).for_each(moved);
+            }
+        }
+        self.notes.iter_mut().filter_map(|note| note.path.as_mut()).for_each(moved);
+    }
+}
+
+/// Writes the pending snapshots of all tests below the workspace's target
+/// directory, each test replacing its own.
+pub(crate) fn join(whole: &mut Whole, workspace: &Workspace) -> Result<(), ResultsError> {
+    let root = whole.run.workspace.clone();
+    let places: Vec<Option<PathBuf>> = whole
+        .tests
+        .iter()
+        .map(|test| {
+            let snapshot = test.outcome.report.as_ref()?.snapshot.as_deref()?;
+            place(snapshot, &root, &workspace.pending_directory())
+        })
+        .collect();
+    // First all that is no longer so: devices of one family share a snapshot.
+    for path in places.iter().flatten() {
+        match std::fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(ResultsError::Io(path.clone(), error));
+            }
+            _ => {}
+        }
+    }
+    for (test, place) in whole.tests.iter_mut().zip(places) {
+        let Some(report) = &mut test.outcome.report else { continue };
+        report.pending = match (&test.pending, place) {
+            (Some(text), Some(path)) => {
+                write(&path, text).map_err(|error| ResultsError::Io(path.clone(), error))?;
+                Some(path)
+            }
+            _ => None,
+        };
+    }
+    Ok(())
+}
+
+/// The place of a snapshot of the workspace at `root` in a folder that mirrors
+/// it; none of one that would lie outside.
+pub(super) fn place(snapshot: &Path, root: &Path, folder: &Path) -> Option<PathBuf> {
+    let rest = snapshot.strip_prefix(root).ok()?;
+    let is_straight = rest.components().all(|part| matches!(part, Component::Normal(_)));
+    is_straight.then(|| folder.join(rest).with_extension("snap.new"))
+}
+
+fn write(path: &Path, text: &str) -> io::Result<()> {
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    std::fs::write(path, text)
+}

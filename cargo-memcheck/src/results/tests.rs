@@ -1,0 +1,212 @@
+//! Results are read as they were kept, and joined only where nothing is amiss.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use memcheck_core::exit;
+use memcheck_core::protocol::Status;
+
+use super::*;
+use crate::options::Mode;
+use crate::present::{Presenter, Report};
+use crate::run::{Outcome, Task, example};
+use crate::tally::Tally;
+
+fn run(part: &str) -> Run {
+    Run {
+        version: VERSION,
+        protocol: memcheck_core::protocol::VERSION,
+        record: memcheck_core::record::VERSION,
+        memcheck: env!("CARGO_PKG_VERSION").to_owned(),
+        workspace: "/ws".into(),
+        partition: (!part.is_empty()).then(|| part.to_owned().try_into().unwrap()),
+        devices: vec!["cpu".to_owned()],
+        selected: "5".to_owned(),
+        commit: None,
+        mode: Mode::Ci,
+    }
+}
+
+fn task(name: &str) -> Task {
+    let mut task = example::task();
+    name.clone_into(&mut task.entry.name);
+    task
+}
+
+/// A test with a pending snapshot below the folder of the run.
+fn outcome(folder: &Path, name: &str) -> Outcome {
+    let mut report: memcheck_core::protocol::Report =
+        serde_json::from_value(example::report()).unwrap();
+    let pending = folder.join(format!("{name}.snap.new"));
+    fs::write(&pending, format!("figures of {name}\n")).unwrap();
+    report.snapshot = Some(format!("/ws/app/tests/snapshots/{name}@cpu.snap").into());
+    report.pending = Some(pending);
+    let mut outcome = Outcome::ignored();
+    outcome.verdict.status = Status::Passed;
+    outcome.report = Some(report);
+    outcome
+}
+
+/// The text that a run of these tests keeps.
+fn kept(run: &Run, tests: &[&str]) -> String {
+    let tally = Tally { elsewhere: 1, not_run: 2, ..Tally::default() };
+    kept_with(run, tests, &tally, exit::OK)
+}
+
+fn kept_with(run: &Run, tests: &[&str], tally: &Tally, exit_code: u8) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let mut keeper = Keeper::new(run);
+    keeper.leg_started(&example::task().leg, tests.len());
+    for name in tests {
+        keeper.test_finished(&task(name), &outcome(folder.path(), name));
+    }
+    keeper.finished(tally, exit_code);
+    String::from_utf8(keeper.text().unwrap()).unwrap()
+}
+
+/// Folders of results, each with the text of a run.
+fn folders(texts: &[String]) -> (tempfile::TempDir, Vec<PathBuf>) {
+    let root = tempfile::tempdir().unwrap();
+    let made = texts.iter().enumerate().map(|(number, text)| {
+        let folder = root.path().join(number.to_string());
+        fs::create_dir(&folder).unwrap();
+        fs::write(file(&folder), text).unwrap();
+        folder
+    });
+    let made = made.collect();
+    (root, made)
+}
+
+fn merged(texts: &[String]) -> Result<Whole, ResultsError> {
+    let (_root, folders) = folders(texts);
+    merge(folders.iter().map(|folder| read(folder)).collect::<Result<_, _>>()?)
+}
+
+#[track_caller]
+fn refused(texts: &[String], exit_code: u8, said: &str) {
+    let error = merged(texts).unwrap_err();
+    assert_eq!(error.exit_code(), exit_code, "{error}");
+    assert!(error.to_string().contains(said), "{error}");
+    assert!(error.hint().is_some(), "{error}");
+}
+
+#[test]
+fn what_was_kept_is_read() {
+    let (_root, folders) = folders(&[kept(&run(""), &["b", "a"])]);
+    let results = read(&folders[0]).unwrap();
+    assert_eq!(results.run, run(""));
+    assert_eq!(results.legs, [(example::task().leg, 2)]);
+    let names: Vec<&str> = results.tests.iter().map(|t| t.task.entry.name.as_str()).collect();
+    assert_eq!(names, ["b", "a"]);
+    let test = &results.tests[0];
+    assert_eq!(test.pending.as_deref(), Some("figures of b\n"));
+    let folder = tempfile::tempdir().unwrap();
+    let mut expected = outcome(folder.path(), "b").report.unwrap();
+    expected.pending.clone_from(&test.outcome.report.as_ref().unwrap().pending);
+    assert_eq!(test.outcome.report.as_ref(), Some(&expected));
+}
+
+#[test]
+fn shards_are_joined_in_the_order_of_a_run() {
+    let shards = [kept(&run("hash:2/2"), &["c", "a"]), kept(&run("hash:1/2"), &["b"])];
+    let whole = merged(&shards).unwrap();
+    let names: Vec<&str> = whole.tests.iter().map(|t| t.task.entry.name.as_str()).collect();
+    assert_eq!(names, ["a", "b", "c"]);
+    assert_eq!(whole.legs[0].1, 3);
+    assert_eq!((whole.tally.elsewhere, whole.tally.not_run), (2, 4));
+}
+
+#[test]
+fn a_shard_that_did_not_come_to_its_end_is_known_in_the_whole() {
+    let (first, second) = (run("hash:1/2"), run("hash:2/2"));
+    let ended = |interrupted, exit_code| {
+        let tally = Tally { interrupted, ..Tally::default() };
+        let whole = merged(&[kept(&first, &["a"]), kept_with(&second, &["b"], &tally, exit_code)]);
+        whole.map(|whole| (whole.tally.interrupted, whole.broke)).unwrap()
+    };
+    assert_eq!(ended(false, exit::FAILED), (false, false));
+    assert_eq!(ended(true, 130), (true, false));
+    assert_eq!(ended(false, exit::INTERNAL), (false, true));
+}
+
+#[test]
+fn what_is_not_all_of_one_run_is_not_joined() {
+    let (first, second) = (run("hash:1/2"), run("hash:2/2"));
+    let shard = |run: &Run, test: &str| kept(run, &[test]);
+    let one = shard(&first, "a");
+    let missing = [shard(&run("hash:1/3"), "a"), shard(&run("hash:3/3"), "b")];
+    refused(&missing, exit::NOT_MEASURED, "hash:2/3");
+    refused(&[one.clone(), one.clone()], exit::USAGE, "hash:1/2 is in both");
+    refused(&[one.clone(), shard(&second, "a")], exit::USAGE, "app::mem a on cpu is in both");
+    refused(&[one.clone(), shard(&run(""), "b")], exit::USAGE, "a whole run");
+    refused(&[one.clone(), shard(&run("hash:2/3"), "b")], exit::USAGE, "hash:2/3");
+    type Change = fn(&mut Run);
+    let changes: [(Change, &str); 3] = [
+        (|run| run.devices = vec!["sim:t4".to_owned()], "cpu and sim:t4"),
+        (|run| run.selected = "6".to_owned(), "other tests"),
+        (|run| run.mode = Mode::Local, "other tests"),
+    ];
+    for (change, said) in changes {
+        let mut other = second.clone();
+        change(&mut other);
+        refused(&[one.clone(), shard(&other, "b")], exit::USAGE, said);
+    }
+    let of_commit = |run: &Run, commit: &str| Run { commit: Some(commit.into()), ..run.clone() };
+    let commits = [shard(&of_commit(&first, "abc"), "a"), shard(&of_commit(&second, "def"), "b")];
+    refused(&commits, exit::USAGE, "commits abc and def");
+    // Where git knows nothing, nothing is known to differ.
+    assert!(merged(&[one, shard(&of_commit(&second, "def"), "b")]).is_ok());
+}
+
+#[test]
+fn a_file_that_is_not_whole_is_refused_wherever_it_was_cut() {
+    let sound = kept(&run(""), &["a", "b"]);
+    let lines: Vec<&str> = sound.lines().collect();
+    for torn in [
+        String::new(),
+        sound[..sound.len() / 2].to_owned(),
+        sound[..sound.len() - 3].to_owned(),
+        lines[..lines.len() - 1].join("\n"),
+        [lines[0], lines[1], lines[2], lines[4]].join("\n"),
+        lines[1..].join("\n"),
+        format!("{sound}{sound}"),
+    ] {
+        refused(&[torn], exit::NOT_MEASURED, "cut off or damaged");
+    }
+    let other = sound.replacen("\"version\":1", "\"version\":9", 1);
+    refused(&[other], exit::USAGE, "another version");
+    let newer = Run { memcheck: "99.0.0".to_owned(), ..run("") };
+    refused(&[kept(&newer, &["a"])], exit::USAGE, "cargo-memcheck 99.0.0");
+}
+
+#[test]
+fn a_folder_without_results_is_told_from_none() {
+    let root = tempfile::tempdir().unwrap();
+    assert_eq!(read(root.path()).unwrap_err().exit_code(), exit::NOT_MEASURED);
+    assert_eq!(read(&root.path().join("no")).unwrap_err().exit_code(), exit::USAGE);
+    fs::write(file(root.path()), kept(&run(""), &[])).unwrap();
+    assert!(read(root.path()).is_ok());
+    discard(root.path()).unwrap();
+    discard(root.path()).unwrap();
+    assert!(read(root.path()).is_err());
+}
+
+#[test]
+fn paths_are_those_of_the_workspace_that_they_are_told_in() {
+    let (_root, folders) = folders(&[kept(&run(""), &["a"])]);
+    let mut results = read(&folders[0]).unwrap();
+    results.relocate(Path::new("/here"));
+    let report = results.tests[0].outcome.report.as_ref().unwrap();
+    let snapshot = Path::new("/here/app/tests/snapshots/a@cpu.snap");
+    assert_eq!(report.snapshot.as_deref(), Some(snapshot));
+    assert_eq!(results.run.workspace, Path::new("/here"));
+}
+
+#[test]
+fn pending_snapshots_stay_in_their_folder() {
+    let place = |path: &str| pending::place(Path::new(path), Path::new("/ws"), Path::new("/p"));
+    let inside = Path::new("/p/app/a@cpu.snap.new");
+    assert_eq!(place("/ws/app/a@cpu.snap").as_deref(), Some(inside));
+    assert_eq!(place("/elsewhere/a@cpu.snap"), None);
+    assert_eq!(place("/ws/../../etc/a@cpu.snap"), None);
+}

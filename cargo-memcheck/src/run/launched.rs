@@ -1,0 +1,145 @@
+//! A test process that a launcher starts, and what the end of the launcher says of it.
+//!
+//! A record speaks for itself. Where there is none, a test that was seen to
+//! begin has died; one that was not seen has not run, and whatever the launcher
+//! returned is its own.
+
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Command, ExitStatus};
+use std::time::Duration;
+
+use memcheck_core::exit;
+use memcheck_core::finding::{Code, Finding};
+use memcheck_core::protocol::Progress;
+
+use super::judge::{self, Judged, Written};
+use super::process::{self, End, Ended, Watch};
+use super::{Outcome, Output, Runner, Task};
+use crate::options::launcher::shown;
+
+/// A shell, and most launchers, return this and the number of the signal that
+/// ended a process.
+const SIGNALLED: i32 = 128;
+
+impl Runner<'_> {
+    /// Runs a launcher of a test process; `None` where it was interrupted.
+    pub(super) fn launch(
+        &self,
+        task: &Task,
+        command: Command,
+        watch: Watch<'_>,
+        report: &Path,
+        on_progress: impl Fn(Progress) + Send + 'static,
+    ) -> anyhow::Result<Option<Outcome>> {
+        let levels = &self.options.levels;
+        let line = shown(&command);
+        let ended = match process::run(command, watch, on_progress) {
+            Ok(ended) => ended,
+            Err(error) => {
+                let Judged { verdict, report } = Judged::own(not_started(&error, &line), levels);
+                let (output, duration) = (Output::default(), Duration::ZERO);
+                return Ok(Some(Outcome { verdict, report, output, duration }));
+            }
+        };
+        let Ended { end: Some(end), began, .. } = ended else { return Ok(None) };
+        let written = Written::read(report)?;
+        let judged = match end_of_test(end, &written, began, &line) {
+            Ok(end) => judge::judge(&end, written, task, levels),
+            Err(finding) => Judged::own(*finding, levels),
+        };
+        Ok(Some(judged.outcome(ended)))
+    }
+}
+
+/// The end of the test process, or why it was not measured. `line` is the
+/// launcher's command line.
+fn end_of_test(end: End, written: &Written, began: bool, line: &str) -> Result<End, Box<Finding>> {
+    let End::Exited(status) = end else { return Ok(end) };
+    Ok(match written {
+        Written::Report(_) if status.code().is_some() => success(),
+        Written::Report(_) | Written::Refused(_) | Written::Unsound(_) => end,
+        Written::Nothing if !began => return Err(Box::new(not_begun(status, line))),
+        Written::Nothing => match status.code() {
+            Some(code @ 129..=192) => End::Exited(ExitStatus::from_raw(code - SIGNALLED)),
+            _ => end,
+        },
+    })
+}
+
+fn success() -> End {
+    End::Exited(ExitStatus::from_raw(exit::OK.into()))
+}
+
+fn not_begun(status: ExitStatus, line: &str) -> Finding {
+    let how = match (status.code(), status.signal()) {
+        (Some(code), _) => format!("with exit status {code}"),
+        (None, signal) => format!("by signal {}", signal.unwrap_or_default()),
+    };
+    let why = if status.success() {
+        "does it hand on the environment (MEMCHECK_JOB), and is the target directory the same there? "
+    } else {
+        ""
+    };
+    let message = format!("the launcher ended {how} before the test began");
+    Finding::new(Code::NotMeasured, message).hint(format!("{why}it was started as: {line}"))
+}
+
+/// The launcher itself could not be started.
+fn not_started(error: &std::io::Error, line: &str) -> Finding {
+    Finding::new(Code::NotMeasured, format!("the launcher could not be started: {error}"))
+        .hint(format!("--runner; it was to be started as: {line}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::example;
+    use super::*;
+
+    fn exited(raw: i32) -> End {
+        End::Exited(ExitStatus::from_raw(raw))
+    }
+
+    fn test_of(end: End, written: &Written, began: bool) -> Result<End, Box<Finding>> {
+        end_of_test(end, written, began, "srun --x /mem a::b")
+    }
+
+    fn report() -> Written {
+        Written::Report(Box::new(serde_json::from_value(example::report()).unwrap()))
+    }
+
+    #[test]
+    fn beside_a_record_the_exit_code_of_the_launcher_says_nothing() {
+        for code in [0, 1, 101, 137] {
+            assert_eq!(test_of(exited(code << 8), &report(), true), Ok(exited(0)));
+        }
+        // A launcher that becomes the test ends by the test's signal.
+        assert_eq!(test_of(exited(11), &report(), true), Ok(exited(11)));
+    }
+
+    #[test]
+    fn a_test_that_was_not_seen_to_begin_was_not_measured() {
+        for (end, said) in [
+            (exited(3 << 8), "ended with exit status 3"),
+            (exited(139 << 8), "ended with exit status 139"),
+            (exited(9), "ended by signal 9"),
+            (exited(0), "ended with exit status 0"),
+        ] {
+            let finding = test_of(end, &Written::Nothing, false).unwrap_err();
+            assert_eq!(finding.code, Code::NotMeasured);
+            assert!(finding.message.contains(said), "{}", finding.message);
+            let hint = finding.hint.unwrap();
+            assert!(hint.contains("srun --x /mem a::b"), "{hint}");
+            assert_eq!(hint.contains("MEMCHECK_JOB"), end == exited(0), "{hint}");
+        }
+    }
+
+    #[test]
+    fn a_test_that_began_and_left_nothing_ended_as_the_launcher_says() {
+        assert_eq!(test_of(exited(139 << 8), &Written::Nothing, true), Ok(exited(11)));
+        assert_eq!(test_of(exited(3 << 8), &Written::Nothing, true), Ok(exited(3 << 8)));
+        assert_eq!(test_of(exited(0), &Written::Nothing, true), Ok(exited(0)));
+        let late = End::TimedOut(Duration::from_secs(1));
+        assert_eq!(test_of(late, &Written::Nothing, false), Ok(late));
+    }
+}

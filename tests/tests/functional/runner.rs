@@ -1,0 +1,207 @@
+//! `--runner`: test processes that a launcher starts. A shell script stands in
+//! for it, and does what launchers do: it hands on, closes descriptors, fails,
+//! cancels its job, or goes elsewhere.
+
+use std::os::unix::fs::PermissionsExt;
+use std::time::{Duration, Instant};
+
+use crate::fixture::{CLEAN_AND_LEAKY, Project, Run, is_running, memcheck_with};
+
+/// A project with a launcher, `launch`, that is this script.
+fn project(tests: &str, script: &str) -> Project {
+    let project = Project::new(tests);
+    launcher(&project, script);
+    project
+}
+
+fn launcher(project: &Project, script: &str) {
+    project.write("launch", &format!("#!/bin/sh\necho \"$@\" >> launched\n{script}\n"));
+    let path = project.path().join("launch");
+    std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)).expect("it can be run");
+}
+
+fn launch(project: &Project, arguments: &[&str]) -> Run {
+    let mut all = vec!["--runner", "./launch --gres='gpu:1 a'"];
+    all.extend(arguments);
+    project.run(&all)
+}
+
+#[track_caller]
+fn measures_as_ever(run: &Run) {
+    let finding = &run.test("leaky")["findings"][0];
+    assert_eq!(finding["code"], "leak");
+    assert_eq!(finding["bytes_per_iteration"], 4096);
+    assert_eq!(run.test("clean")["status"], "passed");
+}
+
+#[test]
+fn a_launcher_that_hands_on_changes_nothing() {
+    let project = project(CLEAN_AND_LEAKY, "shift\nexec \"$@\"");
+    measures_as_ever(&launch(&project, &["--explain", "never"]).exits(100));
+    let launched = project.read("launched");
+    let lines: Vec<&str> = launched.lines().collect();
+    assert_eq!(lines.len(), 2, "a process for each test: {launched}");
+    assert!(lines[0].starts_with("--gres=gpu:1 a /"), "{launched}");
+    assert!(lines[0].ends_with(" clean --exact --nocapture --test-threads=1"), "{launched}");
+    // Nothing else is started by it: not the build, and not the listing.
+    let direct = project.run(&["--explain", "never"]).exits(100);
+    assert_eq!(direct.test("leaky")["metrics"], launch(&project, &[]).test("leaky")["metrics"]);
+}
+
+#[test]
+fn a_launcher_may_close_descriptors_leave_the_folder_and_speak() {
+    let project = project(
+        CLEAN_AND_LEAKY,
+        "shift\necho job 1 queued; echo job 1 starts >&2\ncd /\n\"$@\" 3>&- 4>&- 5>&-",
+    );
+    measures_as_ever(&launch(&project, &[]).exits(100));
+}
+
+#[test]
+fn the_exit_code_of_a_launcher_is_not_that_of_a_test_with_a_record() {
+    let project = project(CLEAN_AND_LEAKY, "shift\n\"$@\"\nexit 7");
+    let run = launch(&project, &["--explain", "never"]).exits(100);
+    measures_as_ever(&run);
+    assert_eq!(run.summary()["not_measured"], 0);
+    launcher(&project, "shift\n\"$@\"\nexit 0");
+    assert_eq!(launch(&project, &["leaky"]).exits(100).codes("leaky")[0], "leak");
+}
+
+#[test]
+fn a_launcher_that_fails_or_is_not_there_measures_nothing() {
+    let project = project(CLEAN_AND_LEAKY, "echo no node is free >&2\nexit 3");
+    let run = launch(&project, &["--report", "junit=junit.xml"]).exits(104);
+    for test in ["clean", "leaky"] {
+        assert_eq!(run.codes(test), ["not-measured"]);
+    }
+    let finding = &run.test("clean")["findings"][0];
+    let (message, hint) = (finding["message"].as_str().unwrap(), finding["hint"].as_str().unwrap());
+    assert!(message.contains("the launcher ended with exit status 3"), "{message}");
+    assert!(hint.contains("/launch '--gres=gpu:1 a' /"), "{hint}");
+    assert!(hint.ends_with(" clean --exact --nocapture '--test-threads=1'"), "{hint}");
+    assert!(project.read("junit.xml").contains("no node is free"), "what it said is kept");
+
+    let gone = project.run(&["--runner", "/no/such/srun --gres=gpu:1", "clean"]).exits(104);
+    assert_eq!(gone.codes("clean"), ["not-measured"]);
+    let hint = gone.test("clean")["findings"][0]["hint"].as_str().unwrap().to_owned();
+    assert!(hint.contains("/no/such/srun '--gres=gpu:1' /"), "{hint}");
+
+    launcher(&project, "shift\nexec env -i \"$@\"");
+    let cleaned = launch(&project, &["clean"]).exits(104);
+    let hint = cleaned.test("clean")["findings"][0]["hint"].as_str().unwrap().to_owned();
+    assert!(hint.contains("environment (MEMCHECK_JOB)"), "{hint}");
+}
+
+/// One test that dies and one that hangs.
+const ROGUES: &str = "
+#[mem_test(baseline = false)]
+fn dies() {
+    std::process::abort();
+}
+#[mem_test(baseline = false, timeout = \"2s\")]
+fn hangs() {
+    std::fs::write(\"test\", std::process::id().to_string()).unwrap();
+    std::thread::sleep(std::time::Duration::from_secs(600));
+}
+";
+
+#[test]
+fn a_test_that_dies_behind_a_launcher_has_crashed() {
+    let project = project(ROGUES, "shift\nexec \"$@\"");
+    // One that becomes the test, and one that reports its signal as a shell does.
+    for script in ["shift\nexec \"$@\"", "shift\n\"$@\""] {
+        launcher(&project, script);
+        let run = launch(&project, &["dies"]).exits(100);
+        assert_eq!(run.codes("dies"), ["crashed"]);
+        let message = run.test("dies")["findings"][0]["message"].as_str().unwrap().to_owned();
+        assert!(message.contains("SIGABRT (signal 6)"), "{script}: {message}");
+    }
+}
+
+/// It runs its job in a session of its own, where no signal to its group comes.
+const CANCELS: &str = "shift\nsetsid \"$@\" & job=$!\ntrap 'kill $job; echo cancelled > cancelled; exit 1' TERM\nwait";
+
+#[test]
+fn a_launcher_is_asked_to_cancel_a_test_whose_time_is_up() {
+    let project = project(ROGUES, CANCELS);
+    let run = launch(&project, &["hangs"]).exits(100);
+    assert_eq!(run.codes("hangs"), ["timed-out"]);
+    assert_eq!(project.read("cancelled"), "cancelled\n");
+    assert!(!is_running(&project.read("test")), "the test still runs");
+}
+
+#[test]
+fn a_launcher_is_asked_to_cancel_on_an_interrupt() {
+    let project = project(&ROGUES.replace("2s", "10m"), CANCELS);
+    let arguments = ["run", "--device", "cpu", "--message-format", "json", "--no-ci", "hangs"];
+    let arguments = [&arguments[..], &["--runner", "./launch x"]].concat();
+    let run = crate::fixture::memcheck_interrupted(project.path(), &arguments, "test").exits(130);
+    assert_eq!(run.summary()["interrupted"], true);
+    assert_eq!(project.read("cancelled"), "cancelled\n");
+    assert!(!is_running(&project.read("test")), "the test still runs");
+}
+
+#[test]
+fn a_launcher_that_does_not_want_to_end_is_killed() {
+    let project = project(ROGUES, "shift\necho $$ > id\ntrap '' TERM\n\"$@\"\nsleep 600");
+    let started = Instant::now();
+    let run = launch(&project, &["hangs"]).exits(100);
+    assert_eq!(run.codes("hangs"), ["timed-out"]);
+    assert!(started.elapsed() > Duration::from_secs(10), "it was given time");
+    for id in ["id", "test"] {
+        assert!(!is_running(&project.read(id)), "{id} still runs");
+    }
+}
+
+#[test]
+fn the_time_in_a_queue_is_not_the_tests() {
+    let tests = "#[mem_test(baseline = false, timeout = \"2s\")]\nfn quick() {}\n";
+    let project = project(tests, "shift\nsleep 4\nexec \"$@\"");
+    let run = launch(&project, &[]).exits(0);
+    assert_eq!(run.test("quick")["status"], "passed");
+}
+
+#[test]
+fn so_many_tests_are_launched_at_a_time_as_are_asked_for() {
+    let tests: String = (0..4)
+        .map(|n| {
+            format!(
+                "#[mem_test(baseline = false)]\nfn t{n}() {{ \
+                 std::thread::sleep(std::time::Duration::from_millis(700)); }}\n"
+            )
+        })
+        .collect();
+    // Each launcher notes how many there are.
+    let script = "shift\ntouch on.$$\nls on.* | wc -l >> at-once\n\"$@\"\nrm on.$$";
+    let project = project(&tests, script);
+    let most = || {
+        let counts = project.read("at-once");
+        counts.lines().filter_map(|line| line.trim().parse::<u32>().ok()).max()
+    };
+    launch(&project, &["--explain", "never"]).exits(0);
+    assert_eq!(most(), Some(1));
+    launch(&project, &["--explain", "never", "--test-threads", "4"]).exits(0);
+    assert_eq!(most(), Some(4));
+}
+
+#[test]
+fn a_runner_can_be_a_variable_or_in_the_configuration_and_is_read_before_a_build() {
+    let project = project(CLEAN_AND_LEAKY, "shift\nexec \"$@\"");
+    let arguments = ["run", "--device", "cpu", "--no-ci", "clean"];
+    let launched = || project.read("launched").lines().count();
+    memcheck_with(project.path(), &arguments, &[("MEMCHECK_RUNNER", "./launch x")]).exits(0);
+    let before = launched();
+    assert!(before > 0);
+    project.write(".config/memcheck.toml", "runner = \"./launch y\"\n");
+    project.memcheck(&arguments).exits(0);
+    assert!(launched() > before);
+    let before = launched();
+    project.memcheck(&[&arguments[..], &["--runner", ""]].concat()).exits(0);
+    assert_eq!(launched(), before);
+    project.run(&["--runner", "srun 'a"]).exits(2).says("--runner");
+    memcheck_with(project.path(), &arguments, &[("MEMCHECK_RUNNER", "'")])
+        .exits(2)
+        .says("MEMCHECK_RUNNER");
+    project.write(".config/memcheck.toml", "runner = \"'\"\n");
+    project.run(&[]).exits(96).says("`runner`");
+}

@@ -1,0 +1,226 @@
+//! Shards of one run, joined by `report --merge`: what it says is what one run
+//! of everything would have said, and what is not all of one run is refused.
+
+use serde_json::Value;
+
+use crate::fixture::{Project, Run, memcheck};
+
+/// Tests of several outcomes, in two binaries. Their names are nobody else's:
+/// the projects share a folder for pending snapshots.
+fn project() -> Project {
+    let tests: String = ["anna", "bert", "cora", "dirk"]
+        .map(|name| {
+            format!(
+                "#[mem_test(max_growth = \"0 B\")]
+fn {name}_of_shards(device: &Device) -> candle_core::Result<()> {{
+    println!(\"{name} was here\");
+    Tensor::zeros(1024, DType::F32, device)?.affine(2.0, 1.0)?;
+    Ok(())
+}}
+"
+            )
+        })
+        .concat();
+    let project = Project::new(&format!(
+        "{tests}
+#[mem_test(max_growth = \"0 B\", baseline = false)]
+fn leaks(trial: &mut Trial) -> candle_core::Result<()> {{
+    println!(\"before the leak\");
+    let device = trial.device().clone();
+    let mut kept = Vec::new();
+    trial.iterate(|_| {{
+        kept.push(Tensor::zeros(1024, DType::F32, &device)?);
+        Ok(())
+    }})
+}}
+#[mem_test(baseline = false)]
+#[ignore = \"later\"]
+fn ignored() {{}}
+#[mem_test(baseline = false, device = \"cuda\")]
+fn elsewhere() {{}}
+#[mem_test(baseline = false)]
+fn leaves() {{
+    std::process::exit(0)
+}}
+"
+    ));
+    let other = "#[memcheck_runtime::mem_test(baseline = false, max_retained = \"0 B\")]
+fn small() {
+    std::hint::black_box(vec![0u8; 8192]);
+}
+";
+    project.write("tests/other.rs", other);
+    // Belongs to no test.
+    let stale = "---\nsource: tests/mem.rs\ninfo:\n  memcheck: 1\n  candle: 0.11.1\n  profile: debug\n  iterations: 10\n  warmup: 2\n---\nhost:\n  growth: 0\n";
+    project.write("tests/snapshots/mem__gone@cpu.snap", stale);
+    project
+}
+
+const RUN: [&str; 8] =
+    ["run", "--device", "cpu", "--message-format", "json", "--ci", "--test-threads", "1"];
+
+/// The run of a part, or of all, whose results are kept in `results`.
+fn run(project: &Project, part: &str, results: &str, arguments: &[&str]) -> Run {
+    let part: &[&str] = if part.is_empty() { &[] } else { &["--partition", part] };
+    let all = [&RUN[..], part, &["--results", results], arguments].concat();
+    memcheck(project.path(), &all)
+}
+
+/// `report` of these folders, with a target directory of its own.
+fn report(project: &Project, folders: &[&str], arguments: &[&str]) -> Run {
+    let all = [&["report", "--message-format", "json", "--target-dir", "out"], folders, arguments];
+    memcheck(project.path(), &all.concat())
+}
+
+/// The lines of a run, sorted, without what differs from run to run.
+fn said(run: &Run) -> Vec<Value> {
+    let mut lines = run.json();
+    for line in &mut lines {
+        let line = line.as_object_mut().expect("an object");
+        line.remove("seconds");
+        for pending in line.get_mut("pending").into_iter() {
+            match pending {
+                Value::Array(several) => several.iter_mut().for_each(below_pending),
+                one => below_pending(one),
+            }
+        }
+    }
+    lines.sort_by_key(ToString::to_string);
+    lines
+}
+
+/// Two runs have two target directories.
+fn below_pending(path: &mut Value) {
+    let text = path.as_str().expect("a path");
+    let (_, rest) = text.split_once("memcheck/pending/").expect("a pending snapshot");
+    *path = rest.into();
+}
+
+/// A JUnit report without times.
+fn junit(project: &Project, file: &str) -> String {
+    let text = project.read(file);
+    let mut parts = text.split(" time=\"");
+    let first = parts.next().unwrap_or_default().to_owned();
+    let timeless =
+        parts.fold(first, |text, part| text + part.split_once('"').map_or(part, |(_, rest)| rest));
+    let lines: Vec<&str> = timeless.lines().filter(|line| !line.contains("finished in")).collect();
+    lines.join("\n")
+}
+
+#[test]
+fn merged_shards_are_the_run_of_everything() {
+    let project = project();
+    let whole = run(&project, "", "whole", &["--report", "junit=whole.xml"]).exits(100);
+    let tests = |run: &Run| run.json().iter().filter(|l| l["type"] == "test-finished").count();
+    let mut in_shards = 0;
+    for part in ["hash:1/2", "hash:2/2"] {
+        let shard = run(&project, part, &format!("shards/{}", &part[5..6]), &[]);
+        assert!([5, 100, 104].contains(&shard.code), "{}", shard.stderr);
+        assert!(tests(&shard) > 0, "{part} has tests");
+        in_shards += tests(&shard);
+    }
+    let whole_summary = whole.summary();
+    assert_eq!(in_shards, tests(&whole));
+    for (count, number) in
+        [("passed", 1), ("failed", 1), ("not_measured", 1), ("ignored", 1), ("elsewhere", 1)]
+    {
+        assert_eq!(whole_summary[count], number, "{count}");
+    }
+    assert_eq!((&whole_summary["new"], &whole_summary["needs_review"]), (&4.into(), &4.into()));
+
+    let reports =
+        ["junit=merged.xml", "markdown=m.md", "html=m.html", "trace=t.json", "json=m.json"];
+    let reports: Vec<&str> = reports.iter().flat_map(|report| ["--report", *report]).collect();
+    let folders = ["--merge", "shards/1", "shards/2"];
+    let merged = report(&project, &folders, &reports).exits(100);
+    assert_eq!(said(&merged), said(&whole));
+    assert!(merged.json().iter().any(|line| line["finding"]["code"] == "stale-baseline"));
+    assert_eq!(junit(&project, "merged.xml"), junit(&project, "whole.xml"));
+    assert!(project.read("merged.xml").contains("before the leak"), "what a test printed");
+    assert_eq!(project.read("m.json"), merged.stdout);
+    for file in ["m.md", "m.html", "t.json"] {
+        assert!(project.read(file).contains("leaks"), "{file}");
+    }
+    // People are told the same.
+    let people = ["report", "--merge", "shards/2", "shards/1", "--target-dir", "out"];
+    let people = memcheck(project.path(), &people).exits(100);
+    for said in ["running 7 memory tests on cpu", "FAIL", "leak: host grows", "accept --from DIR"] {
+        assert!(people.stderr.contains(said), "{said}\n{}", people.stderr);
+    }
+
+    // One set of pending baselines, which a later run finds accepted.
+    let from = ["accept", "--from", "out/memcheck/pending"];
+    project.memcheck(&from).exits(0).says("anna_of_shards@cpu.snap");
+    let accepted = run(&project, "", "whole", &["of_shards"]).exits(0);
+    assert_eq!((&accepted.summary()["passed"], &accepted.summary()["new"]), (&4.into(), &0.into()));
+
+    // Of a test that has nothing pending any more, nothing is left.
+    for part in ["hash:1/2", "hash:2/2"] {
+        run(&project, part, &format!("shards/{}", &part[5..6]), &["of_shards"]);
+    }
+    let stray = "out/memcheck/pending/tests/snapshots/mem__anna_of_shards@cpu.snap.new";
+    project.write(stray, "an earlier run's");
+    report(&project, &folders, &[]).exits(0);
+    assert!(!project.has(stray));
+}
+
+#[test]
+fn one_folder_is_told_again_and_nothing_is_written() {
+    let project = project();
+    let whole = run(&project, "", "kept", &[]).exits(100);
+    let again = report(&project, &["kept"], &[]).exits(100);
+    assert_eq!(said(&again), said(&whole));
+    assert!(!project.has("out"), "pending baselines lie where the run left them");
+    // A shard alone has the verdict of a shard.
+    let part = run(&project, "hash:1/2", "part", &["anna_of_shards", "bert", "cora", "dirk"]);
+    let alone = report(&project, &["part"], &[]);
+    assert_eq!((alone.code, said(&alone)), (part.code, said(&part)));
+    report(&project, &["kept", "part"], &[]).exits(2).says("--merge");
+    memcheck(project.path(), &["report", "--merge"]).exits(2);
+    // Without a name it is that of the last run: there was none here, and then there is.
+    let none = report(&project, &[], &[]).exits(2).says("out/memcheck/results");
+    assert_eq!(none.summary()["exit_code"], 2);
+    project.write("out/memcheck/results/results.jsonl", &project.read("kept/results.jsonl"));
+    assert_eq!(said(&report(&project, &[], &[]).exits(100)), said(&whole));
+}
+
+#[test]
+fn what_is_not_all_of_one_run_is_said() {
+    let project = Project::new(
+        "#[mem_test(baseline = false)]\nfn a() {}\n#[mem_test(baseline = false)]\nfn b() {}\n",
+    );
+    let no_tests = ["--no-tests", "pass"];
+    for part in 1..=3 {
+        run(&project, &format!("hash:{part}/3"), &format!("{part}"), &no_tests).exits(0);
+    }
+    let merge = |folders: &[&str]| report(&project, &[&["--merge"], folders].concat(), &[]);
+    merge(&["1", "2", "3"]).exits(0);
+    let missing = merge(&["1", "3"]).exits(104).says("hash:2/3");
+    assert!(missing.summary()["error"]["message"].as_str().unwrap().contains("hash:2/3"));
+    let none = |part: &str, folder: &str| {
+        run(&project, part, folder, &["no_such_test", "--no-tests", "pass"]).exits(0);
+    };
+    none("hash:1/2", "none/1");
+    none("hash:2/2", "none/2");
+    merge(&["none/1", "none/2"]).exits(4);
+    report(&project, &["--merge", "none/1", "none/2"], &["--no-tests", "warn"]).exits(0);
+    merge(&["1", "2", "3", "1"]).exits(2).says("hash:1/3 is in both");
+    merge(&["1", "2", "gone"]).exits(2).says("gone is not a directory");
+    project.write("empty/readme", "");
+    merge(&["1", "2", "empty"]).exits(104).says("empty holds no results");
+    let sound = project.read("3/results.jsonl");
+    project.write("3/results.jsonl", &sound[..sound.len() - 20]);
+    merge(&["1", "2", "3"]).exits(104).says("cut off");
+    // Other sources, limits or levels: no shards of one run.
+    for other in [["--max-peak", "1 GiB"], ["-D", "improved"]] {
+        run(&project, "hash:3/3", "3", &[&no_tests[..], &other].concat()).exits(0);
+        merge(&["1", "2", "3"]).exits(2).says("not shards of one run");
+    }
+    project.write("tests/mem.rs", "#[memcheck_runtime::mem_test(baseline = false)]\nfn a() {}\n");
+    run(&project, "hash:3/3", "3", &no_tests).exits(0);
+    merge(&["1", "2", "3"]).exits(2).says("other tests");
+    // A run that does not get as far as its tests leaves nothing of an earlier one.
+    project.write("tests/mem.rs", "no rust\n");
+    run(&project, "hash:3/3", "3", &no_tests).exits(101);
+    merge(&["1", "2", "3"]).exits(104).says("3 holds no results");
+}
