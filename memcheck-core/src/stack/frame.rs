@@ -65,7 +65,8 @@ pub fn has_path(function: &str) -> bool {
 /// numbers: `<candle_core::tensor::Tensor as core::ops::Add>::add` becomes
 /// `candle_core::tensor::Tensor::add`.
 pub(super) fn plain(function: &str) -> String {
-    let mut text = function.to_owned();
+    // The arrow of `fn(f32) -> f32` is no bracket.
+    let mut text = function.replace("->", "");
     if let Some(inner) = text.strip_prefix('<')
         && let Some((owner, rest)) = split_qualified(inner)
     {
