@@ -84,6 +84,46 @@ pub fn at_peak(record: &Record, space: Space) -> Vec<Site> {
     held(attribution, space, holders.unwrap_or_default())
 }
 
+/// The line whose allocation the device refused, then who held the memory at
+/// that moment, the largest first.
+pub fn at_refusal(record: &Record, space: Space) -> Vec<Site> {
+    let Some(attribution) = &record.attribution else { return Vec::new() };
+    let Some(refused) = attribution.refused.get(&space) else { return Vec::new() };
+    let asking = attribution.stacks.get(refused.stack).map(|stack| Site {
+        bytes: refused.requested,
+        count: 1,
+        note: Some("asked for, and refused".to_owned()),
+        ..site(stack, &refused.scope)
+    });
+    asking.into_iter().chain(held(attribution, space, &refused.holders)).collect()
+}
+
+/// The places that allocate in the last iteration, the most frequent first.
+pub fn allocating(record: &Record, space: Space) -> Vec<Site> {
+    let Some(attribution) = &record.attribution else { return Vec::new() };
+    let last = attribution.places.iter().map(|place| place.last).max().unwrap_or(0);
+    let places = attribution
+        .places
+        .iter()
+        .filter(|place| place.space == space && place.last == last && last > 0);
+    let groups = grouped(places, |place| {
+        Look::of(attribution.stack_of(place), place.tensor.as_ref(), &place.scope)
+    });
+    let mut sites: Vec<Site> = groups
+        .iter()
+        .map(|alike| Site {
+            operation: alike[0].operation.clone(),
+            tensor: alike[0].tensor.as_ref().map(ToString::to_string),
+            bytes: alike.iter().map(|place| place.last_bytes).sum(),
+            count: alike.iter().map(|place| place.last_calls).sum(),
+            note: Some(format!("allocated in iteration {last}")),
+            ..site(attribution.stack_of(alike[0]), &alike[0].scope)
+        })
+        .collect();
+    sites.sort_by_key(|site| Reverse((site.count, site.bytes)));
+    sites
+}
+
 /// Who held what was still live when the body had returned.
 pub fn retained(record: &Record, space: Space) -> Vec<Site> {
     let Some(attribution) = &record.attribution else { return Vec::new() };
