@@ -22,7 +22,7 @@ use memcheck_core::variables::{self, VariableError};
 
 use crate::cli::{
     AnnotationsFlag, CargoFlags, ColorFlag, FormatFlag, LibtestArgs, LibtestError, NoTestsFlag,
-    ReportFlag, RunArgs, RunIgnoredFlag,
+    OutputFlags, ReportFlag, RunArgs, RunIgnoredFlag,
 };
 use crate::config::Configuration;
 use crate::devices::{self, Asked, DeviceError};
@@ -84,6 +84,17 @@ pub(crate) enum Verbosity {
     Normal,
     /// Everything.
     Verbose,
+}
+
+impl Verbosity {
+    /// What was typed.
+    pub(crate) fn of(output: &OutputFlags) -> Self {
+        match (output.verbose, output.quiet) {
+            (true, _) => Self::Verbose,
+            (false, true) => Self::Quiet,
+            (false, false) => Self::Normal,
+        }
+    }
 }
 
 /// Whether annotations are printed.
@@ -205,7 +216,7 @@ impl Typed {
         get: &dyn Fn(&str) -> Option<String>,
         in_ci: bool,
     ) -> Result<Self, Failure> {
-        let RunArgs { select, part, schedule, limits, levels, report, output, cargo, libtest } =
+        let RunArgs { select, ci, part, schedule, limits, levels, report, output, cargo, libtest } =
             args;
         let libtest = LibtestArgs::read(libtest).map_err(|error: LibtestError| error)?;
         let threads = schedule.test_threads.as_ref().or(libtest.test_threads.as_ref());
@@ -265,11 +276,7 @@ impl Typed {
             telling: Telling {
                 format: output.form.message_format,
                 color: output.form.color,
-                verbosity: match (output.verbose, output.quiet) {
-                    (true, _) => Verbosity::Verbose,
-                    (false, true) => Verbosity::Quiet,
-                    (false, false) => Verbosity::Normal,
-                },
+                verbosity: Verbosity::of(output),
                 reports: report.report.clone(),
                 annotations: match report.annotations {
                     AnnotationsFlag::Github => Annotations::Github,
@@ -280,7 +287,7 @@ impl Typed {
                     AnnotationsFlag::Auto => Annotations::None,
                 },
             },
-            mode: mode(select.ci, select.no_ci, get, in_ci)?,
+            mode: mode(ci.ci, ci.no_ci, get, in_ci)?,
             asked,
             machine,
             flags: aim.limits(limits.layer().map_err(OptionsError::from)?),

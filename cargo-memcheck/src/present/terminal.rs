@@ -29,6 +29,7 @@ pub(crate) struct Terminal {
     capture: Capture,
     mode: Mode,
     no_tests: NoTestsFlag,
+    filters: Vec<String>,
     several_legs: bool,
     started: Instant,
     /// Running tests, and how far they are.
@@ -49,6 +50,7 @@ impl Terminal {
             capture: options.scheduling.capture,
             mode: options.mode,
             no_tests: options.scheduling.no_tests,
+            filters: options.selection.filters.clone(),
             several_legs: legs > 1,
             started: Instant::now(),
             running: BTreeMap::new(),
@@ -225,7 +227,7 @@ impl Presenter for Terminal {
             summary::counts(tally),
             self.started.elapsed().as_secs_f64()
         )];
-        lines.extend(summary::next_steps(tally, self.mode, self.no_tests));
+        lines.extend(summary::next_steps(tally, &self.filters, self.mode, self.no_tests));
         self.print(&lines);
     }
 }
