@@ -16,5 +16,6 @@ mod fixture;
 mod outside;
 mod plain;
 mod profile;
+mod reference;
 mod reports;
 mod simulated;
