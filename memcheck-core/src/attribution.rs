@@ -92,7 +92,7 @@ impl Kind {
     /// As reports name it.
     pub fn name(self) -> &'static str {
         match self {
-            Self::Setup => "set-up (weights)",
+            Self::Setup => "set-up",
             Self::Activations => "activations",
             Self::Gradients => "gradients",
             Self::Optimizer => "optimizer state",
