@@ -41,7 +41,10 @@ impl Expected for WorkspaceError {
 
     fn hint(&self) -> Option<String> {
         matches!(self, Self::NoRuntime(_)).then(|| {
-            format!("`cargo add --dev {RUNTIME}`, and write a test with #[{}]", "mem_test")
+            format!(
+                "`cargo add --dev {RUNTIME} --git URL` with the URL of memcheck's repository (or \
+                 `--path` to it in a clone), and write a test with #[mem_test]"
+            )
         })
     }
 }

@@ -92,7 +92,7 @@ impl Kind {
     /// As reports name it.
     pub fn name(self) -> &'static str {
         match self {
-            Self::Setup => "set-up (weights)",
+            Self::Setup => "set-up",
             Self::Activations => "activations",
             Self::Gradients => "gradients",
             Self::Optimizer => "optimizer state",
@@ -127,6 +127,20 @@ pub struct Peak {
     pub stretch: u64,
     /// Live bytes over the events of the body: the highest of each stretch.
     pub timeline: Vec<u64>,
+}
+
+/// An allocation that the device had no memory for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refused {
+    /// The call stack that asked for it, by its place in [`Attribution::stacks`].
+    pub stack: usize,
+    /// The path of `tracing` spans.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub scope: String,
+    /// Bytes asked for.
+    pub requested: u64,
+    /// Who held what was live at that moment, the largest first.
+    pub holders: Vec<Holder>,
 }
 
 /// Survivors of the measured iterations that one place allocated.
@@ -174,6 +188,9 @@ pub struct Attribution {
     pub places: Vec<Place>,
     /// The peaks by space.
     pub peaks: BTreeMap<Space, Peak>,
+    /// The last allocation that was refused, by space.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub refused: BTreeMap<Space, Refused>,
     /// Survivors by place.
     pub survivors: Vec<Survivors>,
     /// Who held what was still live when the body had returned.

@@ -1,24 +1,31 @@
 //! From survivors and holders to the sites of a finding: the line of the
-//! program first, the operation and its tensor, the scope.
+//! program first, the operation and its tensor, the scope. Places that read
+//! alike are one site.
+
+mod alike;
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use crate::attribution::{Attribution, Holder, Kind, Place};
-use crate::diagnosis::{Evidence, Suspect};
+use crate::attribution::{Attribution, Holder, Kind};
+use crate::diagnosis::Evidence;
 use crate::finding::Site;
 use crate::record::Record;
 use crate::space::Space;
 use crate::stack::{Frame, Stack};
 use crate::survivors::{Group, Reading};
 
+pub use alike::{Alike, alike};
+use alike::{Look, grouped};
+
 /// What grows, the fastest first: places, and blocks of one size that no place
 /// accounts for, each followed by the places that hold some of them.
 pub fn growing(evidence: &Evidence<'_>) -> Vec<Site> {
-    let places = evidence.growing().map(|suspect| vec![surviving(suspect)]);
+    let growing = alike(evidence.growing());
+    let places = growing.iter().map(|place| vec![surviving(place)]);
     let sizes = evidence.unplaced.iter().map(|group| {
-        let holding = evidence.holding(group.block).map(surviving);
-        std::iter::once(of_size(group)).chain(holding).collect()
+        let holding = alike(evidence.holding(group.block));
+        std::iter::once(of_size(group)).chain(holding.iter().map(surviving)).collect()
     });
     let mut sites: Vec<Vec<Site>> = places.chain(sizes).collect();
     sites.sort_by_key(|sites| Reverse(sites[0].bytes_per_iteration));
@@ -26,23 +33,28 @@ pub fn growing(evidence: &Evidence<'_>) -> Vec<Site> {
 }
 
 /// The site of survivors, whether they grow or not.
-pub fn surviving(suspect: &Suspect<'_>) -> Site {
-    let survivors = suspect.survivors;
-    Site {
+pub fn surviving(alike: &Alike<'_, '_>) -> Site {
+    let first = alike.suspects[0];
+    let survivors = first.survivors;
+    let place = Site {
+        block: survivors.group.block,
+        bytes: alike.bytes(),
+        count: alike.count(),
         tensor: survivors.tensors.first().map(ToString::to_string),
-        ..of_group(&survivors.group, suspect.reading, site(suspect.stack, &survivors.scope))
-    }
+        ..site(first.stack, &survivors.scope)
+    };
+    read(place, alike.reading)
 }
 
 fn of_size(group: &Group) -> Site {
-    of_group(group, group.read(), Site::default())
+    let size =
+        Site { block: group.block, bytes: group.bytes(), count: group.count(), ..Site::default() };
+    read(size, group.read())
 }
 
-fn of_group(group: &Group, reading: Reading, site: Site) -> Site {
+/// A site with what is made of its survivors.
+fn read(site: Site, reading: Reading) -> Site {
     Site {
-        block: group.block,
-        bytes: group.bytes(),
-        count: group.count(),
         bytes_per_iteration: reading.bytes_per_iteration,
         pattern: Some(reading.pattern),
         note: Some(reading.describe()),
@@ -72,6 +84,46 @@ pub fn at_peak(record: &Record, space: Space) -> Vec<Site> {
     held(attribution, space, holders.unwrap_or_default())
 }
 
+/// The line whose allocation the device refused, then who held the memory at
+/// that moment, the largest first.
+pub fn at_refusal(record: &Record, space: Space) -> Vec<Site> {
+    let Some(attribution) = &record.attribution else { return Vec::new() };
+    let Some(refused) = attribution.refused.get(&space) else { return Vec::new() };
+    let asking = attribution.stacks.get(refused.stack).map(|stack| Site {
+        bytes: refused.requested,
+        count: 1,
+        note: Some("asked for, and refused".to_owned()),
+        ..site(stack, &refused.scope)
+    });
+    asking.into_iter().chain(held(attribution, space, &refused.holders)).collect()
+}
+
+/// The places that allocate in the last iteration, the most frequent first.
+pub fn allocating(record: &Record, space: Space) -> Vec<Site> {
+    let Some(attribution) = &record.attribution else { return Vec::new() };
+    let last = attribution.places.iter().map(|place| place.last).max().unwrap_or(0);
+    let places = attribution
+        .places
+        .iter()
+        .filter(|place| place.space == space && place.last == last && last > 0);
+    let groups = grouped(places, |place| {
+        Look::of(attribution.stack_of(place), place.tensor.as_ref(), &place.scope)
+    });
+    let mut sites: Vec<Site> = groups
+        .iter()
+        .map(|alike| Site {
+            operation: alike[0].operation.clone(),
+            tensor: alike[0].tensor.as_ref().map(ToString::to_string),
+            bytes: alike.iter().map(|place| place.last_bytes).sum(),
+            count: alike.iter().map(|place| place.last_calls).sum(),
+            note: Some(format!("allocated in iteration {last}")),
+            ..site(attribution.stack_of(alike[0]), &alike[0].scope)
+        })
+        .collect();
+    sites.sort_by_key(|site| Reverse((site.count, site.bytes)));
+    sites
+}
+
 /// Who held what was still live when the body had returned.
 pub fn retained(record: &Record, space: Space) -> Vec<Site> {
     let Some(attribution) = &record.attribution else { return Vec::new() };
@@ -79,32 +131,38 @@ pub fn retained(record: &Record, space: Space) -> Vec<Site> {
 }
 
 fn held(attribution: &Attribution, space: Space, holders: &[Holder]) -> Vec<Site> {
-    let mut sites: Vec<Site> = holding(attribution, space, holders)
+    holding(attribution, space, holders)
+        .into_iter()
         .map(|(kind, site)| Site { note: Some(kind.name().to_owned()), ..site })
-        .collect();
-    sites.sort_by_key(|site| Reverse(site.bytes));
-    sites
+        .collect()
 }
 
-/// The sites of these holders in `space`, and what they hold bytes for.
-pub fn holding<'a>(
-    attribution: &'a Attribution,
-    space: Space,
-    holders: &'a [Holder],
-) -> impl Iterator<Item = (Kind, Site)> + 'a {
-    holders
+/// The sites of these holders in `space`, and what they hold bytes for, the
+/// largest first.
+pub fn holding(attribution: &Attribution, space: Space, holders: &[Holder]) -> Vec<(Kind, Site)> {
+    let held = holders
         .iter()
         .filter_map(|holder| Some((holder, attribution.places.get(holder.place)?)))
-        .filter(move |(_, place)| place.space == space)
-        .map(|(holder, place)| {
+        .filter(|(_, place)| place.space == space);
+    let groups = grouped(held, |(holder, place)| {
+        (Look::of(attribution.stack_of(place), place.tensor.as_ref(), &place.scope), holder.kind)
+    });
+    let mut sites: Vec<(Kind, Site)> = groups
+        .iter()
+        .map(|alike| {
+            let (holder, place) = alike[0];
             let site = Site {
+                operation: place.operation.clone(),
                 tensor: place.tensor.as_ref().map(ToString::to_string),
-                bytes: holder.bytes,
-                count: holder.count,
+                bytes: alike.iter().map(|(holder, _)| holder.bytes).sum(),
+                count: alike.iter().map(|(holder, _)| holder.count).sum(),
                 ..site(attribution.stack_of(place), &place.scope)
             };
             (holder.kind, site)
         })
+        .collect();
+    sites.sort_by_key(|(_, site)| Reverse(site.bytes));
+    sites
 }
 
 /// What a baseline keeps of who held the memory at the peak: a name for every
@@ -113,27 +171,22 @@ pub fn holding<'a>(
 pub fn labels(attribution: &Attribution, space: Space) -> BTreeMap<String, u64> {
     let mut labels: BTreeMap<String, u64> = BTreeMap::new();
     let Some(peak) = attribution.peaks.get(&space) else { return labels };
-    for holder in &peak.holders {
-        if let Some(place) = attribution.places.get(holder.place) {
-            *labels.entry(label(attribution, place)).or_default() += holder.bytes;
-        }
+    for (_, site) in holding(attribution, space, &peak.holders) {
+        *labels.entry(label(&site)).or_default() += site.bytes;
     }
     labels
 }
 
 /// `softmax [8,12,512,512] f32 in encoder.3.attn`.
-pub fn label(attribution: &Attribution, place: &Place) -> String {
-    let stack = attribution.stack_of(place);
-    let mut label = match (&place.operation, stack.frames.first()) {
-        (Some(operation), _) => operation.clone(),
-        (None, Some(frame)) => frame.short(),
-        (None, None) => "unknown".to_owned(),
-    };
-    if let Some(tensor) = &place.tensor {
+pub fn label(site: &Site) -> String {
+    let innermost = || site.stack.first().map(Frame::short);
+    let mut label =
+        site.operation.clone().or_else(innermost).unwrap_or_else(|| "unknown".to_owned());
+    if let Some(tensor) = &site.tensor {
         label.push_str(&format!(" {tensor}"));
     }
-    if !place.scope.is_empty() {
-        label.push_str(&format!(" in {}", place.scope));
+    if let Some(scope) = &site.scope {
+        label.push_str(&format!(" in {scope}"));
     }
     label
 }

@@ -1,11 +1,7 @@
 //! Attribution as reports carry it: who held what, by line of the program,
 //! without call stacks. Pure.
 //!
-//! Places that differ in nothing but the callers of their line are one, so that
-//! it stays short; all of them, stacks included, are in a profile.
-
-use std::cmp::Reverse;
-use std::collections::BTreeMap;
+//! A profile has the stacks too.
 
 use serde::Serialize;
 
@@ -66,9 +62,9 @@ impl<'a> Digest<'a> {
             iteration: peak.iteration,
             kinds: profile::kinds(peak),
             holders: held(attribution, space, &peak.holders),
-            survivors: diagnosis::suspects(attribution, space)
+            survivors: blame::alike(&diagnosis::suspects(attribution, space))
                 .iter()
-                .map(|suspect| Site { stack: Vec::new(), ..blame::surviving(suspect) })
+                .map(|alike| Site { stack: Vec::new(), ..blame::surviving(alike) })
                 .collect(),
             retained: held(attribution, space, &attribution.retained),
         };
@@ -80,23 +76,11 @@ impl<'a> Digest<'a> {
     }
 }
 
-/// Holders that read alike are one, the largest first.
 fn held(attribution: &Attribution, space: Space, holders: &[Holder]) -> Vec<Held> {
-    let mut merged: BTreeMap<_, Held> = BTreeMap::new();
-    for (kind, site) in blame::holding(attribution, space, holders) {
-        let Site { function, file, line, scope, operation, tensor, bytes, count, .. } =
-            site.clone();
-        let alike = (file, line, function, scope, operation, tensor, kind);
-        let held = merged.entry(alike).or_insert_with(|| Held {
-            kind,
-            site: Site { bytes: 0, count: 0, stack: Vec::new(), ..site },
-        });
-        held.site.bytes += bytes;
-        held.site.count += count;
-    }
-    let mut held: Vec<Held> = merged.into_values().collect();
-    held.sort_by_key(|held| Reverse(held.site.bytes));
-    held
+    blame::holding(attribution, space, holders)
+        .into_iter()
+        .map(|(kind, site)| Held { kind, site: Site { stack: Vec::new(), ..site } })
+        .collect()
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 //!
 //! Pure: names in, names out. Addresses are resolved elsewhere.
 
+mod ends;
 mod frame;
 mod operation;
 mod owner;
@@ -12,6 +13,10 @@ use serde::{Deserialize, Serialize};
 use frame::plain;
 pub use frame::{Frame, has_path};
 pub use owner::{Owner, module_of};
+
+/// The static that `#[mem_test]` describes a test with. Its closures call the
+/// body, and are on the stack of everything that the body does.
+pub const TEST: &str = "__MEM_TEST";
 
 /// A call stack without plumbing, the innermost frame first.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -23,7 +28,7 @@ pub struct Stack {
 impl Stack {
     /// Keeps the frames of the program, candle and libraries. Frames outside
     /// the outermost one of the program go too: an executor, a thread pool,
-    /// whatever called it.
+    /// whatever called it; and at both ends what is there in every stack.
     pub fn trimmed(frames: impl IntoIterator<Item = Frame>) -> Self {
         let mut frames: Vec<Frame> =
             frames.into_iter().filter(|frame| frame.owner() != Owner::Plumbing).collect();
@@ -32,6 +37,7 @@ impl Stack {
         }
         // Inlining and closures repeat a place: once is enough.
         frames.dedup_by(|a, b| a.place().is_some() && a.place() == b.place());
+        ends::trim(&mut frames);
         Self { frames }
     }
 

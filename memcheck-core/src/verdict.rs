@@ -41,12 +41,12 @@ pub fn judge(
         findings.extend(growth::of_pool(space, measured, limits.max_reserved_growth.value));
         findings.extend(growth::of_small(space, measured, limits));
         findings.extend(peak(record, space, &measured.metrics, limits));
-        findings.extend(fit::peak(space, &measured.metrics, limits));
+        findings.extend(fit::peak(record, space, &measured.metrics, limits));
         // A body that did not reach its end has not freed what it would have.
         if returned {
             findings.extend(retained(record, space, measured, limits));
         }
-        findings.extend(allocations(space, measured, limits));
+        findings.extend(allocations(record, space, measured, limits));
     }
     if returned {
         findings.extend(regression::against(record, baseline, limits));
@@ -131,13 +131,19 @@ fn retained(
     })
 }
 
-fn allocations(space: Space, measured: &SpaceRecord, limits: &Limits) -> Option<Finding> {
+fn allocations(
+    record: &Record,
+    space: Space,
+    measured: &SpaceRecord,
+    limits: &Limits,
+) -> Option<Finding> {
     let limit = limits.max_allocations.value?;
     let most = measured.allocations.iter().copied().max()?;
     (most > limit).then(|| Finding {
         space: Some(space),
         figure: Some(most),
         limit: Some(limit),
+        sites: blame::allocating(record, space),
         ..Finding::new(
             Code::AllocationsLimit,
             format!("an iteration makes {most} allocations in {space}, at most {limit} allowed"),

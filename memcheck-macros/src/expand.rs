@@ -152,8 +152,10 @@ impl<'a> Test<'a> {
             memcheck_core::device::Need::Cuda => quote!(Cuda),
         };
         let case = case.iter().map(|(name, value)| quote!((#name, #value)));
+        // Reports know its closures by its name, and leave them out of stacks.
+        let test = format_ident!("{}", memcheck_core::stack::TEST);
         quote! {
-            static DESCRIPTION: #private::Description = #private::Description {
+            static #test: #private::Description = #private::Description {
                 name: #name,
                 module: ::core::module_path!(),
                 case: &[#(#case),*],
@@ -174,9 +176,9 @@ impl<'a> Test<'a> {
             const _: () = {
                 #[#private::linkme::distributed_slice(#private::DESCRIPTIONS)]
                 #[linkme(crate = #private::linkme)]
-                static REGISTERED: &#private::Description = &DESCRIPTION;
+                static REGISTERED: &#private::Description = &#test;
             };
-            #private::run(&DESCRIPTION)
+            #private::run(&#test)
         }
     }
 }

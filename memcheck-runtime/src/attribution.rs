@@ -8,7 +8,9 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 
-use memcheck_core::attribution::{Attribution, Holder, Kind, Peak, Place, Survivors, Tensor};
+use memcheck_core::attribution::{
+    Attribution, Holder, Kind, Peak, Place, Refused, Survivors, Tensor,
+};
 use memcheck_core::space::Space;
 use memcheck_core::stack::Stack;
 use memcheck_core::survivors::Group;
@@ -110,6 +112,11 @@ impl Attributor {
                 (space, peak)
             })
             .collect();
+        let refused = trace
+            .refused
+            .iter()
+            .map(|(&space, refused)| (space, names.refused(refused, &place_of)))
+            .collect();
         let survivors =
             judged.iter().flat_map(|&space| names.survivors(iterations, space)).collect();
         let retained = names.holders(live, iterations.after(), &place_of);
@@ -118,6 +125,7 @@ impl Attributor {
             stacks: names.stacks,
             places,
             peaks,
+            refused,
             survivors,
             retained,
             devices: tensor::devices_since(iterations.first),
@@ -166,11 +174,12 @@ impl Names {
     fn places(&mut self, trace: &Trace) -> (Vec<Place>, HashMap<Key, usize>) {
         type Identity = (Space, usize, String, Option<Tensor>);
         let mut merged: BTreeMap<Identity, (Place, Vec<Key>)> = BTreeMap::new();
-        let at_peak: HashSet<Key> =
-            trace.spaces.keys().flat_map(|&space| trace.peak(space)).map(|held| held.key).collect();
+        let at_peak = trace.spaces.keys().flat_map(|&space| trace.peak(space));
+        let at_refusal = trace.refused.values().flat_map(|refused| refused.live.iter().copied());
+        let held: HashSet<Key> = at_peak.chain(at_refusal).map(|held| held.key).collect();
         for (&key, total) in &trace.totals {
             // Every block of it turned out to have a shape, and has another key.
-            if total.calls == 0 && !at_peak.contains(&key) {
+            if total.calls == 0 && !held.contains(&key) {
                 continue;
             }
             let (stack, scope) = self.context(key.context);
@@ -238,6 +247,13 @@ impl Names {
             .collect();
         holders.sort_by_key(|holder| (std::cmp::Reverse(holder.bytes), holder.place));
         holders
+    }
+
+    fn refused(&mut self, refused: &trace::Refused, place_of: &HashMap<Key, usize>) -> Refused {
+        let Origin { birth, context, .. } = refused.block.origin;
+        let (stack, scope) = self.context(context);
+        let holders = self.holders(&refused.live, birth, place_of);
+        Refused { stack, scope, requested: refused.block.size, holders }
     }
 
     fn survivors(&mut self, iterations: Iterations<'_>, space: Space) -> Vec<Survivors> {

@@ -71,8 +71,8 @@ impl Expected for ProgramError {
             Self::Unknown(..) => None,
             Self::Several(..) => Some("name one with -p".to_owned()),
             Self::DevOnly(..) => Some(format!(
-                "`cargo add {RUNTIME}`, and `use memcheck_runtime as _;` in the program; an \
-                 example needs no more than it has"
+                "`cargo add {RUNTIME} --git URL` (or `--path`) as you did for the tests, and `use \
+                 memcheck_runtime as _;` in the program; an example needs no more than it has"
             )),
         }
     }

@@ -31,7 +31,7 @@ pub(crate) use report::ReportArgs;
 pub(crate) use run::{
     DoctorArgs, EnvArgs, ListArgs, NoTestsFlag, ReportFlags, RunArgs, ScheduleFlags,
 };
-pub(crate) use select::{PartFlags, RunIgnoredFlag, SelectFlags};
+pub(crate) use select::{CiFlags, PartFlags, RunIgnoredFlag, SelectFlags};
 pub(crate) use snapshots::{PruneArgs, SnapshotArgs};
 
 const AFTER_HELP: &str = "\
@@ -138,6 +138,25 @@ pub(crate) fn is_subcommand(word: &str) -> bool {
     Cli::command().get_subcommands().any(|command| command.get_name() == word)
 }
 
+/// How alike a word and the name of a subcommand are, from 0 to 1, from which on
+/// it is taken for a slip: where clap suggests one.
+const ALIKE: f64 = 0.7;
+
+/// What filters that select no test may have been meant to be: a subcommand
+/// that does not stand first, or that is mistyped.
+pub(crate) fn suggestion(filters: &[String]) -> Option<String> {
+    if let Some(word) = filters.iter().find(|filter| is_subcommand(filter)) {
+        return Some(format!("`cargo memcheck {word} …`: a subcommand stands first"));
+    }
+    let command = Cli::command();
+    let names = command.get_subcommands().map(clap::Command::get_name);
+    let first = filters.first()?;
+    let (likeness, name) = names
+        .map(|name| (strsim::jaro(first, name), name))
+        .max_by(|(one, _), (other, _)| one.total_cmp(other))?;
+    (likeness > ALIKE).then(|| format!("did you mean `cargo memcheck {name}`?"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -160,6 +179,21 @@ mod tests {
         assert_eq!(with_subcommand(words("x -p app")), words("x run -p app"));
         assert_eq!(with_subcommand(words("x memcheck --help")), words("x --help"));
         assert_eq!(with_subcommand(words("x memcheck list")), words("x list"));
+    }
+
+    #[test]
+    fn a_mistyped_subcommand_is_suggested_and_a_filter_is_not() {
+        let suggestion = |line: &str| {
+            suggestion(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+        };
+        for (typed, name) in [("lsit", "list"), ("acept mem", "accept"), ("profil x", "profile")] {
+            let meant = suggestion(typed).unwrap_or_default();
+            assert_eq!(meant, format!("did you mean `cargo memcheck {name}`?"), "{typed}");
+        }
+        assert!(suggestion("a review").unwrap().contains("a subcommand stands first"));
+        for filter in ["llama::kv_cache", "bert", "training_step", ""] {
+            assert_eq!(suggestion(filter), None, "{filter}");
+        }
     }
 
     #[test]

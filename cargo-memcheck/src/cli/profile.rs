@@ -5,7 +5,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use memcheck_core::profile::{By, Sort};
 
 use super::{
-    CargoFlags, LevelFlags, LimitFlags, OutputFlags, PartFlags, ReportFlags, RunArgs,
+    CargoFlags, CiFlags, LevelFlags, LimitFlags, OutputFlags, PartFlags, ReportFlags, RunArgs,
     RunIgnoredFlag, ScheduleFlags, SelectFlags,
 };
 
@@ -36,8 +36,6 @@ pub(crate) struct ProfileArgs {
     pub(crate) runner: Option<String>,
     #[command(flatten)]
     pub(crate) limits: LimitFlags,
-    #[command(flatten)]
-    pub(crate) levels: LevelFlags,
     #[command(flatten)]
     pub(crate) report: ReportFlags,
     #[command(flatten)]
@@ -97,7 +95,6 @@ impl ProfileArgs {
             no_capture,
             runner,
             limits,
-            levels,
             report,
             output,
             cargo,
@@ -107,13 +104,15 @@ impl ProfileArgs {
             select,
             schedule: ScheduleFlags { no_capture, runner, ..ScheduleFlags::default() },
             limits,
-            levels,
             report,
             output,
             cargo,
-            part: PartFlags::default(),
             results: None,
             libtest: if names_program { Vec::new() } else { arguments },
+            // What is about several tests, or about baselines.
+            part: PartFlags::default(),
+            ci: CiFlags::default(),
+            levels: LevelFlags::default(),
         }
     }
 
@@ -132,15 +131,8 @@ impl ProfileArgs {
             tolerance,
             timeout: _,
         } = &self.limits;
-        let SelectFlags {
-            filters: _,
-            exact,
-            run_ignored,
-            device: _,
-            config_file: _,
-            ci: _,
-            no_ci: _,
-        } = &self.select;
+        let SelectFlags { filters: _, exact, run_ignored, device: _, config_file: _ } =
+            &self.select;
         let typed = [
             ("--exact", *exact),
             ("--run-ignored", *run_ignored != RunIgnoredFlag::Default),
@@ -176,6 +168,14 @@ mod tests {
     }
 
     #[test]
+    fn what_is_about_baselines_is_not_offered() {
+        for flags in ["--ci", "--no-ci", "-D improved", "-W improved", "-A improved"] {
+            let line = format!("x profile a {flags}");
+            assert!(Cli::try_parse_from(line.split_whitespace()).is_err(), "{flags}");
+        }
+    }
+
+    #[test]
     fn a_program_is_refused_what_only_a_test_has() {
         for flag in ["--iterations 3", "--warmup 1", "--tolerance 1%", "--max-allocations 9"] {
             assert_eq!(for_tests_only(flag), flag.split(' ').next(), "{flag}");
@@ -185,6 +185,6 @@ mod tests {
         }
         let limits = "--max-peak 1 --max-retained 1 --fits rtx4090 --timeout 5s";
         assert_eq!(for_tests_only(limits), None);
-        assert_eq!(for_tests_only("--device cpu --no-ci --config-file a"), None);
+        assert_eq!(for_tests_only("--device cpu --config-file a"), None);
     }
 }

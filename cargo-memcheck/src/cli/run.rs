@@ -7,8 +7,8 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use memcheck_core::explain::Explain;
 
 use super::{
-    AnnotationsFlag, CargoFlags, FormFlags, LevelFlags, LimitFlags, OutputFlags, PartFlags,
-    ReportFlag, SelectFlags,
+    AnnotationsFlag, CargoFlags, CiFlags, FormFlags, LevelFlags, LimitFlags, OutputFlags,
+    PartFlags, ReportFlag, SelectFlags,
 };
 
 /// `cargo memcheck run`.
@@ -16,6 +16,8 @@ use super::{
 pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) select: SelectFlags,
+    #[command(flatten)]
+    pub(crate) ci: CiFlags,
     #[command(flatten)]
     pub(crate) part: PartFlags,
     #[command(flatten)]
@@ -43,6 +45,8 @@ pub(crate) struct RunArgs {
 pub(crate) struct ListArgs {
     #[command(flatten)]
     pub(crate) select: SelectFlags,
+    #[command(flatten)]
+    pub(crate) ci: CiFlags,
     #[command(flatten)]
     pub(crate) part: PartFlags,
     #[command(flatten)]

@@ -23,6 +23,12 @@ pub(crate) struct SelectFlags {
     /// Configuration file instead of .config/memcheck.toml.
     #[arg(long, value_name = "PATH")]
     pub(crate) config_file: Option<PathBuf>,
+}
+
+/// Whether the source tree is left alone; of commands that care for baselines.
+#[derive(Debug, Clone, Default, clap::Args)]
+#[command(next_help_heading = "Selection")]
+pub(crate) struct CiFlags {
     /// Leave the source tree alone and be strict about baselines (on when CI is detected).
     #[arg(long, overrides_with = "no_ci")]
     pub(crate) ci: bool,

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{CargoFlags, OutputFlags, SelectFlags};
+use super::{CargoFlags, CiFlags, OutputFlags, SelectFlags};
 
 /// `cargo memcheck accept | reject | review`.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -31,6 +31,8 @@ pub(crate) struct PruneArgs {
     pub(crate) dry_run: bool,
     #[command(flatten)]
     pub(crate) select: SelectFlags,
+    #[command(flatten)]
+    pub(crate) ci: CiFlags,
     #[command(flatten)]
     pub(crate) output: OutputFlags,
     #[command(flatten)]

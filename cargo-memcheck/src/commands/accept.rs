@@ -4,6 +4,7 @@ use memcheck_core::exit;
 
 use crate::cli::SnapshotArgs;
 use crate::error::Failure;
+use crate::options::Verbosity;
 use crate::present::{json, say};
 use crate::snapshots;
 
@@ -15,10 +16,18 @@ pub(super) fn accept(args: &SnapshotArgs) -> Result<u8, Failure> {
         .into_iter()
         .map(|file| snapshots::check(&file.path).map(|checked| (file, checked)))
         .collect::<Result<Vec<_>, _>>()?;
+    let verbosity = Verbosity::of(&args.output);
     for (file, checked) in &checked {
+        let changes =
+            (verbosity == Verbosity::Verbose).then(|| snapshots::diff::text(file, checked));
         snapshots::accept(file, checked)?;
         json::snapshot(args.output.form.message_format, "accepted", &file.target);
-        say!("accepted {}", snapshots::shown(&file.target, &workspace));
+        if verbosity > Verbosity::Quiet {
+            say!("accepted {}", snapshots::shown(&file.target, &workspace));
+        }
+        if let Some(changes) = changes {
+            say!("{changes}");
+        }
     }
     Ok(exit::OK)
 }

@@ -4,7 +4,8 @@
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use memcheck_core::cards::CARDS;
+use memcheck_core::cards::{CARDS, Card};
+use memcheck_core::size::both;
 use memcheck_core::{exit, variables};
 use serde::Serialize;
 
@@ -12,7 +13,7 @@ use super::{planted, print};
 use crate::cli::{DoctorArgs, FormatFlag};
 use crate::config::Configuration;
 use crate::error::Failure;
-use crate::options::{Launcher, environment};
+use crate::options::{Launcher, Verbosity, environment};
 use crate::present::{say, style};
 use crate::toolchain::gpu;
 use crate::workspace::{Workspace, cargo};
@@ -41,8 +42,13 @@ struct Check {
 /// Looks at everything, and plants a leak.
 pub(super) fn doctor(args: &DoctorArgs) -> Result<u8, Failure> {
     let format = args.output.form.message_format;
+    let verbosity = Verbosity::of(&args.output);
+    let verbose = verbosity == Verbosity::Verbose;
     let tell = |name, state, detail: String| {
         let check = Check { name, state, detail };
+        if verbosity == Verbosity::Quiet && state != State::Failed {
+            return;
+        }
         match format {
             FormatFlag::Json => {
                 let line = serde_json::to_string(&check).expect("a check is text");
@@ -57,7 +63,7 @@ pub(super) fn doctor(args: &DoctorArgs) -> Result<u8, Failure> {
         Err(why) => (State::Absent, why),
     };
     for (name, program) in [("cargo", cargo()), ("rustc", rustc()), ("cc", "cc".into())] {
-        let (state, text) = or_why(version(&program));
+        let (state, text) = or_why(version(&program, verbose));
         tell(name, state, text);
     }
     let found = gpu::probe(&Launcher::None);
@@ -65,12 +71,21 @@ pub(super) fn doctor(args: &DoctorArgs) -> Result<u8, Failure> {
     tell("gpu", known, text);
     let (known, text) = or_why(found.nvcc);
     tell("nvcc", known, text);
-    tell("simulated cards", State::Ok, CARDS.iter().map(|c| c.id).collect::<Vec<_>>().join(" "));
+    let card = |card: &Card| match verbose {
+        true => format!("{} ({})", card.id, both(card.bytes)),
+        false => card.id.to_owned(),
+    };
+    let cards: Vec<String> = CARDS.iter().map(card).collect();
+    tell("simulated cards", State::Ok, cards.join(if verbose { ", " } else { " " }));
     let ci = is_ci::cached();
     tell("ci", state(ci), if ci { "detected" } else { "not detected" }.to_owned());
     for variable in variables::all() {
-        if let Some(value) = environment(variable.name) {
-            tell("environment", State::Ok, format!("{}={value}", variable.name));
+        match environment(variable.name) {
+            Some(value) => tell("environment", State::Ok, format!("{}={value}", variable.name)),
+            None if verbose => {
+                tell("environment", State::Absent, format!("{} is not set", variable.name));
+            }
+            None => {}
         }
     }
 
@@ -91,7 +106,8 @@ pub(super) fn doctor(args: &DoctorArgs) -> Result<u8, Failure> {
     }
     let packages = workspace.test_packages();
     let names: Vec<&str> = packages.iter().map(|package| package.name()).collect();
-    tell("packages with memory tests", state(!names.is_empty()), names.join(", "));
+    let listed = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+    tell("packages with memory tests", state(!names.is_empty()), listed);
     let candle = packages.iter().find_map(|package| package.candle.clone());
     tell("candle-core", state(candle.is_some()), candle.unwrap_or_else(|| "not there".to_owned()));
     if args.no_run {
@@ -136,7 +152,8 @@ fn rustc() -> std::ffi::OsString {
     std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into())
 }
 
-fn version(program: &std::ffi::OsStr) -> Result<String, String> {
+/// What a program says of its version: the first line, or all of it.
+fn version(program: &std::ffi::OsStr, all: bool) -> Result<String, String> {
     let shown = program.to_string_lossy();
     let output = Command::new(program)
         .arg("--version")
@@ -144,5 +161,7 @@ fn version(program: &std::ffi::OsStr) -> Result<String, String> {
         .output()
         .map_err(|error| format!("{shown}: {error}"))?;
     let text = String::from_utf8_lossy(&output.stdout);
-    text.lines().next().map(str::to_owned).ok_or_else(|| format!("{shown} says nothing"))
+    let said = if all { text.trim_end().lines().count() } else { 1 };
+    let lines: Vec<&str> = text.lines().take(said).filter(|line| !line.is_empty()).collect();
+    if lines.is_empty() { Err(format!("{shown} says nothing")) } else { Ok(lines.join("; ")) }
 }

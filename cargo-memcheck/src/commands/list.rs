@@ -10,10 +10,10 @@ use serde::Serialize;
 
 use super::print;
 use crate::bookkeeping;
-use crate::cli::{FormatFlag, ListArgs, NoTestsFlag, RunArgs};
+use crate::cli::{self, FormatFlag, ListArgs, NoTestsFlag, RunArgs};
 use crate::error::Failure;
 use crate::options::{Aim, Verbosity};
-use crate::present::{say, style};
+use crate::present::{Unselected, say, style};
 use crate::run::Task;
 use crate::session::Session;
 
@@ -49,8 +49,8 @@ enum Line<'a> {
 
 /// Lists the selected tests.
 pub(super) fn list(args: &ListArgs) -> Result<u8, Failure> {
-    let ListArgs { select, part, limits, output, cargo } = args.clone();
-    let args = RunArgs { select, part, limits, output, cargo, ..RunArgs::default() };
+    let ListArgs { select, ci, part, limits, output, cargo } = args.clone();
+    let args = RunArgs { select, ci, part, limits, output, cargo, ..RunArgs::default() };
     let session = Session::open(&args, Aim::Run)?;
     session.announce();
     let (_, legs) = session.discover()?;
@@ -81,7 +81,13 @@ pub(super) fn list(args: &ListArgs) -> Result<u8, Failure> {
         FormatFlag::Human => print_table(&tasks),
     }
     if none {
-        say!("{}", style::error("no test was selected"));
+        let has = |wanted| tasks.iter().any(|(_, fate)| *fate == wanted);
+        let filters = &session.options.selection.filters;
+        let why = Unselected { elsewhere: has(Fate::Elsewhere), ignored: has(Fate::Ignored) };
+        say!("{}", style::error(&why.said_of(filters)));
+        if let Some(meant) = cli::suggestion(filters) {
+            say!("{} {meant}", style::hint("hint:"));
+        }
     }
     Ok(exit_code)
 }

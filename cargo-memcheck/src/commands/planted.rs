@@ -13,7 +13,7 @@ use memcheck_core::finding::Code;
 use memcheck_core::protocol::Status;
 use memcheck_core::size::Size;
 
-use crate::cli::{CargoFlags, DoctorArgs, LimitFlags, OutputFlags, RunArgs, SelectFlags};
+use crate::cli::{CargoFlags, CiFlags, DoctorArgs, LimitFlags, OutputFlags, RunArgs, SelectFlags};
 use crate::error::Failure;
 use crate::options::Aim;
 use crate::run::{Interrupt, Outcome, Runner};
@@ -61,7 +61,8 @@ pub(super) fn run(args: &DoctorArgs, workspace: &Workspace) -> Result<Vec<Answer
     let folder = workspace.own_directory().join("doctor");
     write_package(&folder, workspace).context("the package with the planted leak")?;
     let args = RunArgs {
-        select: SelectFlags { device: args.device.clone(), no_ci: true, ..SelectFlags::default() },
+        select: SelectFlags { device: args.device.clone(), ..SelectFlags::default() },
+        ci: CiFlags { no_ci: true, ..CiFlags::default() },
         // The strongest of all layers: no variable can excuse the leak.
         limits: LimitFlags {
             max_growth: Some(Size(0)),

@@ -6,7 +6,7 @@ use memcheck_core::exit;
 use crate::bookkeeping;
 use crate::cli::{PruneArgs, RunArgs, RunIgnoredFlag};
 use crate::error::Failure;
-use crate::options::{Aim, Mode, OptionsError};
+use crate::options::{Aim, Mode, OptionsError, Verbosity};
 use crate::present::{json, say};
 use crate::session::Session;
 use crate::snapshots::{self, SnapshotError};
@@ -14,7 +14,7 @@ use crate::snapshots::{self, SnapshotError};
 /// Removes stale baselines of the selected packages and devices; in CI, where
 /// the source tree is left alone, only says which.
 pub(super) fn prune(args: &PruneArgs) -> Result<u8, Failure> {
-    let PruneArgs { dry_run, select, output, cargo } = args.clone();
+    let PruneArgs { dry_run, select, ci, output, cargo } = args.clone();
     let refused = [
         (select.exact, "--exact"),
         (select.run_ignored != RunIgnoredFlag::Default, "--run-ignored"),
@@ -23,7 +23,7 @@ pub(super) fn prune(args: &PruneArgs) -> Result<u8, Failure> {
         return Err(OptionsError::Prune(flag).into());
     }
     let session =
-        Session::open(&RunArgs { select, output, cargo, ..RunArgs::default() }, Aim::Run)?;
+        Session::open(&RunArgs { select, ci, output, cargo, ..RunArgs::default() }, Aim::Run)?;
     session.announce();
     let dry_run = dry_run || session.options.mode == Mode::Ci;
     let (_, legs) = session.discover()?;
@@ -39,21 +39,22 @@ pub(super) fn prune(args: &PruneArgs) -> Result<u8, Failure> {
     }
     let stale = bookkeeping::stale(&session, &legs).context("looking for baselines")?;
     let filters = &session.options.selection.filters;
+    let quiet = session.options.telling.verbosity == Verbosity::Quiet;
     let mut removed = 0;
     for (_, file) in stale.iter().filter(|(_, file)| file.is_named(filters)) {
         let shown = snapshots::shown(&file.path, &session.workspace);
         let action = if dry_run { "stale" } else { "removed" };
         json::snapshot(args.output.form.message_format, action, &file.path);
-        if dry_run {
-            say!("would remove {shown}");
-        } else {
+        if !dry_run {
             std::fs::remove_file(&file.path)
                 .map_err(|error| SnapshotError::Io(file.path.clone(), error))?;
-            say!("removed {shown}");
+        }
+        if !quiet {
+            say!("{} {shown}", if dry_run { "would remove" } else { "removed" });
         }
         removed += 1;
     }
-    if removed == 0 {
+    if removed == 0 && !quiet {
         say!("no stale baselines");
     }
     Ok(exit::OK)

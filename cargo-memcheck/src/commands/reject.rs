@@ -4,16 +4,28 @@ use memcheck_core::exit;
 
 use crate::cli::SnapshotArgs;
 use crate::error::Failure;
+use crate::options::Verbosity;
 use crate::present::{json, say};
 use crate::snapshots;
 
 /// Rejects all that are meant, sound or not.
 pub(super) fn reject(args: &SnapshotArgs) -> Result<u8, Failure> {
     let workspace = snapshots::workspace(args)?;
+    let verbosity = Verbosity::of(&args.output);
     for file in snapshots::gather(args, &workspace)? {
+        // One that cannot be read has nothing to show.
+        let changes = (verbosity == Verbosity::Verbose)
+            .then(|| snapshots::check(&file.path).ok())
+            .flatten()
+            .map(|checked| snapshots::diff::text(&file, &checked));
         snapshots::reject(&file)?;
         json::snapshot(args.output.form.message_format, "rejected", &file.path);
-        say!("rejected {}", snapshots::shown(&file.path, &workspace));
+        if verbosity > Verbosity::Quiet {
+            say!("rejected {}", snapshots::shown(&file.path, &workspace));
+        }
+        if let Some(changes) = changes {
+            say!("{changes}");
+        }
     }
     Ok(exit::OK)
 }

@@ -27,6 +27,8 @@ pub(super) fn report(args: &ReportArgs) -> Result<u8, Failure> {
         mode: if args.merge { Mode::Ci } else { whole.run.mode },
         capture: Capture::Kept,
         no_tests: args.no_tests,
+        // Those of the run chose what was kept; here all of it is told.
+        filters: &[],
         took: Some(whole.took),
     };
     Ok(tell(whole, &audience, &workspace))

@@ -9,6 +9,7 @@ use memcheck_core::exit;
 
 use crate::cli::SnapshotArgs;
 use crate::error::Failure;
+use crate::options::Verbosity;
 use crate::present::{say, style};
 use crate::snapshots::{self, Checked, SnapshotError, SnapshotFile};
 use crate::workspace::Workspace;
@@ -28,24 +29,26 @@ pub(super) fn review(args: &SnapshotArgs) -> Result<u8, Failure> {
     let files = snapshots::gather(args, &workspace)?;
     let term = Term::stderr();
     let asks = term.is_term() && console::user_attended();
+    let verbosity = Verbosity::of(&args.output);
     let mut left = 0;
     for (number, file) in files.iter().enumerate() {
         let checked = snapshots::check(&file.path);
-        show(file, &checked, &workspace, number + 1, files.len());
+        let of_all = format!("[{}/{}]", number + 1, files.len());
+        show(file, &checked, &workspace, &of_all, verbosity);
         let decision = if asks { ask(&term, checked.is_ok())? } else { Decision::Skip };
         match (decision, checked) {
             (Decision::Accept, Ok(checked)) => {
                 snapshots::accept(file, &checked)?;
-                say!("accepted {}\n", snapshots::shown(&file.target, &workspace));
+                told(verbosity, "accepted", &snapshots::shown(&file.target, &workspace));
             }
             (Decision::Accept, Err(error)) => return Err(error.into()),
             (Decision::Reject, _) => {
                 snapshots::reject(file)?;
-                say!("rejected {}\n", snapshots::shown(&file.path, &workspace));
+                told(verbosity, "rejected", &snapshots::shown(&file.path, &workspace));
             }
             (Decision::Skip, _) => {
                 left += 1;
-                if !asks {
+                if !asks && verbosity > Verbosity::Quiet {
                     commands(args, file);
                 }
             }
@@ -58,19 +61,33 @@ pub(super) fn review(args: &SnapshotArgs) -> Result<u8, Failure> {
     Ok(if left == 0 { exit::OK } else { exit::DENIED })
 }
 
+/// The name of a snapshot and, unless little is to be said, what it changes; all
+/// of it where much is.
 fn show(
     file: &SnapshotFile,
     checked: &Result<Checked, SnapshotError>,
     workspace: &Workspace,
-    number: usize,
-    of: usize,
+    number: &str,
+    verbosity: Verbosity,
 ) {
     let family = file.family.map_or("?", |family| family.name());
-    say!("{} {} ({family})", style::strong(&format!("[{number}/{of}]")), style::strong(&file.test));
+    say!("{} {} ({family})", style::strong(number), style::strong(&file.test));
     say!("{}", style::dim(&snapshots::shown(&file.target, workspace)));
     match checked {
-        Ok(new) => say!("{}", snapshots::diff::text(file, new)),
+        Ok(_) if verbosity == Verbosity::Quiet => {}
+        Ok(new) => {
+            say!("{}", snapshots::diff::text(file, new));
+            if verbosity == Verbosity::Verbose {
+                say!("all of it:\n{}", new.figures.to_yaml(&new.holders).trim_end());
+            }
+        }
         Err(error) => say!("{} {error}", style::error("error:")),
+    }
+}
+
+fn told(verbosity: Verbosity, what: &str, path: &str) {
+    if verbosity > Verbosity::Quiet {
+        say!("{what} {path}\n");
     }
 }
 

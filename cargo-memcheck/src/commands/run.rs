@@ -7,7 +7,7 @@ use memcheck_core::exit;
 
 use super::stopped;
 use crate::bookkeeping;
-use crate::cli::{self, FormatFlag, NoTestsFlag, RunArgs};
+use crate::cli::{FormatFlag, NoTestsFlag, RunArgs};
 use crate::error::Failure;
 use crate::options::{Aim, Options};
 use crate::present::{JsonLines, Presenter, Told, say, style};
@@ -93,12 +93,6 @@ fn run_legs(
     for note in bookkeeping::notes(session, legs).context("looking for baselines")? {
         tally.note(&note);
         told.tell(|to| to.note(&note));
-    }
-    let mut filters = options.selection.filters.iter();
-    if tally.ran() == 0
-        && let Some(word) = filters.find(|filter| cli::is_subcommand(filter))
-    {
-        say!("{} `cargo memcheck {word} …`: a subcommand stands first", style::hint("hint:"));
     }
     let mut exit_code = tally.exit_code(options.scheduling.no_tests);
     if let Some(error) = failed {

@@ -181,6 +181,7 @@ impl Options {
             mode: self.mode,
             capture: self.scheduling.capture,
             no_tests: self.scheduling.no_tests,
+            filters: &self.selection.filters,
             took: None,
         }
     }
@@ -196,6 +197,7 @@ impl Typed {
     ) -> Result<Self, Failure> {
         let RunArgs {
             select,
+            ci,
             part,
             schedule,
             limits,
@@ -264,7 +266,7 @@ impl Typed {
             },
             telling: Telling::read(output, report, get),
             results: results.clone(),
-            mode: mode(select.ci, select.no_ci, get, in_ci)?,
+            mode: mode(ci.ci, ci.no_ci, get, in_ci)?,
             launcher: launcher(schedule.runner.as_deref(), get)?,
             asked,
             machine,

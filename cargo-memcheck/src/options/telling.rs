@@ -18,6 +18,17 @@ pub(crate) enum Verbosity {
     Verbose,
 }
 
+impl Verbosity {
+    /// What was typed.
+    pub(crate) fn of(output: &OutputFlags) -> Self {
+        match (output.verbose, output.quiet) {
+            (true, _) => Self::Verbose,
+            (false, true) => Self::Quiet,
+            (false, false) => Self::Normal,
+        }
+    }
+}
+
 /// Whether annotations are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Annotations {
@@ -53,6 +64,8 @@ pub(crate) struct Audience<'a> {
     pub(crate) capture: Capture,
     /// What it means that no test is selected.
     pub(crate) no_tests: NoTestsFlag,
+    /// Which tests were asked for by name.
+    pub(crate) filters: &'a [String],
     /// How long the run took, where it is not this one.
     pub(crate) took: Option<Duration>,
 }
@@ -67,11 +80,7 @@ impl Telling {
         Self {
             format: output.form.message_format,
             color: output.form.color,
-            verbosity: match (output.verbose, output.quiet) {
-                (true, _) => Verbosity::Verbose,
-                (false, true) => Verbosity::Quiet,
-                (false, false) => Verbosity::Normal,
-            },
+            verbosity: Verbosity::of(output),
             reports: report.report.clone(),
             annotations: match report.annotations {
                 AnnotationsFlag::Github => Annotations::Github,

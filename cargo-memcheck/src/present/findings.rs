@@ -83,12 +83,13 @@ pub(super) fn blocks(site: &Site) -> String {
     }
 }
 
-/// `src/model.rs:42`, or the function where there are no line tables.
+/// `src/model.rs:42`, or the innermost function where no line of the program is
+/// known.
 pub(super) fn place(site: &Site) -> Option<String> {
     let line = site.line.map(|line| format!(":{line}")).unwrap_or_default();
     site.file.as_ref().map(|file| format!("{file}{line}")).or_else(|| {
         let frame = site.stack.first()?;
-        Some(frame.short())
+        Some(frame.shown())
     })
 }
 

@@ -28,6 +28,7 @@ use crate::tally::Tally;
 
 pub(crate) use failure::failure;
 pub(crate) use json::JsonLines;
+pub(crate) use summary::Unselected;
 pub(crate) use told::Told;
 
 use annotations::GithubAnnotations;

@@ -3,7 +3,7 @@
 use memcheck_core::exit;
 
 use super::style;
-use crate::cli::NoTestsFlag;
+use crate::cli::{self, NoTestsFlag};
 use crate::options::Mode;
 use crate::tally::Tally;
 
@@ -38,21 +38,53 @@ pub(super) fn counts(tally: &Tally) -> String {
     parts.join(", ")
 }
 
+/// Why no test was selected.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Unselected {
+    /// Tests that match make sense on another device.
+    pub(crate) elsewhere: bool,
+    /// Tests that match are ignored.
+    pub(crate) ignored: bool,
+}
+
+impl Unselected {
+    /// As people are told, with the filters that were given.
+    pub(crate) fn said_of(self, filters: &[String]) -> String {
+        let quoted: Vec<String> = filters.iter().map(|filter| format!("`{filter}`")).collect();
+        let by = match quoted.as_slice() {
+            [] => String::new(),
+            [only] => format!(" by the filter {only}"),
+            several => format!(" by the filters {}", several.join(", ")),
+        };
+        let why = match self {
+            Self { elsewhere: true, .. } => {
+                ": those that match make sense on another device only (--device)"
+            }
+            Self { ignored: true, .. } => ": those that match are ignored (--run-ignored all)",
+            Self { elsewhere: false, ignored: false } => "",
+        };
+        format!("no test was selected{by}{why}")
+    }
+}
+
 /// What can be done next, a line each.
-pub(super) fn next_steps(tally: &Tally, mode: Mode, no_tests: NoTestsFlag) -> Vec<String> {
+pub(super) fn next_steps(
+    tally: &Tally,
+    filters: &[String],
+    mode: Mode,
+    no_tests: NoTestsFlag,
+) -> Vec<String> {
     let mut lines = Vec::new();
     if tally.interrupted {
         lines.push(style::warning("interrupted: the counts are those so far"));
     }
     if tally.ran() == 0 && !tally.interrupted && no_tests != NoTestsFlag::Pass {
-        let mut line = "no test was selected".to_owned();
-        if tally.elsewhere > 0 {
-            line.push_str(": those that match make sense on another device only (--device)");
-        } else if tally.ignored > 0 {
-            line.push_str(": those that match are ignored (--run-ignored all)");
-        }
+        let why = Unselected { elsewhere: tally.elsewhere > 0, ignored: tally.ignored > 0 };
+        let line = why.said_of(filters);
         let fails = no_tests == NoTestsFlag::Fail;
         lines.push(if fails { style::error(&line) } else { style::warning(&line) });
+        let meant = cli::suggestion(filters);
+        lines.extend(meant.map(|meant| format!("{} {meant}", style::hint("hint:"))));
     }
     if !tally.denied.is_empty() {
         let codes: Vec<&str> = tally.denied.iter().map(|code| code.name()).collect();
@@ -84,6 +116,23 @@ mod tests {
     fn only_what_happened_is_counted() {
         let tally = Tally { passed: 3, ignored: 1, ..Tally::default() };
         assert_eq!(counts(&tally), "3 passed, 0 failed, 1 ignored");
-        assert!(next_steps(&tally, Mode::Local, NoTestsFlag::Fail).is_empty());
+        assert!(next_steps(&tally, &[], Mode::Local, NoTestsFlag::Fail).is_empty());
+    }
+
+    #[test]
+    fn a_run_of_nothing_names_the_filters() {
+        let said = |tally: &Tally, filters: &[&str]| {
+            let filters: Vec<String> = filters.iter().map(|&filter| filter.to_owned()).collect();
+            let steps = next_steps(tally, &filters, Mode::Local, NoTestsFlag::Fail);
+            console::strip_ansi_codes(&steps[0]).into_owned()
+        };
+        let (none, ignored) = (Tally::default(), Tally { ignored: 2, ..Tally::default() });
+        assert_eq!(said(&none, &[]), "no test was selected");
+        assert_eq!(said(&none, &["lsit", "a"]), "no test was selected by the filters `lsit`, `a`");
+        assert_eq!(
+            said(&ignored, &["a"]),
+            "no test was selected by the filter `a`: those that match are ignored (--run-ignored \
+             all)"
+        );
     }
 }

@@ -29,6 +29,7 @@ pub(crate) struct Terminal {
     capture: Capture,
     mode: Mode,
     no_tests: NoTestsFlag,
+    filters: Vec<String>,
     several_legs: bool,
     started: Instant,
     /// How long the run took, where it is not this one.
@@ -51,6 +52,7 @@ impl Terminal {
             capture: audience.capture,
             mode: audience.mode,
             no_tests: audience.no_tests,
+            filters: audience.filters.to_vec(),
             several_legs: legs > 1,
             started: Instant::now(),
             took: audience.took,
@@ -228,7 +230,7 @@ impl Presenter for Terminal {
             summary::counts(tally),
             self.took.unwrap_or_else(|| self.started.elapsed()).as_secs_f64()
         )];
-        lines.extend(summary::next_steps(tally, self.mode, self.no_tests));
+        lines.extend(summary::next_steps(tally, &self.filters, self.mode, self.no_tests));
         self.print(&lines);
     }
 }

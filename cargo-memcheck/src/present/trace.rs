@@ -151,7 +151,7 @@ mod tests {
         assert_eq!((&mark["name"], &mark["ts"]), (&"peak of host".into(), &24.into()));
         let args = &mark["args"];
         assert_eq!((&args["bytes"], &args["iteration"]), (&(26 << 20).into(), &12.into()));
-        assert_eq!(args["kinds"]["set-up (weights)"], 2 << 20);
+        assert_eq!(args["kinds"]["set-up"], 2 << 20);
         assert_eq!(args["holders"][0]["holder"], "matmul [512,1024] f32 in model.head");
         assert_eq!(args["scopes"][0]["scope"], "model");
         assert_eq!(args["scopes"][0]["in_all"], 24 << 20);

@@ -5,6 +5,7 @@ use std::path::Path;
 use super::{SnapshotError, SnapshotFile, pending, pending_below};
 use crate::cli::{CargoFlags, SnapshotArgs};
 use crate::error::Failure;
+use crate::options::Verbosity;
 use crate::present::say;
 use crate::workspace::Workspace;
 
@@ -55,7 +56,7 @@ pub(crate) fn gather(
     files.retain(|file| file.is_named(&args.filters));
     files.sort();
     files.dedup();
-    if files.is_empty() {
+    if files.is_empty() && Verbosity::of(&args.output) > Verbosity::Quiet {
         say!("no pending snapshots");
         let left = workspace.pending_directory();
         if args.from.is_none() && below(&left, workspace.root()).is_ok_and(|f| !f.is_empty()) {

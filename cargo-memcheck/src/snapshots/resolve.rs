@@ -19,7 +19,7 @@ use crate::error::Expected;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SnapshotError {
     /// Not a sound snapshot of a memory test.
-    #[error("{path}: {why}", path = .0.display(), why = .1)]
+    #[error("{path} is no snapshot of a memory test: {why}", path = .0.display(), why = .1)]
     Unsound(PathBuf, String),
     /// A file could not be read, written or removed.
     #[error("{path}: {error}", path = .0.display(), error = .1)]
@@ -35,14 +35,20 @@ pub(crate) enum SnapshotError {
 impl Expected for SnapshotError {
     fn exit_code(&self) -> u8 {
         match self {
-            Self::NoFolder(_) => exit::USAGE,
-            Self::Unsound(..) | Self::Io(..) | Self::Stranger(_) => exit::INTERNAL,
+            Self::Unsound(..) | Self::NoFolder(_) | Self::Stranger(_) => exit::USAGE,
+            Self::Io(..) => exit::INTERNAL,
         }
     }
 
     fn hint(&self) -> Option<String> {
-        matches!(self, Self::Unsound(..))
-            .then(|| "nothing was touched; run the test again, or reject the snapshot".to_owned())
+        let hint = match self {
+            Self::Unsound(..) => {
+                "nothing was touched; run the test again, or `cargo memcheck reject` the snapshot"
+            }
+            Self::Stranger(_) => "nothing was touched; `-p` takes those of one package alone",
+            Self::NoFolder(_) | Self::Io(..) => return None,
+        };
+        Some(hint.to_owned())
     }
 }
 

@@ -167,11 +167,14 @@ pub fn diagnose_retained(evidence: &Evidence<'_>) -> Option<Cause> {
     })
 }
 
-/// What is known of survivors that do not grow; `None` where that is nothing.
-pub fn remark(suspect: &Suspect<'_>, evidence: &Evidence<'_>) -> Option<Cause> {
+/// What is known of survivors that do not grow, of all of them; `None` where
+/// that is nothing.
+pub fn remark(suspects: &[&Suspect<'_>], evidence: &Evidence<'_>) -> Option<Cause> {
     let mut rules = RULES.iter().filter(|rule| rule.class == Class::Remark);
-    let rule = rules.find(|rule| !suspect.grows() && (rule.fits)(suspect, evidence))?;
-    Some(rule.cause(&[suspect], evidence))
+    let fits =
+        |rule: &Rule, suspect: &Suspect<'_>| !suspect.grows() && (rule.fits)(suspect, evidence);
+    let rule = rules.find(|rule| suspects.iter().all(|suspect| fits(rule, suspect)))?;
+    Some(rule.cause(suspects, evidence))
 }
 
 impl Rule {

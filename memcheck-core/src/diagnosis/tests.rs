@@ -242,7 +242,7 @@ fn what_only_looks_like_growth_is_remarked_on_and_growth_is_not() {
     let remark = |run: Run| {
         let record = run.record();
         let evidence = Evidence::of(&record, GPU).unwrap();
-        remark(&evidence.suspects[0], &evidence).map(|cause| cause.code)
+        remark(&[&evidence.suspects[0]], &evidence).map(|cause| cause.code)
     };
     let ratchet = [1024, 1024, 4096, 4096, 4096, 4096, 8192, 8192, 8192, 8192];
     let largest = Run::default().place(&[ZEROS], buffer(ratchet));

@@ -3,7 +3,8 @@
 use serde::Serialize;
 
 use super::site;
-use crate::diagnosis::{self, Cause, Evidence, Suspect};
+use crate::blame::{self, Alike};
+use crate::diagnosis::{self, Cause, Evidence};
 use crate::record::Record;
 use crate::space::Space;
 use crate::survivors::Pattern;
@@ -52,30 +53,29 @@ pub(super) fn growth(record: &Record, space: Space) -> Option<Growth> {
         iterations: evidence.iterations,
         bytes_per_iteration: evidence.bytes_per_iteration,
         cause: diagnosis::diagnose(&evidence),
-        survivors: evidence.suspects.iter().map(|suspect| survivor(suspect, &evidence)).collect(),
+        survivors: blame::alike(&evidence.suspects)
+            .iter()
+            .map(|alike| survivor(alike, &evidence))
+            .collect(),
     })
 }
 
-fn survivor(suspect: &Suspect<'_>, evidence: &Evidence<'_>) -> Survivor {
-    let Suspect { survivors, stack, reading, .. } = suspect;
-    let innermost = || stack.frames.first().map(|frame| frame.short());
-    let mut label = stack.operation().or_else(innermost).unwrap_or_else(|| "unknown".to_owned());
-    match survivors.tensors.as_slice() {
-        [] => {}
-        [only] => label.push_str(&format!(" {only}")),
-        [first, rest @ ..] => label.push_str(&format!(" {first} +{}", rest.len())),
-    }
-    if !survivors.scope.is_empty() {
-        label.push_str(&format!(" in {}", survivors.scope));
+fn survivor(alike: &Alike<'_, '_>, evidence: &Evidence<'_>) -> Survivor {
+    let first = alike.suspects[0];
+    let mut place = blame::surviving(alike);
+    if let [largest, others @ ..] = first.survivors.tensors.as_slice()
+        && !others.is_empty()
+    {
+        place.tensor = Some(format!("{largest} +{}", others.len()));
     }
     Survivor {
-        label,
-        site: site(stack),
-        pattern: reading.pattern,
-        note: reading.describe(),
-        bytes: survivors.group.bytes(),
-        count: survivors.group.count(),
-        bytes_per_iteration: reading.bytes_per_iteration,
-        remark: diagnosis::remark(suspect, evidence),
+        label: blame::label(&place),
+        site: site(first.stack),
+        pattern: alike.reading.pattern,
+        note: alike.reading.describe(),
+        bytes: alike.bytes(),
+        count: alike.count(),
+        bytes_per_iteration: alike.reading.bytes_per_iteration,
+        remark: diagnosis::remark(&alike.suspects, evidence),
     }
 }

@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::{place, site};
+use super::site;
 use crate::attribution::{Attribution, Kind, Peak};
 use crate::blame;
+use crate::finding::Site;
+use crate::space::Space;
 use crate::stack::{Frame, Stack};
 
 /// Bytes at the peak that were for one thing.
@@ -52,29 +54,24 @@ pub fn kinds(peak: &Peak) -> Vec<KindSum> {
     kinds
 }
 
-/// The peak by holder, the largest first.
-pub(super) fn holders(attribution: &Attribution, peak: &Peak) -> Vec<Held> {
-    let mut known: BTreeMap<(String, String, Kind), Held> = BTreeMap::new();
-    for holder in &peak.holders {
-        let Some(place) = attribution.places.get(holder.place) else { continue };
-        let stack = attribution.stack_of(place);
-        let (label, site) = (blame::label(attribution, place), site(stack));
-        let held = known.entry((label.clone(), site.clone(), holder.kind)).or_insert_with(|| {
-            Held { label, site, kind: holder.kind, bytes: 0, count: 0, stack: lines(stack) }
-        });
-        held.bytes += holder.bytes;
-        held.count += holder.count;
-    }
-    let mut holders: Vec<Held> = known.into_values().collect();
-    holders.sort_by_key(|held| Reverse(held.bytes));
-    holders
+/// The peak of `space` by holder, the largest first.
+pub(super) fn holders(attribution: &Attribution, space: Space, peak: &Peak) -> Vec<Held> {
+    let held = |(kind, found): (Kind, Site)| {
+        let label = blame::label(&found);
+        let stack = Stack { frames: found.stack };
+        Held {
+            label,
+            site: site(&stack),
+            kind,
+            bytes: found.bytes,
+            count: found.count,
+            stack: lines(&stack),
+        }
+    };
+    blame::holding(attribution, space, &peak.holders).into_iter().map(held).collect()
 }
 
 /// A stack as lines: function and place.
 fn lines(stack: &Stack) -> Vec<String> {
-    let line = |frame: &Frame| match place(frame) {
-        Some(place) => format!("{} ({place})", frame.short()),
-        None => frame.path(),
-    };
-    stack.frames.iter().map(line).collect()
+    stack.frames.iter().map(Frame::shown).collect()
 }

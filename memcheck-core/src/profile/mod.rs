@@ -26,7 +26,7 @@ use crate::attribution::{Attribution, Place};
 use crate::names::names;
 use crate::record::Record;
 use crate::space::Space;
-use crate::stack::{Frame, Stack};
+use crate::stack::Stack;
 
 pub use growth::{Growth, Survivor};
 pub use holders::{Held, KindSum, kinds};
@@ -133,7 +133,7 @@ impl Profile {
             peak_allocated: peak.bytes,
             table: table::table(attribution, (space, retained), window, by, sort),
             kinds,
-            holders: holders::holders(attribution, peak),
+            holders: holders::holders(attribution, space, peak),
             timeline: Timeline {
                 stretch: peak.stretch,
                 points: peak.timeline.clone(),
@@ -172,15 +172,8 @@ fn site(stack: &Stack) -> String {
     let Some(frame) = stack.user().or_else(|| stack.frames.first()) else {
         return "unknown".to_owned();
     };
-    match place(frame) {
+    match frame.short_place() {
         Some(place) => format!("{place} ({})", frame.short()),
         None => frame.path(),
     }
-}
-
-/// `file:line`; that of a library without the folder that cargo keeps it in.
-fn place(frame: &Frame) -> Option<String> {
-    let place = frame.place()?;
-    let library = place.split_once("/registry/src/").and_then(|(_, rest)| rest.split_once('/'));
-    Some(library.map(|(_, path)| path.to_owned()).unwrap_or(place))
 }

@@ -167,7 +167,7 @@ fn the_most_common_shape_is_first() {
 fn holders_and_kinds_tell_who_held_the_peak() {
     let attribution = attribution();
     let peak = &attribution.peaks[&SPACE];
-    let holders = holders::holders(&attribution, peak);
+    let holders = holders::holders(&attribution, SPACE, peak);
     assert_eq!(holders[0].label, "zeros [10,10] f32");
     assert_eq!(holders[0].site, "src/model.rs:10 (load)");
     let inner = "Tensor::zeros (candle-core-0.11.1/src/tensor.rs:7)";

@@ -54,6 +54,21 @@ impl Frame {
         let file = self.file.as_deref()?;
         Some(self.line.map_or_else(|| file.to_owned(), |line| format!("{file}:{line}")))
     }
+
+    /// `file:line`; that of a library without the folder that cargo keeps it in.
+    pub fn short_place(&self) -> Option<String> {
+        let place = self.place()?;
+        let library = place.split_once("/registry/src/").and_then(|(_, rest)| rest.split_once('/'));
+        Some(library.map(|(_, path)| path.to_owned()).unwrap_or(place))
+    }
+
+    /// As a line of a call stack: function and place.
+    pub fn shown(&self) -> String {
+        match self.short_place() {
+            Some(place) => format!("{} ({place})", self.short()),
+            None => self.path(),
+        }
+    }
 }
 
 /// Whether a function is named with its path, and not by its bare name.
@@ -65,7 +80,8 @@ pub fn has_path(function: &str) -> bool {
 /// numbers: `<candle_core::tensor::Tensor as core::ops::Add>::add` becomes
 /// `candle_core::tensor::Tensor::add`.
 pub(super) fn plain(function: &str) -> String {
-    let mut text = function.to_owned();
+    // The arrow of `fn(f32) -> f32` is no bracket.
+    let mut text = function.replace("->", "");
     if let Some(inner) = text.strip_prefix('<')
         && let Some((owner, rest)) = split_qualified(inner)
     {

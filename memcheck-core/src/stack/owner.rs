@@ -125,8 +125,10 @@ fn in_checkout(rest: &str) -> Option<(&str, &str)> {
     Some((krate, path))
 }
 
+/// The standard library: its own crates, and those that it is built with.
 fn is_std(file: &str) -> bool {
-    file.starts_with("/rustc/") || file.contains("/lib/rustlib/src/")
+    let roots = ["/rustc/", "/rust/deps/"];
+    roots.iter().any(|root| file.starts_with(root)) || file.contains("/lib/rustlib/src/")
 }
 
 fn is_library(file: &str) -> bool {
@@ -177,6 +179,7 @@ mod tests {
             ("test::training_step::body", "tests/test.rs", Owner::User),
             ("test::run_test", "/rustc/ab/library/test/src/lib.rs", Owner::Plumbing),
             ("test::run_test", "", Owner::Plumbing),
+            ("do_alloc", "/rust/deps/hashbrown-0.16.1/src/raw/alloc.rs", Owner::Plumbing),
             ("__rustc::__rust_alloc", "src/main.rs", Owner::Plumbing),
             ("candle_chat::answer", "src/lib.rs", Owner::User),
             ("candle_chat::answer", "", Owner::User),

@@ -174,6 +174,7 @@ impl Group {
             period,
             bytes,
             last: last as u64 + 1,
+            groups: 1,
         };
         // What survives of whole periods, over the iterations they span.
         let mean = self.bytes[first..last].iter().sum::<u64>() / (last - first) as u64;
@@ -241,7 +242,7 @@ impl Group {
             _ => self.bytes(),
         };
         let last = last.map_or(0, |last| last as u64 + 1);
-        Reading { pattern, bytes_per_iteration: 0, period: 1, bytes, last }
+        Reading { pattern, bytes_per_iteration: 0, period: 1, bytes, last, groups: 1 }
     }
 }
 

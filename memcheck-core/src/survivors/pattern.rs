@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::size::{Size, both};
 
 /// A kind of growth, or of what only looks like it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pattern {
     /// The same number of bytes in every iteration.
@@ -64,12 +64,33 @@ pub struct Reading {
     pub bytes: u64,
     /// The measured iteration, counted from 1, in which it last happened.
     pub last: u64,
+    /// Groups that it is of: 1, unless readings were put together.
+    pub groups: u64,
 }
 
 impl Reading {
     /// The reading in one line, with its figures.
     pub fn describe(&self) -> String {
         self.to_string()
+    }
+
+    /// What readings must have in common to be put together: all that is said
+    /// of them but for their bytes.
+    pub fn kind(&self) -> (Pattern, u64, bool, Option<u64>) {
+        let says_last = matches!(self.pattern, Pattern::Filled | Pattern::Once);
+        (self.pattern, self.period, self.bytes == 0, says_last.then_some(self.last))
+    }
+
+    /// The reading of both groups, which are of one [kind](Self::kind).
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            bytes_per_iteration: self.bytes_per_iteration + other.bytes_per_iteration,
+            bytes: self.bytes + other.bytes,
+            last: self.last.max(other.last),
+            groups: self.groups + other.groups,
+            ..self
+        }
     }
 
     /// How often, where it is growth.
@@ -99,6 +120,9 @@ impl fmt::Display for Reading {
             Pattern::Irregular => {
                 write!(f, "in no regular order, {rate} an iteration on average")
             }
+            Pattern::Enlarged if self.groups > 1 => {
+                write!(f, "replaced by larger ones, {bytes} more in {every}")
+            }
             Pattern::Enlarged if self.period > 1 => write!(
                 f,
                 "replaced by one larger by {bytes} in {every}, {rate} an iteration on average"
@@ -109,7 +133,13 @@ impl fmt::Display for Reading {
             }
             Pattern::Replaced => write!(f, "replaced as it goes, never more than before: {held}"),
             Pattern::LastKept => write!(f, "kept from the last iterations only: {held}"),
+            Pattern::Amortised if self.groups > 1 => {
+                write!(f, "Vec-like buffers that double, last to {held}")
+            }
             Pattern::Amortised => write!(f, "a Vec-like buffer that doubles, last to {held}"),
+            Pattern::Ratchet if self.groups > 1 => {
+                write!(f, "grow with the largest input seen, to {held}")
+            }
             Pattern::Ratchet => write!(f, "grows with the largest input seen, to {held}"),
             Pattern::Sporadic => write!(f, "{held} in a few iterations, too few to tell"),
             Pattern::Once if self.last == 0 => write!(f, "nothing of the iterations survives"),

@@ -109,6 +109,7 @@ fn enlarged(group: &Group) -> Option<Reading> {
         period: 1,
         bytes: rate,
         last: n as u64,
+        groups: 1,
     })
 }
 
@@ -133,6 +134,7 @@ fn enlarged_at_times(group: &Group) -> Option<Reading> {
         period: period as u64,
         bytes,
         last: last as u64 + 1,
+        groups: 1,
     })
 }
 
@@ -156,6 +158,7 @@ fn held(group: &Group) -> Option<Reading> {
         period: 1,
         bytes: *levels.last()?,
         last: *steps.last()? as u64 + 1,
+        groups: 1,
     })
 }
 

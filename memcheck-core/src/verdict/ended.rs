@@ -2,6 +2,7 @@
 //! `out-of-memory`.
 
 use super::fit;
+use crate::blame;
 use crate::finding::{Code, Finding};
 use crate::limits::Limits;
 use crate::record::{Outcome, Record, Refusal};
@@ -43,6 +44,7 @@ pub(super) fn ended(record: &Record, limits: &Limits) -> Option<Finding> {
         Some((space, refusal)) => Finding {
             space: Some(space),
             figure: Some(refusal.live + refusal.requested),
+            sites: blame::at_refusal(record, space),
             ..Finding::new(
                 Code::OutOfMemory,
                 format!(

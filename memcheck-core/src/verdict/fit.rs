@@ -5,6 +5,7 @@
 //! allocation refused; on a real one it is only seen in the peak. The host has
 //! none.
 
+use crate::blame;
 use crate::capacity::Capacity;
 use crate::finding::{Code, Finding};
 use crate::limits::Limits;
@@ -31,12 +32,18 @@ pub(super) fn refused(
             both(live),
             shown(capacity)
         );
-        finding(space, needed, capacity, said)
+        let sites = blame::at_refusal(record, space);
+        Finding { sites, ..finding(space, needed, capacity, said) }
     })
 }
 
 /// A peak above what the test must fit into.
-pub(super) fn peak(space: Space, metrics: &Metrics, limits: &Limits) -> Option<Finding> {
+pub(super) fn peak(
+    record: &Record,
+    space: Space,
+    metrics: &Metrics,
+    limits: &Limits,
+) -> Option<Finding> {
     let capacity = limits.fits.value.filter(|_| space.is_device())?;
     let figure = metrics.peak_allocated;
     (figure > capacity.bytes()).then(|| {
@@ -45,7 +52,8 @@ pub(super) fn peak(space: Space, metrics: &Metrics, limits: &Limits) -> Option<F
             both(figure),
             shown(capacity)
         );
-        finding(space, figure, capacity, said)
+        let sites = blame::at_peak(record, space);
+        Finding { sites, ..finding(space, figure, capacity, said) }
     })
 }
 
@@ -125,9 +133,10 @@ mod tests {
     #[test]
     fn the_host_has_no_capacity() {
         let metrics = Metrics { peak_allocated: 100, ..Metrics::default() };
+        let run = record(armed(metrics));
         let limits = limits(fits(1));
-        assert_eq!(peak(Space::Host, &metrics, &limits), None);
-        let found = peak(GPU, &metrics, &limits).unwrap();
+        assert_eq!(peak(&run, Space::Host, &metrics, &limits), None);
+        let found = peak(&run, GPU, &metrics, &limits).unwrap();
         assert_eq!((found.figure, found.limit), (Some(100), Some(1)));
     }
 }

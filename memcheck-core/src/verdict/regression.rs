@@ -59,6 +59,9 @@ pub(super) fn against(record: &Record, baseline: &Baseline, limits: &Limits) -> 
                 sites: blame::at_peak(record, space),
                 ..finding
             },
+            (Code::AllocationsRegression, Some(space)) => {
+                Finding { sites: blame::allocating(record, space), ..finding }
+            }
             _ => finding,
         })
         .collect()

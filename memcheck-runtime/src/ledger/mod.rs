@@ -390,6 +390,9 @@ pub(crate) fn refused(space: Space, size: u64) {
         counters.refused_bytes.store(size, Relaxed);
         counters.refused_live.store(counters.live.load(Relaxed), Relaxed);
         counters.refused_after.store(counters.allocations.load(Relaxed), Relaxed);
+        if trace::is_on() {
+            trace::push(Event::Refused(Block { size, space, origin: here() }));
+        }
     }
 }
 

@@ -45,12 +45,21 @@ pub(crate) struct Held {
     pub(crate) count: u64,
 }
 
+/// An allocation that was refused, and what was live then.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    pub(crate) block: Block,
+    pub(crate) live: Vec<Held>,
+}
+
 /// Everything that was folded.
 #[derive(Debug, Default)]
 pub(crate) struct Trace {
     pub(crate) events: u64,
     pub(crate) totals: FxHashMap<Key, Total>,
     pub(crate) spaces: FxHashMap<Space, SpaceTrace>,
+    /// The last refusal of each space.
+    pub(crate) refused: FxHashMap<Space, Refused>,
     holders: FxHashMap<(Key, u32), Holder>,
     iteration: u32,
 }
@@ -195,6 +204,10 @@ impl Trace {
                 space.live -= signed(block.size);
                 space.timeline.push(u64::try_from(space.live).unwrap_or(0));
             }
+            Event::Refused(block) => {
+                let live = self.held(block.space, |holder| holder.live);
+                self.refused.insert(block.space, Refused { block, live });
+            }
             Event::Shaped(block, shape) => self.shaped(&block, shape),
             Event::Iteration(iteration) => self.iteration = iteration,
             Event::End => {}
@@ -287,12 +300,16 @@ impl Trace {
         let Some(epoch) = self.spaces.get(&space).map(|space| space.epoch) else {
             return Vec::new();
         };
+        self.held(space, |holder| if holder.epoch == epoch { holder.at_peak } else { holder.live })
+    }
+
+    /// Who holds how much of `space` at some moment.
+    fn held(&self, space: Space, amount: impl Fn(&Holder) -> Amount) -> Vec<Held> {
         self.holders
             .iter()
             .filter(|((key, _), _)| key.space == space)
             .filter_map(|(&(key, birth), holder)| {
-                let Amount { bytes, count } =
-                    if holder.epoch == epoch { holder.at_peak } else { holder.live };
+                let Amount { bytes, count } = amount(holder);
                 let bytes = u64::try_from(bytes).ok().filter(|&bytes| bytes > 0)?;
                 Some(Held { key, birth, bytes, count: u64::try_from(count).unwrap_or(0) })
             })
@@ -348,6 +365,24 @@ mod tests {
         ]);
         assert_eq!(trace.spaces[&SPACE].peak, 170);
         assert_eq!(held(&trace), [(2, 0, 50), (3, 0, 120)]);
+    }
+
+    #[test]
+    fn what_is_live_at_the_last_refusal_is_kept() {
+        use Event::{Allocated, Freed, Refused};
+        let trace = folded(&[
+            Allocated(block(1, 100)),
+            Allocated(block(2, 50)),
+            Refused(block(3, 900)),
+            Freed(block(1, 100)),
+            Refused(block(4, 800)),
+            Freed(block(2, 50)),
+        ]);
+        let refused = &trace.refused[&SPACE];
+        assert_eq!((refused.block.origin.context, refused.block.size), (4, 800));
+        let live: Vec<_> = refused.live.iter().map(|held| (held.key.context, held.bytes)).collect();
+        assert_eq!(live, [(2, 50)]);
+        assert_eq!(trace.spaces[&SPACE].peak, 150, "what was refused was never live");
     }
 
     #[test]

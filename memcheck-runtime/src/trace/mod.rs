@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use crate::ledger::block::Block;
 
-pub(crate) use collector::{Collector, Held, Key, Trace, start};
+pub(crate) use collector::{Collector, Held, Key, Refused, Trace, start};
 pub(crate) use timeline::Timeline;
 
 /// One thing that happened.
@@ -30,6 +30,8 @@ pub(crate) enum Event {
     Freed(Block),
     /// A block whose free was refused is live after all.
     Kept(Block),
+    /// The device had no memory for a block.
+    Refused(Block),
     /// The tensor of a block is known now: its shape.
     Shaped(Block, u16),
     /// An iteration begins; 0 says that the last one is over.

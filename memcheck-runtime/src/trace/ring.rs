@@ -130,6 +130,7 @@ fn encode(event: Event) -> (u64, u64) {
         Event::Kept(it) => block(3, it),
         // Its shape was not known: there is room for the one that is.
         Event::Shaped(it, shape) => block(4, Block { origin: Origin { shape, ..it.origin }, ..it }),
+        Event::Refused(it) => block(6, it),
         Event::Iteration(iteration) => plain(5, iteration.into()),
         Event::End => plain(0, 0),
     }
@@ -150,6 +151,7 @@ fn decode(head: u64, origin: u64) -> Event {
             Event::Shaped(Block { origin: Origin { shape: 0, ..block.origin }, ..block }, shape)
         }
         5 => Event::Iteration(origin as u32),
+        6 => Event::Refused(block),
         _ => Event::End,
     }
 }
@@ -176,6 +178,7 @@ mod tests {
             Event::Allocated(block),
             Event::Freed(Block { space: Space::Host, ..block }),
             Event::Kept(block),
+            Event::Refused(block),
             Event::Shaped(Block { origin: Origin { shape: 0, ..origin }, ..block }, u16::MAX),
             Event::Iteration(u32::MAX),
             Event::End,

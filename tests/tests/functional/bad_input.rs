@@ -57,7 +57,20 @@ fn a_package_without_memory_tests_is_four() {
     let without = Project::bare("");
     without.run(&[]).exits(4).says("memcheck-runtime");
     let project = Project::new(CLEAN_AND_FIXED);
-    project.run(&["no_such_test"]).exits(4);
+    let none = project.run(&["no_such_test"]).exits(4);
+    none.says("no test was selected by the filter `no_such_test`");
+    let mistyped = project.run(&["lsit"]).exits(4);
+    mistyped.says("by the filter `lsit`").says("did you mean `cargo memcheck list`?");
+}
+
+#[test]
+fn a_doctor_says_where_nothing_is_and_little_if_asked() {
+    let project = Project::bare("");
+    let all = project.memcheck(&["doctor", "--no-run"]).exits(0);
+    assert!(all.stdout.contains("packages with memory tests: none\n"), "{}", all.stdout);
+    let verbose = project.memcheck(&["doctor", "--no-run", "-v"]).exits(0);
+    assert!(verbose.stdout.contains("MEMCHECK_DEVICE is not set"), "{}", verbose.stdout);
+    assert_eq!(project.memcheck(&["doctor", "--no-run", "-q"]).exits(0).stdout, "");
 }
 
 #[test]

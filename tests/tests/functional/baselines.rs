@@ -46,7 +46,13 @@ fn a_regression_fails_and_can_be_accepted() {
         "{}",
         shown.stderr
     );
-    project.memcheck(&["accept"]).exits(0);
+    let quiet = project.memcheck(&["review", "--quiet"]);
+    assert!(!quiet.stderr.contains("800,000"), "{}", quiet.stderr);
+    quiet.says("mem::clean");
+    let verbose = project.memcheck(&["review", "--verbose"]);
+    verbose.says("peak_allocated: 800000").says("setup:");
+    let accepted = project.memcheck(&["accept", "--verbose"]).exits(0);
+    accepted.says("accepted ").says("800,000");
     assert!(project.read(SNAPSHOT).contains("peak_allocated: 800000"));
     project.run(&[]).exits(0);
 }
@@ -200,7 +206,7 @@ fn a_pending_figure_that_is_torn_is_not_accepted() {
     let before = project.read(SNAPSHOT);
     let torn = before[..before.len() / 2].to_owned();
     project.write("tests/snapshots/mem__clean@cpu.snap.new", &torn);
-    project.memcheck(&["accept"]).exits(1).says("it is cut off");
+    project.memcheck(&["accept"]).exits(2).says("is no snapshot of a memory test: it is cut off");
     assert_eq!(project.read(SNAPSHOT), before);
 }
 
@@ -234,7 +240,7 @@ fn a_run_that_has_no_say_in_a_pending_figure_leaves_it_alone() {
     assert_eq!(pending.len(), 1, "{pending:?}");
     let file = format!("{SNAPSHOT}.new");
     assert!(project.has(&file), "what the report names is there");
-    let profile = ["profile", "--device", "cpu", "--no-ci", "--max-peak", "1 B", "clean"];
+    let profile = ["profile", "--device", "cpu", "--max-peak", "1 B", "clean"];
     project.memcheck(&profile).exits(100).says("peak-limit");
     assert!(project.has(&file), "a profile leaves none, and takes none");
     // A run that was asked for figures and fails takes back what is no longer so.

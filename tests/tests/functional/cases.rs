@@ -224,6 +224,13 @@ fn what_takes_more_than_it_must_fit_into_does_not_fit() {
     ] {
         assert!(message.contains(said), "{message}");
     }
+    let of = |site: &serde_json::Value| (site["bytes"].as_u64(), site["note"].clone());
+    let sites = finding["sites"].as_array().unwrap();
+    assert!(sites.iter().all(|site| site["operation"] == "zeros"), "{sites:#?}");
+    assert_eq!(
+        sites.iter().map(of).collect::<Vec<_>>(),
+        [(Some(1 << 29), "asked for, and refused".into()), (Some(1 << 30), "activations".into())]
+    );
 
     // A flag is stronger, as is a variable; and the capacity is exact.
     on(&project, "sim:h200", &["--fits", "24 GiB"], &[]).exits(0);

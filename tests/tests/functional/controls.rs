@@ -56,6 +56,17 @@ fn assert_leaks(run: &Run, small: u64) {
     }
 }
 
+/// The lines of `body` that a finding names, with their blocks.
+fn lines(run: &Run, test: &str) -> Vec<(String, u64)> {
+    let finished = run.test(test);
+    let sites = finished["findings"][0]["sites"].as_array().expect("sites are a list").clone();
+    let line = |site: &serde_json::Value| {
+        let function = site["function"].as_str().unwrap_or_default().to_owned();
+        (function, site["count"].as_u64().unwrap_or_default())
+    };
+    sites.iter().map(line).collect()
+}
+
 fn assert_other_codes(run: &Run) {
     for (test, code) in [
         ("whisper_model_kept_for_ever", "retained"),
@@ -68,6 +79,8 @@ fn assert_other_codes(run: &Run) {
     ] {
         assert_eq!(run.codes(test), [code], "{test}");
     }
+    let body = || "controls::two_allocations::body".to_owned();
+    assert_eq!(lines(run, "two_allocations"), [(body(), 1), (body(), 1)]);
 }
 
 #[test]
@@ -84,6 +97,8 @@ fn on_the_simulated_gpu() {
     assert_leaks(&run, 1);
     assert_other_codes(&run);
     assert_eq!(run.codes("more_than_any_card"), ["out-of-memory"]);
+    let asking = "controls::more_than_any_card::body".to_owned();
+    assert_eq!(lines(&run, "more_than_any_card"), [(asking, 1)]);
     let four = run.test("four_bytes_an_iteration");
     assert_eq!(four["findings"][0]["bytes_per_iteration"], 4);
     assert_eq!(run.summary()["passed"], 0);

@@ -80,7 +80,6 @@ fn remarks(device: &str, test: &str) -> Vec<String> {
             device,
             "--message-format",
             "json",
-            "--no-ci",
             test,
         ],
     )

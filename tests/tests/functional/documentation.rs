@@ -8,7 +8,7 @@ use memcheck_core::{diagnosis, exit, variables};
 
 use crate::fixture::{memcheck, workspace};
 
-fn reference() -> String {
+pub(crate) fn reference() -> String {
     std::fs::read_to_string(workspace().join("docs/reference.md")).expect("docs/reference.md")
 }
 
@@ -184,13 +184,13 @@ fn every_flag_of_report_is_in_the_reference_and_the_other_way_round() {
 
 /// The rows of the table with this heading.
 #[track_caller]
-fn rows<'a>(page: &'a str, heading: &str) -> Vec<&'a str> {
+pub(crate) fn rows<'a>(page: &'a str, heading: &str) -> Vec<&'a str> {
     let (_, below) = page.split_once(heading).expect("the table is there");
     below.lines().skip(1).take_while(|line| line.starts_with('|')).collect()
 }
 
 /// The words of a text that are flags.
-fn flags(text: &str) -> BTreeSet<String> {
+pub(crate) fn flags(text: &str) -> BTreeSet<String> {
     text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-'))
         .filter(|word| word.starts_with("--") && word.len() > 3)
         .map(str::to_owned)
@@ -198,7 +198,7 @@ fn flags(text: &str) -> BTreeSet<String> {
 }
 
 /// A section of a page, from its title to the next.
-fn section<'a>(page: &'a str, title: &str) -> &'a str {
+pub(crate) fn section<'a>(page: &'a str, title: &str) -> &'a str {
     let (_, section) = page.split_once(title).expect("the section is there");
     section.split("\n## ").next().unwrap_or_default()
 }

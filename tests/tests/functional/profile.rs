@@ -48,7 +48,7 @@ fn project() -> Project {
 }
 
 fn profile(project: &Project, arguments: &[&str]) -> Run {
-    let mut all = vec!["profile", "--no-ci"];
+    let mut all = vec!["profile"];
     all.extend(arguments);
     project.memcheck(&all)
 }
@@ -266,7 +266,7 @@ fn a_program_is_followed_to_its_exit_however_it_ends() {
 fn the_limits_of_a_program_are_said_as_those_of_a_test_are() {
     let project = program();
     let name = project.name().to_owned();
-    let arguments = ["profile", "--no-ci", "--device", "cpu", "--bin", &name];
+    let arguments = ["profile", "--device", "cpu", "--bin", &name];
     let run = |flags: &[&str], variables: &[(&str, &str)]| {
         memcheck_with(project.path(), &[&arguments[..], flags].concat(), variables)
     };
@@ -303,7 +303,7 @@ fn the_device_of_a_program_is_the_simulated_one() {
 
     // Why nothing was measured is part of the finding.
     let name = project.name().to_owned();
-    let arguments = ["profile", "--no-ci", "--device", "sim:t4", "--message-format", "json"];
+    let arguments = ["profile", "--device", "sim:t4", "--message-format", "json"];
     let arguments = [&arguments[..], &["--bin", &name]].concat();
     let faults = [("MEMCHECK_SIM_FAULTS", "oom-at=soon")];
     let run = memcheck_with(project.path(), &arguments, &faults).exits(104);

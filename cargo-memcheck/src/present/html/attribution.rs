@@ -77,7 +77,7 @@ fn peak(profile: &Profile) -> Markup {
 /// The table of a profile.
 fn table(profile: &Profile) -> Markup {
     let columns = columns::columns(profile);
-    let rows = &profile.table.rows;
+    let rows = columns::rows(profile);
     let shown = rows.len().min(MOST);
     let class = |column: &columns::Column| column.is_figure().then_some("n");
     html! {

@@ -41,19 +41,28 @@ pub(in crate::present) fn columns(profile: &Profile) -> Vec<Column> {
     all.into_iter().filter(|(_, shown)| *shown).map(|(column, _)| column).collect()
 }
 
+/// The rows that have a figure: not those of places that allocated in earlier
+/// iterations only and hold nothing.
+pub(in crate::present) fn rows(profile: &Profile) -> Vec<&Row> {
+    let says = |row: &&Row| row.in_all.unwrap_or_else(|| row.figures()) != Totals::default();
+    profile.table.rows.iter().filter(says).collect()
+}
+
 /// The rows below the first `shown`: the sums of those that are not shown, where
 /// there are any, and of all.
 pub(in crate::present) fn sums(profile: &Profile, shown: usize) -> Vec<(String, Totals)> {
-    let rest = &profile.table.rows[shown..];
+    let rows = rows(profile);
+    let rest = &rows[shown..];
     let others = (!rest.is_empty()).then(|| (format!("(others: {})", rest.len()), others(rest)));
     others.into_iter().chain([("total".to_owned(), profile.table.total)]).collect()
 }
 
 /// The same phases as the total counts.
-fn others(rows: &[Row]) -> Totals {
-    let counted = Totals::of(rows.iter().filter(|row| row.phase == Phase::Iteration));
+fn others(rows: &[&Row]) -> Totals {
+    let rows = || rows.iter().copied();
+    let counted = Totals::of(rows().filter(|row| row.phase == Phase::Iteration));
     let Totals { calls, bytes, .. } = counted;
-    Totals { calls, bytes, ..Totals::of(rows) }
+    Totals { calls, bytes, ..Totals::of(rows()) }
 }
 
 /// What the columns mean, a line each.
@@ -180,7 +189,7 @@ fn listed(names: &[String], most: usize) -> String {
 mod tests {
     use super::super::super::example::leaky;
     use super::*;
-    use memcheck_core::attribution::Tensor;
+    use memcheck_core::attribution::{Place, Tensor};
     use memcheck_core::profile::Sort;
     use memcheck_core::space::Space;
 
@@ -209,6 +218,19 @@ mod tests {
             attribution.retained.clear();
         }
         Profile::of(&record, Space::Host, by, Sort::Peak).unwrap()
+    }
+
+    #[test]
+    fn rows_of_nothing_are_left_out() {
+        let mut record = leaky().report.unwrap().record;
+        let attribution = record.attribution.as_mut().unwrap();
+        let earlier = Place { last: 3, ..attribution.places[1].clone() };
+        attribution.places.push(Place { operation: Some("cat".to_owned()), ..earlier });
+        let profile = Profile::of(&record, Space::Host, By::Op, Sort::Peak).unwrap();
+        let names = |rows: Vec<&Row>| rows.iter().map(|row| row.name.clone()).collect::<Vec<_>>();
+        assert_eq!(names(profile.table.rows.iter().collect()), ["matmul", "zeros", "cat"]);
+        assert_eq!(names(rows(&profile)), ["matmul", "zeros"]);
+        assert_eq!(sums(&profile, 2).len(), 1, "no others");
     }
 
     #[test]

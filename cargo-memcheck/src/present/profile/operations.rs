@@ -23,7 +23,7 @@ pub(super) fn lines(
     verbosity: Verbosity,
 ) -> Vec<String> {
     let all = verbosity == Verbosity::Verbose || layout.top == 0;
-    let rows = &profile.table.rows;
+    let rows = columns::rows(profile);
     let shown = if all { rows.len() } else { layout.top.min(rows.len()) };
     let columns = columns::columns(profile);
     let cells = |of: &dyn Fn(&Column) -> String| columns.iter().map(of).collect::<Cells>();

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::attribution::builder::{Run, once, steady};
+use crate::attribution::{Holder, Kind, Peak, Refused};
 use crate::finding::Site;
 use crate::stack::Frame;
 
@@ -99,4 +100,67 @@ fn a_place_without_a_line_of_the_program_still_has_its_stack() {
     assert_eq!((leak.sites[0].line, &leak.sites[0].function), (None, &None));
     let functions: Vec<_> = leak.sites[0].stack.iter().map(Frame::short).collect();
     assert_eq!(functions, ["Tensor::matmul"]);
+}
+
+/// Line and bytes of each site.
+fn lines(finding: &Finding) -> Vec<(Option<u32>, u64)> {
+    finding.sites.iter().map(|site| (site.line, site.bytes)).collect()
+}
+
+/// Two lines: 60 bytes of the first were live when 30 more of the second were
+/// refused, after a peak of 80 that both held.
+fn refused() -> Record {
+    let mut record = Run::default().place(&[], once(60, 0)).place(&[MATMUL], once(20, 0)).record();
+    let holder = |place, bytes| Holder { place, kind: Kind::Activations, bytes, count: 1 };
+    let attribution = record.attribution.as_mut().unwrap();
+    let holders = vec![holder(0, 60)];
+    let refusal = Refused { stack: 1, scope: "attn".to_owned(), requested: 30, holders };
+    attribution.refused.insert(GPU, refusal);
+    let holders = vec![holder(0, 60), holder(1, 20)];
+    attribution.peaks.insert(GPU, Peak { bytes: 80, iteration: 1, holders, ..Peak::default() });
+    let measured = record.spaces.get_mut(&GPU).unwrap();
+    measured.metrics.peak_allocated = 80;
+    measured.refused = Some(crate::record::Refusal { requested: 30, live: 60, last: true });
+    record.outcome = Outcome::Failed { error: "CUDA_ERROR_OUT_OF_MEMORY".into() };
+    record.capacities.insert(GPU, 100);
+    record
+}
+
+#[test]
+fn what_there_was_no_room_for_has_the_line_that_asked_and_those_that_held() {
+    let fits = |bytes| Layer {
+        fits: Some(crate::capacity::Capacity::Bytes(Size(bytes))),
+        ..at_most(1 << 20)
+    };
+    for (layer, code) in [(fits(85), Code::DoesNotFit), (at_most(1 << 20), Code::OutOfMemory)] {
+        let found = found(&refused(), layer).remove(0);
+        assert_eq!(found.code, code);
+        assert_eq!(lines(&found), [(Some(2), 30), (Some(1), 60)], "{code}");
+        assert_eq!(found.sites[0].scope.as_deref(), Some("attn"));
+        assert_eq!(found.sites[0].operation.as_deref(), Some("matmul"));
+    }
+    // A peak above the capacity, where nothing is refused.
+    let record = Record { outcome: Outcome::Returned, ..refused() };
+    let found = found(&record, fits(79)).remove(0);
+    assert_eq!(found.code, Code::DoesNotFit);
+    assert_eq!(lines(&found), [(Some(1), 60), (Some(2), 20)]);
+}
+
+#[test]
+fn too_many_allocations_have_the_lines_that_allocate_the_most_often() {
+    let mut record = Run::default()
+        .place(&[], once(60, 0))
+        .place(&[MATMUL], once(20, 0))
+        .place(&[], once(9, 0))
+        .record();
+    let places = &mut record.attribution.as_mut().unwrap().places;
+    places[1].last_calls = 3;
+    // Only in an earlier iteration, or in the set-up.
+    places[2].last = 4;
+    record.spaces.get_mut(&GPU).unwrap().allocations = vec![4; 10];
+    let layer = Layer { max_allocations: Some(3), ..at_most(1 << 20) };
+    let found = found(&record, layer).remove(0);
+    assert_eq!(found.code, Code::AllocationsLimit);
+    let counts: Vec<_> = found.sites.iter().map(|site| (site.line, site.count)).collect();
+    assert_eq!(counts, [(Some(2), 3), (Some(1), 1)]);
 }

@@ -76,7 +76,12 @@ unsafe fn book(result: c_int, out: *const u64, size: usize, space: Option<Space>
             }
         }
         (SUCCESS, None) => ledger::lost_one(),
-        (OUT_OF_MEMORY, Some(space)) => ledger::refused(space, size as u64),
+        (OUT_OF_MEMORY, Some(space)) => {
+            // What is live is shown with its shapes.
+            tensor::settle();
+            scope::needed();
+            ledger::refused(space, size as u64);
+        }
         _ => {}
     }
     result

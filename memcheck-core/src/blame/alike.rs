@@ -1,0 +1,150 @@
+//! Places that read alike are one entry of a report. They differ in nothing
+//! but the callers of their line: whoever reads of them cannot tell them apart.
+//!
+//! Every list of places comes through here, so that the terminal, the reports
+//! and the profile agree on what an entry is.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::hash::Hash;
+
+use crate::attribution::Tensor;
+use crate::diagnosis::Suspect;
+use crate::stack::{Frame, Stack};
+use crate::survivors::Reading;
+
+/// What is read of a place.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Look {
+    /// The line of the program; where it has none, the innermost.
+    line: Option<(String, Option<String>)>,
+    /// The operation, or the innermost function.
+    operation: Option<String>,
+    tensor: Option<Tensor>,
+    scope: String,
+}
+
+impl Look {
+    pub(super) fn of(stack: &Stack, tensor: Option<&Tensor>, scope: &str) -> Self {
+        let innermost = stack.frames.first();
+        let line = stack.user().or(innermost);
+        Self {
+            line: line.map(|frame| (frame.path(), frame.place())),
+            operation: stack.operation().or_else(|| innermost.map(Frame::short)),
+            tensor: tensor.cloned(),
+            scope: scope.to_owned(),
+        }
+    }
+}
+
+/// Items of one key together, in the order of the first of each.
+pub(super) fn grouped<T, K: Eq + Hash>(
+    items: impl IntoIterator<Item = T>,
+    key: impl Fn(&T) -> K,
+) -> Vec<Vec<T>> {
+    let mut known: HashMap<K, usize> = HashMap::new();
+    let mut groups: Vec<Vec<T>> = Vec::new();
+    for item in items {
+        let at = *known.entry(key(&item)).or_insert(groups.len());
+        match groups.get_mut(at) {
+            Some(group) => group.push(item),
+            None => groups.push(vec![item]),
+        }
+    }
+    groups
+}
+
+/// Survivors that read alike.
+#[derive(Debug, Clone)]
+pub struct Alike<'s, 'a> {
+    /// The survivors, those that grow the fastest first; never empty.
+    pub suspects: Vec<&'s Suspect<'a>>,
+    /// What is made of them together.
+    pub reading: Reading,
+}
+
+impl Alike<'_, '_> {
+    /// Bytes that survive.
+    pub fn bytes(&self) -> u64 {
+        self.suspects.iter().map(|suspect| suspect.survivors.group.bytes()).sum()
+    }
+
+    /// Blocks that survive.
+    pub fn count(&self) -> u64 {
+        self.suspects.iter().map(|suspect| suspect.survivors.group.count()).sum()
+    }
+}
+
+/// These survivors by how they read, the fastest growing first, then the largest.
+pub fn alike<'s, 'a>(suspects: impl IntoIterator<Item = &'s Suspect<'a>>) -> Vec<Alike<'s, 'a>> {
+    let groups = grouped(suspects, |suspect| {
+        let survivors = suspect.survivors;
+        let look = Look::of(suspect.stack, survivors.tensors.first(), &survivors.scope);
+        (look, survivors.tensors.len(), survivors.group.block, suspect.reading.kind())
+    });
+    let mut alike: Vec<Alike<'s, 'a>> = groups
+        .into_iter()
+        .filter_map(|suspects| {
+            let reading = suspects.iter().map(|suspect| suspect.reading).reduce(Reading::and)?;
+            Some(Alike { suspects, reading })
+        })
+        .collect();
+    alike.sort_by_key(|alike| Reverse((alike.reading.bytes_per_iteration, alike.bytes())));
+    alike
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::attribution::builder::{Run, buffer, once, steady};
+    use crate::diagnosis::Evidence;
+    use crate::verdict::tests::GPU;
+
+    /// Bytes, blocks and what is said of each entry.
+    fn entries(run: Run) -> Vec<(u64, u64, String)> {
+        let mut record = run.record();
+        // One line of the program, reached from different ones.
+        for (caller, stack) in record.attribution.as_mut().unwrap().stacks.iter_mut().enumerate() {
+            let line = stack.frames.last_mut().unwrap();
+            line.line = Some(1);
+            let caller = Frame { line: Some(100 + caller as u32), ..line.clone() };
+            stack.frames.push(caller);
+        }
+        let evidence = Evidence::of(&record, GPU).unwrap();
+        alike(&evidence.suspects)
+            .iter()
+            .map(|alike| (alike.bytes(), alike.count(), alike.reading.describe()))
+            .collect()
+    }
+
+    #[test]
+    fn places_that_read_alike_are_one_with_their_sums() {
+        let matmul = ["candle_core::tensor::Tensor::matmul"];
+        let two = Run::default().place(&matmul, steady(512)).place(&matmul, steady(512));
+        let said = "steady, 1,024 B (1.0 KiB) an iteration".to_owned();
+        assert_eq!(entries(two), [(10_240, 20, said)]);
+        let levels = std::array::from_fn(|at| 1_000 + 64 * at as u64);
+        let buffers = Run::default().place(&[], buffer(levels)).place(&[], buffer(levels));
+        let said = "replaced by larger ones, 128 B more in every iteration".to_owned();
+        assert_eq!(entries(buffers), [(3_152, 2, said)]);
+    }
+
+    #[test]
+    fn places_that_differ_in_anything_that_is_read_are_several() {
+        let [matmul, relu] =
+            ["matmul", "relu"].map(|name| format!("candle_core::tensor::Tensor::{name}"));
+        let place = |run: Run| run.place(&[&matmul], steady(512));
+        for other in [
+            Run::default().place(&[&relu], steady(512)),
+            Run::default().place(&[&matmul], steady(256)),
+            Run::default().place(&[&matmul], once(512, 3)),
+            place(Run::default()).scope("attn"),
+            place(Run::default()).tensors(&[&[128]]),
+            place(Run::default()).tensors(&[&[128], &[64]]),
+        ] {
+            assert_eq!(entries(place(other)).len(), 2);
+        }
+        let in_other_iterations = Run::default().place(&[], once(512, 3)).place(&[], once(512, 4));
+        assert_eq!(entries(in_other_iterations).len(), 2, "their notes differ");
+    }
+}

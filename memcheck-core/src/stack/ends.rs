@@ -1,0 +1,79 @@
+//! What stands at the ends of every stack and tells nothing: how candle reaches
+//! its allocator, and how `#[mem_test]` calls a body.
+
+use super::frame::{Frame, is_closure, plain};
+use super::{Owner, TEST};
+
+/// Functions that candle's backends allocate through.
+const ALLOCATORS: [&str; 4] = ["alloc", "alloc_uninit", "alloc_zeros", "map"];
+/// What a kernel of candle is written in.
+const KERNEL: &str = "f";
+
+/// Takes those frames away. Where nothing else is known they stay: a body that
+/// was inlined leaves only the attribute's frame in a binary without line tables.
+pub(super) fn trim(frames: &mut Vec<Frame>) {
+    let has_body = frames.iter().any(|frame| frame.owner() == Owner::User && !is_glue(frame));
+    while has_body && frames.last().is_some_and(is_glue) {
+        frames.pop();
+    }
+    let allocating = frames.iter().take_while(|frame| is_allocator(frame)).count();
+    if allocating < frames.len() {
+        frames.drain(..allocating);
+    }
+}
+
+/// A closure of the static that `#[mem_test]` describes a test with.
+fn is_glue(frame: &Frame) -> bool {
+    let plain = plain(&frame.function);
+    plain.rsplit("::").find(|segment| !is_closure(segment)) == Some(TEST)
+}
+
+fn is_allocator(frame: &Frame) -> bool {
+    let plain = plain(&frame.function);
+    let method = plain.rsplit("::").find(|segment| !is_closure(segment)).unwrap_or_default();
+    let of_backend = frame.function.contains("_backend::");
+    frame.owner() == Owner::Candle
+        && (method == KERNEL || of_backend && ALLOCATORS.contains(&method))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Stack;
+    use super::super::tests::{CANDLE, frame};
+    use super::*;
+
+    fn trimmed(functions: &[(&str, &str)]) -> Vec<String> {
+        let frames = functions.iter().enumerate().map(|(line, (function, file))| Frame {
+            line: Some(line as u32),
+            ..frame(function, file)
+        });
+        Stack::trimmed(frames).frames.iter().map(Frame::short).collect()
+    }
+
+    #[test]
+    fn neither_the_way_to_the_allocator_nor_the_attributes_own_calls_are_shown() {
+        let stack = [
+            ("candle_core::cuda_backend::device::alloc<f32>", CANDLE),
+            ("<T as candle_core::cuda_backend::utils::Map1>::map", CANDLE),
+            ("candle_core::cuda_backend::f<f32>", CANDLE),
+            ("candle_core::tensor::Tensor::map", CANDLE),
+            ("candle_core::tensor::Tensor::exp", CANDLE),
+            ("app::map", "tests/mem.rs"),
+            ("app::test::body", "tests/mem.rs"),
+            ("app::test::__MEM_TEST::{{closure}}::{{closure}}", "tests/mem.rs"),
+            ("memcheck_runtime::trial::Trial::iterate", "memcheck-runtime/src/trial.rs"),
+            ("app::test::__MEM_TEST::{closure#0}", "tests/mem.rs"),
+        ];
+        assert_eq!(trimmed(&stack), ["Tensor::map", "Tensor::exp", "map", "body"]);
+    }
+
+    #[test]
+    fn a_stack_of_nothing_else_is_left() {
+        let inlined = [
+            ("candle_core::tensor::Tensor::exp", CANDLE),
+            ("app::test::__MEM_TEST::{{closure}}", "tests/mem.rs"),
+        ];
+        assert_eq!(trimmed(&inlined), ["Tensor::exp", "__MEM_TEST"]);
+        assert_eq!(trimmed(&[("candle_core::cpu_backend::f", CANDLE)]), ["f"]);
+    }
+}
