@@ -9,10 +9,12 @@
 //! |---|---|---|
 //! | [`bert`] | encoder, one forward pass | the peak of a forward pass |
 //! | [`llama`] | decoder with a KV cache, tiny and Llama-2-7B | caches, and weights that fill a card |
+//! | [`models`] | tiny decoders of a dozen families | what simulated and real devices must agree on |
 //! | [`t5`] | encoder and decoder with a cache to clear | growth per token when it is not cleared |
 //! | [`whisper`] | audio encoder and text decoder | memory kept after the work is done |
 //! | [`training`] | a transformer that trains, with AdamW | losses kept as tensors |
 //! | [`leaks`] | one small layer | the other habits that leak, to the byte |
+//! | [`operations`] | single operations | the same |
 //! | [`scenarios`] | programs that leak, and clean ones | what detection is measured against |
 //!
 //! A workload that leaks stands beside its fixed twin, and states how many
@@ -31,7 +33,10 @@ use candle_core::{Device, Result, Tensor};
 pub mod bert;
 pub mod leaks;
 pub mod llama;
+pub mod models;
+pub mod operations;
 pub mod overhead;
+pub mod recordings;
 #[cfg(feature = "scenarios")]
 pub mod scenarios;
 pub mod t5;

@@ -112,6 +112,14 @@ impl Block {
     }
 }
 
+/// All variables by name. `all_vars` has them in the order of a hash map, which
+/// is another in every process, and so would be that of the optimiser's calls.
+fn in_order(vars: &VarMap) -> Vec<candle_core::Var> {
+    let vars = vars.data().lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let by_name: std::collections::BTreeMap<_, _> = vars.iter().collect();
+    by_name.into_values().cloned().collect()
+}
+
 /// The model, its optimiser, one fixed batch, and a history of losses.
 pub struct Trainer {
     vars: VarMap,
@@ -146,7 +154,7 @@ impl Trainer {
         let positions = builder.get_with_hints((SEQ, WIDTH), "positions", small)?;
         let norm = layer_norm_no_bias(WIDTH, 1e-5, builder.pp("norm"))?;
         let head = linear_no_bias(WIDTH, VOCAB, builder.pp("head"))?;
-        let optimizer = AdamW::new(vars.all_vars(), ParamsAdamW::default())?;
+        let optimizer = AdamW::new(in_order(&vars), ParamsAdamW::default())?;
         // The task is to name the next token, and the next one is always i + 1.
         let next = (1..=BATCH * SEQ).map(|i| (i % VOCAB) as u32).collect::<Vec<_>>();
         Ok(Self {

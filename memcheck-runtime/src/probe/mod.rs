@@ -3,8 +3,10 @@
 //! A probe forwards the call, tells the [ledger](crate::ledger) what came of
 //! it, and decides nothing. `host` is an allocator, `cuda` stands between
 //! candle and the driver; `pool` and `nvml` read counters that others keep.
+//! `recording` keeps the calls themselves.
 
 pub(crate) mod host;
+pub(crate) mod recording;
 pub(crate) mod tensor;
 
 #[cfg(feature = "cuda")]

@@ -19,7 +19,7 @@ use std::ffi::c_int;
 
 use memcheck_core::space::Space;
 
-use super::tensor;
+use super::{recording, tensor};
 use crate::{ledger, scope};
 
 /// `CUDA_SUCCESS` and `cudaSuccess`.
@@ -29,6 +29,23 @@ const OUT_OF_MEMORY: c_int = 2;
 
 unsafe extern "C" {
     fn cuCtxGetDevice(device: *mut c_int) -> c_int;
+}
+
+/// The version of CUDA that the driver has, as `major * 1000 + minor * 10`.
+///
+/// # Errors
+/// When the driver does not answer.
+#[cfg(not(feature = "sim"))]
+pub(crate) fn driver_version() -> candle_core::Result<c_int> {
+    unsafe extern "C" {
+        fn cuDriverGetVersion(version: *mut c_int) -> c_int;
+    }
+    let mut version = 0;
+    // SAFETY: the driver writes one int to a pointer to one int.
+    match unsafe { cuDriverGetVersion(&raw mut version) } {
+        SUCCESS => Ok(version),
+        error => candle_core::bail!("cuDriverGetVersion answers {error}"),
+    }
 }
 
 /// The spaces that a probe's row names.
@@ -56,12 +73,18 @@ mod space {
     }
 }
 
-/// Books the outcome of an allocation of `size` bytes.
+/// Books the outcome of an allocation of `size` bytes by the function `name`.
 ///
 /// # Safety
 /// `out` is the pointer that the call was given for its result; where `result`
 /// is success, the call has written an address there.
-unsafe fn book(result: c_int, out: *const u64, size: usize, space: Option<Space>) -> c_int {
+unsafe fn book(
+    name: &'static str,
+    result: c_int,
+    (out, size): (*const u64, usize),
+    space: Option<Space>,
+) -> c_int {
+    recording::note(name, size as u64, result);
     if !ledger::is_armed() {
         return result;
     }
@@ -90,11 +113,12 @@ unsafe fn book(result: c_int, out: *const u64, size: usize, space: Option<Space>
 /// Books a free around the call that does it: before, so that nobody else can
 /// be given the address while it is still in the ledger; and takes it back
 /// where the driver refuses, because then the block is live.
-fn book_free(address: u64, free: impl FnOnce() -> c_int) -> c_int {
+fn book_free(name: &'static str, address: u64, free: impl FnOnce() -> c_int) -> c_int {
     // While the tensor that may be dropped here can still be looked at.
     tensor::settle();
     let block = if ledger::is_armed() { ledger::freed(address) } else { None };
     let result = free();
+    recording::note(name, block.map_or(0, |block| block.size), result);
     if result != SUCCESS
         && let Some(block) = block
     {

@@ -33,7 +33,7 @@ macro_rules! allocation {
         // written an address to its first argument.
         unsafe {
             let result = next::$name($out, $size $(, $rest)*);
-            super::book(result, $out.cast(), $size, super::space::$space())
+            super::book(stringify!($name), result, ($out.cast(), $size), super::space::$space())
         }
     };
 }
@@ -46,7 +46,8 @@ macro_rules! pitched {
         unsafe {
             let result = next::$name($out, $pitch, $width, $height $(, $rest)*);
             let row = if result == super::SUCCESS { $pitch.read() } else { $width };
-            super::book(result, $out.cast(), row.saturating_mul($height), super::space::$space())
+            let size = row.saturating_mul($height);
+            super::book(stringify!($name), result, ($out.cast(), size), super::space::$space())
         }
     };
 }
@@ -55,7 +56,7 @@ macro_rules! pitched {
 macro_rules! free {
     ($name:ident($address:ident $(, $rest:ident)*)) => {
         // SAFETY: the caller keeps the function's contract.
-        super::book_free($address as u64, || unsafe { next::$name($address $(, $rest)*) })
+        super::book_free(stringify!($name), $address as u64, || unsafe { next::$name($address $(, $rest)*) })
     };
 }
 

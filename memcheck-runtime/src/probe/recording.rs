@@ -1,0 +1,67 @@
+//! The driver's allocation calls in their order, for who compares one device
+//! with another.
+//!
+//! A recording is no measurement: it takes a lock at every call.
+
+use std::ffi::c_int;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::{Mutex, PoisonError};
+
+use memcheck_core::quiet;
+
+static ON: AtomicBool = AtomicBool::new(false);
+static CALLS: Mutex<Vec<DriverCall>> = Mutex::new(Vec::new());
+
+/// One call of the CUDA driver or of its runtime library.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DriverCall {
+    /// The function.
+    pub name: &'static str,
+    /// Bytes that were asked for, or that the freed block has; 0 for a block
+    /// that is not known.
+    pub bytes: u64,
+    /// What the call answered; 0 is success.
+    pub result: c_int,
+}
+
+impl fmt::Display for DriverCall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, bytes, result } = self;
+        match result {
+            0 => write!(f, "{name} {bytes}"),
+            error => write!(f, "{name} {bytes} = {error}"),
+        }
+    }
+}
+
+/// Runs `work`, with the calls that all threads made meanwhile. One at a time.
+pub fn record<R>(work: impl FnOnce() -> R) -> (R, Vec<DriverCall>) {
+    struct Off;
+    impl Drop for Off {
+        fn drop(&mut self) {
+            ON.store(false, SeqCst);
+        }
+    }
+    let taken = || {
+        let _quiet = quiet::enter();
+        std::mem::take(&mut *CALLS.lock().unwrap_or_else(PoisonError::into_inner))
+    };
+    drop(taken());
+    ON.store(true, SeqCst);
+    let off = Off;
+    let result = work();
+    drop(off);
+    (result, taken())
+}
+
+/// A call was made.
+#[cfg(feature = "cuda")]
+#[inline]
+pub(super) fn note(name: &'static str, bytes: u64, result: c_int) {
+    if ON.load(std::sync::atomic::Ordering::Relaxed) {
+        let _quiet = quiet::enter();
+        let call = DriverCall { name, bytes, result };
+        CALLS.lock().unwrap_or_else(PoisonError::into_inner).push(call);
+    }
+}

@@ -1,0 +1,142 @@
+//! Recordings of the driver's allocation calls, and the comparison with them.
+//!
+//! `tests/recordings/DEVICE/WORKLOAD.calls` says what a workload asked of the
+//! driver on a device, call by call. Whatever device a workload runs on, it must
+//! make the calls that stand in the recording of every other: what the
+//! simulated device is worth is how well it agrees with silicon.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail, ensure};
+
+/// Set to `write`, this run is recorded and not compared.
+pub const VARIABLE: &str = "FIDELITY_RECORDINGS";
+
+/// Calls around the first one that differs.
+const AROUND: usize = 3;
+
+/// What made a recording.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Maker {
+    /// Its folder: `sim`, or the card.
+    pub device: String,
+    /// What stands at the head of the file, a line each: card, driver, date.
+    pub facts: Vec<String>,
+}
+
+/// The recordings of this package.
+pub fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("recordings")
+}
+
+/// Compares the calls of a workload with every recording of it, or records them.
+///
+/// # Errors
+///
+/// When there is no recording, or the calls differ from one: the first that
+/// does, with those around it.
+pub fn check(
+    folder: &Path,
+    workload: &str,
+    mut calls: Vec<String>,
+    maker: &Maker,
+) -> anyhow::Result<()> {
+    order(&mut calls);
+    let calls = &calls;
+    if std::env::var(VARIABLE).is_ok_and(|value| value == "write") {
+        return write(&folder.join(&maker.device), workload, calls, maker);
+    }
+    let mut compared = 0;
+    let entries = std::fs::read_dir(folder)
+        .with_context(|| format!("there are no recordings in {}", folder.display()))?;
+    for entry in entries {
+        let file = entry?.path().join(format!("{workload}.calls"));
+        let Ok(text) = std::fs::read_to_string(&file) else { continue };
+        let recorded: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
+        if let Some(difference) = difference(&recorded, calls) {
+            bail!("{} differs from {}:\n{difference}", maker.device, file.display());
+        }
+        compared += 1;
+    }
+    ensure!(compared > 0, "no recording of `{workload}`: run once with {VARIABLE}=write");
+    Ok(())
+}
+
+/// Puts frees that nothing comes between into an order. candle drops gradients in
+/// that of a hash map, which is another in every process; and no figure depends
+/// on it.
+fn order(calls: &mut [String]) {
+    let is_free = |call: &str| call.contains("Free");
+    for frees in calls.chunk_by_mut(|one, two| is_free(one) && is_free(two)) {
+        frees.sort();
+    }
+}
+
+fn write(folder: &Path, workload: &str, calls: &[String], maker: &Maker) -> anyhow::Result<()> {
+    let facts = maker.facts.iter().map(|fact| format!("# {fact}\n"));
+    let lines = calls.iter().map(|call| format!("{call}\n"));
+    std::fs::create_dir_all(folder)?;
+    std::fs::write(
+        folder.join(format!("{workload}.calls")),
+        facts.chain(lines).collect::<String>(),
+    )?;
+    Ok(())
+}
+
+/// The first call that differs; `None` if none does.
+fn difference(recorded: &[&str], calls: &[String]) -> Option<String> {
+    let length = recorded.len().max(calls.len());
+    let at =
+        (0..length).find(|&at| recorded.get(at).copied() != calls.get(at).map(String::as_str))?;
+    let of = |call: Option<&str>| call.unwrap_or("nothing more").to_owned();
+    let (was, is) = (of(recorded.get(at).copied()), of(calls.get(at).map(String::as_str)));
+    let mut text = format!("call {} of {}: recorded `{was}`, made `{is}`", at + 1, length);
+    for before in calls[at.saturating_sub(AROUND)..at].iter().rev() {
+        let _ = write!(text, "\n    after {before}");
+    }
+    Some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn calls(text: &str) -> Vec<String> {
+        text.split(' ').map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn equal_calls_differ_nowhere() {
+        assert_eq!(difference(&["a", "b"], &calls("a b")), None);
+    }
+
+    #[test]
+    fn the_first_difference_is_shown_with_what_came_before() {
+        let text = difference(&["a", "b", "c"], &calls("a b d")).unwrap();
+        assert_eq!(text, "call 3 of 3: recorded `c`, made `d`\n    after b\n    after a");
+        let short = difference(&["a", "b"], &calls("a")).unwrap();
+        assert!(short.contains("recorded `b`, made `nothing more`"), "{short}");
+        let long = difference(&["a"], &calls("a b")).unwrap();
+        assert!(long.contains("recorded `nothing more`, made `b`"), "{long}");
+    }
+
+    #[test]
+    fn frees_in_a_row_are_compared_as_a_set() {
+        let mut ordered = calls("Free.2 Free.1 Alloc.3 Free.9 Alloc.1 Alloc.0");
+        order(&mut ordered);
+        assert_eq!(ordered, calls("Free.1 Free.2 Alloc.3 Free.9 Alloc.1 Alloc.0"));
+    }
+
+    #[test]
+    fn a_workload_without_a_recording_is_no_success() {
+        let folder = tempfile::tempdir().unwrap();
+        let maker = Maker { device: "sim".to_owned(), facts: vec!["now".to_owned()] };
+        let error = check(folder.path(), "new", calls("a"), &maker).unwrap_err();
+        assert!(error.to_string().contains("no recording of `new`"), "{error}");
+        write(&folder.path().join("card"), "new", &calls("a b"), &maker).unwrap();
+        check(folder.path(), "new", calls("a b"), &maker).unwrap();
+        let error = check(folder.path(), "new", calls("a c"), &maker).unwrap_err();
+        assert!(error.to_string().contains("recorded `b`, made `c`"), "{error}");
+    }
+}
