@@ -71,8 +71,8 @@ pub mod __private {
 
     pub use crate::attribution::follow;
     pub use crate::description::{DESCRIPTIONS, Description};
-    pub use crate::device::{Card, card as card_of};
     pub use crate::entry::run;
     pub use crate::outcome::Returned;
+    pub use crate::probe::card::{Card, card as card_of};
     pub use crate::probe::recording::{DriverCall, record};
 }

@@ -3,8 +3,9 @@
 //! A probe forwards the call, tells the [ledger](crate::ledger) what came of
 //! it, and decides nothing. `host` is an allocator, `cuda` stands between
 //! candle and the driver; `pool` and `nvml` read counters that others keep.
-//! `recording` keeps the calls themselves.
+//! `recording` keeps the calls themselves, and `card` says whose they are.
 
+pub(crate) mod card;
 pub(crate) mod host;
 pub(crate) mod recording;
 pub(crate) mod tensor;
