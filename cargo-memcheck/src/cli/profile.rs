@@ -5,7 +5,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use memcheck_core::profile::{By, Sort};
 
 use super::{
-    CargoFlags, LevelFlags, LimitFlags, OutputFlags, PartFlags, ReportFlags, RunArgs,
+    ArchiveFlags, CargoFlags, LevelFlags, LimitFlags, OutputFlags, PartFlags, ReportFlags, RunArgs,
     RunIgnoredFlag, ScheduleFlags, SelectFlags,
 };
 
@@ -112,6 +112,7 @@ impl ProfileArgs {
             output,
             cargo,
             part: PartFlags::default(),
+            archive: ArchiveFlags::default(),
             results: None,
             libtest: if names_program { Vec::new() } else { arguments },
         }
@@ -138,6 +139,7 @@ impl ProfileArgs {
             run_ignored,
             device: _,
             config_file: _,
+            library_path: _,
             ci: _,
             no_ci: _,
         } = &self.select;

@@ -7,8 +7,8 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use memcheck_core::explain::Explain;
 
 use super::{
-    AnnotationsFlag, CargoFlags, FormFlags, LevelFlags, LimitFlags, OutputFlags, PartFlags,
-    ReportFlag, SelectFlags,
+    AnnotationsFlag, ArchiveFlags, CargoFlags, FormFlags, LevelFlags, LimitFlags, OutputFlags,
+    PartFlags, ReportFlag, SelectFlags,
 };
 
 /// `cargo memcheck run`.
@@ -18,6 +18,8 @@ pub(crate) struct RunArgs {
     pub(crate) select: SelectFlags,
     #[command(flatten)]
     pub(crate) part: PartFlags,
+    #[command(flatten)]
+    pub(crate) archive: ArchiveFlags,
     #[command(flatten)]
     pub(crate) schedule: ScheduleFlags,
     #[command(flatten)]
@@ -45,6 +47,8 @@ pub(crate) struct ListArgs {
     pub(crate) select: SelectFlags,
     #[command(flatten)]
     pub(crate) part: PartFlags,
+    #[command(flatten)]
+    pub(crate) archive: ArchiveFlags,
     #[command(flatten)]
     pub(crate) limits: LimitFlags,
     #[command(flatten)]

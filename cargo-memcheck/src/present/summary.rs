@@ -1,10 +1,12 @@
 //! The last words of a run, and the commands to go on with.
 
+use std::path::Path;
+
 use memcheck_core::exit;
 
 use super::style;
 use crate::cli::NoTestsFlag;
-use crate::options::Mode;
+use crate::options::Pending;
 use crate::tally::Tally;
 
 /// The counts, on one line.
@@ -39,7 +41,7 @@ pub(super) fn counts(tally: &Tally) -> String {
 }
 
 /// What can be done next, a line each.
-pub(super) fn next_steps(tally: &Tally, mode: Mode, no_tests: NoTestsFlag) -> Vec<String> {
+pub(super) fn next_steps(tally: &Tally, pending: &Pending, no_tests: NoTestsFlag) -> Vec<String> {
     let mut lines = Vec::new();
     if tally.interrupted {
         lines.push(style::warning("interrupted: the counts are those so far"));
@@ -61,19 +63,26 @@ pub(super) fn next_steps(tally: &Tally, mode: Mode, no_tests: NoTestsFlag) -> Ve
     if !tally.pending.is_empty() {
         let count = tally.pending.len();
         let what = format!("{count} pending snapshot{}", if count == 1 { "" } else { "s" });
-        lines.push(match mode {
-            Mode::Local => format!(
+        lines.push(match pending {
+            Pending::Beside => format!(
                 "{what}: {}, or {}",
                 style::hint("cargo memcheck review"),
                 style::hint("cargo memcheck accept")
             ),
-            Mode::Ci => format!(
-                "{what} in target/memcheck/pending: fetch them, then {}",
+            Pending::In(folder) => format!(
+                "{what} in {}: fetch them, then {}",
+                shown(folder),
                 style::hint("cargo memcheck accept --from DIR")
             ),
         });
     }
     lines
+}
+
+/// A folder as seen from the current one.
+fn shown(folder: &Path) -> String {
+    let here = std::env::current_dir().unwrap_or_default();
+    folder.strip_prefix(here).unwrap_or(folder).display().to_string()
 }
 
 #[cfg(test)]
@@ -84,6 +93,6 @@ mod tests {
     fn only_what_happened_is_counted() {
         let tally = Tally { passed: 3, ignored: 1, ..Tally::default() };
         assert_eq!(counts(&tally), "3 passed, 0 failed, 1 ignored");
-        assert!(next_steps(&tally, Mode::Local, NoTestsFlag::Fail).is_empty());
+        assert!(next_steps(&tally, &Pending::Beside, NoTestsFlag::Fail).is_empty());
     }
 }
