@@ -69,6 +69,10 @@ impl Expected for DiscoverError {
             Self::Version(..) => {
                 Some("use memcheck-runtime and cargo-memcheck of the same release".to_owned())
             }
+            Self::Start(_, error) if error.kind() == std::io::ErrorKind::PermissionDenied => Some(
+                "is its directory mounted noexec? of an archive --extract-to names another"
+                    .to_owned(),
+            ),
             Self::NotFor(..) | Self::Start(..) => None,
         }
     }
@@ -135,6 +139,32 @@ fn last_line(text: &str) -> &str {
     text.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default()
 }
 
+/// Finds the libraries that an executable misses. True where there were any.
+fn complete(
+    binary: &mut Binary,
+    launcher: &Launcher,
+    search: &Search,
+) -> Result<bool, DiscoverError> {
+    match search.complete(binary) {
+        // Where a launcher leads they may be there.
+        Err(_) if launcher.is_some() => Ok(false),
+        completed => completed.map_err(|why| DiscoverError::Missing(binary.id.clone(), why)),
+    }
+}
+
+/// An executable that is started without being asked, with the libraries that
+/// it needs.
+pub(crate) fn program(
+    binary: &Binary,
+    launcher: &Launcher,
+    search: &Search,
+) -> Result<Binary, DiscoverError> {
+    let mut binary = binary.clone();
+    search.prepare(&mut binary);
+    complete(&mut binary, launcher, search)?;
+    Ok(binary)
+}
+
 fn ask(
     mut binary: Binary,
     folder: &Path,
@@ -149,14 +179,13 @@ fn ask(
         matches!(end, Some(End::Exited(status)) if status.success())
     };
     let mut ended = list(&binary, folder, &Launcher::None, LISTING);
-    if !listed(&ended) {
-        match search.complete(&mut binary) {
-            Ok(true) => ended = list(&binary, folder, &Launcher::None, LISTING),
-            Ok(false) => {}
-            // Where a launcher leads they may be there.
-            Err(_) if launcher.is_some() => {}
-            Err(missing) => return Err(DiscoverError::Missing(id(), missing)),
-        }
+    // So ends what the loader refuses, and never by a signal.
+    let refused = |ended: &Ended| match ended.end {
+        Some(End::Exited(status)) => status.code().is_some_and(|code| code != 0),
+        _ => false,
+    };
+    if ended.as_ref().is_ok_and(refused) && complete(&mut binary, launcher, search)? {
+        ended = list(&binary, folder, &Launcher::None, LISTING);
     }
     if launcher.is_some() && !listed(&ended) {
         ended = list(&binary, folder, launcher, TURN);

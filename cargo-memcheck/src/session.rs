@@ -146,6 +146,12 @@ impl Session {
         }
         if let Some(archive) = &self.archive {
             say!("archive: {}", archive.described());
+            if archive.is_temporary() && self.options.scheduling.launcher.is_some() {
+                say!(
+                    "note: it is extracted to a temporary directory of this machine; \
+                     --extract-to names one that others see"
+                );
+            }
         }
         for leg in &self.legs {
             let what = match leg.kind {

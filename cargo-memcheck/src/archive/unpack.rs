@@ -36,7 +36,7 @@ pub(crate) struct Unpacked {
     /// Where it was built.
     root: PathBuf,
     /// Removes what was extracted, unless a folder was named.
-    _temporary: Option<TempDir>,
+    temporary: Option<TempDir>,
 }
 
 impl Unpacked {
@@ -68,7 +68,7 @@ impl Unpacked {
         let root = manifest.metadata.workspace_root.clone();
         relocate(&mut manifest, &root, &folder, &sources)?;
         let root = root.into_std_path_buf();
-        Ok(Self { manifest, folder, sources, root, _temporary: temporary })
+        Ok(Self { manifest, folder, sources, root, temporary })
     }
 
     /// The workspace, with the baselines of the archive.
@@ -84,6 +84,11 @@ impl Unpacked {
     /// The folder that stands for the sources.
     pub(crate) fn sources(&self) -> &Path {
         &self.sources
+    }
+
+    /// Whether what was extracted goes with the run.
+    pub(crate) fn is_temporary(&self) -> bool {
+        self.temporary.is_some()
     }
 
     /// The commit of the sources.

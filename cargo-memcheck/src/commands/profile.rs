@@ -13,8 +13,9 @@ use super::stopped;
 use crate::build::{Binary, Goal, Program, ProgramKind};
 use crate::cli::{NoTestsFlag, ProfileArgs};
 use crate::devices::Leg;
+use crate::discover;
 use crate::error::{Expected, Failure};
-use crate::options::{Aim, Verbosity};
+use crate::options::{Aim, Options, Verbosity};
 use crate::present::profile::{Layout, Profiler, Subject};
 use crate::present::{Told, say};
 use crate::run::signals::INTERRUPTED;
@@ -151,7 +152,9 @@ fn profile_program(args: &ProfileArgs, program: &Program) -> Result<u8, Failure>
     let packages = std::slice::from_ref(package);
     let built = session.build(packages, Goal::Program(program), |leg, built| {
         let binary = built.binaries.first().context("cargo built no executable")?;
-        tasks.push(task(&session, package, program, &file, leg, binary));
+        let Options { scheduling, search, .. } = &session.options;
+        let binary = discover::program(binary, &scheduling.launcher, search)?;
+        tasks.push(task(&session, package, program, &file, leg, &binary));
         Ok(())
     });
     let Some(toolkit) = interrupt.outlived(built)? else { return Ok(stopped(&session.options)) };

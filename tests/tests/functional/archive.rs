@@ -182,6 +182,8 @@ fn an_archive_runs_where_there_is_neither_cargo_nor_a_source() {
     let launched =
         machine.run(&["--runner", "/usr/bin/env A=1", "--extract-to", "there", "clean"]).exits(0);
     assert_eq!(launched.test("clean")["status"], "passed");
+    let elsewhere = machine.run(&["--runner", "/usr/bin/env A=1", "clean"]).exits(0);
+    elsewhere.says("--extract-to names one that others see");
     assert!(machine.path().join("there/workspace/tests/snapshots").is_dir(), "it stays");
     machine.run(&["--extract-to", "there"]).exits(2).says("not empty");
 
