@@ -65,7 +65,8 @@ pub(crate) fn stale(
     session: &Session,
     legs: &[LegTests],
 ) -> std::io::Result<Vec<(String, SnapshotFile)>> {
-    if session.options.cargo.names_targets() {
+    // Whether a test is still written, only the sources say.
+    if session.names_targets() || session.archive.is_some() {
         return Ok(Vec::new());
     }
     let workspace = &session.workspace;
@@ -153,7 +154,7 @@ fn has_sibling(path: &Path, known: &BTreeSet<PathBuf>) -> bool {
 /// Overrides of the configuration that match no test, each as a warning. Said
 /// only where every test of the workspace was listed.
 pub(crate) fn unmatched_overrides(session: &Session, legs: &[LegTests]) -> Vec<String> {
-    let whole = !session.options.cargo.names_targets()
+    let whole = !session.names_targets()
         && session.workspace.test_packages().len() == session.packages.len()
         && legs.iter().all(|leg| leg.built.not_built.is_empty());
     if !whole {

@@ -41,9 +41,11 @@ impl Expected for ConfigurationError {
 }
 
 impl Configuration {
-    /// Reads `named`, or the workspace's own file where it has one.
+    /// Reads `named`, or the workspace's own file where it has one. A `runner`
+    /// that is named by a relative path lies below `sources`.
     pub(crate) fn read(
         workspace_root: &Path,
+        sources: &Path,
         named: Option<&Path>,
     ) -> Result<Self, ConfigurationError> {
         let (path, required) = match named {
@@ -59,7 +61,7 @@ impl Configuration {
         };
         let config =
             Config::parse(&text).map_err(|error| ConfigurationError::Wrong(path.clone(), error))?;
-        let launcher = config.runner.as_deref().map(|text| Launcher::read(text, workspace_root));
+        let launcher = config.runner.as_deref().map(|text| Launcher::read(text, sources));
         let launcher = launcher.transpose().map_err(|error| {
             let why = ConfigError::Value(format!("`runner`: {error}"));
             ConfigurationError::Wrong(path.clone(), why)
@@ -86,12 +88,12 @@ mod tests {
     #[test]
     fn only_a_file_that_was_named_has_to_be_there() {
         let folder = tempfile::tempdir().unwrap();
-        assert!(Configuration::read(folder.path(), None).unwrap().text.is_none());
+        assert!(Configuration::read(folder.path(), folder.path(), None).unwrap().text.is_none());
         let missing = folder.path().join("other.toml");
-        assert!(Configuration::read(folder.path(), Some(&missing)).is_err());
+        assert!(Configuration::read(folder.path(), folder.path(), Some(&missing)).is_err());
         std::fs::create_dir(folder.path().join(".config")).unwrap();
         std::fs::write(folder.path().join(PATH), "nonsense = 1").unwrap();
-        let error = Configuration::read(folder.path(), None).unwrap_err();
+        let error = Configuration::read(folder.path(), folder.path(), None).unwrap_err();
         assert!(error.to_string().contains("memcheck.toml"), "{error}");
         assert_eq!(error.exit_code(), exit::CONFIG);
     }
@@ -102,7 +104,7 @@ mod tests {
         let file = folder.path().join("memcheck.toml");
         let read = |text: &str| {
             std::fs::write(&file, text).unwrap();
-            Configuration::read(folder.path(), Some(&file))
+            Configuration::read(folder.path(), folder.path(), Some(&file))
         };
         let launcher = read("runner = \"ci/on-gpu -n 1\"").unwrap().launcher.unwrap();
         let command = launcher.command(Path::new("/mem"));

@@ -70,6 +70,8 @@ pub(crate) enum By {
     Environment,
     /// `device` in the configuration.
     Configuration,
+    /// An archive: what it was built for.
+    Archive,
     /// Nobody: `auto`.
     Nobody,
 }
@@ -86,10 +88,19 @@ pub(crate) struct Asked {
 /// What there is to run on, as far as it can be told without opening a driver.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Found {
-    /// The GPUs that the driver lists, or why it does not.
-    pub(crate) gpus: Result<Vec<String>, String>,
+    /// The GPUs.
+    pub(crate) gpus: Gpus,
     /// The CUDA compiler, or why there is none.
     pub(crate) nvcc: Result<String, String>,
+}
+
+/// The GPUs that tests run on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Gpus {
+    /// Those that the driver lists, or why it does not.
+    Here(Result<Vec<String>, String>),
+    /// Whatever there is on another machine.
+    Elsewhere,
 }
 
 /// What kind of build a leg needs.
@@ -187,12 +198,14 @@ pub(crate) fn resolve(
     let found = if asked.requests.iter().any(wants_gpu) {
         found()
     } else {
-        Found { gpus: Err("not looked for".to_owned()), nvcc: Err("not looked for".to_owned()) }
+        let gpus = Gpus::Here(Err("not looked for".to_owned()));
+        Found { gpus, nvcc: Err("not looked for".to_owned()) }
     };
     let said = match asked.by {
         By::Flag => "--device",
         By::Environment => "MEMCHECK_DEVICE",
         By::Configuration => "configuration",
+        By::Archive => "the archive",
         By::Nobody => "auto",
     };
     let mut legs: Vec<Leg> = Vec::new();
@@ -239,10 +252,11 @@ fn auto(machine: &str, can_build_cuda: bool, found: &Found) -> Leg {
 }
 
 fn gpu(ordinal: Option<u16>, found: &Found) -> Result<String, String> {
-    let gpus = found.gpus.as_ref().map_err(Clone::clone)?;
-    let named = match ordinal {
-        None => gpus.join(", "),
-        Some(ordinal) => gpus
+    let named = match (&found.gpus, ordinal) {
+        (Gpus::Elsewhere, _) => "run on another machine".to_owned(),
+        (Gpus::Here(Err(why)), _) => return Err(why.clone()),
+        (Gpus::Here(Ok(gpus)), None) => gpus.join(", "),
+        (Gpus::Here(Ok(gpus)), Some(ordinal)) => gpus
             .get(usize::from(ordinal))
             .cloned()
             .ok_or_else(|| format!("the driver lists {} GPU(s)", gpus.len()))?,
@@ -262,11 +276,11 @@ mod tests {
     }
 
     fn nothing() -> Found {
-        Found { gpus: Err("no driver".to_owned()), nvcc: Err("no nvcc".to_owned()) }
+        Found { gpus: Gpus::Here(Err("no driver".to_owned())), nvcc: Err("no nvcc".to_owned()) }
     }
 
     fn one_gpu() -> Found {
-        Found { gpus: Ok(vec!["NVIDIA H200".to_owned()]), nvcc: Ok("13.0".to_owned()) }
+        Found { gpus: Gpus::Here(Ok(vec!["NVIDIA H200".to_owned()])), nvcc: Ok("13.0".to_owned()) }
     }
 
     #[test]
@@ -284,6 +298,15 @@ mod tests {
         assert_eq!(error.exit_code(), exit::NO_DEVICE);
         assert_eq!(legs(&["cuda:1"], true, one_gpu()).unwrap_err().exit_code(), exit::NO_DEVICE);
         assert_eq!(legs(&["cuda:0"], true, one_gpu()).unwrap(), ["cuda:0"]);
+    }
+
+    #[test]
+    fn an_archive_needs_the_compiler_and_no_gpu() {
+        let elsewhere = || Found { gpus: Gpus::Elsewhere, ..one_gpu() };
+        assert_eq!(legs(&["cuda:3", "auto"], true, elsewhere()).unwrap(), ["cuda:3", "cuda"]);
+        let no_compiler = Found { gpus: Gpus::Elsewhere, ..nothing() };
+        let error = legs(&["cuda"], true, no_compiler).unwrap_err();
+        assert!(error.to_string().contains("no nvcc"), "{error}");
     }
 
     #[test]

@@ -15,6 +15,7 @@ use memcheck_core::variables;
 use crate::build::Binary;
 use crate::devices::{Kind, Leg};
 use crate::error::Expected;
+use crate::libraries::{self, Missing, Search};
 use crate::options::{Capture, Launcher};
 use crate::run::Interrupt;
 use crate::run::process::{self, End, Ended, Watch};
@@ -36,6 +37,9 @@ pub(crate) enum DiscoverError {
     /// It did not answer.
     #[error("{0}: the test executable did not list its tests within 10 s")]
     Hangs(String),
+    /// It cannot be started without these libraries.
+    #[error("{0}: the test executable cannot be started: {1}")]
+    Missing(String, Missing),
     /// It could not be started.
     #[error("{0}: the test executable could not be started: {1}")]
     Start(String, std::io::Error),
@@ -51,20 +55,33 @@ impl Expected for DiscoverError {
     fn exit_code(&self) -> u8 {
         match self {
             Self::NotFor(..) => exit::NO_DEVICE,
+            Self::Missing(_, missing) => missing.exit_code(),
             _ => exit::NOT_MEASURED,
         }
     }
 
     fn hint(&self) -> Option<String> {
         match self {
+            Self::Missing(_, missing) => Some(libraries::advice(missing)),
             Self::Died(..) | Self::Hangs(_) => {
                 Some("a constructor that runs before `main`, or a harness of its own?".to_owned())
             }
             Self::Version(..) => {
                 Some("use memcheck-runtime and cargo-memcheck of the same release".to_owned())
             }
+            Self::Start(_, error) if error.kind() == std::io::ErrorKind::PermissionDenied => Some(
+                "is its directory mounted noexec? of an archive --extract-to names another"
+                    .to_owned(),
+            ),
             Self::NotFor(..) | Self::Start(..) => None,
         }
+    }
+}
+
+impl DiscoverError {
+    /// Whether it is for want of libraries.
+    pub(crate) fn is_missing_libraries(&self) -> bool {
+        matches!(self, Self::Missing(..))
     }
 }
 
@@ -85,8 +102,14 @@ pub(crate) fn discover(
     packages: &[TestPackage],
     leg: &Leg,
     launcher: &Launcher,
+    search: &Search,
 ) -> Result<Vec<Carried>, DiscoverError> {
-    let ask = |binary: &Binary| ask(binary, packages[binary.package].folder(), leg, launcher);
+    let ask = |binary: &Binary| {
+        let mut binary = binary.clone();
+        search.prepare(&mut binary);
+        let folder = packages[binary.package].folder();
+        ask(binary, folder, leg, launcher, search)
+    };
     binaries.iter().map(ask).collect()
 }
 
@@ -116,18 +139,56 @@ fn last_line(text: &str) -> &str {
     text.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default()
 }
 
-fn ask(
+/// Finds the libraries that an executable misses. True where there were any.
+fn complete(
+    binary: &mut Binary,
+    launcher: &Launcher,
+    search: &Search,
+) -> Result<bool, DiscoverError> {
+    match search.complete(binary) {
+        // Where a launcher leads they may be there.
+        Err(_) if launcher.is_some() => Ok(false),
+        completed => completed.map_err(|why| DiscoverError::Missing(binary.id.clone(), why)),
+    }
+}
+
+/// An executable that is started without being asked, with the libraries that
+/// it needs.
+pub(crate) fn program(
     binary: &Binary,
+    launcher: &Launcher,
+    search: &Search,
+) -> Result<Binary, DiscoverError> {
+    let mut binary = binary.clone();
+    search.prepare(&mut binary);
+    complete(&mut binary, launcher, search)?;
+    Ok(binary)
+}
+
+fn ask(
+    mut binary: Binary,
     folder: &Path,
     leg: &Leg,
     launcher: &Launcher,
+    search: &Search,
 ) -> Result<Carried, DiscoverError> {
-    let id = || binary.id.clone();
-    let mut ended = list(binary, folder, &Launcher::None, LISTING);
-    let listed = |ended: &Ended| matches!(ended.end, Some(End::Exited(status)) if status.success());
-    // Here the driver's libraries may not be there, where a launcher leads they are.
-    if launcher.is_some() && !ended.as_ref().is_ok_and(listed) {
-        ended = list(binary, folder, launcher, TURN);
+    let id = binary.id.clone();
+    let id = || id.clone();
+    let listed = |ended: &std::io::Result<Ended>| {
+        let end = ended.as_ref().ok().and_then(|ended| ended.end);
+        matches!(end, Some(End::Exited(status)) if status.success())
+    };
+    let mut ended = list(&binary, folder, &Launcher::None, LISTING);
+    // So ends what the loader refuses, and never by a signal.
+    let refused = |ended: &Ended| match ended.end {
+        Some(End::Exited(status)) => status.code().is_some_and(|code| code != 0),
+        _ => false,
+    };
+    if ended.as_ref().is_ok_and(refused) && complete(&mut binary, launcher, search)? {
+        ended = list(&binary, folder, &Launcher::None, LISTING);
+    }
+    if launcher.is_some() && !listed(&ended) {
+        ended = list(&binary, folder, launcher, TURN);
     }
     let ended = ended.map_err(|error| DiscoverError::Start(id(), error))?;
     let Some(End::Exited(status)) = ended.end else { return Err(DiscoverError::Hangs(id())) };
@@ -146,7 +207,7 @@ fn ask(
         format!("{}: {status} when asked for its tests; taken to carry no memory tests", binary.id)
     });
     let Some(mut listing) = listing else {
-        return Ok(Carried { binary: binary.clone(), tests: Vec::new(), warning });
+        return Ok(Carried { binary, tests: Vec::new(), warning });
     };
     if listing.memcheck != VERSION {
         return Err(DiscoverError::Version(id(), listing.memcheck));
@@ -163,7 +224,7 @@ fn ask(
         return Err(DiscoverError::NotFor(id(), needed));
     }
     listing.tests.sort_by(|a, b| a.name.cmp(&b.name));
-    Ok(Carried { binary: binary.clone(), tests: listing.tests, warning })
+    Ok(Carried { binary, tests: listing.tests, warning })
 }
 
 /// The version in a listing whose other fields are not understood.
@@ -196,10 +257,47 @@ mod tests {
         let leg = Leg { device: Request::Cpu, kind: Kind::Cpu, why: String::new() };
         let asked = |line: &str| {
             let launcher = Launcher::read(line, folder.path()).unwrap();
-            ask(&binary, folder.path(), &leg, &launcher).unwrap().warning
+            let binary = binary.clone();
+            ask(binary, folder.path(), &leg, &launcher, &Search::default()).unwrap().warning
         };
         assert!(asked("").is_some_and(|warning| warning.contains("127")));
         assert_eq!(asked("env THERE=1"), None);
         assert!(asked("env -u THERE").is_some(), "there it does not start either");
+    }
+
+    #[test]
+    fn without_the_library_of_the_driver_nothing_is_started() {
+        let folder = tempfile::tempdir().unwrap();
+        let compile = |arguments: &[&str]| {
+            let mut cc = std::process::Command::new("cc");
+            assert!(cc.args(arguments).current_dir(folder.path()).status().unwrap().success());
+        };
+        std::fs::write(folder.path().join("cuda.c"), "int cuInit(void) { return 0; }").unwrap();
+        std::fs::write(
+            folder.path().join("mem.c"),
+            "int cuInit(void); int main(void) { return cuInit(); }",
+        )
+        .unwrap();
+        let driver =
+            ["-shared", "-fPIC", "-Wl,-soname,libcuda.so.1.none", "-o", "libcuda.so", "cuda.c"];
+        compile(&driver);
+        compile(&["-o", "mem", "mem.c", "-L.", "-lcuda"]);
+        let binary = Binary {
+            id: "app::mem".to_owned(),
+            package: 0,
+            path: folder.path().join("mem"),
+            environment: Vec::new(),
+        };
+        let leg = Leg { device: Request::Cuda(None), kind: Kind::Cuda, why: String::new() };
+        let asked = |launcher: &Launcher| {
+            ask(binary.clone(), folder.path(), &leg, launcher, &Search::default())
+        };
+        let error = asked(&Launcher::None).unwrap_err();
+        assert_eq!(error.exit_code(), exit::NO_DEVICE);
+        assert!(error.to_string().ends_with("libcuda.so.1.none is not there"), "{error}");
+        assert!(error.hint().unwrap().contains("NVIDIA driver"));
+        // Where a launcher leads there may be one: it is asked, and has the last word.
+        let launcher = Launcher::read("false", folder.path()).unwrap();
+        assert!(asked(&launcher).unwrap().warning.is_some());
     }
 }

@@ -7,6 +7,7 @@
 //! only believed when its record is complete.
 #![forbid(unsafe_code)]
 
+mod archive;
 mod bookkeeping;
 mod build;
 mod cli;
@@ -15,6 +16,7 @@ mod config;
 mod devices;
 mod discover;
 mod error;
+mod libraries;
 mod note;
 mod options;
 mod present;

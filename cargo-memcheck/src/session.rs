@@ -2,19 +2,24 @@
 //! pipeline that `run`, `list` and `prune` share.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use memcheck_core::config::Subject;
 use memcheck_core::limits::Limits;
 use memcheck_core::protocol::Entry;
 
+use crate::archive::Unpacked;
 use crate::build::{self, Built, Goal};
 use crate::cli::RunArgs;
 use crate::config::Configuration;
 use crate::devices::{self, Kind, Leg};
 use crate::discover::{self, Carried};
 use crate::error::Failure;
-use crate::options::{Aim, Mode, Options, Selection, Typed, Verbosity, environment};
+use crate::options::{
+    Aim, Audience, Mode, Options, Pending, Selection, Typed, Verbosity, environment,
+};
 use crate::present::say;
+use crate::results;
 use crate::run::Task;
 use crate::select::{Choice, choose};
 use crate::toolchain::{Toolkit, gpu};
@@ -27,6 +32,8 @@ pub(crate) struct Session {
     pub(crate) options: Options,
     /// The workspace.
     pub(crate) workspace: Workspace,
+    /// The archive that stands for the build.
+    pub(crate) archive: Option<Unpacked>,
     /// The selected packages with memory tests.
     pub(crate) packages: Vec<TestPackage>,
     /// The devices.
@@ -59,20 +66,93 @@ impl Session {
     /// Resolves everything that can be resolved without building.
     pub(crate) fn open(args: &RunArgs, aim: Aim) -> Result<Self, Failure> {
         let typed = Typed::read(args, aim, &environment, is_ci::cached())?;
-        let workspace = Workspace::load(&args.cargo)?;
-        let configuration = Configuration::read(workspace.root(), typed.config_file.as_deref())?;
+        let archive = args.archive.archive_file.as_ref();
+        let archive = archive.map(|file| Unpacked::open(file, &args.archive)).transpose()?;
+        let workspace = match &archive {
+            Some(archive) => archive.workspace(),
+            None => Workspace::load(&args.cargo)?,
+        };
+        let sources = archive.as_ref().map_or(workspace.root(), Unpacked::sources);
+        let named = typed.config_file.as_deref();
+        let configuration = Configuration::read(workspace.root(), sources, named)?;
         let options = typed.with(configuration, &environment)?;
-        let packages = workspace.select(&options.cargo)?;
-        let has_candle = packages.iter().any(|package| package.candle.is_some());
-        let probe = || gpu::probe(&options.scheduling.launcher);
-        let legs = devices::resolve(&options.asked, &options.machine, has_candle, probe)?;
-        Ok(Self { options, workspace, packages, legs })
+        let launcher = &options.scheduling.launcher;
+        let (packages, legs) = match &archive {
+            Some(archive) => {
+                let gpus = || gpu::gpus(launcher);
+                let legs = archive.legs(&options.asked, &options.machine, gpus)?;
+                (archive.packages(&workspace), legs)
+            }
+            None => {
+                let packages = workspace.select(&options.cargo)?;
+                let has_candle = packages.iter().any(|package| package.candle.is_some());
+                let probe = || match aim {
+                    Aim::Run | Aim::Profile => gpu::probe(launcher),
+                    Aim::Archive => gpu::probe_compiler(),
+                };
+                let legs = devices::resolve(&options.asked, &options.machine, has_candle, probe)?;
+                (packages, legs)
+            }
+        };
+        Ok(Self { options, workspace, archive, packages, legs })
+    }
+
+    /// The folder that test executables were compiled in, where the workspace
+    /// is another one.
+    pub(crate) fn compiled_in(&self) -> Option<&Path> {
+        self.archive.as_ref().map(Unpacked::compiled_in)
+    }
+
+    /// Whether only some kinds of targets were built.
+    pub(crate) fn names_targets(&self) -> bool {
+        match &self.archive {
+            Some(archive) => archive.names_targets(),
+            None => self.options.cargo.names_targets(),
+        }
+    }
+
+    /// The folder that pending snapshots go to, where it is not that of the
+    /// tests: it mirrors the workspace.
+    pub(crate) fn pending_directory(&self) -> Option<PathBuf> {
+        match (&self.archive, self.options.mode) {
+            // What was extracted may be gone tomorrow; results are kept.
+            (Some(_), _) => Some(results::pending_directory(&results::folder(self))),
+            (None, Mode::Ci) => Some(self.workspace.pending_directory()),
+            (None, Mode::Local) => None,
+        }
+    }
+
+    /// Who is told of the run.
+    pub(crate) fn audience(&self) -> Audience<'_> {
+        let Options { telling, scheduling, .. } = &self.options;
+        Audience {
+            telling,
+            pending: self.pending_directory().map_or(Pending::Beside, Pending::In),
+            capture: scheduling.capture,
+            no_tests: scheduling.no_tests,
+            filters: &self.options.selection.filters,
+            took: None,
+        }
+    }
+
+    /// Where a leg of this kind is built.
+    pub(crate) fn target_directory(&self, kind: Kind) -> PathBuf {
+        build::target_directory(&self.workspace, kind)
     }
 
     /// Says where tests will run, and why there.
     pub(crate) fn announce(&self) {
         if self.options.telling.verbosity == Verbosity::Quiet {
             return;
+        }
+        if let Some(archive) = &self.archive {
+            say!("archive: {}", archive.described());
+            if archive.is_temporary() && self.options.scheduling.launcher.is_some() {
+                say!(
+                    "note: it is extracted to a temporary directory of this machine; \
+                     --extract-to names one that others see"
+                );
+            }
         }
         for leg in &self.legs {
             let what = match leg.kind {
@@ -88,22 +168,34 @@ impl Session {
     }
 
     /// Builds and lists every leg, so that nothing runs before all is built.
-    pub(crate) fn discover(&self) -> Result<(Option<Toolkit>, Vec<LegTests>), Failure> {
+    /// Answers with the simulated NVML too, where there is one.
+    pub(crate) fn discover(&self) -> Result<(Option<PathBuf>, Vec<LegTests>), Failure> {
         let mut legs = Vec::new();
-        let toolkit = self.build(&self.packages, Goal::Tests, |leg, built| {
-            let carried = discover::discover(
-                &built.binaries,
-                &self.packages,
-                leg,
-                &self.options.scheduling.launcher,
-            )?;
-            for warning in carried.iter().filter_map(|carried| carried.warning.as_ref()) {
-                say!("warning: {warning}");
+        if let Some(archive) = &self.archive {
+            for leg in &self.legs {
+                let built = archive.built(leg.kind, &self.packages);
+                let tests = self.list(leg, &built)?;
+                archive.check(leg.kind, &tests.carried)?;
+                legs.push(tests);
             }
-            legs.push(LegTests { leg: leg.clone(), built: built.clone(), carried });
+            return Ok((archive.nvml(), legs));
+        }
+        let toolkit = self.build(&self.packages, Goal::Tests, |leg, built| {
+            legs.push(self.list(leg, built)?);
             Ok(())
         })?;
-        Ok((toolkit, legs))
+        Ok((toolkit.and_then(|toolkit| toolkit.nvml.ok()), legs))
+    }
+
+    /// Asks what was built for a leg for its tests.
+    fn list(&self, leg: &Leg, built: &Built) -> Result<LegTests, Failure> {
+        let Options { scheduling, search, .. } = &self.options;
+        let carried =
+            discover::discover(&built.binaries, &self.packages, leg, &scheduling.launcher, search)?;
+        for warning in carried.iter().filter_map(|carried| carried.warning.as_ref()) {
+            say!("warning: {warning}");
+        }
+        Ok(LegTests { leg: leg.clone(), built: built.clone(), carried })
     }
 
     /// Builds for every leg, once for each kind, and hands on what was built.

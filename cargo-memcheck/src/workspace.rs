@@ -11,7 +11,7 @@ use memcheck_core::exit;
 use memcheck_core::lock::CANDLE;
 
 use crate::cli::CargoFlags;
-use crate::error::{Expected, Failure};
+use crate::error::Expected;
 
 /// The crate that a package depends on to have memory tests.
 pub(crate) use memcheck_core::lock::RUNTIME;
@@ -22,6 +22,9 @@ pub(crate) enum WorkspaceError {
     /// `cargo metadata` failed; its message.
     #[error("`cargo metadata` failed\n{0}")]
     Metadata(String),
+    /// There is no cargo.
+    #[error("`cargo metadata`: {0}")]
+    NoCargo(std::io::Error),
     /// `-p` or `--exclude` names no package.
     #[error("package `{0}` is not a member of this workspace: {1}")]
     NoMember(String, String),
@@ -33,19 +36,24 @@ pub(crate) enum WorkspaceError {
 impl Expected for WorkspaceError {
     fn exit_code(&self) -> u8 {
         match self {
-            Self::Metadata(_) => exit::METADATA,
+            Self::Metadata(_) | Self::NoCargo(_) => exit::METADATA,
             Self::NoMember(..) => exit::USAGE,
             Self::NoRuntime(_) => exit::NO_TESTS,
         }
     }
 
     fn hint(&self) -> Option<String> {
-        matches!(self, Self::NoRuntime(_)).then(|| {
-            format!(
+        match self {
+            Self::NoRuntime(_) => Some(format!(
                 "`cargo add --dev {RUNTIME} --git URL` with the URL of memcheck's repository (or \
                  `--path` to it in a clone), and write a test with #[mem_test]"
-            )
-        })
+            )),
+            Self::NoCargo(_) => Some(
+                "`cargo memcheck archive` packs tests for machines without cargo: --archive-file"
+                    .to_owned(),
+            ),
+            Self::Metadata(_) | Self::NoMember(..) => None,
+        }
     }
 }
 
@@ -93,27 +101,37 @@ impl TestPackage {
 }
 
 impl Workspace {
+    /// What cargo said elsewhere; `own` is where the tool keeps its files here.
+    pub(crate) fn of(metadata: Metadata, own: PathBuf) -> Self {
+        Self { metadata, target_directory: own }
+    }
+
+    /// What cargo said.
+    pub(crate) fn metadata(&self) -> &Metadata {
+        &self.metadata
+    }
+
     /// Asks cargo.
-    pub(crate) fn load(flags: &CargoFlags) -> Result<Self, Failure> {
+    pub(crate) fn load(flags: &CargoFlags) -> Result<Self, WorkspaceError> {
         Self::ask(flags, &[])
     }
 
     /// The same without what the packages depend on, which cargo may have to
     /// fetch: folders and members only.
-    pub(crate) fn outline(flags: &CargoFlags) -> Result<Self, Failure> {
+    fn outline(flags: &CargoFlags) -> Result<Self, WorkspaceError> {
         Self::ask(flags, &["--no-deps"])
     }
 
-    fn ask(flags: &CargoFlags, how: &[&str]) -> Result<Self, Failure> {
+    fn ask(flags: &CargoFlags, how: &[&str]) -> Result<Self, WorkspaceError> {
         let output = Command::new(cargo())
             .args(["metadata", "--format-version", "1"])
             .args(how)
             .args(flags.for_metadata())
             .output()
-            .map_err(|error| WorkspaceError::Metadata(error.to_string()))?;
+            .map_err(WorkspaceError::NoCargo)?;
         if !output.status.success() {
             let said = String::from_utf8_lossy(&output.stderr).trim_end().to_owned();
-            return Err(WorkspaceError::Metadata(said).into());
+            return Err(WorkspaceError::Metadata(said));
         }
         let metadata: Metadata = serde_json::from_slice(&output.stdout)
             .map_err(|error| WorkspaceError::Metadata(error.to_string()))?;
@@ -273,6 +291,47 @@ impl Workspace {
     /// The package of this name in the resolved graph.
     pub(crate) fn resolved(&self, name: &str) -> Option<&Package> {
         self.metadata.packages.iter().find(|package| package.name.as_str() == name)
+    }
+}
+
+/// The folders of a workspace, for those who need no more of it.
+#[derive(Debug)]
+pub(crate) struct Places {
+    root: PathBuf,
+    own: PathBuf,
+}
+
+impl Places {
+    /// Asks cargo; where there is none, the current folder stands for it.
+    pub(crate) fn find(flags: &CargoFlags) -> Result<Self, WorkspaceError> {
+        match Workspace::outline(flags) {
+            Ok(workspace) => {
+                Ok(Self { root: workspace.root().to_owned(), own: workspace.own_directory() })
+            }
+            Err(WorkspaceError::NoCargo(_)) => Ok(Self::here()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The current folder, as if it were that of a workspace.
+    pub(crate) fn here() -> Self {
+        let root = std::env::current_dir().unwrap_or_default();
+        Self { own: root.join("target/memcheck"), root }
+    }
+
+    /// The folder of the workspace's Cargo.toml.
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Where the tool keeps its own files.
+    pub(crate) fn own_directory(&self) -> PathBuf {
+        self.own.clone()
+    }
+
+    /// Where `--ci` leaves pending snapshots.
+    pub(crate) fn pending_directory(&self) -> PathBuf {
+        self.own.join("pending")
     }
 }
 

@@ -115,6 +115,10 @@ pub struct Job {
     pub ci: bool,
     /// The folder below which source files are named.
     pub workspace: PathBuf,
+    /// The folder that it was while the test was compiled, where that is another
+    /// one: line tables name source files below it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compiled_in: Option<PathBuf>,
     /// Version of candle-core in the build, for the baseline's header.
     pub candle: String,
     /// Whether every block is followed to its place in the program.
@@ -124,6 +128,20 @@ pub struct Job {
     /// with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<u32>,
+}
+
+impl Job {
+    /// The folder below which line tables name source files.
+    pub fn sources(&self) -> &Path {
+        self.compiled_in.as_deref().unwrap_or(&self.workspace)
+    }
+}
+
+/// The file beside an executable that was stripped, which has its line tables.
+pub fn line_tables(executable: &Path) -> PathBuf {
+    let mut name = executable.as_os_str().to_owned();
+    name.push(".debug");
+    name.into()
 }
 
 /// What a program is to do that is profiled: nothing but to leave a report.

@@ -38,6 +38,11 @@ pub const RUNNER: Variable = Variable {
     name: "MEMCHECK_RUNNER",
     meaning: "command that starts each test process, as --runner",
 };
+/// Folders with shared libraries that tests need.
+pub const LIBRARY_PATH: Variable = Variable {
+    name: "MEMCHECK_LIBRARY_PATH",
+    meaning: "directories with shared libraries, as --library-path; several separated by colons",
+};
 /// The simulated machine where the device is `sim` without a card.
 pub const SIM: Variable = Variable {
     name: "MEMCHECK_SIM",
@@ -82,7 +87,7 @@ pub const LIMITS: &[Variable] = &[
 
 /// All of them, for `--help`, `doctor` and the documentation.
 pub fn all() -> impl Iterator<Item = Variable> {
-    [DEVICE, CONFIG_FILE, CI, EXPLAIN, RUNNER, SIM, SIM_FAULTS, RAYON_NUM_THREADS]
+    [DEVICE, CONFIG_FILE, CI, EXPLAIN, RUNNER, LIBRARY_PATH, SIM, SIM_FAULTS, RAYON_NUM_THREADS]
         .into_iter()
         .chain(LIMITS.iter().copied())
 }

@@ -89,7 +89,7 @@ pub(crate) struct Binary {
 }
 
 /// A test target that cargo left out because its features are off.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct NotBuilt {
     /// The package.
     pub(crate) package: String,
@@ -109,7 +109,7 @@ pub(crate) struct Built {
 }
 
 /// The directory that a leg of this kind is built in.
-fn target_directory(workspace: &Workspace, kind: Kind) -> PathBuf {
+pub(crate) fn target_directory(workspace: &Workspace, kind: Kind) -> PathBuf {
     match kind {
         Kind::Cpu => workspace.target_directory().to_owned(),
         Kind::Sim => workspace.own_directory().join("sim"),

@@ -4,6 +4,7 @@
 //! workspace's own alias without it; both are understood. A command line that
 //! does not start with a subcommand is that of `run`.
 
+mod archive;
 mod cargo;
 mod levels;
 mod libtest;
@@ -19,6 +20,7 @@ use std::ffi::{OsStr, OsString};
 
 use clap::{CommandFactory, Parser, Subcommand};
 
+pub(crate) use archive::{ArchiveArgs, ArchiveFlags};
 pub(crate) use cargo::CargoFlags;
 pub(crate) use levels::LevelFlags;
 pub(crate) use libtest::{LibtestArgs, LibtestError};
@@ -65,6 +67,8 @@ pub(crate) enum Command {
     List(ListArgs),
     /// Profile a test or a program: operations, who held the peak, what grows.
     Profile(ProfileArgs),
+    /// Build, and pack the test executables with all that running them elsewhere takes.
+    Archive(ArchiveArgs),
     /// Tell the results of a run again, or those of its shards as one.
     Report(ReportArgs),
     /// Make pending snapshots the baselines.
@@ -227,7 +231,7 @@ mod tests {
 
     #[test]
     fn later_issues_are_not_offered_yet() {
-        for word in ["bench", "fit", "plan", "archive", "estimate"] {
+        for word in ["bench", "fit", "plan", "estimate"] {
             assert!(
                 Cli::command().get_subcommands().all(|command| command.get_name() != word),
                 "{word}"

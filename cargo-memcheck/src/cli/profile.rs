@@ -5,8 +5,8 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use memcheck_core::profile::{By, Sort};
 
 use super::{
-    CargoFlags, CiFlags, LevelFlags, LimitFlags, OutputFlags, PartFlags, ReportFlags, RunArgs,
-    RunIgnoredFlag, ScheduleFlags, SelectFlags,
+    ArchiveFlags, CargoFlags, CiFlags, LevelFlags, LimitFlags, OutputFlags, PartFlags, ReportFlags,
+    RunArgs, RunIgnoredFlag, ScheduleFlags, SelectFlags,
 };
 
 /// Rows of the table where nobody says how many, as in the guide.
@@ -107,6 +107,7 @@ impl ProfileArgs {
             report,
             output,
             cargo,
+            archive: ArchiveFlags::default(),
             results: None,
             libtest: if names_program { Vec::new() } else { arguments },
             // What is about several tests, or about baselines.
@@ -131,8 +132,14 @@ impl ProfileArgs {
             tolerance,
             timeout: _,
         } = &self.limits;
-        let SelectFlags { filters: _, exact, run_ignored, device: _, config_file: _ } =
-            &self.select;
+        let SelectFlags {
+            filters: _,
+            exact,
+            run_ignored,
+            device: _,
+            config_file: _,
+            library_path: _,
+        } = &self.select;
         let typed = [
             ("--exact", *exact),
             ("--run-ignored", *run_ignored != RunIgnoredFlag::Default),

@@ -7,8 +7,8 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use memcheck_core::explain::Explain;
 
 use super::{
-    AnnotationsFlag, CargoFlags, CiFlags, FormFlags, LevelFlags, LimitFlags, OutputFlags,
-    PartFlags, ReportFlag, SelectFlags,
+    AnnotationsFlag, ArchiveFlags, CargoFlags, CiFlags, FormFlags, LevelFlags, LimitFlags,
+    OutputFlags, PartFlags, ReportFlag, SelectFlags,
 };
 
 /// `cargo memcheck run`.
@@ -20,6 +20,8 @@ pub(crate) struct RunArgs {
     pub(crate) ci: CiFlags,
     #[command(flatten)]
     pub(crate) part: PartFlags,
+    #[command(flatten)]
+    pub(crate) archive: ArchiveFlags,
     #[command(flatten)]
     pub(crate) schedule: ScheduleFlags,
     #[command(flatten)]
@@ -49,6 +51,8 @@ pub(crate) struct ListArgs {
     pub(crate) ci: CiFlags,
     #[command(flatten)]
     pub(crate) part: PartFlags,
+    #[command(flatten)]
+    pub(crate) archive: ArchiveFlags,
     #[command(flatten)]
     pub(crate) limits: LimitFlags,
     #[command(flatten)]

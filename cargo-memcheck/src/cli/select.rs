@@ -23,6 +23,9 @@ pub(crate) struct SelectFlags {
     /// Configuration file instead of .config/memcheck.toml.
     #[arg(long, value_name = "PATH")]
     pub(crate) config_file: Option<PathBuf>,
+    /// Directory with shared libraries that tests need (may be repeated; those of Python's CUDA wheels are found by themselves).
+    #[arg(long, value_name = "DIR")]
+    pub(crate) library_path: Vec<PathBuf>,
 }
 
 /// Whether the source tree is left alone; of commands that care for baselines.

@@ -66,10 +66,9 @@ pub(super) fn doctor(args: &DoctorArgs) -> Result<u8, Failure> {
         let (state, text) = or_why(version(&program, verbose));
         tell(name, state, text);
     }
-    let found = gpu::probe(&Launcher::None);
-    let (known, text) = or_why(found.gpus.map(|gpus| gpus.join(", ")));
+    let (known, text) = or_why(gpu::gpus(&Launcher::None).map(|gpus| gpus.join(", ")));
     tell("gpu", known, text);
-    let (known, text) = or_why(found.nvcc);
+    let (known, text) = or_why(gpu::nvcc());
     tell("nvcc", known, text);
     let card = |card: &Card| match verbose {
         true => format!("{} ({})", card.id, both(card.bytes)),
@@ -92,14 +91,14 @@ pub(super) fn doctor(args: &DoctorArgs) -> Result<u8, Failure> {
     let workspace = match Workspace::load(&args.cargo) {
         Ok(workspace) => workspace,
         Err(failure) => {
-            let why = failure.message().lines().last().unwrap_or_default().trim().to_owned();
+            let why = failure.to_string().lines().last().unwrap_or_default().trim().to_owned();
             tell("workspace", State::Absent, why);
             return Ok(unproven());
         }
     };
     tell("workspace", State::Ok, workspace.root().display().to_string());
     let named = environment(variables::CONFIG_FILE.name).map(PathBuf::from);
-    let configuration = Configuration::read(workspace.root(), named.as_deref())?;
+    let configuration = Configuration::read(workspace.root(), workspace.root(), named.as_deref())?;
     match &configuration.path {
         Some(path) => tell("configuration", State::Ok, path.display().to_string()),
         None => tell("configuration", State::Absent, "none; the defaults hold".to_owned()),

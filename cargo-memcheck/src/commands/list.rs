@@ -49,8 +49,8 @@ enum Line<'a> {
 
 /// Lists the selected tests.
 pub(super) fn list(args: &ListArgs) -> Result<u8, Failure> {
-    let ListArgs { select, ci, part, limits, output, cargo } = args.clone();
-    let args = RunArgs { select, ci, part, limits, output, cargo, ..RunArgs::default() };
+    let ListArgs { select, ci, part, archive, limits, output, cargo } = args.clone();
+    let args = RunArgs { select, ci, part, archive, limits, output, cargo, ..RunArgs::default() };
     let session = Session::open(&args, Aim::Run)?;
     session.announce();
     let (_, legs) = session.discover()?;

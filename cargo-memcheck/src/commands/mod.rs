@@ -2,6 +2,7 @@
 //! could not do its work.
 
 mod accept;
+mod archive;
 mod completions;
 mod doctor;
 mod env;
@@ -38,6 +39,7 @@ pub(crate) fn main(args: Vec<OsString>) -> u8 {
         Command::Run(args) => told(&args.output.form, Summary::Own, || run::run(args)),
         Command::Profile(args) => told(&args.output.form, Summary::Own, || profile::profile(args)),
         Command::Report(args) => told(&args.output.form, Summary::Own, || report::report(args)),
+        Command::Archive(args) => told(&args.output.form, Summary::Ours, || archive::archive(args)),
         Command::List(args) => told(&args.output.form, Summary::Own, || list::list(args)),
         Command::Accept(args) => told(&args.output.form, Summary::Ours, || accept::accept(args)),
         Command::Reject(args) => told(&args.output.form, Summary::Ours, || reject::reject(args)),

@@ -80,10 +80,9 @@ pub(super) fn run(args: &DoctorArgs, workspace: &Workspace) -> Result<Vec<Answer
         ..RunArgs::default()
     };
     let session = Session::open(&args, Aim::Run)?;
-    let (toolkit, legs) = session.discover()?;
+    let (nvml, legs) = session.discover()?;
     let interrupt = Interrupt::default();
-    let runner =
-        Runner::prepare(&session.options, &session.workspace, toolkit.as_ref(), interrupt)?;
+    let runner = Runner::prepare(&session, nvml, interrupt)?;
     let mut answers = Vec::new();
     for tests in &legs {
         let tasks = session.choose(tests).run;

@@ -13,8 +13,9 @@ use super::stopped;
 use crate::build::{Binary, Goal, Program, ProgramKind};
 use crate::cli::{NoTestsFlag, ProfileArgs};
 use crate::devices::Leg;
+use crate::discover;
 use crate::error::{Expected, Failure};
-use crate::options::{Aim, Verbosity};
+use crate::options::{Aim, Options, Verbosity};
 use crate::present::profile::{Layout, Profiler, Subject};
 use crate::present::{Told, say};
 use crate::run::signals::INTERRUPTED;
@@ -99,16 +100,16 @@ fn profile_test(args: &ProfileArgs) -> Result<u8, Failure> {
     let interrupt = Interrupt::listen().context("listening for signals")?;
     let session = Session::open(&args.as_run(), Aim::Profile)?;
     session.announce();
-    let Some((toolkit, legs)) = interrupt.outlived(session.discover())? else {
+    let Some((nvml, legs)) = interrupt.outlived(session.discover())? else {
         return Ok(stopped(&session.options));
     };
     let chosen: Vec<Chosen> = legs.iter().map(|tests| session.choose(tests)).collect();
     let tasks = only(name, chosen)?;
     let options = &session.options;
-    let runner = Runner::prepare(options, &session.workspace, toolkit.as_ref(), interrupt.clone())?;
+    let runner = Runner::prepare(&session, nvml, interrupt.clone())?;
     let on_stdout = Profiler::new(&options.telling, layout(args), Subject::Test);
     let mut told = Told::new(
-        &options.audience(),
+        &session.audience(),
         session.workspace.root(),
         legs.len(),
         Some(Box::new(on_stdout)),
@@ -151,14 +152,17 @@ fn profile_program(args: &ProfileArgs, program: &Program) -> Result<u8, Failure>
     let packages = std::slice::from_ref(package);
     let built = session.build(packages, Goal::Program(program), |leg, built| {
         let binary = built.binaries.first().context("cargo built no executable")?;
-        tasks.push(task(&session, package, program, &file, leg, binary));
+        let Options { scheduling, search, .. } = &session.options;
+        let binary = discover::program(binary, &scheduling.launcher, search)?;
+        tasks.push(task(&session, package, program, &file, leg, &binary));
         Ok(())
     });
     let Some(toolkit) = interrupt.outlived(built)? else { return Ok(stopped(&session.options)) };
     let options = &session.options;
-    let runner = Runner::prepare(options, &session.workspace, toolkit.as_ref(), interrupt.clone())?;
+    let nvml = toolkit.and_then(|toolkit| toolkit.nvml.ok());
+    let runner = Runner::prepare(&session, nvml, interrupt.clone())?;
     let on_stdout = Profiler::new(&options.telling, layout(args), Subject::Program);
-    let mut told = Told::new(&options.audience(), root, tasks.len(), Some(Box::new(on_stdout)));
+    let mut told = Told::new(&session.audience(), root, tasks.len(), Some(Box::new(on_stdout)));
     let mut tally = Tally::default();
     // As cargo does it: a bench runs in its package, any other program here.
     let folder = package.folder().to_owned();

@@ -7,47 +7,57 @@ use memcheck_core::exit;
 
 use crate::cli::{CargoFlags, FormatFlag, ReportArgs};
 use crate::error::Failure;
-use crate::options::{Audience, Capture, Mode, Telling, environment};
+use crate::options::{Audience, Capture, Mode, Pending, Telling, environment};
 use crate::present::{JsonLines, Presenter, Told};
 use crate::results::{self, ResultsError, Whole};
-use crate::workspace::Workspace;
+use crate::workspace::Places;
 
 /// Tells what was kept, and answers with the exit code of the run.
 pub(super) fn report(args: &ReportArgs) -> Result<u8, Failure> {
     let telling = Telling::read(&args.output, &args.report, &environment);
-    let workspace = Workspace::outline(&CargoFlags {
+    let places = Places::find(&CargoFlags {
         manifest_path: args.manifest_path.clone(),
         target_dir: args.target_dir.clone(),
         ..CargoFlags::default()
     })?;
-    let whole = whole(args, &workspace)?;
+    let whole = whole(args, &places)?;
     let audience = Audience {
         telling: &telling,
-        // Where it is joined, nothing pending lies beside a test.
-        mode: if args.merge { Mode::Ci } else { whole.run.mode },
+        pending: match (args.folders.first(), whole.run.mode) {
+            // Where it is joined, nothing pending lies beside a test.
+            _ if args.merge => Pending::In(places.pending_directory()),
+            (Some(folder), _) if whole.run.archived => {
+                Pending::In(results::pending_directory(folder))
+            }
+            (None, _) if whole.run.archived => {
+                Pending::In(results::pending_directory(&results::default(&places.own_directory())))
+            }
+            (_, Mode::Ci) => Pending::In(places.pending_directory()),
+            (_, Mode::Local) => Pending::Beside,
+        },
         capture: Capture::Kept,
         no_tests: args.no_tests,
         // Those of the run chose what was kept; here all of it is told.
         filters: &[],
         took: Some(whole.took),
     };
-    Ok(tell(whole, &audience, &workspace))
+    Ok(tell(whole, &audience, &places))
 }
 
-fn whole(args: &ReportArgs, workspace: &Workspace) -> Result<Whole, Failure> {
+fn whole(args: &ReportArgs, places: &Places) -> Result<Whole, Failure> {
     let read = |folder: &std::path::PathBuf| {
         let mut results = results::read(folder)?;
-        results.relocate(workspace.root());
+        results.relocate(places.root());
         Ok(results)
     };
     let mut folders = args.folders.clone();
     if folders.is_empty() {
-        folders.push(results::default(workspace));
+        folders.push(results::default(&places.own_directory()));
     }
     if args.merge {
         let shards = folders.iter().map(read).collect::<Result<Vec<_>, ResultsError>>()?;
         let mut whole = results::merge(shards)?;
-        results::join(&mut whole, workspace)?;
+        results::join(&mut whole, places)?;
         return Ok(whole);
     }
     match folders.as_slice() {
@@ -57,11 +67,11 @@ fn whole(args: &ReportArgs, workspace: &Workspace) -> Result<Whole, Failure> {
 }
 
 /// The same events, in the order of a run.
-fn tell(whole: Whole, audience: &Audience<'_>, workspace: &Workspace) -> u8 {
+fn tell(whole: Whole, audience: &Audience<'_>, places: &Places) -> u8 {
     let Whole { run: _, legs, tests, notes, mut tally, broke, took: _ } = whole;
     let json = audience.telling.format == FormatFlag::Json;
     let on_stdout = json.then(|| Box::new(JsonLines::new(io::stdout())) as Box<dyn Presenter>);
-    let mut told = Told::new(audience, workspace.root(), legs.len(), on_stdout);
+    let mut told = Told::new(audience, places.root(), legs.len(), on_stdout);
     for (leg, count) in &legs {
         told.tell(|to| to.leg_started(leg, *count));
         for test in tests.iter().filter(|test| test.task.leg.device == leg.device) {

@@ -1,6 +1,7 @@
 //! `cargo memcheck run`: build, list, run, tell.
 
 use std::io;
+use std::path::PathBuf;
 
 use anyhow::Context;
 use memcheck_core::exit;
@@ -16,7 +17,6 @@ use crate::run::{Interrupt, Outcome, Runner};
 use crate::schedule::{self, Event};
 use crate::session::{Chosen, LegTests, Session};
 use crate::tally::Tally;
-use crate::toolchain::Toolkit;
 
 /// Runs the selected tests.
 pub(super) fn run(args: &RunArgs) -> Result<u8, Failure> {
@@ -32,13 +32,13 @@ pub(super) fn run(args: &RunArgs) -> Result<u8, Failure> {
     };
     session.announce();
     results::discard(&results::folder(&session))?;
-    let Some((toolkit, legs)) = interrupt.outlived(session.discover())? else {
+    let Some((nvml, legs)) = interrupt.outlived(session.discover())? else {
         return Ok(stopped(&session.options));
     };
     for warning in bookkeeping::unmatched_overrides(&session, &legs) {
         say!("{} {warning}", style::warning("warning:"));
     }
-    run_legs(&session, toolkit.as_ref(), &legs, &interrupt)
+    run_legs(&session, nvml, &legs, &interrupt)
 }
 
 fn nothing(args: &RunArgs, failure: Failure) -> Result<u8, Failure> {
@@ -56,16 +56,16 @@ fn nothing(args: &RunArgs, failure: Failure) -> Result<u8, Failure> {
 
 fn run_legs(
     session: &Session,
-    toolkit: Option<&Toolkit>,
+    nvml: Option<PathBuf>,
     legs: &[LegTests],
     interrupt: &Interrupt,
 ) -> Result<u8, Failure> {
     let options = &session.options;
-    let runner = Runner::prepare(options, &session.workspace, toolkit, interrupt.clone())?;
+    let runner = Runner::prepare(session, nvml, interrupt.clone())?;
     let json = options.telling.format == FormatFlag::Json;
     let on_stdout = json.then(|| Box::new(JsonLines::new(io::stdout())) as Box<dyn Presenter>);
     let root = session.workspace.root();
-    let mut told = Told::new(&options.audience(), root, legs.len(), on_stdout);
+    let mut told = Told::new(&session.audience(), root, legs.len(), on_stdout);
     told.also(results::file(&results::folder(session)), Keeper::new(&Run::of(session, legs)));
     let mut tally = Tally::default();
     let mut failed = None;

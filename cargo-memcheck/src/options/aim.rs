@@ -8,6 +8,8 @@ use memcheck_core::limits::Layer;
 pub(crate) enum Aim {
     /// Their verdicts.
     Run,
+    /// An archive: nothing is run here.
+    Archive,
     /// A profile: every block is followed, at once, and no baseline is compared
     /// or written.
     Profile,
@@ -17,7 +19,7 @@ impl Aim {
     /// When tests are run with call stacks, of what was said.
     pub(super) fn explain(self, said: Explain) -> Explain {
         match self {
-            Self::Run => said,
+            Self::Run | Self::Archive => said,
             Self::Profile => Explain::Always,
         }
     }
@@ -25,7 +27,7 @@ impl Aim {
     /// The limits of the command line, of what was said.
     pub(super) fn limits(self, said: Layer) -> Layer {
         match self {
-            Self::Run => said,
+            Self::Run | Self::Archive => said,
             Self::Profile => Layer { baseline: Some(false), ..said },
         }
     }

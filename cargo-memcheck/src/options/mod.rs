@@ -27,12 +27,13 @@ use crate::cli::{CargoFlags, LibtestArgs, LibtestError, NoTestsFlag, RunArgs, Ru
 use crate::config::Configuration;
 use crate::devices::{self, Asked, DeviceError};
 use crate::error::{Expected, Failure};
+use crate::libraries::Search;
 
 pub(crate) use aim::Aim;
 pub(crate) use launcher::Launcher;
 pub(crate) use levels::Levels;
 pub(crate) use partition::{Partition, hash};
-pub(crate) use telling::{Annotations, Audience, Telling, Verbosity};
+pub(crate) use telling::{Annotations, Audience, Pending, Telling, Verbosity};
 
 /// Why a command line makes no sense.
 #[derive(Debug, thiserror::Error)]
@@ -55,6 +56,9 @@ pub(crate) enum OptionsError {
     /// `--runner`.
     #[error("--runner: {0}")]
     Launcher(launcher::LauncherError),
+    /// Flags of a build beside something that was built.
+    #[error("--archive-file and cargo's options exclude each other: the archive is built already")]
+    Built,
     /// A way to select tests that says nothing about files.
     #[error("prune takes filters, and no {0}: it removes files, not tests")]
     Prune(&'static str),
@@ -131,6 +135,7 @@ pub(crate) struct Typed {
     scheduling: Scheduling,
     telling: Telling,
     results: Option<PathBuf>,
+    library_path: Vec<PathBuf>,
     mode: Mode,
     launcher: Option<Launcher>,
     asked: Option<Asked>,
@@ -143,7 +148,7 @@ pub(crate) struct Typed {
 }
 
 /// Everything that is meant.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct Options {
     /// Cargo's own flags.
     pub(crate) cargo: CargoFlags,
@@ -155,6 +160,8 @@ pub(crate) struct Options {
     pub(crate) telling: Telling,
     /// Where results are kept, where that is said.
     pub(crate) results: Option<PathBuf>,
+    /// Where shared libraries are looked for.
+    pub(crate) search: Search,
     /// Whether the source tree may be written to.
     pub(crate) mode: Mode,
     /// The devices, and who asked for them.
@@ -173,20 +180,6 @@ pub(crate) struct Options {
     pub(crate) rayon_threads: String,
 }
 
-impl Options {
-    /// Who is told of the run.
-    pub(crate) fn audience(&self) -> Audience<'_> {
-        Audience {
-            telling: &self.telling,
-            mode: self.mode,
-            capture: self.scheduling.capture,
-            no_tests: self.scheduling.no_tests,
-            filters: &self.selection.filters,
-            took: None,
-        }
-    }
-}
-
 impl Typed {
     /// Reads flags and environment.
     pub(crate) fn read(
@@ -199,6 +192,7 @@ impl Typed {
             select,
             ci,
             part,
+            archive,
             schedule,
             limits,
             levels,
@@ -208,6 +202,9 @@ impl Typed {
             results,
             libtest,
         } = args;
+        if archive.archive_file.is_some() && *cargo != CargoFlags::default() {
+            return Err(OptionsError::Built.into());
+        }
         let libtest = LibtestArgs::read(libtest).map_err(|error: LibtestError| error)?;
         let threads = schedule.test_threads.as_ref().or(libtest.test_threads.as_ref());
         let flagged = (!select.device.is_empty())
@@ -266,6 +263,7 @@ impl Typed {
             },
             telling: Telling::read(output, report, get),
             results: results.clone(),
+            library_path: library_path(&select.library_path, get),
             mode: mode(ci.ci, ci.no_ci, get, in_ci)?,
             launcher: launcher(schedule.runner.as_deref(), get)?,
             asked,
@@ -311,6 +309,7 @@ impl Typed {
             },
             telling: self.telling,
             results: self.results,
+            search: Search::new(self.library_path),
             mode: self.mode,
             asked,
             machine: self.machine,
@@ -321,6 +320,14 @@ impl Typed {
             rayon_threads,
         })
     }
+}
+
+/// The folders that flags name, and those that the variable does. Tests are
+/// started elsewhere, so they are absolute.
+fn library_path(flags: &[PathBuf], get: &dyn Fn(&str) -> Option<String>) -> Vec<PathBuf> {
+    let variable = get(variables::LIBRARY_PATH.name).unwrap_or_default();
+    let named = flags.iter().cloned().chain(std::env::split_paths(&variable));
+    named.filter_map(|folder| std::path::absolute(folder).ok()).collect()
 }
 
 /// What flag or variable say of who starts test processes.

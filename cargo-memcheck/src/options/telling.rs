@@ -1,8 +1,9 @@
 //! How results are told, and what those who are told must know of the run.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{Capture, Mode};
+use super::Capture;
 use crate::cli::{
     AnnotationsFlag, ColorFlag, FormatFlag, NoTestsFlag, OutputFlags, ReportFlag, ReportFlags,
 };
@@ -53,13 +54,22 @@ pub(crate) struct Telling {
     pub(crate) annotations: Annotations,
 }
 
+/// Where pending snapshots lie.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Pending {
+    /// Beside the tests.
+    Beside,
+    /// In this folder, which mirrors the workspace.
+    In(PathBuf),
+}
+
 /// Whom a run is told to: how, and what they must know of it.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Audience<'a> {
     /// How results are told.
     pub(crate) telling: &'a Telling,
-    /// Whether pending snapshots lie beside the tests.
-    pub(crate) mode: Mode,
+    /// Where pending snapshots lie.
+    pub(crate) pending: Pending,
     /// What happened to the output of tests.
     pub(crate) capture: Capture,
     /// What it means that no test is selected.

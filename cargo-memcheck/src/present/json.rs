@@ -243,6 +243,13 @@ pub(crate) fn snapshot(format: FormatFlag, action: &str, path: &std::path::Path)
     }
 }
 
+/// A file that was written.
+pub(crate) fn file(format: FormatFlag, kind: &str, path: &std::path::Path, size: u64) {
+    if format == FormatFlag::Json {
+        print(&serde_json::json!({"type": "file", "kind": kind, "path": path, "bytes": size}));
+    }
+}
+
 /// Closes the stream of a command that has no counts.
 pub(crate) fn done(exit_code: u8) {
     print(&serde_json::json!({"type": "summary", "exit_code": exit_code}));

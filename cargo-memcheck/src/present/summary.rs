@@ -1,10 +1,12 @@
 //! The last words of a run, and the commands to go on with.
 
+use std::path::Path;
+
 use memcheck_core::exit;
 
 use super::style;
 use crate::cli::{self, NoTestsFlag};
-use crate::options::Mode;
+use crate::options::Pending;
 use crate::tally::Tally;
 
 /// The counts, on one line.
@@ -71,7 +73,7 @@ impl Unselected {
 pub(super) fn next_steps(
     tally: &Tally,
     filters: &[String],
-    mode: Mode,
+    pending: &Pending,
     no_tests: NoTestsFlag,
 ) -> Vec<String> {
     let mut lines = Vec::new();
@@ -93,19 +95,26 @@ pub(super) fn next_steps(
     if !tally.pending.is_empty() {
         let count = tally.pending.len();
         let what = format!("{count} pending snapshot{}", if count == 1 { "" } else { "s" });
-        lines.push(match mode {
-            Mode::Local => format!(
+        lines.push(match pending {
+            Pending::Beside => format!(
                 "{what}: {}, or {}",
                 style::hint("cargo memcheck review"),
                 style::hint("cargo memcheck accept")
             ),
-            Mode::Ci => format!(
-                "{what} in target/memcheck/pending: fetch them, then {}",
+            Pending::In(folder) => format!(
+                "{what} in {}: fetch them, then {}",
+                shown(folder),
                 style::hint("cargo memcheck accept --from DIR")
             ),
         });
     }
     lines
+}
+
+/// A folder as seen from the current one.
+fn shown(folder: &Path) -> String {
+    let here = std::env::current_dir().unwrap_or_default();
+    folder.strip_prefix(here).unwrap_or(folder).display().to_string()
 }
 
 #[cfg(test)]
@@ -116,14 +125,14 @@ mod tests {
     fn only_what_happened_is_counted() {
         let tally = Tally { passed: 3, ignored: 1, ..Tally::default() };
         assert_eq!(counts(&tally), "3 passed, 0 failed, 1 ignored");
-        assert!(next_steps(&tally, &[], Mode::Local, NoTestsFlag::Fail).is_empty());
+        assert!(next_steps(&tally, &[], &Pending::Beside, NoTestsFlag::Fail).is_empty());
     }
 
     #[test]
     fn a_run_of_nothing_names_the_filters() {
         let said = |tally: &Tally, filters: &[&str]| {
             let filters: Vec<String> = filters.iter().map(|&filter| filter.to_owned()).collect();
-            let steps = next_steps(tally, &filters, Mode::Local, NoTestsFlag::Fail);
+            let steps = next_steps(tally, &filters, &Pending::Beside, NoTestsFlag::Fail);
             console::strip_ansi_codes(&steps[0]).into_owned()
         };
         let (none, ignored) = (Tally::default(), Tally { ignored: 2, ..Tally::default() });

@@ -13,7 +13,7 @@ use super::{Presenter, findings, say, style, summary};
 use crate::cli::NoTestsFlag;
 use crate::devices::Leg;
 use crate::note::Note;
-use crate::options::{Audience, Capture, Mode, Verbosity};
+use crate::options::{Audience, Capture, Pending, Verbosity};
 use crate::run::{Outcome, Task};
 use crate::tally::Tally;
 
@@ -27,7 +27,7 @@ pub(crate) struct Terminal {
     bar: ProgressBar,
     verbosity: Verbosity,
     capture: Capture,
-    mode: Mode,
+    pending: Pending,
     no_tests: NoTestsFlag,
     filters: Vec<String>,
     several_legs: bool,
@@ -50,7 +50,7 @@ impl Terminal {
             bar,
             verbosity: audience.telling.verbosity,
             capture: audience.capture,
-            mode: audience.mode,
+            pending: audience.pending.clone(),
             no_tests: audience.no_tests,
             filters: audience.filters.to_vec(),
             several_legs: legs > 1,
@@ -230,7 +230,7 @@ impl Presenter for Terminal {
             summary::counts(tally),
             self.took.unwrap_or_else(|| self.started.elapsed()).as_secs_f64()
         )];
-        lines.extend(summary::next_steps(tally, &self.filters, self.mode, self.no_tests));
+        lines.extend(summary::next_steps(tally, &self.filters, &self.pending, self.no_tests));
         self.print(&lines);
     }
 }

@@ -147,6 +147,7 @@ fn difference(a: &Run, b: &Run) -> Option<String> {
         selected,
         commit,
         mode,
+        archived: _,
     } = a;
     let of = |run: &Run| run.partition.map(|part| part.all().count());
     if *devices != b.devices {

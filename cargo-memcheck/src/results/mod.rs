@@ -25,13 +25,13 @@ use crate::error::Expected;
 use crate::note::Note;
 use crate::options::Partition;
 use crate::session::Session;
-use crate::workspace::Workspace;
+use crate::workspace::Places;
 
 pub(crate) use keep::Keeper;
 pub(crate) use merge::{Whole, merge};
 pub(crate) use pending::join;
 pub(crate) use read::{Results, Test, read};
-pub(crate) use run::Run;
+pub(crate) use run::{Run, commit};
 
 /// Version of the file.
 const VERSION: u32 = 1;
@@ -169,12 +169,23 @@ impl Expected for ResultsError {
 
 /// Where the results of a run are kept.
 pub(crate) fn folder(session: &Session) -> PathBuf {
-    session.options.results.clone().unwrap_or_else(|| default(&session.workspace))
+    let own = || match &session.archive {
+        // What was extracted may be temporary.
+        Some(_) => Places::here().own_directory(),
+        None => session.workspace.own_directory(),
+    };
+    session.options.results.clone().unwrap_or_else(|| default(&own()))
 }
 
 /// Where they are kept unless somebody says otherwise.
-pub(crate) fn default(workspace: &Workspace) -> PathBuf {
-    workspace.own_directory().join("results")
+pub(crate) fn default(own_directory: &Path) -> PathBuf {
+    own_directory.join("results")
+}
+
+/// Where a run of an archive leaves pending snapshots, below the folder of its
+/// results. Tests are started elsewhere, so it is absolute.
+pub(crate) fn pending_directory(folder: &Path) -> PathBuf {
+    std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned()).join("pending")
 }
 
 /// The file in a folder of results.

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 
 use super::{Results, ResultsError, Whole};
-use crate::workspace::Workspace;
+use crate::workspace::Places;
 
 impl Results {
     /// Makes every path that lies in the workspace of the run one below `root`.
@@ -29,18 +29,18 @@ impl Results {
 
 /// Writes the pending snapshots of all tests below the workspace's target
 /// directory, each test replacing its own.
-pub(crate) fn join(whole: &mut Whole, workspace: &Workspace) -> Result<(), ResultsError> {
+pub(crate) fn join(whole: &mut Whole, places: &Places) -> Result<(), ResultsError> {
     let root = whole.run.workspace.clone();
-    let places: Vec<Option<PathBuf>> = whole
+    let snapshots: Vec<Option<PathBuf>> = whole
         .tests
         .iter()
         .map(|test| {
             let snapshot = test.outcome.report.as_ref()?.snapshot.as_deref()?;
-            place(snapshot, &root, &workspace.pending_directory())
+            place(snapshot, &root, &places.pending_directory())
         })
         .collect();
     // First all that is no longer so: devices of one family share a snapshot.
-    for path in places.iter().flatten() {
+    for path in snapshots.iter().flatten() {
         match std::fs::remove_file(path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 return Err(ResultsError::Io(path.clone(), error));
@@ -48,7 +48,7 @@ pub(crate) fn join(whole: &mut Whole, workspace: &Workspace) -> Result<(), Resul
             _ => {}
         }
     }
-    for (test, place) in whole.tests.iter_mut().zip(places) {
+    for (test, place) in whole.tests.iter_mut().zip(snapshots) {
         let Some(report) = &mut test.outcome.report else { continue };
         report.pending = match (&test.pending, place) {
             (Some(text), Some(path)) => {

@@ -36,6 +36,9 @@ pub(crate) struct Run {
     pub(super) commit: Option<String>,
     /// Whether the source tree was left alone.
     pub(crate) mode: Mode,
+    /// Whether an archive was run.
+    #[serde(default)]
+    pub(crate) archived: bool,
 }
 
 /// What the hash is of.
@@ -71,7 +74,11 @@ impl Run {
             partition: options.selection.partition,
             devices: session.legs.iter().map(Leg::name).collect(),
             selected: selected(session, legs),
-            commit: commit(session.workspace.root()),
+            commit: match &session.archive {
+                Some(archive) => archive.commit(),
+                None => commit(session.workspace.root()),
+            },
+            archived: session.archive.is_some(),
             mode: options.mode,
         }
     }
@@ -104,7 +111,8 @@ fn selected(session: &Session, legs: &[LegTests]) -> String {
     format!("{:016x}", hash(&text))
 }
 
-fn commit(root: &Path) -> Option<String> {
+/// The commit of the sources at `root`, where git knows one.
+pub(crate) fn commit(root: &Path) -> Option<String> {
     let output = Command::new("git")
         .args(["rev-parse", "HEAD"])
         .current_dir(root)

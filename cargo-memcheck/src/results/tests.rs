@@ -24,6 +24,7 @@ fn run(part: &str) -> Run {
         selected: "5".to_owned(),
         commit: None,
         mode: Mode::Ci,
+        archived: false,
     }
 }
 

@@ -26,8 +26,8 @@ use serde::{Deserialize, Serialize};
 use crate::build::Binary;
 use crate::devices::{Kind, Leg};
 use crate::options::{Launcher, Mode, Options};
-use crate::toolchain::{NVML_VARIABLE, Toolkit};
-use crate::workspace::Workspace;
+use crate::session::Session;
+use crate::toolchain::NVML_VARIABLE;
 
 pub(crate) use output::Output;
 use process::Watch;
@@ -83,6 +83,7 @@ impl Outcome {
 pub(crate) struct Runner<'a> {
     options: &'a Options,
     workspace_root: &'a Path,
+    compiled_in: Option<&'a Path>,
     environment: BTreeMap<&'static str, OsString>,
     nvml: Option<PathBuf>,
     reports: tempfile::TempDir,
@@ -90,15 +91,15 @@ pub(crate) struct Runner<'a> {
 }
 
 impl<'a> Runner<'a> {
-    /// Prepares the folder for reports. Under `--ci` pending snapshots go below
-    /// the target directory; each test replaces its own, so that several runs
+    /// Prepares the folder for reports. Where pending snapshots go to a folder
+    /// of their own, each test replaces its own, so that several runs
     /// in one job add up.
     pub(crate) fn prepare(
-        options: &'a Options,
-        workspace: &'a Workspace,
-        toolkit: Option<&Toolkit>,
+        session: &'a Session,
+        nvml: Option<PathBuf>,
         interrupt: Interrupt,
     ) -> anyhow::Result<Self> {
+        let Session { options, workspace, .. } = session;
         let own = workspace.own_directory();
         std::fs::create_dir_all(&own).with_context(|| own.display().to_string())?;
         let reports = tempfile::Builder::new()
@@ -113,12 +114,11 @@ impl<'a> Runner<'a> {
             ("INSTA_WORKSPACE_ROOT", workspace.root().into()),
             (variables::RAYON_NUM_THREADS.name, (&options.rayon_threads).into()),
         ]);
-        if options.mode == Mode::Ci {
-            environment.insert("INSTA_PENDING_DIR", workspace.pending_directory().into());
+        if let Some(folder) = session.pending_directory() {
+            environment.insert("INSTA_PENDING_DIR", folder.into());
         }
-        let nvml = toolkit.and_then(|toolkit| toolkit.nvml.as_ref().ok().cloned());
-        let workspace_root = workspace.root();
-        Ok(Self { options, workspace_root, environment, nvml, reports, interrupt })
+        let (workspace_root, compiled_in) = (workspace.root(), session.compiled_in());
+        Ok(Self { options, workspace_root, compiled_in, environment, nvml, reports, interrupt })
     }
 
     /// Runs one test, and once more where its figures are to be explained;
@@ -170,6 +170,7 @@ impl<'a> Runner<'a> {
             levels: self.options.levels.said().clone(),
             ci: self.options.mode == Mode::Ci,
             workspace: self.workspace_root.to_owned(),
+            compiled_in: self.compiled_in.map(Path::to_owned),
             candle: task.candle.clone(),
             follow,
             // We kill it ourselves, whatever happens.

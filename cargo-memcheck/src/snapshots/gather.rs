@@ -12,7 +12,7 @@ use crate::workspace::Workspace;
 /// The workspace of a command that builds nothing.
 pub(crate) fn workspace(args: &SnapshotArgs) -> Result<Workspace, Failure> {
     let flags = CargoFlags { manifest_path: args.manifest_path.clone(), ..CargoFlags::default() };
-    Workspace::load(&flags)
+    Ok(Workspace::load(&flags)?)
 }
 
 /// Pending snapshots in the packages of the workspace, or below `--from`; where

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use wait_timeout::ChildExt;
 
-use crate::devices::Found;
+use crate::devices::{Found, Gpus};
 use crate::options::{Launcher, environment, launcher};
 
 /// How long the driver may take to answer: one that is gone can make nvidia-smi hang.
@@ -17,11 +17,16 @@ const TURN: Duration = Duration::from_secs(600);
 
 /// What there is: the GPUs where `launcher` starts tests, the compiler here.
 pub(crate) fn probe(launcher: &Launcher) -> Found {
-    Found { gpus: gpus(launcher), nvcc: nvcc() }
+    Found { gpus: Gpus::Here(gpus(launcher)), nvcc: nvcc() }
+}
+
+/// The same where tests run on another machine.
+pub(crate) fn probe_compiler() -> Found {
+    Found { gpus: Gpus::Elsewhere, nvcc: nvcc() }
 }
 
 /// The GPUs that the driver lists.
-fn gpus(launcher: &Launcher) -> Result<Vec<String>, String> {
+pub(crate) fn gpus(launcher: &Launcher) -> Result<Vec<String>, String> {
     let mut command = launcher.command(Path::new("nvidia-smi"));
     command.arg("-L").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     let (program, patience) = match launcher {
@@ -58,7 +63,7 @@ fn listed(text: &str) -> Vec<String> {
 }
 
 /// The version of the CUDA compiler that candle's build would find.
-fn nvcc() -> Result<String, String> {
+pub(crate) fn nvcc() -> Result<String, String> {
     let mut candidates: Vec<PathBuf> = environment("NVCC").map(PathBuf::from).into_iter().collect();
     candidates.push("nvcc".into());
     for root in ["CUDA_HOME", "CUDA_PATH", "CUDA_ROOT", "CUDA_TOOLKIT_ROOT_DIR"] {

@@ -61,6 +61,7 @@ pub(super) fn run(description: &'static Description) {
         levels: config.levels.clone(),
         ci,
         workspace: workspace.to_owned(),
+        compiled_in: None,
         candle: candle_version(workspace).unwrap_or_else(|| "unknown".to_owned()),
         follow: explain.follow(),
         parent: Some(std::process::id()),

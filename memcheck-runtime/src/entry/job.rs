@@ -58,6 +58,7 @@ mod tests {
             levels: Default::default(),
             ci: false,
             workspace: "/".into(),
+            compiled_in: None,
             candle: "0".to_owned(),
             follow: Default::default(),
             parent: None,

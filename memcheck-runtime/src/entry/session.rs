@@ -97,7 +97,7 @@ fn measure(
     if let Some(attributor) = attributor {
         let live = live.unwrap_or_default();
         record.attribution =
-            attributor.finish((recorder.iterations(), &live), &judged, &job.workspace);
+            attributor.finish((recorder.iterations(), &live), &judged, job.sources());
         if record.attribution.is_none() {
             record.notes.push("attribution broke down".to_owned());
         }

@@ -8,6 +8,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use addr2line::Loader;
+use memcheck_core::protocol;
 use memcheck_core::stack::{self, Frame, Stack};
 
 use super::modules;
@@ -40,13 +41,19 @@ const OWN: &[(&str, &str)] = &[
 ];
 
 impl Symbols {
-    /// Opens the tables of the executable. `workspace` is cut off the names of
+    /// Opens the tables of the executable, which lie beside it where it was
+    /// stripped for an archive. `workspace` is cut off the names of
     /// the files below it.
     pub(crate) fn open(workspace: &Path) -> Self {
         let (base, range) = modules::first().unwrap_or_default();
         let mut workspace = workspace.to_string_lossy().into_owned();
         workspace.push('/');
-        Self { loader: Loader::new(EXECUTABLE).ok(), base, range, known: HashMap::new(), workspace }
+        let beside = std::fs::read_link(EXECUTABLE).ok().map(|path| protocol::line_tables(&path));
+        let loader = beside
+            .filter(|path| path.is_file())
+            .and_then(|path| Loader::new(path).ok())
+            .or_else(|| Loader::new(EXECUTABLE).ok());
+        Self { loader, base, range, known: HashMap::new(), workspace }
     }
 
     /// The stack of these return addresses, innermost first, without plumbing.

@@ -142,6 +142,7 @@ fn run_seed(
         levels: BTreeMap::new(),
         ci: false,
         workspace: workspace().to_owned(),
+        compiled_in: None,
         candle: String::new(),
         follow,
         parent: None,

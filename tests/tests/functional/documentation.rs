@@ -182,6 +182,21 @@ fn every_flag_of_report_is_in_the_reference_and_the_other_way_round() {
     );
 }
 
+#[test]
+fn every_flag_of_archive_is_in_the_reference_and_the_other_way_round() {
+    let reference = reference();
+    let help = flags(&memcheck(&workspace(), &["archive", "--help"]).exits(0).stdout);
+    let own = flags(&rows(&reference, "| flag of `archive` | meaning |\n").join("\n"));
+    let of_run = flags(section(&reference, "## Flags of `run`"));
+    let missing: Vec<_> =
+        help.iter().filter(|flag| !own.contains(*flag) && !of_run.contains(*flag)).collect();
+    let invented: Vec<_> = own.difference(&help).collect();
+    assert!(
+        missing.is_empty() && invented.is_empty(),
+        "missing {missing:?}, invented {invented:?}"
+    );
+}
+
 /// The rows of the table with this heading.
 #[track_caller]
 pub(crate) fn rows<'a>(page: &'a str, heading: &str) -> Vec<&'a str> {

@@ -4,6 +4,7 @@
 //! them, and runs `cargo memcheck` in them; what the command says is read from
 //! its JSON. They share one target directory, so that candle is built once.
 
+mod archive;
 mod bad_binaries;
 mod bad_input;
 mod baselines;
@@ -13,6 +14,7 @@ mod detection;
 mod documentation;
 mod exactness;
 mod fixture;
+mod libraries;
 mod outside;
 mod plain;
 mod profile;

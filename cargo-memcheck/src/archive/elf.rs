@@ -1,0 +1,68 @@
+//! The machine that an executable was built for, from its header.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+/// A kind of machine, as Rust names its architecture and its system.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Target(String);
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Target {
+    /// This machine.
+    pub(crate) fn here() -> Self {
+        Self(format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS))
+    }
+
+    /// That of an executable.
+    pub(crate) fn of(executable: &Path) -> io::Result<Self> {
+        let mut header = [0; 20];
+        File::open(executable)?.read_exact(&mut header)?;
+        Self::read(&header).ok_or_else(|| io::Error::other("it is no ELF executable"))
+    }
+
+    fn read(header: &[u8; 20]) -> Option<Self> {
+        let machine = [header[18], header[19]];
+        let machine = match (&header[..4], header[5]) {
+            (b"\x7fELF", 1) => u16::from_le_bytes(machine),
+            (b"\x7fELF", 2) => u16::from_be_bytes(machine),
+            _ => return None,
+        };
+        let architecture = match machine {
+            3 => "x86".to_owned(),
+            21 => "powerpc64".to_owned(),
+            62 => "x86_64".to_owned(),
+            183 => "aarch64".to_owned(),
+            243 => "riscv64".to_owned(),
+            other => format!("machine{other}"),
+        };
+        Some(Self(format!("{architecture}-linux")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_machine_of_an_executable_is_read_from_its_header() {
+        let own = std::env::current_exe().unwrap();
+        assert_eq!(Target::of(&own).unwrap(), Target::here());
+        let mut header = *b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x03\0\xb7\0";
+        assert_eq!(Target::read(&header).unwrap().to_string(), "aarch64-linux");
+        header[5] = 2;
+        header[18..].copy_from_slice(&[0, 62]);
+        assert_eq!(Target::read(&header).unwrap().to_string(), "x86_64-linux");
+        header[0] = b'#';
+        assert_eq!(Target::read(&header), None);
+    }
+}

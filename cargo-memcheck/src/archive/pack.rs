@@ -1,0 +1,288 @@
+//! Packing what was built.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::hash::{DefaultHasher, Hasher};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use memcheck_core::config;
+use memcheck_core::protocol;
+
+use super::ArchiveError;
+use super::elf::Target;
+use super::file::{self, Entry, Head, Source};
+use super::manifest::{self, Build, Executable, Manifest, Tables, WORKSPACE};
+use super::strip::Stripper;
+use crate::build::{Binary, NotBuilt};
+use crate::devices::Kind;
+use crate::error::Failure;
+use crate::libraries::Linked;
+use crate::results;
+use crate::session::Session;
+use crate::snapshots;
+
+/// What becomes of the line tables of executables.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum LineTables {
+    /// They stay where they are.
+    Keep,
+    /// They are left out.
+    Strip,
+    /// They go into this archive, apart.
+    Apart(PathBuf),
+}
+
+impl LineTables {
+    /// Reads `--line-tables`.
+    pub(crate) fn read(text: &str) -> Self {
+        match text {
+            "keep" => Self::Keep,
+            "strip" => Self::Strip,
+            path => Self::Apart(path.into()),
+        }
+    }
+}
+
+/// What was built for one kind of device, and is packed.
+#[derive(Debug)]
+pub(crate) struct Leaf {
+    /// The kind.
+    pub(crate) kind: Kind,
+    /// Where it was built.
+    pub(crate) folder: PathBuf,
+    /// Executables, with the number of memory tests that each carries where
+    /// it could be asked.
+    pub(crate) binaries: Vec<(Binary, Option<usize>)>,
+    /// Targets that were left out.
+    pub(crate) not_built: Vec<NotBuilt>,
+    /// The simulated NVML.
+    pub(crate) nvml: Option<PathBuf>,
+}
+
+/// What was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Packed {
+    /// Executables.
+    pub(crate) executables: usize,
+    /// Baselines.
+    pub(crate) baselines: usize,
+    /// Bytes of the archive.
+    pub(crate) size: u64,
+    /// Bytes of the archive of line tables.
+    pub(crate) tables: Option<u64>,
+}
+
+/// What goes into the archive, and into that of line tables.
+#[derive(Debug, Default)]
+struct Contents {
+    entries: Vec<Entry>,
+    tables: Vec<Entry>,
+    hasher: DefaultHasher,
+    stripper: Stripper,
+}
+
+impl Contents {
+    fn file(&mut self, name: PathBuf, file: &Path) {
+        let source = Source::File(file.to_owned());
+        if self.entries.iter().all(|entry| entry.name != name) {
+            self.entries.push(Entry { name, source });
+        }
+    }
+
+    /// Adds an executable as `name`, stripped into `folder` where that is meant.
+    fn executable(
+        &mut self,
+        name: &Path,
+        path: &Path,
+        line_tables: &LineTables,
+        folder: &Path,
+    ) -> Result<(), ArchiveError> {
+        let io = |path: &Path| {
+            let path = path.to_owned();
+            move |error| ArchiveError::Io(path, error)
+        };
+        let mut packed = path.to_owned();
+        if *line_tables != LineTables::Keep {
+            packed = folder.join(name);
+            fs::create_dir_all(packed.parent().unwrap_or(folder)).map_err(io(&packed))?;
+            self.stripper.strip(path, &packed)?;
+        }
+        if let LineTables::Apart(_) = line_tables {
+            let apart = protocol::line_tables(&packed);
+            self.stripper.line_tables(path, &apart)?;
+            let name = protocol::line_tables(name);
+            self.tables.push(Entry { name, source: Source::File(apart) });
+        }
+        hash_file(&mut self.hasher, &packed).map_err(io(&packed))?;
+        self.file(name.to_owned(), &packed);
+        Ok(())
+    }
+
+    /// Adds all files below `folder`, which a build script wrote.
+    fn tree(&mut self, name: &Path, folder: &Path) -> Result<(), ArchiveError> {
+        let io = |error| ArchiveError::Io(folder.to_owned(), error);
+        for entry in fs::read_dir(folder).map_err(io)? {
+            let entry = entry.map_err(io)?;
+            let (name, path) = (name.join(entry.file_name()), entry.path());
+            // Links are not followed: they could lead anywhere.
+            let kind = entry.file_type().map_err(io)?;
+            if kind.is_dir() {
+                self.tree(&name, &path)?;
+            } else if kind.is_file() {
+                self.file(name, &path);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn hash_file(hasher: &mut DefaultHasher, path: &Path) -> io::Result<()> {
+    let mut file = File::open(path)?;
+    let mut buffer = vec![0; 1 << 20];
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok(()),
+            read => hasher.write(&buffer[..read]),
+        }
+    }
+}
+
+/// Packs what was built into `archive`.
+pub(crate) fn pack(
+    session: &Session,
+    leaves: &[Leaf],
+    archive: &Path,
+    line_tables: &LineTables,
+) -> Result<Packed, Failure> {
+    let own = session.workspace.own_directory();
+    fs::create_dir_all(&own).with_context(|| own.display().to_string())?;
+    let folder = tempfile::Builder::new()
+        .prefix("archive-")
+        .tempdir_in(&own)
+        .with_context(|| own.display().to_string())?;
+    let target = target(leaves)?;
+    let mut contents = Contents::default();
+    let mut builds = Vec::new();
+    for leaf in leaves {
+        builds.push(build(session, leaf, line_tables, folder.path(), &mut contents)?);
+    }
+    let executables = builds.iter().map(|build: &Build| build.executables.len()).sum();
+    let baselines = sources(session, &mut contents)?;
+    let id = format!("{:016x}", contents.hasher.finish());
+    let cargo = &session.options.cargo;
+    let page = Manifest {
+        head: Head::new(id.clone(), contents.entries.len()),
+        target,
+        commit: results::commit(session.workspace.root()),
+        profile: match (&cargo.profile, cargo.release) {
+            (Some(profile), _) => profile.clone(),
+            (None, true) => "release".to_owned(),
+            (None, false) => "dev".to_owned(),
+        },
+        features: cargo.features.clone(),
+        devices: session.legs.iter().map(|leg| leg.device.clone()).collect(),
+        metadata: session.workspace.metadata().clone(),
+        packages: session.packages.iter().map(|p| p.package.id.repr.clone()).collect(),
+        names_targets: cargo.names_targets(),
+        builds,
+    };
+    let mut packed = Packed { executables, baselines, size: 0, tables: None };
+    if let LineTables::Apart(path) = line_tables {
+        let page = Tables { head: Head::new(id, contents.tables.len()) };
+        packed.tables = Some(file::write(path, &page, &contents.tables)?);
+    }
+    packed.size = file::write(archive, &page, &contents.entries)?;
+    Ok(packed)
+}
+
+/// The machine that all executables were built for.
+fn target(leaves: &[Leaf]) -> Result<Target, ArchiveError> {
+    let first = leaves.iter().flat_map(|leaf| &leaf.binaries).next();
+    let (binary, _) = first.ok_or(ArchiveError::NoTests)?;
+    Target::of(&binary.path).map_err(|error| ArchiveError::Io(binary.path.clone(), error))
+}
+
+fn build(
+    session: &Session,
+    leaf: &Leaf,
+    line_tables: &LineTables,
+    folder: &Path,
+    contents: &mut Contents,
+) -> Result<Build, ArchiveError> {
+    let kind = leaf.kind;
+    let mut executables = Vec::new();
+    for (binary, tests) in &leaf.binaries {
+        let package = &session.packages[binary.package].package.id.repr;
+        let name = binary.path.file_name().unwrap_or_default();
+        let file = manifest::folder(kind).join(name);
+        contents.executable(&file, &binary.path, line_tables, folder)?;
+        // What cargo built with it; the rest is the system's.
+        if let Ok(linked) = Linked::of(binary) {
+            for library in linked.below(&leaf.folder) {
+                let name = library.file_name().unwrap_or_default();
+                contents.file(manifest::libraries(kind).join(name), library);
+            }
+        }
+        let of_name = |wanted: &str| binary.environment.iter().find(|(name, _)| name == wanted);
+        let out_dir = of_name("OUT_DIR").map(|(_, was)| {
+            let now = manifest::folder(kind).join("out").join(executables.len().to_string());
+            (PathBuf::from(was), now)
+        });
+        if let Some((was, now)) = &out_dir {
+            contents.tree(now, was)?;
+        }
+        executables.push(Executable {
+            id: binary.id.clone(),
+            package: package.clone(),
+            file,
+            tests: *tests,
+            environment: binary
+                .environment
+                .iter()
+                .filter(|(name, _)| !super::unpack::WITH_PATHS.contains(&name.as_str()))
+                .cloned()
+                .collect(),
+            out_dir,
+        });
+    }
+    let nvml = leaf.nvml.as_ref().map(|library| {
+        let name =
+            manifest::folder(kind).join("nvml").join(library.file_name().unwrap_or_default());
+        contents.file(name.clone(), library);
+        name
+    });
+    Ok(Build { kind, executables, not_built: leaf.not_built.clone(), nvml })
+}
+
+/// Adds configuration and baselines; answers with the number of these.
+fn sources(session: &Session, contents: &mut Contents) -> Result<usize, ArchiveError> {
+    let workspace = &session.workspace;
+    let root = workspace.root();
+    if let Some(text) = &session.options.configuration.text {
+        let name = Path::new(WORKSPACE).join(config::PATH);
+        contents.entries.push(Entry { name, source: Source::Text(text.clone()) });
+    }
+    let mut folders: BTreeSet<&Path> = BTreeSet::new();
+    for package in &session.packages {
+        if !package.folder().starts_with(root) {
+            let name = package.name().to_owned();
+            return Err(ArchiveError::Outside(name, root.to_owned()));
+        }
+        folders.insert(package.folder());
+    }
+    // Those beside sources that packages share.
+    folders.extend(workspace.is_virtual().then_some(root));
+    let mut count = 0;
+    for folder in folders {
+        let files = snapshots::accepted(folder, workspace.target_directory())
+            .map_err(|error| ArchiveError::Io(folder.to_owned(), error))?;
+        for file in files {
+            let Ok(name) = file.path.strip_prefix(root) else { continue };
+            contents.file(Path::new(WORKSPACE).join(name), &file.path);
+            count += 1;
+        }
+    }
+    Ok(count)
+}

@@ -1,0 +1,293 @@
+//! Extracting an archive, and telling the rest of the pipeline what is in it
+//! as if cargo had just built it.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use cargo_metadata::camino::{Utf8Path, Utf8PathBuf};
+use memcheck_core::device::Request;
+use tempfile::TempDir;
+
+use super::ArchiveError;
+use super::elf::Target;
+use super::file;
+use super::manifest::{self, Build, Manifest, Tables, WORKSPACE};
+use crate::build::{Binary, Built};
+use crate::cli::ArchiveFlags;
+use crate::devices::{self, Asked, By, Found, Gpus, Kind, Leg};
+use crate::discover::Carried;
+use crate::error::Failure;
+use crate::workspace::{TestPackage, Workspace};
+
+/// Variables of a test with paths of the machine that it was built on.
+pub(super) const WITH_PATHS: [&str; 5] =
+    ["CARGO", "CARGO_MANIFEST_DIR", "CARGO_MANIFEST_PATH", "LD_LIBRARY_PATH", "OUT_DIR"];
+
+/// An archive that was extracted.
+#[derive(Debug)]
+pub(crate) struct Unpacked {
+    manifest: Manifest,
+    folder: PathBuf,
+    sources: PathBuf,
+    /// Where it was built.
+    root: PathBuf,
+    /// Removes what was extracted, unless a folder was named.
+    temporary: Option<TempDir>,
+}
+
+impl Unpacked {
+    /// Extracts the archive that the command line names.
+    pub(crate) fn open(archive: &Path, flags: &ArchiveFlags) -> Result<Self, Failure> {
+        let (folder, temporary) = folder(flags.extract_to.as_deref())?;
+        let sources = match &flags.workspace_remap {
+            Some(path) if !path.is_dir() => {
+                return Err(ArchiveError::NoSources(path.clone()).into());
+            }
+            Some(path) => absolute(path)?,
+            None => folder.join(WORKSPACE),
+        };
+        let here = Target::here();
+        let mut manifest: Manifest = file::read(archive, &folder, |manifest: &Manifest| {
+            if manifest.target == here {
+                return Ok(());
+            }
+            Err(ArchiveError::Target(archive.to_owned(), manifest.target.clone(), here))
+        })?;
+        if let Some(tables) = &flags.line_tables {
+            file::read(tables, &folder, |page: &Tables| {
+                if page.head.id == manifest.head.id {
+                    return Ok(());
+                }
+                Err(ArchiveError::Stranger(tables.clone()))
+            })?;
+        }
+        let root = manifest.metadata.workspace_root.clone();
+        relocate(&mut manifest, &root, &folder, &sources)?;
+        let root = root.into_std_path_buf();
+        Ok(Self { manifest, folder, sources, root, temporary })
+    }
+
+    /// The workspace, with the baselines of the archive.
+    pub(crate) fn workspace(&self) -> Workspace {
+        Workspace::of(self.manifest.metadata.clone(), self.folder.clone())
+    }
+
+    /// The folder that the executables were compiled in.
+    pub(crate) fn compiled_in(&self) -> &Path {
+        &self.root
+    }
+
+    /// The folder that stands for the sources.
+    pub(crate) fn sources(&self) -> &Path {
+        &self.sources
+    }
+
+    /// Whether what was extracted goes with the run.
+    pub(crate) fn is_temporary(&self) -> bool {
+        self.temporary.is_some()
+    }
+
+    /// The commit of the sources.
+    pub(crate) fn commit(&self) -> Option<String> {
+        self.manifest.commit.clone()
+    }
+
+    /// Whether only some kinds of targets were built.
+    pub(crate) fn names_targets(&self) -> bool {
+        self.manifest.names_targets
+    }
+
+    /// What it is, in a line.
+    pub(crate) fn described(&self) -> String {
+        let Manifest { commit, profile, features, builds, .. } = &self.manifest;
+        let of = commit.as_ref().map(|commit| format!(", commit {commit:.12}"));
+        let with = (!features.is_empty()).then(|| format!(", features {}", features.join(",")));
+        let kinds: Vec<String> =
+            builds.iter().map(|build| manifest::folder(build.kind).display().to_string()).collect();
+        let (of, with) = (of.unwrap_or_default(), with.unwrap_or_default());
+        format!("built for {}, profile {profile}{with}{of}", kinds.join(" and "))
+    }
+
+    /// The packages whose tests it holds.
+    pub(crate) fn packages(&self, workspace: &Workspace) -> Vec<TestPackage> {
+        let is_in =
+            |package: &TestPackage| self.manifest.packages.contains(&package.package.id.repr);
+        workspace.test_packages().into_iter().filter(is_in).collect()
+    }
+
+    /// The devices to run on: those of the command line or a variable, or else
+    /// those that the archive was made for.
+    pub(crate) fn legs(
+        &self,
+        asked: &Asked,
+        machine: &str,
+        gpus: impl FnOnce() -> Result<Vec<String>, String>,
+    ) -> Result<Vec<Leg>, Failure> {
+        let asked = match asked.by {
+            By::Flag | By::Environment => asked.clone(),
+            By::Configuration | By::Nobody | By::Archive => {
+                Asked { requests: self.manifest.devices.clone(), by: By::Archive }
+            }
+        };
+        let has = |kind| self.build(kind).is_some();
+        let found = || Found {
+            gpus: Gpus::Here(gpus()),
+            nvcc: match has(Kind::Cuda) {
+                true => Ok("built already".to_owned()),
+                false => Err("the archive was not built for it".to_owned()),
+            },
+        };
+        // What a GPU lacks is not that the archive has nothing for it.
+        let wants = |request: &Request| matches!(request, Request::Cuda(_));
+        if let Some(request) = asked.requests.iter().find(|r| wants(r) && !has(Kind::Cuda)) {
+            return Err(self.not_for(request).into());
+        }
+        let legs = devices::resolve(&asked, machine, has(Kind::Sim), found)?;
+        match legs.iter().find(|leg| !has(leg.kind)) {
+            Some(leg) => Err(self.not_for(&leg.device).into()),
+            None => Ok(legs),
+        }
+    }
+
+    fn not_for(&self, device: &Request) -> ArchiveError {
+        let built: Vec<String> = self.manifest.devices.iter().map(ToString::to_string).collect();
+        ArchiveError::NotFor { device: device.to_string(), built: built.join(", ") }
+    }
+
+    fn build(&self, kind: Kind) -> Option<&Build> {
+        self.manifest.builds.iter().find(|build| build.kind == kind)
+    }
+
+    /// The simulated NVML.
+    pub(crate) fn nvml(&self) -> Option<PathBuf> {
+        let nvml = self.build(Kind::Sim)?.nvml.as_ref()?;
+        Some(self.folder.join(nvml))
+    }
+
+    /// What was built for a kind of device; `packages` are those of [`Self::packages`].
+    pub(crate) fn built(&self, kind: Kind, packages: &[TestPackage]) -> Built {
+        let Some(build) = self.build(kind) else { return Built::default() };
+        let binaries = build.executables.iter().filter_map(|executable| {
+            let is_its = |p: &TestPackage| p.package.id.repr == executable.package;
+            let package = packages.iter().position(is_its)?;
+            Some(Binary {
+                id: executable.id.clone(),
+                package,
+                path: self.folder.join(&executable.file),
+                environment: self.environment(kind, executable, &packages[package]),
+            })
+        });
+        Built { binaries: binaries.collect(), not_built: build.not_built.clone() }
+    }
+
+    /// The variables of an executable, with the paths of this machine.
+    fn environment(
+        &self,
+        kind: Kind,
+        executable: &manifest::Executable,
+        package: &TestPackage,
+    ) -> Vec<(String, String)> {
+        let shown = |path: &Path| path.display().to_string();
+        let mut environment = executable.environment.clone();
+        let mut set = |name: &str, value: String| environment.push((name.to_owned(), value));
+        set("CARGO_MANIFEST_DIR", shown(package.folder()));
+        set("CARGO_MANIFEST_PATH", package.package.manifest_path.to_string());
+        let libraries = self.folder.join(manifest::libraries(kind));
+        if libraries.is_dir() {
+            let inherited = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
+            let folders = std::iter::once(libraries)
+                .chain(std::env::split_paths(&inherited).filter(|f| !f.as_os_str().is_empty()));
+            if let Ok(joined) = std::env::join_paths(folders) {
+                set("LD_LIBRARY_PATH", joined.to_string_lossy().into_owned());
+            }
+        }
+        if let Some((was, now)) = &executable.out_dir {
+            let now = shown(&self.folder.join(now));
+            set("OUT_DIR", now.clone());
+            // Also where its build script named a file of it (`rustc-env`).
+            for (_, value) in &mut environment {
+                *value = value.replace(&shown(was), &now);
+            }
+        }
+        environment
+    }
+
+    /// Refuses executables that had tests and list none here: what they carry
+    /// would be lost without a word.
+    pub(crate) fn check(&self, kind: Kind, carried: &[Carried]) -> Result<(), ArchiveError> {
+        let build = self.build(kind);
+        let known: BTreeMap<&str, usize> = build
+            .into_iter()
+            .flat_map(|build| &build.executables)
+            .filter_map(|executable| Some((executable.id.as_str(), executable.tests?)))
+            .collect();
+        let silent = carried.iter().find_map(|carried| {
+            let tests = *known.get(carried.binary.id.as_str())?;
+            (carried.tests.is_empty() && tests > 0).then_some((carried, tests))
+        });
+        let Some((carried, tests)) = silent else { return Ok(()) };
+        let said = carried.warning.as_ref().map(|warning| format!("\n{warning}"));
+        let id = carried.binary.id.clone();
+        Err(ArchiveError::Silent { id, tests, said: said.unwrap_or_default() })
+    }
+}
+
+/// The folder to extract to: an empty one, or one that goes with the run.
+fn folder(named: Option<&Path>) -> Result<(PathBuf, Option<TempDir>), ArchiveError> {
+    let Some(named) = named else {
+        let place = std::env::temp_dir();
+        let made = tempfile::Builder::new().prefix("memcheck-archive-").tempdir();
+        let temporary = made.map_err(|error| ArchiveError::Io(place, error))?;
+        return Ok((absolute(temporary.path())?, Some(temporary)));
+    };
+    let io = |error| ArchiveError::Io(named.to_owned(), error);
+    fs::create_dir_all(named).map_err(io)?;
+    if fs::read_dir(named).map_err(io)?.next().is_some() {
+        return Err(ArchiveError::NotEmpty(named.to_owned()));
+    }
+    Ok((absolute(named)?, None))
+}
+
+/// Without links: baselines and reports are compared by their paths.
+fn absolute(path: &Path) -> Result<PathBuf, ArchiveError> {
+    path.canonicalize().map_err(|error| ArchiveError::Io(path.to_owned(), error))
+}
+
+/// Puts the paths of the workspace below the folders of this machine: its root
+/// where the baselines are, its packages where the sources are.
+fn relocate(
+    manifest: &mut Manifest,
+    root: &Utf8Path,
+    folder: &Path,
+    sources: &Path,
+) -> Result<(), ArchiveError> {
+    let utf8 = |path: PathBuf| {
+        Utf8PathBuf::from_path_buf(path).map_err(|path| {
+            let why = std::io::Error::other("a path that is not UTF-8 cannot be used here");
+            ArchiveError::Io(path, why)
+        })
+    };
+    let sources = utf8(sources.to_owned())?;
+    let metadata = &mut manifest.metadata;
+    for package in &mut metadata.packages {
+        if let Ok(rest) = package.manifest_path.strip_prefix(root) {
+            package.manifest_path = sources.join(rest);
+        }
+        // Tests are started there.
+        let place = package.manifest_path.parent().map(Utf8Path::as_std_path);
+        if let Some(place) = place.filter(|_| manifest.packages.contains(&package.id.repr)) {
+            if place.starts_with(folder) {
+                fs::create_dir_all(place)
+                    .map_err(|error| ArchiveError::Io(place.to_owned(), error))?;
+            } else if !place.is_dir() {
+                return Err(ArchiveError::NoSources(place.to_owned()));
+            }
+        }
+    }
+    metadata.workspace_root = utf8(folder.join(WORKSPACE))?;
+    Ok(())
+}

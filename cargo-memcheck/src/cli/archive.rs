@@ -1,0 +1,54 @@
+//! The arguments of `archive`, and the flags of those who read archives.
+
+use std::path::PathBuf;
+
+use super::{CargoFlags, OutputFlags, RunArgs, SelectFlags};
+
+/// `cargo memcheck archive`.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct ArchiveArgs {
+    /// Archive to write, by convention FILE.tar.zst.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) archive_file: PathBuf,
+    /// What becomes of line tables: kept in the executables (keep), left out (strip), or put into an archive of their own (a path).
+    #[arg(long, value_name = "keep|strip|FILE", default_value = "keep")]
+    pub(crate) line_tables: String,
+    /// Device to build for: auto, cpu, sim, sim:CARD, cuda or cuda:N (may be repeated; no GPU is needed).
+    #[arg(long, value_name = "DEVICE")]
+    pub(crate) device: Vec<String>,
+    /// Configuration file instead of .config/memcheck.toml.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) config_file: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) output: OutputFlags,
+    #[command(flatten)]
+    pub(crate) cargo: CargoFlags,
+}
+
+impl ArchiveArgs {
+    /// The same as arguments of `run`, as far as they are about building.
+    pub(crate) fn as_run(&self) -> RunArgs {
+        let Self { archive_file: _, line_tables: _, device, config_file, output, cargo } =
+            self.clone();
+        let select = SelectFlags { device, config_file, ..SelectFlags::default() };
+        RunArgs { select, output, cargo, ..RunArgs::default() }
+    }
+}
+
+/// What is run instead of what cargo builds.
+#[derive(Debug, Clone, Default, clap::Args)]
+#[command(next_help_heading = "Archives")]
+pub(crate) struct ArchiveFlags {
+    /// Run what is in this archive, which `archive` wrote, without cargo and without sources.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) archive_file: Option<PathBuf>,
+    /// Directory that the archive is extracted to, and that stays (without it: a temporary one).
+    #[arg(long, value_name = "DIR", requires = "archive_file")]
+    pub(crate) extract_to: Option<PathBuf>,
+    /// Where the sources of the workspace are on this machine, for tests that read files of theirs.
+    #[arg(long, value_name = "PATH", requires = "archive_file")]
+    pub(crate) workspace_remap: Option<PathBuf>,
+    /// Archive of line tables, which `archive --line-tables FILE` wrote.
+    #[arg(long, value_name = "FILE", requires = "archive_file")]
+    pub(crate) line_tables: Option<PathBuf>,
+}

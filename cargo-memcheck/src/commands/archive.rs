@@ -1,0 +1,85 @@
+//! `cargo memcheck archive`: build, and pack what carries memory tests.
+
+use memcheck_core::exit;
+use memcheck_core::size::Size;
+
+use crate::archive::{self, ArchiveError, Leaf, LineTables, Target};
+use crate::build::{Binary, Goal};
+use crate::cli::ArchiveArgs;
+use crate::devices::{Kind, Leg};
+use crate::discover::{self, Carried};
+use crate::error::Failure;
+use crate::options::{Aim, Launcher};
+use crate::present::{json, say, style};
+use crate::session::Session;
+
+/// Writes the archive.
+pub(super) fn archive(args: &ArchiveArgs) -> Result<u8, Failure> {
+    let session = Session::open(&args.as_run(), Aim::Archive)?;
+    session.announce();
+    let mut leaves: Vec<Leaf> = Vec::new();
+    let toolkit = session.build(&session.packages, Goal::Tests, |leg, built| {
+        if leaves.iter().any(|leaf| leaf.kind == leg.kind) {
+            return Ok(());
+        }
+        let mut binaries = Vec::new();
+        for binary in &built.binaries {
+            match tests(&session, binary, leg)? {
+                Some(0) => {}
+                tests => binaries.push((binary.clone(), tests)),
+            }
+        }
+        leaves.push(Leaf {
+            kind: leg.kind,
+            folder: session.target_directory(leg.kind),
+            binaries,
+            not_built: built.not_built.clone(),
+            nvml: None,
+        });
+        Ok(())
+    })?;
+    if leaves.iter().all(|leaf| leaf.binaries.is_empty()) {
+        return Err(ArchiveError::NoTests.into());
+    }
+    let nvml = toolkit.and_then(|toolkit| toolkit.nvml.ok());
+    for leaf in leaves.iter_mut().filter(|leaf| leaf.kind == Kind::Sim) {
+        leaf.nvml.clone_from(&nvml);
+    }
+    let line_tables = LineTables::read(&args.line_tables);
+    let packed = archive::pack(&session, &leaves, &args.archive_file, &line_tables)?;
+    let mut files = vec![("archive", &args.archive_file, packed.size)];
+    if let (LineTables::Apart(path), Some(size)) = (&line_tables, packed.tables) {
+        files.push(("line-tables", path, size));
+    }
+    let archive::Packed { executables, baselines, .. } = packed;
+    say!("packed {executables} test executables and {baselines} baselines");
+    for (what, path, size) in files {
+        json::file(args.output.form.message_format, what, path, size);
+        say!("{what}: {} ({})", path.display(), Size(size));
+    }
+    Ok(exit::OK)
+}
+
+/// How many memory tests an executable carries; `None` where it cannot be
+/// asked here: built for another machine, or without the driver.
+fn tests(session: &Session, binary: &Binary, leg: &Leg) -> Result<Option<usize>, Failure> {
+    if Target::of(&binary.path).is_ok_and(|target| target != Target::here()) {
+        return Ok(None);
+    }
+    let binaries = std::slice::from_ref(binary);
+    let search = &session.options.search;
+    let asked = discover::discover(binaries, &session.packages, leg, &Launcher::None, search);
+    match asked {
+        Ok(carried) => {
+            for warning in carried.iter().filter_map(|carried| carried.warning.as_ref()) {
+                say!("{} {warning}", style::warning("warning:"));
+            }
+            Ok(Some(carried.iter().map(|Carried { tests, .. }| tests.len()).sum()))
+        }
+        Err(error) if error.is_missing_libraries() => {
+            say!("note: {error}; it is packed all the same");
+            Ok(None)
+        }
+        Err(error) => Err(error.into()),
+    }
+}

@@ -1,0 +1,142 @@
+//! What to do about libraries that are not there.
+
+use std::fmt;
+
+use memcheck_core::exit;
+
+/// The library that the driver brings.
+const DRIVER: &str = "libcuda.so";
+
+/// Libraries of CUDA, and the wheels that bring them, without the version.
+const WHEELS: &[(&str, &str)] = &[
+    ("libcublas", "nvidia-cublas"),
+    ("libcublasLt", "nvidia-cublas"),
+    ("libcudart", "nvidia-cuda-runtime"),
+    ("libcudnn", "nvidia-cudnn"),
+    ("libcufft", "nvidia-cufft"),
+    ("libcurand", "nvidia-curand"),
+    ("libcusolver", "nvidia-cusolver"),
+    ("libcusparse", "nvidia-cusparse"),
+    ("libnccl", "nvidia-nccl"),
+    ("libnvJitLink", "nvidia-nvjitlink"),
+    ("libnvrtc", "nvidia-cuda-nvrtc"),
+];
+
+/// The libraries whose version is that of CUDA.
+const VERSIONED: [&str; 4] = ["libcublas", "libcublasLt", "libcudart", "libnvrtc"];
+
+/// What an executable cannot be started without.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Missing {
+    /// Libraries that are not there.
+    pub(crate) libraries: Vec<String>,
+    /// Libraries that are too old, in the loader's own words.
+    pub(crate) outdated: Vec<String>,
+}
+
+impl fmt::Display for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.libraries.as_slice() {
+            [] => write!(f, "{}", self.outdated.join("\n")),
+            [one] => write!(f, "{one} is not there"),
+            several => write!(f, "{} are not there", several.join(", ")),
+        }
+    }
+}
+
+impl Missing {
+    /// Without the driver's library there is no device.
+    pub(crate) fn exit_code(&self) -> u8 {
+        let is_driver = |name: &String| name.starts_with(DRIVER);
+        if self.libraries.iter().any(is_driver) { exit::NO_DEVICE } else { exit::NOT_MEASURED }
+    }
+}
+
+/// What to install, and how to say where it is.
+pub(crate) fn advice(missing: &Missing) -> String {
+    if missing.libraries.is_empty() {
+        return "it was built on a newer system: build on the oldest one that it is to run on"
+            .to_owned();
+    }
+    let mut advice = Vec::new();
+    let (driver, others): (Vec<&String>, Vec<&String>) =
+        missing.libraries.iter().partition(|name| name.starts_with(DRIVER));
+    if let Some(name) = driver.first() {
+        advice.push(format!("{name} comes with the NVIDIA driver; `--device sim` needs none"));
+    }
+    let wheels = wheels(&others);
+    if !wheels.is_empty() {
+        let wheels = wheels.join(" ");
+        advice.push(format!("install the CUDA toolkit, or `pip install {wheels}`"));
+    }
+    if !others.is_empty() {
+        advice.push("--library-path DIR names a folder that has them".to_owned());
+    }
+    advice.join("; ")
+}
+
+/// `libcublas.so.13` as its name and the first number of its version.
+fn parts(library: &str) -> Option<(&str, &str)> {
+    let (name, version) = library.split_once(".so.")?;
+    Some((name, version.split('.').next().unwrap_or(version)))
+}
+
+fn wheels(libraries: &[&String]) -> Vec<String> {
+    let parted = || libraries.iter().filter_map(|library| parts(library));
+    let cuda = parted().find(|(name, _)| VERSIONED.contains(name)).map(|(_, version)| version);
+    let mut wheels: Vec<String> = parted()
+        .filter_map(|(name, version)| {
+            let (_, wheel) = WHEELS.iter().find(|(library, _)| *library == name)?;
+            // Since CUDA 13 most have no version of CUDA in their names.
+            let of_cuda = match (*wheel, cuda) {
+                ("nvidia-cudnn" | "nvidia-nccl", cuda) => format!("-cu{}", cuda.unwrap_or("13")),
+                (_, Some(old @ ("11" | "12"))) => format!("-cu{old}"),
+                _ => String::new(),
+            };
+            Some(format!("{wheel}{of_cuda}=={version}.*"))
+        })
+        .collect();
+    wheels.sort();
+    wheels.dedup();
+    wheels
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn missing(names: &[&str]) -> Missing {
+        let libraries = names.iter().map(|&name| name.to_owned()).collect();
+        Missing { libraries, outdated: Vec::new() }
+    }
+
+    #[test]
+    fn the_wheels_that_bring_a_library_are_named() {
+        let of_13 = missing(&["libcublas.so.13", "libcublasLt.so.13", "libcurand.so.10"]);
+        assert_eq!(of_13.exit_code(), exit::NOT_MEASURED);
+        let said = advice(&of_13);
+        assert!(said.contains("`pip install nvidia-cublas==13.* nvidia-curand==10.*`"), "{said}");
+        assert!(said.contains("--library-path"), "{said}");
+        let said = advice(&missing(&["libnvrtc.so.12", "libcurand.so.10"]));
+        assert!(said.contains("nvidia-cuda-nvrtc-cu12==12.* nvidia-curand-cu12==10.*"), "{said}");
+        let said = advice(&missing(&["libfoo.so.3"]));
+        assert!(!said.contains("pip"), "{said}");
+    }
+
+    #[test]
+    fn without_the_library_of_the_driver_there_is_no_device() {
+        let driver = missing(&["libcuda.so.1"]);
+        assert_eq!(driver.exit_code(), exit::NO_DEVICE);
+        assert_eq!(driver.to_string(), "libcuda.so.1 is not there");
+        let said = advice(&driver);
+        assert!(said.contains("NVIDIA driver") && !said.contains("--library-path"), "{said}");
+    }
+
+    #[test]
+    fn a_system_that_is_too_old_is_told() {
+        let said = "/lib/libc.so.6: version `GLIBC_2.99' not found (required by mem)".to_owned();
+        let outdated = Missing { libraries: Vec::new(), outdated: vec![said.clone()] };
+        assert_eq!(outdated.to_string(), said);
+        assert!(advice(&outdated).contains("newer system"));
+    }
+}

@@ -1,0 +1,227 @@
+//! The shared libraries of a test executable: which of them are not there, as
+//! the loader itself says, and where else they may be.
+//!
+//! A wheel of CUDA for Python brings the libraries that candle is linked to,
+//! where no loader looks for them. What is missing is looked for there, and
+//! the folders that have it go on the search path of the test.
+
+mod advice;
+mod python;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+use memcheck_core::variables;
+
+use crate::build::Binary;
+
+pub(crate) use advice::{Missing, advice};
+
+/// The variable that every loader reads.
+const SEARCH_PATH: &str = "LD_LIBRARY_PATH";
+/// Asks glibc's loader what it would load, in place of the program.
+const TRACE: &str = "LD_TRACE_LOADED_OBJECTS";
+
+/// Where libraries are looked for beside the places that the loader knows.
+#[derive(Debug, Default)]
+pub(crate) struct Search {
+    /// Folders that somebody named: first on the search path, whatever is in them.
+    named: Vec<PathBuf>,
+    /// Folders of Python installations, found when something is missing.
+    python: OnceLock<Vec<PathBuf>>,
+}
+
+/// What the loader says of an executable.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Linked {
+    /// Libraries and where they are.
+    pub(crate) found: BTreeMap<String, PathBuf>,
+    /// Libraries that are not there.
+    pub(crate) missing: Vec<String>,
+    /// Libraries that are too old, in the loader's own words.
+    pub(crate) outdated: Vec<String>,
+}
+
+impl Search {
+    /// Looks in these folders first.
+    pub(crate) fn new(named: Vec<PathBuf>) -> Self {
+        Self { named, python: OnceLock::new() }
+    }
+
+    /// Puts the folders that somebody named on the search path of `binary`.
+    pub(crate) fn prepare(&self, binary: &mut Binary) {
+        let rest = search_path(binary);
+        set_search_path(binary, self.named.iter().cloned().chain(rest));
+    }
+
+    /// Puts the folders that have what `binary` misses behind its search path.
+    /// True where that was something, and nothing is missing any more.
+    pub(crate) fn complete(&self, binary: &mut Binary) -> Result<bool, Missing> {
+        let mut added = false;
+        loop {
+            let Ok(linked) = Linked::of(binary) else { return Ok(added) };
+            if linked.missing.is_empty() && linked.outdated.is_empty() {
+                return Ok(added);
+            }
+            // What is found may want more in its turn.
+            let before = search_path(binary);
+            let folders = self.python.get_or_init(python::folders);
+            let has = |folder: &&PathBuf| linked.missing.iter().any(|l| folder.join(l).is_file());
+            let more: Vec<PathBuf> =
+                folders.iter().filter(has).filter(|f| !before.contains(f)).cloned().collect();
+            if more.is_empty() {
+                return Err(Missing { libraries: linked.missing, outdated: linked.outdated });
+            }
+            set_search_path(binary, before.into_iter().chain(more));
+            added = true;
+        }
+    }
+}
+
+/// The search path that `binary` is started with.
+fn search_path(binary: &Binary) -> Vec<PathBuf> {
+    let own = binary.environment.iter().find(|(name, _)| name == SEARCH_PATH);
+    let text = match own {
+        Some((_, text)) => Some(text.into()),
+        None => std::env::var_os(SEARCH_PATH),
+    };
+    text.iter().flat_map(std::env::split_paths).filter(|f| !f.as_os_str().is_empty()).collect()
+}
+
+fn set_search_path(binary: &mut Binary, folders: impl Iterator<Item = PathBuf>) {
+    let Ok(joined) = std::env::join_paths(folders) else { return };
+    if joined.is_empty() {
+        return;
+    }
+    binary.environment.retain(|(name, _)| name != SEARCH_PATH);
+    binary.environment.push((SEARCH_PATH.to_owned(), joined.to_string_lossy().into_owned()));
+}
+
+impl Linked {
+    /// Asks the loader, which does not start the program.
+    pub(crate) fn of(binary: &Binary) -> io::Result<Self> {
+        let output = Command::new(&binary.path)
+            // A program without a loader starts all the same: it shall list its tests.
+            .arg("--list")
+            .env(variables::LIST, "1")
+            .envs(binary.environment.iter().map(|(name, value)| (name, value)))
+            .env(TRACE, "1")
+            .stdin(Stdio::null())
+            .output()?;
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        Ok(Self::read(&text(&output.stdout), &text(&output.stderr)))
+    }
+
+    fn read(stdout: &str, stderr: &str) -> Self {
+        let mut linked = Self::default();
+        for line in stdout.lines() {
+            let Some((name, place)) = line.trim().split_once(" => ") else { continue };
+            if place.trim() == "not found" {
+                linked.missing.push(name.to_owned());
+            } else if let Some((path, _)) = place.rsplit_once(" (0x") {
+                linked.found.insert(name.to_owned(), path.into());
+            }
+        }
+        // `…/libc.so.6: version `GLIBC_2.99' not found (required by …)`
+        linked.outdated = stderr
+            .lines()
+            .filter(|line| line.contains(": version `") && line.contains("not found"))
+            .map(|line| line.split_once(": ").map_or(line, |(_, said)| said).to_owned())
+            .collect();
+        linked
+    }
+
+    /// The libraries that lie below `folder`.
+    pub(crate) fn below<'a>(&'a self, folder: &'a Path) -> impl Iterator<Item = &'a Path> {
+        self.found.values().map(PathBuf::as_path).filter(move |path| path.starts_with(folder))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn what_the_loader_says_is_understood() {
+        let linked = Linked::read(
+            "\tlinux-vdso.so.1 (0x00007ffc)\n\tlibcuda.so.1 => not found\n\tlibc.so.6 => /lib/x y/libc.so.6 (0x00007f)\n\t/lib64/ld-linux-x86-64.so.2 (0x7f)\n",
+            "/t/mem: /lib/libc.so.6: version `GLIBC_2.99' not found (required by /t/mem)\n",
+        );
+        assert_eq!(linked.missing, ["libcuda.so.1"]);
+        assert_eq!(linked.found["libc.so.6"], Path::new("/lib/x y/libc.so.6"));
+        assert_eq!(
+            linked.outdated,
+            ["/lib/libc.so.6: version `GLIBC_2.99' not found (required by /t/mem)"]
+        );
+        assert_eq!(linked.below(Path::new("/lib")).count(), 1);
+    }
+
+    /// A program that wants `libmemcheck_inner.so` through `libmemcheck_outer.so`.
+    fn program(folder: &Path) -> Binary {
+        let compile = |arguments: &[&str]| {
+            let done = Command::new("cc").args(arguments).current_dir(folder).status();
+            assert!(done.is_ok_and(|status| status.success()), "cc {arguments:?}");
+        };
+        for name in ["a", "b"] {
+            fs::create_dir(folder.join(name)).unwrap();
+        }
+        fs::write(folder.join("inner.c"), "int inner(void) { return 0; }").unwrap();
+        fs::write(folder.join("outer.c"), "int inner(void); int outer(void) { return inner(); }")
+            .unwrap();
+        fs::write(folder.join("main.c"), "int outer(void); int main(void) { return outer(); }")
+            .unwrap();
+        compile(&["-shared", "-fPIC", "-o", "a/libmemcheck_inner.so", "inner.c"]);
+        let outer = ["-shared", "-fPIC", "-o", "b/libmemcheck_outer.so", "outer.c"];
+        compile(&[&outer[..], &["-La", "-lmemcheck_inner"]].concat());
+        let main = ["-o", "main", "main.c", "-Lb", "-lmemcheck_outer", "-Wl,-rpath-link,a"];
+        compile(&main);
+        Binary {
+            id: "app".to_owned(),
+            package: 0,
+            path: folder.join("main"),
+            environment: vec![(SEARCH_PATH.to_owned(), "/nowhere".to_owned())],
+        }
+    }
+
+    #[test]
+    fn what_is_missing_is_found_in_folders_of_python_however_deep_it_is_wanted() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut binary = program(folder.path());
+        let search = |folders: &[&str]| Search {
+            named: Vec::new(),
+            python: OnceLock::from(
+                folders.iter().map(|f| folder.path().join(f)).collect::<Vec<_>>(),
+            ),
+        };
+        let missing = search(&[]).complete(&mut binary.clone()).unwrap_err();
+        assert_eq!(missing.libraries, ["libmemcheck_outer.so"]);
+        let missing = search(&["b"]).complete(&mut binary.clone()).unwrap_err();
+        assert_eq!(missing.libraries, ["libmemcheck_inner.so"]);
+        assert_eq!(search(&["a", "b"]).complete(&mut binary), Ok(true));
+        let path = search_path(&binary);
+        assert_eq!(
+            path,
+            [Path::new("/nowhere"), &folder.path().join("b"), &folder.path().join("a")]
+        );
+        // Then there is nothing left to do.
+        assert_eq!(search(&[]).complete(&mut binary), Ok(false));
+        let linked = Linked::of(&binary).unwrap();
+        assert_eq!(linked.below(folder.path()).count(), 2);
+    }
+
+    #[test]
+    fn a_folder_that_is_named_comes_first() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut binary = program(folder.path());
+        let named = ["a", "b"].map(|name| folder.path().join(name)).to_vec();
+        let search = Search { named, python: OnceLock::from(Vec::new()) };
+        search.prepare(&mut binary);
+        assert_eq!(search_path(&binary).last().unwrap(), Path::new("/nowhere"));
+        assert_eq!(search.complete(&mut binary), Ok(false));
+    }
+}

@@ -1,0 +1,96 @@
+//! Where Python keeps the libraries of CUDA: `nvidia/*/lib` of a folder of
+//! packages, which pip fills, and `lib` of an environment of conda's.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use wait_timeout::ChildExt;
+
+use crate::options::environment;
+
+/// How long Python may take to say where its packages are.
+const ANSWER: Duration = Duration::from_secs(20);
+
+/// Folders with libraries: those of the environment that is active first.
+pub(super) fn folders() -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for name in ["VIRTUAL_ENV", "CONDA_PREFIX"] {
+        let Some(prefix) = environment(name).map(PathBuf::from) else { continue };
+        found.extend(of_prefix(&prefix, name == "CONDA_PREFIX"));
+    }
+    found.extend(packages().iter().flat_map(|folder| of_packages(folder)));
+    let mut seen = std::collections::HashSet::new();
+    found.retain(|folder| seen.insert(folder.clone()));
+    found
+}
+
+fn of_prefix(prefix: &Path, conda: bool) -> Vec<PathBuf> {
+    let lib = prefix.join("lib");
+    let pythons = sorted(&lib).into_iter().filter(|folder| {
+        folder.file_name().is_some_and(|name| name.to_string_lossy().starts_with("python3"))
+    });
+    let of_wheels = pythons.flat_map(|python| of_packages(&python.join("site-packages")));
+    of_wheels.chain(conda.then(|| lib.clone())).collect()
+}
+
+/// `nvidia/cublas/lib`, and `nvidia/cu13/lib` since CUDA 13.
+fn of_packages(folder: &Path) -> Vec<PathBuf> {
+    sorted(&folder.join("nvidia"))
+        .into_iter()
+        .map(|package| package.join("lib"))
+        .filter(|lib| lib.is_dir())
+        .collect()
+}
+
+fn sorted(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten();
+    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    paths.sort();
+    paths
+}
+
+/// Where `python3` looks for packages.
+fn packages() -> Vec<PathBuf> {
+    let child = Command::new("python3")
+        .args(["-c", "import sys; print('\\n'.join(sys.path))"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn();
+    let Ok(mut child) = child else { return Vec::new() };
+    let mut text = String::new();
+    match child.wait_timeout(ANSWER) {
+        Ok(Some(_)) => {
+            let _ = child.stdout.take().map(|mut stdout| stdout.read_to_string(&mut text));
+        }
+        _ => {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+    text.lines().filter(|line| line.starts_with('/')).map(PathBuf::from).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wheels_and_an_environment_of_conda_are_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let make = |path: &str| {
+            let path = folder.path().join(path);
+            std::fs::create_dir_all(&path).unwrap();
+            path
+        };
+        let wheel = make("lib/python3.12/site-packages/nvidia/cublas/lib");
+        let of_13 = make("lib/python3.12/site-packages/nvidia/cu13/lib");
+        make("lib/python3.12/site-packages/nvidia/cuda_nvrtc/include");
+        make("lib/other/site-packages/nvidia/cublas/lib");
+        assert_eq!(of_prefix(folder.path(), false), [of_13.clone(), wheel.clone()]);
+        let lib = folder.path().join("lib");
+        assert_eq!(of_prefix(folder.path(), true), [of_13, wheel, lib]);
+    }
+}

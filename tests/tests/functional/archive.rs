@@ -1,0 +1,303 @@
+//! Archives: what was built on one machine runs on another, which has neither
+//! cargo nor rustc nor the sources. Here the sources are moved away, and those
+//! programs are scripts that leave a mark where anybody starts them.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::fixture::{CLEAN_AND_LEAKY, Project, Run, memcheck, memcheck_with};
+
+/// Another machine: a folder, and a path on which cargo and rustc leave a mark.
+struct Machine {
+    folder: tempfile::TempDir,
+}
+
+impl Machine {
+    fn new() -> Self {
+        let machine = Self { folder: tempfile::tempdir().expect("a temporary folder") };
+        for program in ["cargo", "rustc", "git"] {
+            let path = machine.path().join("bin").join(program);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(&path, format!("#!/bin/sh\n: > {}\nexit 1\n", machine.mark().display()))
+                .unwrap();
+            fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+        }
+        machine
+    }
+
+    fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    fn mark(&self) -> PathBuf {
+        self.path().join("somebody-started-it")
+    }
+
+    /// Brings a file here.
+    fn bring(&self, from: &Project, file: &str) {
+        fs::copy(from.path().join(file), self.path().join(file)).expect("the file is copied");
+    }
+
+    /// `cargo memcheck` here; nobody may have started cargo then.
+    fn memcheck(&self, arguments: &[&str]) -> Run {
+        let run = self.with_programs_in("bin", arguments);
+        assert!(!self.mark().exists(), "cargo, rustc or git was started");
+        run
+    }
+
+    /// The same where there is no cargo at all, for those who ask for it.
+    fn without_cargo(&self, arguments: &[&str]) -> Run {
+        self.with_programs_in("nowhere", arguments)
+    }
+
+    fn with_programs_in(&self, folder: &str, arguments: &[&str]) -> Run {
+        let path = |name: &str| self.path().join(name).display().to_string();
+        fs::create_dir_all(path("tmp")).unwrap();
+        let variables = [
+            ("PATH", path(folder)),
+            ("CARGO", path(&format!("{folder}/cargo"))),
+            ("RUSTC", path(&format!("{folder}/rustc"))),
+            ("TMPDIR", path("tmp")),
+        ];
+        let variables = variables.each_ref().map(|(name, value)| (*name, value.as_str()));
+        memcheck_with(self.path(), arguments, &variables)
+    }
+
+    /// `run` of an archive, with JSON on stdout.
+    fn run(&self, arguments: &[&str]) -> Run {
+        let all = ["run", "--archive-file", "a.tar.zst", "--message-format", "json", "--no-ci"];
+        self.memcheck(&[&all[..], arguments].concat())
+    }
+}
+
+/// Takes the sources of a project away, and with them what is compared with what.
+fn hide(project: &Project) {
+    let hidden = project.path().join("hidden");
+    fs::create_dir(&hidden).unwrap();
+    for name in ["src", "tests", "Cargo.toml", "Cargo.lock"] {
+        fs::rename(project.path().join(name), hidden.join(name)).unwrap();
+    }
+}
+
+fn restore(project: &Project) {
+    for entry in fs::read_dir(project.path().join("hidden")).unwrap() {
+        let entry = entry.unwrap();
+        fs::rename(entry.path(), project.path().join(entry.file_name())).unwrap();
+    }
+}
+
+/// What was said of tests, without what differs from run to run.
+fn said(run: &Run) -> Vec<Value> {
+    let mut lines = run.json();
+    lines.retain(|line| line["type"] == "test-finished");
+    for line in &mut lines {
+        let line = line.as_object_mut().unwrap();
+        line.remove("seconds");
+        // Below another folder.
+        assert!(line.remove("snapshot").is_some());
+    }
+    lines.sort_by_key(|line| line["test"].as_str().unwrap().to_owned());
+    lines
+}
+
+/// Line tables for the package alone: those of candle would be built anew.
+fn with_lines(project: &Project) {
+    let manifest = project.read("Cargo.toml");
+    let lines = "debug = \"line-tables-only\"";
+    let own = format!("{manifest}[profile.dev.package.{}]\n{lines}\n", project.name());
+    project.write("Cargo.toml", &own);
+}
+
+fn sites(run: &Run) -> Value {
+    run.test("leaky")["findings"][0]["sites"].clone()
+}
+
+#[test]
+fn an_archive_runs_where_there_is_neither_cargo_nor_a_source() {
+    let project = Project::new(CLEAN_AND_LEAKY);
+    with_lines(&project);
+    project.write(".config/memcheck.toml", "[default]\nmax_peak = \"1 GiB\"\n");
+    project.run(&[]).exits(100);
+    project.memcheck(&["accept"]).exits(0);
+    let direct = project.run(&[]).exits(100);
+    assert_eq!(direct.codes("clean"), [""; 0], "its baseline is there");
+    let site = sites(&direct)[0].clone();
+    assert_eq!(site["file"], "tests/mem.rs", "{site}");
+
+    let packed = memcheck(
+        project.path(),
+        &["archive", "--archive-file", "a.tar.zst", "--device", "cpu", "--message-format", "json"],
+    )
+    .exits(0)
+    .says("packed 1 test executables and 1 baselines");
+    let file = &packed.json()[0];
+    assert_eq!((&file["type"], &file["kind"]), (&"file".into(), &"archive".into()));
+    let size = fs::metadata(project.path().join("a.tar.zst")).unwrap().len();
+    assert_eq!(file["bytes"], size);
+    let apart = ["archive", "--archive-file", "s.tar.zst", "--line-tables", "lines.tar.zst"];
+    project
+        .memcheck(&[&apart[..], &["--device", "cpu"]].concat())
+        .exits(0)
+        .says("line-tables: lines");
+    let stripped = fs::metadata(project.path().join("s.tar.zst")).unwrap().len();
+    assert!(stripped < size, "{stripped} < {size}");
+
+    let machine = Machine::new();
+    for file in ["a.tar.zst", "s.tar.zst", "lines.tar.zst"] {
+        machine.bring(&project, file);
+    }
+    hide(&project);
+
+    // The same figures, findings, sites and baselines; the devices of the archive.
+    let run = machine.run(&[]).exits(100).says("device: cpu").says("archive: built for cpu");
+    assert_eq!(said(&run), said(&direct));
+    let left = fs::read_dir(machine.path().join("tmp")).unwrap().count();
+    assert_eq!(left, 0, "what was extracted is gone");
+
+    // Results are told again, and joined, here too.
+    let again = machine.without_cargo(&["report", "--message-format", "json"]).exits(100);
+    assert_eq!(said(&again), said(&direct));
+    for part in ["1", "2"] {
+        let arguments = [
+            &format!("--partition=hash:{part}/2"),
+            &format!("--results={part}"),
+            "--no-tests=pass",
+        ];
+        machine.run(&arguments);
+    }
+    let merged = ["report", "--merge", "1", "2", "--message-format", "json"];
+    assert_eq!(said(&machine.without_cargo(&merged).exits(100)), said(&direct));
+
+    // Listed, selected, limited, and started by a launcher.
+    let list = ["list", "--archive-file", "a.tar.zst", "--verbose"];
+    let listed = machine.memcheck(&list).exits(0);
+    assert!(listed.stdout.contains("[default]"), "the archive's own: {}", listed.stdout);
+    assert_eq!(
+        machine.run(&["clean", "--max-peak", "1 KiB"]).exits(100).codes("clean"),
+        ["peak-limit"]
+    );
+    let launched =
+        machine.run(&["--runner", "/usr/bin/env A=1", "--extract-to", "there", "clean"]).exits(0);
+    assert_eq!(launched.test("clean")["status"], "passed");
+    let elsewhere = machine.run(&["--runner", "/usr/bin/env A=1", "clean"]).exits(0);
+    elsewhere.says("--extract-to names one that others see");
+    assert!(machine.path().join("there/workspace/tests/snapshots").is_dir(), "it stays");
+    machine.run(&["--extract-to", "there"]).exits(2).says("not empty");
+
+    // Without line tables functions are named; with them, lines as ever.
+    let stripped = |more: &[&str]| {
+        let all = ["run", "--archive-file", "s.tar.zst", "--message-format", "json", "--no-ci"];
+        machine.memcheck(&[&all[..], more].concat())
+    };
+    let site = sites(&stripped(&[]).exits(100))[0].clone();
+    assert!(
+        site["line"].is_null() && site["function"].as_str().unwrap().contains("leaky"),
+        "{site}"
+    );
+    let with_lines = stripped(&["--line-tables", "lines.tar.zst"]).exits(100);
+    assert_eq!(sites(&with_lines), sites(&direct));
+    machine.run(&["--line-tables", "lines.tar.zst"]).exits(2).says("of another archive");
+
+    // What is no whole archive, or not to be run so.
+    machine.run(&["--device", "sim"]).exits(105).says("the archive was built for cpu");
+    machine.run(&["--device", "cuda"]).exits(105).says("the archive was built for cpu");
+    machine.run(&["--package", "app"]).exits(2).says("the archive is built already");
+    machine.memcheck(&["run", "--archive-file", "gone.tar.zst"]).exits(2);
+    machine.memcheck(&["run", "--archive-file", "bin/cargo"]).exits(2).says("is not an archive");
+    machine
+        .memcheck(&["run", "--archive-file", "lines.tar.zst"])
+        .exits(2)
+        .says("is not an archive");
+    machine.memcheck(&["run", "--extract-to", "x"]).exits(2).says("--archive-file");
+    machine.without_cargo(&["run"]).exits(102).says("--archive-file");
+}
+
+#[test]
+fn what_is_new_in_an_archive_is_carried_back() {
+    let project = Project::new(
+        "#[mem_test(max_growth = \"0 B\")]\nfn fresh(device: &Device) -> candle_core::Result<()> {
+    Tensor::zeros(1024, DType::F32, device)?.affine(2.0, 1.0)?;
+    Ok(())\n}\n",
+    );
+    let devices = ["--device", "sim:t4", "--device", "cpu"];
+    let archive = ["archive", "--archive-file", "a.tar.zst"];
+    project.memcheck(&[&archive[..], &devices].concat()).exits(0);
+    let machine = Machine::new();
+    machine.bring(&project, "a.tar.zst");
+    hide(&project);
+    let results = machine.path().join("results");
+    let run = machine.run(&["--results", "results"]).exits(0).says("device: sim:t4");
+    assert_eq!(
+        (run.summary()["new"].clone(), run.summary()["passed"].clone()),
+        (2.into(), 2.into())
+    );
+    let simulated = run.json().into_iter().find(|line| line["leg"] == "sim:t4").unwrap();
+    assert!(
+        simulated["metrics"]["cuda:0"]["device_used"].is_u64(),
+        "NVML is in the archive: {simulated}"
+    );
+    machine.run(&["--results", "results", "--device", "cpu"]).exits(0);
+    restore(&project);
+    let from = results.join("pending");
+    project.memcheck(&["accept", "--from", from.to_str().unwrap()]).exits(0);
+    let of_archive = ["cpu", "cuda"]
+        .map(|family| project.read(&format!("tests/snapshots/mem__fresh@{family}.snap")));
+    // What a run with cargo would have left, to the letter.
+    fs::remove_dir_all(project.path().join("tests/snapshots")).unwrap();
+    let direct = ["run", "--no-ci", "--message-format", "json"];
+    memcheck(project.path(), &[&direct[..], &devices].concat()).exits(0);
+    project.memcheck(&["accept"]).exits(0);
+    let of_cargo = ["cpu", "cuda"]
+        .map(|family| project.read(&format!("tests/snapshots/mem__fresh@{family}.snap")));
+    assert_eq!(of_archive, of_cargo);
+    // Told again where the sources are.
+    let told = ["report", results.to_str().unwrap(), "--message-format", "json"];
+    project.memcheck(&told).exits(0).says("results/pending");
+}
+
+#[test]
+fn files_of_the_sources_and_of_build_scripts_are_found_again() {
+    let project = Project::new(
+        "#[mem_test(baseline = false)]
+fn reads_a_file() {
+    assert_eq!(std::fs::read_to_string(\"data/tokens.txt\").unwrap(), \"1 2 3\\n\");
+    let folder = std::env::var(\"CARGO_MANIFEST_DIR\").unwrap();
+    assert!(std::path::Path::new(&folder).join(\"data/tokens.txt\").is_file());
+}
+#[mem_test(baseline = false)]
+fn reads_what_its_build_script_wrote() {
+    let text = |path: String| std::fs::read_to_string(path).unwrap();
+    assert_eq!(text(std::env::var(\"MADE\").unwrap()), \"made\");
+    assert_eq!(text(std::env::var(\"OUT_DIR\").unwrap() + \"/below/made\"), \"made\");
+}
+",
+    );
+    project.write(
+        "build.rs",
+        "fn main() {
+    let folder = std::env::var(\"OUT_DIR\").unwrap() + \"/below\";
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(format!(\"{folder}/made\"), \"made\").unwrap();
+    println!(\"cargo::rustc-env=MADE={folder}/made\");
+}
+",
+    );
+    project.write("data/tokens.txt", "1 2 3\n");
+    project.memcheck(&["archive", "--archive-file", "a.tar.zst", "--device", "cpu"]).exits(0);
+    let machine = Machine::new();
+    machine.bring(&project, "a.tar.zst");
+    fs::create_dir_all(machine.path().join("sources/data")).unwrap();
+    fs::rename(
+        project.path().join("data/tokens.txt"),
+        machine.path().join("sources/data/tokens.txt"),
+    )
+    .unwrap();
+    let without = machine.run(&[]).exits(100);
+    assert_eq!(without.codes("reads_a_file"), ["test-failed"]);
+    assert_eq!(without.test("reads_what_its_build_script_wrote")["status"], "passed");
+    machine.run(&["--workspace-remap", "sources"]).exits(0);
+    machine.run(&["--workspace-remap", "gone"]).exits(2).says("gone is not a directory");
+}
