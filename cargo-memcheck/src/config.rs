@@ -7,7 +7,7 @@ use memcheck_core::config::{Config, ConfigError, PATH};
 use memcheck_core::exit;
 
 use crate::error::Expected;
-use crate::options::Launcher;
+use crate::launcher::Launcher;
 
 /// The configuration, and the text that it was read from: test processes are
 /// given the text, so that both sides resolve limits from the same words.

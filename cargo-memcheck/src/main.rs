@@ -16,6 +16,7 @@ mod config;
 mod devices;
 mod discover;
 mod error;
+mod launcher;
 mod libraries;
 mod note;
 mod options;

@@ -157,7 +157,7 @@ fn is_failure(outcome: &Outcome) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::options::Launcher;
+    use crate::launcher::Launcher;
     use memcheck_core::explain::Explain;
 
     fn outcome(status: Status) -> Outcome {

@@ -9,7 +9,8 @@ use crate::cli::ArchiveArgs;
 use crate::devices::{Kind, Leg};
 use crate::discover::{self, Carried};
 use crate::error::Failure;
-use crate::options::{Aim, Launcher};
+use crate::launcher::Launcher;
+use crate::options::Aim;
 use crate::present::{json, say, style};
 use crate::session::Session;
 

@@ -5,7 +5,6 @@
 //! environment only, [`Options`] the configuration too.
 
 mod aim;
-pub(crate) mod launcher;
 mod levels;
 mod partition;
 mod telling;
@@ -27,10 +26,10 @@ use crate::cli::{CargoFlags, LibtestArgs, LibtestError, NoTestsFlag, RunArgs, Ru
 use crate::config::Configuration;
 use crate::devices::{self, Asked, DeviceError};
 use crate::error::{Expected, Failure};
+use crate::launcher::{Launcher, LauncherError};
 use crate::libraries::Search;
 
 pub(crate) use aim::Aim;
-pub(crate) use launcher::Launcher;
 pub(crate) use levels::Levels;
 pub(crate) use partition::{Partition, hash};
 pub(crate) use telling::{Annotations, Audience, Pending, Telling, Verbosity};
@@ -55,7 +54,7 @@ pub(crate) enum OptionsError {
     Threads(String),
     /// `--runner`.
     #[error("--runner: {0}")]
-    Launcher(launcher::LauncherError),
+    Launcher(LauncherError),
     /// Flags of a build beside something that was built.
     #[error("--archive-file and cargo's options exclude each other: the archive is built already")]
     Built,

@@ -16,7 +16,7 @@ use memcheck_core::protocol::Progress;
 use super::judge::{self, Judged, Written};
 use super::process::{self, End, Ended, Watch};
 use super::{Outcome, Output, Runner, Task};
-use crate::options::launcher::shown;
+use crate::launcher::shown;
 
 /// A shell, and most launchers, return this and the number of the signal that
 /// ended a process.

@@ -25,7 +25,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::build::Binary;
 use crate::devices::{Kind, Leg};
-use crate::options::{Launcher, Mode, Options};
+use crate::launcher::Launcher;
+use crate::options::{Mode, Options};
 use crate::session::Session;
 use crate::toolchain::NVML_VARIABLE;
 

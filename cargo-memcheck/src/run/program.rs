@@ -10,7 +10,8 @@ use memcheck_core::variables;
 use super::process::{self, End, Watch};
 use super::{NVML_VARIABLE, Outcome, Runner, Task, judge};
 use crate::devices::Kind;
-use crate::options::{Capture, Launcher};
+use crate::launcher::Launcher;
+use crate::options::Capture;
 
 impl Runner<'_> {
     /// Runs a program with these arguments; `None` where it was interrupted. Its

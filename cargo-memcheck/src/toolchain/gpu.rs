@@ -8,7 +8,8 @@ use std::time::Duration;
 use wait_timeout::ChildExt;
 
 use crate::devices::{Found, Gpus};
-use crate::options::{Launcher, environment, launcher};
+use crate::launcher::{self, Launcher};
+use crate::options::environment;
 
 /// How long the driver may take to answer: one that is gone can make nvidia-smi hang.
 const ANSWER: Duration = Duration::from_secs(20);
