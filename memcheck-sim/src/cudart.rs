@@ -41,10 +41,17 @@ pub(crate) fn context() -> Answer<Handle> {
 
 /// `dim3`.
 #[repr(C)]
+#[derive(Clone, Copy)]
 pub(crate) struct Dim3 {
-    x: c_uint,
-    y: c_uint,
-    z: c_uint,
+    pub(crate) x: c_uint,
+    pub(crate) y: c_uint,
+    pub(crate) z: c_uint,
+}
+
+impl Dim3 {
+    pub(crate) fn sides(self) -> [c_uint; 3] {
+        [self.x, self.y, self.z]
+    }
 }
 
 exports! { status;

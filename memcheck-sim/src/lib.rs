@@ -55,6 +55,7 @@ mod nvml;
 mod nvrtc;
 mod pools;
 mod refused;
+mod registered;
 mod spec;
 mod transfer;
 mod unsupported;

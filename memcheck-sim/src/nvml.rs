@@ -40,7 +40,9 @@ fn nvml(answer: Answer) -> c_int {
 macro_rules! table {
     ($(fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $body:block)*) => {
         $(
-            // Not exported: the library of this name has these symbols.
+            // Not exported: the library of this name has these symbols, unless
+            // this crate is that library.
+            #[cfg_attr(feature = "standalone", unsafe(no_mangle))]
             unsafe extern "C" fn $name($($arg: $ty),*) -> c_int {
                 let _quiet = quiet::enter();
                 let body = move || -> Answer { $body };
@@ -175,6 +177,7 @@ table! {
 }
 
 /// A text that lives for ever.
+#[cfg_attr(feature = "standalone", unsafe(no_mangle))]
 unsafe extern "C" fn nvmlErrorString(code: c_int) -> *const c_char {
     match code {
         0 => c"Success",
