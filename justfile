@@ -25,6 +25,12 @@ memcheck *ARGS:
 bench:
     cargo bench -p memcheck-tests
 
+# The build by a real CUDA toolkit measures what the simulated one does: fetches the
+# toolkit, compiles candle's kernels, needs no GPU.
+real:
+    scripts/cuda-toolkit >/dev/null
+    cargo test -p memcheck-tests --test functional real:: -- --ignored --nocapture --test-threads 1
+
 # Thirty runs on each device, bit by bit.
 exactness:
     cargo test -p memcheck-tests --test functional exactness -- --ignored --nocapture

@@ -7,6 +7,8 @@
 use std::cell::Cell;
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
+use memcheck_core::cards::Card;
+
 use crate::code::{Answer, Code, describe};
 use crate::driver::current;
 use crate::ffi::{Out, Symbol, exports};
@@ -37,6 +39,15 @@ pub(crate) fn context() -> Answer<Handle> {
         }
         context => Ok(context),
     }
+}
+
+/// The card of the device that the runtime works on.
+pub(crate) fn card() -> Answer<&'static Card> {
+    let context = context()?;
+    with(|machine| {
+        let device = machine.context(context)?.device;
+        Ok(machine.devices[device].spec.card)
+    })
 }
 
 /// `dim3`.

@@ -32,7 +32,10 @@
 //! The simulator's own host allocations are made while its thread is
 //! [quiet](memcheck_core::quiet), so a counting allocator can leave them out.
 
-#![expect(non_snake_case, reason = "the functions have the names that CUDA gave them")]
+#![cfg_attr(
+    not(feature = "standalone"),
+    expect(non_snake_case, reason = "the hooked functions have the names that CUDA gave them")
+)]
 
 /// Where this crate is compiled: its own frames in a call stack are told by it.
 pub const FOLDER: &str = env!("CARGO_MANIFEST_DIR");

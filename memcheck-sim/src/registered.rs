@@ -31,6 +31,22 @@ struct Configuration {
     stream: Handle,
 }
 
+/// `cudaFuncAttributes`, as far as it is written; the rest is zero.
+#[repr(C)]
+pub(crate) struct Attributes {
+    shared: usize,
+    constant: usize,
+    local: usize,
+    threads: c_int,
+    registers: c_int,
+    /// The compute capability that it is compiled for, as PTX and as code: 90.
+    ptx: c_int,
+    binary: c_int,
+    cache: c_int,
+    dynamic_shared: c_int,
+    rest: [c_int; 23],
+}
+
 thread_local! {
     /// Of the launch that the thread is about to make.
     static CONFIGURATION: Cell<Option<Configuration>> = const { Cell::new(None) };
@@ -59,6 +75,26 @@ exports! { cudart::status;
             return Err(Code(98));
         }
         kernel.put(function as Handle)
+    }
+
+    fn cudaFuncGetAttributes(attributes: Out<Attributes>, function: *const c_void) {
+        if !kernels().contains(&(function as usize)) {
+            return Err(Code(98));
+        }
+        let (major, minor) = cudart::card()?.compute;
+        let compute = c_int::from(major) * 10 + c_int::from(minor);
+        attributes.put(Attributes {
+            shared: 0,
+            constant: 0,
+            local: 0,
+            threads: 1024,
+            registers: 32,
+            ptx: compute,
+            binary: compute,
+            cache: 0,
+            dynamic_shared: 48 << 10,
+            rest: [0; 23],
+        })
     }
 
     fn __cudaLaunchKernel(

@@ -16,6 +16,7 @@ mod fixture;
 mod outside;
 mod plain;
 mod profile;
+mod real;
 mod reports;
 mod runner;
 mod shards;
