@@ -26,6 +26,10 @@
 //! C names, for the crate that defines the symbols as probes and forwards here.
 //! Call [`link()`] once, so that the linker takes everything along.
 //!
+//! With the feature `standalone` the crate is the libraries themselves, for a
+//! program that a real toolkit has built: `scripts/simulated-driver` links it
+//! under their names. Then it exports the hooked functions and NVML as well.
+//!
 //! The machine comes from [`configure`], or on the first call from the
 //! environment: [`MACHINE_VARIABLE`] and [`FAULTS_VARIABLE`].
 //!

@@ -2,7 +2,8 @@
 //!
 //! nvml-wrapper opens NVML by path, so symbols in the binary do not reach it.
 //! `cargo-memcheck/toolkit/nvml.c` is a shared object whose functions jump through a table,
-//! and [`attach_nvml`] fills that table with the functions here.
+//! and [`attach_nvml`] fills that table with the functions here. With the feature
+//! `standalone` they are exported: the crate is that library then.
 
 use std::ffi::{CString, c_char, c_int, c_uint, c_ulonglong, c_void};
 use std::os::unix::ffi::OsStrExt;

@@ -39,7 +39,8 @@ pub(crate) struct Attributes {
     local: usize,
     threads: c_int,
     registers: c_int,
-    /// The compute capability that it is compiled for, as PTX and as code: 90.
+    /// The compute capability that it is compiled for, as PTX and as code: 90. It is
+    /// taken to be the card's.
     ptx: c_int,
     binary: c_int,
     cache: c_int,
