@@ -11,6 +11,7 @@ check:
     cargo fmt --all --check
     cargo clippy --workspace --all-targets -- --deny warnings
     cargo clippy --package memcheck-tests --no-default-features --features overhead --examples -- --deny warnings
+    cargo clippy --package memcheck-sim --features standalone --all-targets -- --deny warnings
     bash .ci/lint-cuda
 
 # All tests, on the CPU and on the simulated GPU.
@@ -24,6 +25,12 @@ memcheck *ARGS:
 # Speed against others, side by side in one run.
 bench:
     cargo bench -p memcheck-tests
+
+# The build by a real CUDA toolkit measures what the simulated one does: fetches the
+# toolkit, compiles candle's kernels, needs no GPU.
+real:
+    scripts/cuda-toolkit >/dev/null
+    cargo test -p memcheck-tests --test functional real:: -- --ignored --nocapture --test-threads 1
 
 # Thirty runs on each device, bit by bit.
 exactness:

@@ -7,6 +7,8 @@
 use std::cell::Cell;
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
+use memcheck_core::cards::Card;
+
 use crate::code::{Answer, Code, describe};
 use crate::driver::current;
 use crate::ffi::{Out, Symbol, exports};
@@ -39,12 +41,28 @@ pub(crate) fn context() -> Answer<Handle> {
     }
 }
 
+/// The card of the device that the runtime works on.
+pub(crate) fn card() -> Answer<&'static Card> {
+    let context = context()?;
+    with(|machine| {
+        let device = machine.context(context)?.device;
+        Ok(machine.devices[device].spec.card)
+    })
+}
+
 /// `dim3`.
 #[repr(C)]
+#[derive(Clone, Copy)]
 pub(crate) struct Dim3 {
-    x: c_uint,
-    y: c_uint,
-    z: c_uint,
+    pub(crate) x: c_uint,
+    pub(crate) y: c_uint,
+    pub(crate) z: c_uint,
+}
+
+impl Dim3 {
+    pub(crate) fn sides(self) -> [c_uint; 3] {
+        [self.x, self.y, self.z]
+    }
 }
 
 exports! { status;

@@ -2,13 +2,18 @@
 //!
 //! A launch does nothing here, as one through `cuLaunchKernel` does, but these
 //! have typed arguments: what was known of the buffer that one writes to is
-//! forgotten. Two allocate on their own, and so here too, through the symbols
+//! forgotten. Three allocate on their own, and so here too, through the symbols
 //! that a probe of allocations defines:
 //!
 //! | launcher | bytes, all freed before it returns | source |
 //! |---|---|---|
 //! | `moe_gemm_gguf` | m * (k rounded up to 512) / 32 * 36, m being size_m, or size_m / topk without weights | moe/moe_gguf.cu |
-//! | `moe_gemm_gguf_prefill` | 4 * experts, and 4 * (experts + 1) | moe/moe_wmma_gguf.cu |
+//! | `moe_gemm_gguf_prefill` | 4 * experts, and 4 * (experts + 1); then a scan | moe/moe_wmma_gguf.cu |
+//! | `moe_gemm_wmma` with `prefill` | a scan | moe/moe_wmma.cu |
+//!
+//! A scan is `thrust::inclusive_scan` over the experts (moe/moe_utils.cuh): 1,023 bytes
+//! from `cudaMalloc`. Seen in a build by the real toolkit, which is how all three are held
+//! to the truth: `docs/real-gpu.md`.
 //!
 //! Like the C code these ignore an allocation that failed; on a device the
 //! kernel would then fault, here it is only missing.
@@ -23,9 +28,11 @@ use crate::machine::{Handle, with};
 unsafe extern "C" {
     fn cudaMallocAsync(dev_ptr: *mut *mut c_void, size: usize, stream: *mut c_void) -> c_int;
     fn cudaFreeAsync(dev_ptr: *mut c_void, stream: *mut c_void) -> c_int;
+    fn cudaMalloc(dev_ptr: *mut *mut c_void, size: usize) -> c_int;
+    fn cudaFree(dev_ptr: *mut c_void) -> c_int;
 }
 #[cfg(any(test, feature = "standalone"))]
-use crate::hooked::{cudaFreeAsync, cudaMallocAsync};
+use crate::hooked::{cudaFree, cudaFreeAsync, cudaMalloc, cudaMallocAsync};
 
 /// Elements of a row are padded to a multiple of this.
 const MATRIX_ROW_PADDING: i64 = 512;
@@ -42,6 +49,23 @@ fn with_scratch(bytes: i64, stream: *mut c_void, work: impl FnOnce(*mut c_void))
     if status == 0 {
         // SAFETY: allocated above, and nobody else knows it.
         unsafe { cudaFreeAsync(scratch, stream) };
+    }
+}
+
+/// Scratch of a scan, as cub of CUDA 13.0 asks for it: the same for 8 and for
+/// 60,000 elements.
+const SCAN_BYTES: usize = 1023;
+
+/// `thrust::inclusive_scan` of counts into offsets.
+fn scan(counts: *mut c_void, offsets: *mut c_void, stream: *mut c_void) {
+    launch(counts, stream);
+    let mut scratch = std::ptr::null_mut();
+    // SAFETY: the result pointer is a local of ours.
+    let status = unsafe { cudaMalloc(&mut scratch, SCAN_BYTES) };
+    launch(offsets, stream);
+    if status == 0 {
+        // SAFETY: allocated above, and nobody else knows it.
+        unsafe { cudaFree(scratch) };
     }
 }
 
@@ -75,10 +99,14 @@ launchers! {
         _input: *const c_void, _weights: *const c_void, _tokens: *const c_int,
         _experts: *const c_int, _scales: *const f32, output: *mut c_void,
         counts: *mut c_int, offsets: *mut c_int, _num_experts: c_int, _topk: c_int,
-        _m: c_int, _n: c_int, _k: c_int, _dtype: c_int, _prefill: bool, stream: *mut c_void,
+        _m: c_int, _n: c_int, _k: c_int, _dtype: c_int, prefill: bool, stream: *mut c_void,
     ) {
-        launch(counts.cast(), stream);
-        launch(offsets.cast(), stream);
+        if prefill {
+            scan(counts.cast(), offsets.cast(), stream);
+        } else {
+            launch(counts.cast(), stream);
+            launch(offsets.cast(), stream);
+        }
         launch(output, stream);
     }
 
@@ -103,8 +131,7 @@ launchers! {
         let experts = i64::from(num_experts);
         with_scratch(4 * experts, stream, |counts| {
             with_scratch(4 * (experts + 1), stream, |offsets| {
-                launch(counts, stream);
-                launch(offsets, stream);
+                scan(counts, offsets, stream);
                 launch(output, stream);
             });
         });

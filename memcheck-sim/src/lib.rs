@@ -26,13 +26,20 @@
 //! C names, for the crate that defines the symbols as probes and forwards here.
 //! Call [`link()`] once, so that the linker takes everything along.
 //!
+//! With the feature `standalone` the crate is the libraries themselves, for a
+//! program that a real toolkit has built: `scripts/simulated-driver` links it
+//! under their names. Then it exports the hooked functions and NVML as well.
+//!
 //! The machine comes from [`configure`], or on the first call from the
 //! environment: [`MACHINE_VARIABLE`] and [`FAULTS_VARIABLE`].
 //!
 //! The simulator's own host allocations are made while its thread is
 //! [quiet](memcheck_core::quiet), so a counting allocator can leave them out.
 
-#![expect(non_snake_case, reason = "the functions have the names that CUDA gave them")]
+#![cfg_attr(
+    not(feature = "standalone"),
+    expect(non_snake_case, reason = "the hooked functions have the names that CUDA gave them")
+)]
 
 /// Where this crate is compiled: its own frames in a call stack are told by it.
 pub const FOLDER: &str = env!("CARGO_MANIFEST_DIR");
@@ -55,6 +62,7 @@ mod nvml;
 mod nvrtc;
 mod pools;
 mod refused;
+mod registered;
 mod spec;
 mod transfer;
 mod unsupported;

@@ -2,7 +2,8 @@
 //!
 //! nvml-wrapper opens NVML by path, so symbols in the binary do not reach it.
 //! `cargo-memcheck/toolkit/nvml.c` is a shared object whose functions jump through a table,
-//! and [`attach_nvml`] fills that table with the functions here.
+//! and [`attach_nvml`] fills that table with the functions here. With the feature
+//! `standalone` they are exported: the crate is that library then.
 
 use std::ffi::{CString, c_char, c_int, c_uint, c_ulonglong, c_void};
 use std::os::unix::ffi::OsStrExt;
@@ -40,7 +41,9 @@ fn nvml(answer: Answer) -> c_int {
 macro_rules! table {
     ($(fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $body:block)*) => {
         $(
-            // Not exported: the library of this name has these symbols.
+            // Not exported: the library of this name has these symbols, unless
+            // this crate is that library.
+            #[cfg_attr(feature = "standalone", unsafe(no_mangle))]
             unsafe extern "C" fn $name($($arg: $ty),*) -> c_int {
                 let _quiet = quiet::enter();
                 let body = move || -> Answer { $body };
@@ -175,6 +178,7 @@ table! {
 }
 
 /// A text that lives for ever.
+#[cfg_attr(feature = "standalone", unsafe(no_mangle))]
 unsafe extern "C" fn nvmlErrorString(code: c_int) -> *const c_char {
     match code {
         0 => c"Success",

@@ -14,6 +14,7 @@ mod pool;
 mod stream;
 
 pub(crate) use device::{VERSION, attribute, pci_bus, pci_bus_id, uuid_of};
+pub(crate) use module::checked;
 
 /// The functions of every room.
 pub(crate) static EXPORTS: &[&[Symbol]] = &[

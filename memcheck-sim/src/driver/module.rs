@@ -180,6 +180,16 @@ fn exists(function: Handle) -> Answer<Handle> {
 /// Checks what the driver checks before it launches.
 fn launch(function: Handle, grid: [c_uint; 3], block: [c_uint; 3], stream: Handle) -> Answer {
     exists(function)?;
+    checked(grid, block)?;
+    stream::touch(stream)?;
+    with(|machine| {
+        machine.launched();
+        Ok(())
+    })
+}
+
+/// The sizes that every device takes.
+pub(crate) fn checked(grid: [c_uint; 3], block: [c_uint; 3]) -> Answer {
     let threads = block.iter().try_fold(1_u32, |all, &n| all.checked_mul(n));
     if grid.contains(&0) || !threads.is_some_and(|threads| (1..=1024).contains(&threads)) {
         return Err(Code::INVALID_VALUE);
@@ -187,11 +197,7 @@ fn launch(function: Handle, grid: [c_uint; 3], block: [c_uint; 3], stream: Handl
     if grid[0] > i32::MAX as c_uint || grid[1] > 65_535 || grid[2] > 65_535 {
         return Err(Code::INVALID_VALUE);
     }
-    stream::touch(stream)?;
-    with(|machine| {
-        machine.launched();
-        Ok(())
-    })
+    Ok(())
 }
 
 /// How many blocks of this size a multiprocessor holds, by its threads alone.

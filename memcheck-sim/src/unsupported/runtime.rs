@@ -29,7 +29,7 @@ unsupported! { 801;
     cudaExecutionCtxGetId cudaExecutionCtxRecordEvent cudaExecutionCtxStreamCreate
     cudaExecutionCtxSynchronize cudaExecutionCtxWaitEvent cudaExternalMemoryGetMappedBuffer
     cudaExternalMemoryGetMappedMipmappedArray cudaFreeArray cudaFreeMipmappedArray
-    cudaFuncGetAttributes cudaFuncGetName cudaFuncGetParamCount cudaFuncGetParamInfo
+    cudaFuncGetName cudaFuncGetParamCount cudaFuncGetParamInfo
     cudaFuncSetCacheConfig cudaFuncSetSharedMemConfig cudaGetChannelDesc cudaGetDeviceFlags
     cudaGetDeviceProperties cudaGetDeviceProperties_v2 cudaGetDriverEntryPoint
     cudaGetDriverEntryPointByVersion cudaGetExportTable cudaGetFuncBySymbol cudaGetKernel

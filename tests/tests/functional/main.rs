@@ -18,6 +18,7 @@ mod libraries;
 mod outside;
 mod plain;
 mod profile;
+mod real;
 mod reference;
 mod reports;
 mod runner;

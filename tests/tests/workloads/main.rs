@@ -7,6 +7,7 @@
 
 mod bert;
 mod forms;
+mod kernels;
 mod llama;
 mod t5;
 mod training;

@@ -1,0 +1,256 @@
+//! What nvcc compiles around a kernel: its registration before `main`, and its
+//! launch, `<<<grid, block>>>`.
+//!
+//! The stand-in compiler writes no such code: these are called where a real
+//! nvcc has built the program, and the simulator is its `libcudart`. As declared
+//! in the toolkit's `crt/host_runtime.h` and `crt/device_functions.h`.
+
+use std::cell::Cell;
+use std::collections::BTreeSet;
+use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::sync::{Mutex, PoisonError};
+
+use crate::code::{Answer, Code};
+use crate::cudart::{self, Dim3};
+use crate::driver::checked;
+use crate::ffi::{Out, Symbol, exports};
+use crate::machine::Handle;
+
+/// What a program knows its kernels by: the addresses of functions of its own.
+///
+/// Not the machine's: a program registers them before anyone could say which
+/// machine it is.
+static KERNELS: Mutex<BTreeSet<usize>> = Mutex::new(BTreeSet::new());
+
+/// What stands between `<<<` and `>>>`.
+#[derive(Clone, Copy)]
+struct Configuration {
+    grid: Dim3,
+    block: Dim3,
+    shared: usize,
+    stream: Handle,
+}
+
+/// `cudaFuncAttributes`, as far as it is written; the rest is zero.
+#[repr(C)]
+pub(crate) struct Attributes {
+    shared: usize,
+    constant: usize,
+    local: usize,
+    threads: c_int,
+    registers: c_int,
+    /// The compute capability that it is compiled for, as PTX and as code: 90. It is
+    /// taken to be the card's.
+    ptx: c_int,
+    binary: c_int,
+    cache: c_int,
+    dynamic_shared: c_int,
+    rest: [c_int; 23],
+}
+
+thread_local! {
+    /// Of the launch that the thread is about to make.
+    static CONFIGURATION: Cell<Option<Configuration>> = const { Cell::new(None) };
+}
+
+exports! { cudart::status;
+    fn __cudaPushCallConfiguration(grid: Dim3, block: Dim3, shared: usize, stream: Handle) {
+        CONFIGURATION.set(Some(Configuration { grid, block, shared, stream }));
+        Ok(())
+    }
+
+    fn __cudaPopCallConfiguration(
+        grid: Out<Dim3>, block: Out<Dim3>, shared: Out<usize>, stream: Out<Handle>,
+    ) {
+        // cudaErrorMissingConfiguration.
+        let of = CONFIGURATION.take().ok_or(Code(52))?;
+        grid.put(of.grid)?;
+        block.put(of.block)?;
+        shared.put(of.shared)?;
+        stream.put(of.stream)
+    }
+
+    fn __cudaGetKernel(kernel: Out<Handle>, function: *const c_void) {
+        if !kernels().contains(&(function as usize)) {
+            // cudaErrorInvalidDeviceFunction.
+            return Err(Code(98));
+        }
+        kernel.put(function as Handle)
+    }
+
+    fn cudaFuncGetAttributes(attributes: Out<Attributes>, function: *const c_void) {
+        if !kernels().contains(&(function as usize)) {
+            return Err(Code(98));
+        }
+        let (major, minor) = cudart::card()?.compute;
+        let compute = c_int::from(major) * 10 + c_int::from(minor);
+        attributes.put(Attributes {
+            shared: 0,
+            constant: 0,
+            local: 0,
+            threads: 1024,
+            registers: 32,
+            ptx: compute,
+            binary: compute,
+            cache: 0,
+            dynamic_shared: 48 << 10,
+            rest: [0; 23],
+        })
+    }
+
+    fn __cudaLaunchKernel(
+        kernel: Handle, grid: Dim3, block: Dim3, _arguments: *mut *mut c_void,
+        _shared: usize, stream: Handle,
+    ) {
+        launch(kernel, grid, block, stream)
+    }
+
+    fn __cudaLaunchKernel_ptsz(
+        kernel: Handle, grid: Dim3, block: Dim3, _arguments: *mut *mut c_void,
+        _shared: usize, stream: Handle,
+    ) {
+        launch(kernel, grid, block, stream)
+    }
+}
+
+fn kernels() -> std::sync::MutexGuard<'static, BTreeSet<usize>> {
+    KERNELS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn launch(kernel: Handle, grid: Dim3, block: Dim3, stream: Handle) -> Answer {
+    if !kernels().contains(&(kernel as usize)) {
+        return Err(Code::INVALID_HANDLE);
+    }
+    // What the driver calls an invalid value the runtime calls an invalid
+    // configuration.
+    checked(grid.sides(), block.sides()).map_err(|_| Code(9))?;
+    cudart::launch(stream)
+}
+
+/// A handle for a program's code, which nobody looks into.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn __cudaRegisterFatBinary(code: *mut c_void) -> *mut *mut c_void {
+    code.cast()
+}
+
+/// All kernels of a program's code are registered.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn __cudaRegisterFatBinaryEnd(_code: *mut *mut c_void) {}
+
+/// The program ends.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn __cudaUnregisterFatBinary(_code: *mut *mut c_void) {}
+
+/// A kernel, known by the address of a function of the program.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn __cudaRegisterFunction(
+    _code: *mut *mut c_void,
+    function: *const c_char,
+    _device_function: *mut c_char,
+    _name: *const c_char,
+    _threads: c_int,
+    _thread: *mut c_uint,
+    _block: *mut c_uint,
+    _block_size: *mut Dim3,
+    _grid_size: *mut Dim3,
+    _warp: *mut c_int,
+) {
+    let _quiet = memcheck_core::quiet::enter();
+    kernels().insert(function as usize);
+}
+
+/// A `__device__` or `__constant__` variable, which is part of the code.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn __cudaRegisterVar(
+    _code: *mut *mut c_void,
+    _variable: *mut c_char,
+    _address: *mut c_char,
+    _name: *const c_char,
+    _external: c_int,
+    _size: usize,
+    _constant: c_int,
+    _global: c_int,
+) {
+}
+
+/// The functions that give something other than a result code.
+pub(crate) static OTHERS: &[Symbol] = &[
+    Symbol { name: "__cudaRegisterFatBinary", address: __cudaRegisterFatBinary as *const () },
+    Symbol { name: "__cudaRegisterFatBinaryEnd", address: __cudaRegisterFatBinaryEnd as *const () },
+    Symbol { name: "__cudaUnregisterFatBinary", address: __cudaUnregisterFatBinary as *const () },
+    Symbol { name: "__cudaRegisterFunction", address: __cudaRegisterFunction as *const () },
+    Symbol { name: "__cudaRegisterVar", address: __cudaRegisterVar as *const () },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ptr::null_mut;
+
+    /// What nvcc writes for `kernel<<<grid, block>>>()`, `kernel` being a function's address.
+    fn call(kernel: *const c_void, grid: u32, block: u32) -> c_int {
+        let side = |x| Dim3 { x, y: 1, z: 1 };
+        let (mut taken_grid, mut taken_block) = (side(0), side(0));
+        let (mut shared, mut stream, mut handle) = (0, 0, 0);
+        // SAFETY: result pointers are locals of ours.
+        unsafe {
+            __cudaPushCallConfiguration(side(grid), side(block), 64, 0);
+            let popped = __cudaPopCallConfiguration(
+                Out::new(&raw mut taken_grid),
+                Out::new(&raw mut taken_block),
+                Out::new(&raw mut shared),
+                Out::new(&raw mut stream),
+            );
+            assert_eq!((popped, taken_grid.x, taken_block.x, shared), (0, grid, block, 64));
+            match __cudaGetKernel(Out::new(&raw mut handle), kernel) {
+                0 => {
+                    let (grid, block) = (taken_grid, taken_block);
+                    __cudaLaunchKernel_ptsz(handle, grid, block, null_mut(), shared, stream)
+                }
+                error => error,
+            }
+        }
+    }
+
+    #[test]
+    fn a_kernel_that_is_registered_is_launched_as_the_driver_would() {
+        let (known, unknown) = (c"known".as_ptr(), c"unknown".as_ptr());
+        // SAFETY: nothing is read but the address of the function.
+        unsafe {
+            let code = __cudaRegisterFatBinary(null_mut());
+            let none = null_mut();
+            let (a, b) = (null_mut(), null_mut());
+            __cudaRegisterFunction(
+                code,
+                known,
+                none,
+                known,
+                -1,
+                a,
+                b,
+                a.cast(),
+                b.cast(),
+                null_mut(),
+            );
+            __cudaRegisterFatBinaryEnd(code);
+        }
+        assert_eq!(call(known.cast(), 4, 256), 0);
+        assert_eq!(call(unknown.cast(), 4, 256), 98);
+        assert_eq!(call(known.cast(), 0, 256), 9);
+        assert_eq!(call(known.cast(), 4, 2048), 9);
+    }
+
+    #[test]
+    fn a_configuration_is_taken_once() {
+        // SAFETY: null is checked, and nothing was pushed.
+        let popped = unsafe {
+            __cudaPopCallConfiguration(
+                Out::new(null_mut()),
+                Out::new(null_mut()),
+                Out::new(null_mut()),
+                Out::new(null_mut()),
+            )
+        };
+        assert_eq!(popped, 52);
+    }
+}

@@ -1,0 +1,106 @@
+//! A build by a real CUDA toolkit measures what the simulated build measures, to
+//! the byte. It runs on the simulated device, which is a `libcuda` of its own there.
+//! Ignored: `just real` fetches the toolkit, and compiles candle's kernels.
+
+use std::collections::BTreeMap;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::fixture::{Run, memcheck_with, workspace};
+
+/// The figures that a program decides by itself, whoever counts them.
+const FIGURES: [&str; 7] = [
+    "allocated",
+    "allocated_total",
+    "allocations",
+    "growth",
+    "peak_allocated",
+    "retained",
+    "setup",
+];
+
+/// What `scripts/cuda-toolkit` says to export.
+fn toolkit() -> Vec<(String, String)> {
+    let script = workspace().join("scripts/cuda-toolkit");
+    let said = Command::new(&script).output().expect("the script runs");
+    assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+    let said = String::from_utf8(said.stdout).expect("text");
+    let line = |line: &str| {
+        let (name, value) = line.strip_prefix("export ")?.split_once('=')?;
+        assert!(!value.contains(['\\', '\'']), "a quoted value: {line}");
+        Some((name.to_owned(), value.to_owned()))
+    };
+    let exports: Vec<_> = said.lines().filter_map(line).collect();
+    assert!(exports.iter().any(|(name, _)| name == "CUDA_HOME"), "{said}");
+    exports
+}
+
+/// A run of one test target, in the environment of the toolkit if on `cuda`.
+fn run(device: &str, target: &str, more: &[&str]) -> Run {
+    let runner = workspace().join("scripts/simulated-driver").display().to_string();
+    let mut arguments = vec!["run", "-p", "memcheck-tests", "--test", target];
+    arguments.extend(["--device", device, "--message-format", "json", "--ci"]);
+    let mut variables = Vec::new();
+    if device == "cuda" {
+        arguments.extend(["--runner", &runner]);
+        variables = toolkit();
+    }
+    arguments.extend(more);
+    let variables: Vec<_> = variables.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
+    memcheck_with(&workspace(), &arguments, &variables)
+}
+
+/// What both builds must agree on, by test: status, findings with their places, figures.
+fn measured(run: &Run) -> BTreeMap<String, Value> {
+    let of_space = |metrics: &Value| -> Value {
+        FIGURES.map(|figure| (figure.to_owned(), metrics[figure].clone())).into_iter().collect()
+    };
+    let figures = |metrics: &Value| -> Value {
+        let spaces = metrics.as_object().into_iter().flatten();
+        spaces
+            .filter(|(space, _)| space.starts_with("cuda"))
+            .map(|(space, metrics)| (space.clone(), of_space(metrics)))
+            .collect()
+    };
+    let finished = run.json().into_iter().filter(|line| line["type"] == "test-finished");
+    finished
+        .map(|line| {
+            let measured = serde_json::json!({
+                "status": line["status"],
+                "findings": line["findings"],
+                "figures": figures(&line["metrics"]),
+            });
+            (line["test"].as_str().expect("a name").to_owned(), measured)
+        })
+        .collect()
+}
+
+fn agree(target: &str, code: u8, more: &[&str], least: usize) {
+    let real = measured(&run("cuda", target, more).exits(code));
+    let simulated = measured(&run("sim:h200", target, more).exits(code));
+    assert!(simulated.len() >= least, "{} tests", simulated.len());
+    for (test, expected) in &simulated {
+        assert_eq!(real.get(test), Some(expected), "{target} {test}");
+    }
+    assert_eq!(real.len(), simulated.len());
+    eprintln!("{target}: {} tests, the same in both builds", real.len());
+}
+
+#[test]
+#[ignore = "fetches a CUDA toolkit and compiles candle's kernels"]
+fn workloads_measure_what_they_measure_in_the_simulated_build() {
+    agree("workloads", 0, &["-D", "improved"], 31);
+}
+
+#[test]
+#[ignore = "fetches a CUDA toolkit and compiles candle's kernels"]
+fn controls_fail_as_they_fail_in_the_simulated_build() {
+    agree("controls", 100, &["--run-ignored", "only"], 16);
+}
+
+#[test]
+#[ignore = "fetches a CUDA toolkit and compiles candle's kernels"]
+fn leaks_and_their_twins_are_told_apart_as_in_the_simulated_build() {
+    agree("detection", 100, &["--run-ignored", "all"], 88);
+}
