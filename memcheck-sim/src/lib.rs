@@ -52,6 +52,7 @@ mod curand;
 mod driver;
 mod faults;
 mod ffi;
+mod handle;
 pub mod hooked;
 mod host;
 mod kernels;

@@ -16,8 +16,7 @@ use crate::memory::{self, Block, Memory};
 use crate::pools::Pool;
 use crate::spec::{DeviceSpec, Spec};
 
-/// An opaque handle, as C sees it a pointer; 0 is none.
-pub(crate) type Handle = u64;
+pub(crate) use crate::handle::Handle;
 
 /// A stream handle up to this is one of the default streams of the current context.
 const LAST_DEFAULT_STREAM: Handle = 2;

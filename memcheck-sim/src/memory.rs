@@ -9,14 +9,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::code::{Answer, Code};
-use crate::machine::Handle;
+use crate::handle::Handle;
+use crate::spec::{MAX_CAPACITY, MAX_DEVICES};
 
 /// Where the first device's region starts. It lies below the addresses that
 /// Linux gives to programs, so that no device pointer is also a host pointer.
 const BASE: u64 = 0x1000_0000_0000;
 /// The length of a region: twice what a device may hold, so that addresses
 /// run out after the memory.
-pub(crate) const SPAN: u64 = 1 << 41;
+const SPAN: u64 = 2 * MAX_CAPACITY;
 /// What every address is a multiple of, as the driver's are.
 pub(crate) const ALIGNMENT: u64 = 512;
 
@@ -34,7 +35,7 @@ pub(crate) struct Block {
 /// Which device's region an address lies in, whatever is there.
 pub(crate) fn region(address: u64) -> Option<usize> {
     let offset = address.checked_sub(BASE)?;
-    usize::try_from(offset / SPAN).ok().filter(|&ordinal| ordinal < crate::spec::MAX_DEVICES)
+    usize::try_from(offset / SPAN).ok().filter(|&ordinal| ordinal < MAX_DEVICES)
 }
 
 /// The block map and the gaps of a region.

@@ -11,7 +11,6 @@ use bytesize::ByteSize;
 use memcheck_core::cards::{self, Card};
 
 use crate::faults::{Faults, FaultsError};
-use crate::memory;
 
 /// The environment variable that names the machine.
 pub const MACHINE_VARIABLE: &str = "MEMCHECK_SIM";
@@ -22,7 +21,7 @@ pub const DEFAULT_MACHINE: &str = "h200";
 /// The most devices that a machine can have.
 pub const MAX_DEVICES: usize = 32;
 /// The largest capacity of a device: 1 TiB.
-pub const MAX_CAPACITY: u64 = memory::SPAN / 2;
+pub const MAX_CAPACITY: u64 = 1 << 40;
 
 /// One simulated device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
