@@ -24,7 +24,10 @@ pub fn card(device: &Device) -> candle_core::Result<Option<Card>> {
         #[cfg(feature = "sim")]
         let driver = None;
         #[cfg(not(feature = "sim"))]
-        let driver = Some(super::cuda::driver_version()?);
+        let driver = match super::cuda::is_simulated() {
+            true => None,
+            false => Some(super::cuda::driver_version()?),
+        };
         return Ok(Some(Card { name, driver }));
     }
     let _ = device;

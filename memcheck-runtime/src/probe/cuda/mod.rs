@@ -48,6 +48,14 @@ pub(crate) fn driver_version() -> candle_core::Result<c_int> {
     }
 }
 
+/// Whether the driver that was loaded is the simulated one.
+#[cfg(not(feature = "sim"))]
+pub(crate) fn is_simulated() -> bool {
+    // SAFETY: a constant, terminated name; the function behind it is not called.
+    let mark = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"cuMemcheckSimulated".as_ptr()) };
+    !mark.is_null()
+}
+
 /// The spaces that a probe's row names.
 mod space {
     use std::ffi::c_int;
