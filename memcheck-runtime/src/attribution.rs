@@ -288,9 +288,7 @@ impl Names {
             (true, false, _) => {
                 "this version of candle lays tensors out in an unknown way: shapes are not known"
             }
-            (true, true, false) => {
-                "more tensors were live at once than are followed: some shapes are not known"
-            }
+            (true, true, false) => "not every tensor could be followed: some shapes are not known",
             (true, true, true) => return None,
         };
         Some(hint.to_owned())

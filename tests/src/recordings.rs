@@ -21,7 +21,7 @@ const AROUND: usize = 3;
 pub struct Maker {
     /// Its folder: `sim`, or the card.
     pub device: String,
-    /// What stands at the head of the file, a line each: card, driver, date.
+    /// What stands at the head of the file, a line each: card and driver.
     pub facts: Vec<String>,
 }
 

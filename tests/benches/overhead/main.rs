@@ -30,7 +30,7 @@
 //! They also differ in what lies at the end of their heap. glibc gives that end
 //! back to the system when 128 KiB to a few MiB are free there, and whether a
 //! forward pass does so never or fifteen times hangs on which small block lies
-//! last: 180 or 1,660 page faults a pass have been seen, worth 4 to 8 % of it.
+//! last: 180 or 1,660 page faults a pass have been seen, worth some 5 % of it.
 //! That is luck, and no allocator's own cost, so all of them run with a heap
 //! that keeps what it once had (`MALLOC_TRIM_THRESHOLD_`, `MALLOC_MMAP_THRESHOLD_`).
 //!

@@ -134,67 +134,26 @@ fn every_subcommand_is_in_the_documentation_and_the_other_way_round() {
 }
 
 #[test]
-fn every_flag_of_run_is_in_the_reference_and_the_other_way_round() {
+fn every_flag_is_in_the_reference_and_the_other_way_round() {
     let reference = reference();
-    let help = memcheck(&workspace(), &["run", "--help"]).exits(0).stdout;
-    let section = section(&reference, "## Flags of `run`");
-    let (defined, documented) = (flags(&help), flags(section));
-    let missing: Vec<_> = defined.difference(&documented).collect();
-    let invented: Vec<_> = documented.difference(&defined).collect();
-    assert!(
-        missing.is_empty() && invented.is_empty(),
-        "missing {missing:?}, invented {invented:?}"
-    );
-}
-
-#[test]
-fn every_flag_of_profile_is_in_the_reference_and_the_other_way_round() {
-    let reference = reference();
-    let help = flags(&memcheck(&workspace(), &["profile", "--help"]).exits(0).stdout);
-    let table = |title| {
-        let rows = section(&reference, title).lines().filter(|line| line.starts_with("| `"));
-        flags(&rows.collect::<Vec<_>>().join("\n"))
-    };
-    let own = table("## Flags of `profile`");
-    let of_run = table("## Flags of `run`");
-    let missing: Vec<_> =
-        help.iter().filter(|flag| !own.contains(*flag) && !of_run.contains(*flag)).collect();
-    let invented: Vec<_> = own.difference(&help).collect();
-    assert!(
-        missing.is_empty() && invented.is_empty(),
-        "missing {missing:?}, invented {invented:?}"
-    );
-}
-
-#[test]
-fn every_flag_of_report_is_in_the_reference_and_the_other_way_round() {
-    let reference = reference();
-    let section = section(&reference, "## Many machines");
-    let help = flags(&memcheck(&workspace(), &["report", "--help"]).exits(0).stdout);
-    let own = flags(&rows(section, "| flag of `report` | meaning |\n").join("\n"));
-    let of_run = flags(self::section(&reference, "## Flags of `run`"));
-    let missing: Vec<_> =
-        help.iter().filter(|flag| !own.contains(*flag) && !of_run.contains(*flag)).collect();
-    let invented: Vec<_> = own.difference(&help).collect();
-    assert!(
-        missing.is_empty() && invented.is_empty(),
-        "missing {missing:?}, invented {invented:?}"
-    );
-}
-
-#[test]
-fn every_flag_of_archive_is_in_the_reference_and_the_other_way_round() {
-    let reference = reference();
-    let help = flags(&memcheck(&workspace(), &["archive", "--help"]).exits(0).stdout);
-    let own = flags(&rows(&reference, "| flag of `archive` | meaning |\n").join("\n"));
     let of_run = flags(section(&reference, "## Flags of `run`"));
-    let missing: Vec<_> =
-        help.iter().filter(|flag| !own.contains(*flag) && !of_run.contains(*flag)).collect();
-    let invented: Vec<_> = own.difference(&help).collect();
-    assert!(
-        missing.is_empty() && invented.is_empty(),
-        "missing {missing:?}, invented {invented:?}"
-    );
+    let table = |heading| flags(&rows(&reference, heading).join("\n"));
+    let own = [
+        ("run", of_run.clone()),
+        ("profile", table("| flag of `profile` | meaning |\n")),
+        ("report", table("| flag of `report` | meaning |\n")),
+        ("archive", table("| flag of `archive` | meaning |\n")),
+    ];
+    for (command, own) in own {
+        let help = flags(&memcheck(&workspace(), &[command, "--help"]).exits(0).stdout);
+        let documented = own.union(&of_run).cloned().collect();
+        let missing: Vec<_> = help.difference(&documented).collect();
+        let invented: Vec<_> = own.difference(&help).collect();
+        assert!(
+            missing.is_empty() && invented.is_empty(),
+            "{command}: missing {missing:?}, invented {invented:?}"
+        );
+    }
 }
 
 /// The rows of the table with this heading.

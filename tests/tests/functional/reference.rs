@@ -195,7 +195,9 @@ fn every_other_command_is_in_the_reference_with_the_flags_of_its_own() {
     let of_run = flags(&memcheck(&workspace(), &["run", "--help"]).exits(0).stdout);
     let rows: Vec<Vec<&str>> =
         rows(section, "| flag | of | meaning |\n").into_iter().map(cells).collect();
-    for command in commands {
+    // Whatever has a table of its own is compared with that.
+    let has_table = |command: &String| page.contains(&format!("| flag of `{command}` |"));
+    for command in commands.into_iter().filter(|command| !has_table(command)) {
         let help = memcheck(&workspace(), &[&command, "--help"]).exits(0).stdout;
         let own: BTreeSet<String> = flags(&help).difference(&of_run).cloned().collect();
         let documented: BTreeSet<String> = rows
