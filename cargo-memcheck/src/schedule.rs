@@ -60,7 +60,7 @@ pub(crate) fn workers(
     let asked = match (scheduling.threads, scheduling.capture) {
         (Some(threads), _) => threads.get(),
         // Two tests that print at the same time cannot be read.
-        (None, Capture::Shown) => 1,
+        (None, Capture::Shown | Capture::None) => 1,
         (None, Capture::Kept) => match kind {
             Kind::Cpu => cores / rayon_threads.parse().unwrap_or(cores).max(1),
             Kind::Sim | Kind::Cuda => cores,

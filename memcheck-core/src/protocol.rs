@@ -9,7 +9,8 @@
 //!   file, or beside it in words why there is none; the [`Progress`] as JSON
 //!   lines on a pipe, or in a file where a launcher stands between.
 //! * To profile a program it is started as ever, with a [`ProgramJob`] in
-//!   [`crate::variables::PROGRAM`]. Its [`Report`] comes when it exits.
+//!   [`crate::variables::PROGRAM`]. Its [`Report`] comes when it exits. A bench is
+//!   given one too: its device is made ready, and it reports to nobody.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -144,7 +145,7 @@ pub fn line_tables(executable: &Path) -> PathBuf {
     name.into()
 }
 
-/// What a program is to do that is profiled: nothing but to leave a report.
+/// What a program is to do: nothing but to leave a report, where one is asked for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProgramJob {
     /// [`VERSION`] of who wrote it.
@@ -153,8 +154,8 @@ pub struct ProgramJob {
     pub program: String,
     /// Its package.
     pub package: String,
-    /// Where the [`Report`] goes.
-    pub report: PathBuf,
+    /// Where the [`Report`] goes; without it the program is not followed.
+    pub report: Option<PathBuf>,
     /// The device. Never `auto`: that is resolved before.
     pub device: Request,
     /// The limits in force.

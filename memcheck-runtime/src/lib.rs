@@ -29,6 +29,8 @@
 //! `entry` is where a test begins: it either starts a process of its own
 //! (`isolate`) or is that process (`session`).
 
+#[cfg(feature = "criterion")]
+pub mod criterion;
 pub mod usage;
 
 mod at_end;

@@ -76,7 +76,7 @@ pub fn release_cached(device: &Device) -> candle_core::Result<()> {
     Ok(())
 }
 
-fn arm() {
+pub(crate) fn arm() {
     if !ledger::is_armed() {
         match ledger::prepare() {
             Ok(()) => ledger::arm(),

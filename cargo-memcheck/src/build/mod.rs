@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use resolved::Stamp;
 
-pub(crate) use program::{Program, ProgramKind};
+pub(crate) use program::{Program, ProgramError, ProgramKind};
 
 use crate::cli::CargoFlags;
 use crate::devices::Kind;
@@ -52,14 +52,25 @@ pub(crate) enum Goal<'a> {
     Tests,
     /// One program.
     Program(&'a Program),
+    /// These benches.
+    Benches(&'a [Program]),
 }
 
-impl Goal<'_> {
+impl<'a> Goal<'a> {
     /// The arguments of cargo, apart from those that are typed.
     fn arguments(self) -> Vec<&'static str> {
         match self {
             Self::Tests => vec!["test", "--no-run"],
-            Self::Program(_) => vec!["build"],
+            Self::Program(_) | Self::Benches(_) => vec!["build"],
+        }
+    }
+
+    /// The targets that no flag of ours has typed already.
+    fn targets(self) -> Vec<&'a str> {
+        match self {
+            Self::Tests => Vec::new(),
+            Self::Program(program) => program.arguments(),
+            Self::Benches(benches) => benches.iter().flat_map(Program::arguments).collect(),
         }
     }
 
@@ -68,6 +79,7 @@ impl Goal<'_> {
         match self {
             Self::Tests => artifact.profile.test,
             Self::Program(program) => program.is(&artifact.target),
+            Self::Benches(benches) => benches.iter().any(|bench| bench.is(&artifact.target)),
         }
     }
 }
@@ -150,9 +162,7 @@ fn command(
         command.arg("--package").arg(workspace.spec(&package.package));
     }
     command.args(options.cargo.for_test());
-    if let Goal::Program(program) = goal {
-        command.args(program.arguments());
-    }
+    command.args(goal.targets());
     let features = features(packages, kind);
     if !features.is_empty() {
         command.arg("--features").arg(features.join(","));

@@ -5,6 +5,7 @@
 //! does not start with a subcommand is that of `run`.
 
 mod archive;
+mod bench;
 mod cargo;
 mod levels;
 mod libtest;
@@ -21,6 +22,7 @@ use std::ffi::{OsStr, OsString};
 use clap::{CommandFactory, Parser, Subcommand};
 
 pub(crate) use archive::{ArchiveArgs, ArchiveFlags};
+pub(crate) use bench::BenchArgs;
 pub(crate) use cargo::CargoFlags;
 pub(crate) use levels::LevelFlags;
 pub(crate) use libtest::{LibtestArgs, LibtestError};
@@ -67,6 +69,8 @@ pub(crate) enum Command {
     List(ListArgs),
     /// Profile a test or a program: operations, who held the peak, what grows.
     Profile(ProfileArgs),
+    /// Run the benches of the packages on a device, where criterion can measure bytes.
+    Bench(BenchArgs),
     /// Build, and pack the test executables with all that running them elsewhere takes.
     Archive(ArchiveArgs),
     /// Tell the results of a run again, or those of its shards as one.
@@ -231,7 +235,7 @@ mod tests {
 
     #[test]
     fn later_issues_are_not_offered_yet() {
-        for word in ["bench", "fit", "plan", "estimate"] {
+        for word in ["fit", "plan", "estimate"] {
             assert!(
                 Cli::command().get_subcommands().all(|command| command.get_name() != word),
                 "{word}"

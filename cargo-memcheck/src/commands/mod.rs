@@ -3,6 +3,7 @@
 
 mod accept;
 mod archive;
+mod bench;
 mod completions;
 mod doctor;
 mod env;
@@ -10,6 +11,7 @@ mod explain;
 mod list;
 mod planted;
 mod profile;
+mod program;
 mod prune;
 mod reject;
 mod report;
@@ -38,6 +40,10 @@ pub(crate) fn main(args: Vec<OsString>) -> u8 {
     match &cli.command {
         Command::Run(args) => told(&args.output.form, Summary::Own, || run::run(args)),
         Command::Profile(args) => told(&args.output.form, Summary::Own, || profile::profile(args)),
+        Command::Bench(args) => {
+            style::choose(args.color);
+            plain(bench::bench(args))
+        }
         Command::Report(args) => told(&args.output.form, Summary::Own, || report::report(args)),
         Command::Archive(args) => told(&args.output.form, Summary::Ours, || archive::archive(args)),
         Command::List(args) => told(&args.output.form, Summary::Own, || list::list(args)),

@@ -1,18 +1,11 @@
 //! `cargo memcheck profile`: one test, or one program, run with attribution.
 
-use std::collections::BTreeMap;
-use std::path::Path;
-
 use anyhow::Context;
-use memcheck_core::device::Need;
-use memcheck_core::limits::Layer;
-use memcheck_core::protocol::Entry;
-use memcheck_core::{config, exit};
+use memcheck_core::exit;
 
-use super::stopped;
-use crate::build::{Binary, Goal, Program, ProgramKind};
+use super::{program, stopped};
+use crate::build::{Goal, Program, ProgramKind};
 use crate::cli::{NoTestsFlag, ProfileArgs};
-use crate::devices::Leg;
 use crate::discover;
 use crate::error::{Expected, Failure};
 use crate::options::{Aim, Options, Verbosity};
@@ -23,7 +16,6 @@ use crate::run::{Interrupt, Outcome, Runner, Task};
 use crate::schedule::{self, Event};
 use crate::session::{Chosen, Session};
 use crate::tally::Tally;
-use crate::workspace::TestPackage;
 
 /// Why there is nothing to profile.
 #[derive(Debug, thiserror::Error)]
@@ -69,13 +61,13 @@ impl Expected for ProfileError {
 
 /// Profiles the test or the program that is named.
 pub(super) fn profile(args: &ProfileArgs) -> Result<u8, Failure> {
-    match program(args)? {
+    match named(args)? {
         Some(program) => profile_program(args, &program),
         None => profile_test(args),
     }
 }
 
-fn program(args: &ProfileArgs) -> Result<Option<Program>, ProfileError> {
+fn named(args: &ProfileArgs) -> Result<Option<Program>, ProfileError> {
     let kinds = [
         (ProgramKind::Bin, &args.cargo.bin),
         (ProgramKind::Example, &args.cargo.example),
@@ -154,7 +146,7 @@ fn profile_program(args: &ProfileArgs, program: &Program) -> Result<u8, Failure>
         let binary = built.binaries.first().context("cargo built no executable")?;
         let Options { scheduling, search, .. } = &session.options;
         let binary = discover::program(binary, &scheduling.launcher, search)?;
-        tasks.push(task(&session, package, program, &file, leg, &binary));
+        tasks.push(program::task(&session, package, program, &file, leg, &binary));
         Ok(())
     });
     let Some(toolkit) = interrupt.outlived(built)? else { return Ok(stopped(&session.options)) };
@@ -177,42 +169,6 @@ fn profile_program(args: &ProfileArgs, program: &Program) -> Result<u8, Failure>
         }
     }
     Ok(end(told, tally, &interrupt))
-}
-
-/// A program in the place of a test, for everybody who is told of it.
-fn task(
-    session: &Session,
-    package: &TestPackage,
-    program: &Program,
-    file: &Path,
-    leg: &Leg,
-    binary: &Binary,
-) -> Task {
-    let options = &session.options;
-    let subject =
-        config::Subject { package: package.name(), test: &program.name, family: leg.family() };
-    let config = &options.configuration.config;
-    Task {
-        package: package.name().to_owned(),
-        folder: package.folder().to_owned(),
-        candle: package.candle.clone().unwrap_or_else(|| "none".to_owned()),
-        binary: binary.clone(),
-        entry: Entry {
-            name: program.name.clone(),
-            module: program.name.clone(),
-            case: BTreeMap::new(),
-            file: file.to_owned(),
-            line: 1,
-            ignored: false,
-            need: Need::Any,
-            deviceless: false,
-            attribute: Layer::default(),
-            manifest_dir: package.folder().to_owned(),
-            snapshot: String::new(),
-        },
-        leg: leg.clone(),
-        limits: config.program_limits(subject, &options.environment, &options.flags),
-    }
 }
 
 fn layout(args: &ProfileArgs) -> Layout {

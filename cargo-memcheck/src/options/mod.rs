@@ -90,6 +90,8 @@ pub(crate) enum Capture {
     Kept,
     /// Shown as it comes.
     Shown,
+    /// Left alone: what a bench prints on stdout is its result.
+    None,
 }
 
 /// Which tests.

@@ -128,6 +128,7 @@ pub(crate) fn run(
         Capture::Kept => {
             command.stdout(Stdio::piped()).stderr(Stdio::piped());
         }
+        Capture::None => {}
     }
     let source = match watch.kind {
         Kind::Own => {

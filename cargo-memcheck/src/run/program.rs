@@ -1,7 +1,9 @@
 //! A program in place of a test: started as it is, and asked for a report at
-//! its end.
+//! its end. A bench is asked for nothing: what it prints are its results.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus};
+use std::time::Duration;
 
 use anyhow::Context;
 use memcheck_core::protocol::{ProgramJob, VERSION};
@@ -24,43 +26,12 @@ impl Runner<'_> {
     ) -> anyhow::Result<Option<Outcome>> {
         let files = self.folder()?;
         let report = files.path().join("report.json");
-        let job = ProgramJob {
-            version: VERSION,
-            program: task.entry.name.clone(),
-            package: task.package.clone(),
-            report: report.clone(),
-            device: task.leg.device.clone(),
-            limits: task.limits.clone(),
-            workspace: self.workspace_root.to_owned(),
-            candle: task.candle.clone(),
-        };
-        let threads = variables::RAYON_NUM_THREADS.name;
-        let launcher = &self.options.scheduling.launcher;
-        let mut command = launcher.command(&task.binary.path);
-        command
-            .args(arguments)
-            .envs(task.binary.environment.iter().map(|(name, value)| (name, value)))
-            .env(threads, &self.options.rayon_threads)
-            .env_remove(variables::LIST)
-            .env_remove(variables::JOB)
-            .env(variables::PROGRAM, serde_json::to_string(&job)?);
+        let mut command = self.program_command(task, Some(report.clone()))?;
+        command.args(arguments);
         if let Some(folder) = folder {
             command.current_dir(folder);
         }
-        if task.leg.kind == Kind::Sim
-            && let Some(nvml) = &self.nvml
-        {
-            command.env(NVML_VARIABLE, nvml);
-        }
-        let watch = Watch {
-            kind: match launcher {
-                Launcher::None => process::Kind::Own,
-                Launcher::Command(_) => process::Kind::SilentLauncher,
-            },
-            timeout: task.limits.timeout.value,
-            capture: Capture::Shown,
-            interrupt: &self.interrupt,
-        };
+        let watch = self.watch_program(task.limits.timeout.value, Capture::Shown);
         let ended = process::run(command, watch, |_| {})
             .with_context(|| format!("{}: {}", task.binary.id, task.binary.path.display()))?;
         let Some(end) = ended.end else { return Ok(None) };
@@ -73,7 +44,68 @@ impl Runner<'_> {
         }
         Ok(Some(judged.outcome(ended)))
     }
+
+    /// Runs a bench in its package, and answers how it ended; `None` where it was
+    /// interrupted. What it prints is printed, to where it prints it.
+    pub(crate) fn bench(
+        &self,
+        task: &Task,
+        arguments: &[String],
+        criterion_home: &Path,
+    ) -> anyhow::Result<Option<ExitStatus>> {
+        let mut command = self.program_command(task, None)?;
+        command.arg("--bench").args(arguments).current_dir(&task.folder);
+        if std::env::var_os(CRITERION_HOME).is_none() {
+            command.env(CRITERION_HOME, criterion_home);
+        }
+        let watch = self.watch_program(Duration::MAX, Capture::None);
+        let ended = process::run(command, watch, |_| {})
+            .with_context(|| format!("{}: {}", task.binary.id, task.binary.path.display()))?;
+        Ok(match ended.end {
+            Some(End::Exited(status)) => Some(status),
+            Some(End::TimedOut(_)) | None => None,
+        })
+    }
+
+    /// The command line of a program, with its job.
+    fn program_command(&self, task: &Task, report: Option<PathBuf>) -> anyhow::Result<Command> {
+        let job = ProgramJob {
+            version: VERSION,
+            program: task.entry.name.clone(),
+            package: task.package.clone(),
+            report,
+            device: task.leg.device.clone(),
+            limits: task.limits.clone(),
+            workspace: self.workspace_root.to_owned(),
+            candle: task.candle.clone(),
+        };
+        let threads = variables::RAYON_NUM_THREADS.name;
+        let mut command = self.options.scheduling.launcher.command(&task.binary.path);
+        command
+            .envs(task.binary.environment.iter().map(|(name, value)| (name, value)))
+            .env(threads, &self.options.rayon_threads)
+            .env_remove(variables::LIST)
+            .env_remove(variables::JOB)
+            .env(variables::PROGRAM, serde_json::to_string(&job)?);
+        if task.leg.kind == Kind::Sim
+            && let Some(nvml) = &self.nvml
+        {
+            command.env(NVML_VARIABLE, nvml);
+        }
+        Ok(command)
+    }
+
+    fn watch_program(&self, timeout: Duration, capture: Capture) -> Watch<'_> {
+        let kind = match self.options.scheduling.launcher {
+            Launcher::None => process::Kind::Own,
+            Launcher::Command(_) => process::Kind::SilentLauncher,
+        };
+        Watch { kind, timeout, capture, interrupt: &self.interrupt }
+    }
 }
+
+/// Where criterion keeps what it measured.
+const CRITERION_HOME: &str = "CRITERION_HOME";
 
 const UNHEARD: &str = "a program leaves a record where it links memcheck-runtime (`use \
     memcheck_runtime as _;`) and ends by returning from `main` or by `std::process::exit`";

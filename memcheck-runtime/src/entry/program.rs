@@ -1,5 +1,6 @@
 //! A program that is profiled as it is, without a test: followed from before
-//! `main` to its exit, and a report in place of a verdict on iterations.
+//! `main` to its exit, and a report in place of a verdict on iterations. A bench
+//! is not followed: its device is made ready, and what it measures is its own.
 //!
 //! ```text
 //! before main   start    the simulated machine, the probes, attribution
@@ -11,6 +12,7 @@
 
 use std::fs::OpenOptions;
 use std::panic::AssertUnwindSafe;
+use std::path::PathBuf;
 use std::sync::Mutex;
 
 use memcheck_core::baseline::{self, Baseline};
@@ -31,6 +33,8 @@ use crate::{canary, device, ledger, scope};
 /// A program that is being followed.
 struct Following {
     job: ProgramJob,
+    /// Where the report goes.
+    path: PathBuf,
     attributor: Attributor,
     /// Whether the host's probe saw its canary.
     host_armed: bool,
@@ -53,27 +57,40 @@ pub(super) fn start(job: &str) {
             std::process::exit(i32::from(exit::NOT_MEASURED))
         }
     };
+    let Some(report) = job.report.clone() else {
+        if let Err(error) = make_ready(&job) {
+            eprintln!("memcheck: {error}");
+            std::process::exit(i32::from(exit::NO_DEVICE))
+        }
+        return;
+    };
     // Only the first process that comes here finds no such file.
-    let claim = job.report.with_extension("claimed");
+    let claim = report.with_extension("claimed");
     if OpenOptions::new().write(true).create_new(true).open(claim).is_err() {
         return;
     }
-    let report = job.report.clone();
-    if let Err(error) = follow(job) {
+    if let Err(error) = follow(job, report.clone()) {
         session::leave(&report, &error);
     }
 }
 
-fn follow(job: ProgramJob) -> Result<(), String> {
-    fn shown(error: impl std::fmt::Display) -> String {
-        error.to_string()
-    }
+fn shown(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}
+
+/// The device and the probes.
+fn make_ready(job: &ProgramJob) -> Result<(), String> {
     device::prepare(&job.device, job.limits.fits.value).map_err(shown)?;
     ledger::prepare().map_err(shown)?;
     ledger::arm();
+    Ok(())
+}
+
+fn follow(job: ProgramJob, path: PathBuf) -> Result<(), String> {
+    make_ready(&job)?;
     let host_armed = canary::on_host();
     let attributor = attribution::start(scope::Install::Late).map_err(shown)?;
-    let following = Following { job, attributor, host_armed, process: std::process::id() };
+    let following = Following { job, path, attributor, host_armed, process: std::process::id() };
     *FOLLOWING.lock().map_err(shown)? = Some(following);
     // SAFETY: the handler is a function without arguments that does not unwind.
     if unsafe { libc::atexit(at_exit) } != 0 {
@@ -89,7 +106,7 @@ extern "C" fn at_exit() {
     let following = FOLLOWING.lock().ok().and_then(|mut following| following.take());
     let Some(following) = following.filter(|it| it.process == std::process::id()) else { return };
     let reported = std::panic::catch_unwind(AssertUnwindSafe(|| {
-        let path = following.job.report.clone();
+        let path = following.path.clone();
         session::write(&path, &report(following))
     }));
     match reported {

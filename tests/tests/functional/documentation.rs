@@ -143,6 +143,7 @@ fn every_flag_is_in_the_reference_and_the_other_way_round() {
         ("profile", table("| flag of `profile` | meaning |\n")),
         ("report", table("| flag of `report` | meaning |\n")),
         ("archive", table("| flag of `archive` | meaning |\n")),
+        ("bench", table("| flag of `bench` | meaning |\n")),
     ];
     for (command, own) in own {
         let help = flags(&memcheck(&workspace(), &[command, "--help"]).exits(0).stdout);

@@ -8,6 +8,7 @@ mod archive;
 mod bad_binaries;
 mod bad_input;
 mod baselines;
+mod benches;
 mod cases;
 mod controls;
 mod detection;

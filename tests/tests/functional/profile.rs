@@ -319,11 +319,12 @@ const BOUND: u64 = 128 << 20;
 fn a_million_events_are_followed_in_bounded_memory() {
     let program = build_example("profile_many_events");
     let folder = tempfile::tempdir().unwrap();
+    let report = folder.path().join("report.json");
     let job = ProgramJob {
         version: VERSION,
         program: "profile_many_events".to_owned(),
         package: "memcheck-tests".to_owned(),
-        report: folder.path().join("report.json"),
+        report: Some(report.clone()),
         device: "cpu".parse().unwrap(),
         limits: Limits::resolve(Family::Cpu, []),
         workspace: workspace(),
@@ -344,7 +345,7 @@ fn a_million_events_are_followed_in_bounded_memory() {
         }
     };
     assert!(status.success());
-    let report: Report = serde_json::from_slice(&std::fs::read(&job.report).unwrap()).unwrap();
+    let report: Report = serde_json::from_slice(&std::fs::read(&report).unwrap()).unwrap();
     let events = report.record.attribution.unwrap().events;
     assert!(events >= 1_000_000, "{events}");
     assert!((1 << 20..BOUND).contains(&most), "{most} bytes were resident");

@@ -1,0 +1,67 @@
+//! The arguments of `bench`.
+
+use std::path::PathBuf;
+
+use super::{
+    ArchiveFlags, CargoFlags, CiFlags, ColorFlag, FormFlags, LevelFlags, LimitFlags, OutputFlags,
+    PartFlags, ReportFlags, RunArgs, ScheduleFlags, SelectFlags,
+};
+
+/// `cargo memcheck bench`.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct BenchArgs {
+    /// Measure only what matches, as in `cargo bench`: the harness of the bench is told.
+    #[arg(value_name = "FILTER")]
+    pub(crate) filter: Option<String>,
+    /// Run this bench only (may be repeated).
+    #[arg(long, value_name = "NAME", help_heading = "Cargo options")]
+    pub(crate) bench: Vec<String>,
+    /// Device to run on: auto, cpu, sim, sim:CARD, cuda or cuda:N (may be repeated).
+    #[arg(long, value_name = "DEVICE")]
+    pub(crate) device: Vec<String>,
+    /// Configuration file instead of .config/memcheck.toml.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) config_file: Option<PathBuf>,
+    /// Command that starts each process ("srun --gres=gpu:1"); the process's own command line follows it.
+    #[arg(long, value_name = "COMMAND", help_heading = "Running")]
+    pub(crate) runner: Option<String>,
+    /// When to use colours.
+    #[arg(long, value_name = "WHEN", default_value = "auto", help_heading = "Output")]
+    pub(crate) color: ColorFlag,
+    #[command(flatten)]
+    pub(crate) cargo: CargoFlags,
+    /// Arguments of the benches' harness.
+    #[arg(last = true, value_name = "ARGS")]
+    pub(crate) arguments: Vec<String>,
+}
+
+impl BenchArgs {
+    /// The same as arguments of `run`.
+    pub(crate) fn as_run(&self) -> RunArgs {
+        let Self { filter: _, bench: _, device, config_file, runner, color, cargo, arguments: _ } =
+            self.clone();
+        RunArgs {
+            select: SelectFlags { device, config_file, ..SelectFlags::default() },
+            schedule: ScheduleFlags { runner, ..ScheduleFlags::default() },
+            output: OutputFlags {
+                form: FormFlags { color, ..FormFlags::default() },
+                ..OutputFlags::default()
+            },
+            cargo,
+            // What is about tests: their limits, baselines and results.
+            limits: LimitFlags::default(),
+            report: ReportFlags::default(),
+            archive: ArchiveFlags::default(),
+            results: None,
+            libtest: Vec::new(),
+            part: PartFlags::default(),
+            ci: CiFlags::default(),
+            levels: LevelFlags::default(),
+        }
+    }
+
+    /// What the harness is told, behind its `--bench`.
+    pub(crate) fn for_harness(&self) -> Vec<String> {
+        self.filter.iter().chain(&self.arguments).cloned().collect()
+    }
+}

@@ -1,0 +1,115 @@
+//! `cargo memcheck bench`: the benches of the packages, on a device.
+
+use std::path::PathBuf;
+use std::process::ExitStatus;
+
+use anyhow::Context;
+use memcheck_core::exit;
+
+use super::{program, stopped};
+use crate::build::{Goal, Program, ProgramError, ProgramKind};
+use crate::cli::BenchArgs;
+use crate::discover;
+use crate::error::{Expected, Failure};
+use crate::options::Aim;
+use crate::present::say;
+use crate::run::signals::INTERRUPTED;
+use crate::run::{Interrupt, Runner, Task};
+use crate::session::Session;
+
+/// Why there is nothing to run.
+#[derive(Debug, thiserror::Error)]
+enum BenchError {
+    /// No package has one.
+    #[error("no bench: none of the selected packages has a `[[bench]]` that its features allow")]
+    None,
+}
+
+impl Expected for BenchError {
+    fn exit_code(&self) -> u8 {
+        exit::NO_TESTS
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some("`cargo memcheck run` runs the memory tests".to_owned())
+    }
+}
+
+/// A bench that was built for a device.
+struct Bench {
+    task: Task,
+    /// Where criterion keeps what it measured there: figures of two devices are
+    /// not to be compared.
+    measured: PathBuf,
+}
+
+/// Runs them all, and says which failed.
+pub(super) fn bench(args: &BenchArgs) -> Result<u8, Failure> {
+    let interrupt = Interrupt::listen().context("listening for signals")?;
+    let session = Session::open(&args.as_run(), Aim::Profile)?;
+    let benches = benches(&session, &args.bench)?;
+    session.announce();
+    let mut built = Vec::new();
+    let toolkit = session.build(&session.packages, Goal::Benches(&benches), |leg, made| {
+        let scheduling = &session.options.scheduling;
+        for binary in &made.binaries {
+            let binary = discover::program(binary, &scheduling.launcher, &session.options.search)?;
+            let package = &session.packages[binary.package];
+            let name = binary.id.rsplit('/').next().unwrap_or_default().to_owned();
+            let named = Program { kind: ProgramKind::Bench, name };
+            let (_, file) = named.find(std::slice::from_ref(package), session.workspace.root())?;
+            let task = program::task(&session, package, &named, &file, leg, &binary);
+            let measured = session.workspace.own_directory().join("criterion").join(leg.name());
+            built.push(Bench { task, measured });
+        }
+        Ok(())
+    });
+    let Some(toolkit) = interrupt.outlived(toolkit)? else { return Ok(stopped(&session.options)) };
+    let nvml = toolkit.and_then(|toolkit| toolkit.nvml.ok());
+    let runner = Runner::prepare(&session, nvml, interrupt.clone())?;
+    let mut failed = Vec::new();
+    for Bench { task, measured } in &built {
+        say!("running {} on {}", task.binary.id, task.leg.name());
+        let Some(status) = runner.bench(task, &args.for_harness(), measured)? else {
+            say!("interrupted");
+            return Ok(INTERRUPTED);
+        };
+        if !status.success() {
+            failed.push(told(task, status));
+        }
+    }
+    for failure in &failed {
+        say!("{failure}");
+    }
+    Ok(if failed.is_empty() { exit::OK } else { exit::FAILED })
+}
+
+fn told(task: &Task, status: ExitStatus) -> String {
+    format!("failed: {} on {} ({status})", task.binary.id, task.leg.name())
+}
+
+/// The benches that are named, or all that the packages have.
+fn benches(session: &Session, named: &[String]) -> Result<Vec<Program>, Failure> {
+    let program = |name: &str| Program { kind: ProgramKind::Bench, name: name.to_owned() };
+    if !named.is_empty() {
+        return named
+            .iter()
+            .map(|name| {
+                let program = program(name);
+                match program.find(&session.packages, session.workspace.root()) {
+                    // Each of them is meant.
+                    Ok(_) | Err(ProgramError::Several(..)) => Ok(program),
+                    Err(error) => Err(error.into()),
+                }
+            })
+            .collect();
+    }
+    let targets = session.packages.iter().flat_map(|package| &package.package.targets);
+    let mut all: Vec<Program> = targets
+        .filter(|target| target.is_bench() && target.required_features.is_empty())
+        .map(|target| program(&target.name))
+        .collect();
+    all.sort_by(|one, other| one.name.cmp(&other.name));
+    all.dedup();
+    if all.is_empty() { Err(BenchError::None.into()) } else { Ok(all) }
+}

@@ -1,0 +1,51 @@
+//! What `profile` and `bench` do with a program.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use memcheck_core::config;
+use memcheck_core::device::Need;
+use memcheck_core::limits::Layer;
+use memcheck_core::protocol::Entry;
+
+use crate::build::{Binary, Program};
+use crate::devices::Leg;
+use crate::run::Task;
+use crate::session::Session;
+use crate::workspace::TestPackage;
+
+/// A program in the place of a test, for everybody who is told of it.
+pub(super) fn task(
+    session: &Session,
+    package: &TestPackage,
+    program: &Program,
+    file: &Path,
+    leg: &Leg,
+    binary: &Binary,
+) -> Task {
+    let options = &session.options;
+    let subject =
+        config::Subject { package: package.name(), test: &program.name, family: leg.family() };
+    let config = &options.configuration.config;
+    Task {
+        package: package.name().to_owned(),
+        folder: package.folder().to_owned(),
+        candle: package.candle.clone().unwrap_or_else(|| "none".to_owned()),
+        binary: binary.clone(),
+        entry: Entry {
+            name: program.name.clone(),
+            module: program.name.clone(),
+            case: BTreeMap::new(),
+            file: file.to_owned(),
+            line: 1,
+            ignored: false,
+            need: Need::Any,
+            deviceless: false,
+            attribute: Layer::default(),
+            manifest_dir: package.folder().to_owned(),
+            snapshot: String::new(),
+        },
+        leg: leg.clone(),
+        limits: config.program_limits(subject, &options.environment, &options.flags),
+    }
+}
