@@ -190,7 +190,7 @@ pub(crate) fn check_machine(machine: &str) -> Result<(), DeviceError> {
 pub(crate) fn resolve(
     asked: &Asked,
     machine: &str,
-    can_build_cuda: bool,
+    lacks: Option<&str>,
     found: impl FnOnce() -> Found,
 ) -> Result<Vec<Leg>, DeviceError> {
     let wants_gpu = |request: &Request| matches!(request, Request::Auto | Request::Cuda(_));
@@ -211,7 +211,7 @@ pub(crate) fn resolve(
     let mut legs: Vec<Leg> = Vec::new();
     for request in &asked.requests {
         let leg = match request {
-            Request::Auto => auto(machine, can_build_cuda, &found),
+            Request::Auto => auto(machine, lacks, &found),
             Request::Cpu => Leg { device: Request::Cpu, kind: Kind::Cpu, why: said.to_owned() },
             Request::Sim(named) => Leg {
                 device: Request::Sim(Some(named.as_deref().unwrap_or(machine).to_owned())),
@@ -233,20 +233,22 @@ pub(crate) fn resolve(
 
 /// The real GPU if the driver answers and there is a compiler for it, else the
 /// simulated one if candle is there to be built for it, else the CPU.
-fn auto(machine: &str, can_build_cuda: bool, found: &Found) -> Leg {
+fn auto(machine: &str, lacks: Option<&str>, found: &Found) -> Leg {
     match gpu(None, found) {
         Ok(gpus) => {
             Leg { device: Request::Cuda(None), kind: Kind::Cuda, why: format!("auto: {gpus}") }
         }
-        Err(why) if can_build_cuda => Leg {
-            device: Request::Sim(Some(machine.to_owned())),
-            kind: Kind::Sim,
-            why: format!("auto: {why}"),
-        },
-        Err(why) => Leg {
-            device: Request::Cpu,
-            kind: Kind::Cpu,
-            why: format!("auto: {why}, and no package has candle-core"),
+        Err(why) => match lacks {
+            None => Leg {
+                device: Request::Sim(Some(machine.to_owned())),
+                kind: Kind::Sim,
+                why: format!("auto: {why}"),
+            },
+            Some(lacks) => Leg {
+                device: Request::Cpu,
+                kind: Kind::Cpu,
+                why: format!("auto: {why}, and {lacks}"),
+            },
         },
     }
 }
@@ -271,7 +273,8 @@ mod tests {
 
     fn legs(asked: &[&str], candle: bool, found: Found) -> Result<Vec<String>, DeviceError> {
         let asked = Asked { requests: parse_list(asked.iter().copied())?, by: By::Flag };
-        let legs = resolve(&asked, "t4", candle, || found)?;
+        let legs =
+            resolve(&asked, "t4", (!candle).then_some("no package has candle-core"), || found)?;
         Ok(legs.iter().map(Leg::name).collect())
     }
 

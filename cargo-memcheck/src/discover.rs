@@ -15,17 +15,17 @@ use memcheck_core::variables;
 use crate::build::Binary;
 use crate::devices::{Kind, Leg};
 use crate::error::Expected;
-use crate::launcher::Launcher;
+use crate::launcher::{Launcher, TURN};
 use crate::libraries::{self, Missing, Search};
 use crate::options::Capture;
 use crate::run::Interrupt;
 use crate::run::process::{self, End, Ended, Watch};
 use crate::workspace::TestPackage;
 
+/// The exit status of what a loader, or a shell, could not start.
+const NOT_STARTED: [i32; 2] = [126, 127];
 /// How long an executable may take to list its tests.
 const LISTING: Duration = Duration::from_secs(10);
-/// The same where a launcher asks it: that may have to wait for its turn.
-const TURN: Duration = Duration::from_secs(600);
 /// Rust's exit status for a panic in `main`.
 const PANICKED: i32 = 101;
 
@@ -36,8 +36,13 @@ pub(crate) enum DiscoverError {
     #[error("{0}: the test executable died when it was asked for its tests: {1}{2}")]
     Died(String, String, String),
     /// It did not answer.
-    #[error("{0}: the test executable did not list its tests within 10 s")]
-    Hangs(String),
+    #[error("{id}: the test executable did not list its tests within {seconds} s", seconds = .patience.as_secs())]
+    Hangs {
+        /// The executable.
+        id: String,
+        /// How long it was waited for.
+        patience: Duration,
+    },
     /// It cannot be started without these libraries.
     #[error("{0}: the test executable cannot be started: {1}")]
     Missing(String, Missing),
@@ -64,7 +69,10 @@ impl Expected for DiscoverError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::Missing(_, missing) => Some(libraries::advice(missing)),
-            Self::Died(..) | Self::Hangs(_) => {
+            Self::Hangs { patience, .. } if *patience == TURN => {
+                Some("is it the launcher that waits, for its turn in a queue?".to_owned())
+            }
+            Self::Died(..) | Self::Hangs { .. } => {
                 Some("a constructor that runs before `main`, or a harness of its own?".to_owned())
             }
             Self::Version(..) => {
@@ -129,28 +137,16 @@ fn list(
         .current_dir(folder);
     let kind = match launcher {
         Launcher::None => process::Kind::Own,
-        Launcher::Command(_) => process::Kind::SilentLauncher,
+        Launcher::Command(_) => process::Kind::SilentLauncher(None),
     };
-    let watch = Watch { kind, timeout, capture: Capture::Kept, interrupt: &Interrupt::default() };
+    let watch = Watch { kind, timeout, capture: Capture::Kept, interrupt: &Interrupt::listen()? };
     process::run(command, watch, |_| {})
 }
 
-/// The last line of a text that is not empty.
-fn last_line(text: &str) -> &str {
-    text.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default()
-}
-
-/// Finds the libraries that an executable misses. True where there were any.
-fn complete(
-    binary: &mut Binary,
-    launcher: &Launcher,
-    search: &Search,
-) -> Result<bool, DiscoverError> {
-    match search.complete(binary) {
-        // Where a launcher leads they may be there.
-        Err(_) if launcher.is_some() => Ok(false),
-        completed => completed.map_err(|why| DiscoverError::Missing(binary.id.clone(), why)),
-    }
+/// What one of the lines says, the last one first: a constructor of the user's
+/// may have spoken before the listing, and a launcher behind it.
+fn said<T>(text: &str, read: impl Fn(&str) -> Option<T>) -> Option<T> {
+    text.lines().rev().find_map(|line| read(line.trim()))
 }
 
 /// An executable that is started without being asked, with the libraries that
@@ -162,8 +158,13 @@ pub(crate) fn program(
 ) -> Result<Binary, DiscoverError> {
     let mut binary = binary.clone();
     search.prepare(&mut binary);
-    complete(&mut binary, launcher, search)?;
-    Ok(binary)
+    match search.complete(&mut binary) {
+        // Where a launcher leads they may be there.
+        Err(missing) if !launcher.is_some() => {
+            Err(DiscoverError::Missing(binary.id.clone(), missing))
+        }
+        _ => Ok(binary),
+    }
 }
 
 fn ask(
@@ -179,27 +180,52 @@ fn ask(
         let end = ended.as_ref().ok().and_then(|ended| ended.end);
         matches!(end, Some(End::Exited(status)) if status.success())
     };
-    let mut ended = list(&binary, folder, &Launcher::None, LISTING);
+    let mut patience = LISTING;
+    let mut ended = list(&binary, folder, &Launcher::None, patience);
     // So ends what the loader refuses, and never by a signal.
     let refused = |ended: &Ended| match ended.end {
         Some(End::Exited(status)) => status.code().is_some_and(|code| code != 0),
         _ => false,
     };
-    if ended.as_ref().is_ok_and(refused) && complete(&mut binary, launcher, search)? {
-        ended = list(&binary, folder, &Launcher::None, LISTING);
+    let mut missing = None;
+    if ended.as_ref().is_ok_and(refused) {
+        match search.complete(&mut binary) {
+            Ok(true) => ended = list(&binary, folder, &Launcher::None, patience),
+            Ok(false) => {}
+            // Where a launcher leads they may be there.
+            Err(why) => missing = Some(why),
+        }
     }
-    if launcher.is_some() && !listed(&ended) {
-        ended = list(&binary, folder, launcher, TURN);
+    // A harness that starts here and has no list has none elsewhere.
+    let not_started = |ended: &Ended| match ended.end {
+        Some(End::Exited(status)) => status.code().is_some_and(|code| NOT_STARTED.contains(&code)),
+        _ => true,
+    };
+    let lacks = missing.is_some() || !ended.as_ref().is_ok_and(|ended| !not_started(ended));
+    if launcher.is_some() && lacks && !listed(&ended) {
+        patience = TURN;
+        ended = list(&binary, folder, launcher, patience);
     }
     let ended = ended.map_err(|error| DiscoverError::Start(id(), error))?;
-    let Some(End::Exited(status)) = ended.end else { return Err(DiscoverError::Hangs(id())) };
-    // The last line: a constructor of the user's may have spoken before.
-    let stdout = last_line(&ended.output.stdout);
-    let listing: Option<Listing> = serde_json::from_str(stdout).ok();
-    if let Some(version) = listing.is_none().then(|| version_of(stdout)).flatten() {
+    let Some(End::Exited(status)) = ended.end else {
+        return Err(DiscoverError::Hangs { id: id(), patience });
+    };
+    let stdout = &ended.output.stdout;
+    let listing: Option<Listing> = said(stdout, |line| serde_json::from_str(line).ok());
+    if let Some(version) = listing.is_none().then(|| said(stdout, version_of)).flatten() {
         return Err(DiscoverError::Version(id(), version));
     }
-    if status.signal().is_some() || status.code() == Some(PANICKED) {
+    if listing.is_none()
+        && !status.success()
+        && let Some(missing) = missing
+    {
+        return Err(DiscoverError::Missing(id(), missing));
+    }
+    // An executable that cannot be asked may have tests: it is not one without.
+    if status.signal().is_some()
+        || status.code() == Some(PANICKED)
+        || (listing.is_none() && lacks && !status.success())
+    {
         let said = ended.output.stderr.trim().to_owned();
         let said = if said.is_empty() { said } else { format!("\n{said}") };
         return Err(DiscoverError::Died(id(), status.to_string(), said));
@@ -229,12 +255,12 @@ fn ask(
 }
 
 /// The version in a listing whose other fields are not understood.
-fn version_of(stdout: &str) -> Option<u32> {
+fn version_of(line: &str) -> Option<u32> {
     #[derive(serde::Deserialize)]
     struct Versioned {
         memcheck: u32,
     }
-    serde_json::from_str::<Versioned>(stdout).ok().map(|versioned| versioned.memcheck)
+    serde_json::from_str::<Versioned>(line).ok().map(|versioned| versioned.memcheck)
 }
 
 #[cfg(test)]
@@ -259,11 +285,33 @@ mod tests {
         let asked = |line: &str| {
             let launcher = Launcher::read(line, folder.path()).unwrap();
             let binary = binary.clone();
-            ask(binary, folder.path(), &leg, &launcher, &Search::default()).unwrap().warning
+            ask(binary, folder.path(), &leg, &launcher, &Search::default())
+                .map(|carried| carried.warning)
+                .map_err(|error| (error.exit_code(), error.to_string()))
         };
-        assert!(asked("").is_some_and(|warning| warning.contains("127")));
-        assert_eq!(asked("env THERE=1"), None);
-        assert!(asked("env -u THERE").is_some(), "there it does not start either");
+        let (code, error) = asked("").unwrap_err();
+        assert!(code == exit::NOT_MEASURED && error.contains("127"), "{error}");
+        assert_eq!(asked("env THERE=1"), Ok(None));
+        let (code, _) = asked("env -u THERE").unwrap_err();
+        assert_eq!(code, exit::NOT_MEASURED, "there it does not start either");
+        // What a launcher prints around the list does not hide it.
+        assert_eq!(asked("sh -c 'echo first; THERE=1 \"$0\"; echo job 1 done'"), Ok(None));
+    }
+
+    #[test]
+    fn a_harness_that_starts_and_knows_no_list_is_taken_to_have_no_tests() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("custom");
+        std::fs::write(&path, "#!/bin/sh\nexit 3\n").unwrap();
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+        let id = "app::custom".to_owned();
+        let binary = Binary { id, package: 0, path, environment: Vec::new() };
+        let leg = Leg { device: Request::Cpu, kind: Kind::Cpu, why: String::new() };
+        for line in ["", "env -i", "false"] {
+            let launcher = Launcher::read(line, folder.path()).unwrap();
+            let carried = ask(binary.clone(), folder.path(), &leg, &launcher, &Search::default());
+            assert!(carried.unwrap().warning.is_some_and(|said| said.contains("status: 3")));
+        }
     }
 
     #[test]
@@ -297,8 +345,9 @@ mod tests {
         assert_eq!(error.exit_code(), exit::NO_DEVICE);
         assert!(error.to_string().ends_with("libcuda.so.1.none is not there"), "{error}");
         assert!(error.hint().unwrap().contains("NVIDIA driver"));
-        // Where a launcher leads there may be one: it is asked, and has the last word.
+        // Where a launcher leads there may be one: it is asked. Without an answer
+        // from there either it is still missing.
         let launcher = Launcher::read("false", folder.path()).unwrap();
-        assert!(asked(&launcher).unwrap().warning.is_some());
+        assert_eq!(asked(&launcher).unwrap_err().exit_code(), exit::NO_DEVICE);
     }
 }

@@ -3,6 +3,11 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
+
+/// How long what it starts may take to answer a question: it may have to wait
+/// for its turn.
+pub(crate) const TURN: Duration = Duration::from_secs(600);
 
 /// Who starts a test process.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

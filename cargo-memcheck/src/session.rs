@@ -67,7 +67,7 @@ impl Session {
     pub(crate) fn open(args: &RunArgs, aim: Aim) -> Result<Self, Failure> {
         let typed = Typed::read(args, aim, &environment, is_ci::cached())?;
         let archive = args.archive.archive_file.as_ref();
-        let archive = archive.map(|file| Unpacked::open(file, &args.archive)).transpose()?;
+        let mut archive = archive.map(|file| Unpacked::open(file, &args.archive)).transpose()?;
         let workspace = match &archive {
             Some(archive) => archive.workspace(),
             None => Workspace::load(&args.cargo)?,
@@ -86,14 +86,18 @@ impl Session {
             None => {
                 let packages = workspace.select(&options.cargo)?;
                 let has_candle = packages.iter().any(|package| package.candle.is_some());
+                let lacks = (!has_candle).then_some("no package has candle-core");
                 let probe = || match aim {
                     Aim::Run | Aim::Profile => gpu::probe(launcher),
                     Aim::Archive => gpu::probe_compiler(),
                 };
-                let legs = devices::resolve(&options.asked, &options.machine, has_candle, probe)?;
+                let legs = devices::resolve(&options.asked, &options.machine, lacks, probe)?;
                 (packages, legs)
             }
         };
+        if let Some(archive) = &mut archive {
+            archive.keep();
+        }
         Ok(Self { options, workspace, archive, packages, legs })
     }
 

@@ -302,21 +302,29 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    /// Asks cargo; where there is none, the current folder stands for it.
+    /// Asks cargo; where there is none, or nothing that it knows, the current
+    /// folder stands for that of a workspace.
     pub(crate) fn find(flags: &CargoFlags) -> Result<Self, WorkspaceError> {
+        let here = Self::here(flags);
+        let is_known = || here.root.ancestors().any(|folder| folder.join("Cargo.toml").is_file());
         match Workspace::outline(flags) {
             Ok(workspace) => {
                 Ok(Self { root: workspace.root().to_owned(), own: workspace.own_directory() })
             }
-            Err(WorkspaceError::NoCargo(_)) => Ok(Self::here()),
+            // A cargo without a toolchain says no more than that it failed.
+            Err(WorkspaceError::Metadata(_)) if flags.manifest_path.is_none() && !is_known() => {
+                Ok(here)
+            }
+            Err(WorkspaceError::NoCargo(_)) => Ok(here),
             Err(error) => Err(error),
         }
     }
 
     /// The current folder, as if it were that of a workspace.
-    pub(crate) fn here() -> Self {
+    pub(crate) fn here(flags: &CargoFlags) -> Self {
         let root = std::env::current_dir().unwrap_or_default();
-        Self { own: root.join("target/memcheck"), root }
+        let target = flags.target_dir.clone().unwrap_or_else(|| "target".into());
+        Self { own: root.join(target).join("memcheck"), root }
     }
 
     /// The folder of the workspace's Cargo.toml.

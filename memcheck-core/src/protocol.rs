@@ -183,6 +183,12 @@ pub struct Report {
     pub pending: Option<PathBuf>,
 }
 
+/// The file by which a program says that it is the one that will report, once it
+/// has begun.
+pub fn claim(report: &Path) -> PathBuf {
+    report.with_extension("claimed")
+}
+
 /// The file in which a process says why it could not measure, where it leaves no
 /// report at `report`.
 pub fn refusal(report: &Path) -> PathBuf {

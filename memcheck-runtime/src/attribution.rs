@@ -115,7 +115,7 @@ impl Attributor {
         let refused = trace
             .refused
             .iter()
-            .map(|(&space, refused)| (space, names.refused(refused, &place_of)))
+            .map(|(&space, refused)| (space, names.refused(space, refused, &place_of)))
             .collect();
         let survivors =
             judged.iter().flat_map(|&space| names.survivors(iterations, space)).collect();
@@ -249,11 +249,16 @@ impl Names {
         holders
     }
 
-    fn refused(&mut self, refused: &trace::Refused, place_of: &HashMap<Key, usize>) -> Refused {
+    fn refused(
+        &mut self,
+        space: Space,
+        refused: &trace::Refused,
+        place_of: &HashMap<Key, usize>,
+    ) -> Refused {
         let Origin { birth, context, .. } = refused.block.origin;
         let (stack, scope) = self.context(context);
         let holders = self.holders(&refused.live, birth, place_of);
-        Refused { stack, scope, requested: refused.block.size, holders }
+        Refused { stack, scope, requested: ledger::snapshot(space).refused_bytes, holders }
     }
 
     fn survivors(&mut self, iterations: Iterations<'_>, space: Space) -> Vec<Survivors> {

@@ -18,9 +18,9 @@ impl fmt::Display for Target {
 }
 
 impl Target {
-    /// This machine.
-    pub(crate) fn here() -> Self {
-        Self(format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS))
+    /// This machine: that of this very executable.
+    pub(crate) fn here() -> io::Result<Self> {
+        Self::of(&std::env::current_exe()?)
     }
 
     /// That of an executable.
@@ -56,7 +56,9 @@ mod tests {
     #[test]
     fn the_machine_of_an_executable_is_read_from_its_header() {
         let own = std::env::current_exe().unwrap();
-        assert_eq!(Target::of(&own).unwrap(), Target::here());
+        assert_eq!(Target::of(&own).unwrap(), Target::here().unwrap());
+        let named = format!("{}-linux", std::env::consts::ARCH);
+        assert_eq!(Target::here().unwrap().to_string(), named);
         let mut header = *b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x03\0\xb7\0";
         assert_eq!(Target::read(&header).unwrap().to_string(), "aarch64-linux");
         header[5] = 2;

@@ -69,8 +69,12 @@ pub(super) fn write<P: Page>(
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
     fs::create_dir_all(folder).map_err(io)?;
-    let unfinished =
-        tempfile::Builder::new().prefix(".memcheck-archive-").tempfile_in(folder).map_err(io)?;
+    let unfinished = tempfile::Builder::new()
+        .prefix(".memcheck-archive-")
+        // Not its owner's alone: an archive is like any other file.
+        .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666))
+        .tempfile_in(folder)
+        .map_err(io)?;
     let mut zstd = zstd::Encoder::new(BufWriter::new(unfinished.as_file()), LEVEL).map_err(io)?;
     zstd.include_checksum(true).map_err(io)?;
     let mut tar = tar::Builder::new(zstd);
@@ -93,9 +97,6 @@ pub(super) fn write<P: Page>(
         .and_then(|mut file| io::Write::flush(&mut file))
         .map_err(io)?;
     let size = unfinished.as_file().metadata().map_err(io)?.len();
-    // A temporary file is its owner's alone; an archive is like any other file.
-    fs::set_permissions(unfinished.path(), std::os::unix::fs::PermissionsExt::from_mode(0o644))
-        .map_err(io)?;
     unfinished.persist(path).map_err(|error| io(error.error))?;
     Ok(size)
 }

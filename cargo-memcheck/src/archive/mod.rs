@@ -65,17 +65,18 @@ pub(crate) enum ArchiveError {
     #[error("--workspace-remap: {path} is not a directory", path = .0.display())]
     NoSources(PathBuf),
     /// An executable that had tests lists none.
-    #[error(
-        "{id}: the test executable lists no memory tests here, and {tests} where it was built{said}"
-    )]
+    #[error("{id}: the test executable lists no memory tests here, and {there}{said}")]
     Silent {
         /// The executable.
         id: String,
-        /// How many there were.
-        tests: usize,
+        /// How many there were where it was built.
+        there: String,
         /// What it said instead.
         said: String,
     },
+    /// Two archives in one file.
+    #[error("--line-tables: {path} is the archive itself", path = .0.display())]
+    SameFile(PathBuf),
     /// Nothing to pack.
     #[error("no test executable carries memory tests")]
     NoTests,
@@ -100,6 +101,7 @@ impl Expected for ArchiveError {
             | Self::Target(..)
             | Self::Stranger(_)
             | Self::NotEmpty(_)
+            | Self::SameFile(_)
             | Self::NoSources(_)
             | Self::Outside(..) => exit::USAGE,
             // Tests that nobody knows anything of were not measured.
@@ -119,6 +121,7 @@ impl Expected for ArchiveError {
             Self::Stranger(_) => "name the two files that one `cargo memcheck archive` wrote",
             Self::NotFor { .. } => "`cargo memcheck archive --device …` builds for a device",
             Self::NotEmpty(_) => "name a new directory, or empty this one",
+            Self::SameFile(_) => "name another file for them",
             Self::Silent { .. } => "start it with --list on this machine: what does it say?",
             Self::NoTests => "`cargo memcheck list` shows the tests",
             Self::Outside(..) => "leave it out with --exclude, or move it into the workspace",

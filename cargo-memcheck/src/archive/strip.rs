@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::ArchiveError;
+use crate::libraries::{SEARCH_PATH, in_front};
 
 /// A program that copies parts of executables.
 #[derive(Debug, Clone)]
@@ -38,11 +39,8 @@ impl Objcopy {
         let mut command = Command::new(&self.program);
         command.args(arguments).arg(from).arg(to).stdin(Stdio::null());
         if let Some(libraries) = &self.libraries {
-            let inherited = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
-            let folders = std::iter::once(libraries.clone())
-                .chain(std::env::split_paths(&inherited).filter(|f| !f.as_os_str().is_empty()));
-            let path = std::env::join_paths(folders).unwrap_or_else(|_| OsString::new());
-            command.env("LD_LIBRARY_PATH", path);
+            let path = in_front(libraries.clone()).unwrap_or_else(|_| OsString::new());
+            command.env(SEARCH_PATH, path);
         }
         let name = self.program.display();
         let output = command.output().map_err(|error: io::Error| format!("{name}: {error}"))?;

@@ -21,11 +21,12 @@ use crate::cli::ArchiveFlags;
 use crate::devices::{self, Asked, By, Found, Gpus, Kind, Leg};
 use crate::discover::Carried;
 use crate::error::Failure;
+use crate::libraries::{self, SEARCH_PATH};
 use crate::workspace::{TestPackage, Workspace};
 
 /// Variables of a test with paths of the machine that it was built on.
 pub(super) const WITH_PATHS: [&str; 5] =
-    ["CARGO", "CARGO_MANIFEST_DIR", "CARGO_MANIFEST_PATH", "LD_LIBRARY_PATH", "OUT_DIR"];
+    ["CARGO", "CARGO_MANIFEST_DIR", "CARGO_MANIFEST_PATH", SEARCH_PATH, "OUT_DIR"];
 
 /// An archive that was extracted.
 #[derive(Debug)]
@@ -37,6 +38,8 @@ pub(crate) struct Unpacked {
     root: PathBuf,
     /// Removes what was extracted, unless a folder was named.
     temporary: Option<TempDir>,
+    /// The folder that was named, until it is known that what is in it can be run.
+    emptied: Option<PathBuf>,
 }
 
 impl Unpacked {
@@ -50,25 +53,16 @@ impl Unpacked {
             Some(path) => absolute(path)?,
             None => folder.join(WORKSPACE),
         };
-        let here = Target::here();
-        let mut manifest: Manifest = file::read(archive, &folder, |manifest: &Manifest| {
-            if manifest.target == here {
-                return Ok(());
-            }
-            Err(ArchiveError::Target(archive.to_owned(), manifest.target.clone(), here))
-        })?;
-        if let Some(tables) = &flags.line_tables {
-            file::read(tables, &folder, |page: &Tables| {
-                if page.head.id == manifest.head.id {
-                    return Ok(());
-                }
-                Err(ArchiveError::Stranger(tables.clone()))
-            })?;
-        }
-        let root = manifest.metadata.workspace_root.clone();
-        relocate(&mut manifest, &root, &folder, &sources)?;
-        let root = root.into_std_path_buf();
-        Ok(Self { manifest, folder, sources, root, temporary })
+        let extracted = extract(archive, flags.line_tables.as_deref(), &folder, &sources);
+        let emptied = temporary.is_none().then(|| folder.clone());
+        let (manifest, root) = extracted.inspect_err(|_| emptied.iter().for_each(|f| empty(f)))?;
+        Ok(Self { manifest, folder, sources, root, temporary, emptied })
+    }
+
+    /// The run can begin: what was extracted to a folder that was named stays
+    /// there. Until then a failure leaves the folder as it was, for another try.
+    pub(crate) fn keep(&mut self) {
+        self.emptied = None;
     }
 
     /// The workspace, with the baselines of the archive.
@@ -146,7 +140,8 @@ impl Unpacked {
         if let Some(request) = asked.requests.iter().find(|r| wants(r) && !has(Kind::Cuda)) {
             return Err(self.not_for(request).into());
         }
-        let legs = devices::resolve(&asked, machine, has(Kind::Sim), found)?;
+        let lacks = if has(Kind::Sim) { None } else { Some("the archive has nothing for sim") };
+        let legs = devices::resolve(&asked, machine, lacks, found)?;
         match legs.iter().find(|leg| !has(leg.kind)) {
             Some(leg) => Err(self.not_for(&leg.device).into()),
             None => Ok(legs),
@@ -196,14 +191,11 @@ impl Unpacked {
         let mut set = |name: &str, value: String| environment.push((name.to_owned(), value));
         set("CARGO_MANIFEST_DIR", shown(package.folder()));
         set("CARGO_MANIFEST_PATH", package.package.manifest_path.to_string());
-        let libraries = self.folder.join(manifest::libraries(kind));
-        if libraries.is_dir() {
-            let inherited = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
-            let folders = std::iter::once(libraries)
-                .chain(std::env::split_paths(&inherited).filter(|f| !f.as_os_str().is_empty()));
-            if let Ok(joined) = std::env::join_paths(folders) {
-                set("LD_LIBRARY_PATH", joined.to_string_lossy().into_owned());
-            }
+        let own = self.folder.join(manifest::libraries(kind));
+        if own.is_dir()
+            && let Ok(joined) = libraries::in_front(own)
+        {
+            set(SEARCH_PATH, joined.to_string_lossy().into_owned());
         }
         if let Some((was, now)) = &executable.out_dir {
             let now = shown(&self.folder.join(now));
@@ -216,24 +208,80 @@ impl Unpacked {
         environment
     }
 
-    /// Refuses executables that had tests and list none here: what they carry
-    /// would be lost without a word.
+    /// Refuses executables that had tests and list none here, and those that
+    /// could be asked neither there nor here: what they carry would be lost
+    /// without a word.
     pub(crate) fn check(&self, kind: Kind, carried: &[Carried]) -> Result<(), ArchiveError> {
         let build = self.build(kind);
-        let known: BTreeMap<&str, usize> = build
+        let known: BTreeMap<&str, Option<usize>> = build
             .into_iter()
             .flat_map(|build| &build.executables)
-            .filter_map(|executable| Some((executable.id.as_str(), executable.tests?)))
+            .map(|executable| (executable.id.as_str(), executable.tests))
             .collect();
-        let silent = carried.iter().find_map(|carried| {
-            let tests = *known.get(carried.binary.id.as_str())?;
-            (carried.tests.is_empty() && tests > 0).then_some((carried, tests))
-        });
-        let Some((carried, tests)) = silent else { return Ok(()) };
+        let silent =
+            carried.iter().filter(|carried| carried.tests.is_empty()).find_map(|carried| {
+                let there = match known.get(carried.binary.id.as_str())? {
+                    Some(0) => return None,
+                    Some(tests) => format!("{tests} where it was built"),
+                    None if carried.warning.is_some() => {
+                        "could not be asked for them there".to_owned()
+                    }
+                    None => return None,
+                };
+                Some((carried, there))
+            });
+        let Some((carried, there)) = silent else { return Ok(()) };
         let said = carried.warning.as_ref().map(|warning| format!("\n{warning}"));
         let id = carried.binary.id.clone();
-        Err(ArchiveError::Silent { id, tests, said: said.unwrap_or_default() })
+        Err(ArchiveError::Silent { id, there, said: said.unwrap_or_default() })
     }
+}
+
+impl Drop for Unpacked {
+    fn drop(&mut self) {
+        if let Some(folder) = &self.emptied {
+            empty(folder);
+        }
+    }
+}
+
+/// Takes back what was extracted to a folder that was empty.
+fn empty(folder: &Path) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        // Whatever stays is told of by the next run, which finds it.
+        let _ = match entry.file_type() {
+            Ok(kind) if kind.is_dir() => fs::remove_dir_all(entry.path()),
+            _ => fs::remove_file(entry.path()),
+        };
+    }
+}
+
+/// Extracts an archive, and its line tables. Answers with what it says of itself
+/// here, and with the folder in which it was built.
+fn extract(
+    archive: &Path,
+    line_tables: Option<&Path>,
+    folder: &Path,
+    sources: &Path,
+) -> Result<(Manifest, PathBuf), ArchiveError> {
+    let here = Target::here().map_err(|error| ArchiveError::Io(archive.to_owned(), error))?;
+    let mut manifest: Manifest = file::read(archive, folder, |manifest: &Manifest| {
+        if manifest.target == here {
+            return Ok(());
+        }
+        Err(ArchiveError::Target(archive.to_owned(), manifest.target.clone(), here))
+    })?;
+    if let Some(tables) = line_tables {
+        file::read(tables, folder, |page: &Tables| {
+            if page.head.id == manifest.head.id {
+                return Ok(());
+            }
+            Err(ArchiveError::Stranger(tables.to_owned()))
+        })?;
+    }
+    let root = manifest.metadata.workspace_root.clone();
+    relocate(&mut manifest, &root, folder, sources)?;
+    Ok((manifest, root.into_std_path_buf()))
 }
 
 /// The folder to extract to: an empty one, or one that goes with the run.

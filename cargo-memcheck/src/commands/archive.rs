@@ -16,6 +16,10 @@ use crate::session::Session;
 
 /// Writes the archive.
 pub(super) fn archive(args: &ArchiveArgs) -> Result<u8, Failure> {
+    let line_tables = LineTables::read(&args.line_tables);
+    if matches!(&line_tables, LineTables::Apart(path) if *path == args.archive_file) {
+        return Err(ArchiveError::SameFile(args.archive_file.clone()).into());
+    }
     let session = Session::open(&args.as_run(), Aim::Archive)?;
     session.announce();
     let mut leaves: Vec<Leaf> = Vec::new();
@@ -46,7 +50,6 @@ pub(super) fn archive(args: &ArchiveArgs) -> Result<u8, Failure> {
     for leaf in leaves.iter_mut().filter(|leaf| leaf.kind == Kind::Sim) {
         leaf.nvml.clone_from(&nvml);
     }
-    let line_tables = LineTables::read(&args.line_tables);
     let packed = archive::pack(&session, &leaves, &args.archive_file, &line_tables)?;
     let mut files = vec![("archive", &args.archive_file, packed.size)];
     if let (LineTables::Apart(path), Some(size)) = (&line_tables, packed.tables) {
@@ -64,7 +67,8 @@ pub(super) fn archive(args: &ArchiveArgs) -> Result<u8, Failure> {
 /// How many memory tests an executable carries; `None` where it cannot be
 /// asked here: built for another machine, or without the driver.
 fn tests(session: &Session, binary: &Binary, leg: &Leg) -> Result<Option<usize>, Failure> {
-    if Target::of(&binary.path).is_ok_and(|target| target != Target::here()) {
+    if Target::of(&binary.path).is_ok_and(|target| Target::here().is_ok_and(|here| here != target))
+    {
         return Ok(None);
     }
     let binaries = std::slice::from_ref(binary);

@@ -68,6 +68,7 @@ pub(super) fn bench(args: &BenchArgs) -> Result<u8, Failure> {
     let nvml = toolkit.and_then(|toolkit| toolkit.nvml.ok());
     let runner = Runner::prepare(&session, nvml, interrupt.clone())?;
     let mut failed = Vec::new();
+    let mut exit_code = exit::OK;
     for Bench { task, measured } in &built {
         say!("running {} on {}", task.binary.id, task.leg.name());
         let Some(status) = runner.bench(task, &args.for_harness(), measured)? else {
@@ -76,12 +77,20 @@ pub(super) fn bench(args: &BenchArgs) -> Result<u8, Failure> {
         };
         if !status.success() {
             failed.push(told(task, status));
+            exit_code = exit_code.max(code(status));
         }
     }
     for failure in &failed {
         say!("{failure}");
     }
-    Ok(if failed.is_empty() { exit::OK } else { exit::FAILED })
+    Ok(exit_code)
+}
+
+/// The exit code for a bench that ended so. Where the runtime had no device for
+/// it, or was another version's, it says so by its own.
+fn code(status: ExitStatus) -> u8 {
+    let own = [exit::NO_DEVICE, exit::NOT_MEASURED];
+    own.into_iter().find(|&own| status.code() == Some(own.into())).unwrap_or(exit::FAILED)
 }
 
 fn told(task: &Task, status: ExitStatus) -> String {

@@ -27,6 +27,7 @@ use crate::cli::{self, Cli, Command, FormFlags, FormatFlag};
 use crate::error::Failure;
 use crate::options::Options;
 use crate::present::{self, JsonLines, Presenter, json, say, style};
+use crate::run::Interrupt;
 use crate::run::signals::INTERRUPTED;
 use crate::tally::Tally;
 
@@ -77,6 +78,14 @@ fn told(form: &FormFlags, summary: Summary, command: impl FnOnce() -> Result<u8,
                 json::done(code);
             }
             code
+        }
+        // What a signal has ended did not fail.
+        Err(_) if Interrupt::has_come() => {
+            say!("{}", style::warning("interrupted"));
+            if json {
+                json::failed(INTERRUPTED, "interrupted".to_owned(), None);
+            }
+            INTERRUPTED
         }
         Err(failure) => {
             present::failure(&failure);

@@ -15,11 +15,7 @@ use crate::workspace::Places;
 /// Tells what was kept, and answers with the exit code of the run.
 pub(super) fn report(args: &ReportArgs) -> Result<u8, Failure> {
     let telling = Telling::read(&args.output, &args.report, &environment);
-    let places = Places::find(&CargoFlags {
-        manifest_path: args.manifest_path.clone(),
-        target_dir: args.target_dir.clone(),
-        ..CargoFlags::default()
-    })?;
+    let places = places(args)?;
     let whole = whole(args, &places)?;
     let audience = Audience {
         telling: &telling,
@@ -42,6 +38,21 @@ pub(super) fn report(args: &ReportArgs) -> Result<u8, Failure> {
         took: Some(whole.took),
     };
     Ok(tell(whole, &audience, &places))
+}
+
+/// Where a run has left its results, unless folders are named: the workspace, or
+/// the current folder where an archive was run in it.
+fn places(args: &ReportArgs) -> Result<Places, Failure> {
+    let flags = CargoFlags {
+        manifest_path: args.manifest_path.clone(),
+        target_dir: args.target_dir.clone(),
+        ..CargoFlags::default()
+    };
+    let (found, here) = (Places::find(&flags)?, Places::here(&flags));
+    let has_results =
+        |places: &Places| results::file(&results::default(&places.own_directory())).is_file();
+    let ran_here = args.folders.is_empty() && !has_results(&found) && has_results(&here);
+    Ok(if ran_here { here } else { found })
 }
 
 fn whole(args: &ReportArgs, places: &Places) -> Result<Whole, Failure> {

@@ -9,6 +9,8 @@ mod advice;
 mod python;
 
 use std::collections::BTreeMap;
+use std::env::JoinPathsError;
+use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -21,7 +23,7 @@ use crate::build::Binary;
 pub(crate) use advice::{Missing, advice};
 
 /// The variable that every loader reads.
-const SEARCH_PATH: &str = "LD_LIBRARY_PATH";
+pub(crate) const SEARCH_PATH: &str = "LD_LIBRARY_PATH";
 /// Asks glibc's loader what it would load, in place of the program.
 const TRACE: &str = "LD_TRACE_LOADED_OBJECTS";
 
@@ -54,7 +56,8 @@ impl Search {
     /// Puts the folders that somebody named on the search path of `binary`.
     pub(crate) fn prepare(&self, binary: &mut Binary) {
         let rest = search_path(binary);
-        set_search_path(binary, self.named.iter().cloned().chain(rest));
+        // Those that somebody named were taken apart at the colons, and can be joined.
+        let _ = set_search_path(binary, self.named.iter().cloned().chain(rest));
     }
 
     /// Puts the folders that have what `binary` misses behind its search path.
@@ -72,10 +75,10 @@ impl Search {
             let has = |folder: &&PathBuf| linked.missing.iter().any(|l| folder.join(l).is_file());
             let more: Vec<PathBuf> =
                 folders.iter().filter(has).filter(|f| !before.contains(f)).cloned().collect();
-            if more.is_empty() {
+            let found = !more.is_empty();
+            if !found || set_search_path(binary, before.into_iter().chain(more)).is_err() {
                 return Err(Missing { libraries: linked.missing, outdated: linked.outdated });
             }
-            set_search_path(binary, before.into_iter().chain(more));
             added = true;
         }
     }
@@ -91,13 +94,24 @@ fn search_path(binary: &Binary) -> Vec<PathBuf> {
     text.iter().flat_map(std::env::split_paths).filter(|f| !f.as_os_str().is_empty()).collect()
 }
 
-fn set_search_path(binary: &mut Binary, folders: impl Iterator<Item = PathBuf>) {
-    let Ok(joined) = std::env::join_paths(folders) else { return };
-    if joined.is_empty() {
-        return;
+/// Fails for a folder with a colon in its path.
+fn set_search_path(
+    binary: &mut Binary,
+    folders: impl Iterator<Item = PathBuf>,
+) -> Result<(), JoinPathsError> {
+    let joined = std::env::join_paths(folders)?;
+    if !joined.is_empty() {
+        binary.environment.retain(|(name, _)| name != SEARCH_PATH);
+        binary.environment.push((SEARCH_PATH.to_owned(), joined.to_string_lossy().into_owned()));
     }
-    binary.environment.retain(|(name, _)| name != SEARCH_PATH);
-    binary.environment.push((SEARCH_PATH.to_owned(), joined.to_string_lossy().into_owned()));
+    Ok(())
+}
+
+/// A folder, and behind it the search path of this process.
+pub(crate) fn in_front(folder: PathBuf) -> Result<OsString, JoinPathsError> {
+    let inherited = std::env::var_os(SEARCH_PATH).unwrap_or_default();
+    let rest = std::env::split_paths(&inherited).filter(|f| !f.as_os_str().is_empty());
+    std::env::join_paths(std::iter::once(folder).chain(rest))
 }
 
 impl Linked {
@@ -212,6 +226,17 @@ mod tests {
         assert_eq!(search(&[]).complete(&mut binary), Ok(false));
         let linked = Linked::of(&binary).unwrap();
         assert_eq!(linked.below(folder.path()).count(), 2);
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_on_a_search_path_ends_the_search() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut binary = program(folder.path());
+        let colon = folder.path().join("with:colon");
+        fs::rename(folder.path().join("b"), &colon).unwrap();
+        let search = Search { named: Vec::new(), python: OnceLock::from(vec![colon]) };
+        let missing = search.complete(&mut binary).unwrap_err();
+        assert_eq!(missing.libraries, ["libmemcheck_outer.so"]);
     }
 
     #[test]

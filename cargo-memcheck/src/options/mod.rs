@@ -327,7 +327,8 @@ impl Typed {
 /// started elsewhere, so they are absolute.
 fn library_path(flags: &[PathBuf], get: &dyn Fn(&str) -> Option<String>) -> Vec<PathBuf> {
     let variable = get(variables::LIBRARY_PATH.name).unwrap_or_default();
-    let named = flags.iter().cloned().chain(std::env::split_paths(&variable));
+    let flags = flags.iter().flat_map(std::env::split_paths);
+    let named = flags.chain(std::env::split_paths(&variable));
     named.filter_map(|folder| std::path::absolute(folder).ok()).collect()
 }
 

@@ -42,9 +42,9 @@ impl Partition {
     pub(super) fn read(text: &str) -> Result<Self, OptionsError> {
         text.strip_prefix("hash:")
             .and_then(|parts| parts.split_once('/'))
-            .and_then(|(part, of)| Some((part.parse::<u64>().ok()?, of.parse::<u64>().ok()?)))
+            .and_then(|(part, of)| Some((part.parse::<u16>().ok()?, of.parse::<u16>().ok()?)))
             .filter(|(part, of)| (1..=*of).contains(part))
-            .map(|(part, of)| Self { part: part - 1, of })
+            .map(|(part, of)| Self { part: u64::from(part) - 1, of: u64::from(of) })
             .ok_or_else(|| OptionsError::Partition(text.to_owned()))
     }
 

@@ -10,7 +10,11 @@ use memcheck_core::protocol::Status;
 use super::{Results, ResultsError, Run, Test};
 use crate::devices::Leg;
 use crate::note::Note;
+use crate::options::Partition;
 use crate::tally::Tally;
+
+/// Missing parts that are named.
+const SHOWN: usize = 8;
 
 /// A whole run, as one machine would have run it.
 #[derive(Debug)]
@@ -107,16 +111,15 @@ fn check(shards: &[Results]) -> Result<(), ResultsError> {
             return Err(ResultsError::Twice(part, other.clone(), shard.folder.clone()));
         }
     }
-    let missing: Vec<String> = first
-        .run
-        .partition
-        .into_iter()
-        .flat_map(|part| part.all())
-        .filter(|part| !parts.contains_key(part))
-        .map(|part| part.to_string())
-        .collect();
-    if !missing.is_empty() {
-        return Err(ResultsError::Missing(missing.join(", ")));
+    let all = || first.run.partition.into_iter().flat_map(Partition::all);
+    let missing = || all().filter(|part| !parts.contains_key(part));
+    let (shown, count) = (missing().take(SHOWN), missing().count());
+    if count > 0 {
+        let mut shown: Vec<String> = shown.map(|part| part.to_string()).collect();
+        if count > shown.len() {
+            shown.push(format!("and {} more", count - shown.len()));
+        }
+        return Err(ResultsError::Missing(shown.join(", ")));
     }
     let mut seen: BTreeMap<_, &PathBuf> = BTreeMap::new();
     for (shard, test) in shards.iter().flat_map(|s| s.tests.iter().map(move |test| (s, test))) {

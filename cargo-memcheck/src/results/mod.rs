@@ -20,6 +20,7 @@ use std::path::{Path, PathBuf};
 use memcheck_core::exit;
 use serde::{Deserialize, Serialize};
 
+use crate::cli::CargoFlags;
 use crate::devices::Leg;
 use crate::error::Expected;
 use crate::note::Note;
@@ -170,8 +171,8 @@ impl Expected for ResultsError {
 /// Where the results of a run are kept.
 pub(crate) fn folder(session: &Session) -> PathBuf {
     let own = || match &session.archive {
-        // What was extracted may be temporary.
-        Some(_) => Places::here().own_directory(),
+        // What was extracted may be temporary, and cargo is not asked.
+        Some(_) => Places::here(&CargoFlags::default()).own_directory(),
         None => session.workspace.own_directory(),
     };
     session.options.results.clone().unwrap_or_else(|| default(&own()))

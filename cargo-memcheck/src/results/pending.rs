@@ -1,8 +1,11 @@
 //! Paths in results that come from elsewhere, and pending snapshots, which go
 //! where a run in CI would have left them.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Component, Path, PathBuf};
+
+use memcheck_core::protocol::Status;
 
 use super::{Results, ResultsError, Whole};
 use crate::workspace::Places;
@@ -48,17 +51,31 @@ pub(crate) fn join(whole: &mut Whole, places: &Places) -> Result<(), ResultsErro
             _ => {}
         }
     }
+    let mut latest: BTreeMap<PathBuf, &str> = BTreeMap::new();
+    for (test, place) in whole.tests.iter().zip(&snapshots) {
+        let Some(path) = place else { continue };
+        match &test.pending {
+            Some(text) => drop(latest.insert(path.clone(), text)),
+            // A failure takes back what an earlier device left, as in a run.
+            None if discards(test.outcome.verdict.status) => drop(latest.remove(path)),
+            None => {}
+        }
+    }
+    for (path, text) in &latest {
+        write(path, text).map_err(|error| ResultsError::Io(path.clone(), error))?;
+    }
+    let written: BTreeSet<PathBuf> = latest.into_keys().collect();
     for (test, place) in whole.tests.iter_mut().zip(snapshots) {
+        let is_pending = test.pending.is_some();
         let Some(report) = &mut test.outcome.report else { continue };
-        report.pending = match (&test.pending, place) {
-            (Some(text), Some(path)) => {
-                write(&path, text).map_err(|error| ResultsError::Io(path.clone(), error))?;
-                Some(path)
-            }
-            _ => None,
-        };
+        report.pending = place.filter(|path| is_pending && written.contains(path));
     }
     Ok(())
+}
+
+/// Whether a test that ended so removes the pending snapshot of an earlier run.
+fn discards(status: Status) -> bool {
+    matches!(status, Status::Failed | Status::NotMeasured)
 }
 
 /// The place of a snapshot of the workspace at `root` in a folder that mirrors

@@ -7,10 +7,12 @@ use memcheck_core::exit;
 use memcheck_core::protocol::Status;
 
 use super::*;
+use crate::cli::CargoFlags;
 use crate::options::Mode;
 use crate::present::{Presenter, Report};
 use crate::run::{Outcome, Task, example};
 use crate::tally::Tally;
+use crate::workspace::Places;
 
 fn run(part: &str) -> Run {
     Run {
@@ -210,4 +212,29 @@ fn pending_snapshots_stay_in_their_folder() {
     assert_eq!(place("/ws/app/a@cpu.snap").as_deref(), Some(inside));
     assert_eq!(place("/elsewhere/a@cpu.snap"), None);
     assert_eq!(place("/ws/../../etc/a@cpu.snap"), None);
+}
+
+#[test]
+fn a_failure_on_a_later_device_takes_back_what_an_earlier_one_left_pending() {
+    let (_root, folders) = folders(&[kept(&run(""), &["a", "b"])]);
+    let places = |root: &Path| {
+        let flags = CargoFlags { target_dir: Some(root.to_owned()), ..CargoFlags::default() };
+        Places::find(&flags).unwrap()
+    };
+    for (status, left) in [(Status::Passed, true), (Status::Failed, false)] {
+        let mut whole = Whole::from(read(&folders[0]).unwrap());
+        // The second is the first on another device: they share a snapshot.
+        let first = whole.tests[0].outcome.report.clone().unwrap();
+        let later = &mut whole.tests[1];
+        later.pending = None;
+        later.outcome.verdict.status = status;
+        later.outcome.report.as_mut().unwrap().snapshot = first.snapshot;
+        let target = tempfile::tempdir().unwrap();
+        join(&mut whole, &places(target.path())).unwrap();
+        let pending = whole.tests[0].outcome.report.as_ref().unwrap().pending.clone();
+        assert_eq!(pending.is_some_and(|path| path.is_file()), left, "{status:?}");
+        let snapshots = target.path().join("memcheck/pending/app/tests/snapshots");
+        assert_eq!(snapshots.join("a@cpu.snap.new").is_file(), left);
+        assert_eq!(whole.tests[1].outcome.report.as_ref().unwrap().pending, None);
+    }
 }

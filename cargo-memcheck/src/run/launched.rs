@@ -22,14 +22,23 @@ use crate::launcher::shown;
 /// ended a process.
 const SIGNALLED: i32 = 128;
 
+/// What the exit code of a launcher says of a process that left its record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ExitCode {
+    /// Nothing: the record of a test has its verdict.
+    Silent,
+    /// How the program ended that was profiled.
+    OfProgram,
+}
+
 impl Runner<'_> {
-    /// Runs a launcher of a test process; `None` where it was interrupted.
+    /// Runs a launcher of a test process, or of a program; `None` where it was interrupted.
     pub(super) fn launch(
         &self,
         task: &Task,
         command: Command,
         watch: Watch<'_>,
-        report: &Path,
+        (report, exit_code): (&Path, ExitCode),
         on_progress: impl Fn(Progress) + Send + 'static,
     ) -> anyhow::Result<Option<Outcome>> {
         let levels = &self.options.levels;
@@ -44,7 +53,11 @@ impl Runner<'_> {
         };
         let Ended { end: Some(end), began, .. } = ended else { return Ok(None) };
         let written = Written::read(report)?;
-        let judged = match end_of_test(end, &written, began, &line) {
+        let end = match (exit_code, &written) {
+            (ExitCode::OfProgram, Written::Report(_)) => Ok(end),
+            _ => end_of_test(end, &written, began, &line),
+        };
+        let judged = match end {
             Ok(end) => judge::judge(&end, written, task, levels),
             Err(finding) => Judged::own(*finding, levels),
         };
@@ -55,7 +68,12 @@ impl Runner<'_> {
 /// The end of the test process, or why it was not measured. `line` is the
 /// launcher's command line.
 fn end_of_test(end: End, written: &Written, began: bool, line: &str) -> Result<End, Box<Finding>> {
-    let End::Exited(status) = end else { return Ok(end) };
+    let status = match end {
+        End::Exited(status) => status,
+        // The test was done in time; the launcher was not done with clearing up.
+        End::TimedOut(_) if matches!(written, Written::Report(_)) => return Ok(success()),
+        End::TimedOut(_) => return Ok(end),
+    };
     Ok(match written {
         Written::Report(_) if status.code().is_some() => success(),
         Written::Report(_) | Written::Refused(_) | Written::Unsound(_) => end,
@@ -115,6 +133,8 @@ mod tests {
         }
         // A launcher that becomes the test ends by the test's signal.
         assert_eq!(test_of(exited(11), &report(), true), Ok(exited(11)));
+        let late = End::TimedOut(Duration::from_secs(1));
+        assert_eq!(test_of(late, &report(), true), Ok(exited(0)), "it clears up");
     }
 
     #[test]

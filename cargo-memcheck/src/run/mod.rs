@@ -30,6 +30,7 @@ use crate::options::{Mode, Options};
 use crate::session::Session;
 use crate::toolchain::NVML_VARIABLE;
 
+use launched::ExitCode;
 pub(crate) use output::Output;
 use process::Watch;
 pub(crate) use signals::Interrupt;
@@ -202,7 +203,7 @@ impl<'a> Runner<'a> {
         if launcher.is_some() {
             let watch = Watch { kind: process::Kind::Launcher(&progress), ..watch };
             std::fs::write(&progress, "").with_context(|| progress.display().to_string())?;
-            return self.launch(task, command, watch, &report, on_progress);
+            return self.launch(task, command, watch, (&report, ExitCode::Silent), on_progress);
         }
         let ended = process::run(command, watch, on_progress)
             .with_context(|| format!("{}: {}", task.binary.id, task.binary.path.display()))?;

@@ -38,8 +38,9 @@ pub(crate) enum Kind<'a> {
     /// A launcher of a process whose progress comes in this file, which is
     /// there and empty; the time-out counts from the first line in it.
     Launcher(&'a Path),
-    /// A launcher of a process that tells no progress.
-    SilentLauncher,
+    /// A launcher of a process that tells no progress. Where it makes this file
+    /// when it begins, the time-out counts from then.
+    SilentLauncher(Option<&'a Path>),
 }
 
 /// How a child is watched.
@@ -96,18 +97,20 @@ fn ask_to_end(launcher: &mut Child) -> std::io::Result<()> {
 }
 
 /// Where progress comes from.
-enum Source {
+enum Source<'a> {
     Pipe,
     File(Tail),
+    Mark(&'a Path),
     None,
 }
 
-impl Source {
+impl Source<'_> {
     /// Whether the process that is meant has begun, as far as it can be told.
     fn has_begun(&self) -> bool {
         match self {
             Self::Pipe | Self::None => true,
             Self::File(tail) => tail.has_begun(),
+            Self::Mark(file) => file.exists(),
         }
     }
 }
@@ -139,7 +142,8 @@ pub(crate) fn run(
             Source::Pipe
         }
         Kind::Launcher(file) => Source::File(Tail::start(file, on_progress)?),
-        Kind::SilentLauncher => Source::None,
+        Kind::SilentLauncher(Some(mark)) => Source::Mark(mark),
+        Kind::SilentLauncher(None) => Source::None,
     };
     let launched = Instant::now();
     let mut child = command.spawn()?;
@@ -176,6 +180,7 @@ pub(crate) fn run(
     let output = Output { stdout: stdout.finish(DRAIN), stderr: stderr.finish(DRAIN) };
     let began = match source {
         Source::File(tail) => tail.finish(),
+        Source::Mark(file) => file.exists(),
         Source::Pipe | Source::None => true,
     };
     Ok(Ended { end, began, output, duration })

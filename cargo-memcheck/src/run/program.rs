@@ -6,9 +6,10 @@ use std::process::{Command, ExitStatus};
 use std::time::Duration;
 
 use anyhow::Context;
-use memcheck_core::protocol::{ProgramJob, VERSION};
+use memcheck_core::protocol::{ProgramJob, VERSION, claim};
 use memcheck_core::variables;
 
+use super::launched::ExitCode;
 use super::process::{self, End, Watch};
 use super::{NVML_VARIABLE, Outcome, Runner, Task, judge};
 use crate::devices::Kind;
@@ -31,7 +32,16 @@ impl Runner<'_> {
         if let Some(folder) = folder {
             command.current_dir(folder);
         }
-        let watch = self.watch_program(task.limits.timeout.value, Capture::Shown);
+        let begun = claim(&report);
+        let watch = Watch {
+            kind: self.kind_of_program(Some(&begun)),
+            timeout: task.limits.timeout.value,
+            capture: Capture::Shown,
+            interrupt: &self.interrupt,
+        };
+        if self.options.scheduling.launcher.is_some() {
+            return self.launch(task, command, watch, (&report, ExitCode::OfProgram), |_| {});
+        }
         let ended = process::run(command, watch, |_| {})
             .with_context(|| format!("{}: {}", task.binary.id, task.binary.path.display()))?;
         let Some(end) = ended.end else { return Ok(None) };
@@ -58,7 +68,12 @@ impl Runner<'_> {
         if std::env::var_os(CRITERION_HOME).is_none() {
             command.env(CRITERION_HOME, criterion_home);
         }
-        let watch = self.watch_program(Duration::MAX, Capture::None);
+        let watch = Watch {
+            kind: self.kind_of_program(None),
+            timeout: Duration::MAX,
+            capture: Capture::None,
+            interrupt: &self.interrupt,
+        };
         let ended = process::run(command, watch, |_| {})
             .with_context(|| format!("{}: {}", task.binary.id, task.binary.path.display()))?;
         Ok(match ended.end {
@@ -95,12 +110,11 @@ impl Runner<'_> {
         Ok(command)
     }
 
-    fn watch_program(&self, timeout: Duration, capture: Capture) -> Watch<'_> {
-        let kind = match self.options.scheduling.launcher {
+    fn kind_of_program<'a>(&self, begun: Option<&'a Path>) -> process::Kind<'a> {
+        match self.options.scheduling.launcher {
             Launcher::None => process::Kind::Own,
-            Launcher::Command(_) => process::Kind::SilentLauncher,
-        };
-        Watch { kind, timeout, capture, interrupt: &self.interrupt }
+            Launcher::Command(_) => process::Kind::SilentLauncher(begun),
+        }
     }
 }
 

@@ -1,8 +1,8 @@
 //! Ctrl-C: the first one ends the children and prints the summary so far, the
 //! second one ends us at once.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
@@ -13,9 +13,25 @@ pub(crate) const INTERRUPTED: u8 = 130;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Interrupt(Arc<AtomicBool>);
 
+/// What this process listens to, once it does.
+static LISTENING: OnceLock<Interrupt> = OnceLock::new();
+
 impl Interrupt {
-    /// Listens for SIGINT, SIGTERM and SIGHUP.
+    /// Listens for SIGINT, SIGTERM and SIGHUP. There is one of each for all of
+    /// the process: whoever asks first starts to listen.
     pub(crate) fn listen() -> std::io::Result<Self> {
+        match LISTENING.get() {
+            Some(interrupt) => Ok(interrupt.clone()),
+            None => Self::start().map(|interrupt| LISTENING.get_or_init(|| interrupt).clone()),
+        }
+    }
+
+    /// Whether a signal has come that this process listens to.
+    pub(crate) fn has_come() -> bool {
+        LISTENING.get().is_some_and(Self::is_set)
+    }
+
+    fn start() -> std::io::Result<Self> {
         let interrupt = Self::default();
         for signal in [SIGINT, SIGTERM, SIGHUP] {
             // In this order: the shutdown looks at what an earlier signal has set.

@@ -5,16 +5,14 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use wait_timeout::ChildExt;
-
 use crate::devices::{Found, Gpus};
-use crate::launcher::{self, Launcher};
-use crate::options::environment;
+use crate::launcher::{self, Launcher, TURN};
+use crate::options::{Capture, environment};
+use crate::run::Interrupt;
+use crate::run::process::{self, End, Watch};
 
 /// How long the driver may take to answer: one that is gone can make nvidia-smi hang.
 const ANSWER: Duration = Duration::from_secs(20);
-/// The same where a launcher asks it: that may have to wait for its turn.
-const TURN: Duration = Duration::from_secs(600);
 
 /// What there is: the GPUs where `launcher` starts tests, the compiler here.
 pub(crate) fn probe(launcher: &Launcher) -> Found {
@@ -29,28 +27,25 @@ pub(crate) fn probe_compiler() -> Found {
 /// The GPUs that the driver lists.
 pub(crate) fn gpus(launcher: &Launcher) -> Result<Vec<String>, String> {
     let mut command = launcher.command(Path::new("nvidia-smi"));
-    command.arg("-L").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-    let (program, patience) = match launcher {
-        Launcher::None => ("nvidia-smi".to_owned(), ANSWER),
-        Launcher::Command(_) => (launcher::shown(&command), TURN),
-    };
-    let Ok(mut child) = command.spawn() else {
-        return Err(format!("no NVIDIA driver answers ({program} is not there)"));
-    };
-    match child.wait_timeout(patience) {
-        Ok(Some(_)) => {}
-        _ => {
-            let _ = child.kill();
-            let _ = child.wait();
-            return Err(format!("no NVIDIA driver answers ({program} hangs)"));
+    command.arg("-L");
+    let (program, kind, timeout) = match launcher {
+        Launcher::None => ("nvidia-smi".to_owned(), process::Kind::Own, ANSWER),
+        Launcher::Command(_) => {
+            (launcher::shown(&command), process::Kind::SilentLauncher(None), TURN)
         }
-    }
-    let output = child.wait_with_output().map_err(|error| error.to_string())?;
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    };
+    let none = |why: &str| format!("no NVIDIA driver answers ({program}{why})");
+    let interrupt = Interrupt::listen().map_err(|error| error.to_string())?;
+    let watch = Watch { kind, timeout, capture: Capture::Kept, interrupt: &interrupt };
+    let Ok(ended) = process::run(command, watch, |_| {}) else {
+        return Err(none(" is not there"));
+    };
+    let Some(End::Exited(status)) = ended.end else { return Err(none(" hangs")) };
+    let text = ended.output.stdout;
     let gpus = listed(&text);
-    if !output.status.success() || gpus.is_empty() {
+    if !status.success() || gpus.is_empty() {
         let said = text.lines().next().unwrap_or("it lists no GPU").trim();
-        return Err(format!("no NVIDIA driver answers ({program}: {said})"));
+        return Err(none(&format!(": {said}")));
     }
     Ok(gpus)
 }

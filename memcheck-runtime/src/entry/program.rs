@@ -65,8 +65,8 @@ pub(super) fn start(job: &str) {
         return;
     };
     // Only the first process that comes here finds no such file.
-    let claim = report.with_extension("claimed");
-    if OpenOptions::new().write(true).create_new(true).open(claim).is_err() {
+    let claim = OpenOptions::new().write(true).create_new(true).open(protocol::claim(&report));
+    if claim.is_err() {
         return;
     }
     if let Err(error) = follow(job, report.clone()) {

@@ -114,6 +114,9 @@ pub(super) fn take(number: u64) -> Option<Event> {
 }
 
 const SIZE_BITS: u32 = 48;
+/// The largest size that an event can tell. Only one that was refused can be
+/// larger; the ledger has that in full.
+const LARGEST: u64 = (1 << SIZE_BITS) - 1;
 const SPACE_BITS: u32 = 8;
 const LAP_BITS: u32 = 4;
 const LAPS: u64 = 1 << LAP_BITS;
@@ -121,7 +124,10 @@ const LAPS: u64 = 1 << LAP_BITS;
 fn encode(event: Event) -> (u64, u64) {
     let block = |kind: u64, block: Block| {
         let space = index(block.space).unwrap_or(0) as u64;
-        (kind << (SIZE_BITS + SPACE_BITS) | space << SIZE_BITS | block.size, block.origin.pack())
+        (
+            kind << (SIZE_BITS + SPACE_BITS) | space << SIZE_BITS | block.size.min(LARGEST),
+            block.origin.pack(),
+        )
     };
     let plain = |kind: u64, what: u64| (kind << (SIZE_BITS + SPACE_BITS), what);
     match event {
@@ -186,6 +192,10 @@ mod tests {
             let (head, origin) = encode(event);
             assert!(head < 1 << (u64::BITS - LAP_BITS));
             assert_eq!(decode(head, origin), event);
+        }
+        for size in [1 << 48, 1 << 56, u64::MAX] {
+            let (head, origin) = encode(Event::Refused(Block { size, ..block }));
+            assert_eq!(decode(head, origin), Event::Refused(Block { size: LARGEST, ..block }));
         }
     }
 

@@ -73,6 +73,11 @@ impl Machine {
     }
 }
 
+/// A cargo in the folder of another workspace.
+const OTHER_WORKSPACE: &str = r#"#!/bin/sh
+echo '{"packages":[],"workspace_members":[],"resolve":null,"version":1,"workspace_root":"/elsewhere","target_directory":"/elsewhere/target","metadata":null}'
+"#;
+
 /// Takes the sources of a project away, and with them what is compared with what.
 fn hide(project: &Project) {
     let hidden = project.path().join("hidden");
@@ -213,6 +218,13 @@ fn an_archive_runs_where_there_is_neither_cargo_nor_a_source() {
         .says("is not an archive");
     machine.memcheck(&["run", "--extract-to", "x"]).exits(2).says("--archive-file");
     machine.without_cargo(&["run"]).exits(102).says("--archive-file");
+
+    // Results are also found where there is a cargo that knows nothing, or one of
+    // another workspace.
+    machine.run(&["a_filter_of_none", "--no-tests", "pass"]).exits(0);
+    machine.with_programs_in("bin", &["report", "--no-tests", "pass"]).exits(0);
+    fs::write(machine.path().join("bin/cargo"), OTHER_WORKSPACE).unwrap();
+    machine.with_programs_in("bin", &["report", "--no-tests", "pass"]).exits(0);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use crate::fixture::{Project, memcheck, memcheck_with};
 
-/// A test that calls a function of `libcublas.so.13`, which is in the folder
+/// A test that calls a function of `libcublas.so.99`, which is in the folder
 /// `there` of the project and on no search path.
 fn project() -> Project {
     let project = Project::new(
@@ -20,8 +20,8 @@ fn calls_it() {
     project.write("blas.c", "int memcheck_blas(void) { return 7; }\n");
     project.write("link/readme", "for the linker\n");
     project.write("there/readme", "for the loader\n");
-    let compile = ["-shared", "-fPIC", "-Wl,-soname,libcublas.so.13", "blas.c", "-o"];
-    for library in ["link/libcublas.so", "there/libcublas.so.13"] {
+    let compile = ["-shared", "-fPIC", "-Wl,-soname,libcublas.so.99", "blas.c", "-o"];
+    for library in ["link/libcublas.so", "there/libcublas.so.99"] {
         let done =
             Command::new("cc").args(compile).arg(library).current_dir(project.path()).status();
         assert!(done.is_ok_and(|status| status.success()), "cc makes {library}");
@@ -41,8 +41,8 @@ fn calls_it() {
 #[test]
 fn a_library_that_is_not_there_is_named_and_found_where_python_keeps_it() {
     let project = project();
-    let refused = project.run(&[]).exits(104).says("libcublas.so.13 is not there");
-    let refused = refused.says("pip install nvidia-cublas==13.*").says("--library-path");
+    let refused = project.run(&[]).exits(104).says("libcublas.so.99 is not there");
+    let refused = refused.says("pip install nvidia-cublas==99.*").says("--library-path");
     assert!(refused.json().iter().all(|line| line["type"] != "test-finished"), "nothing is run");
 
     project.run(&["--library-path", "there"]).exits(0);
@@ -51,9 +51,9 @@ fn a_library_that_is_not_there_is_named_and_found_where_python_keeps_it() {
     memcheck_with(project.path(), &json, &variable).exits(0);
 
     // A virtual environment with the wheel in it.
-    let lib = project.path().join("venv/lib/python3.12/site-packages/nvidia/cu13/lib");
+    let lib = project.path().join("venv/lib/python3.12/site-packages/nvidia/cu99/lib");
     std::fs::create_dir_all(&lib).unwrap();
-    std::fs::copy(project.path().join("there/libcublas.so.13"), lib.join("libcublas.so.13"))
+    std::fs::copy(project.path().join("there/libcublas.so.99"), lib.join("libcublas.so.99"))
         .unwrap();
     let venv = project.path().join("venv");
     let active = [("VIRTUAL_ENV", venv.to_str().unwrap())];
@@ -62,9 +62,9 @@ fn a_library_that_is_not_there_is_named_and_found_where_python_keeps_it() {
     // And of an archive, whose executable could not be asked where it was packed.
     memcheck(project.path(), &["archive", "--archive-file", "a.tar.zst", "--device", "cpu"])
         .exits(0)
-        .says("libcublas.so.13 is not there; it is packed all the same");
+        .says("libcublas.so.99 is not there; it is packed all the same");
     let archive = ["--archive-file", "a.tar.zst"];
-    project.memcheck(&[&["run"], &archive[..]].concat()).exits(104).says("libcublas.so.13");
+    project.memcheck(&[&["run"], &archive[..]].concat()).exits(104).says("libcublas.so.99");
     let run = memcheck_with(project.path(), &[&json[..], &archive].concat(), &active).exits(0);
     assert_eq!(run.test("calls_it")["status"], "passed");
 }

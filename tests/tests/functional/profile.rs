@@ -389,4 +389,14 @@ fn an_example_and_a_bench_are_programs_with_a_dev_dependency() {
         let profile = json_of(&run);
         assert_eq!(profile["spaces"][0]["peak_allocated"], 10_000, "{target:?}");
     }
+    // A launcher that is not there, or does not start it, has measured nothing.
+    for (launcher, code) in [("/no/such/launcher", 104), ("false", 104), ("env", 0)] {
+        let arguments = ["profile", "--device", "cpu", "--runner", launcher, "--example", "tool"];
+        let run = memcheck(
+            &project.path().join("elsewhere"),
+            &[&arguments[..], &["--manifest-path", &manifest]].concat(),
+        );
+        let run = run.exits(code);
+        assert_eq!(code == 104, run.stderr.contains("it was"), "{}", run.stderr);
+    }
 }

@@ -144,6 +144,7 @@ fn a_launcher_is_asked_to_cancel_on_an_interrupt() {
 #[test]
 fn a_launcher_that_does_not_want_to_end_is_killed() {
     let project = project(ROGUES, "shift\necho $$ > id\ntrap '' TERM\n\"$@\"\nsleep 600");
+    project.memcheck(&["list", "--device", "cpu"]).exits(0);
     let started = Instant::now();
     let run = launch(&project, &["hangs"]).exits(100);
     assert_eq!(run.codes("hangs"), ["timed-out"]);

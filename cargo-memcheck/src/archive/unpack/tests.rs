@@ -31,7 +31,7 @@ fn open(manifest: &Manifest, flags: &ArchiveFlags) -> Result<Unpacked, Failure> 
 }
 
 fn opened(kinds: &[&str], devices: &[&str]) -> Unpacked {
-    let here = Target::here().to_string();
+    let here = Target::here().unwrap().to_string();
     open(&manifest(&here, kinds, devices), &ArchiveFlags::default()).unwrap()
 }
 
@@ -40,7 +40,10 @@ fn an_archive_for_another_kind_of_machine_is_refused() {
     let error = open(&manifest("s390x-linux", &[], &[]), &ArchiveFlags::default()).unwrap_err();
     assert_eq!(error.exit_code(), exit::USAGE);
     let said = error.message();
-    assert!(said.contains("s390x-linux") && said.contains(&Target::here().to_string()), "{said}");
+    assert!(
+        said.contains("s390x-linux") && said.contains(&Target::here().unwrap().to_string()),
+        "{said}"
+    );
 }
 
 #[test]
@@ -48,7 +51,7 @@ fn what_is_in_it_is_said_and_lies_in_the_folder_that_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let to = folder.path().join("new/folder");
     let flags = ArchiveFlags { extract_to: Some(to.clone()), ..ArchiveFlags::default() };
-    let here = Target::here().to_string();
+    let here = Target::here().unwrap().to_string();
     let archive = open(&manifest(&here, &["Cpu", "Sim"], &["cpu"]), &flags).unwrap();
     assert_eq!(
         archive.described(),
@@ -58,7 +61,12 @@ fn what_is_in_it_is_said_and_lies_in_the_folder_that_is_named() {
     assert_eq!(workspace.root(), to.canonicalize().unwrap().join("workspace"));
     assert_eq!(archive.compiled_in(), Path::new("/build/app"));
     drop(archive);
-    assert!(to.is_dir(), "it stays");
+    assert!(to.is_dir() && fs::read_dir(&to).unwrap().next().is_none(), "for another try");
+    let mut archive = open(&manifest(&here, &["Cpu"], &["cpu"]), &flags).unwrap();
+    fs::write(to.join("extracted"), "").unwrap();
+    archive.keep();
+    drop(archive);
+    assert!(to.join("extracted").is_file(), "it stays");
 }
 
 fn legs(archive: &Unpacked, asked: &[&str], gpu: bool) -> Result<Vec<String>, u8> {
@@ -105,7 +113,10 @@ fn an_executable_that_lost_its_tests_is_no_executable_without_tests() {
         let binary = Binary { id: id.to_owned(), package: 0, path, environment };
         Carried { binary, tests: Vec::new(), warning: Some("exit status: 127".to_owned()) }
     };
-    assert!(archive.check(Kind::Cpu, &[carried("app::unasked")]).is_ok());
+    let unasked = archive.check(Kind::Cpu, &[carried("app::unasked")]).unwrap_err();
+    assert!(unasked.to_string().contains("could not be asked for them there"), "{unasked}");
+    let without = Carried { warning: None, ..carried("app::unasked") };
+    assert!(archive.check(Kind::Cpu, &[without]).is_ok());
     let error = archive.check(Kind::Cpu, &[carried("app")]).unwrap_err();
     assert_eq!(error.exit_code(), exit::NOT_MEASURED);
     assert!(error.to_string().contains("2 where it was built\nexit status: 127"), "{error}");

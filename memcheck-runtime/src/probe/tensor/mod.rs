@@ -36,7 +36,7 @@ use crate::ledger;
 use crate::ledger::table::Table;
 use crate::scope;
 use layout::Learned;
-use pending::Marked;
+use pending::{Marked, NoSlot};
 
 pub(crate) use devices::since as devices_since;
 pub(crate) use types::named;
@@ -110,7 +110,7 @@ fn look_at_last(address: u64, of: Layout) {
     let is_it = LAYOUT.get().is_some_and(|learned| of == learned.block);
     if is_it {
         TENSORS.expect(address);
-        if !pending::put(address) {
+        if pending::put(address) == Err(NoSlot::Taken) {
             FULL.store(true, Relaxed);
         }
     }

@@ -58,27 +58,36 @@ impl Drop for Leaves {
     }
 }
 
-/// A slot for the calling thread. `None` if all are taken, or if it is ending.
+/// Why a thread has no slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NoSlot {
+    /// Other threads have them all.
+    Taken,
+    /// The thread is ending: nobody would look at its block.
+    Ending,
+}
+
+/// A slot for the calling thread.
 #[cold]
-fn claim() -> Option<&'static Slot> {
+fn claim() -> Result<&'static Slot, NoSlot> {
     let _quiet = quiet::enter();
-    LEAVES.try_with(|_| ()).ok()?;
-    let (at, slot) = ALL
-        .iter()
-        .enumerate()
-        .find(|(_, slot)| slot.owned.compare_exchange(false, true, AcqRel, Relaxed).is_ok())?;
+    LEAVES.try_with(|_| ()).map_err(|_| NoSlot::Ending)?;
+    let mut slots = ALL.iter().enumerate();
+    let is_free = |(_, slot): &(usize, &Slot)| {
+        slot.owned.compare_exchange(false, true, AcqRel, Relaxed).is_ok()
+    };
+    let (at, slot) = slots.find(is_free).ok_or(NoSlot::Taken)?;
     USED.fetch_max(at + 1, AcqRel);
     slot.last.store(0, Relaxed);
     MINE.set(Some(slot));
-    Some(slot)
+    Ok(slot)
 }
 
-/// Notes a block that the calling thread has just allocated. `false` where
-/// there is no room.
-pub(super) fn put(address: u64) -> bool {
-    let Some(slot) = MINE.get().or_else(claim) else { return false };
+/// Notes a block that the calling thread has just allocated.
+pub(super) fn put(address: u64) -> Result<(), NoSlot> {
+    let slot = MINE.get().map_or_else(claim, Ok)?;
     slot.block.store(address, Release);
-    true
+    Ok(())
 }
 
 /// Whether the calling thread has a block to look at.
@@ -92,9 +101,12 @@ pub(super) fn is_some() -> bool {
 pub(super) fn mark() -> Option<Marked> {
     let slot = MINE.get()?;
     let address = slot.block.load(Relaxed);
+    // A signal handler that allocates finds it marked: it is not looked at twice.
     let marked = address != 0
+        && address & MARK == 0
         && slot.block.compare_exchange(address, address | MARK, AcqRel, Relaxed).is_ok();
-    marked.then_some(Marked { slot, address })
+    // One that is made is dropped, and empties the slot.
+    marked.then(|| Marked { slot, address })
 }
 
 /// Empties the slot of another thread that this block is in. Where it is looked
@@ -142,7 +154,7 @@ mod tests {
     #[test]
     fn a_block_that_is_freed_elsewhere_is_not_looked_at() {
         assert!(!is_some());
-        assert!(put(0x1000));
+        assert_eq!(put(0x1000), Ok(()));
         std::thread::spawn(|| {
             forget(0x2000);
             forget(0x1000);
@@ -156,8 +168,9 @@ mod tests {
     #[test]
     fn who_frees_a_block_waits_while_it_is_looked_at() {
         static DONE: AtomicBool = AtomicBool::new(false);
-        assert!(put(0x3000));
+        assert_eq!(put(0x3000), Ok(()));
         let marked = mark().unwrap();
+        assert!(mark().is_none(), "a signal handler looks at it as well");
         let freeing = std::thread::spawn(|| {
             forget(0x3000);
             assert!(DONE.load(Acquire), "it was looked at meanwhile");
@@ -170,9 +183,30 @@ mod tests {
     }
 
     #[test]
+    fn a_thread_that_is_ending_takes_no_slot_from_another() {
+        struct Late(std::sync::mpsc::Sender<Result<(), NoSlot>>);
+        impl Drop for Late {
+            fn drop(&mut self) {
+                let _ = self.0.send(put(0x7000));
+            }
+        }
+        thread_local!(static LATE: Cell<Option<Late>> = const { Cell::new(None) });
+        let (sender, receiver) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            // Destructors run in the reverse order of the first uses.
+            LATE.set(Some(Late(sender)));
+            assert_eq!(put(0x6000), Ok(()));
+        })
+        .join()
+        .unwrap();
+        assert_eq!(receiver.recv().unwrap(), Err(NoSlot::Ending));
+        assert!(ALL.iter().all(|slot| slot.block.load(Relaxed) != 0x7000));
+    }
+
+    #[test]
     fn threads_that_come_and_go_share_slots() {
         for _ in 0..2 * SLOTS {
-            assert!(std::thread::spawn(|| put(0x5000)).join().unwrap());
+            assert_eq!(std::thread::spawn(|| put(0x5000)).join().unwrap(), Ok(()));
         }
         assert!(USED.load(Relaxed) < SLOTS);
         assert!(ALL.iter().all(|slot| slot.block.load(Relaxed) != 0x5000));
