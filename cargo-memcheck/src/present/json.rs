@@ -198,6 +198,7 @@ fn summary(tally: &Tally, exit_code: u8) -> Summary<'_> {
         failed,
         new,
         not_measured,
+        no_device: _,
         ignored,
         needs_review,
         elsewhere,

@@ -17,7 +17,7 @@ use memcheck_core::baseline::{self, Baseline};
 use memcheck_core::device::Family;
 use memcheck_core::exit;
 use memcheck_core::finding::Code;
-use memcheck_core::protocol::{self, ProgramJob, Report};
+use memcheck_core::protocol::{self, ProgramJob, Refusal, Report};
 use memcheck_core::quiet;
 use memcheck_core::record::{self, Facts, Outcome, Record};
 use memcheck_core::space::Space;
@@ -59,8 +59,8 @@ pub(super) fn start(job: &str) {
         return;
     }
     let report = job.report.clone();
-    if let Err(error) = follow(job) {
-        session::leave(&report, &error);
+    if let Err(why) = follow(job) {
+        session::leave(&report, &Refusal { why, device: false });
     }
 }
 
@@ -144,6 +144,7 @@ fn report(following: Following) -> Report {
         lost_events: ledger::lost_events(),
         unsupported_calls: session::unsupported_calls(),
         notes,
+        driver: Default::default(),
         marks: Vec::new(),
         attribution,
     };
