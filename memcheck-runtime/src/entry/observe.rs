@@ -61,3 +61,13 @@ impl Beside {
     #[cfg(not(feature = "cuda"))]
     pub(super) fn observe(self, _device: &Device, _own: Space, _record: &mut Record) {}
 }
+
+/// Processes of others that hold memory of a device, as a part of a sentence.
+pub(super) fn others(space: Space) -> String {
+    #[cfg(feature = "cuda")]
+    if let Ok(others) = nvml::others(space) {
+        return others.iter().map(|other| format!("; {}", other.shown())).collect();
+    }
+    let _ = space;
+    String::new()
+}

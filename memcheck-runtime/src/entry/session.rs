@@ -13,7 +13,7 @@ use memcheck_core::record::{self, Facts, Outcome, Record};
 use memcheck_core::space::Space;
 use memcheck_core::{exit, fault, quiet, verdict};
 
-use super::observe::Beside;
+use super::observe::{self, Beside};
 use super::settings;
 use crate::description::Description;
 #[cfg(feature = "cuda")]
@@ -74,7 +74,12 @@ fn measure(description: &'static Description, job: &Job) -> Result<(Record, Base
     start_pool();
     ledger::arm();
     let own = device::space(&device);
-    let canaries = [(Space::Host, canary::on_host()), (own, canary::on(&device))];
+    let on_device = canary::on(&device).map_err(|error| {
+        let others = observe::others(own);
+        let why = format!("not a block can be allocated on `{request}`: {error}{others}");
+        about_the_device(why, false)
+    })?;
+    let canaries = [(Space::Host, canary::on_host()), (own, on_device)];
     #[cfg(feature = "cuda")]
     if let Err(error) = probe::pool::reset_peak(&device) {
         return Err(about_the_device(error.to_string(), false));

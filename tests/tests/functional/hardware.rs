@@ -106,7 +106,9 @@ fn every_report_marks_estimates(project: &Project) {
 #[test]
 fn a_process_of_others_is_named_where_it_holds_what_is_wanted_and_changes_nothing_elsewhere() {
     let project = project();
-    let others = |others| [("MEMCHECK_SIM_PROCESSES", others)];
+    fn others(text: &str) -> [(&str, &str); 1] {
+        [("MEMCHECK_SIM_PROCESSES", text)]
+    }
     let alone = run(&project, "sim:t4,capacity=100MiB", &["ten"], &[]).exits(0);
     // 10 x 2^18 x 4 bytes, and as much again for what is made of it.
     let needed = 20 * MIB;
@@ -143,6 +145,11 @@ fn a_process_of_others_is_named_where_it_holds_what_is_wanted_and_changes_nothin
     let fits =
         run(&project, "sim:t4,capacity=100MiB", &["ten", "--fits", "15 MiB"], &others(&beside));
     assert_eq!(fits.exits(100).codes("ten_mebibytes"), ["does-not-fit"]);
+    // Where not even a canary has room, nothing was measured.
+    let all = run(&project, "sim:t4", &["ten"], &others("4711:python:1TiB")).exits(104);
+    let text = said(&all, "ten_mebibytes");
+    assert!(text.contains("not a block can be allocated"), "{text}");
+    assert!(text.contains("process 4711 (python) holds"), "{text}");
     let wrong = run(&project, "sim:t4", &["ten"], &others("4711:python")).exits(104);
     assert!(said(&wrong, "ten_mebibytes").contains("MEMCHECK_SIM_PROCESSES"));
 }
