@@ -11,7 +11,7 @@ use memcheck_core::location;
 
 use crate::note::Note;
 use crate::session::{LegTests, Session};
-use crate::snapshots::{self, SnapshotFile};
+use crate::snapshots::{self, SnapshotFile, Written};
 
 /// Everything there is to note once the tests of all legs are known.
 pub(crate) fn notes(session: &Session, legs: &[LegTests]) -> std::io::Result<Vec<Note>> {
@@ -29,7 +29,10 @@ pub(crate) fn notes(session: &Session, legs: &[LegTests]) -> std::io::Result<Vec
         let shown = file.path.strip_prefix(session.workspace.root()).unwrap_or(&file.path);
         let finding =
             Finding::new(Code::StaleBaseline, format!("{} belongs to no test", shown.display()))
-                .hint("`cargo memcheck prune` removes it");
+                .hint(match session.archive {
+                    Some(_) => "`cargo memcheck prune` removes it, where the sources are",
+                    None => "`cargo memcheck prune` removes it",
+                });
         let level = level(Code::StaleBaseline);
         notes.push(Note { package, path: Some(file.path), finding, level });
     }
@@ -65,13 +68,12 @@ pub(crate) fn stale(
     session: &Session,
     legs: &[LegTests],
 ) -> std::io::Result<Vec<(String, SnapshotFile)>> {
-    // Whether a test is still written, only the sources say.
-    if session.names_targets() || session.archive.is_some() {
+    if session.names_targets() {
         return Ok(Vec::new());
     }
     let workspace = &session.workspace;
     let known = known(session, legs);
-    let mut places: Vec<(&str, &Path, BTreeSet<Family>)> = Vec::new();
+    let mut places: Vec<(&str, PathBuf, BTreeSet<Family>)> = Vec::new();
     for (index, package) in session.packages.iter().enumerate() {
         // Not where a binary did not say what it carries.
         let said_all = |leg: &LegTests| {
@@ -83,7 +85,11 @@ pub(crate) fn stale(
                 && leg.built.not_built.iter().all(|target| target.package != package.name())
         };
         let families = legs.iter().filter(of_package).map(|leg| leg.leg.family()).collect();
-        places.push((package.name(), package.folder(), families));
+        let folder = match &session.archive {
+            Some(archive) => archive.baselines_of(package.folder()),
+            None => package.folder().to_owned(),
+        };
+        places.push((package.name(), folder, families));
     }
     let shared = places
         .iter()
@@ -91,21 +97,32 @@ pub(crate) fn stale(
         .reduce(|all, families| &all & &families)
         .filter(|_| workspace.test_packages().len() == session.packages.len())
         .filter(|_| workspace.is_virtual());
-    places.extend(shared.map(|families| ("workspace", workspace.root(), families)));
+    places.extend(shared.map(|families| ("workspace", workspace.root().to_owned(), families)));
+    // The innermost: an archive has no manifests, at which a search would stop.
+    let innermost = |file: &SnapshotFile| {
+        let around = places.iter().filter(|(_, folder, _)| file.path.starts_with(folder));
+        around.map(|(_, folder, _)| folder.as_os_str().len()).max()
+    };
+    let written = |file: &SnapshotFile| match &session.archive {
+        Some(archive) => archive.written(file),
+        None => Written::of(file, workspace.root()),
+    };
 
     let mut stale = Vec::new();
-    for (name, folder, families) in places {
-        if families.is_empty() {
+    for (name, folder, families) in &places {
+        // Of a package without baselines an archive has no folder.
+        if families.is_empty() || !folder.is_dir() {
             continue;
         }
         let files = snapshots::accepted(folder, workspace.target_directory())?;
         stale.extend(
             files
                 .into_iter()
+                .filter(|file| innermost(file) == Some(folder.as_os_str().len()))
                 .filter(|file| file.family.is_some_and(|family| families.contains(&family)))
                 .filter(|file| !known.contains(&file.path))
-                .filter(|file| !is_still_written(file, workspace.root(), &known))
-                .map(|file| (name.to_owned(), file)),
+                .filter(|file| !is_still_written(file, written(file), &known))
+                .map(|file| ((*name).to_owned(), file)),
         );
     }
     Ok(stale)
@@ -132,13 +149,8 @@ fn known(session: &Session, legs: &[LegTests]) -> BTreeSet<PathBuf> {
 /// Whether the source file that a baseline names still has a function of the
 /// test's name: then the test is only left out of this build, by a `cfg`. So
 /// is a case, unless other cases of its function are in this build.
-fn is_still_written(file: &SnapshotFile, root: &Path, known: &BTreeSet<PathBuf>) -> bool {
-    let Ok(snapshot) = insta::Snapshot::from_file(&file.path) else { return false };
-    let Some(source) = snapshot.metadata().source() else { return false };
-    let Ok(text) = std::fs::read_to_string(root.join(source)) else { return false };
-    let mut names = file.test.rsplit("::");
-    let mut is_written = || names.next().is_some_and(|name| text.contains(&format!("fn {name}(")));
-    is_written() || (!has_sibling(&file.path, known) && is_written())
+fn is_still_written(file: &SnapshotFile, written: Written, known: &BTreeSet<PathBuf>) -> bool {
+    written.test || (!has_sibling(&file.path, known) && written.function)
 }
 
 /// Whether a baseline of another case of the same function is among `known`.

@@ -24,7 +24,7 @@ pub(crate) enum DeviceError {
     #[error("`{0}` is not a known card")]
     Card(String),
     /// Not an option of a card.
-    #[error("`{0}` is not an option of a simulated card: capacity=SIZE")]
+    #[error("`{0}` is not an option of a simulated card: capacity=SIZE or mig")]
     CardOption(String),
     /// No real GPU.
     #[error("--device {device}: {why}")]
@@ -161,7 +161,7 @@ pub(crate) fn check(request: &Request) -> Result<(), DeviceError> {
     }
 }
 
-/// Checks `[Nx]CARD[,capacity=SIZE]`, several joined by `+`. The simulator
+/// Checks `[Nx]CARD[,capacity=SIZE][,mig]`, several joined by `+`. The simulator
 /// reads the same grammar; here a mistake is found before anything is built.
 pub(crate) fn check_machine(machine: &str) -> Result<(), DeviceError> {
     for group in machine.split('+') {
@@ -175,9 +175,9 @@ pub(crate) fn check_machine(machine: &str) -> Result<(), DeviceError> {
             return Err(DeviceError::Card(card.to_owned()));
         }
         for option in parts {
-            let sound = option
-                .strip_prefix("capacity=")
-                .is_some_and(|size| size.parse::<Size>().is_ok_and(|size| size.0 > 0));
+            let size = option.strip_prefix("capacity=");
+            let sound = option == "mig"
+                || size.is_some_and(|size| size.parse::<Size>().is_ok_and(|size| size.0 > 0));
             if !sound {
                 return Err(DeviceError::CardOption(option.to_owned()));
             }
@@ -328,7 +328,7 @@ mod tests {
         );
         assert!(legs(&["sim:h200,capacity=much"], true, nothing()).is_err());
         assert!(legs(&["gpu"], true, nothing()).is_err());
-        let machine = "sim:2xrtx4090,capacity=8GiB+t4";
+        let machine = "sim:2xrtx4090,capacity=8GiB+t4,mig";
         assert_eq!(legs(&[machine], true, nothing()).unwrap(), [machine]);
     }
 }

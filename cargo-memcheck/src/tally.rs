@@ -23,6 +23,8 @@ pub(crate) struct Tally {
     pub(crate) new: usize,
     /// Ended without a complete record.
     pub(crate) not_measured: usize,
+    /// Those of them whose device could not be opened.
+    pub(crate) no_device: usize,
     /// Left out by `#[ignore]`.
     pub(crate) ignored: usize,
     /// Within limits, with a denied bookkeeping finding.
@@ -49,6 +51,9 @@ impl Tally {
             Status::Failed => self.failed += 1,
             Status::NotMeasured => self.not_measured += 1,
             Status::Ignored => self.ignored += 1,
+        }
+        if verdict.has(Code::NoDevice) {
+            self.no_device += 1;
         }
         if verdict.has(Code::MissingBaseline) {
             self.new += 1;
@@ -82,6 +87,8 @@ impl Tally {
             INTERRUPTED
         } else if self.failed > 0 {
             exit::FAILED
+        } else if self.no_device > 0 {
+            exit::NO_DEVICE
         } else if self.not_measured > 0 {
             exit::NOT_MEASURED
         } else if self.needs_review > 0 || !self.denied.is_empty() {
@@ -110,6 +117,8 @@ mod tests {
         assert_eq!(code(|t| t.needs_review = 1), exit::DENIED);
         assert_eq!(code(|t| t.denied = [Code::NotBuilt].into()), exit::DENIED);
         assert_eq!(code(|t| (t.needs_review, t.not_measured) = (1, 1)), exit::NOT_MEASURED);
+        assert_eq!(code(|t| (t.no_device, t.not_measured) = (1, 2)), exit::NO_DEVICE);
+        assert_eq!(code(|t| (t.failed, t.no_device) = (1, 1)), exit::FAILED);
         assert_eq!(code(|t| (t.failed, t.not_measured) = (1, 1)), exit::FAILED);
         assert_eq!(code(|t| (t.failed, t.interrupted) = (1, true)), INTERRUPTED);
     }

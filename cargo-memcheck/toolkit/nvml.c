@@ -1,4 +1,5 @@
-/* The simulated NVML, as a library that nvml-wrapper can open by path.
+/* The simulated NVML, as a library that nvml-wrapper can open by path, with what
+   is simulated of CUPTI in it.
 
    It knows nothing: each function jumps to the one that memcheck-sim, inside the
    test binary, has set for it. Build: cc -shared -fPIC -O1 -o libnvidia-ml.so.1 nvml.c
@@ -31,10 +32,23 @@ typedef word function(word, word, word, word);
     F(nvmlDeviceGetMemoryInfo) \
     F(nvmlDeviceGetMemoryInfo_v2) \
     F(nvmlDeviceGetMigMode) \
+    F(nvmlDeviceIsMigDeviceHandle) \
+    F(nvmlDeviceGetMaxMigDeviceCount) \
+    F(nvmlDeviceGetMigDeviceHandleByIndex) \
+    F(nvmlSystemGetProcessName) \
     F(nvmlDeviceGetComputeRunningProcesses) \
     F(nvmlDeviceGetComputeRunningProcesses_v2) \
     F(nvmlDeviceGetComputeRunningProcesses_v3) \
-    F(nvmlDeviceGetGraphicsRunningProcesses_v3)
+    F(nvmlDeviceGetGraphicsRunningProcesses_v3) \
+    F(cuptiGetVersion) \
+    F(cuptiActivityRegisterCallbacks) \
+    F(cuptiActivityEnable) \
+    F(cuptiActivityDisable) \
+    F(cuptiActivityEnableAllocationSource) \
+    F(cuptiActivityFlushAll) \
+    F(cuptiActivityGetNextRecord) \
+    F(cuptiActivityGetNumDroppedRecords) \
+    F(cuptiGetResultString)
 
 #define DEFINE(name) \
     static function *to_##name; \

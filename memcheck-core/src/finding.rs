@@ -12,7 +12,7 @@ use crate::space::Space;
 pub enum Class {
     /// Measured: the test fails, exit code 100.
     Measured,
-    /// The instrument was not armed: exit code 104, never a pass.
+    /// The instrument was not armed, or had no device: exit code 104 or 105, never a pass.
     Instrument,
     /// Bookkeeping: a warning, and exit code 5 where it is denied.
     Bookkeeping,
@@ -85,6 +85,8 @@ codes! {
     DoesNotFit = "does-not-fit", Measured, Deny, "the test does not run inside the capacity that it must fit";
     /// The device had no memory left.
     OutOfMemory = "out-of-memory", Measured, Deny, "the device ran out of memory";
+    /// The GPU or its driver failed, and the body on it.
+    DeviceFault = "device-fault", Measured, Deny, "the GPU or its driver failed while the test ran";
     /// The body panicked or returned an error.
     TestFailed = "test-failed", Measured, Deny, "the test itself failed";
     /// The test process ended by a signal or an unexpected exit.
@@ -93,6 +95,8 @@ codes! {
     TimedOut = "timed-out", Measured, Deny, "the test took longer than its time-out";
     /// The instrument was not armed, or events were lost.
     NotMeasured = "not-measured", Instrument, Deny, "the instrument did not see the memory that it judges";
+    /// The device could not be opened.
+    NoDevice = "no-device", Instrument, Deny, "the device that was asked for could not be opened";
     /// No baseline exists.
     MissingBaseline = "missing-baseline", Bookkeeping, Deny, "the test has no baseline yet";
     /// The baseline was made under other conditions.
@@ -160,10 +164,12 @@ impl Code {
             | Self::GrowthRegression
             | Self::OutOfMemory
             | Self::DoesNotFit => true,
-            Self::TestFailed
+            Self::DeviceFault
+            | Self::TestFailed
             | Self::Crashed
             | Self::TimedOut
             | Self::NotMeasured
+            | Self::NoDevice
             | Self::MissingBaseline
             | Self::UncomparableBaseline
             | Self::CorruptBaseline

@@ -189,8 +189,23 @@ pub fn claim(report: &Path) -> PathBuf {
     report.with_extension("claimed")
 }
 
-/// The file in which a process says why it could not measure, where it leaves no
-/// report at `report`.
+/// Why a process could not measure.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refusal {
+    /// In words.
+    pub why: String,
+    /// Whether it is the device that could not be opened.
+    pub device: bool,
+}
+
+impl<E: std::error::Error> From<E> for Refusal {
+    fn from(error: E) -> Self {
+        Self { why: error.to_string(), device: false }
+    }
+}
+
+/// The file in which a process says why it could not measure, as a [`Refusal`],
+/// where it leaves no report at `report`.
 pub fn refusal(report: &Path) -> PathBuf {
     report.with_extension("refused")
 }

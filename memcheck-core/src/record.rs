@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::attribution::Attribution;
 use crate::device::Family;
+use crate::driver::Driver;
 use crate::limits::Limits;
 use crate::size::both;
 use crate::space::Space;
@@ -200,6 +201,9 @@ pub struct Record {
     /// What is not available here, and why (NVML in a container, say).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+    /// What the driver, NVML and CUPTI say beside the program's own calls.
+    #[serde(default)]
+    pub driver: Driver,
     /// Labelled lines of usage.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub marks: Vec<Mark>,

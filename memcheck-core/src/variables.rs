@@ -51,7 +51,12 @@ pub const SIM: Variable = Variable {
 /// Faults that the simulated device produces on request.
 pub const SIM_FAULTS: Variable = Variable {
     name: "MEMCHECK_SIM_FAULTS",
-    meaning: "faults of the simulated device: oom-at=N, free-fails=N, free-slow-ms=N, lost-at=N",
+    meaning: "faults of the simulated device: oom-at=N, free-fails=N, lost-at=N and others",
+};
+/// Processes of others on the simulated machine.
+pub const SIM_PROCESSES: Variable = Variable {
+    name: "MEMCHECK_SIM_PROCESSES",
+    meaning: "processes of others on the simulated machine: PID:NAME:SIZE, several separated by commas",
 };
 /// Threads of a test's rayon pool. Not ours, but read and set by us.
 pub const RAYON_NUM_THREADS: Variable = Variable {
@@ -87,9 +92,20 @@ pub const LIMITS: &[Variable] = &[
 
 /// All of them, for `--help`, `doctor` and the documentation.
 pub fn all() -> impl Iterator<Item = Variable> {
-    [DEVICE, CONFIG_FILE, CI, EXPLAIN, RUNNER, LIBRARY_PATH, SIM, SIM_FAULTS, RAYON_NUM_THREADS]
-        .into_iter()
-        .chain(LIMITS.iter().copied())
+    [
+        DEVICE,
+        CONFIG_FILE,
+        CI,
+        EXPLAIN,
+        RUNNER,
+        LIBRARY_PATH,
+        SIM,
+        SIM_FAULTS,
+        SIM_PROCESSES,
+        RAYON_NUM_THREADS,
+    ]
+    .into_iter()
+    .chain(LIMITS.iter().copied())
 }
 
 /// The job of a test process, as JSON. Set by the tool, not by users.

@@ -38,7 +38,11 @@ pub fn judge(
     }
     for (&space, measured) in judged(record) {
         findings.extend(growth::leak(record, space, measured, limits));
-        findings.extend(growth::of_pool(space, measured, limits.max_reserved_growth.value));
+        let of_pool = growth::of_pool(space, measured, limits.max_reserved_growth.value);
+        findings.extend(of_pool.map(|found| match record.driver.simulated {
+            true => growth::estimated(found),
+            false => found,
+        }));
         findings.extend(growth::of_small(space, measured, limits));
         findings.extend(peak(record, space, &measured.metrics, limits));
         findings.extend(fit::peak(record, space, &measured.metrics, limits));

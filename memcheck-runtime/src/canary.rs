@@ -16,13 +16,22 @@ pub(crate) fn on_host() -> bool {
 }
 
 /// Allocates and frees one block on the device: whether the probe saw both.
-pub(crate) fn on(device: &Device) -> bool {
+///
+/// # Errors
+/// When the device has no block to give.
+pub(crate) fn on(device: &Device) -> candle_core::Result<bool> {
     match device {
         #[cfg(feature = "cuda")]
-        Device::Cuda(cuda) => saw(device::space(device), || {
-            drop(cuda.cuda_stream().alloc_zeros::<u8>(4096));
-        }),
-        _ => on_host(),
+        Device::Cuda(cuda) => {
+            use candle_core::cuda_backend::WrapErr;
+            let mut allocated = Ok(());
+            let seen = saw(device::space(device), || {
+                allocated = cuda.cuda_stream().alloc_zeros::<u8>(4096).map(drop);
+            });
+            allocated.w()?;
+            Ok(seen)
+        }
+        _ => Ok(on_host()),
     }
 }
 

@@ -23,10 +23,19 @@ pub(crate) enum OpenError {
     Refused(Request, candle_core::Error),
 }
 
-/// Opens the device of `request`, which is never `auto`. A simulated one holds
-/// no more than `fits`, on each of its devices.
-pub(crate) fn open(request: &Request, fits: Option<Capacity>) -> Result<Device, OpenError> {
-    prepare(request, fits)?;
+impl OpenError {
+    /// Whether the device itself is not to be had.
+    pub(crate) fn is_about_the_device(&self) -> bool {
+        #[cfg(feature = "cuda")]
+        if let Self::Refused(..) = self {
+            return true;
+        }
+        false
+    }
+}
+
+/// Opens the device of `request`, which is never `auto` and was prepared.
+pub(crate) fn open(request: &Request) -> Result<Device, OpenError> {
     match request {
         #[cfg(feature = "sim")]
         Request::Sim(_) => cuda(request, 0),
@@ -37,7 +46,7 @@ pub(crate) fn open(request: &Request, fits: Option<Capacity>) -> Result<Device, 
 }
 
 /// Makes sure that the device of `request` can be opened by whoever does: it
-/// describes the simulated machine.
+/// describes the simulated machine, whose devices each hold no more than `fits`.
 pub(crate) fn prepare(request: &Request, fits: Option<Capacity>) -> Result<(), OpenError> {
     // Only a simulated device can be made smaller than it is.
     #[cfg(not(feature = "sim"))]
@@ -71,16 +80,18 @@ fn machine_of(name: Option<&str>) -> Result<memcheck_sim::Spec, memcheck_sim::Sp
 
 #[cfg(feature = "sim")]
 fn simulate(machine: Option<&str>, fits: Option<Capacity>) -> Result<(), OpenError> {
-    use memcheck_core::variables::SIM_FAULTS;
+    use memcheck_core::variables::{SIM_FAULTS, SIM_PROCESSES};
     fn shown(error: impl std::fmt::Display) -> OpenError {
         OpenError::Machine(error.to_string())
     }
     memcheck_sim::link();
     let mut spec = machine_of(machine).map_err(shown)?;
+    let processes = std::env::var(SIM_PROCESSES.name).unwrap_or_default();
+    let named = |error| shown(format!("{}: {error}", SIM_PROCESSES.name));
+    let processes = memcheck_sim::processes(&processes).map_err(named)?;
+    spec = spec.with_processes(processes).map_err(named)?;
     if let Some(fits) = fits {
-        for device in &mut spec.devices {
-            device.capacity = device.capacity.min(fits.bytes());
-        }
+        spec.limit(fits.bytes());
     }
     let faults = std::env::var(SIM_FAULTS.name).unwrap_or_default();
     let faults: memcheck_sim::Faults = match faults.as_str() {

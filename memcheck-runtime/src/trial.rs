@@ -81,7 +81,7 @@ impl Trial {
             let own = device::space(&self.device);
             for other in self.devices.iter().filter(|other| device::space(other) != own) {
                 let space = device::space(other);
-                self.canaries.push((space, canary::on(other)));
+                self.canaries.push((space, canary::on(other)?));
                 ledger::reset_unused(space);
             }
         }

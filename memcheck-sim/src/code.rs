@@ -15,16 +15,26 @@ pub(crate) type Answer<T = ()> = Result<T, Code>;
 impl Code {
     pub(crate) const INVALID_VALUE: Self = Self(1);
     pub(crate) const OUT_OF_MEMORY: Self = Self(2);
+    pub(crate) const STUB_LIBRARY: Self = Self(34);
+    /// `cudaErrorInsufficientDriver`, which the driver API lacks.
+    pub(crate) const INSUFFICIENT_DRIVER: Self = Self(35);
     pub(crate) const DEVICE_UNAVAILABLE: Self = Self(46);
+    pub(crate) const NO_DEVICE: Self = Self(100);
     pub(crate) const INVALID_DEVICE: Self = Self(101);
     pub(crate) const INVALID_CONTEXT: Self = Self(201);
+    pub(crate) const NO_BINARY_FOR_GPU: Self = Self(209);
+    pub(crate) const ECC_UNCORRECTABLE: Self = Self(214);
+    pub(crate) const INVALID_PTX: Self = Self(218);
+    pub(crate) const UNSUPPORTED_PTX_VERSION: Self = Self(222);
     pub(crate) const INVALID_HANDLE: Self = Self(400);
     pub(crate) const NOT_FOUND: Self = Self(500);
     pub(crate) const PEER_ACCESS_ALREADY_ENABLED: Self = Self(704);
     pub(crate) const PEER_ACCESS_NOT_ENABLED: Self = Self(705);
     pub(crate) const CONTEXT_IS_DESTROYED: Self = Self(709);
+    pub(crate) const LAUNCH_FAILED: Self = Self(719);
     pub(crate) const NOT_SUPPORTED: Self = Self(801);
     pub(crate) const SYSTEM_NOT_READY: Self = Self(802);
+    pub(crate) const SYSTEM_DRIVER_MISMATCH: Self = Self(803);
     pub(crate) const UNKNOWN: Self = Self(999);
     /// `NVML_ERROR_INSUFFICIENT_SIZE`, which the driver API lacks.
     pub(crate) const INSUFFICIENT_SIZE: Self = Self(-7);
@@ -36,7 +46,10 @@ impl Code {
         match self {
             Self::OUT_OF_MEMORY => 3,
             Self::INVALID_VALUE => 7,
-            Self::INVALID_CONTEXT | Self::INVALID_HANDLE | Self::CONTEXT_IS_DESTROYED => 1,
+            Self::INVALID_CONTEXT
+            | Self::INVALID_HANDLE
+            | Self::CONTEXT_IS_DESTROYED
+            | Self::INSUFFICIENT_DRIVER => 1,
             Self::NOT_SUPPORTED => 15,
             _ => 13,
         }
@@ -49,7 +62,7 @@ impl Code {
             Self::INVALID_VALUE => 104,
             Self::INVALID_HANDLE => 101,
             Self::LENGTH_NOT_MULTIPLE => 105,
-            Self::INVALID_CONTEXT | Self::CONTEXT_IS_DESTROYED => 203,
+            Self::INVALID_CONTEXT | Self::CONTEXT_IS_DESTROYED | Self::INSUFFICIENT_DRIVER => 203,
             Self::DEVICE_UNAVAILABLE => 202,
             _ => 999,
         }
@@ -64,12 +77,23 @@ pub(crate) fn describe(code: c_int) -> Option<(&'static CStr, &'static CStr)> {
         1 => (c"CUDA_ERROR_INVALID_VALUE", c"invalid argument"),
         2 => (c"CUDA_ERROR_OUT_OF_MEMORY", c"out of memory"),
         3 => (c"CUDA_ERROR_NOT_INITIALIZED", c"initialization error"),
+        34 => (c"CUDA_ERROR_STUB_LIBRARY", c"CUDA driver is a stub library"),
         46 => {
             (c"CUDA_ERROR_DEVICE_UNAVAILABLE", c"CUDA-capable device(s) is/are busy or unavailable")
         }
         100 => (c"CUDA_ERROR_NO_DEVICE", c"no CUDA-capable device is detected"),
         101 => (c"CUDA_ERROR_INVALID_DEVICE", c"invalid device ordinal"),
         201 => (c"CUDA_ERROR_INVALID_CONTEXT", c"invalid device context"),
+        209 => (
+            c"CUDA_ERROR_NO_BINARY_FOR_GPU",
+            c"no kernel image is available for execution on the device",
+        ),
+        214 => (c"CUDA_ERROR_ECC_UNCORRECTABLE", c"uncorrectable ECC error encountered"),
+        218 => (c"CUDA_ERROR_INVALID_PTX", c"a PTX JIT compilation failed"),
+        222 => (
+            c"CUDA_ERROR_UNSUPPORTED_PTX_VERSION",
+            c"the provided PTX was compiled with an unsupported toolchain.",
+        ),
         400 => (c"CUDA_ERROR_INVALID_HANDLE", c"invalid resource handle"),
         500 => (c"CUDA_ERROR_NOT_FOUND", c"named symbol not found"),
         600 => (c"CUDA_ERROR_NOT_READY", c"device not ready"),
@@ -80,6 +104,10 @@ pub(crate) fn describe(code: c_int) -> Option<(&'static CStr, &'static CStr)> {
         719 => (c"CUDA_ERROR_LAUNCH_FAILED", c"unspecified launch failure"),
         801 => (c"CUDA_ERROR_NOT_SUPPORTED", c"operation not supported"),
         802 => (c"CUDA_ERROR_SYSTEM_NOT_READY", c"system not yet initialized"),
+        803 => (
+            c"CUDA_ERROR_SYSTEM_DRIVER_MISMATCH",
+            c"system has unsupported display driver / cuda driver combination",
+        ),
         999 => (c"CUDA_ERROR_UNKNOWN", c"unknown error"),
         _ => return None,
     })

@@ -1,9 +1,12 @@
 //! cuBLAS: handles, and the products that candle and cudarc ask for.
 //!
-//! Nothing is computed. What cuBLAS allocates for itself, its workspaces, is
-//! not modelled: on a device it is not the program's allocator that sees it.
+//! Nothing is computed. What cuBLAS allocates for itself is no allocation of the
+//! program's, and takes nothing of the capacity: NVML's figure has an estimate of
+//! it, and CUPTI tells of it.
 
 use std::ffi::{CStr, c_char, c_int, c_longlong};
+
+use memcheck_core::cards::Card;
 
 use crate::code::{Answer, Code};
 use crate::driver::{VERSION, current};
@@ -14,6 +17,16 @@ use crate::machine::{Handle, Library, with};
 const R_32F: c_int = 0;
 const R_64F: c_int = 1;
 
+/// The library that CUPTI says its workspace is of.
+const LIBRARY: &CStr = c"libcublas.so.13";
+
+/// What a handle is taken to allocate for itself. An ESTIMATE, not measured: the
+/// size that cuBLAS's documentation recommends for a workspace, 32 MiB from
+/// Hopper on and 4 MiB before.
+pub(crate) fn workspace(card: &Card) -> u64 {
+    if card.compute.0 >= 9 { 32 << 20 } else { 4 << 20 }
+}
+
 exports! { ffi::cublas;
     fn cublasCreate_v2(handle: Out<Handle>) {
         if handle.is_null() {
@@ -21,15 +34,25 @@ exports! { ffi::cublas;
         }
         handle.put(with(|machine| {
             let context = current::get();
-            machine.context(context)?;
+            let device = machine.context(context)?.device;
+            machine.schedule.library()?;
             let handle = machine.handle();
-            machine.libraries.insert(handle, Library { context, ..Library::default() });
+            let workspace = workspace(machine.devices[device].spec.card);
+            machine.libraries.insert(handle, Library { context, workspace, ..Library::default() });
+            machine.activity.allocated(device, handle, workspace, false, Some(LIBRARY));
             Ok(handle)
         })?)
     }
 
     fn cublasDestroy_v2(handle: Handle) {
-        with(|machine| machine.libraries.remove(&handle).map(drop).ok_or(Code::INVALID_HANDLE))
+        with(|machine| {
+            let library = machine.libraries.remove(&handle).ok_or(Code::INVALID_HANDLE)?;
+            if let Ok(context) = machine.context(library.context) {
+                let device = context.device;
+                machine.activity.released(device, handle, library.workspace);
+            }
+            Ok(())
+        })
     }
 
     fn cublasGetVersion_v2(_handle: Handle, version: Out<c_int>) {

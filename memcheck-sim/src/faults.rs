@@ -3,11 +3,40 @@
 //! `oom-at=17,free-fails=3,free-slow-ms=5,lost-at=100`. Not random: the same
 //! program meets the same fault at the same place in every run.
 
+use std::ffi::c_int;
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
 use crate::code::{Answer, Code};
+use crate::driver::VERSION;
+
+/// A fault that is told by a word, and the code that it gives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Named {
+    word: &'static str,
+    code: Code,
+}
+
+const fn named(word: &'static str, code: Code) -> Named {
+    Named { word, code }
+}
+
+/// What `init` may be.
+const INIT: &[Named] = &[
+    named("no-device", Code::NO_DEVICE),
+    named("stub", Code::STUB_LIBRARY),
+    named("driver-mismatch", Code::SYSTEM_DRIVER_MISMATCH),
+    named("not-ready", Code::SYSTEM_NOT_READY),
+];
+/// What `module` may be.
+const MODULE: &[Named] = &[
+    named("no-binary", Code::NO_BINARY_FOR_GPU),
+    named("invalid-ptx", Code::INVALID_PTX),
+    named("unsupported-ptx", Code::UNSUPPORTED_PTX_VERSION),
+];
+/// What `nvml` may be.
+const NVML: &[Named] = &[named("silent", Code::NOT_SUPPORTED)];
 
 /// The faults that a machine is to have. The default is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -22,27 +51,83 @@ pub struct Faults {
     /// `CUDA_ERROR_DEVICE_UNAVAILABLE` (46). Allocations, frees, copies, fills,
     /// launches, library calls, and recording, waiting and synchronising count.
     pub lost_at: Option<u64>,
+    /// The same with `CUDA_ERROR_ECC_UNCORRECTABLE` (214).
+    pub ecc_at: Option<u64>,
+    /// The N-th kernel that is launched (1 is the first) fails: its launch does
+    /// not say so, and every call that touches a device after it gives
+    /// `CUDA_ERROR_LAUNCH_FAILED` (719).
+    pub launch_fails_at: Option<u64>,
+    /// What `cuInit` gives: `no-device`, `stub`, `driver-mismatch` or `not-ready`.
+    pub init: Option<Named>,
+    /// The version of CUDA that the driver has, as it spells it (12040). Below
+    /// the simulated one modules are not loaded, and with another first number
+    /// libraries cannot be initialised.
+    pub driver: Option<c_int>,
+    /// What loading a module gives: `no-binary`, `invalid-ptx` or `unsupported-ptx`.
+    pub module: Option<Named>,
+    /// What NVML gives where it is asked for processes: `silent`.
+    pub nvml: Option<Named>,
 }
 
 /// Why a text does not describe faults.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FaultsError {
     /// Not one of the keys.
-    #[error("`{0}` is not a fault: oom-at=N, free-fails=N, free-slow-ms=MS or lost-at=N")]
+    #[error("`{0}` is not a fault: {all}", all = KEYS.map(|(key, value)| format!("{key}={value}")).join(", "))]
     Unknown(String),
-    /// The value is not a number, or 0 where counting starts at 1.
-    #[error("`{key}={value}`: {expected}")]
+    /// The value is not a number, 0 where counting starts at 1, or no such word.
+    #[error("`{key}={value}`: expected {expected}")]
     Value {
         /// The fault.
         key: &'static str,
         /// What was written.
         value: String,
         /// What belongs there.
-        expected: &'static str,
+        expected: String,
     },
     /// The same fault a second time.
     #[error("`{0}` is given twice")]
     Twice(&'static str),
+}
+
+/// Every fault, and what it takes.
+const KEYS: [(&str, &str); 10] = [
+    ("oom-at", "N"),
+    ("free-fails", "N"),
+    ("free-slow-ms", "MS"),
+    ("lost-at", "N"),
+    ("ecc-at", "N"),
+    ("launch-fails-at", "N"),
+    ("init", "WHY"),
+    ("driver", "VERSION"),
+    ("module", "WHY"),
+    ("nvml", "silent"),
+];
+
+/// A fault as it is written.
+struct Written<'a> {
+    key: &'static str,
+    value: &'a str,
+}
+
+impl Written<'_> {
+    fn wrong(&self, expected: impl Into<String>) -> FaultsError {
+        let Self { key, value } = *self;
+        FaultsError::Value { key, value: value.to_owned(), expected: expected.into() }
+    }
+
+    /// The N-th of something.
+    fn place(&self) -> Result<u64, FaultsError> {
+        let number = self.value.parse().ok().filter(|&number: &u64| number > 0);
+        number.ok_or_else(|| self.wrong("a number from 1, the first being 1"))
+    }
+
+    fn word(&self, words: &[Named]) -> Result<Named, FaultsError> {
+        words.iter().find(|named| named.word == self.value).copied().ok_or_else(|| {
+            let all: Vec<&str> = words.iter().map(|named| named.word).collect();
+            self.wrong(all.join(", "))
+        })
+    }
 }
 
 impl FromStr for Faults {
@@ -53,32 +138,32 @@ impl FromStr for Faults {
         let mut seen = Vec::new();
         for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
             let (key, value) = part.split_once('=').unwrap_or((part, ""));
-            let key = match key.trim() {
-                "oom-at" => "oom-at",
-                "free-fails" => "free-fails",
-                "free-slow-ms" => "free-slow-ms",
-                "lost-at" => "lost-at",
-                _ => return Err(FaultsError::Unknown(part.to_owned())),
-            };
+            let known = KEYS.iter().map(|(known, _)| *known).find(|known| *known == key.trim());
+            let key = known.ok_or_else(|| FaultsError::Unknown(part.to_owned()))?;
             if seen.contains(&key) {
                 return Err(FaultsError::Twice(key));
             }
             seen.push(key);
-            let least = u64::from(key != "free-slow-ms");
-            let value = value.trim();
-            let number =
-                value.parse().ok().filter(|&number: &u64| number >= least).ok_or_else(|| {
-                    let expected = match least {
-                        0 => "expected milliseconds",
-                        _ => "expected a number from 1, the first being 1",
-                    };
-                    FaultsError::Value { key, value: value.to_owned(), expected }
-                })?;
+            let written = Written { key, value: value.trim() };
             match key {
-                "oom-at" => faults.oom_at = Some(number),
-                "free-fails" => faults.free_fails = Some(number),
-                "free-slow-ms" => faults.free_slow = Duration::from_millis(number),
-                _ => faults.lost_at = Some(number),
+                "oom-at" => faults.oom_at = Some(written.place()?),
+                "free-fails" => faults.free_fails = Some(written.place()?),
+                "lost-at" => faults.lost_at = Some(written.place()?),
+                "ecc-at" => faults.ecc_at = Some(written.place()?),
+                "launch-fails-at" => faults.launch_fails_at = Some(written.place()?),
+                "init" => faults.init = Some(written.word(INIT)?),
+                "module" => faults.module = Some(written.word(MODULE)?),
+                "nvml" => faults.nvml = Some(written.word(NVML)?),
+                "driver" => {
+                    let version = written.value.parse().ok().filter(|&version| version >= 1000);
+                    let wrong = || written.wrong("a version of CUDA, such as 12040 for 12.4");
+                    faults.driver = Some(version.ok_or_else(wrong)?);
+                }
+                _ => {
+                    let milliseconds = written.value.parse();
+                    let milliseconds = milliseconds.map_err(|_| written.wrong("milliseconds"))?;
+                    faults.free_slow = Duration::from_millis(milliseconds);
+                }
             }
         }
         Ok(faults)
@@ -88,17 +173,27 @@ impl FromStr for Faults {
 impl fmt::Display for Faults {
     /// The spelling that [`FromStr`] reads; empty for no faults.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let number = |value: Option<u64>| value.map(|value| value.to_string());
+        let word = |named: Option<Named>| named.map(|named| named.word.to_owned());
         let slow = u64::try_from(self.free_slow.as_millis()).unwrap_or(u64::MAX);
-        let parts = [
-            ("oom-at", self.oom_at),
-            ("free-fails", self.free_fails),
-            ("free-slow-ms", (slow > 0).then_some(slow)),
-            ("lost-at", self.lost_at),
+        let values = [
+            number(self.oom_at),
+            number(self.free_fails),
+            number((slow > 0).then_some(slow)),
+            number(self.lost_at),
+            number(self.ecc_at),
+            number(self.launch_fails_at),
+            word(self.init),
+            self.driver.map(|version| version.to_string()),
+            word(self.module),
+            word(self.nvml),
         ];
         let mut comma = "";
-        for (key, value) in parts.iter().filter_map(|(key, value)| Some((key, (*value)?))) {
-            write!(f, "{comma}{key}={value}")?;
-            comma = ",";
+        for ((key, _), value) in KEYS.iter().zip(values) {
+            if let Some(value) = value {
+                write!(f, "{comma}{key}={value}")?;
+                comma = ",";
+            }
         }
         Ok(())
     }
@@ -111,6 +206,12 @@ pub(crate) struct Schedule {
     calls: u64,
     allocations: u64,
     frees: u64,
+    launches: u64,
+}
+
+/// What a word stands for.
+fn given(named: Option<Named>) -> Answer {
+    named.map_or(Ok(()), |named| Err(named.code))
 }
 
 impl Schedule {
@@ -118,13 +219,44 @@ impl Schedule {
         Self { faults, ..Self::default() }
     }
 
+    /// The driver is initialised.
+    pub(crate) fn init(&self) -> Answer {
+        given(self.faults.init)
+    }
+
+    /// The version of CUDA that the driver has.
+    pub(crate) fn driver(&self) -> c_int {
+        self.faults.driver.unwrap_or(VERSION)
+    }
+
+    /// A library is initialised: it takes a driver of its own major version.
+    pub(crate) fn library(&self) -> Answer {
+        if self.driver() / 1000 < VERSION / 1000 { Err(Code::INSUFFICIENT_DRIVER) } else { Ok(()) }
+    }
+
+    /// A module is loaded, whose code is of the simulated version.
+    pub(crate) fn module(&self) -> Answer {
+        given(self.faults.module)?;
+        if self.driver() < VERSION { Err(Code::UNSUPPORTED_PTX_VERSION) } else { Ok(()) }
+    }
+
+    /// NVML is asked for processes.
+    pub(crate) fn nvml(&self) -> Answer {
+        given(self.faults.nvml)
+    }
+
     /// A call that touches a device.
     pub(crate) fn call(&mut self) -> Answer {
         self.calls += 1;
-        match self.faults.lost_at {
-            Some(at) if self.calls >= at => Err(Code::DEVICE_UNAVAILABLE),
-            _ => Ok(()),
+        let Faults { lost_at, ecc_at, launch_fails_at, .. } = self.faults;
+        let reached = |at: Option<u64>, count: u64| at.is_some_and(|at| count >= at);
+        if reached(lost_at, self.calls) {
+            return Err(Code::DEVICE_UNAVAILABLE);
         }
+        if reached(ecc_at, self.calls) {
+            return Err(Code::ECC_UNCORRECTABLE);
+        }
+        if reached(launch_fails_at, self.launches) { Err(Code::LAUNCH_FAILED) } else { Ok(()) }
     }
 
     /// An attempt to allocate.
@@ -145,6 +277,11 @@ impl Schedule {
         }
     }
 
+    /// A kernel was launched.
+    pub(crate) fn launched(&mut self) {
+        self.launches += 1;
+    }
+
     /// How long a free is to take.
     pub(crate) fn pause(&self) -> Duration {
         self.faults.free_slow
@@ -161,6 +298,10 @@ impl Schedule {
     pub(crate) fn frees(&self) -> u64 {
         self.frees
     }
+
+    pub(crate) fn launches(&self) -> u64 {
+        self.launches
+    }
 }
 
 #[cfg(test)]
@@ -169,7 +310,8 @@ mod tests {
 
     #[test]
     fn every_fault_is_read_and_written_back() {
-        let text = "oom-at=17,free-fails=3,free-slow-ms=5,lost-at=100";
+        let text = "oom-at=17,free-fails=3,free-slow-ms=5,lost-at=100,ecc-at=7,launch-fails-at=2,\
+                    init=no-device,driver=12040,module=no-binary,nvml=silent";
         let faults: Faults = text.parse().unwrap();
         assert_eq!(faults.oom_at, Some(17));
         assert_eq!(faults.free_slow, Duration::from_millis(5));
@@ -181,13 +323,40 @@ mod tests {
     #[test]
     fn bad_faults_are_errors_that_say_what_is_right() {
         for (text, message) in [
-            ("oom", "`oom` is not a fault: oom-at=N, free-fails=N, free-slow-ms=MS or lost-at=N"),
+            (
+                "oom",
+                "`oom` is not a fault: oom-at=N, free-fails=N, free-slow-ms=MS, lost-at=N, \
+                 ecc-at=N, launch-fails-at=N, init=WHY, driver=VERSION, module=WHY, nvml=silent",
+            ),
             ("oom-at=0", "`oom-at=0`: expected a number from 1, the first being 1"),
             ("lost-at", "`lost-at=`: expected a number from 1, the first being 1"),
             ("free-slow-ms=5s", "`free-slow-ms=5s`: expected milliseconds"),
             ("oom-at=1,oom-at=2", "`oom-at` is given twice"),
+            ("init=gone", "`init=gone`: expected no-device, stub, driver-mismatch, not-ready"),
+            ("driver=12.4", "`driver=12.4`: expected a version of CUDA, such as 12040 for 12.4"),
         ] {
             assert_eq!(text.parse::<Faults>().unwrap_err().to_string(), message);
         }
+    }
+
+    #[test]
+    fn an_old_driver_loads_no_module_and_a_much_older_one_no_library() {
+        let with = |text: &str| Schedule::new(text.parse().unwrap());
+        let of = |text: &str| (with(text).library(), with(text).module());
+        assert_eq!(of(""), (Ok(()), Ok(())));
+        assert_eq!(of("driver=13000"), (Ok(()), Ok(())));
+        let unsupported = Err(Code::UNSUPPORTED_PTX_VERSION);
+        assert_eq!(of("driver=12080"), (Err(Code::INSUFFICIENT_DRIVER), unsupported));
+        assert_eq!(of("module=no-binary"), (Ok(()), Err(Code::NO_BINARY_FOR_GPU)));
+    }
+
+    #[test]
+    fn a_kernel_that_fails_is_heard_of_from_the_next_call_on() {
+        let mut schedule = Schedule::new("launch-fails-at=2".parse().unwrap());
+        schedule.launched();
+        assert_eq!(schedule.call(), Ok(()));
+        schedule.launched();
+        assert_eq!(schedule.call(), Err(Code::LAUNCH_FAILED));
+        assert_eq!(schedule.call(), Err(Code::LAUNCH_FAILED), "and never again otherwise");
     }
 }

@@ -40,6 +40,11 @@ impl<T> Out<T> {
         }
     }
 
+    /// The pointer itself, where C declares an array.
+    pub(crate) fn address(self) -> *mut T {
+        self.0
+    }
+
     pub(crate) fn is_null(&self) -> bool {
         self.0.is_null()
     }

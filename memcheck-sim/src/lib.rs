@@ -13,7 +13,9 @@
 //!   together) come back as they were until something is seen to overwrite them;
 //!   kernels launched through `cuLaunchKernel` are not seen. So a program whose
 //!   way depends on values (expert routing, stop tokens) takes one road.
-//! - **What libraries allocate for themselves**: contexts, workspaces, code.
+//! - **What libraries allocate for themselves**: contexts, workspaces, code. Of
+//!   contexts and of cuBLAS's workspace there are estimates, in NVML's figure and
+//!   in what CUPTI tells.
 //! - **`reserved`, and NVML's figures**: estimates, marked as such where made.
 //! - **Graph capture, virtual memory management, arrays, textures, run-time
 //!   compilation, cuBLASLt, cuDNN, NCCL**: these calls fail, with their name on
@@ -31,7 +33,7 @@
 //! under their names. Then it exports the hooked functions and NVML as well.
 //!
 //! The machine comes from [`configure`], or on the first call from the
-//! environment: [`MACHINE_VARIABLE`] and [`FAULTS_VARIABLE`].
+//! environment: [`MACHINE_VARIABLE`], [`FAULTS_VARIABLE`] and [`PROCESSES_VARIABLE`].
 //!
 //! The simulator's own host allocations are made while its thread is
 //! [quiet](memcheck_core::quiet), so a counting allocator can leave them out.
@@ -44,10 +46,12 @@
 /// Where this crate is compiled: its own frames in a call stack are told by it.
 pub const FOLDER: &str = env!("CARGO_MANIFEST_DIR");
 
+mod activity;
 mod code;
 mod contents;
 mod cublas;
 mod cudart;
+mod cupti;
 mod curand;
 mod driver;
 mod faults;
@@ -62,18 +66,20 @@ mod memory;
 mod nvml;
 mod nvrtc;
 mod pools;
+mod processes;
 mod refused;
 mod registered;
 mod spec;
 mod transfer;
 mod unsupported;
 
-pub use faults::{Faults, FaultsError};
+pub use faults::{Faults, FaultsError, Named};
 pub use link::link;
 pub use machine::{ConfigureError, Statistics, configure, statistics};
 pub use nvml::{CONTEXT_ESTIMATE, NvmlError, attach_nvml, nvml_table};
+pub use processes::{Process, ProcessesError, processes};
 pub use refused::unsupported_calls;
 pub use spec::{
     DEFAULT_MACHINE, DeviceSpec, FAULTS_VARIABLE, MACHINE_VARIABLE, MAX_CAPACITY, MAX_DEVICES,
-    Spec, SpecError,
+    PROCESSES_VARIABLE, Spec, SpecError,
 };

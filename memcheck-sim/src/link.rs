@@ -1,13 +1,20 @@
 //! The anchor that keeps every exported function in the binary.
 
 use crate::ffi::Symbol;
-use crate::{cublas, cudart, curand, driver, kernels, nvrtc, registered, unsupported};
+use crate::{cublas, cudart, cupti, curand, driver, kernels, nvrtc, registered, unsupported};
 
 /// Every function of the C interface but for the hooked ones.
 static TABLES: &[&[&[Symbol]]] = &[
     driver::EXPORTS,
     &[cudart::EXPORTS, cudart::OTHERS, cublas::EXPORTS, cublas::OTHERS, curand::EXPORTS],
-    &[nvrtc::EXPORTS, nvrtc::OTHERS, registered::EXPORTS, registered::OTHERS],
+    &[
+        cupti::EXPORTS,
+        cupti::OTHERS,
+        nvrtc::EXPORTS,
+        nvrtc::OTHERS,
+        registered::EXPORTS,
+        registered::OTHERS,
+    ],
     kernels::EXPORTS,
     unsupported::EXPORTS,
     #[cfg(feature = "standalone")]

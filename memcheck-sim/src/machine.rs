@@ -8,13 +8,15 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
+use crate::activity::Activity;
 use crate::code::{Answer, Code};
 use crate::contents::Contents;
 use crate::faults::Schedule;
 use crate::host::{HostMemory, Origin};
 use crate::memory::{self, Block, Memory};
 use crate::pools::Pool;
-use crate::spec::{DeviceSpec, Spec};
+use crate::processes::Process;
+use crate::spec::{self, DeviceSpec, Spec};
 
 pub(crate) use crate::handle::Handle;
 
@@ -58,6 +60,8 @@ pub(crate) struct Library {
     pub(crate) pointer_mode: i32,
     pub(crate) math_mode: i32,
     pub(crate) atomics_mode: i32,
+    /// What the library is taken to have allocated for itself, in bytes.
+    pub(crate) workspace: u64,
 }
 
 /// How often the simulator was asked for what, since the process started.
@@ -91,8 +95,11 @@ pub(crate) struct Machine {
     pub(crate) libraries: BTreeMap<Handle, Library>,
     pub(crate) host: HostMemory,
     pub(crate) contents: Contents,
-    schedule: Schedule,
-    launches: u64,
+    /// Processes of others.
+    pub(crate) processes: Vec<Process>,
+    /// What CUPTI is to tell.
+    pub(crate) activity: Activity,
+    pub(crate) schedule: Schedule,
     handles: u64,
 }
 
@@ -110,17 +117,19 @@ impl Machine {
             libraries: BTreeMap::new(),
             host: HostMemory::default(),
             contents: Contents::default(),
+            processes: spec.processes.clone(),
+            activity: Activity::default(),
             schedule: Schedule::new(spec.faults),
-            launches: 0,
             handles: 0,
         };
-        for (ordinal, &spec) in spec.devices.iter().enumerate() {
+        for (ordinal, &device) in spec.devices.iter().enumerate() {
+            let others = spec::held(&spec.processes, ordinal);
             let primary = machine.handle();
             let pool = machine.handle();
             machine.pools.insert(pool, Pool::new(ordinal, false));
             machine.devices.push(Device {
-                spec,
-                memory: Memory::new(ordinal, spec.capacity),
+                spec: device,
+                memory: Memory::new(ordinal, device.capacity).shared_with(others),
                 primary,
                 primary_retained: 0,
                 primary_flags: 0,
@@ -144,7 +153,7 @@ impl Machine {
     }
 
     pub(crate) fn launched(&mut self) {
-        self.launches += 1;
+        self.schedule.launched();
     }
 
     pub(crate) fn statistics(&self) -> Statistics {
@@ -152,7 +161,7 @@ impl Machine {
             device_calls: self.schedule.calls(),
             allocations: self.schedule.allocations(),
             frees: self.schedule.frees(),
-            launches: self.launches,
+            launches: self.schedule.launches(),
         }
     }
 
@@ -225,7 +234,10 @@ impl Machine {
         self.streams.retain(|_, stream| stream.context != context);
         self.events.retain(|_, owner| *owner != context);
         self.modules.retain(|_, owner| *owner != context);
-        self.libraries.retain(|_, library| library.context != context);
+        let ended = self.libraries.extract_if(.., |_, library| library.context == context);
+        for (handle, library) in ended {
+            self.activity.released(device, handle, library.workspace);
+        }
         let modules = &self.modules;
         self.functions.retain(|(module, _), _| modules.contains_key(module));
         self.function_modules.retain(|_, module| modules.contains_key(module));
@@ -257,6 +269,7 @@ impl Machine {
         self.touch()?;
         self.schedule.allocation()?;
         let address = self.devices[device].memory.allocate(block)?;
+        self.activity.allocated(device, address, block.bytes, block.pool.is_some(), None);
         if let Some(pool) = block.pool.and_then(|pool| self.pools.get_mut(&pool)) {
             pool.allocated(block.bytes);
         }
@@ -287,6 +300,7 @@ impl Machine {
 
     fn release_block(&mut self, device: usize, address: u64) -> Answer {
         let block = self.devices[device].memory.release(address)?;
+        self.activity.released(device, address, block.bytes);
         self.contents.forget(address, block.bytes);
         if let Some(pool) = block.pool.and_then(|pool| self.pools.get_mut(&pool)) {
             pool.freed(block.bytes);

@@ -42,6 +42,8 @@ pub(crate) fn region(address: u64) -> Option<usize> {
 #[derive(Debug)]
 pub(crate) struct Memory {
     capacity: u64,
+    /// What processes of others hold.
+    others: u64,
     used: u64,
     blocks: BTreeMap<u64, Block>,
     /// Start to length; no two touch.
@@ -55,11 +57,17 @@ impl Memory {
         let start = BASE + ordinal as u64 * SPAN;
         Self {
             capacity,
+            others: 0,
             used: 0,
             blocks: BTreeMap::new(),
             gaps: BTreeMap::from([(start, SPAN)]),
             by_length: BTreeSet::from([(SPAN, start)]),
         }
+    }
+
+    /// The same with so many bytes in the hands of others.
+    pub(crate) fn shared_with(self, others: u64) -> Self {
+        Self { others: others.min(self.capacity), ..self }
     }
 
     pub(crate) fn capacity(&self) -> u64 {
@@ -71,8 +79,13 @@ impl Memory {
         self.used
     }
 
+    /// What processes of others hold.
+    pub(crate) fn others(&self) -> u64 {
+        self.others
+    }
+
     pub(crate) fn free_bytes(&self) -> u64 {
-        self.capacity - self.used
+        self.capacity - self.others - self.used
     }
 
     pub(crate) fn allocate(&mut self, block: Block) -> Answer<u64> {
@@ -180,6 +193,15 @@ mod tests {
         assert_eq!(memory.free_bytes(), 0);
         memory.release(a).unwrap();
         assert_eq!(memory.free_bytes(), 999);
+    }
+
+    #[test]
+    fn what_others_hold_is_not_there() {
+        let mut memory = Memory::new(0, 1000).shared_with(400);
+        assert_eq!(memory.allocate(block(601)), Err(Code::OUT_OF_MEMORY));
+        memory.allocate(block(600)).unwrap();
+        assert_eq!((memory.used(), memory.free_bytes(), memory.capacity()), (600, 0, 1000));
+        assert_eq!(Memory::new(0, 1000).shared_with(2000).free_bytes(), 0);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! `cargo-memcheck/toolkit/nvml.c` is a shared object whose functions jump through a table,
 //! and [`attach_nvml`] fills that table with the functions here. With the feature
 //! `standalone` they are exported: the crate is that library then.
+//! The functions of [CUPTI](crate::cupti) go the same way.
 
 use std::ffi::{CString, c_char, c_int, c_uint, c_ulonglong, c_void};
 use std::os::unix::ffi::OsStrExt;
@@ -12,14 +13,18 @@ use std::path::Path;
 use memcheck_core::quiet;
 
 use crate::code::{Answer, Code};
-use crate::driver::{VERSION, pci_bus, pci_bus_id, uuid_of};
+use crate::cupti;
+use crate::driver::{VERSION, pci_bus, pci_bus_id, slice_uuid_of, uuid_of};
 use crate::ffi::{Out, Symbol, Text};
-use crate::machine::{Handle, Machine, with};
+use crate::machine::{Handle, Library, Machine, with};
 
 /// What a process is taken to hold on a device besides what it allocated: its
-/// context, with the code and the workspaces of the libraries. An ESTIMATE, not
-/// measured: 512 MiB for every device with a context.
+/// context and its code. An ESTIMATE, not measured: 512 MiB for every device with
+/// a context. Workspaces of libraries come on top.
 pub const CONTEXT_ESTIMATE: u64 = 512 << 20;
+
+/// The handle of a card whose slice is the device: so much above that of the slice.
+const CARD: Handle = 1 << 16;
 
 /// What NVML calls the version of the simulated driver.
 const DRIVER: &str = "580.0.memcheck-sim";
@@ -93,14 +98,19 @@ table! {
     fn nvmlDeviceGetHandleByIndex_v2(index: c_uint, device: Out<Handle>) {
         let count = with(|machine| Ok(machine.devices.len() as c_uint))?;
         let ordinal = other_way_round(index, count).ok_or(Code::INVALID_VALUE)?;
-        device.put(Handle::from(ordinal) + 1)
+        let card = if is_slice(ordinal as c_int)? { CARD } else { 0 };
+        device.put(Handle::from(ordinal) + 1 + card)
     }
 
     fn nvmlDeviceGetHandleByUUID(uuid: Text, device: Out<Handle>) {
         let uuid = uuid.get()?;
         let count = with(|machine| Ok(machine.devices.len() as c_int))?;
-        let ordinal = (0..count).find(|&ordinal| uuid_text(ordinal) == uuid);
-        device.put(ordinal.ok_or(Code::NOT_FOUND)? as Handle + 1)
+        let mut handles = (0..count as Handle).flat_map(|ordinal| {
+            let known = [ordinal + 1, ordinal + 1 + CARD];
+            known.into_iter().filter_map(|handle| Some((handle, uuid_text(handle).ok()??)))
+        });
+        let found = handles.find_map(|(handle, known)| (known == uuid).then_some(handle));
+        device.put(found.ok_or(Code::NOT_FOUND)?)
     }
 
     fn nvmlDeviceGetIndex(device: Handle, index: Out<c_uint>) {
@@ -116,7 +126,8 @@ table! {
     }
 
     fn nvmlDeviceGetUUID(device: Handle, text: Out<c_char>, length: c_uint) {
-        fitting(text, &uuid_text(ordinal(device)?), length)
+        ordinal(device)?;
+        fitting(text, &uuid_text(device)?.ok_or(Code::INVALID_HANDLE)?, length)
     }
 
     fn nvmlDeviceGetPciInfo_v3(device: Handle, info: Out<PciInfo>) {
@@ -155,20 +166,51 @@ table! {
         memory.put(MemoryV2 { version, total, reserved: 0, free: total - used, used })
     }
 
-    fn nvmlDeviceGetMigMode(_device: Handle, _current: Out<c_uint>, _pending: Out<c_uint>) {
-        Err(Code::NOT_SUPPORTED)
+    fn nvmlDeviceGetMigMode(device: Handle, current: Out<c_uint>, pending: Out<c_uint>) {
+        ordinal(device)?;
+        if device <= CARD {
+            return Err(Code::NOT_SUPPORTED);
+        }
+        current.put(1)?;
+        pending.put(1)
+    }
+
+    fn nvmlDeviceIsMigDeviceHandle(device: Handle, slice: Out<c_uint>) {
+        slice.put(c_uint::from(is_slice(ordinal(device)?)? && device <= CARD))
+    }
+
+    fn nvmlDeviceGetMaxMigDeviceCount(device: Handle, count: Out<c_uint>) {
+        ordinal(device)?;
+        // Of seven that a card can have.
+        count.put(if device > CARD { 7 } else { 0 })
+    }
+
+    fn nvmlDeviceGetMigDeviceHandleByIndex(device: Handle, index: c_uint, slice: Out<Handle>) {
+        ordinal(device)?;
+        if device <= CARD || index > 0 {
+            return Err(Code::NOT_FOUND);
+        }
+        slice.put(device - CARD)
+    }
+
+    fn nvmlSystemGetProcessName(pid: c_uint, text: Out<c_char>, length: c_uint) {
+        let name = with(|machine| {
+            let known = machine.processes.iter().find(|process| process.pid == pid);
+            known.map(|process| process.name.clone()).ok_or(Code::NOT_FOUND)
+        })?;
+        fitting(text, &name, length)
     }
 
     fn nvmlDeviceGetComputeRunningProcesses(device: Handle, count: *mut c_uint, infos: Out<ProcessV1>) {
-        processes(device, count, infos, |pid, used| ProcessV1 { pid, used })
+        running(device, count, infos, |pid, used| ProcessV1 { pid, used })
     }
 
     fn nvmlDeviceGetComputeRunningProcesses_v2(device: Handle, count: *mut c_uint, infos: Out<ProcessV2>) {
-        processes(device, count, infos, ProcessV2::whole)
+        running(device, count, infos, ProcessV2::whole)
     }
 
     fn nvmlDeviceGetComputeRunningProcesses_v3(device: Handle, count: *mut c_uint, infos: Out<ProcessV2>) {
-        processes(device, count, infos, ProcessV2::whole)
+        running(device, count, infos, ProcessV2::whole)
     }
 
     fn nvmlDeviceGetGraphicsRunningProcesses_v3(device: Handle, count: Out<c_uint>, _infos: Out<ProcessV2>) {
@@ -252,15 +294,28 @@ fn other_way_round(number: c_uint, count: c_uint) -> Option<c_uint> {
     count.checked_sub(1)?.checked_sub(number)
 }
 
-/// What NVML calls the device that the driver gives these 16 bytes for.
-fn uuid_text(ordinal: c_int) -> String {
-    let digits: String = uuid_of(ordinal).iter().map(|b| format!("{b:02x}")).collect();
+/// What NVML calls the device of this handle; `None` where there is no such
+/// handle, of the card of a device that is no slice.
+fn uuid_text(device: Handle) -> Answer<Option<String>> {
+    let ordinal = ordinal(device)?;
+    let (kind, uuid) = match (is_slice(ordinal)?, device > CARD) {
+        (true, false) => ("MIG", slice_uuid_of(ordinal)),
+        (false, true) => return Ok(None),
+        _ => ("GPU", uuid_of(ordinal)),
+    };
+    let digits: String = uuid.iter().map(|b| format!("{b:02x}")).collect();
     let (a, b, c) = (&digits[..8], &digits[8..12], &digits[12..16]);
-    format!("GPU-{a}-{b}-{c}-{}-{}", &digits[16..20], &digits[20..])
+    Ok(Some(format!("{kind}-{a}-{b}-{c}-{}-{}", &digits[16..20], &digits[20..])))
+}
+
+/// Whether a device is a slice of a card in MIG mode.
+fn is_slice(ordinal: c_int) -> Answer<bool> {
+    with(|machine| Ok(machine.device(ordinal)?.spec.mig))
 }
 
 /// The ordinal behind a device handle.
 fn ordinal(device: Handle) -> Answer<c_int> {
+    let device = if device > CARD { device - CARD } else { device };
     let ordinal = device.checked_sub(1).and_then(|index| c_int::try_from(index).ok());
     let ordinal = ordinal.ok_or(Code::INVALID_HANDLE)?;
     with(|machine| machine.device(ordinal).map(drop))?;
@@ -283,34 +338,57 @@ fn held(machine: &Machine, ordinal: usize) -> u64 {
     }
     let pools = machine.pools.values().filter(|pool| pool.device == ordinal);
     let unused: u64 = pools.map(|pool| pool.reserved() - pool.used()).sum();
-    (device.memory.used() + unused + CONTEXT_ESTIMATE).min(device.memory.capacity())
+    let of_device = |library: &&Library| {
+        machine.contexts.get(&library.context).is_some_and(|context| context.device == ordinal)
+    };
+    let workspaces: u64 =
+        machine.libraries.values().filter(of_device).map(|library| library.workspace).sum();
+    let memory = &device.memory;
+    (memory.used() + unused + CONTEXT_ESTIMATE + workspaces).min(memory.capacity())
 }
 
 /// Capacity, and what is used of it.
 fn memory_of(device: Handle) -> Answer<(u64, u64)> {
     let ordinal = ordinal(device)? as usize;
-    with(|machine| Ok((machine.devices[ordinal].memory.capacity(), held(machine, ordinal))))
+    with(|machine| {
+        let memory = &machine.devices[ordinal].memory;
+        let used = held(machine, ordinal).saturating_add(memory.others());
+        Ok((memory.capacity(), used.min(memory.capacity())))
+    })
 }
 
-fn processes<T>(
+/// Who holds memory of a device: this process, and those that were asked for.
+fn running<T>(
     device: Handle,
     count: *mut c_uint,
     infos: Out<T>,
-    info: impl FnOnce(c_uint, c_ulonglong) -> T,
+    info: impl Fn(c_uint, c_ulonglong) -> T,
 ) -> Answer {
     if count.is_null() {
         return Err(Code::INVALID_VALUE);
     }
     let ordinal = ordinal(device)? as usize;
-    let used = with(|machine| Ok(held(machine, ordinal)))?;
-    let running = c_uint::from(used > 0);
+    let running: Vec<(c_uint, u64)> = with(|machine| {
+        machine.schedule.nvml()?;
+        let others = machine.processes.iter().filter(|process| process.device == ordinal);
+        let others = others.map(|process| (process.pid, process.bytes));
+        let own = (std::process::id(), held(machine, ordinal));
+        Ok(others.chain((own.1 > 0).then_some(own)).collect())
+    })?;
     // SAFETY: not null, and both readable and writable, as NVML asks.
-    let room = unsafe { count.replace(running) };
-    match (running, room) {
-        (0, _) => Ok(()),
-        (_, 0) => Err(Code::INSUFFICIENT_SIZE),
-        _ => infos.put(info(std::process::id(), used)),
+    let room = unsafe { count.replace(running.len() as c_uint) };
+    if running.len() > room as usize {
+        return Err(Code::INSUFFICIENT_SIZE);
     }
+    let infos = infos.address();
+    if infos.is_null() && !running.is_empty() {
+        return Err(Code::INVALID_VALUE);
+    }
+    for (index, (pid, used)) in running.into_iter().enumerate() {
+        // SAFETY: not null, so there is room for as many as `count` said.
+        unsafe { infos.add(index).write(info(pid, used)) };
+    }
+    Ok(())
 }
 
 /// Why the library could not be attached.
@@ -337,9 +415,10 @@ pub enum NvmlError {
     },
 }
 
-/// The functions of NVML that are simulated, by name.
+/// The functions of NVML and of CUPTI that are simulated, by name.
 pub fn nvml_table() -> impl Iterator<Item = (&'static str, *const c_void)> {
-    TABLE.iter().map(|symbol| (symbol.name, symbol.address.cast()))
+    let tables = [TABLE, cupti::EXPORTS, cupti::OTHERS];
+    tables.into_iter().flatten().map(|symbol| (symbol.name, symbol.address.cast()))
 }
 
 unsafe extern "C" {

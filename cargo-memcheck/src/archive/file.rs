@@ -12,6 +12,10 @@ use super::{ArchiveError, VERSION};
 
 /// zstd's own default: higher ones take much longer for little less.
 const LEVEL: i32 = 3;
+/// How far back repetitions are looked for, as a power of two: 128 MiB. Most of a
+/// test executable is in the next one too. It is what zstd unpacks unasked, and
+/// memory that packing and unpacking take.
+const WINDOW: u32 = 27;
 /// What every file of zstd begins with.
 const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
@@ -77,6 +81,8 @@ pub(super) fn write<P: Page>(
         .map_err(io)?;
     let mut zstd = zstd::Encoder::new(BufWriter::new(unfinished.as_file()), LEVEL).map_err(io)?;
     zstd.include_checksum(true).map_err(io)?;
+    zstd.long_distance_matching(true).map_err(io)?;
+    zstd.window_log(WINDOW).map_err(io)?;
     let mut tar = tar::Builder::new(zstd);
     // The same executables make the same archive.
     tar.mode(tar::HeaderMode::Deterministic);
@@ -123,7 +129,9 @@ pub(super) fn read<P: Page>(
     if !buffered.starts_with(&MAGIC) {
         return Err(other());
     }
-    let mut tar = tar::Archive::new(zstd::Decoder::with_buffer(file).map_err(torn)?);
+    let mut zstd = zstd::Decoder::with_buffer(file).map_err(torn)?;
+    zstd.window_log_max(WINDOW).map_err(torn)?;
+    let mut tar = tar::Archive::new(zstd);
     let mut entries = tar.entries().map_err(torn)?;
     let mut first = entries.next().ok_or_else(other)?.map_err(torn)?;
     if first.path().map_err(torn)? != Path::new(P::NAME) {
@@ -241,6 +249,36 @@ mod tests {
         );
         assert_eq!(mode & 0o111, 0o111, "it can be started");
         assert_eq!(fs::read_dir(folder.path().join("new")).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_is_in_one_file_takes_no_room_in_the_next() {
+        let folder = tempfile::tempdir().unwrap();
+        // Bytes that nothing can be made of (an LCG's), 12 MiB of them: more than
+        // the window of zstd's own choice at this level.
+        let mut state = 1_u64;
+        let mut noise = Vec::new();
+        while noise.len() < 12 << 20 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            noise.extend_from_slice(&state.to_be_bytes()[..4]);
+        }
+        let source = folder.path().join("noise");
+        fs::write(&source, &noise).unwrap();
+        let packed = |count: usize| {
+            let entry =
+                |n| Entry { name: format!("{n}").into(), source: Source::File(source.clone()) };
+            let entries: Vec<Entry> = (0..count).map(entry).collect();
+            let path = folder.path().join(format!("{count}.tar.zst"));
+            let size = write(&path, &example(count), &entries).unwrap();
+            let to = folder.path().join(format!("to-{count}"));
+            fs::create_dir(&to).unwrap();
+            read::<Example>(&path, &to, |_| Ok(())).unwrap();
+            assert_eq!(fs::read(to.join((count - 1).to_string())).unwrap(), noise);
+            size
+        };
+        let (one, three) = (packed(1), packed(3));
+        assert!(one > 11 << 20, "{one}");
+        assert!(three < one + one / 10, "{one} for one, {three} for three");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The first page of an archive, and that of line tables.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use cargo_metadata::Metadata;
@@ -10,6 +11,7 @@ use super::elf::Target;
 use super::file::{Head, Page};
 use crate::build::NotBuilt;
 use crate::devices::Kind;
+use crate::snapshots::Written;
 
 /// The folder that mirrors the workspace.
 pub(super) const WORKSPACE: &str = "workspace";
@@ -35,6 +37,10 @@ pub(super) struct Manifest {
     pub(super) packages: Vec<String>,
     /// Whether only some kinds of targets were built.
     pub(super) names_targets: bool,
+    /// The baselines by their place in the workspace, with what the sources have
+    /// of their tests.
+    #[serde(default)]
+    pub(super) baselines: BTreeMap<PathBuf, Written>,
     /// What was built, for each kind of device.
     pub(super) builds: Vec<Build>,
 }

@@ -1,6 +1,6 @@
 //! Packing what was built.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hasher};
 use std::io::{self, Read};
@@ -21,7 +21,7 @@ use crate::error::Failure;
 use crate::libraries::Linked;
 use crate::results;
 use crate::session::Session;
-use crate::snapshots;
+use crate::snapshots::{self, Written};
 
 /// What becomes of the line tables of executables.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -186,8 +186,10 @@ pub(crate) fn pack(
         metadata: session.workspace.metadata().clone(),
         packages: session.packages.iter().map(|p| p.package.id.repr.clone()).collect(),
         names_targets: cargo.names_targets(),
+        baselines,
         builds,
     };
+    let baselines = page.baselines.len();
     let mut packed = Packed { executables, baselines, size: 0, tables: None };
     if let LineTables::Apart(path) = line_tables {
         let page = Tables { head: Head::new(id, contents.tables.len()) };
@@ -256,8 +258,11 @@ fn build(
     Ok(Build { kind, executables, not_built: leaf.not_built.clone(), nvml })
 }
 
-/// Adds configuration and baselines; answers with the number of these.
-fn sources(session: &Session, contents: &mut Contents) -> Result<usize, ArchiveError> {
+/// Adds configuration and baselines; answers with the latter.
+fn sources(
+    session: &Session,
+    contents: &mut Contents,
+) -> Result<BTreeMap<PathBuf, Written>, ArchiveError> {
     let workspace = &session.workspace;
     let root = workspace.root();
     if let Some(text) = &session.options.configuration.text {
@@ -274,15 +279,15 @@ fn sources(session: &Session, contents: &mut Contents) -> Result<usize, ArchiveE
     }
     // Those beside sources that packages share.
     folders.extend(workspace.is_virtual().then_some(root));
-    let mut count = 0;
+    let mut baselines = BTreeMap::new();
     for folder in folders {
         let files = snapshots::accepted(folder, workspace.target_directory())
             .map_err(|error| ArchiveError::Io(folder.to_owned(), error))?;
         for file in files {
             let Ok(name) = file.path.strip_prefix(root) else { continue };
             contents.file(Path::new(WORKSPACE).join(name), &file.path);
-            count += 1;
+            baselines.insert(name.to_owned(), Written::of(&file, root));
         }
     }
-    Ok(count)
+    Ok(baselines)
 }

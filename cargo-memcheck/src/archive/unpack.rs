@@ -22,6 +22,7 @@ use crate::devices::{self, Asked, By, Found, Gpus, Kind, Leg};
 use crate::discover::Carried;
 use crate::error::Failure;
 use crate::libraries::{self, SEARCH_PATH};
+use crate::snapshots::{SnapshotFile, Written};
 use crate::workspace::{TestPackage, Workspace};
 
 /// Variables of a test with paths of the machine that it was built on.
@@ -78,6 +79,18 @@ impl Unpacked {
     /// The folder that stands for the sources.
     pub(crate) fn sources(&self) -> &Path {
         &self.sources
+    }
+
+    /// Where the baselines of a package are: its folder may be that of its sources.
+    pub(crate) fn baselines_of(&self, package: &Path) -> PathBuf {
+        let rest = package.strip_prefix(&self.sources).unwrap_or(Path::new(""));
+        self.folder.join(WORKSPACE).join(rest)
+    }
+
+    /// What the sources had of the test of a baseline.
+    pub(crate) fn written(&self, file: &SnapshotFile) -> Written {
+        let place = file.path.strip_prefix(self.folder.join(WORKSPACE)).ok();
+        place.and_then(|place| self.manifest.baselines.get(place)).copied().unwrap_or_default()
     }
 
     /// Whether what was extracted goes with the run.

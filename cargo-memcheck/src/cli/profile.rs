@@ -35,6 +35,8 @@ pub(crate) struct ProfileArgs {
     #[arg(long, value_name = "COMMAND", help_heading = "Running")]
     pub(crate) runner: Option<String>,
     #[command(flatten)]
+    pub(crate) archive: ArchiveFlags,
+    #[command(flatten)]
     pub(crate) limits: LimitFlags,
     #[command(flatten)]
     pub(crate) report: ReportFlags,
@@ -94,6 +96,7 @@ impl ProfileArgs {
             select,
             no_capture,
             runner,
+            archive,
             limits,
             report,
             output,
@@ -107,7 +110,7 @@ impl ProfileArgs {
             report,
             output,
             cargo,
-            archive: ArchiveFlags::default(),
+            archive,
             results: None,
             libtest: if names_program { Vec::new() } else { arguments },
             // What is about several tests, or about baselines.

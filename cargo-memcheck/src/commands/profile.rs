@@ -26,6 +26,9 @@ enum ProfileError {
     /// A program and something else.
     #[error("profile wants one test or one program, not several")]
     Both,
+    /// A program and an archive.
+    #[error("--archive-file: an archive holds tests, and no programs")]
+    Archived,
     /// A flag that means nothing for a program.
     #[error("`{0}` is for tests: a program has no iterations, no baseline and no `#[ignore]`")]
     ForTests(&'static str),
@@ -40,7 +43,9 @@ enum ProfileError {
 impl Expected for ProfileError {
     fn exit_code(&self) -> u8 {
         match self {
-            Self::NoName | Self::Both | Self::ForTests(_) | Self::Several(..) => exit::USAGE,
+            Self::NoName | Self::Both | Self::Archived | Self::ForTests(_) | Self::Several(..) => {
+                exit::USAGE
+            }
             Self::None(..) => exit::NO_TESTS,
         }
     }
@@ -48,6 +53,7 @@ impl Expected for ProfileError {
     fn hint(&self) -> Option<String> {
         Some(match self {
             Self::NoName | Self::None(..) => "`cargo memcheck list` shows the tests".to_owned(),
+            Self::Archived => "profile the program where its sources are".to_owned(),
             Self::Both => "what a program is given stands after `--`".to_owned(),
             Self::ForTests(_) => {
                 "limits of a program: --max-peak, --max-retained, --fits and --timeout".to_owned()
@@ -131,6 +137,9 @@ fn end(told: Told, mut tally: Tally, interrupt: &Interrupt) -> u8 {
 }
 
 fn profile_program(args: &ProfileArgs, program: &Program) -> Result<u8, Failure> {
+    if args.archive.archive_file.is_some() {
+        return Err(ProfileError::Archived.into());
+    }
     if let Some(flag) = args.for_tests_only() {
         return Err(ProfileError::ForTests(flag).into());
     }

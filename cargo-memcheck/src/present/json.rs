@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use memcheck_core::device::Family;
 use memcheck_core::digest::Digest;
+use memcheck_core::driver::{ESTIMATES, Occupant, Untracked};
 use memcheck_core::finding::{Code, Finding, Level};
 use memcheck_core::limits::Limits;
 use memcheck_core::protocol::Status;
@@ -53,12 +54,22 @@ struct TestFinished<'a> {
     #[serde(skip_serializing_if = "<[Code]>::is_empty")]
     denied: &'a [Code],
     metrics: BTreeMap<Space, Metrics>,
+    /// Names of those that are estimates, on a simulated device.
+    #[serde(skip_serializing_if = "<[&str]>::is_empty")]
+    estimates: &'static [&'static str],
     iterations: Vec<Iterations<'a>>,
     limits: &'a Limits,
     #[serde(skip_serializing_if = "<[Mark]>::is_empty")]
     marks: &'a [Mark],
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     notes: &'a [String],
+    /// What is held beyond the driver's pool; of a test that was run with
+    /// attribution only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    untracked: Option<&'a Untracked>,
+    /// Processes of others on the devices that refused memory.
+    #[serde(skip_serializing_if = "<[Occupant]>::is_empty")]
+    others: &'a [Occupant],
     /// Who held what; of a test that was run with attribution only.
     #[serde(skip_serializing_if = "Option::is_none")]
     attribution: Option<Digest<'a>>,
@@ -153,6 +164,10 @@ impl<W: Write> Presenter for JsonLines<W> {
             findings: &outcome.verdict.findings,
             denied: &outcome.verdict.denied,
             metrics: spaces().map(|(space, measured)| (*space, measured.metrics)).collect(),
+            estimates: match record {
+                Some(record) if record.driver.simulated => &ESTIMATES,
+                _ => &[],
+            },
             iterations: spaces()
                 .map(|(space, measured)| Iterations {
                     space: *space,
@@ -164,6 +179,8 @@ impl<W: Write> Presenter for JsonLines<W> {
             limits: record.map_or(&task.limits, |record| &record.limits),
             marks: record.map_or(&[], |record| &record.marks),
             notes: record.map_or(&[], |record| &record.notes),
+            untracked: record.and_then(|record| record.driver.untracked.as_ref()),
+            others: record.map_or(&[], |record| &record.driver.others),
             attribution: record.and_then(|record| record.attribution.as_ref()).map(Digest::of),
             snapshot: report.and_then(|report| report.snapshot.as_deref()),
             pending: outcome.pending(),
@@ -198,6 +215,7 @@ fn summary(tally: &Tally, exit_code: u8) -> Summary<'_> {
         failed,
         new,
         not_measured,
+        no_device: _,
         ignored,
         needs_review,
         elsewhere,

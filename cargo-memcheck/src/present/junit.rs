@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use memcheck_core::driver::ESTIMATES;
 use memcheck_core::finding::Level;
 use memcheck_core::protocol::Status;
 use quick_junit::{NonSuccessKind, Report as Xml, TestCase, TestCaseStatus, TestSuite};
@@ -49,6 +50,9 @@ impl Presenter for Junit {
                 let figures = serde_json::to_value(measured.metrics).unwrap_or_default();
                 for (name, value) in figures.as_object().into_iter().flatten() {
                     case.add_property((format!("{space}.{name}"), value.to_string()));
+                    if report.record.driver.simulated && ESTIMATES.contains(&name.as_str()) {
+                        case.add_property((format!("{space}.{name}.estimate"), "true".to_owned()));
+                    }
                 }
             }
         }

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use memcheck_core::protocol::Status;
 use memcheck_core::size::{Size, exact};
 
-use super::{Presenter, Report, findings, summary};
+use super::{Presenter, Report, beside, findings, summary};
 use crate::note::Note;
 use crate::options::Verbosity;
 use crate::run::{Outcome, Task};
@@ -16,6 +16,7 @@ use crate::tally::Tally;
 pub(crate) struct Markdown {
     findings: String,
     rows: String,
+    beside: String,
     notes: String,
     counts: String,
 }
@@ -52,6 +53,17 @@ impl Presenter for Markdown {
                 exact(metrics.retained),
             );
         }
+        let said = record.map(beside::lines).unwrap_or_default();
+        if !said.is_empty() {
+            let _ = writeln!(
+                self.beside,
+                "{} {} on {}\n  {}\n",
+                task.binary.id,
+                task.entry.name,
+                task.leg.name(),
+                said.join("\n  ")
+            );
+        }
         if !matches!(verdict.status, Status::Passed | Status::Ignored) {
             let _ = writeln!(self.findings, "### {test} on {}\n\n```text", task.leg.name());
             for finding in &verdict.findings {
@@ -76,7 +88,7 @@ impl Presenter for Markdown {
 
 impl Report for Markdown {
     fn text(&self) -> anyhow::Result<Vec<u8>> {
-        let Self { findings, rows, notes, counts } = self;
+        let Self { findings, rows, beside, notes, counts } = self;
         let mut page = format!("## Memory tests: {counts}\n\n{findings}");
         if !notes.is_empty() {
             let _ = writeln!(page, "{notes}");
@@ -87,6 +99,13 @@ impl Report for Markdown {
             );
             page.push_str("|---|---|---|---:|---:|---:|\n");
             page.push_str(rows);
+        }
+        if !beside.is_empty() {
+            let _ = writeln!(
+                page,
+                "\n<details><summary>Driver and NVML</summary>\n\n```text\n{}```\n\n</details>",
+                beside.trim_end_matches('\n').to_owned() + "\n"
+            );
         }
         Ok(page.into_bytes())
     }

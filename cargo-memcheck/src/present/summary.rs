@@ -20,6 +20,7 @@ pub(super) fn counts(tally: &Tally) -> String {
         needs_review,
         elsewhere,
         not_run,
+        no_device: _,
         denied: _,
         pending: _,
         interrupted: _,

@@ -9,7 +9,7 @@ use memcheck_core::finding::{Class, Code, Level};
 use memcheck_core::protocol::{Progress, Status};
 use memcheck_core::size::Size;
 
-use super::{Presenter, findings, say, style, summary};
+use super::{Presenter, beside, findings, say, style, summary};
 use crate::cli::NoTestsFlag;
 use crate::devices::Leg;
 use crate::note::Note;
@@ -138,6 +138,14 @@ impl Terminal {
         lines
     }
 
+    /// What others than the program say of a GPU, where everything is to be said.
+    fn beside(&self, outcome: &Outcome) -> Vec<String> {
+        let record = outcome.report.as_ref().map(|report| &report.record);
+        let record = record.filter(|_| self.verbosity == Verbosity::Verbose);
+        let said = record.map(beside::lines).unwrap_or_default();
+        said.into_iter().map(|line| style::dim(&format!("{:13}{line}", ""))).collect()
+    }
+
     fn output(&self, outcome: &Outcome) -> Vec<String> {
         let failing = matches!(outcome.verdict.status, Status::Failed | Status::NotMeasured);
         if !failing || self.capture == Capture::Shown {
@@ -202,6 +210,7 @@ impl Presenter for Terminal {
         if self.verbosity > Verbosity::Quiet || !uneventful {
             lines.push(self.line(task, outcome));
             lines.extend(self.findings(outcome));
+            lines.extend(self.beside(outcome));
             lines.extend(self.output(outcome));
         }
         self.print(&lines);

@@ -11,8 +11,9 @@ use std::process::ExitStatus;
 
 use anyhow::Context;
 use memcheck_core::exit;
+use memcheck_core::fault;
 use memcheck_core::finding::{Code, Finding};
-use memcheck_core::protocol::{self, Report, Status, VERSION, Verdict};
+use memcheck_core::protocol::{self, Refusal, Report, Status, VERSION, Verdict};
 use memcheck_core::record;
 use memcheck_core::verdict::conclude;
 use serde::Deserialize;
@@ -27,7 +28,7 @@ pub(super) enum Written {
     /// Nothing.
     Nothing,
     /// Why there is nothing, in the process's own words.
-    Refused(String),
+    Refused(Refusal),
     /// Something that is no report; the text says why.
     Unsound(String),
     /// A report.
@@ -40,8 +41,9 @@ impl Written {
         match std::fs::read(path) {
             Ok(bytes) => Ok(Self::from_bytes(&bytes)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let why = std::fs::read_to_string(protocol::refusal(path));
-                Ok(why.map_or(Self::Nothing, Self::Refused))
+                let why = std::fs::read(protocol::refusal(path)).ok();
+                let refusal = why.and_then(|why| serde_json::from_slice(&why).ok());
+                Ok(refusal.map_or(Self::Nothing, Self::Refused))
             }
             Err(error) => Err(error).with_context(|| path.display().to_string()),
         }
@@ -101,9 +103,8 @@ pub(super) fn judge(end: &End, written: Written, task: &Task, levels: &Levels) -
         Written::Nothing if status.code() == Some(exit::NOT_MEASURED.into()) => {
             own(Finding::new(Code::NotMeasured, UNSAID))
         }
-        Written::Refused(why) | Written::Unsound(why) if !died => {
-            own(Finding::new(Code::NotMeasured, why))
-        }
+        Written::Refused(refusal) if !died => own(refused(refusal)),
+        Written::Unsound(why) if !died => own(Finding::new(Code::NotMeasured, why)),
         Written::Nothing | Written::Refused(_) | Written::Unsound(_) => {
             own(crashed(status, "before its record was complete"))
         }
@@ -144,6 +145,23 @@ fn timed_out(after: std::time::Duration) -> Finding {
     let after = humantime::format_duration(after);
     Finding::new(Code::TimedOut, format!("it was still running after {after}"))
         .hint("`timeout = \"…\"` in the attribute, or --timeout")
+}
+
+/// Why a process that could not measure says that it could not. Without its
+/// device it has not even begun.
+fn refused(refusal: Refusal) -> Finding {
+    let Refusal { why, device } = refusal;
+    if !device {
+        return Finding::new(Code::NotMeasured, why);
+    }
+    match fault::of(&why) {
+        Some((fault, error)) => {
+            Finding::new(Code::NoDevice, format!("{} ({error}); {why}", fault.title))
+                .hint(fault.remedy)
+        }
+        None => Finding::new(Code::NoDevice, why)
+            .hint("`--device sim` needs no GPU, no driver and no CUDA toolkit"),
+    }
 }
 
 const UNSAID: &str = "the process could not measure; what it printed may say why";
@@ -194,6 +212,10 @@ mod tests {
         (judged.verdict.status, judged.verdict.findings.iter().map(|f| f.code).collect())
     }
 
+    fn refusal(why: &str, device: bool) -> Written {
+        Written::Refused(Refusal { why: why.to_owned(), device })
+    }
+
     fn exited(code: i32) -> End {
         End::Exited(ExitStatus::from_raw(code << 8))
     }
@@ -222,11 +244,15 @@ mod tests {
             (Status::NotMeasured, vec![Code::NotMeasured])
         );
         assert_eq!(
-            codes(exited(104), Written::Refused("no such device".to_owned())),
+            codes(exited(104), refusal("no memory", false)),
             (Status::NotMeasured, vec![Code::NotMeasured])
         );
         assert_eq!(
-            codes(signal(6), Written::Refused("no such device".to_owned())),
+            codes(exited(104), refusal("no such device", true)),
+            (Status::NotMeasured, vec![Code::NoDevice])
+        );
+        assert_eq!(
+            codes(signal(6), refusal("no such device", true)),
             (Status::Failed, vec![Code::Crashed])
         );
         assert_eq!(codes(exited(101), Written::Nothing), (Status::Failed, vec![Code::Crashed]));
@@ -267,10 +293,21 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("report.json");
         assert_eq!(Written::read(&path).unwrap(), Written::Nothing);
-        std::fs::write(protocol::refusal(&path), "no such device").unwrap();
-        assert_eq!(Written::read(&path).unwrap(), Written::Refused("no such device".to_owned()));
+        let text = br#"{"why": "no such device", "device": true}"#;
+        std::fs::write(protocol::refusal(&path), text).unwrap();
+        assert_eq!(Written::read(&path).unwrap(), refusal("no such device", true));
         std::fs::write(&path, "{").unwrap();
         assert!(matches!(Written::read(&path).unwrap(), Written::Unsound(_)));
+    }
+
+    #[test]
+    fn a_device_that_is_not_there_is_said_to_be_so_with_what_to_do() {
+        let of = |why: &str| refused(Refusal { why: why.to_owned(), device: true });
+        let known = of("the device `cuda` cannot be opened: CUDA_ERROR_SYSTEM_DRIVER_MISMATCH");
+        let said = "two versions (CUDA_ERROR_SYSTEM_DRIVER_MISMATCH); the device `cuda` cannot";
+        assert!(known.message.contains(said), "{}", known.message);
+        assert!(known.hint.unwrap().contains("restart"));
+        assert!(of("gone").hint.unwrap().contains("--device sim"));
     }
 
     #[test]

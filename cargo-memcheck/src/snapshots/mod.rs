@@ -6,7 +6,9 @@ pub(crate) mod diff;
 mod find;
 mod gather;
 mod resolve;
+mod written;
 
 pub(crate) use find::{SnapshotFile, accepted, pending, pending_below};
 pub(crate) use gather::{gather, shown, workspace};
 pub(crate) use resolve::{Checked, SnapshotError, accept, check, reject};
+pub(crate) use written::Written;

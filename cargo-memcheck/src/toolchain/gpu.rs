@@ -42,20 +42,77 @@ pub(crate) fn gpus(launcher: &Launcher) -> Result<Vec<String>, String> {
     };
     let Some(End::Exited(status)) = ended.end else { return Err(none(" hangs")) };
     let text = ended.output.stdout;
-    let gpus = listed(&text);
-    if !status.success() || gpus.is_empty() {
+    let cards = listed(&text);
+    if !status.success() || cards.is_empty() {
         let said = text.lines().next().unwrap_or("it lists no GPU").trim();
         return Err(none(&format!(": {said}")));
+    }
+    match (launcher, std::env::var(VISIBLE)) {
+        // Elsewhere a launcher decides what is visible.
+        (Launcher::None, Ok(wanted)) => visible(&cards, &wanted),
+        _ => Ok(cards.into_iter().map(|card| card.name).collect()),
+    }
+}
+
+/// What CUDA hides all other GPUs by.
+const VISIBLE: &str = "CUDA_VISIBLE_DEVICES";
+
+/// A GPU of `nvidia-smi -L`, with its slices where it is in MIG mode.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Listed {
+    name: String,
+    uuid: String,
+    /// Their names and UUIDs.
+    slices: Vec<(String, String)>,
+}
+
+/// The GPUs that a program sees, as the driver reads the variable: numbers, the
+/// start of a GPU's UUID, or a slice's, up to the first that is none.
+fn visible(cards: &[Listed], wanted: &str) -> Result<Vec<String>, String> {
+    let named = |word: &str| -> Option<String> {
+        if let Ok(number) = word.parse::<usize>() {
+            return cards.get(number).map(|card| card.name.clone());
+        }
+        let slices = || cards.iter().flat_map(|card| &card.slices);
+        if let Some((name, _)) = slices().find(|(_, uuid)| uuid == word) {
+            return Some(name.clone());
+        }
+        // As older drivers name a slice: MIG-GPU-…/instance/instance.
+        let word =
+            word.strip_prefix("MIG-").map_or(word, |rest| rest.split('/').next().unwrap_or(rest));
+        let mut found = cards.iter().filter(|card| word.len() > 4 && card.uuid.starts_with(word));
+        match (found.next(), found.next()) {
+            (Some(card), None) => Some(card.name.clone()),
+            _ => None,
+        }
+    };
+    let gpus: Vec<String> = wanted.split(',').map(str::trim).map_while(named).collect();
+    if gpus.is_empty() {
+        return Err(format!(
+            "{VISIBLE}={wanted} names none of the {} GPU(s) that there are",
+            cards.len()
+        ));
     }
     Ok(gpus)
 }
 
-/// The names in `nvidia-smi -L`: `GPU 0: NVIDIA H200 (UUID: …)`.
-fn listed(text: &str) -> Vec<String> {
-    text.lines()
-        .filter_map(|line| line.strip_prefix("GPU ")?.split_once(": "))
-        .map(|(_, rest)| rest.split(" (UUID").next().unwrap_or(rest).trim().to_owned())
-        .collect()
+/// What `nvidia-smi -L` lists: `GPU 0: NVIDIA H200 (UUID: …)`, and below one in
+/// MIG mode `  MIG 1g.18gb     Device  0: (UUID: …)`.
+fn listed(text: &str) -> Vec<Listed> {
+    let mut cards: Vec<Listed> = Vec::new();
+    for line in text.lines() {
+        let (what, uuid) = line.split_once("(UUID:").unwrap_or((line, ""));
+        let uuid = uuid.trim().trim_end_matches(')').to_owned();
+        if let Some((_, name)) = what.strip_prefix("GPU ").and_then(|rest| rest.split_once(": ")) {
+            cards.push(Listed { name: name.trim().to_owned(), uuid, slices: Vec::new() });
+        } else if let Some(slice) = what.trim_start().strip_prefix("MIG ")
+            && let Some(card) = cards.last_mut()
+        {
+            let profile = slice.split_whitespace().next().unwrap_or_default();
+            card.slices.push((format!("{} MIG {profile}", card.name), uuid));
+        }
+    }
+    cards
 }
 
 /// The version of the CUDA compiler that candle's build would find.
@@ -99,7 +156,28 @@ mod tests {
     #[test]
     fn names_are_read_from_the_list() {
         let text = "GPU 0: NVIDIA H200 (UUID: GPU-1)\n  MIG 1g.18gb Device 0: (UUID: MIG-2)\nGPU 1: Tesla T4 (UUID: GPU-3)\n";
-        assert_eq!(listed(text), ["NVIDIA H200", "Tesla T4"]);
+        let names: Vec<String> = listed(text).into_iter().map(|card| card.name).collect();
+        assert_eq!(names, ["NVIDIA H200", "Tesla T4"]);
         assert!(listed("No devices found.").is_empty());
+    }
+
+    #[test]
+    fn only_what_the_program_will_see_is_there() {
+        let text = "GPU 0: NVIDIA H200 (UUID: GPU-1a2b)\n  MIG 1g.18gb     Device  0: (UUID: MIG-77)\n\
+                    GPU 1: Tesla T4 (UUID: GPU-1a3c)\nGPU 2: Tesla T4 (UUID: GPU-99ff)\n";
+        let cards = listed(text);
+        let of = |wanted: &str| visible(&cards, wanted);
+        let names = |names: &[&str]| Ok(names.iter().map(|&name| name.to_owned()).collect());
+        assert_eq!(of("2,0"), names(&["Tesla T4", "NVIDIA H200"]));
+        assert_eq!(of("GPU-1a3"), names(&["Tesla T4"]));
+        assert_eq!(of("MIG-77"), names(&["NVIDIA H200 MIG 1g.18gb"]));
+        assert_eq!(of("MIG-GPU-1a2b/1/0"), names(&["NVIDIA H200"]));
+        // What stands behind one that is none is hidden, as by the driver.
+        assert_eq!(of("1,7,0"), names(&["Tesla T4"]));
+        // Neither of two that begin alike, nothing, and what is not there.
+        for none in ["GPU-1a", "", "-1", "MIG-78", "GPU-", "NoDevFiles"] {
+            let error = of(none).unwrap_err();
+            assert!(error.contains(&format!("CUDA_VISIBLE_DEVICES={none} names none")), "{error}");
+        }
     }
 }

@@ -1,16 +1,17 @@
-//! How the body ended: as it should, or with `test-failed`, `does-not-fit` or
-//! `out-of-memory`.
+//! How the body ended: as it should, or with `test-failed`, `does-not-fit`,
+//! `out-of-memory` or `device-fault`.
 
 use super::fit;
 use crate::blame;
+use crate::fault;
 use crate::finding::{Code, Finding};
 use crate::limits::Limits;
 use crate::record::{Outcome, Record, Refusal};
 use crate::size::both;
 use crate::space::Space;
 
-/// `test-failed`, `does-not-fit` or `out-of-memory`, where the body did not end
-/// as it should.
+/// `test-failed`, `does-not-fit`, `out-of-memory` or `device-fault`, where the
+/// body did not end as it should.
 pub(super) fn ended(record: &Record, limits: &Limits) -> Option<Finding> {
     let (what, text) = match (&record.outcome, &record.should_panic) {
         (Outcome::Returned, None) => return None,
@@ -48,14 +49,25 @@ pub(super) fn ended(record: &Record, limits: &Limits) -> Option<Finding> {
             ..Finding::new(
                 Code::OutOfMemory,
                 format!(
-                    "{space} had no room for {} more beside {} live; {ended}",
+                    "{space} had no room for {} more beside {} live{}; {ended}",
                     both(refusal.requested),
                     both(refusal.live),
+                    others(record, space),
                 ),
             )
         }
-        .hint("a smaller batch or a shorter sequence, or a larger card: `--device sim:CARD`"),
-        None => Finding::new(Code::TestFailed, ended),
+        .hint(if record.driver.others.iter().any(|other| other.space == space) {
+            "end the other process, wait for it, or take another GPU: what it holds is not there"
+        } else {
+            "a smaller batch or a shorter sequence, or a larger card: `--device sim:CARD`"
+        }),
+        None => match fault::of(text) {
+            Some((fault, error)) => {
+                let message = format!("{} ({error}); {ended}", fault.title);
+                Finding::new(Code::DeviceFault, message).hint(fault.remedy)
+            }
+            None => Finding::new(Code::TestFailed, ended),
+        },
     };
     Some(finding)
 }
@@ -71,6 +83,12 @@ fn refusal(record: &Record, text: &str) -> Option<(Space, Refusal)> {
         .find(|(_, refusal)| refusal.last || says_so)
 }
 
+/// Who else holds memory of a device that had none left.
+pub(super) fn others(record: &Record, space: Space) -> String {
+    let on_it = record.driver.others.iter().filter(|other| other.space == space);
+    on_it.map(|other| format!("; {}", other.shown())).collect()
+}
+
 /// As the driver, cuBLAS and people word it.
 fn says_out_of_memory(text: &str) -> bool {
     let text = text.to_lowercase().replace(['_', '-'], " ");
@@ -83,4 +101,62 @@ pub(super) fn gist(text: &str) -> &str {
     let end =
         ["\n\nStack backtrace:", "\n   0: "].iter().filter_map(|start| text.find(start)).min();
     text[..end.unwrap_or(text.len())].trim_end()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{GPU, armed, codes, limits, record};
+    use super::*;
+    use crate::baseline::Baseline;
+    use crate::driver::Occupant;
+    use crate::limits::Layer;
+    use crate::record::{Metrics, SpaceRecord};
+
+    fn failed(error: &str) -> Record {
+        let mut run = record(armed(Metrics::default()));
+        run.outcome = Outcome::Failed { error: error.to_owned() };
+        run
+    }
+
+    #[test]
+    fn a_body_that_fails_on_its_gpu_is_a_device_fault_and_on_itself_test_failed() {
+        let of = |error: &str| codes(&failed(error), &Baseline::Off, Layer::default());
+        for fault in fault::FAULTS {
+            for error in fault.errors {
+                let text = format!("Cuda(Cuda(DriverError({error}, \"words\")))");
+                assert_eq!(of(&text), ["device-fault"], "{error}");
+            }
+        }
+        assert_eq!(of("DriverError(CUDA_ERROR_INVALID_VALUE, \"words\")"), ["test-failed"]);
+        let mut expected = failed("");
+        expected.outcome = Outcome::Panicked { message: "CUDA_ERROR_NO_BINARY_FOR_GPU".into() };
+        expected.should_panic = Some(String::new());
+        assert!(codes(&expected, &Baseline::Off, Layer::default()).is_empty());
+    }
+
+    #[test]
+    fn who_holds_the_memory_that_was_wanted_is_named_and_who_holds_none_of_it_is_not() {
+        let refused = Some(Refusal { requested: 30, live: 60, last: true });
+        let mut run = record(SpaceRecord { refused, ..armed(Metrics::default()) });
+        run.outcome = Outcome::Failed { error: "CUDA_ERROR_OUT_OF_MEMORY".into() };
+        let said = |run: &Record| {
+            let found = ended(run, &limits(Layer::default())).unwrap();
+            (found.message, found.hint.unwrap())
+        };
+        let alone = said(&run);
+        let other = |space| Occupant {
+            space,
+            pid: 4711,
+            name: Some("python".to_owned()),
+            bytes: Some(60),
+            maybe_own: false,
+        };
+        run.driver.others = vec![other(Space::Cuda(1))];
+        assert_eq!(said(&run), alone, "it is on another device");
+        run.driver.others = vec![other(GPU)];
+        let (message, hint) = said(&run);
+        let holder = "beside 60 B live; process 4711 (python) holds 60 B of cuda:0; the body";
+        assert!(message.contains(holder), "{message}");
+        assert!(hint.contains("other process"), "{hint}");
+    }
 }

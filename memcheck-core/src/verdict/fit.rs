@@ -27,10 +27,11 @@ pub(super) fn refused(
     let device = *record.capacities.get(&space)?;
     (capacity.bytes() < needed && needed <= device).then(|| {
         let said = format!(
-            "{space} had no room for {} more beside {} live, the test must fit into {}; {what}",
+            "{space} had no room for {} more beside {} live, the test must fit into {}{}; {what}",
             both(requested),
             both(live),
-            shown(capacity)
+            shown(capacity),
+            super::ended::others(record, space),
         );
         let sites = blame::at_refusal(record, space);
         Finding { sites, ..finding(space, needed, capacity, said) }

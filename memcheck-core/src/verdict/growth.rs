@@ -94,6 +94,12 @@ pub(super) fn of_pool(space: Space, measured: &SpaceRecord, limit: Option<u64>) 
     })
 }
 
+/// The same on a simulated device, whose pool and NVML are estimates.
+pub(super) fn estimated(finding: Finding) -> Finding {
+    let message = format!("{}; on a simulated device this is an estimate", finding.message);
+    Finding { message, ..finding }
+}
+
 /// What is taken from the device after each iteration, and who says so.
 pub(super) fn reserved(measured: &SpaceRecord) -> (&'static str, &[u64]) {
     if measured.reserved.is_empty() {

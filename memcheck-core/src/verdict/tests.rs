@@ -47,6 +47,7 @@ pub(crate) fn record(measured: SpaceRecord) -> Record {
         lost_events: 0,
         unsupported_calls: Vec::new(),
         notes: Vec::new(),
+        driver: Default::default(),
         marks: Vec::new(),
         attribution: None,
     }
@@ -310,6 +311,12 @@ fn reserved_bytes_that_rise_with_confidence_are_growth_above_their_limit() {
     );
     assert_eq!(growth::of_pool(GPU, &measured, Some(2 << 20)), None);
     assert_eq!(growth::of_pool(GPU, &measured, None), None);
+    let mut simulated = record(measured.clone());
+    simulated.driver.simulated = true;
+    let asked = Layer { max_reserved_growth: Some(Size(0)), ..Layer::default() };
+    let said = judge(&simulated, &Baseline::Off, &limits(asked), |code| code.default_level(false));
+    let message = &said.findings[0].message;
+    assert!(message.ends_with("on a simulated device this is an estimate"), "{message}");
     let by_nvml = SpaceRecord { device_used: rising, ..armed(Metrics::default()) };
     let finding = growth::of_pool(GPU, &by_nvml, Some(0)).expect("growth");
     assert!(finding.message.starts_with("the bytes that NVML sees in use of cuda:0 grow"));

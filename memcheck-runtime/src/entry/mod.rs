@@ -11,6 +11,7 @@
 mod isolate;
 mod job;
 mod listing;
+mod observe;
 mod parent;
 mod program;
 mod session;

@@ -19,7 +19,7 @@ use memcheck_core::baseline::{self, Baseline};
 use memcheck_core::device::Family;
 use memcheck_core::exit;
 use memcheck_core::finding::Code;
-use memcheck_core::protocol::{self, ProgramJob, Report};
+use memcheck_core::protocol::{self, ProgramJob, Refusal, Report};
 use memcheck_core::quiet;
 use memcheck_core::record::{self, Facts, Outcome, Record};
 use memcheck_core::space::Space;
@@ -69,8 +69,8 @@ pub(super) fn start(job: &str) {
     if claim.is_err() {
         return;
     }
-    if let Err(error) = follow(job, report.clone()) {
-        session::leave(&report, &error);
+    if let Err(why) = follow(job, report.clone()) {
+        session::leave(&report, &Refusal { why, device: false });
     }
 }
 
@@ -161,6 +161,7 @@ fn report(following: Following) -> Report {
         lost_events: ledger::lost_events(),
         unsupported_calls: session::unsupported_calls(),
         notes,
+        driver: Default::default(),
         marks: Vec::new(),
         attribution,
     };

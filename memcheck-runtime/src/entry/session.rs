@@ -4,16 +4,16 @@
 use std::panic::AssertUnwindSafe;
 use std::path::Path;
 
-use candle_core::Device;
 use memcheck_core::baseline::{self, Baseline, Figures};
 use memcheck_core::device::{Family, Request};
 use memcheck_core::finding::{Class, Code, Finding};
 use memcheck_core::limits::Limits;
-use memcheck_core::protocol::{self, Follow, Job, Progress, Report, Status, Verdict};
+use memcheck_core::protocol::{self, Follow, Job, Progress, Refusal, Report, Status, Verdict};
 use memcheck_core::record::{self, Facts, Outcome, Record};
 use memcheck_core::space::Space;
-use memcheck_core::{exit, quiet, verdict};
+use memcheck_core::{exit, fault, quiet, verdict};
 
+use super::observe::{self, Beside};
 use super::settings;
 use crate::description::Description;
 #[cfg(feature = "cuda")]
@@ -28,33 +28,37 @@ pub(super) fn run(description: &'static Description, job: &Job) -> ! {
     let _quiet = quiet::enter();
     let report = match measure(description, job) {
         Ok((record, baseline)) => judge(description, job, record, &baseline),
-        Err(error) => leave(&job.report, &error),
+        Err(refusal) => leave(&job.report, &refusal),
     };
     let failed = matches!(report.verdict.status, Status::Failed | Status::NotMeasured);
     match write(&job.report, &report) {
         Ok(()) => std::process::exit(i32::from(if failed { exit::FAILED } else { exit::OK })),
-        Err(error) => leave(&job.report, &format!("the report could not be written: {error}")),
+        Err(error) => {
+            let why = format!("the report could not be written: {error}");
+            leave(&job.report, &Refusal { why, device: false })
+        }
     }
 }
 
 /// Leaves without a report, and says why: to people, and in its place.
-pub(super) fn leave(report: &Path, why: &dyn std::fmt::Display) -> ! {
-    eprintln!("memcheck: {why}");
+pub(super) fn leave(report: &Path, refusal: &Refusal) -> ! {
+    eprintln!("memcheck: {}", refusal.why);
     // Who cannot write this either finds the exit status.
-    let _ = std::fs::write(protocol::refusal(report), why.to_string());
+    let text = serde_json::to_vec(refusal).unwrap_or_default();
+    let _ = std::fs::write(protocol::refusal(report), text);
     std::process::exit(i32::from(exit::NOT_MEASURED))
 }
 
-fn measure(
-    description: &'static Description,
-    job: &Job,
-) -> Result<(Record, Baseline), Box<dyn std::fmt::Display>> {
-    fn shown<E: std::fmt::Display + 'static>(error: E) -> Box<dyn std::fmt::Display> {
-        Box::new(error)
-    }
+/// An error of a device, which may name what is wrong with it.
+fn about_the_device(why: String, certain: bool) -> Refusal {
+    let device = certain || fault::of(&why).is_some();
+    Refusal { why, device }
+}
+
+fn measure(description: &'static Description, job: &Job) -> Result<(Record, Baseline), Refusal> {
     let request = description.device_on(&job.device);
     let family = request.family().unwrap_or(Family::Cpu);
-    let limits = settings::limits_of(description, family, job).map_err(shown)?;
+    let limits = settings::limits_of(description, family, job)?;
     // Before anything that may hang: from here on the test's time is taken.
     let mut progress = job
         .progress
@@ -62,21 +66,27 @@ fn measure(
         .and_then(|path| std::fs::OpenOptions::new().write(true).open(path).ok());
     let of = limits.warmup.value.saturating_add(limits.iterations.value);
     trial::tell(&mut progress, &Progress { iteration: 0, of, live: 0 });
-    ledger::prepare().map_err(shown)?;
-    let device = device::open(&request, limits.fits.value).map_err(shown)?;
+    ledger::prepare()?;
+    device::prepare(&request, limits.fits.value)?;
+    let beside = Beside::start(family == Family::Cuda && job.follow != Follow::No);
+    let device = device::open(&request)
+        .map_err(|error| about_the_device(error.to_string(), error.is_about_the_device()))?;
     start_pool();
     ledger::arm();
     let own = device::space(&device);
-    let canaries = [(Space::Host, canary::on_host()), (own, canary::on(&device))];
+    let on_device = canary::on(&device).map_err(|error| {
+        let others = observe::others(own);
+        let why = format!("not a block can be allocated on `{request}`: {error}{others}");
+        about_the_device(why, false)
+    })?;
+    let canaries = [(Space::Host, canary::on_host()), (own, on_device)];
     #[cfg(feature = "cuda")]
     if let Err(error) = probe::pool::reset_peak(&device) {
-        return Err(shown(error));
+        return Err(about_the_device(error.to_string(), false));
     }
     let attributor = match job.follow {
         Follow::No => None,
-        Follow::Yes | Follow::Again(_) => {
-            Some(attribution::start(scope::Install::Now).map_err(shown)?)
-        }
+        Follow::Yes | Follow::Again(_) => Some(attribution::start(scope::Install::Now)?),
     };
     ledger::reset();
 
@@ -93,7 +103,7 @@ fn measure(
     for (space, measured) in &mut record.spaces {
         measured.armed = canaries.iter().chain(&others).any(|canary| *canary == (*space, true));
     }
-    observe(&device, own, &mut record);
+    beside.observe(&device, own, &mut record);
     if let Some(attributor) = attributor {
         let live = live.unwrap_or_default();
         record.attribution =
@@ -197,6 +207,7 @@ fn assemble(
         lost_events: ledger::lost_events(),
         unsupported_calls: unsupported_calls(),
         notes,
+        driver: Default::default(),
         marks: recorder.take_marks(),
         attribution: None,
     }
@@ -211,27 +222,6 @@ pub(super) fn unsupported_calls() -> Vec<String> {
 pub(super) fn unsupported_calls() -> Vec<String> {
     Vec::new()
 }
-
-/// Adds what others count: the driver's pool and NVML.
-#[cfg(feature = "cuda")]
-fn observe(device: &Device, own: Space, record: &mut Record) {
-    let Some(measured) = record.spaces.get_mut(&own).filter(|_| own.is_device()) else { return };
-    match probe::pool::read(device) {
-        Ok(Some(pool)) => {
-            measured.metrics.reserved = Some(pool.reserved);
-            measured.metrics.peak_reserved = Some(pool.peak_reserved);
-        }
-        Ok(None) => record.notes.push("the device has no memory pool".to_owned()),
-        Err(error) => record.notes.push(format!("the memory pool cannot be read: {error}")),
-    }
-    match probe::nvml::device_used(own) {
-        Ok(bytes) => measured.metrics.device_used = Some(bytes),
-        Err(error) => record.notes.push(format!("NVML is not available: {error}")),
-    }
-}
-
-#[cfg(not(feature = "cuda"))]
-fn observe(_device: &Device, _own: Space, _record: &mut Record) {}
 
 /// Judges the record, and keeps its figures as pending where they are new. A run
 /// without a baseline, and one that measured what it is not to explain, leave

@@ -2,7 +2,8 @@
 //!
 //! A probe forwards the call, tells the [ledger](crate::ledger) what came of
 //! it, and decides nothing. `host` is an allocator, `cuda` stands between
-//! candle and the driver; `pool` and `nvml` read counters that others keep.
+//! candle and the driver; `pool` and `nvml` read counters that others keep, and
+//! `cupti` listens to who else allocates.
 //! `recording` keeps the calls themselves, and `card` says whose they are.
 
 pub(crate) mod card;
@@ -12,6 +13,8 @@ pub(crate) mod tensor;
 
 #[cfg(feature = "cuda")]
 pub(crate) mod cuda;
+#[cfg(feature = "cuda")]
+pub(crate) mod cupti;
 #[cfg(feature = "cuda")]
 pub(crate) mod nvml;
 #[cfg(feature = "cuda")]

@@ -6,9 +6,11 @@
 //! `CUDA_DEVICE_ORDER` change the driver's only. No answer beats a wrong one.
 
 use candle_core::cuda_backend::cudarc::driver::{DriverError, result};
+use memcheck_core::driver::Occupant;
 use memcheck_core::space::Space;
 use nvml_wrapper::enums::device::UsedGpuMemory;
 use nvml_wrapper::error::NvmlError;
+use nvml_wrapper::struct_wrappers::device::ProcessInfo;
 use nvml_wrapper::{Device, Nvml};
 
 /// Why there is no figure.
@@ -20,9 +22,12 @@ pub(crate) enum Unavailable {
     /// The driver does not say which device it is.
     #[error("the driver gives no UUID: {0}")]
     Unnamed(#[from] DriverError),
-    /// A part of a card, whose figures NVML has for the whole only.
-    #[error("the device is a part of a card in MIG mode")]
-    Mig,
+    /// A slice of a card in MIG mode that NVML does not tell of.
+    #[error("the device is a slice of a card in MIG mode, of which it says: {0}")]
+    Slice(NvmlError),
+    /// A slice of a card, and nothing tells which.
+    #[error("the device is a slice of a card in MIG mode, and this process is on none of them")]
+    NoSlice,
     /// The simulated toolkit did not bring its library.
     #[cfg(feature = "sim")]
     #[error("the simulated toolkit has no NVML here")]
@@ -51,21 +56,64 @@ pub(crate) fn device_used(space: Space) -> Result<u64, Unavailable> {
     if in_a_pid_namespace() {
         return Err(Unavailable::Container);
     }
-    let uuid = result::device::get_uuid(result::device::get(ordinal.into())?)?;
-    // Signed or not, by the platform.
-    let uuid = uuid.bytes.map(|byte| byte.to_ne_bytes()[0]);
     let nvml = open()?;
-    let device = find(&nvml, &uuid)?;
     let own = std::process::id();
-    let process = device
-        .running_compute_processes()?
+    let process = running(&find(&nvml, &uuid(ordinal)?)?)?
         .into_iter()
         .find(|process| process.pid == own)
         .ok_or(Unavailable::NotListed)?;
+    bytes(&process).ok_or(Unavailable::NoFigure)
+}
+
+/// Processes of others that hold memory of the device of `space`. In a container
+/// this one is among them: its id there is not known here.
+pub(crate) fn others(space: Space) -> Result<Vec<Occupant>, Unavailable> {
+    let Space::Cuda(ordinal) = space else { return Err(Unavailable::NotADevice) };
+    let nvml = open()?;
+    let (own, maybe_own) = (std::process::id(), in_a_pid_namespace());
+    let running = running(&find(&nvml, &uuid(ordinal)?)?)?;
+    let others = running.into_iter().filter(|process| maybe_own || process.pid != own);
+    let mut others: Vec<Occupant> = others
+        .map(|process| Occupant {
+            space,
+            pid: process.pid,
+            name: name(&nvml, process.pid),
+            bytes: bytes(&process),
+            maybe_own,
+        })
+        .collect();
+    others.sort_by_key(|other| std::cmp::Reverse(other.bytes));
+    Ok(others)
+}
+
+/// The name of a process without its folder.
+fn name(nvml: &Nvml, pid: u32) -> Option<String> {
+    const LENGTH: usize = 256;
+    let path = nvml.sys_process_name(pid, LENGTH).ok()?;
+    let name = path.split_whitespace().next()?.rsplit('/').next()?;
+    (!name.is_empty()).then(|| name.to_owned())
+}
+
+fn bytes(process: &ProcessInfo) -> Option<u64> {
     match process.used_gpu_memory {
-        UsedGpuMemory::Used(bytes) => Ok(bytes),
-        UsedGpuMemory::Unavailable => Err(Unavailable::NoFigure),
+        UsedGpuMemory::Used(bytes) => Some(bytes),
+        UsedGpuMemory::Unavailable => None,
     }
+}
+
+/// The bytes by which the driver knows the device.
+fn uuid(ordinal: u16) -> Result<[u8; 16], Unavailable> {
+    let uuid = result::device::get_uuid(result::device::get(ordinal.into())?)?;
+    // Signed or not, by the platform.
+    Ok(uuid.bytes.map(|byte| byte.to_ne_bytes()[0]))
+}
+
+/// The processes on a device; of a slice of a card NVML may have none to tell.
+fn running(device: &Device<'_>) -> Result<Vec<ProcessInfo>, Unavailable> {
+    device.running_compute_processes().map_err(|error| match device.mig_is_mig_device_handle() {
+        Ok(true) => Unavailable::Slice(error),
+        Ok(false) | Err(_) => error.into(),
+    })
 }
 
 /// The device that the driver knows by these 16 bytes.
@@ -73,15 +121,23 @@ fn find<'nvml>(nvml: &'nvml Nvml, uuid: &[u8; 16]) -> Result<Device<'nvml>, Unav
     /// `NVML_DEVICE_MIG_ENABLE`.
     const ENABLED: u32 = 1;
     match nvml.device_by_uuid(written("GPU", uuid)) {
-        Ok(whole) if whole.mig_mode().is_ok_and(|mode| mode.current == ENABLED) => {
-            Err(Unavailable::Mig)
-        }
+        Ok(whole) if whole.mig_mode().is_ok_and(|mode| mode.current == ENABLED) => slice(&whole),
         Ok(device) => Ok(device),
-        Err(NvmlError::NotFound) if nvml.device_by_uuid(written("MIG", uuid)).is_ok() => {
-            Err(Unavailable::Mig)
-        }
+        // From CUDA 13 on the driver gives a slice's own.
+        Err(NvmlError::NotFound) => Ok(nvml.device_by_uuid(written("MIG", uuid))?),
         Err(error) => Err(error.into()),
     }
+}
+
+/// The slice of a card that this process is on: there is never more than one.
+fn slice<'nvml>(card: &Device<'nvml>) -> Result<Device<'nvml>, Unavailable> {
+    let own = std::process::id();
+    let is_on = |slice: &Device<'_>| {
+        running(slice).is_ok_and(|found| found.iter().any(|process| process.pid == own))
+    };
+    let slices = (0..card.mig_device_count().map_err(Unavailable::Slice)?)
+        .filter_map(|index| card.mig_device_by_index(index).ok());
+    slices.into_iter().find(is_on).ok_or(Unavailable::NoSlice)
 }
 
 /// A UUID as NVML writes it: `GPU-01234567-89ab-cdef-0123-456789abcdef`.

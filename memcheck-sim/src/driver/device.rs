@@ -14,11 +14,11 @@ pub(crate) const VERSION: c_int = 13_000;
 
 exports! { ffi::driver;
     fn cuInit(flags: c_uint) {
-        if flags == 0 { with(|_| Ok(())) } else { Err(Code::INVALID_VALUE) }
+        if flags == 0 { with(|machine| machine.schedule.init()) } else { Err(Code::INVALID_VALUE) }
     }
 
     fn cuDriverGetVersion(version: Out<c_int>) {
-        version.put(VERSION)
+        version.put(with(|machine| Ok(machine.schedule.driver()))?)
     }
 
     fn cuDeviceGetCount(count: Out<c_int>) {
@@ -37,12 +37,13 @@ exports! { ffi::driver;
 
     fn cuDeviceGetUuid(uuid: Out<[u8; 16]>, device: c_int) {
         card(device)?;
+        // Of a slice it gives that of its card.
         uuid.put(uuid_of(device))
     }
 
     fn cuDeviceGetUuid_v2(uuid: Out<[u8; 16]>, device: c_int) {
-        card(device)?;
-        uuid.put(uuid_of(device))
+        let mig = with(|machine| Ok(machine.device(device)?.spec.mig))?;
+        uuid.put(if mig { slice_uuid_of(device) } else { uuid_of(device) })
     }
 
     fn cuDeviceTotalMem_v2(bytes: Out<usize>, device: c_int) {
@@ -129,6 +130,13 @@ fn card(device: c_int) -> Answer<&'static Card> {
 /// An identity that is the same in every run: "memcheck-sim", and the ordinal.
 pub(crate) fn uuid_of(device: c_int) -> [u8; 16] {
     let mut uuid = *b"memcheck-sim\0\0\0\0";
+    uuid[12..].copy_from_slice(&device.to_be_bytes());
+    uuid
+}
+
+/// That of the slice, where the device is one.
+pub(crate) fn slice_uuid_of(device: c_int) -> [u8; 16] {
+    let mut uuid = *b"memcheck-mig\0\0\0\0";
     uuid[12..].copy_from_slice(&device.to_be_bytes());
     uuid
 }

@@ -166,6 +166,7 @@ fn load(module: Out<Handle>) -> Answer {
     module.put(with(|machine| {
         let context = current::get();
         machine.context(context)?;
+        machine.schedule.module()?;
         let handle = machine.handle();
         machine.modules.insert(handle, context);
         Ok(handle)

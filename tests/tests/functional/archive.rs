@@ -116,18 +116,32 @@ fn with_lines(project: &Project) {
     project.write("Cargo.toml", &own);
 }
 
+/// Baselines that are said to belong to no test.
+fn stale(run: &Run) -> Vec<String> {
+    let lines = run.json().into_iter().filter(|line| line["type"] == "bookkeeping");
+    let findings = lines.map(|line| line["finding"].clone());
+    let stale = findings.filter(|finding| finding["code"] == "stale-baseline");
+    stale.map(|finding| finding["message"].as_str().unwrap().to_owned()).collect()
+}
+
 fn sites(run: &Run) -> Value {
     run.test("leaky")["findings"][0]["sites"].clone()
 }
 
 #[test]
 fn an_archive_runs_where_there_is_neither_cargo_nor_a_source() {
-    let project = Project::new(CLEAN_AND_LEAKY);
+    let project = Project::new(&format!("{CLEAN_AND_LEAKY}#[cfg(any())]\nfn left_out() {{}}\n"));
     with_lines(&project);
     project.write(".config/memcheck.toml", "[default]\nmax_peak = \"1 GiB\"\n");
     project.run(&[]).exits(100);
     project.memcheck(&["accept"]).exits(0);
+    // Of a test that is gone, and of one that is only left out of this build.
+    for name in ["gone", "left_out"] {
+        let baseline = project.read("tests/snapshots/mem__clean@cpu.snap");
+        project.write(&format!("tests/snapshots/mem__{name}@cpu.snap"), &baseline);
+    }
     let direct = project.run(&[]).exits(100);
+    assert_eq!(stale(&direct), ["tests/snapshots/mem__gone@cpu.snap belongs to no test"]);
     assert_eq!(direct.codes("clean"), [""; 0], "its baseline is there");
     let site = sites(&direct)[0].clone();
     assert_eq!(site["file"], "tests/mem.rs", "{site}");
@@ -137,7 +151,7 @@ fn an_archive_runs_where_there_is_neither_cargo_nor_a_source() {
         &["archive", "--archive-file", "a.tar.zst", "--device", "cpu", "--message-format", "json"],
     )
     .exits(0)
-    .says("packed 1 test executables and 1 baselines");
+    .says("packed 1 test executables and 3 baselines");
     let file = &packed.json()[0];
     assert_eq!((&file["type"], &file["kind"]), (&"file".into(), &"archive".into()));
     let size = fs::metadata(project.path().join("a.tar.zst")).unwrap().len();
@@ -159,6 +173,7 @@ fn an_archive_runs_where_there_is_neither_cargo_nor_a_source() {
     // The same figures, findings, sites and baselines; the devices of the archive.
     let run = machine.run(&[]).exits(100).says("device: cpu").says("archive: built for cpu");
     assert_eq!(said(&run), said(&direct));
+    assert_eq!(stale(&run), stale(&direct), "the archive knows what was still written");
     let left = fs::read_dir(machine.path().join("tmp")).unwrap().count();
     assert_eq!(left, 0, "what was extracted is gone");
 
@@ -191,6 +206,12 @@ fn an_archive_runs_where_there_is_neither_cargo_nor_a_source() {
     elsewhere.says("--extract-to names one that others see");
     assert!(machine.path().join("there/workspace/tests/snapshots").is_dir(), "it stays");
     machine.run(&["--extract-to", "there"]).exits(2).says("not empty");
+
+    // One test of it is profiled; a program is not in it.
+    let profile = ["profile", "--archive-file", "a.tar.zst", "--device", "cpu"];
+    let profiled = machine.memcheck(&[&profile[..], &["leaky"]].concat()).exits(100).stdout;
+    assert!(profiled.contains("leaky on cpu") && profiled.contains("tests/mem.rs"), "{profiled}");
+    machine.memcheck(&[&profile[..], &["--bin", "tool"]].concat()).exits(2).says("no programs");
 
     // Without line tables functions are named; with them, lines as ever.
     let stripped = |more: &[&str]| {

@@ -15,6 +15,7 @@ mod detection;
 mod documentation;
 mod exactness;
 mod fixture;
+mod hardware;
 mod libraries;
 mod outside;
 mod plain;

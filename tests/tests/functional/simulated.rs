@@ -79,8 +79,8 @@ fn nvml_is_asked_about_the_device_that_the_driver_means() {
     let figure = |space: &str, name: &str| metrics[space][name].as_u64().expect(name);
     assert_eq!(figure("cuda:0", "retained"), 100 << 20);
     assert_eq!(figure("cuda:1", "retained"), 300 << 20);
-    // What the first GPU's pool holds, and an estimate of its context.
-    let used = figure("cuda:0", "reserved") + (512 << 20);
+    // What the first GPU's pool holds, and estimates of its context and of cuBLAS.
+    let used = figure("cuda:0", "reserved") + (512 << 20) + (4 << 20);
     assert_eq!(figure("cuda:0", "device_used"), used);
 }
 
@@ -106,7 +106,7 @@ fn a_free_that_fails_leaves_its_block_live() {
 #[test]
 fn a_lost_device_fails_its_test_and_not_the_run() {
     let run = run("sim:t4", "ten_mebibytes", "lost-at=30").exits(100);
-    assert_eq!(run.codes("ten_mebibytes"), ["test-failed"]);
+    assert_eq!(run.codes("ten_mebibytes"), ["device-fault"]);
 }
 
 #[test]

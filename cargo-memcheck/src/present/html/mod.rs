@@ -12,7 +12,7 @@ use memcheck_core::record::SpaceRecord;
 use memcheck_core::size::exact;
 use memcheck_core::space::Space;
 
-use super::{Presenter, Report, summary};
+use super::{Presenter, Report, beside, summary};
 use crate::note::Note;
 use crate::run::{Outcome, Task};
 use crate::tally::Tally;
@@ -69,6 +69,7 @@ impl Presenter for Html {
         }
         let attribution = record.and_then(|record| record.attribution.as_ref());
         let hint = attribution.and_then(|attribution| attribution.hint.as_ref());
+        let beside = record.map(beside::lines).unwrap_or_default();
         let open = !matches!(outcome.verdict.status, Status::Passed);
         self.details.push(html! {
             details open[open] {
@@ -78,6 +79,7 @@ impl Presenter for Html {
                     @if !measured.allocated.is_empty() { (chart::iterations(space, measured)) }
                     @if let Some(record) = record { (attribution::space(record, space)) }
                 }
+                @if !beside.is_empty() { pre { (beside.join("\n")) } }
                 @if let Some(hint) = hint { p { "hint: " (hint) } }
             }
         });

@@ -1,5 +1,6 @@
 //! A profile as one JSON object: every row, whatever is printed for people.
 
+use memcheck_core::driver::Untracked;
 use memcheck_core::finding::Finding;
 use memcheck_core::profile::Profile;
 use memcheck_core::protocol::Status;
@@ -30,6 +31,9 @@ struct Line<'a> {
     /// left no record.
     spaces: &'a [Profile],
     events: u64,
+    /// What is held beyond the driver's pool.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    untracked: Option<&'a Untracked>,
     #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<&'a str>,
 }
@@ -37,7 +41,8 @@ struct Line<'a> {
 /// Prints the profile of one test or program on one device.
 pub(super) fn profile(subject: Subject, task: &Task, outcome: &Outcome, spaces: &[Profile]) {
     let name = task.entry.name.as_str();
-    let attribution = outcome.report.as_ref().and_then(|report| report.record.attribution.as_ref());
+    let record = outcome.report.as_ref().map(|report| &report.record);
+    let attribution = record.and_then(|record| record.attribution.as_ref());
     json::print(&Line {
         r#type: "profile",
         version: VERSION,
@@ -50,6 +55,7 @@ pub(super) fn profile(subject: Subject, task: &Task, outcome: &Outcome, spaces: 
         findings: &outcome.verdict.findings,
         spaces,
         events: attribution.map_or(0, |attribution| attribution.events),
+        untracked: record.and_then(|record| record.driver.untracked.as_ref()),
         hint: attribution.and_then(|attribution| attribution.hint.as_deref()),
     });
 }

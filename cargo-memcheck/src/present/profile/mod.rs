@@ -17,7 +17,7 @@ use memcheck_core::space::Space;
 pub(super) use growth::title as growth_title;
 pub(super) use holders::{kind_name, when};
 
-use super::{Presenter, say, style};
+use super::{Presenter, beside, say, style};
 use crate::cli::FormatFlag;
 use crate::options::{Telling, Verbosity};
 use crate::run::{Outcome, Task};
@@ -93,6 +93,13 @@ impl Profiler {
             }
             lines.extend(doubt(&profile, record).map(|doubt| style::warning(&doubt)));
             lines.push(String::new());
+        }
+        if self.verbosity > Verbosity::Quiet {
+            let said = beside::lines(record);
+            if !said.is_empty() {
+                lines.extend(said);
+                lines.push(String::new());
+            }
         }
         lines
     }

@@ -1,0 +1,141 @@
+//! What the driver's pool, NVML and CUPTI say beside the program's own calls, as
+//! lines of text. Shared by terminal, profile, Markdown and HTML, so that all say
+//! the same, and say where it is an estimate.
+
+use memcheck_core::driver::Untracked;
+use memcheck_core::record::Record;
+use memcheck_core::size::{self, both};
+
+/// Behind figures of a simulated device.
+pub(super) const ESTIMATE: &str = "an estimate: the device is simulated";
+
+/// The lines of a record; none where nobody says anything.
+pub(super) fn lines(record: &Record) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mark = |text: String| match record.driver.simulated {
+        true => format!("{text} ({ESTIMATE})"),
+        false => text,
+    };
+    for (space, measured) in &record.spaces {
+        let metrics = &measured.metrics;
+        let mut said = Vec::new();
+        said.extend(metrics.reserved.map(|bytes| format!("reserved {}", both(bytes))));
+        said.extend(metrics.peak_reserved.map(|bytes| format!("peak_reserved {}", both(bytes))));
+        said.extend(metrics.device_used.map(|bytes| format!("device_used {}", both(bytes))));
+        if !said.is_empty() {
+            lines.push(mark(format!("driver and NVML of {space}: {}", said.join(", "))));
+        }
+    }
+    if let Some(untracked) = &record.driver.untracked {
+        lines.extend(self::untracked(untracked).into_iter().map(mark_first(mark)));
+    }
+    lines
+}
+
+/// Marks the first line of several.
+fn mark_first(mark: impl Fn(String) -> String) -> impl FnMut(String) -> String {
+    let mut first = true;
+    move |line| if std::mem::take(&mut first) { mark(line) } else { line }
+}
+
+/// Who holds what is beyond the pool.
+fn untracked(untracked: &Untracked) -> Vec<String> {
+    let Untracked { space, bytes, items, rest, reason } = untracked;
+    let all = bytes.map_or_else(|| "not known".to_owned(), both);
+    let mut lines = vec![format!("beyond the pool of {space}: {all}")];
+    let item = |item: &memcheck_core::driver::Item| {
+        format!("  {}, {}: {}", item.holder, size::blocks(item.blocks), both(item.bytes))
+    };
+    lines.extend(items.iter().map(item));
+    lines.extend(rest.map(|rest| format!("  context, code and driver: {}", both(rest))));
+    lines.extend(reason.as_ref().map(|reason| format!("  not itemised: {reason}")));
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use memcheck_core::driver::Item;
+    use memcheck_core::space::Space;
+
+    use super::super::example::leaky;
+    use super::super::{JsonLines, Junit, Markdown, Report};
+    use super::*;
+    use crate::run::{Outcome, example::task};
+
+    /// A test on a GPU, with a pool and NVML.
+    pub(in crate::present) fn on_a_gpu(simulated: bool) -> Outcome {
+        let mut outcome = leaky();
+        let record = &mut outcome.report.as_mut().unwrap().record;
+        let gpu = Space::Cuda(0);
+        let mut measured = record.spaces[&Space::Host].clone();
+        measured.metrics.reserved = Some(32 << 20);
+        measured.metrics.peak_reserved = Some(64 << 20);
+        measured.metrics.device_used = Some(576 << 20);
+        record.spaces.insert(gpu, measured);
+        record.judged = vec![gpu];
+        record.driver.simulated = simulated;
+        record.driver.untracked = Some(Untracked {
+            space: gpu,
+            bytes: Some(544 << 20),
+            items: vec![Item { holder: "libcublas.so.13".into(), bytes: 32 << 20, blocks: 1 }],
+            rest: Some(512 << 20),
+            reason: None,
+        });
+        outcome
+    }
+
+    fn text(mut report: impl Report, outcome: &Outcome) -> String {
+        report.test_finished(&task(), outcome);
+        String::from_utf8(report.text().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn what_is_beyond_the_pool_is_told_by_who_holds_it() {
+        let mut outcome = on_a_gpu(false);
+        let record = &mut outcome.report.as_mut().unwrap().record;
+        assert_eq!(
+            lines(record),
+            [
+                "driver and NVML of cuda:0: reserved 33,554,432 B (32.0 MiB), peak_reserved \
+                 67,108,864 B (64.0 MiB), device_used 603,979,776 B (576.0 MiB)",
+                "beyond the pool of cuda:0: 570,425,344 B (544.0 MiB)",
+                "  libcublas.so.13, 1 block: 33,554,432 B (32.0 MiB)",
+                "  context, code and driver: 536,870,912 B (512.0 MiB)",
+            ]
+        );
+        let untracked = record.driver.untracked.as_mut().unwrap();
+        untracked.reason = Some("libcupti.so was not found".to_owned());
+        let last = lines(record).pop().unwrap();
+        assert_eq!(last, "  not itemised: libcupti.so was not found");
+    }
+
+    #[test]
+    fn every_output_marks_what_a_simulated_device_estimates_and_nothing_of_a_real_one() {
+        for simulated in [true, false] {
+            let outcome = on_a_gpu(simulated);
+            let record = &outcome.report.as_ref().unwrap().record;
+            let marked = |text: &str, what: &str| {
+                assert!(text.contains("device_used"), "{what} says nothing of it:\n{text}");
+                assert_eq!(text.contains("estimate"), simulated, "{what}:\n{text}");
+            };
+            marked(&lines(record).join("\n"), "terminal and profile");
+            marked(&text(Markdown::default(), &outcome), "markdown");
+            marked(&text(super::super::Html::default(), &outcome), "html");
+            let json = text(JsonLines::new(Vec::new()), &outcome);
+            marked(&json, "json");
+            let line: serde_json::Value = serde_json::from_str(&json).unwrap();
+            let named = ["reserved", "peak_reserved", "device_used"];
+            let expected =
+                if simulated { serde_json::json!(named) } else { serde_json::Value::Null };
+            assert_eq!(line["estimates"], expected);
+            let junit = text(Junit::default(), &outcome);
+            marked(&junit, "junit");
+            for name in named {
+                let property =
+                    format!("<property name=\"cuda:0.{name}.estimate\" value=\"true\"/>");
+                assert_eq!(junit.contains(&property), simulated, "{name}: {junit}");
+            }
+            assert!(!junit.contains("peak_allocated.estimate"), "{junit}");
+        }
+    }
+}

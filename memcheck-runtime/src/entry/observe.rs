@@ -1,0 +1,73 @@
+//! What others count, added to the record: the driver's pool, NVML and CUPTI.
+
+use candle_core::Device;
+use memcheck_core::record::Record;
+use memcheck_core::space::Space;
+
+#[cfg(feature = "cuda")]
+use crate::probe::{cuda, cupti, nvml, pool};
+
+/// CUPTI, in a run that it is asked in; nothing in a build without CUDA.
+#[derive(Debug)]
+pub(super) struct Beside {
+    #[cfg(feature = "cuda")]
+    listening: Option<Result<cupti::Listening, cupti::Unavailable>>,
+}
+
+impl Beside {
+    /// Begins to listen where `wanted`: before the device is opened.
+    pub(super) fn start(wanted: bool) -> Self {
+        #[cfg(not(feature = "cuda"))]
+        let _ = wanted;
+        Self {
+            #[cfg(feature = "cuda")]
+            listening: wanted.then(cupti::start),
+        }
+    }
+
+    /// Adds what is said of the test's own device.
+    #[cfg(feature = "cuda")]
+    pub(super) fn observe(self, device: &Device, own: Space, record: &mut Record) {
+        use memcheck_core::driver::Untracked;
+        if !own.is_device() {
+            return;
+        }
+        record.driver.simulated = cuda::is_simulated();
+        let Some(measured) = record.spaces.get_mut(&own) else { return };
+        match pool::read(device) {
+            Ok(Some(pool)) => {
+                measured.metrics.reserved = Some(pool.reserved);
+                measured.metrics.peak_reserved = Some(pool.peak_reserved);
+            }
+            Ok(None) => record.notes.push("the device has no memory pool".to_owned()),
+            Err(error) => record.notes.push(format!("the memory pool cannot be read: {error}")),
+        }
+        match nvml::device_used(own) {
+            Ok(bytes) => measured.metrics.device_used = Some(bytes),
+            Err(error) => record.notes.push(format!("NVML is not available: {error}")),
+        }
+        if let Some(listening) = self.listening {
+            let seen = listening.and_then(|listening| listening.finish(own));
+            let seen = seen.as_deref().map_err(ToString::to_string);
+            let reserved = measured.metrics.reserved.unwrap_or(0);
+            let untracked = Untracked::of(own, measured.metrics.device_used, reserved, seen);
+            record.driver.untracked = Some(untracked);
+        }
+        let refused = record.spaces.iter().filter(|(_, measured)| measured.refused.is_some());
+        let others = refused.filter_map(|(space, _)| nvml::others(*space).ok());
+        record.driver.others = others.flatten().collect();
+    }
+
+    #[cfg(not(feature = "cuda"))]
+    pub(super) fn observe(self, _device: &Device, _own: Space, _record: &mut Record) {}
+}
+
+/// Processes of others that hold memory of a device, as a part of a sentence.
+pub(super) fn others(space: Space) -> String {
+    #[cfg(feature = "cuda")]
+    if let Ok(others) = nvml::others(space) {
+        return others.iter().map(|other| format!("; {}", other.shown())).collect();
+    }
+    let _ = space;
+    String::new()
+}

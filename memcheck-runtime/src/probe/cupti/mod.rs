@@ -1,0 +1,291 @@
+//! What libraries allocate on a GPU for themselves, as CUPTI tells it: cuBLAS's
+//! workspaces, variables of modules. They do not pass the probes.
+//!
+//! CUPTI is looked for at run time (`library`) and asked for activity records of
+//! memory, kind `MEMORY2`: every allocation and release of the process, with the
+//! library that made it from CUDA 12.6 on. Only a run with attribution does so:
+//! CUPTI takes memory for itself, which would show in NVML's figure. Contexts and
+//! code are in no record: they are what is left over.
+
+mod library;
+
+use std::collections::BTreeMap;
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use memcheck_core::driver::Block;
+use memcheck_core::quiet;
+use memcheck_core::space::Space;
+
+use crate::ledger;
+use library::Library;
+
+/// Why nothing is itemised.
+#[derive(Debug, Clone, thiserror::Error)]
+pub(crate) enum Unavailable {
+    /// No such library.
+    #[error("{0} was not found")]
+    NotFound(String),
+    /// The simulated toolkit did not bring its library.
+    #[cfg(feature = "sim")]
+    #[error("the simulated toolkit has no CUPTI here")]
+    NoLibrary,
+    /// The simulated library could not be loaded.
+    #[cfg(feature = "sim")]
+    #[error("{0}")]
+    Simulated(#[from] memcheck_sim::NvmlError),
+    /// A library of that name without a function.
+    #[error("libcupti has no {0}")]
+    NoFunction(&'static str),
+    /// CUPTI refused a call.
+    #[error("{call} answers {error}")]
+    Refused {
+        /// The function.
+        call: &'static str,
+        /// CUPTI's name of its error.
+        error: String,
+    },
+    /// Records were lost: what is there says nothing about what is not.
+    #[error("CUPTI dropped {0} records")]
+    Dropped(usize),
+}
+
+/// The start of `CUpti_ActivityMemory2`, `…3` and `…4`, which begin alike.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+struct Memory {
+    kind: u32,
+    operation: u32,
+    memory_kind: u32,
+    correlation: u32,
+    address: u64,
+    bytes: u64,
+    timestamp: u64,
+    pc: u64,
+    process: u32,
+    device: u32,
+    context: u32,
+    stream: u32,
+    name: *const c_char,
+    is_async: u32,
+    padding: u32,
+    pool_type: u32,
+}
+
+/// Where `CUpti_ActivityMemory4` has its `source`, in bytes.
+const SOURCE: usize = 120;
+/// `CUPTI_ACTIVITY_KIND_MEMORY2`.
+const MEMORY2: u32 = 49;
+/// `CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_ALLOCATION`.
+const ALLOCATION: u32 = 1;
+/// `CUPTI_ACTIVITY_MEMORY_KIND_…` of what lies on a device.
+const DEVICE: u32 = 3;
+const ARRAY: u32 = 4;
+const DEVICE_STATIC: u32 = 6;
+/// The bytes of a buffer: some five hundred records.
+const BUFFER: usize = 64 << 10;
+
+/// The last that is known of an address: when, and the block that is there.
+type Known = (u64, Option<Seen>);
+
+/// A block that was allocated.
+#[derive(Debug, Clone)]
+struct Seen {
+    bytes: u64,
+    pooled: bool,
+    fixed: bool,
+    source: Option<String>,
+}
+
+/// By device and address.
+static KNOWN: Mutex<BTreeMap<(u32, u64), Known>> = Mutex::new(BTreeMap::new());
+/// The library, once it was found.
+static LIBRARY: OnceLock<Library> = OnceLock::new();
+
+/// CUPTI, listening.
+#[derive(Debug)]
+pub(crate) struct Listening {
+    library: &'static Library,
+}
+
+/// Begins to listen. Before the first context: what libraries allocate with it
+/// would be missing.
+pub(crate) fn start() -> Result<Listening, Unavailable> {
+    let found = match LIBRARY.get() {
+        Some(library) => library,
+        None => {
+            let library = Library::open()?;
+            LIBRARY.get_or_init(|| library)
+        }
+    };
+    found.register(request, complete)?;
+    found.name_sources();
+    found.enable(MEMORY2)?;
+    Ok(Listening { library: found })
+}
+
+impl Listening {
+    /// Stops, and answers with the blocks that are live on the device of `space`.
+    pub(crate) fn finish(self, space: Space) -> Result<Vec<Block>, Unavailable> {
+        let Space::Cuda(ordinal) = space else { return Ok(Vec::new()) };
+        self.library.disable(MEMORY2)?;
+        self.library.flush()?;
+        match self.library.dropped() {
+            0 => {}
+            count => return Err(Unavailable::Dropped(count)),
+        }
+        let known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_device = known.range((u32::from(ordinal), 0)..=(u32::from(ordinal), u64::MAX));
+        Ok(of_device
+            .filter_map(|((_, address), (_, seen))| Some((*address, seen.clone()?)))
+            .map(|(address, Seen { bytes, pooled, fixed, source })| Block {
+                bytes,
+                pooled,
+                tracked: ledger::size_of(address).is_some(),
+                fixed,
+                source,
+            })
+            .collect())
+    }
+}
+
+/// CUPTI wants a buffer. Of the C library's memory, which no probe counts.
+unsafe extern "C" fn request(buffer: *mut *mut u8, size: *mut usize, most: *mut usize) {
+    // SAFETY: asks for memory, aligned for every type; null where there is none,
+    // and CUPTI then drops its records, and counts them.
+    let room = unsafe { libc::malloc(BUFFER) };
+    // SAFETY: CUPTI gives three pointers to be written through.
+    unsafe {
+        buffer.write(room.cast());
+        size.write(if room.is_null() { 0 } else { BUFFER });
+        // As many as go in.
+        most.write(0);
+    }
+}
+
+/// CUPTI gives a buffer back. On any thread, its own among them.
+unsafe extern "C" fn complete(
+    _context: *mut c_void,
+    _stream: u32,
+    buffer: *mut u8,
+    _size: usize,
+    valid: usize,
+) {
+    let _quiet = quiet::enter();
+    if let Some(library) = LIBRARY.get()
+        && !buffer.is_null()
+    {
+        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut record: *mut u8 = std::ptr::null_mut();
+        while library.next(buffer, valid, &mut record) {
+            // SAFETY: CUPTI has put a record there, whose first member is its kind.
+            let kind = unsafe { record.cast::<u32>().read_unaligned() };
+            if kind == MEMORY2 {
+                // SAFETY: a record of this kind begins as `Memory` does, in every
+                // version of CUPTI that has it.
+                let memory = unsafe { record.cast::<Memory>().read_unaligned() };
+                let source = library.has_sources().then(|| {
+                    // SAFETY: where CUPTI can name sources its record has one here.
+                    unsafe { record.add(SOURCE).cast::<*const c_char>().read_unaligned() }
+                });
+                note(&mut known, &memory, source.and_then(text));
+            }
+        }
+    }
+    // SAFETY: the buffer is the one that `request` gave.
+    unsafe { libc::free(buffer.cast()) };
+}
+
+/// A text of CUPTI's, where there is one.
+fn text(pointer: *const c_char) -> Option<String> {
+    if pointer.is_null() {
+        return None;
+    }
+    // SAFETY: not null; CUPTI's texts are terminated, and live until the buffer
+    // that names them is given back.
+    let text = unsafe { CStr::from_ptr(pointer) }.to_string_lossy().into_owned();
+    (!text.is_empty()).then_some(text)
+}
+
+/// Takes a record in. Buffers of several threads come in any order: the latest
+/// record of an address holds.
+fn note(known: &mut BTreeMap<(u32, u64), Known>, memory: &Memory, source: Option<String>) {
+    if ![DEVICE, ARRAY, DEVICE_STATIC].contains(&memory.memory_kind) {
+        return;
+    }
+    let seen = (memory.operation == ALLOCATION).then(|| Seen {
+        bytes: memory.bytes,
+        pooled: memory.pool_type != 0,
+        fixed: memory.memory_kind == DEVICE_STATIC,
+        source,
+    });
+    let last = known.entry((memory.device, memory.address)).or_insert((0, None));
+    if memory.timestamp >= last.0 {
+        *last = (memory.timestamp, seen);
+    }
+}
+
+/// A function of CUPTI's that takes nothing but a number.
+type OfNumber = unsafe extern "C" fn(u32) -> c_int;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(operation: u32, memory_kind: u32, address: u64, timestamp: u64) -> Memory {
+        Memory {
+            kind: MEMORY2,
+            operation,
+            memory_kind,
+            correlation: 0,
+            address,
+            bytes: 100 * address,
+            timestamp,
+            pc: 0,
+            process: 1,
+            device: 0,
+            context: 1,
+            stream: 0,
+            name: std::ptr::null(),
+            is_async: 0,
+            padding: 0,
+            pool_type: 0,
+        }
+    }
+
+    #[test]
+    fn a_record_begins_as_cupti_lays_it_out() {
+        use std::mem::offset_of;
+        let offsets = [
+            offset_of!(Memory, address),
+            offset_of!(Memory, timestamp),
+            offset_of!(Memory, device),
+            offset_of!(Memory, name),
+            offset_of!(Memory, pool_type),
+        ];
+        assert_eq!(offsets, [16, 32, 52, 64, 80]);
+    }
+
+    #[test]
+    fn the_latest_record_of_an_address_holds_in_whatever_order_they_come() {
+        let mut known = BTreeMap::new();
+        let mut note = |operation, kind, address, time| {
+            super::note(&mut known, &record(operation, kind, address, time), None);
+        };
+        // Released at 5, although its allocation is heard of after that.
+        note(2, DEVICE, 1, 5);
+        note(1, DEVICE, 1, 4);
+        // Given again after its release.
+        note(1, DEVICE, 2, 1);
+        note(2, DEVICE, 2, 2);
+        note(1, DEVICE_STATIC, 2, 3);
+        // Pinned memory of the host.
+        note(1, 2, 3, 1);
+        let live: Vec<_> = known
+            .iter()
+            .filter_map(|((_, address), (_, seen))| Some((*address, seen.as_ref()?)))
+            .map(|(address, seen)| (address, seen.bytes, seen.fixed))
+            .collect();
+        assert_eq!(live, [(2, 200, true)]);
+    }
+}

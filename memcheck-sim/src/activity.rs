@@ -1,0 +1,121 @@
+//! What happens to the memory of devices, kept for CUPTI once somebody listens.
+
+use std::ffi::{CStr, c_char};
+
+use crate::machine::Handle;
+
+/// `CUpti_ActivityMemory4`: an allocation or a release. The names are CUPTI's.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Record {
+    pub(crate) kind: u32,
+    pub(crate) operation: u32,
+    pub(crate) memory_kind: u32,
+    pub(crate) correlation: u32,
+    pub(crate) address: u64,
+    pub(crate) bytes: u64,
+    pub(crate) timestamp: u64,
+    pub(crate) pc: u64,
+    pub(crate) process: u32,
+    pub(crate) device: u32,
+    pub(crate) context: u32,
+    pub(crate) stream: u32,
+    pub(crate) name: *const c_char,
+    pub(crate) is_async: u32,
+    pub(crate) padding: u32,
+    pub(crate) pool_type: u32,
+    pub(crate) pool_padding: u32,
+    pub(crate) pool_address: u64,
+    pub(crate) pool_threshold: u64,
+    pub(crate) pool_size: u64,
+    pub(crate) pool_used: u64,
+    pub(crate) source: *const c_char,
+}
+
+// SAFETY: its texts are constants, which live for ever.
+unsafe impl Send for Record {}
+
+/// `CUPTI_ACTIVITY_KIND_MEMORY2`.
+pub(crate) const MEMORY2: u32 = 49;
+/// `CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_ALLOCATION` and `…_RELEASE`.
+const ALLOCATION: u32 = 1;
+const RELEASE: u32 = 2;
+/// `CUPTI_ACTIVITY_MEMORY_KIND_DEVICE`.
+const DEVICE: u32 = 3;
+/// `CUPTI_ACTIVITY_MEMORY_POOL_TYPE_LOCAL`.
+const LOCAL: u32 = 1;
+
+/// Records that wait to be told.
+#[derive(Debug, Default)]
+pub(crate) struct Activity {
+    /// Whether somebody listens.
+    pub(crate) on: bool,
+    /// Whether records say which library they are of.
+    pub(crate) sources: bool,
+    records: Vec<Record>,
+    time: u64,
+}
+
+impl Activity {
+    /// A block was allocated: by a library, or by the program.
+    pub(crate) fn allocated(
+        &mut self,
+        device: usize,
+        address: Handle,
+        bytes: u64,
+        pooled: bool,
+        library: Option<&'static CStr>,
+    ) {
+        let pool = if pooled { LOCAL } else { 0 };
+        self.note(ALLOCATION, device, (address, bytes), pool, library);
+    }
+
+    /// A block was freed; one of no bytes never was.
+    pub(crate) fn released(&mut self, device: usize, address: Handle, bytes: u64) {
+        self.note(RELEASE, device, (address, bytes), 0, None);
+    }
+
+    fn note(
+        &mut self,
+        operation: u32,
+        device: usize,
+        (address, bytes): (u64, u64),
+        pool_type: u32,
+        library: Option<&'static CStr>,
+    ) {
+        if !self.on || bytes == 0 {
+            return;
+        }
+        self.time += 1;
+        let source = library.filter(|_| self.sources);
+        self.records.push(Record {
+            kind: MEMORY2,
+            operation,
+            memory_kind: DEVICE,
+            correlation: 0,
+            address,
+            bytes,
+            timestamp: self.time,
+            pc: 0,
+            process: std::process::id(),
+            device: u32::try_from(device).unwrap_or(u32::MAX),
+            context: 1,
+            stream: 0,
+            name: std::ptr::null(),
+            is_async: pool_type,
+            padding: 0,
+            pool_type,
+            pool_padding: 0,
+            pool_address: 0,
+            pool_threshold: 0,
+            pool_size: 0,
+            pool_used: 0,
+            source: source.map_or(std::ptr::null(), CStr::as_ptr),
+        });
+    }
+
+    /// The records so far, in order.
+    pub(crate) fn take(&mut self) -> Vec<Record> {
+        std::mem::take(&mut self.records)
+    }
+}

@@ -1,0 +1,228 @@
+//! CUPTI, as far as it tells of memory: activity records of the kind `MEMORY2`.
+//!
+//! Reached as NVML is: through the library that is built from
+//! `cargo-memcheck/toolkit/nvml.c`, or exported with the feature `standalone`.
+//! Records are handed over when they are asked for with `cuptiActivityFlushAll`.
+
+use std::ffi::{c_char, c_int, c_void};
+use std::sync::{Mutex, PoisonError};
+
+use crate::activity::{MEMORY2, Record};
+use crate::code::{Answer, Code};
+use crate::ffi::{Out, Symbol, exports};
+use crate::machine::with;
+
+/// `CUPTI_API_VERSION` of CUDA 13.0.
+const API_VERSION: u32 = 130_000;
+/// The bytes of a record.
+const SIZE: usize = size_of::<Record>();
+
+/// Asks for a buffer: where it is, its bytes, and the most records in it.
+type Request = unsafe extern "C" fn(*mut *mut u8, *mut usize, *mut usize);
+/// Hands a buffer back: its context and stream, its bytes, and those that are used.
+type Complete = unsafe extern "C" fn(*mut c_void, u32, *mut u8, usize, usize);
+
+static CALLBACKS: Mutex<Option<(Request, Complete)>> = Mutex::new(None);
+
+/// `CUptiResult`.
+fn cupti(answer: Answer) -> c_int {
+    match answer {
+        Ok(()) => 0,
+        Err(Code::INVALID_VALUE) => 1,
+        Err(Code::NOT_FOUND) => 12,
+        Err(Code::NOT_SUPPORTED) => 27,
+        Err(_) => 999,
+    }
+}
+
+exports! { cupti;
+    fn cuptiGetVersion(version: Out<u32>) {
+        version.put(API_VERSION)
+    }
+
+    fn cuptiActivityRegisterCallbacks(request: Option<Request>, complete: Option<Complete>) {
+        let both = request.zip(complete).ok_or(Code::INVALID_VALUE)?;
+        *CALLBACKS.lock().unwrap_or_else(PoisonError::into_inner) = Some(both);
+        Ok(())
+    }
+
+    fn cuptiActivityEnable(kind: u32) {
+        switch(kind, true)
+    }
+
+    fn cuptiActivityDisable(kind: u32) {
+        switch(kind, false)
+    }
+
+    fn cuptiActivityEnableAllocationSource(enable: u8) {
+        with(|machine| {
+            machine.activity.sources = enable != 0;
+            Ok(())
+        })
+    }
+
+    fn cuptiActivityFlushAll(_flag: u32) {
+        let callbacks = *CALLBACKS.lock().unwrap_or_else(PoisonError::into_inner);
+        let (request, complete) = callbacks.ok_or(Code::INVALID_VALUE)?;
+        let records = with(|machine| Ok(machine.activity.take()))?;
+        let mut left = records.as_slice();
+        while !left.is_empty() {
+            let told = tell(request, complete, left).ok_or(Code::OUT_OF_MEMORY)?;
+            left = &left[told..];
+        }
+        Ok(())
+    }
+
+    fn cuptiActivityGetNextRecord(buffer: *mut u8, valid: usize, record: *mut *mut u8) {
+        if buffer.is_null() || record.is_null() {
+            return Err(Code::INVALID_VALUE);
+        }
+        // SAFETY: not null, and both readable and writable, as CUPTI asks.
+        let last = unsafe { record.read() };
+        let offset = match last.is_null() {
+            true => 0,
+            false => last.addr().wrapping_sub(buffer.addr()) + SIZE,
+        };
+        if offset.checked_add(SIZE).is_none_or(|end| end > valid) {
+            return Err(Code::NOT_FOUND);
+        }
+        // SAFETY: writable, as above; the record lies inside the buffer.
+        unsafe { record.write(buffer.add(offset)) };
+        Ok(())
+    }
+
+    fn cuptiActivityGetNumDroppedRecords(_context: *mut c_void, _stream: u32, dropped: Out<usize>) {
+        dropped.put(0)
+    }
+}
+
+pub(crate) static OTHERS: &[Symbol] =
+    &[Symbol { name: "cuptiGetResultString", address: cuptiGetResultString as *const () }];
+
+/// A text that lives for ever.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuptiGetResultString(code: c_int, text: Out<*const c_char>) -> c_int {
+    let words = match code {
+        0 => c"CUPTI_SUCCESS",
+        1 => c"CUPTI_ERROR_INVALID_PARAMETER",
+        12 => c"CUPTI_ERROR_MAX_LIMIT_REACHED",
+        27 => c"CUPTI_ERROR_NOT_SUPPORTED",
+        _ => c"CUPTI_ERROR_UNKNOWN",
+    };
+    cupti(text.put(words.as_ptr()))
+}
+
+fn switch(kind: u32, on: bool) -> Answer {
+    if kind != MEMORY2 {
+        return Err(Code::NOT_SUPPORTED);
+    }
+    with(|machine| {
+        machine.activity.on = on;
+        Ok(())
+    })
+}
+
+/// Hands the first records over in a buffer of the listener's; how many. `None`
+/// where it gives no buffer that one goes into.
+fn tell(request: Request, complete: Complete, records: &[Record]) -> Option<usize> {
+    let (mut buffer, mut size, mut most) = (std::ptr::null_mut::<u8>(), 0, 0);
+    // SAFETY: the listener has registered it for this; the pointers are locals.
+    unsafe { request(&raw mut buffer, &raw mut size, &raw mut most) };
+    let mut room = size / SIZE;
+    if most > 0 {
+        room = room.min(most);
+    }
+    if buffer.is_null() || room == 0 {
+        return None;
+    }
+    let told = room.min(records.len());
+    // SAFETY: the listener says that `size` bytes are writable, which `told`
+    // records do not exceed; it gets the buffer back, as it expects.
+    unsafe {
+        std::ptr::copy_nonoverlapping(records.as_ptr().cast::<u8>(), buffer, told * SIZE);
+        complete(std::ptr::null_mut(), 0, buffer, size, told * SIZE);
+    }
+    Some(told)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::driver::tests::{context, out};
+    use crate::hooked::{cuMemAlloc_v2, cuMemFree_v2};
+    use std::ffi::CStr;
+
+    /// Of each record: operation, device, bytes, address.
+    static HEARD: Mutex<Vec<(u32, u32, u64, u64)>> = Mutex::new(Vec::new());
+
+    unsafe extern "C" fn request(buffer: *mut *mut u8, size: *mut usize, most: *mut usize) {
+        // Two records and a half: it takes several.
+        let room = vec![0_u64; SIZE / 8 * 5 / 2];
+        // SAFETY: result pointers are the caller's locals.
+        unsafe {
+            size.write(room.len() * 8);
+            buffer.write(Box::leak(room.into_boxed_slice()).as_mut_ptr().cast());
+            most.write(0);
+        }
+    }
+
+    unsafe extern "C" fn complete(_: *mut c_void, _: u32, buffer: *mut u8, _: usize, valid: usize) {
+        let mut record = std::ptr::null_mut();
+        // SAFETY: the buffer is ours, with so many valid bytes.
+        while unsafe { cuptiActivityGetNextRecord(buffer, valid, &raw mut record) } == 0 {
+            // SAFETY: a record starts there.
+            let record = unsafe { record.cast::<Record>().read_unaligned() };
+            let heard = (record.operation, record.device, record.bytes, record.address);
+            HEARD.lock().unwrap().push(heard);
+        }
+    }
+
+    #[test]
+    fn a_record_is_laid_out_as_cupti_lays_it_out() {
+        use std::mem::offset_of;
+        let offsets = [
+            offset_of!(Record, address),
+            offset_of!(Record, timestamp),
+            offset_of!(Record, device),
+            offset_of!(Record, name),
+            offset_of!(Record, pool_type),
+            offset_of!(Record, source),
+            SIZE,
+        ];
+        assert_eq!(offsets, [16, 32, 52, 64, 80, 120, 128]);
+    }
+
+    #[test]
+    fn allocations_and_releases_are_told_in_order_to_who_listens() {
+        context(2);
+        let mut addresses = [0; 3];
+        // SAFETY: result pointers are locals, and the callbacks are as declared.
+        unsafe {
+            assert_eq!(cuptiActivityEnable(1), 27);
+            assert_eq!(cuptiActivityRegisterCallbacks(Some(request), Some(complete)), 0);
+            assert_eq!(cuptiActivityEnable(MEMORY2), 0);
+            for address in &mut addresses {
+                assert_eq!(cuMemAlloc_v2(address, 7777), 0);
+            }
+            assert_eq!(cuMemFree_v2(addresses[1]), 0);
+            assert_eq!(cuptiActivityDisable(MEMORY2), 0);
+            assert_eq!(cuptiActivityFlushAll(1), 0);
+            for address in [addresses[0], addresses[2]] {
+                assert_eq!(cuMemFree_v2(address), 0);
+            }
+            assert_eq!(cuptiActivityFlushAll(1), 0);
+        }
+        // Other tests allocate meanwhile, other sizes.
+        let mut heard = HEARD.lock().unwrap().clone();
+        heard.retain(|(_, device, bytes, _)| (*device, *bytes) == (2, 7777));
+        let [a, b, c] = addresses;
+        let expected = [(1, a), (1, b), (1, c), (2, b)];
+        assert_eq!(heard, expected.map(|(operation, address)| (operation, 2, 7777, address)));
+        let mut text = std::ptr::null();
+        // SAFETY: the result pointer is a local; the text is a constant.
+        unsafe {
+            assert_eq!(cuptiGetResultString(27, out(&mut text)), 0);
+            assert_eq!(CStr::from_ptr(text), c"CUPTI_ERROR_NOT_SUPPORTED");
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Processes of others on the simulated machine, on request: what they hold is
+//! not there for the program.
+//!
+//! `4711:python:60GiB`, several separated by commas. `@1` behind one puts it on
+//! the device of that ordinal; without it, it is on the first.
+
+use bytesize::ByteSize;
+
+/// A process that holds memory of a device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Process {
+    /// Its id.
+    pub pid: u32,
+    /// Its name.
+    pub name: String,
+    /// What it holds.
+    pub bytes: u64,
+    /// The ordinal of the device.
+    pub device: usize,
+}
+
+/// Why a text does not describe processes.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ProcessesError {
+    /// Not `PID:NAME:SIZE`.
+    #[error("`{0}` is not a process: PID:NAME:SIZE or PID:NAME:SIZE@DEVICE, as 4711:python:60GiB")]
+    Spelling(String),
+    /// A device that the machine does not have.
+    #[error("process {pid} is on device {device}, and the machine has {devices}")]
+    NoDevice {
+        /// The process.
+        pid: u32,
+        /// Its device.
+        device: usize,
+        /// How many there are.
+        devices: usize,
+    },
+}
+
+/// Reads a list of processes; an empty one is none.
+///
+/// # Errors
+///
+/// One of them is misspelt.
+pub fn processes(text: &str) -> Result<Vec<Process>, ProcessesError> {
+    let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
+    parts
+        .map(|part| process(part).ok_or_else(|| ProcessesError::Spelling(part.to_owned())))
+        .collect()
+}
+
+fn process(text: &str) -> Option<Process> {
+    let (what, device) = text.split_once('@').unwrap_or((text, "0"));
+    let mut parts = what.split(':').map(str::trim);
+    let (pid, name, size) = (parts.next()?, parts.next()?, parts.next()?);
+    (parts.next().is_none() && !name.is_empty()).then_some(())?;
+    Some(Process {
+        pid: pid.parse().ok()?,
+        name: name.to_owned(),
+        bytes: size.parse::<ByteSize>().ok()?.as_u64(),
+        device: device.trim().parse().ok()?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processes_are_read_each_with_its_device() {
+        let of = |pid, name: &str, bytes, device| Process { pid, name: name.into(), bytes, device };
+        assert_eq!(
+            processes("4711:python:60GiB, 12:a b:5B@3"),
+            Ok(vec![of(4711, "python", 60 << 30, 0), of(12, "a b", 5, 3)])
+        );
+        assert_eq!(processes(""), Ok(Vec::new()));
+        for wrong in ["python", "a:b:1B", "1:b", "1:b:much", "1::1B", "1:b:1B:2", "1:b:1B@x"] {
+            let error = processes(wrong).unwrap_err();
+            assert!(error.to_string().contains("as 4711:python:60GiB"), "{wrong}: {error}");
+        }
+    }
+}

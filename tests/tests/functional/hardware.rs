@@ -1,0 +1,245 @@
+//! What goes wrong with GPUs and not with programs, asked of the simulated one:
+//! others on the card, faults of driver and hardware, slices of a card; and who
+//! holds what the program did not ask for.
+
+use serde_json::{Value, json};
+
+use crate::fixture::{Project, Run, memcheck_with};
+
+const MIB: u64 = 1 << 20;
+/// What a simulated context is taken to hold, and cuBLAS's workspace beside it.
+const CONTEXT: u64 = 512 * MIB;
+
+const TESTS: &str = "
+#[mem_test(max_growth = \"0 B\", baseline = false)]
+fn small() {}
+
+#[mem_test(max_growth = \"0 B\", baseline = false)]
+fn ten_mebibytes(device: &Device) -> candle_core::Result<()> {
+    Tensor::zeros((10, 1 << 18), DType::F32, device)?.affine(2.0, 1.0)?;
+    Ok(())
+}
+
+#[mem_test(max_growth = \"0 B\", baseline = false)]
+fn a_kernel_in_every_iteration(trial: &mut Trial) -> candle_core::Result<()> {
+    let tensor = Tensor::zeros(1024, DType::F32, trial.device())?;
+    trial.iterate(|_| tensor.affine(2.0, 1.0)?.device().synchronize())
+}
+";
+
+fn project() -> Project {
+    Project::new(TESTS)
+}
+
+fn run(project: &Project, device: &str, more: &[&str], variables: &[(&str, &str)]) -> Run {
+    let all = ["run", "--device", device, "--message-format", "json", "--no-ci"];
+    memcheck_with(project.path(), &[&all[..], more].concat(), variables)
+}
+
+fn figure(line: &Value, name: &str) -> u64 {
+    line["metrics"]["cuda:0"][name].as_u64().unwrap_or_else(|| panic!("no {name} in {line}"))
+}
+
+/// All findings of a test as one text, its hints among them.
+fn said(run: &Run, test: &str) -> String {
+    run.test(test)["findings"].to_string()
+}
+
+#[test]
+fn what_is_beyond_the_pool_is_itemised_and_where_it_cannot_be_the_reason_is_said() {
+    let project = project();
+    // An H200's cuBLAS is taken to hold 32 MiB for itself, an RTX 4090's 4 MiB.
+    for (device, workspace) in [("sim:h200", 32 * MIB), ("sim:rtx4090", 4 * MIB)] {
+        let followed = run(&project, device, &["ten", "--explain", "always"], &[]).exits(0);
+        let line = followed.test("ten_mebibytes");
+        assert_eq!(line["estimates"], json!(["reserved", "peak_reserved", "device_used"]));
+        let beyond = figure(&line, "device_used") - figure(&line, "reserved");
+        assert_eq!(beyond, CONTEXT + workspace);
+        let item = json!({"holder": "libcublas.so.13", "bytes": workspace, "blocks": 1});
+        let expected = json!({
+            "space": "cuda:0", "bytes": beyond, "items": [item], "rest": CONTEXT,
+        });
+        assert_eq!(line["untracked"], expected);
+    }
+    // A run that only counts is not listened to, and measures the same.
+    let counted = run(&project, "sim:h200", &["ten", "--explain", "never"], &[]).exits(0);
+    let line = counted.test("ten_mebibytes");
+    assert!(line["untracked"].is_null(), "{line}");
+    let profile = ["profile", "ten_mebibytes", "--device", "sim:h200"];
+    let told = memcheck_with(project.path(), &profile, &[]).exits(0).stdout;
+    for part in
+        ["beyond the pool of cuda:0", "libcublas.so.13, 1 block", "(an estimate: the device"]
+    {
+        assert!(told.contains(part), "`{part}` is not in\n{told}");
+    }
+    // Without its library all of it is one rest.
+    let without = ["ten", "--explain", "always", "--runner", "env -u MEMCHECK_SIM_NVML"];
+    let line = run(&project, "sim:h200", &without, &[]).exits(0).test("ten_mebibytes");
+    let reason = &line["untracked"]["reason"];
+    assert_eq!(reason, "the simulated toolkit has no CUPTI here");
+    assert_eq!(
+        (&line["untracked"]["items"], &line["untracked"]["rest"]),
+        (&json!([]), &Value::Null)
+    );
+    assert!(line["notes"].to_string().contains("no NVML here"), "{line}");
+
+    every_report_marks_estimates(&project);
+}
+
+/// In one package with the test above: a build is what takes the time.
+fn every_report_marks_estimates(project: &Project) {
+    let kinds = ["junit", "json", "markdown", "html"];
+    let flags: Vec<String> =
+        kinds.iter().map(|kind| format!("--report={kind}=out/{kind}")).collect();
+    let arguments = ["run", "--no-ci", "ten", "--device", "sim:t4", "--verbose"];
+    let flags = flags.iter().map(String::as_str);
+    let arguments: Vec<&str> = arguments.into_iter().chain(flags).collect();
+    let shown = memcheck_with(project.path(), &arguments, &[]).exits(0).stderr;
+    let texts = kinds.map(|kind| project.read(&format!("out/{kind}")));
+    for (what, text) in kinds.iter().zip(&texts).chain([(&"terminal", &shown)]) {
+        for name in ["reserved", "peak_reserved", "device_used", "estimate"] {
+            assert!(text.contains(name), "{name} is not in {what}:\n{text}");
+        }
+    }
+}
+
+#[test]
+fn a_process_of_others_is_named_where_it_holds_what_is_wanted_and_changes_nothing_elsewhere() {
+    let project = project();
+    fn others(text: &str) -> [(&str, &str); 1] {
+        [("MEMCHECK_SIM_PROCESSES", text)]
+    }
+    let alone = run(&project, "sim:t4,capacity=100MiB", &["ten"], &[]).exits(0);
+    // 10 x 2^18 x 4 bytes, and as much again for what is made of it.
+    let needed = 20 * MIB;
+    let beside = format!("4711:python:{}B", 100 * MIB - needed);
+    let enough = run(&project, "sim:t4,capacity=100MiB", &["ten"], &others(&beside)).exits(0);
+    let (then, now) = (alone.test("ten_mebibytes"), enough.test("ten_mebibytes"));
+    assert_eq!(figure(&now, "peak_allocated"), needed);
+    for part in ["findings", "metrics", "iterations", "status"] {
+        assert_eq!(then[part], now[part], "{part}");
+    }
+    assert!(now["others"].is_null(), "nobody asked: {now}");
+
+    // A byte more of it, and another process on a device that is not meant.
+    let more = format!("4711:python:{}B,12:other:1MiB@1", 100 * MIB - needed + 1);
+    let machine = "sim:2xt4,capacity=100MiB";
+    let full = run(&project, machine, &["ten"], &others(&more)).exits(100);
+    assert_eq!(full.codes("ten_mebibytes"), ["out-of-memory"]);
+    let holder = json!([{
+        "space": "cuda:0", "pid": 4711, "name": "python", "bytes": 100 * MIB - needed + 1,
+    }]);
+    assert_eq!(full.test("ten_mebibytes")["others"], holder);
+    let text = said(&full, "ten_mebibytes");
+    for part in
+        ["process 4711 (python) holds 83,886,081 B (80.0 MiB) of cuda:0", "end the other process"]
+    {
+        assert!(text.contains(part), "`{part}` is not in {text}");
+    }
+    assert!(!text.contains("(other)"), "{text}");
+    // Without it the card itself is too small: nobody is blamed.
+    let small = run(&project, "sim:t4,capacity=15MiB", &["ten"], &[]).exits(100);
+    assert_eq!(small.codes("ten_mebibytes"), ["out-of-memory"]);
+    assert!(!said(&small, "ten_mebibytes").contains("process"));
+    // What the test must fit into it does not, whoever else is there.
+    let fits =
+        run(&project, "sim:t4,capacity=100MiB", &["ten", "--fits", "15 MiB"], &others(&beside));
+    assert_eq!(fits.exits(100).codes("ten_mebibytes"), ["does-not-fit"]);
+    // Where not even a canary has room, nothing was measured.
+    let all = run(&project, "sim:t4", &["ten"], &others("4711:python:1TiB")).exits(104);
+    let text = said(&all, "ten_mebibytes");
+    assert!(text.contains("not a block can be allocated"), "{text}");
+    assert!(text.contains("process 4711 (python) holds"), "{text}");
+    let wrong = run(&project, "sim:t4", &["ten"], &others("4711:python")).exits(104);
+    assert!(said(&wrong, "ten_mebibytes").contains("MEMCHECK_SIM_PROCESSES"));
+}
+
+#[test]
+fn a_fault_of_hardware_is_a_finding_of_its_own_and_the_next_test_starts_clean() {
+    let project = project();
+    let with = |faults: &str, code: u8| {
+        run(&project, "sim:t4", &[], &[("MEMCHECK_SIM_FAULTS", faults)]).exits(code)
+    };
+    // The device cannot be opened: exit code 105, and what to do about it. A body
+    // without a device has one all the same, and passes.
+    for (faults, parts) in [
+        ("init=no-device", ["CUDA_ERROR_NO_DEVICE", "CUDA_VISIBLE_DEVICES"]),
+        ("init=stub", ["CUDA_ERROR_STUB_LIBRARY", "no driver"]),
+        ("init=driver-mismatch", ["CUDA_ERROR_SYSTEM_DRIVER_MISMATCH", "restart the machine"]),
+        ("init=not-ready", ["CUDA_ERROR_SYSTEM_NOT_READY", "nvidia-fabricmanager"]),
+        ("driver=12040", ["CUBLAS_STATUS_NOT_INITIALIZED", "update the driver"]),
+        ("ecc-at=1", ["CUDA_ERROR_ECC_UNCORRECTABLE", "nvidia-smi"]),
+    ] {
+        let run = with(faults, 105);
+        for test in ["ten_mebibytes", "a_kernel_in_every_iteration"] {
+            assert_eq!(run.codes(test), ["no-device"], "{faults}");
+            assert_eq!(run.test(test)["status"], "not-measured", "{faults}");
+            let text = said(&run, test);
+            for part in parts {
+                assert!(text.contains(part), "{faults}: `{part}` is not in {text}");
+            }
+        }
+        assert_eq!(run.test("small")["status"], "passed", "{faults}");
+    }
+    // It fails while the body runs: measured, exit code 100.
+    for (faults, parts) in [
+        ("module=no-binary", ["CUDA_ERROR_NO_BINARY_FOR_GPU", "CUDA_COMPUTE_CAP"]),
+        ("module=invalid-ptx", ["CUDA_ERROR_INVALID_PTX", "CUDA_COMPUTE_CAP"]),
+        ("module=unsupported-ptx", ["CUDA_ERROR_UNSUPPORTED_PTX_VERSION", "update the driver"]),
+        ("ecc-at=30", ["CUDA_ERROR_ECC_UNCORRECTABLE", "--gpu-reset"]),
+        ("lost-at=30", ["CUDA_ERROR_DEVICE_UNAVAILABLE", "dmesg"]),
+        ("launch-fails-at=1", ["CUDA_ERROR_LAUNCH_FAILED", "compute-sanitizer"]),
+    ] {
+        let run = with(faults, 100);
+        for test in ["ten_mebibytes", "a_kernel_in_every_iteration"] {
+            assert_eq!(run.codes(test), ["device-fault"], "{faults}");
+            let text = said(&run, test);
+            for part in parts {
+                assert!(text.contains(part), "{faults}: `{part}` is not in {text}");
+            }
+        }
+        assert_eq!(run.test("small")["status"], "passed", "{faults}");
+    }
+    // `ten_mebibytes` launches a kernel in each of 12 iterations; the 13th launch is
+    // nobody's, as every process counts its own.
+    let clean = with("launch-fails-at=13", 0);
+    assert_eq!(clean.test("ten_mebibytes")["status"], "passed");
+    with("", 0);
+}
+
+#[test]
+fn nvml_is_asked_of_the_slice_of_a_card() {
+    let project = project();
+    let whole = run(&project, "sim:h200", &["ten"], &[]).exits(0).test("ten_mebibytes");
+    let slice = run(&project, "sim:h200,mig", &["ten"], &[]).exits(0).test("ten_mebibytes");
+    assert_eq!(figure(&slice, "device_used"), figure(&whole, "device_used"));
+    assert!(slice["notes"].is_null(), "{slice}");
+    // Where NVML tells nothing of it the reason is said, and nothing else changes.
+    let silent = [("MEMCHECK_SIM_FAULTS", "nvml=silent")];
+    let line = run(&project, "sim:h200,mig", &["ten"], &silent).exits(0).test("ten_mebibytes");
+    assert!(line["metrics"]["cuda:0"]["device_used"].is_null(), "{line}");
+    let notes = line["notes"].to_string();
+    assert!(notes.contains("NVML is not available: the device is a slice of a card"), "{notes}");
+    let line = run(&project, "sim:h200", &["ten"], &silent).exits(0).test("ten_mebibytes");
+    assert!(!line["notes"].to_string().contains("slice"), "{line}");
+}
+
+#[test]
+fn gpus_that_are_hidden_are_not_there() {
+    let project = project();
+    let bin = project.path().join("bin");
+    let list = "GPU 0: NVIDIA H200 (UUID: GPU-1a2b)\n  MIG 1g.18gb     Device  0: (UUID: MIG-77)\n\
+                GPU 1: Tesla T4 (UUID: GPU-1a3c)\n";
+    project.write("bin/nvidia-smi", &format!("#!/bin/sh\ncat <<'END'\n{list}END\n"));
+    let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(bin.join("nvidia-smi"), executable).unwrap();
+    let inherited = std::env::var("PATH").unwrap_or_default();
+    let path = format!("{}:{inherited}", bin.display());
+    let asked = |device: &str, visible: &str| {
+        let variables = [("PATH", path.as_str()), ("CUDA_VISIBLE_DEVICES", visible)];
+        run(&project, device, &["ten"], &variables).exits(105)
+    };
+    asked("cuda:1", "MIG-77").says("the driver lists 1 GPU(s)");
+    asked("cuda", "5").says("CUDA_VISIBLE_DEVICES=5 names none of the 2 GPU(s)");
+    asked("cuda:2", "1,0").says("the driver lists 2 GPU(s)");
+}
