@@ -13,7 +13,9 @@ pub(crate) mod tensor;
 
 #[cfg(feature = "cuda")]
 pub(crate) mod cuda;
-#[cfg(feature = "cuda")]
+// Its tests need no CUDA.
+#[cfg(any(feature = "cuda", test))]
+#[cfg_attr(not(feature = "cuda"), expect(dead_code, reason = "only tests use it here"))]
 pub(crate) mod cupti;
 #[cfg(feature = "cuda")]
 pub(crate) mod nvml;

@@ -213,7 +213,7 @@ fn note(known: &mut BTreeMap<(u32, u64), Known>, memory: &Memory, source: Option
     if ![DEVICE, ARRAY, DEVICE_STATIC].contains(&memory.memory_kind) {
         return;
     }
-    let seen = (memory.operation == ALLOCATION).then(|| Seen {
+    let seen = (memory.operation == ALLOCATION).then_some(Seen {
         bytes: memory.bytes,
         pooled: memory.pool_type != 0,
         fixed: memory.memory_kind == DEVICE_STATIC,
