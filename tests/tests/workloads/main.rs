@@ -7,6 +7,7 @@
 
 mod bert;
 mod forms;
+mod helpers;
 mod kernels;
 mod llama;
 mod t5;
