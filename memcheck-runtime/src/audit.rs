@@ -42,11 +42,13 @@ pub struct Audit {
     step: u64,
     limits: Limits,
     resets_peak: bool,
-    on_alert: Option<Box<dyn FnMut(&Alert) + Send>>,
+    on_alert: Option<OnAlert>,
     /// Live bytes when it last looked.
     last: Option<u64>,
     wrong: Option<AuditError>,
 }
+
+type OnAlert = Box<dyn FnMut(&Alert) + Send>;
 
 /// Bytes above which something is an alert; `None` where nothing is.
 #[derive(Debug, Clone, Copy, Default)]
