@@ -14,6 +14,7 @@ mod detection;
 mod documentation;
 mod exactness;
 mod fixture;
+mod guide;
 mod libraries;
 mod outside;
 mod plain;
