@@ -172,7 +172,7 @@ pub mod device_dropped_late {
     /// When the device is full.
     pub fn leaky(trial: &mut Trial) -> anyhow::Result<()> {
         let (device, weights) = run(trial)?;
-        dropped_at_the_end(move || drop((weights, device)));
+        dropped_at_the_end((weights, device));
         Ok(())
     }
 
@@ -183,12 +183,12 @@ pub mod device_dropped_late {
     pub fn fixed(trial: &mut Trial) -> anyhow::Result<()> {
         let (device, weights) = run(trial)?;
         drop(weights);
-        dropped_at_the_end(move || drop(device));
+        dropped_at_the_end(device);
         Ok(())
     }
 
-    fn dropped_at_the_end(late: impl FnOnce() + Send + 'static) {
-        thread::spawn(late).join().expect("the thread does not panic");
+    fn dropped_at_the_end(late: impl Send + 'static) {
+        thread::spawn(move || drop(late)).join().expect("the thread does not panic");
     }
 
     fn run(trial: &mut Trial) -> anyhow::Result<(Device, Tensor)> {

@@ -8,7 +8,7 @@ use memcheck_tests::scenarios::Leg;
 use memcheck_tests::training::{BATCH, KEPT_LOSS_BYTES, KEPT_LOSS_SCALAR_BYTES, PARAMETERS, SEQ};
 
 use super::{LEGS, assert_passed};
-use crate::fixture::{build_example, memcheck, workspace};
+use crate::fixture::{build_example, memcheck, memcheck_with, workspace};
 
 const EXAMPLE: &str = "train_small_transformer";
 
@@ -105,6 +105,14 @@ fn row_13_a_guard_cleans_up_before_and_after_every_epoch() {
             .collect();
         assert_eq!(order, ["before", "after"].repeat(3));
     }
+    // A device that is lost at its 3,000th call, in the first epoch: the program ends
+    // with its own error, and the guard with a warning.
+    let arguments = ["profile", "-p", "memcheck-tests", "--example", EXAMPLE, "--quiet"];
+    let arguments = [&arguments[..], &["--device", "sim:h200"]].concat();
+    let faults = [("MEMCHECK_SIM_FAULTS", "lost-at=3000")];
+    let lost = memcheck_with(&workspace(), &arguments, &faults).exits(100);
+    lost.says("WARN memcheck: cached memory is not given back: ").says("crashed");
+
     // What an epoch leaves behind on the device is nothing.
     for label in ["cleanup before", "cleanup after"] {
         for line in labelled(Leg::Device, false, label) {
