@@ -35,7 +35,9 @@ pub mod usage;
 
 mod at_end;
 mod attribution;
+mod audit;
 mod canary;
+mod cleanup;
 mod description;
 mod device;
 mod entry;
@@ -52,11 +54,13 @@ mod snapshot;
 mod trace;
 mod trial;
 
+pub use audit::{Alert, AlertReason, Audit};
+pub use cleanup::Cleanup;
 pub use memcheck_macros::mem_test;
 pub use probe::host::{SCRATCH_ALIGNMENT, TENSOR_CLASS, Tracking};
 pub use scope::Scopes;
 pub use trial::Trial;
-pub use usage::{Usage, log_usage, release_cached, usage};
+pub use usage::{Usage, log_usage, release_cached, reset_peak, usage};
 
 /// What the attribute's expansion uses. Not part of the public interface.
 #[doc(hidden)]

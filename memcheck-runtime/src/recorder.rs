@@ -25,8 +25,6 @@ pub(crate) struct Recorder {
     iterations: Vec<BTreeMap<Space, Iteration>>,
     censuses: Vec<Census>,
     small: Vec<i64>,
-    /// Peaks from before the body reset them.
-    peaks: BTreeMap<Space, u64>,
     marks: Vec<Mark>,
     at_end: AtEnd,
     /// What others count on the test's own device after each measured
@@ -119,14 +117,6 @@ impl Recorder {
         });
     }
 
-    /// Keeps the peaks so far, which the ledger has just forgotten.
-    pub(crate) fn keep_peaks(&mut self, peaks: impl IntoIterator<Item = (Space, u64)>) {
-        for (space, peak) in peaks {
-            let kept = self.peaks.entry(space).or_default();
-            *kept = peak.max(*kept);
-        }
-    }
-
     /// Labelled lines of usage, in order.
     pub(crate) fn take_marks(&mut self) -> Vec<Mark> {
         std::mem::take(&mut self.marks)
@@ -166,7 +156,7 @@ impl Recorder {
         let survivors = Census::survivors(&self.censuses, space, first);
         let metrics = Metrics {
             allocated: allocated.last().copied().unwrap_or(now.live),
-            peak_allocated: now.peak.max(self.peaks.get(&space).copied().unwrap_or(0)),
+            peak_allocated: now.whole_peak,
             setup: self.setup.get(&space).copied().unwrap_or(0),
             growth: survivors::growth(&survivors, &allocated),
             retained: now.live,

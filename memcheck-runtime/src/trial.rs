@@ -183,12 +183,12 @@ impl Trial {
         self.recorder.mark(label);
     }
 
-    /// Sets the peak that [`Trial::usage`] reports to what is live now.
+    /// Sets the peak that [`Trial::usage`] reports to what is live now, on every
+    /// device; see [`crate::reset_peak`].
     ///
     /// The peak that is judged and recorded stays that of the whole body.
     pub fn reset_peak(&mut self) {
-        let _quiet = quiet::enter();
-        self.recorder.keep_peaks(ledger::reset_peaks());
+        ledger::spaces().for_each(ledger::reset_peak);
     }
 
     /// Gives memory that the driver's pool holds but nobody uses back to the

@@ -47,9 +47,16 @@ pub fn usage(device: &Device) -> Usage {
     Usage { allocated: figures.live, peak_allocated: figures.peak, reserved, peak_reserved }
 }
 
-/// Emits a labelled line of usage as a `tracing` event of level INFO.
+/// Emits a labelled line of usage as a `tracing` event of level INFO and target
+/// `memcheck`: the figures as fields, in bytes, and a message for people.
+///
+/// Without a subscriber nothing is shown.
 pub fn log_usage(label: &str, device: &Device) {
-    let usage = usage(device);
+    log(label, device, &usage(device));
+}
+
+/// The event of [`log_usage`], of figures that are known.
+pub(crate) fn log(label: &str, device: &Device, usage: &Usage) {
     let _quiet = quiet::enter();
     tracing::info!(
         target: "memcheck",
@@ -74,6 +81,16 @@ pub fn release_cached(device: &Device) -> candle_core::Result<()> {
     #[cfg(feature = "cuda")]
     crate::probe::pool::trim(device)?;
     Ok(())
+}
+
+/// Sets the peak that [`usage`] reports of `device` to what is live on it now
+/// (PyTorch's `reset_peak_memory_stats`). `peak_reserved` is the driver's own.
+///
+/// In a memory test the peak that is judged stays that of the whole body.
+pub fn reset_peak(device: &Device) {
+    let _quiet = quiet::enter();
+    arm();
+    ledger::reset_peak(device::space(device));
 }
 
 pub(crate) fn arm() {

@@ -13,6 +13,8 @@
 //! | [`t5`] | encoder and decoder with a cache to clear | growth per token when it is not cleared |
 //! | [`whisper`] | audio encoder and text decoder | memory kept after the work is done |
 //! | [`training`] | a transformer that trains, with AdamW | losses kept as tensors |
+//! | [`mixed_precision`] | layers in a half type over weights in f32 | what a half type saves in training |
+//! | [`checkpointing`] | a deep transformer whose layers are computed twice | activations of a few layers in place of all |
 //! | [`leaks`] | one small layer | the other habits that leak, to the byte |
 //! | [`operations`] | single operations | the same |
 //! | [`scenarios`] | programs that leak, and clean ones | what detection is measured against |
@@ -31,8 +33,10 @@
 use candle_core::{Device, Result, Tensor};
 
 pub mod bert;
+pub mod checkpointing;
 pub mod leaks;
 pub mod llama;
+pub mod mixed_precision;
 pub mod models;
 pub mod operations;
 pub mod overhead;

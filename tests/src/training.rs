@@ -30,10 +30,12 @@ pub const LAYERS: usize = 2;
 /// Tokens that there are.
 pub const VOCAB: usize = 96;
 
-/// Parameters: embeddings of tokens and positions, `4 d² + 2 d f + 2 d` for
-/// each layer, the final norm and the head.
-pub const PARAMETERS: usize = (2 * VOCAB + SEQ + 1) * WIDTH
-    + LAYERS * (4 * WIDTH * WIDTH + 2 * WIDTH * FEED_FORWARD + 2 * WIDTH);
+/// Parameters of a layer: `4 d² + 2 d f + 2 d`.
+pub const BLOCK_PARAMETERS: usize = 4 * WIDTH * WIDTH + 2 * WIDTH * FEED_FORWARD + 2 * WIDTH;
+
+/// Parameters: embeddings of tokens and positions, the layers, the final norm and
+/// the head.
+pub const PARAMETERS: usize = (2 * VOCAB + SEQ + 1) * WIDTH + LAYERS * BLOCK_PARAMETERS;
 
 /// Bytes that one kept loss keeps, in blocks of at least 1 KiB.
 ///
@@ -50,11 +52,14 @@ pub const PARAMETERS: usize = (2 * VOCAB + SEQ + 1) * WIDTH
 /// feed-forward 2. Parameters, ids and the mask are shared, not kept again.
 pub const KEPT_LOSS_BYTES: usize = {
     let row = BATCH * SEQ;
-    let hidden = (2 + 20 * LAYERS + 4) * row * WIDTH;
-    let rows = (12 * LAYERS + 10) * row + 2 * LAYERS * row * HEADS;
-    let attention = 6 * LAYERS * row * HEADS * SEQ;
-    let feed_forward = 2 * LAYERS * row * FEED_FORWARD;
-    (hidden + rows + attention + feed_forward + 4 * row * VOCAB) * 4
+    ((2 + 4) * row * WIDTH + 10 * row + 4 * row * VOCAB) * 4 + LAYERS * BLOCK_GRAPH_BYTES
+};
+
+/// Bytes of a layer in it.
+pub const BLOCK_GRAPH_BYTES: usize = {
+    let row = BATCH * SEQ;
+    let rows = 12 * row + 2 * row * HEADS;
+    (20 * row * WIDTH + rows + 6 * row * HEADS * SEQ + 2 * row * FEED_FORWARD) * 4
 };
 
 /// Bytes that one kept loss keeps in smaller blocks: the sum and the mean.
@@ -63,7 +68,8 @@ pub const KEPT_LOSS_SCALAR_BYTES: usize = 8;
 /// How many losses fit before the history itself has to grow.
 const HISTORY: usize = 1024;
 
-struct Block {
+/// One layer: attention and feed-forward, each behind a norm.
+pub(crate) struct Block {
     attention_norm: LayerNorm,
     query: Linear,
     key: Linear,
@@ -75,7 +81,7 @@ struct Block {
 }
 
 impl Block {
-    fn load(builder: &VarBuilder<'_>) -> Result<Self> {
+    pub(crate) fn load(builder: &VarBuilder<'_>) -> Result<Self> {
         let square = |name: &str| linear_no_bias(WIDTH, WIDTH, builder.pp(name));
         let norm = |name: &str| layer_norm_no_bias(WIDTH, 1e-5, builder.pp(name));
         Ok(Self {
@@ -105,7 +111,7 @@ impl Block {
         self.output.forward(&joined)
     }
 
-    fn forward(&self, hidden: &Tensor, mask: &Tensor) -> Result<Tensor> {
+    pub(crate) fn forward(&self, hidden: &Tensor, mask: &Tensor) -> Result<Tensor> {
         let hidden = (hidden + self.attention(&self.attention_norm.forward(hidden)?, mask)?)?;
         let inner = self.up.forward(&self.feed_forward_norm.forward(&hidden)?)?.silu()?;
         &hidden + self.down.forward(&inner)?
@@ -114,7 +120,7 @@ impl Block {
 
 /// All variables by name. `all_vars` has them in the order of a hash map, which
 /// is another in every process, and so would be that of the optimiser's calls.
-fn in_order(vars: &VarMap) -> Vec<candle_core::Var> {
+pub(crate) fn in_order(vars: &VarMap) -> Vec<candle_core::Var> {
     let vars = vars.data().lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let by_name: std::collections::BTreeMap<_, _> = vars.iter().collect();
     by_name.into_values().cloned().collect()
@@ -245,7 +251,7 @@ impl Trainer {
 }
 
 /// `(seq, seq)` of f32: 0 where a token may look, -inf at what comes later.
-fn causal_mask(device: &Device) -> Result<Tensor> {
+pub(crate) fn causal_mask(device: &Device) -> Result<Tensor> {
     let mask = (0..SEQ * SEQ)
         .map(|i| if i % SEQ > i / SEQ { f32::NEG_INFINITY } else { 0.0 })
         .collect::<Vec<_>>();

@@ -16,6 +16,8 @@ pub struct Growth {
     pub iterations: u32,
     /// Bytes an iteration, by the same evidence as a `leak`.
     pub bytes_per_iteration: u64,
+    /// Live bytes at the end of each measured iteration.
+    pub allocated: Vec<u64>,
     /// What made it, where it grows.
     pub cause: Option<Cause>,
     /// What the iterations left behind, the fastest growing first.
@@ -52,6 +54,7 @@ pub(super) fn growth(record: &Record, space: Space) -> Option<Growth> {
     Some(Growth {
         iterations: evidence.iterations,
         bytes_per_iteration: evidence.bytes_per_iteration,
+        allocated: evidence.measured.allocated.clone(),
         cause: diagnosis::diagnose(&evidence),
         survivors: blame::alike(&evidence.suspects)
             .iter()

@@ -62,7 +62,7 @@ use serde::{Deserialize, Serialize};
 
 pub use pattern::{Pattern, Reading};
 pub use replaced::{SHORTEST_RISE, rising, stepping, suspicious};
-pub use trend::{Trend, theil_sen, trend};
+pub use trend::{Trend, intercept, theil_sen, trend};
 
 /// Survivors of the measured iterations that belong together: blocks of one
 /// size, or blocks of one call site. Every series has one value for each

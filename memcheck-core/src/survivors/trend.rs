@@ -62,6 +62,14 @@ pub fn theil_sen(series: &[u64]) -> Option<f64> {
     median(&mut slopes)
 }
 
+/// Where the straight line of this slope begins, at the first point: the median
+/// of what the points leave when the slope is taken off. `None` for no point.
+pub fn intercept(series: &[u64], slope: f64) -> Option<f64> {
+    let mut rest: Vec<f64> =
+        series.iter().enumerate().map(|(at, &value)| value as f64 - slope * at as f64).collect();
+    median(&mut rest)
+}
+
 /// The middle one, or the mean of the two in the middle.
 fn median(values: &mut [f64]) -> Option<f64> {
     if values.is_empty() {
@@ -236,6 +244,14 @@ mod tests {
         // Three points cannot be told from chance.
         assert!(trend(&[1, 2, 3]).unwrap().confidence < 0.99);
         assert_eq!(trend(&[1]), None);
+    }
+
+    #[test]
+    fn the_line_begins_where_the_points_are() {
+        assert_eq!(intercept(&[100, 164, 228], 64.0), Some(100.0));
+        assert_eq!(intercept(&[100, 9_000, 228, 292, 356], 64.0), Some(100.0));
+        assert_eq!(intercept(&[7], 0.0), Some(7.0));
+        assert_eq!(intercept(&[], 0.0), None);
     }
 
     #[test]

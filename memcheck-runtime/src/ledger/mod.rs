@@ -52,6 +52,8 @@ static LOST: AtomicU64 = AtomicU64::new(0);
 struct Counters {
     live: AtomicU64,
     peak: AtomicU64,
+    /// The highest of the peaks that were started anew since the body began.
+    earlier_peak: AtomicU64,
     iteration_peak: AtomicU64,
     allocations: AtomicU64,
     allocated_total: AtomicU64,
@@ -67,6 +69,7 @@ impl Counters {
         Self {
             live: AtomicU64::new(0),
             peak: AtomicU64::new(0),
+            earlier_peak: AtomicU64::new(0),
             iteration_peak: AtomicU64::new(0),
             allocations: AtomicU64::new(0),
             allocated_total: AtomicU64::new(0),
@@ -89,6 +92,7 @@ impl Counters {
         let Self {
             live,
             peak,
+            earlier_peak,
             iteration_peak,
             allocations,
             allocated_total,
@@ -101,6 +105,7 @@ impl Counters {
         restart(peak, live);
         restart(iteration_peak, live);
         for counter in [
+            earlier_peak,
             allocations,
             allocated_total,
             frees,
@@ -133,7 +138,10 @@ fn raise(peak: &AtomicU64, live: u64) {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Snapshot {
     pub(crate) live: u64,
+    /// Since it was last started anew.
     pub(crate) peak: u64,
+    /// Since the body began, whatever was started anew.
+    pub(crate) whole_peak: u64,
     pub(crate) iteration_peak: u64,
     pub(crate) allocations: u64,
     pub(crate) allocated_total: u64,
@@ -256,11 +264,13 @@ pub(crate) fn reset_unused(space: Space) {
     }
 }
 
-/// Starts the peak of every space anew, and returns what it was.
-pub(crate) fn reset_peaks() -> [(Space, u64); SPACES] {
-    std::array::from_fn(|index| {
-        (space(index), restart(&COUNTERS[index].peak, &COUNTERS[index].live))
-    })
+/// Starts the peak of a space anew. What it was stays part of the whole one.
+pub(crate) fn reset_peak(space: Space) {
+    if let Some(Counters { live, peak, earlier_peak, .. }) = index(space).map(|at| &COUNTERS[at]) {
+        // Before as well: whoever reads meanwhile must not see less than was.
+        raise(earlier_peak, peak.load(Relaxed));
+        raise(earlier_peak, restart(peak, live));
+    }
 }
 
 /// A block was allocated.
@@ -407,9 +417,11 @@ pub(crate) fn snapshot(space: Space) -> Snapshot {
     let Some(counters) = index(space).map(|index| &COUNTERS[index]) else {
         return Snapshot::default();
     };
+    let peak = counters.peak.load(Relaxed);
     Snapshot {
         live: counters.live.load(Relaxed),
-        peak: counters.peak.load(Relaxed),
+        peak,
+        whole_peak: peak.max(counters.earlier_peak.load(Relaxed)),
         iteration_peak: counters.iteration_peak.load(Relaxed),
         allocations: counters.allocations.load(Relaxed),
         allocated_total: counters.allocated_total.load(Relaxed),

@@ -23,6 +23,24 @@ fn peak_is_the_highest_sum_and_frees_of_strangers_change_nothing() {
 }
 
 #[test]
+fn a_peak_that_starts_anew_stays_part_of_the_whole_one() {
+    ready();
+    let space = Space::Cuda(25);
+    let peaks = || (snapshot(space).peak, snapshot(space).whole_peak);
+    allocated(space, 0x18_0000, 100);
+    allocated(space, 0x19_0000, 50);
+    freed(0x18_0000);
+    reset_peak(space);
+    assert_eq!(peaks(), (50, 150));
+    allocated(space, 0x18_0000, 10);
+    reset_peak(space);
+    assert_eq!(peaks(), (60, 150));
+    allocated(space, 0x1a_0000, 100);
+    assert_eq!(peaks(), (160, 160));
+    assert_eq!([0x18_0000, 0x19_0000, 0x1a_0000].map(|at| freed(at).is_some()), [true; 3]);
+}
+
+#[test]
 fn a_failed_free_leaves_its_block_live() {
     ready();
     let space = Space::Cuda(21);

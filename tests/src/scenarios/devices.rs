@@ -17,6 +17,7 @@ pub const SCENARIOS: &[Scenario] = &[
     scenario!(SOURCE, device_of_every_request, DeviceRecreated, Steady, runs: Runs::OnGpu),
     scenario!(SOURCE, workspace_of_every_device, DeviceRecreated, Steady, runs: Runs::OnGpu),
     scenario!(SOURCE, dropped_without_a_context, FreeWithoutContext, Steady, runs: Runs::OnGpu),
+    scenario!(SOURCE, retained device_dropped_late, FreeWithoutContext, runs: Runs::OnGpu),
 ];
 
 /// The GPU of `device`, opened once more: to candle it is another device.
@@ -150,5 +151,51 @@ pub mod dropped_without_a_context {
             let sender = thread::spawn(move || before(answer.device()));
             Ok(sender.join().expect("the thread does not panic")?)
         })
+    }
+}
+
+/// A device that goes last, with the weights on it, on the thread that waits for
+/// the end of the program.
+pub mod device_dropped_late {
+    use super::*;
+
+    const WIDTH: usize = 32;
+
+    /// The weights, `width²` of f32.
+    pub fn bytes(_leg: Leg) -> u64 {
+        (WIDTH * WIDTH * 4) as u64
+    }
+
+    /// Hands device and weights to that thread.
+    ///
+    /// # Errors
+    /// When the device is full.
+    pub fn leaky(trial: &mut Trial) -> anyhow::Result<()> {
+        let (device, weights) = run(trial)?;
+        dropped_at_the_end((weights, device));
+        Ok(())
+    }
+
+    /// Drops the weights where the device is current, and hands over the device.
+    ///
+    /// # Errors
+    /// When the device is full.
+    pub fn fixed(trial: &mut Trial) -> anyhow::Result<()> {
+        let (device, weights) = run(trial)?;
+        drop(weights);
+        dropped_at_the_end(device);
+        Ok(())
+    }
+
+    fn dropped_at_the_end(late: impl Send + 'static) {
+        thread::spawn(move || drop(late)).join().expect("the thread does not panic");
+    }
+
+    fn run(trial: &mut Trial) -> anyhow::Result<(Device, Tensor)> {
+        let device = opened_again(trial.device())?;
+        // leaks: device_dropped_late
+        let weights = Tensor::zeros((WIDTH, WIDTH), DType::F32, &device)?;
+        trial.iterate(|_| weights.relu().map(drop))?;
+        Ok((device, weights))
     }
 }

@@ -12,6 +12,7 @@ const SOURCE: &str = include_str!("graphs.rs");
 pub const SCENARIOS: &[Scenario] = &[
     scenario!(SOURCE, total_of_losses, GraphKept, Steady),
     scenario!(SOURCE, history_of_losses, GraphKept, Steady),
+    scenario!(SOURCE, perplexity_of_every_step, GraphKept, Steady),
     scenario!(SOURCE, state_between_windows, GraphKept, Steady),
     scenario!(SOURCE, average_of_weights, GraphKept, Steady),
 ];
@@ -42,7 +43,7 @@ impl Layer {
     /// A scalar whose graph holds three activations (product, relu, square)
     /// and the scalar of their sum.
     pub(super) fn loss(&self) -> Result<Tensor> {
-        // leaks: total_of_losses, history_of_losses
+        // leaks: total_of_losses, history_of_losses, perplexity_of_every_step
         self.input.matmul(&self.weight)?.relu()?.sqr()?.mean_all()
     }
 }
@@ -114,6 +115,42 @@ pub mod history_of_losses {
         let mut history: Vec<f32> = Vec::with_capacity(HISTORY);
         trial.iterate(|_| {
             history.push(layer.loss()?.to_scalar()?);
+            Ok(())
+        })
+    }
+}
+
+/// A metric of every step, made from the loss.
+pub mod perplexity_of_every_step {
+    use super::*;
+
+    /// Three activations; the scalars of sum, mean and its exponential.
+    pub fn bytes(leg: Leg) -> u64 {
+        3 * ACTIVATION + leg.small(3 * 4)
+    }
+
+    /// Keeps the metric of the loss as it is.
+    ///
+    /// # Errors
+    /// When the device is full.
+    pub fn leaky(trial: &mut Trial) -> anyhow::Result<()> {
+        let layer = Layer::new(trial.device())?;
+        let mut metrics = Vec::with_capacity(HISTORY);
+        trial.iterate(|_| {
+            metrics.push(layer.loss()?.exp()?);
+            Ok(())
+        })
+    }
+
+    /// Keeps the metric of its number.
+    ///
+    /// # Errors
+    /// When the device is full.
+    pub fn fixed(trial: &mut Trial) -> anyhow::Result<()> {
+        let layer = Layer::new(trial.device())?;
+        let mut metrics: Vec<f32> = Vec::with_capacity(HISTORY);
+        trial.iterate(|_| {
+            metrics.push(layer.loss()?.to_scalar::<f32>()?.exp());
             Ok(())
         })
     }

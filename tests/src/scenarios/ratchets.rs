@@ -5,6 +5,7 @@ use std::sync::Mutex;
 
 use candle_core::quantized::{GgmlDType, QMatMul, QTensor};
 use candle_core::{DType, Device, Module, Result, Tensor};
+use candle_nn::kv_cache::Cache;
 use memcheck_runtime::Trial;
 
 use super::{Leg, Runs, Scenario, scenario};
@@ -14,6 +15,7 @@ const SOURCE: &str = include_str!("ratchets.rs");
 /// See the module.
 pub const SCENARIOS: &[Scenario] = &[
     scenario!(SOURCE, retained workspace_of_the_largest_request, CacheKeepsLargest),
+    scenario!(SOURCE, retained cache_of_the_longest_request, CacheKeepsLargest),
     scenario!(SOURCE, retained workspace_of_quantized_products, CacheKeepsLargest, runs: Runs::OnGpu),
 ];
 
@@ -55,6 +57,52 @@ pub mod workspace_of_the_largest_request {
     pub fn fixed(trial: &mut Trial) -> anyhow::Result<()> {
         leaky(trial)?;
         *WORKSPACE.lock().expect("nobody panicked") = None;
+        Ok(())
+    }
+}
+
+/// A server's cache of candle-nn, which is reset before each request: it forgets
+/// the tokens, but not how many it has had room for.
+pub mod cache_of_the_longest_request {
+    use super::*;
+
+    static CACHE: Mutex<Option<Cache>> = Mutex::new(None);
+
+    /// Tokens of requests, over and over; the longest comes third.
+    const REQUESTS: [usize; 5] = [3, 8, 30, 4, 16];
+    /// Tokens that a cache has room for from its first one on, and more each time.
+    const STEP: usize = 4;
+    /// Floats of a token.
+    const WIDTH: usize = 256;
+
+    /// The longest request in whole steps: 32 tokens of f32.
+    pub fn bytes(_leg: Leg) -> u64 {
+        (30_usize.next_multiple_of(STEP) * WIDTH * 4) as u64
+    }
+
+    /// Resets the cache, and keeps it.
+    ///
+    /// # Errors
+    /// When the device is full.
+    pub fn leaky(trial: &mut Trial) -> anyhow::Result<()> {
+        let device = trial.device().clone();
+        trial.iterate(|request| {
+            let tokens = zeros!((REQUESTS[request % REQUESTS.len()], WIDTH), &device)?;
+            let mut cache = CACHE.lock().expect("nobody panicked");
+            let cache = cache.get_or_insert_with(|| Cache::new(0, STEP));
+            cache.reset();
+            // leaks: cache_of_the_longest_request
+            Ok(cache.append(&tokens)?)
+        })
+    }
+
+    /// Drops it when the server stops.
+    ///
+    /// # Errors
+    /// When the device is full.
+    pub fn fixed(trial: &mut Trial) -> anyhow::Result<()> {
+        leaky(trial)?;
+        *CACHE.lock().expect("nobody panicked") = None;
         Ok(())
     }
 }

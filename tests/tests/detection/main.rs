@@ -9,11 +9,26 @@ mod clean;
 
 mod uneven {
     use memcheck_runtime::{Trial, mem_test};
-    use memcheck_tests::scenarios::shapes::remarked;
+    use memcheck_tests::scenarios::shapes::{remarked, uneven};
 
     #[mem_test(baseline = false, max_growth = "0 B")]
     fn texts_of_every_length(trial: &mut Trial) -> anyhow::Result<()> {
         (remarked("texts_of_every_length").uneven)(trial)
+    }
+
+    #[mem_test(baseline = false, max_growth = "0 B")]
+    fn layers_by_condition(trial: &mut Trial) -> anyhow::Result<()> {
+        (uneven("layers_by_condition").program)(trial)
+    }
+
+    #[mem_test(baseline = false, max_growth = "0 B")]
+    fn cache_that_is_trimmed(trial: &mut Trial) -> anyhow::Result<()> {
+        (uneven("cache_that_is_trimmed").program)(trial)
+    }
+
+    #[mem_test(baseline = false, max_growth = "0 B")]
+    fn last_batch_of_an_epoch(trial: &mut Trial) -> anyhow::Result<()> {
+        (uneven("last_batch_of_an_epoch").program)(trial)
     }
 }
 
@@ -89,6 +104,7 @@ macro_rules! mem_tests {
 mem_tests! {
     total_of_losses,
     history_of_losses,
+    perplexity_of_every_step,
     state_between_windows,
     average_of_weights,
     stores_of_every_step,
@@ -104,6 +120,7 @@ mem_tests! {
     capacity_that_grows_in_steps(iterations = 20),
     masks_of_every_length(iterations = 11),
     workspace_of_the_largest_request(max_retained = "0 B"),
+    cache_of_the_longest_request(max_retained = "0 B"),
     workspace_of_quantized_products(device = "cuda"),
     last_row_of_logits,
     contiguous_at_batch_one,
@@ -116,6 +133,7 @@ mem_tests! {
     device_of_every_request(device = "cuda"),
     workspace_of_every_device(device = "cuda", max_retained = "17 MiB"),
     dropped_without_a_context(device = "cuda"),
+    device_dropped_late(device = "cuda"),
     four_bytes_in_a_list(device = "cuda"),
     results_in_a_static,
     cycle_of_two_nodes,

@@ -1,7 +1,10 @@
 //! The negative controls of `tests/controls` fail, each with its code and its
 //! bytes an iteration, to the byte, on the CPU and on the simulated GPU.
 
+use std::sync::OnceLock;
+
 use memcheck_tests::leaks::{KeptGradients, LastLogits, RunningLoss, Snapshots};
+use memcheck_tests::scenarios::Leg;
 use memcheck_tests::training::{KEPT_LOSS_BYTES, KEPT_LOSS_SCALAR_BYTES};
 use memcheck_tests::{llama, t5};
 
@@ -26,6 +29,15 @@ fn run(device: &str) -> Run {
         ],
     )
     .exits(100)
+}
+
+/// The one run of a leg that all tests of this process share.
+pub(crate) fn on(leg: Leg) -> &'static Run {
+    static RUNS: [OnceLock<Run>; 2] = [const { OnceLock::new() }; 2];
+    match leg {
+        Leg::Host => RUNS[0].get_or_init(|| run("cpu")),
+        Leg::Device => RUNS[1].get_or_init(|| run("sim:h200")),
+    }
 }
 
 /// Asserts the leaks, where `small` is what blocks below 1 KiB add: a GPU
@@ -85,20 +97,20 @@ fn assert_other_codes(run: &Run) {
 
 #[test]
 fn on_the_cpu() {
-    let run = run("cpu");
-    assert_leaks(&run, 0);
-    assert_other_codes(&run);
+    let run = on(Leg::Host);
+    assert_leaks(run, 0);
+    assert_other_codes(run);
     assert_eq!(run.summary()["passed"], 0);
 }
 
 #[test]
 fn on_the_simulated_gpu() {
-    let run = run("sim:h200");
-    assert_leaks(&run, 1);
-    assert_other_codes(&run);
+    let run = on(Leg::Device);
+    assert_leaks(run, 1);
+    assert_other_codes(run);
     assert_eq!(run.codes("more_than_any_card"), ["out-of-memory"]);
     let asking = "controls::more_than_any_card::body".to_owned();
-    assert_eq!(lines(&run, "more_than_any_card"), [(asking, 1)]);
+    assert_eq!(lines(run, "more_than_any_card"), [(asking, 1)]);
     let four = run.test("four_bytes_an_iteration");
     assert_eq!(four["findings"][0]["bytes_per_iteration"], 4);
     assert_eq!(run.summary()["passed"], 0);

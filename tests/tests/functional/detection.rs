@@ -2,7 +2,9 @@
 //! code and its exact bytes, every fixed twin passes, on the CPU and on the
 //! simulated GPU.
 
-use memcheck_tests::scenarios::shapes::REMARKED;
+use std::sync::OnceLock;
+
+use memcheck_tests::scenarios::shapes::{REMARKED, UNEVEN, Uneven};
 use memcheck_tests::scenarios::{self, Agreement, Leg, Scenario};
 
 use crate::fixture::{Run, memcheck, workspace};
@@ -28,6 +30,54 @@ fn run(device: &str) -> Run {
     .exits(100)
 }
 
+/// The one run of a leg that all tests of this process share.
+pub(crate) fn on(leg: Leg) -> &'static Run {
+    static RUNS: [OnceLock<Run>; 2] = [const { OnceLock::new() }; 2];
+    match leg {
+        Leg::Host => RUNS[0].get_or_init(|| run("cpu")),
+        Leg::Device => RUNS[1].get_or_init(|| run("sim:h200")),
+    }
+}
+
+/// Asserts that a leak is found with all that its scenario knows of it, and that
+/// its fixed twin is silent and grows by nothing; on `leg`, if it runs there.
+/// Whether it does.
+pub(crate) fn assert_pair(scenario: &Scenario, leg: Leg) -> bool {
+    let Some(judged) = scenario.judged_on(leg) else { return false };
+    let (run, fixed) = (on(leg), scenario.fixed_test());
+    assert_eq!(run.codes(&fixed), [""; 0], "{fixed}");
+    let finished = run.test(&fixed);
+    assert_eq!(finished["status"], "passed", "{fixed}");
+    assert_eq!(finished["metrics"][space(judged)]["growth"], 0, "{fixed}");
+    assert_found(scenario, judged, run);
+    true
+}
+
+/// Asserts that a healthy program passes, and has the live bytes and the peaks of
+/// its formulas in every iteration: they are uneven, and nothing is found.
+pub(crate) fn assert_uneven(uneven: &Uneven, leg: Leg) {
+    let finished = on(leg).test(&uneven.test());
+    assert_eq!(finished["status"], "passed", "{}", uneven.name);
+    assert_eq!(finished["findings"], serde_json::json!([]), "{}", uneven.name);
+    assert_eq!(finished["metrics"][space(leg)]["growth"], 0, "{}", uneven.name);
+    let spaces = finished["iterations"].as_array().expect("iterations by space");
+    let series = spaces.iter().find(|one| one["space"] == space(leg)).expect("the judged space");
+    // Two of warm-up, ten measured.
+    let of = |formula: fn(usize) -> u64| (2..12).map(formula).collect::<Vec<_>>();
+    assert_eq!(series["allocated"], serde_json::json!(of(uneven.live)), "{}", uneven.name);
+    assert_eq!(series["peak"], serde_json::json!(of(uneven.peak)), "{}", uneven.name);
+    let peaks = of(uneven.peak);
+    assert!(peaks.iter().min() < peaks.iter().max(), "{} is even", uneven.name);
+}
+
+/// The space that is judged on a leg.
+pub(crate) fn space(judged: Leg) -> &'static str {
+    match judged {
+        Leg::Host => "host",
+        Leg::Device => "cuda:0",
+    }
+}
+
 /// Asserts all that a scenario knows of its leak.
 fn assert_found(scenario: &Scenario, judged: Leg, run: &Run) {
     let finished = run.test(&scenario.leaky_test());
@@ -40,15 +90,10 @@ fn assert_found(scenario: &Scenario, judged: Leg, run: &Run) {
     assert!(bytes, "{}: {expected} bytes are expected: {findings}", scenario.name);
 }
 
-fn assert_leg(run: &Run, leg: Leg) {
-    let mut tests = 0;
-    for scenario in scenarios::all() {
-        let Some(judged) = scenario.judged_on(leg) else { continue };
-        tests += 1;
-        assert_eq!(run.codes(&scenario.fixed_test()), [""; 0], "{}", scenario.name);
-        assert_eq!(run.test(&scenario.fixed_test())["status"], "passed", "{}", scenario.name);
-        assert_found(scenario, judged, run);
-    }
+fn assert_leg(leg: Leg) {
+    let run = on(leg);
+    let tests = scenarios::all().filter(|scenario| assert_pair(scenario, leg)).count();
+    UNEVEN.iter().for_each(|uneven| assert_uneven(uneven, leg));
     // No test of the target is without its scenario.
     let of = |twin: &str| {
         let lines = run.json();
@@ -67,7 +112,7 @@ fn assert_leg(run: &Run, leg: Leg) {
 }
 
 /// The codes of what a profile remarks on.
-fn remarks(device: &str, test: &str) -> Vec<String> {
+pub(crate) fn remarks(device: &str, test: &str) -> Vec<String> {
     let run = memcheck(
         &workspace(),
         &[
@@ -104,10 +149,10 @@ fn what_only_looks_like_growth_is_remarked_on() {
 
 #[test]
 fn on_the_cpu() {
-    assert_leg(&run("cpu"), Leg::Host);
+    assert_leg(Leg::Host);
 }
 
 #[test]
 fn on_the_simulated_gpu() {
-    assert_leg(&run("sim:h200"), Leg::Device);
+    assert_leg(Leg::Device);
 }

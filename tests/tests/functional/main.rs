@@ -15,6 +15,7 @@ mod detection;
 mod documentation;
 mod exactness;
 mod fixture;
+mod guide;
 mod hardware;
 mod libraries;
 mod outside;

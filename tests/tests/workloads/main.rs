@@ -6,9 +6,12 @@
 //! less than 1 KiB are not part of the figures.
 
 mod bert;
+mod checkpointing;
 mod forms;
+mod helpers;
 mod kernels;
 mod llama;
+mod mixed_precision;
 mod t5;
 mod training;
 mod whisper;

@@ -5,6 +5,7 @@ use memcheck_core::profile::{Profile, Timeline};
 use memcheck_core::record::SpaceRecord;
 use memcheck_core::size::{Size, both, exact};
 use memcheck_core::space::Space;
+use memcheck_core::survivors::intercept;
 
 use crate::present::profile::when;
 
@@ -39,21 +40,40 @@ fn plot(title: &str, lines: &Markup, caption: &str) -> Markup {
     }
 }
 
+/// A straight line from the first of `points` values to the last, cut off at the
+/// edges of the plot.
+fn trend(series: &[u64], slope: f64, highest: u64) -> Option<Markup> {
+    let last = series.len().checked_sub(1).filter(|&last| last > 0)?;
+    let start = intercept(series, slope)?;
+    let edge = |place: usize| {
+        let bytes = (start + slope * place as f64).clamp(0.0, highest as f64);
+        at(place, series.len(), bytes.round() as u64, highest)
+    };
+    let ((x1, y1), (x2, y2)) = (edge(0), edge(last));
+    let shown = |at: f64| format!("{at:.1}");
+    Some(html! {
+        line x1=(shown(x1)) y1=(shown(y1)) x2=(shown(x2)) y2=(shown(y2)) stroke="#c22" stroke-dasharray="6 4" {
+            title { (format!("trend: {slope:+.1} B an iteration")) }
+        }
+    })
+}
+
 /// Live bytes at the end of each measured iteration, from zero to the highest
-/// peak, with the peak of each iteration above it.
+/// peak, with the peak of each iteration above it and a straight line through it.
 pub(super) fn iterations(space: Space, measured: &SpaceRecord) -> Markup {
     let SpaceRecord { allocated, peak, metrics, slope, .. } = measured;
     let highest = peak.iter().chain(allocated).copied().max().unwrap_or(0);
     let lines = html! {
         polyline points=(line(peak, highest)) fill="none" stroke="#999" stroke-dasharray="4 3" {}
         polyline points=(line(allocated, highest)) fill="none" stroke="#27c" stroke-width="2" {}
+        @if let Some(trend) = trend(allocated, *slope, highest) { (trend) }
     };
     plot(
         &format!("live and peak bytes of {space} over the measured iterations"),
         &lines,
         &format!(
-            "{space}: live bytes (line) and peak (dashed) of {} iterations, up to {}; growth {} \
-             an iteration, straight line {slope:+.1} B",
+            "{space}: live bytes (blue), peak (grey) and trend (red) of {} iterations, up to {}; \
+             growth {} an iteration, trend {slope:+.1} B an iteration",
             allocated.len(),
             both(highest),
             both(metrics.growth),
@@ -99,5 +119,16 @@ mod tests {
         assert_eq!(line(&[0, 50, 100], 100), "0.0,120.0 320.0,60.0 640.0,0.0");
         assert_eq!(line(&[7], 7), "0.0,0.0");
         assert_eq!(line(&[0, 0], 0), "0.0,120.0 640.0,120.0");
+    }
+
+    #[test]
+    fn a_trend_goes_through_the_points_and_stays_in_the_plot() {
+        let of = |series: &[u64], slope| trend(series, slope, 100).map(Markup::into_string);
+        let rising = of(&[0, 25, 50], 25.0).unwrap();
+        assert!(rising.contains(r#"x1="0.0" y1="120.0" x2="640.0" y2="60.0""#), "{rising}");
+        assert!(rising.contains("<title>trend: +25.0 B an iteration</title>"), "{rising}");
+        let falling = of(&[60, 0, 0, 0], -20.0).unwrap();
+        assert!(falling.contains(r#"y2="120.0""#), "{falling}");
+        assert_eq!(of(&[50], 0.0), None);
     }
 }

@@ -4,8 +4,10 @@
 use memcheck_core::diagnosis::Cause;
 use memcheck_core::profile::{Growth, Profile, Survivor};
 use memcheck_core::size::{Size, blocks, both};
+use memcheck_core::survivors::theil_sen;
 
 use super::style;
+use super::timeline::sparkline;
 use crate::options::Verbosity;
 
 /// Survivors that are shown where not all are wanted.
@@ -14,10 +16,11 @@ const FEW: usize = 5;
 /// The growth of a space; nothing where there were no iterations.
 pub(super) fn lines(profile: &Profile, verbosity: Verbosity) -> Vec<String> {
     let Some(growth) = &profile.growth else { return Vec::new() };
-    let Growth { iterations: _, bytes_per_iteration, cause, survivors } = growth;
+    let Growth { iterations: _, bytes_per_iteration, allocated, cause, survivors } = growth;
     let title = self::title(growth);
     let title = if *bytes_per_iteration > 0 { style::error(&title) } else { style::strong(&title) };
     let mut lines = vec![String::new(), title];
+    lines.extend(self::trend(allocated));
     let shown = match verbosity {
         Verbosity::Verbose => survivors.len(),
         _ => survivors.len().min(FEW),
@@ -32,12 +35,25 @@ pub(super) fn lines(profile: &Profile, verbosity: Verbosity) -> Vec<String> {
 
 /// Whether it grows, and how fast.
 pub(in crate::present) fn title(growth: &Growth) -> String {
-    let Growth { iterations, bytes_per_iteration, cause: _, survivors } = growth;
+    let Growth { iterations, bytes_per_iteration, allocated: _, cause: _, survivors } = growth;
     match (bytes_per_iteration, survivors.len()) {
         (0, 0) => format!("no growth: {iterations} iterations left nothing behind"),
         (0, _) => format!("no growth over {iterations} iterations"),
         (rate, _) => format!("growth: {} an iteration, over {iterations}", both(*rate)),
     }
+}
+
+/// Live bytes over the iterations as a row of blocks, with the slope of a straight
+/// line through them; nothing for a single one.
+fn trend(allocated: &[u64]) -> Option<String> {
+    let slope = theil_sen(allocated)?;
+    let (first, last) = (allocated.first()?, allocated.last()?);
+    Some(format!(
+        "  live bytes {} {} to {}, trend {slope:+.1} B an iteration",
+        sparkline(allocated),
+        Size(*first),
+        Size(*last)
+    ))
 }
 
 fn survivor(survivor: &Survivor) -> Vec<String> {
@@ -57,4 +73,19 @@ fn cause(word: &str, cause: &Cause, indent: usize) -> Vec<String> {
         format!("{:indent$}  seen: {evidence}", ""),
         format!("{:indent$}  remedy: {remedy}", ""),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::trend;
+
+    #[test]
+    fn a_trend_has_a_sparkline_and_a_slope() {
+        let rising: Vec<u64> = (0..8).map(|at| (1 << 20) + at * 4096).collect();
+        let line = "  live bytes ▁▂▃▄▅▆▇█ 1.0 MiB to 1.0 MiB, trend +4096.0 B an iteration";
+        assert_eq!(trend(&rising).as_deref(), Some(line));
+        let even = "  live bytes ▁▁▁ 64.0 KiB to 64.0 KiB, trend +0.0 B an iteration";
+        assert_eq!(trend(&[65_536; 3]).as_deref(), Some(even));
+        assert_eq!(trend(&[65_536]), None);
+    }
 }

@@ -9,6 +9,8 @@ use memcheck_core::size::{Size, exact};
 
 use super::style;
 
+/// Most columns of a sparkline.
+const SPARKS: usize = 40;
 /// Rows of columns; axis and label come below.
 const HEIGHT: usize = 6;
 /// Eighths of a row, from the bottom.
@@ -68,6 +70,19 @@ fn resampled(points: &[u64], columns: usize) -> Vec<u64> {
         points.get(first..end.min(points.len())).into_iter().flatten().copied().max().unwrap_or(0)
     };
     (0..columns).map(of).collect()
+}
+
+/// Values as blocks in one row of at most [`SPARKS`], the lowest value at its
+/// bottom.
+pub(super) fn sparkline(values: &[u64]) -> String {
+    let lowest = values.iter().copied().min().unwrap_or(0);
+    let range = values.iter().copied().max().unwrap_or(0) - lowest;
+    let columns = values.len().min(SPARKS);
+    let block = |value: u64| {
+        let eighths = u128::from(value.saturating_sub(lowest)) * 7 / u128::from(range.max(1));
+        BLOCKS[1 + usize::try_from(eighths).unwrap_or(0)]
+    };
+    resampled(values, columns).into_iter().map(block).collect()
 }
 
 /// In eighths of a row. What is not nothing is seen.

@@ -1,0 +1,321 @@
+//! Memory looked at every so many steps of a loop, with alerts.
+//!
+//! For training loops, outside tests and in them. It judges what it sees when
+//! it looks; a leak is proved by a memory test, not here.
+
+use candle_core::Device;
+use memcheck_core::quiet;
+use memcheck_core::size::{Size, SizeError, both};
+
+use crate::usage::{self, Usage};
+
+/// Looks at the memory of one device every so many steps.
+///
+/// Each time it emits a line of usage, `step 100`, as [`crate::log_usage`] does.
+/// Where that is above what was set it raises an [`Alert`]: a `tracing` event
+/// of level WARN and target `memcheck`, and a call of [`Audit::on_alert`].
+///
+/// ```
+/// use candle_core::{DType, Device, Tensor};
+/// use memcheck_runtime::Audit;
+///
+/// # fn main() -> candle_core::Result<()> {
+/// # let device = Device::Cpu;
+/// let mut audit = Audit::every(100)
+///     .alert_above("20 GiB")
+///     .alert_growth("64 KiB")
+///     .reset_peak(true)
+///     .on_alert(|alert| eprintln!("{alert}"));
+/// for _step in 0..1_000 {
+///     Tensor::zeros((8, 128), DType::F32, &device)?.sqr()?;
+///     audit.step(&device)?;
+/// }
+/// # Ok(())
+/// # }
+/// ```
+///
+/// A loop over several devices has one for each. Sizes are texts with B, KB, MB,
+/// GB (1000) or KiB, MiB, GiB (1024). A wrong one is the error of every
+/// [`Audit::step`], the first included.
+pub struct Audit {
+    every: u64,
+    step: u64,
+    limits: Limits,
+    resets_peak: bool,
+    on_alert: Option<OnAlert>,
+    /// Live bytes when it last looked.
+    last: Option<u64>,
+    wrong: Option<AuditError>,
+}
+
+type OnAlert = Box<dyn FnMut(&Alert) + Send>;
+
+/// Bytes above which something is an alert; `None` where nothing is.
+#[derive(Debug, Clone, Copy, Default)]
+struct Limits {
+    allocated: Option<u64>,
+    peak: Option<u64>,
+    growth: Option<u64>,
+}
+
+/// What an [`Audit`] saw above a limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Alert {
+    /// Calls of [`Audit::step`] so far.
+    pub step: u64,
+    /// The memory of the device at that step.
+    pub usage: Usage,
+    /// What is above which limit.
+    pub reason: AlertReason,
+}
+
+/// Why an [`Alert`] was raised. Figures are bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AlertReason {
+    /// Live bytes are above [`Audit::alert_above`].
+    Allocated {
+        /// The limit.
+        limit: u64,
+    },
+    /// The peak is above [`Audit::alert_peak_above`].
+    Peak {
+        /// The limit.
+        limit: u64,
+    },
+    /// Live bytes rose by more than [`Audit::alert_growth`] a step.
+    Growth {
+        /// The rise since the last look over the steps since then, rounded up.
+        bytes_per_step: u64,
+        /// The limit.
+        limit: u64,
+    },
+}
+
+/// What an audit was told that makes no sense.
+#[derive(Debug, Clone, thiserror::Error)]
+enum AuditError {
+    #[error("`Audit::every(0)` never looks: write a number of steps, at least 1")]
+    Never,
+    #[error("`{option}` of an audit: {source}")]
+    Size { option: &'static str, source: SizeError },
+}
+
+impl Audit {
+    /// Looks at every `steps`-th call of [`Audit::step`], at least 1.
+    ///
+    /// Outside a memory test the probes are armed here; see [`crate::usage()`].
+    pub fn every(steps: u64) -> Self {
+        {
+            let _quiet = quiet::enter();
+            usage::arm();
+        }
+        Self {
+            every: steps,
+            step: 0,
+            limits: Limits::default(),
+            resets_peak: false,
+            on_alert: None,
+            last: None,
+            wrong: (steps == 0).then_some(AuditError::Never),
+        }
+    }
+
+    /// Raises an alert where more than `size` is live at a look.
+    #[must_use]
+    pub fn alert_above(mut self, size: &str) -> Self {
+        self.limits.allocated = self.read("alert_above", size);
+        self
+    }
+
+    /// Raises an alert where the peak is above `size`: that of the whole run, or
+    /// with [`Audit::reset_peak`] that since the last look.
+    #[must_use]
+    pub fn alert_peak_above(mut self, size: &str) -> Self {
+        self.limits.peak = self.read("alert_peak_above", size);
+        self
+    }
+
+    /// Raises an alert where live bytes rose by more than `size` a step since
+    /// the last look. The first look has none before it.
+    #[must_use]
+    pub fn alert_growth(mut self, size: &str) -> Self {
+        self.limits.growth = self.read("alert_growth", size);
+        self
+    }
+
+    /// Calls `act` at every alert, on the thread of [`Audit::step`]. What it
+    /// allocates is the program's.
+    #[must_use]
+    pub fn on_alert(mut self, act: impl FnMut(&Alert) + Send + 'static) -> Self {
+        self.on_alert = Some(Box::new(act));
+        self
+    }
+
+    /// Whether each look starts the peak anew; see [`crate::reset_peak`].
+    #[must_use]
+    pub fn reset_peak(mut self, resets: bool) -> Self {
+        self.resets_peak = resets;
+        self
+    }
+
+    /// A step is done. Returns what was seen where this was one to look at.
+    ///
+    /// # Errors
+    /// When the audit was given a size that is none, or 0 steps.
+    pub fn step(&mut self, device: &Device) -> candle_core::Result<Option<Usage>> {
+        if let Some(wrong) = &self.wrong {
+            return Err(candle_core::Error::msg(wrong));
+        }
+        self.step += 1;
+        if !self.step.is_multiple_of(self.every) {
+            return Ok(None);
+        }
+        let usage = usage::usage(device);
+        {
+            let _quiet = quiet::enter();
+            usage::log(&format!("step {}", self.step), device, &usage);
+        }
+        for alert in self.alerts(usage).into_iter().flatten() {
+            alert.warn();
+            if let Some(act) = &mut self.on_alert {
+                act(&alert);
+            }
+        }
+        if self.resets_peak {
+            usage::reset_peak(device);
+        }
+        Ok(Some(usage))
+    }
+
+    /// What is above its limit at this look, which is the last from here on.
+    fn alerts(&mut self, usage: Usage) -> [Option<Alert>; 3] {
+        let Limits { allocated, peak, growth } = self.limits;
+        let rise = self.last.map_or(0, |last| usage.allocated.saturating_sub(last));
+        self.last = Some(usage.allocated);
+        let bytes_per_step = rise.div_ceil(self.every.max(1));
+        let above = |figure: u64| move |limit: &u64| figure > *limit;
+        [
+            allocated.filter(above(usage.allocated)).map(|limit| AlertReason::Allocated { limit }),
+            peak.filter(above(usage.peak_allocated)).map(|limit| AlertReason::Peak { limit }),
+            // Less than a byte a step is growth too.
+            growth
+                .filter(|limit| rise > limit.saturating_mul(self.every))
+                .map(|limit| AlertReason::Growth { bytes_per_step, limit }),
+        ]
+        .map(|reason| Some(Alert { step: self.step, usage, reason: reason? }))
+    }
+
+    fn read(&mut self, option: &'static str, size: &str) -> Option<u64> {
+        match size.parse() {
+            Ok(Size(bytes)) => Some(bytes),
+            Err(source) => {
+                self.wrong.get_or_insert(AuditError::Size { option, source });
+                None
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for Audit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { every, step, limits, resets_peak, on_alert: _, last: _, wrong: _ } = self;
+        f.debug_struct("Audit")
+            .field("every", every)
+            .field("step", step)
+            .field("limits", limits)
+            .field("resets_peak", resets_peak)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Alert {
+    fn warn(&self) {
+        let _quiet = quiet::enter();
+        let Self { step, usage, reason } = self;
+        let (AlertReason::Allocated { limit }
+        | AlertReason::Peak { limit }
+        | AlertReason::Growth { limit, .. }) = reason;
+        tracing::warn!(
+            target: "memcheck",
+            step,
+            allocated = usage.allocated,
+            peak_allocated = usage.peak_allocated,
+            limit,
+            "{self}",
+        );
+    }
+}
+
+impl std::fmt::Display for Alert {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { step, usage, reason } = self;
+        write!(f, "step {step}: ")?;
+        let (figure, what, limit) = match reason {
+            AlertReason::Allocated { limit } => (usage.allocated, "are live", limit),
+            AlertReason::Peak { limit } => (usage.peak_allocated, "were live at the peak", limit),
+            AlertReason::Growth { bytes_per_step, limit } => {
+                (*bytes_per_step, "more are live with every step", limit)
+            }
+        };
+        write!(f, "{} {what}, above {}", both(figure), Size(*limit))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn usage(allocated: u64, peak_allocated: u64) -> Usage {
+        Usage { allocated, peak_allocated, ..Usage::default() }
+    }
+
+    /// What is said at a look at these live bytes and peak.
+    fn said(audit: &mut Audit, allocated: u64, peak: u64) -> Vec<String> {
+        audit.step += audit.every;
+        let alerts = audit.alerts(usage(allocated, peak));
+        alerts.into_iter().flatten().map(|alert| alert.to_string()).collect()
+    }
+
+    #[test]
+    fn what_is_at_its_limit_is_silent_and_one_byte_above_is_an_alert() {
+        let mut audit = Audit::every(10).alert_above("1 KiB").alert_peak_above("4 KiB");
+        assert_eq!(said(&mut audit, 1024, 4096), [""; 0]);
+        assert_eq!(
+            said(&mut audit, 1025, 4096),
+            ["step 20: 1,025 B (1.0 KiB) are live, above 1.0 KiB"]
+        );
+        let peak = "step 30: 4,097 B (4.0 KiB) were live at the peak, above 4.0 KiB";
+        assert_eq!(said(&mut audit, 0, 4097), [peak]);
+    }
+
+    #[test]
+    fn growth_is_the_rise_since_the_last_look_over_its_steps() {
+        let mut audit = Audit::every(10).alert_growth("64 B");
+        // There is nothing to compare the first look with.
+        assert_eq!(said(&mut audit, 1 << 30, 0), [""; 0]);
+        assert_eq!(said(&mut audit, (1 << 30) + 640, 0), [""; 0]);
+        // A byte above it in all: rounded up, so that it is not said to be at it.
+        let growth = "step 30: 65 B more are live with every step, above 64 B";
+        assert_eq!(said(&mut audit, (1 << 30) + 2 * 640 + 1, 0), [growth]);
+        assert_eq!(said(&mut audit, 0, 0), [""; 0]);
+    }
+
+    #[test]
+    fn it_looks_at_every_so_many_steps() {
+        let mut audit = Audit::every(3);
+        let looks = (1..=7).map(|_| audit.step(&Device::Cpu).unwrap().is_some());
+        assert_eq!(looks.collect::<Vec<_>>(), [false, false, true, false, false, true, false]);
+    }
+
+    #[test]
+    fn a_wrong_audit_says_so_at_its_first_step() {
+        let error = |mut audit: Audit| audit.step(&Device::Cpu).unwrap_err().to_string();
+        let size = error(Audit::every(100).alert_above("20 gigs").alert_growth("2 gigs"));
+        assert!(size.contains("`alert_above` of an audit: `20 gigs` is not a size"), "{size}");
+        assert!(size.contains("MiB"), "{size}");
+        let never = error(Audit::every(0));
+        assert!(never.contains("at least 1"), "{never}");
+    }
+}
