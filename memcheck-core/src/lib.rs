@@ -27,6 +27,7 @@ pub mod config;
 pub mod device;
 pub mod diagnosis;
 pub mod digest;
+pub mod estimate;
 pub mod exit;
 pub mod explain;
 pub mod finding;
