@@ -90,11 +90,15 @@ fn estimate(
 ) -> Result<Estimate, Problem> {
     let checked = question::check(question)?;
     measure::prove(device)?;
-    let estimate = if question.train {
-        training::measure(&checked, device, stage)?
+    let measured = if question.train {
+        training::measure(&checked, device, stage)
     } else {
-        measure::measure(&checked, device, stage)?
+        measure::measure(&checked, device, stage)
     };
+    let mut estimate = measured.map_err(|problem| problem.explained(&checked))?;
     measure::complete()?;
+    if let Some(why) = checked.uncounted() {
+        estimate.notes.push(format!("on a GPU the results are wrong, the memory is not: {why}"));
+    }
     Ok(estimate)
 }

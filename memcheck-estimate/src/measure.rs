@@ -69,7 +69,7 @@ impl Loaded {
     pub(crate) fn load(checked: &Checked, trained: bool, device: &Device) -> Result<Self, Problem> {
         let Checked { family, config, model: name, dtype, batch, .. } = checked;
         let tied = config.get("tie_word_embeddings").and_then(|tied| tied.as_bool());
-        let weights = Weights::new(tied.unwrap_or(false), trained);
+        let weights = Weights::new(tied.unwrap_or(false), trained).without(family.absent);
         let context = Context {
             config: config.clone(),
             name: name.clone(),

@@ -6,6 +6,7 @@ use memcheck_core::size::both;
 use memcheck_runtime::__private as phases;
 
 use crate::measure::Stage;
+use crate::question::Checked;
 
 /// What went wrong.
 #[derive(Debug)]
@@ -63,6 +64,28 @@ impl Problem {
         }
     }
 
+    /// Candle has no backward pass for what the model does.
+    pub(crate) fn untrainable(error: candle_core::Error) -> Self {
+        let problem = Self::from(error);
+        let message = problem.refusal.message.replacen("does not run", "does not train", 1);
+        Self { refusal: Refusal { message, ..problem.refusal }, ..problem }
+    }
+
+    /// The same, with what stands behind an argument that the driver refuses.
+    pub(crate) fn explained(self, checked: &Checked) -> Self {
+        match checked.uncounted() {
+            Some(why) if self.refusal.message.contains("INVALID_VALUE") => {
+                let message = format!("the model does not run: {why}");
+                let problem = Self { refusal: Refusal { message, ..self.refusal }, ..self };
+                problem.hint(match checked.counted_batch() {
+                    0 => "a smaller --seq".to_owned(),
+                    batch => format!("--batch {batch}, or a smaller --seq"),
+                })
+            }
+            _ => self,
+        }
+    }
+
     /// The answer.
     pub(crate) fn answer(self) -> Answer {
         Answer::Refused(self.refusal)
@@ -74,7 +97,9 @@ impl From<candle_core::Error> for Problem {
         // The backtrace that candle may append is of no use here.
         let text = error.to_string();
         let line = text.lines().next().unwrap_or_default().to_owned();
-        let hint = if line.contains("dtype") || line.contains("kernel") {
+        let hint = if line.contains("f16/bf16") {
+            Some("some models run in half precision only: --dtype bf16".to_owned())
+        } else if line.contains("dtype") || line.contains("kernel") {
             Some("some models run in f32 only: --dtype f32".to_owned())
         } else {
             None

@@ -17,6 +17,10 @@ const MOST_LAYERS: u64 = 10_000;
 /// The most tokens in a batch.
 const MOST_TOKENS: u64 = 1 << 31;
 
+/// Elements from which on candle's CUDA kernels, which count in 32 bits, leave
+/// the first 2^32 out, and fail where nothing else is left.
+const COUNTED: u64 = 1 << 32;
+
 /// A question that makes sense.
 #[derive(Debug)]
 pub(crate) struct Checked {
@@ -28,6 +32,35 @@ pub(crate) struct Checked {
     pub(crate) batch: usize,
     pub(crate) seq: usize,
     pub(crate) generate: usize,
+}
+
+impl Checked {
+    /// Attention scores of one sequence: heads x prompt²; 0 without attention.
+    fn scores(&self) -> u64 {
+        let heads = ["num_attention_heads", "num_heads", "n_head", "encoder_attention_heads"];
+        let heads = heads.iter().find_map(|key| self.config.get(key)?.as_u64()).unwrap_or(0);
+        let seq = self.seq as u64;
+        heads.saturating_mul(seq.saturating_mul(seq))
+    }
+
+    /// Why a GPU does not compute these attention scores, where there are more
+    /// than candle's kernels count.
+    pub(crate) fn uncounted(&self) -> Option<String> {
+        let scores = self.scores().saturating_mul(self.batch as u64);
+        (scores >= COUNTED).then(|| {
+            format!(
+                "attention has {} scores, and candle's kernels count to {} \
+                 (https://github.com/huggingface/candle/issues/3604)",
+                exact(scores),
+                exact(COUNTED - 1)
+            )
+        })
+    }
+
+    /// The largest batch whose scores they count.
+    pub(crate) fn counted_batch(&self) -> u64 {
+        (COUNTED - 1).checked_div(self.scores()).unwrap_or(0)
+    }
 }
 
 pub(crate) fn check(question: &Question) -> Result<Checked, Problem> {

@@ -26,7 +26,7 @@ pub(crate) fn measure(
     phases::reset_peaks();
     let ids = ids(checked, device)?;
     let loss = loss(&loaded.model.prompt(&ids)?)?;
-    let gradients = loss.backward()?;
+    let gradients = loss.backward().map_err(Problem::untrainable)?;
     let reached: Vec<&Var> =
         variables.iter().filter(|variable| gradients.get(variable).is_some()).collect();
     let bytes = |variable: &&Var| {

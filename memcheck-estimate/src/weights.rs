@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use candle_core::{DType, Device, Result, Shape, Tensor, Var};
+use candle_core::{DType, Device, Error, Result, Shape, Tensor, Var};
 use candle_nn::var_builder::SimpleBackend;
 use candle_nn::{Init, VarBuilder};
 
@@ -25,12 +25,19 @@ pub(crate) struct Weights {
     asked: Arc<Mutex<Asked>>,
     tied: bool,
     trained: bool,
+    /// Names that end so are not in the file.
+    absent: &'static [&'static str],
 }
 
 impl Weights {
     /// `tied`: there is no `lm_head` in the file. `trained`: they are variables.
     pub(crate) fn new(tied: bool, trained: bool) -> Self {
-        Self { asked: Arc::default(), tied, trained }
+        Self { asked: Arc::default(), tied, trained, absent: &[] }
+    }
+
+    /// The same without the names that end so: a model may ask what there is.
+    pub(crate) fn without(self, absent: &'static [&'static str]) -> Self {
+        Self { absent, ..self }
     }
 
     /// What a model's constructor takes.
@@ -77,6 +84,9 @@ impl SimpleBackend for Weights {
         dtype: DType,
         device: &Device,
     ) -> Result<Tensor> {
+        if self.absent.iter().any(|end| name.ends_with(end)) {
+            return Err(Error::CannotFindTensor { path: name.to_owned() });
+        }
         let Some((elements, bytes)) = size(&shape, dtype) else {
             candle_core::bail!("`{name}` of shape {shape:?} is larger than a number can say");
         };

@@ -68,8 +68,8 @@ fn own(model: &str) -> Value {
         "stablelm" | "stablelm_epoch" => json!({ "partial_rotary_factor": 0.5 }),
         "falcon" => json!({
             "layer_norm_epsilon": 1e-5, "initializer_range": 0.02, "hidden_dropout": 0.0,
-            "attention_dropout": 0.0, "alibi": false, "new_decoder_architecture": true,
-            "multi_query": true, "parallel_attn": true, "bias": false, "num_kv_heads": 2,
+            "attention_dropout": 0.0, "alibi": false, "new_decoder_architecture": false,
+            "multi_query": true, "parallel_attn": true, "bias": false,
         }),
         "granitemoehybrid" => json!({
             "layer_types": ["attention", "attention"], "shared_intermediate_size": 128,
@@ -87,7 +87,7 @@ fn own(model: &str) -> Value {
         }),
         "mamba2" => json!({ "state_size": 16, "head_dim": 16, "n_groups": 1 }),
         "rwkv5" => json!({
-            "attention_hidden_size": 64, "head_size": 16, "num_attention_heads": 4,
+            "attention_hidden_size": 64, "head_size": 16, "num_attention_heads": 16,
             "layer_norm_epsilon": 1e-5, "rescale_every": 6,
         }),
         "recurrent_gemma" => json!({

@@ -4,6 +4,7 @@
 //! stderr. Each presenter is given the same events, in the order of the run.
 
 mod annotations;
+pub(crate) mod estimate;
 #[cfg(test)]
 mod example;
 mod failure;

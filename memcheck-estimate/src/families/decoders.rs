@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use super::{Context, Family, Loaded, Model, ROUTED, default, rename};
+use super::{Context, Family, Loaded, Model, ROUTED, default};
 
 /// A window that hides nothing, for types that want a number.
 const NO_WINDOW: u64 = 1 << 27;
@@ -76,7 +76,6 @@ pub(super) const TABLE: &[Family] = &[
             |model, ids, _| model.forward(ids),
         )
     })
-    .adapted_by(|config| rename(config, "num_kv_heads", "n_head_kv"))
     .masked_by(1)
     .unbounded(),
     Family::decoder(&["granite"], granite).masked_by(1),

@@ -10,7 +10,12 @@ pub(super) const TABLE: &[Family] = &[
     Family::encoder(&["bert"], bert),
     Family::encoder(&["distilbert"], distilbert),
     Family::encoder(&["camembert", "roberta", "xlm-roberta"], xlm_roberta),
-    Family { mask: 4, ..Family::encoder(&["modernbert"], modernbert) },
+    // Nothing is normalised before the first attention; candle asks all the same.
+    Family {
+        mask: 4,
+        absent: &["layers.0.attn_norm.weight"],
+        ..Family::encoder(&["modernbert"], modernbert)
+    },
     Family::encoder(&["jina-bert"], jina_bert),
     Family::encoder(&["nomic_bert"], nomic_bert),
     Family::encoder(&["deberta-v2"], deberta),

@@ -66,6 +66,8 @@ pub(crate) struct Family {
     /// Bytes of an element of the mask that candle builds on the host, for each
     /// pair of tokens of the prompt; 0 where it builds none.
     pub(crate) mask: u64,
+    /// How names end that candle asks for, and that no file has.
+    pub(crate) absent: &'static [&'static str],
     /// What candle asks for and Hugging Face leaves out, or calls otherwise.
     adapt: fn(&mut Map<String, Value>),
     pub(crate) load: fn(&Context) -> Loaded,
@@ -94,6 +96,7 @@ impl Family {
             kind: Kind::Decoder,
             positions: POSITIONS,
             mask: 4,
+            absent: &[],
             adapt: |_| {},
             load,
             note: None,

@@ -12,6 +12,7 @@ mod cases;
 mod controls;
 mod detection;
 mod documentation;
+mod estimate;
 mod exactness;
 mod fixture;
 mod libraries;
