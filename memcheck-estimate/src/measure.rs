@@ -4,6 +4,7 @@ use std::cell::Cell;
 
 use candle_core::{DType, Device, Tensor};
 use memcheck_core::estimate::{Estimate, Inference};
+use memcheck_core::size::both;
 use memcheck_runtime::{__private as phases, usage};
 
 use crate::families::{Context, Model};
@@ -104,6 +105,13 @@ impl Loaded {
     /// The figures, without those of a phase.
     pub(crate) fn estimate(&self, checked: &Checked) -> Estimate {
         let Checked { family, model, dtype, batch, seq, generate, .. } = checked;
+        let mut notes: Vec<String> = family.note.iter().map(|&note| note.to_owned()).collect();
+        if self.weights.again() > 0 {
+            notes.push(format!(
+                "candle reads tied tensors twice: {} of the weights, no parameters",
+                both(self.weights.again())
+            ));
+        }
         Estimate {
             model: model.clone(),
             dtype: dtype.as_str().to_owned(),
@@ -117,7 +125,7 @@ impl Loaded {
             inference: None,
             training: None,
             peak: self.peak,
-            notes: family.note.iter().map(|&note| note.to_owned()).collect(),
+            notes,
         }
     }
 }

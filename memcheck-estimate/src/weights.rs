@@ -17,6 +17,8 @@ struct Asked {
     variables: BTreeMap<String, Var>,
     /// Bytes of every tensor that was made.
     bytes: u64,
+    /// Those of them whose name had been asked for before.
+    again: u64,
 }
 
 /// The weights of a model that is being loaded.
@@ -53,6 +55,11 @@ impl Weights {
     /// Bytes of all tensors.
     pub(crate) fn bytes(&self) -> u64 {
         self.lock().bytes
+    }
+
+    /// Bytes of tensors that are there more than once.
+    pub(crate) fn again(&self) -> u64 {
+        self.lock().again
     }
 
     /// The variables, by name.
@@ -102,7 +109,9 @@ impl SimpleBackend for Weights {
         } else {
             Tensor::zeros(&shape, dtype, device)?
         };
-        asked.elements.insert(name.to_owned(), elements);
+        if asked.elements.insert(name.to_owned(), elements).is_some() {
+            asked.again += bytes;
+        }
         asked.bytes += bytes;
         Ok(tensor)
     }
@@ -130,6 +139,7 @@ mod tests {
             builder.get((2, 3), "a.weight")?;
             builder.get((2, 3), "a.weight")?;
             assert_eq!((weights.parameters(), weights.bytes()), (6, bytes));
+            assert_eq!(weights.again(), bytes - 24);
             assert_eq!(weights.variables().len(), usize::from(trained));
         }
         Ok(())

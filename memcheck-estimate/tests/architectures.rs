@@ -57,7 +57,7 @@ fn own(model: &str) -> Value {
             "global_head_dim": 16, "num_global_key_value_heads": 2,
         }),
         "phi" => json!({ "qk_layernorm": false, "partial_rotary_factor": 0.5 }),
-        "mixformer-sequential" => more(
+        "mixformer-sequential" | "phi-msft" => more(
             &gpt,
             json!({
                 "rotary_dim": 16, "activation_function": "gelu_new", "pad_vocab_size_multiple": 64
@@ -86,7 +86,7 @@ fn own(model: &str) -> Value {
             "layer_types": ["conv", "full_attention"], "conv_L_cache": 3, "block_multiple_of": 32,
         }),
         "mamba2" => json!({ "state_size": 16, "head_dim": 16, "n_groups": 1 }),
-        "rwkv5" => json!({
+        "rwkv5" | "rwkv6" => json!({
             "attention_hidden_size": 64, "head_size": 16, "num_attention_heads": 16,
             "layer_norm_epsilon": 1e-5, "rescale_every": 6,
         }),
@@ -188,6 +188,8 @@ fn every_architecture_runs_and_what_makes_no_sense_is_refused() {
             Answer::Measured(estimate) => {
                 // A tied tensor that candle reads twice takes its bytes twice.
                 let twice = if model == "gpt_bigcode" { 128 * 64 } else { 0 };
+                let noted = estimate.notes.iter().any(|note| note.contains("32,768 B"));
+                assert_eq!(noted, twice > 0, "{model}: {:?}", estimate.notes);
                 let loaded = 4 * (estimate.parameters + twice);
                 if estimate.weights != loaded || estimate.peak < loaded {
                     failed.push(format!("{model}: {loaded} {estimate:?}"));

@@ -59,6 +59,10 @@ pub(super) const TABLE: &[Family] = &[
         use m::mixformer::MixFormerSequentialForCausalLM as Mixformer;
         load(c, Mixformer::new, |model, ids, _| Mixformer::forward(model, ids))
     }),
+    Family::decoder(&["phi-msft"], |c| {
+        use m::mixformer::MixFormerSequentialForCausalLM as Mixformer;
+        load(c, Mixformer::new_v2, |model, ids, _| Mixformer::forward(model, ids))
+    }),
     Family::decoder(&["starcoder2"], |c| {
         load(c, m::starcoder2::Model::new, m::starcoder2::Model::forward)
     }),

@@ -1,6 +1,7 @@
 //! Decoders with a state of one size, whatever was read.
 
 use candle_core::{Result, Tensor};
+use candle_nn::VarBuilder;
 use candle_transformers::models as m;
 use serde_json::{Map, Value, json};
 
@@ -12,7 +13,12 @@ const CHUNK: usize = 256;
 pub(super) const TABLE: &[Family] = &[
     Family::decoder(&["mamba"], mamba).masked_by(0).unbounded().adapted_by(names),
     Family::decoder(&["mamba2"], mamba2).masked_by(0).unbounded().adapted_by(names),
-    Family::decoder(&["rwkv5"], rwkv5).masked_by(0).unbounded(),
+    Family::decoder(&["rwkv5"], |c| rwkv(c, m::rwkv_v5::Model::new, m::rwkv_v5::Model::forward))
+        .masked_by(0)
+        .unbounded(),
+    Family::decoder(&["rwkv6"], |c| rwkv(c, m::rwkv_v6::Model::new, m::rwkv_v6::Model::forward))
+        .masked_by(0)
+        .unbounded(),
     Family::decoder(&["recurrent_gemma"], recurrent_gemma).unbounded(),
 ];
 
@@ -57,12 +63,16 @@ fn mamba(context: &Context) -> Loaded {
     Ok(Box::new(Stepwise { model, state, read }))
 }
 
-fn rwkv5(context: &Context) -> Loaded {
-    use m::rwkv_v5::{Config, Model, State};
-    let config: Config = context.read()?;
-    let model = Model::new(&config, context.weights.clone())?;
-    let state = State::new(context.batch, &config, &context.device)?;
-    Ok(Box::new(Stepwise { model, state, read: Model::forward }))
+/// Version 6 has the configuration and the state of version 5.
+fn rwkv<M: 'static>(
+    context: &Context,
+    new: impl FnOnce(&m::rwkv_v5::Config, VarBuilder<'static>) -> Result<M>,
+    read: fn(&M, &Tensor, &mut m::rwkv_v5::State) -> Result<Tensor>,
+) -> Loaded {
+    let config = context.read()?;
+    let model = new(&config, context.weights.clone())?;
+    let state = m::rwkv_v5::State::new(context.batch, &config, &context.device)?;
+    Ok(Box::new(Stepwise { model, state, read }))
 }
 
 /// Mamba2, which reads a prompt in chunks.

@@ -31,6 +31,7 @@ fn figures(name: &str, arguments: &[&str]) -> Value {
 /// A decoder with gated feed-forward layers and RMS norms, of vocabulary v,
 /// width h, feed-forward f, layers l, queries q and keys k (heads x head width):
 /// embeddings (1, tied, or 2) v h + l (2 h q + 2 h k + 3 h f + norms h) + h.
+#[expect(clippy::too_many_arguments, reason = "the letters of the formula")]
 const fn gated(e: u64, v: u64, h: u64, f: u64, l: u64, q: u64, k: u64, norms: u64) -> u64 {
     e * v * h + l * (2 * h * q + 2 * h * k + 3 * h * f + norms * h) + h
 }
