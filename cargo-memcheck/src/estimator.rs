@@ -147,3 +147,33 @@ impl Estimator {
         })?)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use memcheck_core::estimate::VERSION;
+
+    use super::*;
+
+    #[test]
+    fn an_estimator_that_dies_has_measured_nothing() {
+        let binary = Binary {
+            id: ESTIMATOR.to_owned(),
+            package: 0,
+            path: "false".into(),
+            environment: Vec::new(),
+        };
+        let question = Question {
+            version: VERSION,
+            config: serde_json::Value::Null,
+            batch: 1,
+            seq: 1,
+            generate: 0,
+            train: false,
+            dtype: None,
+        };
+        let failure = Estimator { binary }.ask(&question, "h200").unwrap_err();
+        assert_eq!(failure.exit_code(), exit::NOT_MEASURED);
+        assert!(failure.message().contains("without an answer: exit status: 1"));
+        assert!(failure.hint().unwrap().contains("--seq"));
+    }
+}

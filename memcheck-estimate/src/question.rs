@@ -152,7 +152,12 @@ fn positions(
     config: &Map<String, Value>,
 ) -> Result<(), Problem> {
     let Some((key, most)) = family.positions(config) else { return Ok(()) };
-    let wanted = question.seq + question.generate;
+    // An encoder and a decoder have the same positions, each for itself.
+    let apart = family.kind == Kind::Pair && !family.reads_into_decoder();
+    let wanted = match apart {
+        true => question.seq.max(question.generate + 1),
+        false => question.seq + question.generate,
+    };
     if wanted <= most {
         return Ok(());
     }
@@ -166,6 +171,7 @@ fn positions(
         exact(most)
     ))
     .hint(match most.checked_sub(question.generate) {
+        _ if apart => format!("--seq {most} and --generate {} at most", most - 1),
         Some(0) | None => format!("--generate below {most}"),
         Some(seq) => format!("--seq {seq} at most"),
     }))
@@ -174,15 +180,21 @@ fn positions(
 /// Models build their causal mask on the host: not with more than there is.
 fn host(question: &Question, family: &Family) -> Result<(), Problem> {
     let available = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| available(&text));
-    let Some(available) = available else { return Ok(()) };
+    match available {
+        Some(available) => mask(question.seq, family.mask, available),
+        None => Ok(()),
+    }
+}
+
+fn mask(seq: u64, element: u64, available: u64) -> Result<(), Problem> {
     // A list that grows takes up to twice its bytes, and is copied once.
-    let wanted = question.seq.saturating_mul(question.seq).saturating_mul(3 * family.mask);
+    let wanted = seq.saturating_mul(seq).saturating_mul(3 * element);
     if wanted <= available {
         return Ok(());
     }
     Err(Problem::unmeasured(format!(
         "candle builds the mask of {} tokens on the host, which takes {}: {} are available",
-        exact(question.seq),
+        exact(seq),
         Size(wanted),
         Size(available)
     ))
@@ -203,5 +215,14 @@ mod tests {
     fn the_memory_of_the_host_is_read_in_bytes() {
         assert_eq!(available("MemTotal: 9 kB\nMemAvailable:    1024 kB\n"), Some(1 << 20));
         assert_eq!(available("nothing"), None);
+    }
+
+    #[test]
+    fn a_mask_is_not_built_with_more_memory_than_there_is() {
+        let wanted = 1024 * 1024 * 3 * 4;
+        assert!(mask(1024, 4, wanted).is_ok());
+        assert!(mask(1024, 4, wanted - 1).is_err());
+        assert!(mask(u64::MAX, 4, u64::MAX - 1).is_err());
+        assert!(mask(u64::MAX, 0, 0).is_ok());
     }
 }

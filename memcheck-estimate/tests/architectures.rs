@@ -263,6 +263,8 @@ fn questions_without_an_answer() {
         (Question { dtype: Some("i4".into()), ..llama() }, Why::Question, "no element type"),
         (Question { generate: 1, train: true, ..llama() }, Why::Question, "generates nothing"),
         (bert, Why::Question, "`bert` is an encoder"),
+        (Question { seq: 65, ..question("marian") }, Why::Question, "the model's 64 positions"),
+        (Question { generate: 64, ..question("marian") }, Why::Question, "the model's 64"),
     ];
     for (asked, why, text) in cases {
         let refusal = refused(&asked);
@@ -271,6 +273,10 @@ fn questions_without_an_answer() {
     }
     let unknown = refused(&with("model_type", json!("gpt5"))).hint.expect("a hint");
     assert!(architectures().iter().all(|name| unknown.contains(name)), "{unknown}");
+    // Encoder and decoder of Marian have positions of their own, Whisper's prompt has not.
+    assert_eq!(measured(&Question { seq: 60, generate: 8, ..question("marian") }).generate, 8);
+    let whisper = refused(&Question { seq: 60, generate: 8, ..question("whisper") });
+    assert_eq!(whisper.hint.as_deref(), Some("--seq 56 at most"));
     let long = refused(&Question { seq: 60, generate: 5, ..llama() }).hint;
     assert_eq!(long.as_deref(), Some("--seq 59 at most"));
 }

@@ -140,6 +140,11 @@ impl Family {
         config
     }
 
+    /// Whether the prompt of an encoder and a decoder is the decoder's.
+    pub(crate) fn reads_into_decoder(&self) -> bool {
+        self.names.contains(&"whisper")
+    }
+
     /// The key that bounds the positions, and how many there are.
     pub(crate) fn positions(&self, config: &Map<String, Value>) -> Option<(&'static str, u64)> {
         self.positions.iter().find_map(|&key| {
