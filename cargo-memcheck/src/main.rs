@@ -16,6 +16,8 @@ mod config;
 mod devices;
 mod discover;
 mod error;
+mod estimator;
+mod generated;
 mod launcher;
 mod libraries;
 mod note;

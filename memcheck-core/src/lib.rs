@@ -28,6 +28,7 @@ pub mod device;
 pub mod diagnosis;
 pub mod digest;
 pub mod driver;
+pub mod estimate;
 pub mod exit;
 pub mod explain;
 pub mod fault;

@@ -45,6 +45,7 @@ mod intern;
 mod ledger;
 mod mapping;
 mod outcome;
+mod phases;
 mod prefetch;
 mod probe;
 mod recorder;
@@ -79,6 +80,7 @@ pub mod __private {
     pub use crate::description::{DESCRIPTIONS, Description};
     pub use crate::entry::run;
     pub use crate::outcome::Returned;
+    pub use crate::phases::{lost_events, refused, reset_peaks};
     pub use crate::probe::card::{Card, card as card_of};
     pub use crate::probe::recording::{DriverCall, record};
 }

@@ -7,6 +7,7 @@ mod bench;
 mod completions;
 mod doctor;
 mod env;
+mod estimate;
 mod explain;
 mod list;
 mod planted;
@@ -31,6 +32,8 @@ use crate::run::Interrupt;
 use crate::run::signals::INTERRUPTED;
 use crate::tally::Tally;
 
+pub(crate) use estimate::Tried;
+
 /// Reads the command line and does what it says.
 pub(crate) fn main(args: Vec<OsString>) -> u8 {
     let json = cli::asked_for_json(&args);
@@ -47,6 +50,9 @@ pub(crate) fn main(args: Vec<OsString>) -> u8 {
         }
         Command::Report(args) => told(&args.output.form, Summary::Own, || report::report(args)),
         Command::Archive(args) => told(&args.output.form, Summary::Ours, || archive::archive(args)),
+        Command::Estimate(args) => {
+            told(&args.output.form, Summary::Ours, || estimate::estimate(args))
+        }
         Command::List(args) => told(&args.output.form, Summary::Own, || list::list(args)),
         Command::Accept(args) => told(&args.output.form, Summary::Ours, || accept::accept(args)),
         Command::Reject(args) => told(&args.output.form, Summary::Ours, || reject::reject(args)),
@@ -128,8 +134,9 @@ fn stopped(options: &Options) -> u8 {
     INTERRUPTED
 }
 
-/// Prints a result on stdout. A reader that has gone is no error of ours.
+/// Prints a result on stdout, with colours where it shows them. A reader that has
+/// gone is no error of ours.
 fn print(text: &str) {
-    let mut stdout = std::io::stdout().lock();
+    let mut stdout = anstream::stdout().lock();
     let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
 }

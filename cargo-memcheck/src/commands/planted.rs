@@ -2,19 +2,17 @@
 //! that leaks a known number of bytes in every iteration and its clean twin,
 //! built with the workspace's own dependencies and run as any other test.
 
-use std::fmt::Write;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Mutex;
 
 use anyhow::Context;
-use cargo_metadata::Package;
 use memcheck_core::finding::Code;
 use memcheck_core::protocol::Status;
 use memcheck_core::size::Size;
 
 use crate::cli::{CargoFlags, CiFlags, DoctorArgs, LimitFlags, OutputFlags, RunArgs, SelectFlags};
 use crate::error::Failure;
+use crate::generated::Generated;
 use crate::options::Aim;
 use crate::run::{Interrupt, Outcome, Runner};
 use crate::schedule::{self, Event};
@@ -134,91 +132,18 @@ fn judge(outcomes: &[(String, Outcome)]) -> Result<String, String> {
 }
 
 fn write_package(folder: &Path, workspace: &Workspace) -> anyhow::Result<()> {
-    let manifest = manifest(workspace)?;
-    fs::create_dir_all(folder.join("src"))?;
-    fs::write(folder.join("Cargo.toml"), manifest)?;
-    fs::write(folder.join("src/lib.rs"), SOURCE)?;
-    // The same versions, so that nothing of candle is built anew.
-    let lock = workspace.root().join("Cargo.lock");
-    if lock.exists() {
-        fs::copy(lock, folder.join("Cargo.lock"))?;
+    let name = |name: &'static str| (name, name);
+    Generated {
+        name: "memcheck-doctor",
+        dependencies: &[name(RUNTIME), name("candle-core")],
+        source: ("src/lib.rs", SOURCE),
     }
-    Ok(())
-}
-
-/// A manifest with the workspace's own sources, profiles and patches.
-fn manifest(workspace: &Workspace) -> anyhow::Result<String> {
-    let mut text = "[package]\nname = \"memcheck-doctor\"\nversion = \"0.0.0\"\n\
-                    edition = \"2024\"\npublish = false\n\n[workspace]\n\n[dependencies]\n"
-        .to_owned();
-    for name in [RUNTIME, "candle-core"] {
-        let package = workspace.resolved(name).with_context(|| format!("no {name}"))?;
-        writeln!(text, "{name} = {}", dependency(package)?)?;
-    }
-    let root: toml::Table = fs::read_to_string(workspace.root().join("Cargo.toml"))?.parse()?;
-    for key in ["profile", "patch"] {
-        if let Some(value) = root.get(key) {
-            let mut value = value.clone();
-            absolute_paths(&mut value, workspace.root());
-            let table = toml::Table::from_iter([(key.to_owned(), value)]);
-            write!(text, "\n{}", toml::to_string(&table)?)?;
-        }
-    }
-    Ok(text)
-}
-
-/// How a manifest names the very package that the graph has.
-fn dependency(package: &Package) -> anyhow::Result<String> {
-    let source = package.source.as_ref().map(|source| source.repr.as_str());
-    Ok(match source {
-        None => {
-            let folder = package.manifest_path.parent().context("a manifest lies in a folder")?;
-            format!("{{ path = {} }}", quoted(folder.as_str()))
-        }
-        Some(source) if source.starts_with("git+") => {
-            let (url, commit) = source["git+".len()..].split_once('#').context("a git source")?;
-            let url = url.split('?').next().unwrap_or(url);
-            format!("{{ git = {}, rev = {} }}", quoted(url), quoted(commit))
-        }
-        Some(_) => format!("\"={}\"", package.version),
-    })
-}
-
-fn quoted(text: &str) -> String {
-    toml::Value::from(text).to_string()
-}
-
-/// Makes every `path` in a table of the root manifest absolute.
-fn absolute_paths(value: &mut toml::Value, root: &Path) {
-    match value {
-        toml::Value::Table(table) => {
-            for (key, value) in table {
-                match value {
-                    toml::Value::String(path) if key == "path" => {
-                        *path = root.join(PathBuf::from(&*path)).display().to_string();
-                    }
-                    other => absolute_paths(other, root),
-                }
-            }
-        }
-        toml::Value::Array(values) => values.iter_mut().for_each(|v| absolute_paths(v, root)),
-        _ => {}
-    }
+    .write(folder, workspace)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn patches_of_the_workspace_hold_for_the_planted_package_too() {
-        let mut value: toml::Value =
-            toml::from_str::<toml::Table>("[patch.crates-io]\nx = { path = \"../x\" }")
-                .unwrap()
-                .into();
-        absolute_paths(&mut value, Path::new("/ws"));
-        assert_eq!(value["patch"]["crates-io"]["x"]["path"].as_str(), Some("/ws/../x"));
-    }
 
     #[test]
     fn a_leak_that_is_not_found_is_no_good_news() {

@@ -5,6 +5,7 @@
 
 mod annotations;
 mod beside;
+pub(crate) mod estimate;
 #[cfg(test)]
 mod example;
 mod failure;

@@ -13,6 +13,7 @@ mod cases;
 mod controls;
 mod detection;
 mod documentation;
+mod estimate;
 mod exactness;
 mod fixture;
 mod guide;

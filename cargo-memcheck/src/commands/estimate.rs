@@ -1,0 +1,215 @@
+//! `cargo memcheck estimate`: what a model takes, from its configuration alone.
+
+use std::fs;
+use std::path::Path;
+
+use memcheck_core::cards::{CARDS, Card};
+use memcheck_core::device::Request;
+use memcheck_core::estimate::{Answer, Estimate, Question, Refusal, VERSION, Why};
+use memcheck_core::exit;
+use serde_json::Value;
+
+use crate::cli::{EstimateArgs, FormatFlag};
+use crate::devices;
+use crate::error::{Expected, Failure};
+use crate::estimator::Estimator;
+use crate::options::{Verbosity, environment};
+use crate::present::estimate as present;
+use memcheck_core::variables;
+
+/// The machine that figures come from: the largest that can be simulated.
+const ROOMY: &str = "h200,capacity=1TiB";
+
+/// Why there is no estimate.
+#[derive(Debug, thiserror::Error)]
+enum EstimateError {
+    /// No such file.
+    #[error("{0}: {1}")]
+    Read(String, std::io::Error),
+    /// No JSON.
+    #[error("{0} is not JSON: {1}")]
+    Json(String, serde_json::Error),
+    /// A device that is not simulated.
+    #[error("--device {0}: an estimate runs on simulated devices only")]
+    Device(Request),
+    /// The estimator says why.
+    #[error("{}", .0.message)]
+    Refused(Refusal),
+    /// The largest device is too small.
+    #[error("the model does not fit 1 TiB, the most that a device can be simulated with: {0}")]
+    TooLarge(String),
+}
+
+impl Expected for EstimateError {
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::Read(..) | Self::Json(..) | Self::Device(_) => exit::USAGE,
+            Self::TooLarge(_) => exit::FAILED,
+            Self::Refused(refusal) => match refusal.why {
+                Why::Question => exit::USAGE,
+                Why::OutOfMemory => exit::FAILED,
+                Why::NotMeasured => exit::NOT_MEASURED,
+            },
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Read(..) => Some("--config FILE, the model's config.json".to_owned()),
+            Self::Json(..) => {
+                Some("config.json lies beside the weights of a model on Hugging Face".to_owned())
+            }
+            Self::Device(_) => Some("--device sim, or sim:CARD such as sim:rtx4090".to_owned()),
+            Self::Refused(refusal) => refusal.hint.clone(),
+            Self::TooLarge(_) => Some("a smaller --batch, --seq or --dtype".to_owned()),
+        }
+    }
+}
+
+/// What came of a device that was asked for.
+#[derive(Debug)]
+pub(crate) struct Tried {
+    /// The device, as it was asked for.
+    pub(crate) device: String,
+    /// The peak there, or why it does not fit.
+    pub(crate) result: Result<u64, String>,
+}
+
+/// Estimates, and tells.
+pub(super) fn estimate(args: &EstimateArgs) -> Result<u8, Failure> {
+    let machines = machines(&args.device)?;
+    let question = Question {
+        version: VERSION,
+        config: config(&args.config)?,
+        batch: args.batch,
+        seq: args.seq,
+        generate: args.generate,
+        train: args.train,
+        dtype: args.dtype.map(|dtype| dtype.name().to_owned()),
+    };
+    let estimator = Estimator::build(&args.build, &args.output)?;
+    let estimate = match estimator.ask(&question, ROOMY)? {
+        Answer::Measured(estimate) => estimate,
+        Answer::Refused(refusal) if refusal.why == Why::OutOfMemory => {
+            return Err(EstimateError::TooLarge(refusal.message).into());
+        }
+        Answer::Refused(refusal) => return Err(EstimateError::Refused(refusal).into()),
+    };
+    let mut tried = Vec::new();
+    for machine in machines {
+        let result = match estimator.ask(&question, &machine)? {
+            Answer::Measured(estimate) => Ok(estimate.peak),
+            Answer::Refused(refusal) if refusal.why == Why::OutOfMemory => Err(refusal.message),
+            Answer::Refused(refusal) => return Err(EstimateError::Refused(refusal).into()),
+        };
+        tried.push(Tried { device: format!("sim:{machine}"), result });
+    }
+    let cards = cards(&estimate);
+    match args.output.form.message_format {
+        FormatFlag::Json => present::json(&estimate, &cards, &tried),
+        FormatFlag::Human => {
+            super::print(&present::human(&estimate, &cards, &tried, Verbosity::of(&args.output)));
+        }
+    }
+    Ok(exit_code(&estimate, &tried))
+}
+
+/// The machines that are asked for.
+fn machines(devices: &[String]) -> Result<Vec<String>, Failure> {
+    let default = || environment(variables::SIM.name);
+    let mut machines: Vec<String> = Vec::new();
+    for request in devices::parse_list(devices.iter().map(String::as_str))? {
+        let machine = match request {
+            Request::Sim(Some(machine)) => machine,
+            Request::Sim(None) => default().unwrap_or_else(|| devices::DEFAULT_MACHINE.to_owned()),
+            other => return Err(EstimateError::Device(other).into()),
+        };
+        if !machines.contains(&machine) {
+            machines.push(machine);
+        }
+    }
+    Ok(machines)
+}
+
+fn config(path: &Path) -> Result<Value, EstimateError> {
+    let shown = path.display().to_string();
+    let text =
+        fs::read_to_string(path).map_err(|error| EstimateError::Read(shown.clone(), error))?;
+    serde_json::from_str(&text).map_err(|error| EstimateError::Json(shown, error))
+}
+
+/// Every known card with what it has left, the smallest first; `None` where
+/// the model does not fit.
+fn cards(estimate: &Estimate) -> Vec<(&'static Card, Option<u64>)> {
+    let mut cards: Vec<_> =
+        CARDS.iter().map(|card| (card, card.bytes.checked_sub(estimate.peak))).collect();
+    cards.sort_by_key(|(card, _)| (card.bytes, card.id));
+    cards
+}
+
+fn exit_code(estimate: &Estimate, tried: &[Tried]) -> u8 {
+    let whole = estimate.training.as_ref().is_none_or(|training| training.is_whole());
+    match tried.iter().all(|tried| tried.result.is_ok()) {
+        false => exit::FAILED,
+        true if whole => exit::OK,
+        true => exit::NOT_MEASURED,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use memcheck_core::estimate::Training;
+
+    fn estimate(reached: u64) -> Estimate {
+        let training =
+            Training { variables: 2, reached, gradients: 0, optimizer: 0, activations: 0, peak: 1 };
+        Estimate {
+            model: "llama".to_owned(),
+            dtype: "f32".to_owned(),
+            batch: 1,
+            seq: 1,
+            generate: 0,
+            parameters: 1,
+            weights: 4,
+            tables: 0,
+            load_peak: 4,
+            inference: None,
+            training: Some(training),
+            peak: 16 << 30,
+            notes: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_card_that_is_too_small_outranks_a_step_that_does_not_train() {
+        let tried = |result| vec![Tried { device: "sim:t4".to_owned(), result }];
+        let full = || tried(Err("full".to_owned()));
+        assert_eq!(exit_code(&estimate(2), &[]), exit::OK);
+        assert_eq!(exit_code(&estimate(2), &tried(Ok(1))), exit::OK);
+        assert_eq!(exit_code(&estimate(2), &full()), exit::FAILED);
+        assert_eq!(exit_code(&estimate(1), &[]), exit::NOT_MEASURED);
+        assert_eq!(exit_code(&estimate(1), &full()), exit::FAILED);
+    }
+
+    #[test]
+    fn a_card_fits_what_it_holds_to_the_byte() {
+        let left = |peak| {
+            let cards = cards(&Estimate { peak, ..estimate(2) });
+            cards.into_iter().find(|(card, _)| card.id == "rtx4080").unwrap().1
+        };
+        assert_eq!(left(16 << 30), Some(0));
+        assert_eq!(left((16 << 30) + 1), None);
+    }
+
+    #[test]
+    fn only_simulated_devices_are_understood_and_each_once() {
+        let of = |devices: &[&str]| {
+            machines(&devices.iter().map(|&device| device.to_owned()).collect::<Vec<_>>())
+        };
+        assert_eq!(of(&["sim:t4", "sim:t4", "sim:h200"]).unwrap(), ["t4", "h200"]);
+        for wrong in ["cpu", "cuda", "auto", "sim:toaster", "t4"] {
+            assert_eq!(of(&[wrong]).unwrap_err().exit_code(), exit::USAGE, "{wrong}");
+        }
+    }
+}

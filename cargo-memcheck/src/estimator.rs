@@ -1,0 +1,179 @@
+//! The estimator: a program with candle in it, which the command is not. It is
+//! found beside memcheck-runtime, built for the simulated device, and asked in
+//! JSON, in a process of its own for each machine.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use anyhow::Context;
+use memcheck_core::estimate::{Answer, Question};
+use memcheck_core::{exit, variables};
+
+use crate::build::{Binary, Goal, Program, ProgramKind};
+use crate::cli::{CargoFlags, EstimatorFlags, OutputFlags, RunArgs, SelectFlags};
+use crate::error::{Expected, Failure};
+use crate::generated::Generated;
+use crate::options::Aim;
+use crate::session::Session;
+use crate::workspace::{RUNTIME, Workspace};
+
+/// The package with the estimator, and the name of the program.
+const ESTIMATOR: &str = "memcheck-estimate";
+
+const SOURCE: &str = "\
+//! Written by `cargo memcheck estimate`.
+
+use memcheck_runtime as _;
+
+fn main() {
+    memcheck_estimate::main();
+}
+";
+
+/// Why the estimator cannot be asked.
+#[derive(Debug, thiserror::Error)]
+enum EstimatorError {
+    /// It comes with the runtime.
+    #[error("the estimator comes with {RUNTIME}, which this workspace does not depend on")]
+    NoRuntime,
+    /// It ended without an answer.
+    #[error("the estimator ended without an answer: {0}")]
+    Silent(String),
+}
+
+impl Expected for EstimatorError {
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::NoRuntime => exit::USAGE,
+            Self::Silent(_) => exit::NOT_MEASURED,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::NoRuntime => format!(
+                "`cargo add --dev {RUNTIME} --git URL` with the URL of memcheck's repository, or \
+                 run it in a clone of that"
+            ),
+            Self::Silent(_) => {
+                "if it was killed, this machine has too little memory for the model's masks: a \
+                 smaller --seq"
+                    .to_owned()
+            }
+        })
+    }
+}
+
+/// The estimator, built.
+#[derive(Debug)]
+pub(crate) struct Estimator {
+    binary: Binary,
+}
+
+impl Estimator {
+    /// Builds it, as a member of the workspace where it is one.
+    pub(crate) fn build(flags: &EstimatorFlags, output: &OutputFlags) -> Result<Self, Failure> {
+        let workspace = Workspace::load(&flags.as_cargo())?;
+        let member = workspace.members().iter().any(|package| package.name.as_str() == ESTIMATOR);
+        let name = vec![ESTIMATOR.to_owned()];
+        let (kind, cargo) = if member {
+            // As an example: so it has the features that the tests of the
+            // workspace have, and one candle serves both.
+            let packages = name.clone();
+            let cargo = CargoFlags { packages, example: name, ..flags.as_cargo() };
+            (ProgramKind::Example, cargo)
+        } else {
+            if workspace.resolved(RUNTIME).is_none() {
+                return Err(EstimatorError::NoRuntime.into());
+            }
+            let folder = workspace.own_directory().join("estimate");
+            Generated {
+                name: "memcheck-estimate-program",
+                dependencies: &[(RUNTIME, RUNTIME), (ESTIMATOR, RUNTIME)],
+                source: ("src/bin/memcheck-estimate.rs", SOURCE),
+            }
+            .write(&folder, &workspace)
+            .context("the package of the estimator")?;
+            let cargo = CargoFlags {
+                manifest_path: Some(folder.join("Cargo.toml")),
+                target_dir: Some(workspace.target_directory().to_owned()),
+                bin: name,
+                ..flags.as_cargo()
+            };
+            (ProgramKind::Bin, cargo)
+        };
+        let args = RunArgs {
+            select: SelectFlags { device: vec!["sim".to_owned()], ..SelectFlags::default() },
+            output: output.clone(),
+            cargo,
+            ..RunArgs::default()
+        };
+        let session = Session::open(&args, Aim::Run)?;
+        let program = Program { kind, name: ESTIMATOR.to_owned() };
+        let mut binary = None;
+        session.build(&session.packages, Goal::Program(&program), |_, built| {
+            binary = built.binaries.first().cloned();
+            Ok(())
+        })?;
+        Ok(Self { binary: binary.context("cargo built no estimator")? })
+    }
+
+    /// Asks it on a simulated machine.
+    pub(crate) fn ask(&self, question: &Question, machine: &str) -> Result<Answer, Failure> {
+        let question = serde_json::to_string(question).context("the question")?;
+        let mut child = Command::new(&self.binary.path)
+            .envs(self.binary.environment.iter().map(|(name, value)| (name, value)))
+            .env(variables::SIM.name, machine)
+            .env(variables::RAYON_NUM_THREADS.name, "1")
+            .env_remove(variables::LIST)
+            .env_remove(variables::JOB)
+            .env_remove(variables::PROGRAM)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("{}", self.binary.path.display()))?;
+        let mut stdin = child.stdin.take().context("stdin is piped")?;
+        // One that has gone says so by how it ended.
+        let _ = stdin.write_all(question.as_bytes());
+        drop(stdin);
+        let output = child.wait_with_output().context("waiting for the estimator")?;
+        let said = String::from_utf8_lossy(&output.stdout);
+        let last = said.lines().last().unwrap_or_default();
+        Ok(serde_json::from_str(last).map_err(|_| {
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            let last = stderr.lines().last().map(|line| format!(", {line}"));
+            EstimatorError::Silent(format!("{}{}", output.status, last.unwrap_or_default()))
+        })?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use memcheck_core::estimate::VERSION;
+
+    use super::*;
+
+    #[test]
+    fn an_estimator_that_dies_has_measured_nothing() {
+        let binary = Binary {
+            id: ESTIMATOR.to_owned(),
+            package: 0,
+            path: "false".into(),
+            environment: Vec::new(),
+        };
+        let question = Question {
+            version: VERSION,
+            config: serde_json::Value::Null,
+            batch: 1,
+            seq: 1,
+            generate: 0,
+            train: false,
+            dtype: None,
+        };
+        let failure = Estimator { binary }.ask(&question, "h200").unwrap_err();
+        assert_eq!(failure.exit_code(), exit::NOT_MEASURED);
+        assert!(failure.message().contains("without an answer: exit status: 1"));
+        assert!(failure.hint().unwrap().contains("--seq"));
+    }
+}

@@ -1,0 +1,203 @@
+//! An estimate, for people and for machines. On stdout: it is what was asked for.
+
+use std::fmt::Write;
+
+use memcheck_core::cards::Card;
+use memcheck_core::estimate::{Estimate, Inference, Training};
+use memcheck_core::size::{Size, exact};
+use serde::Serialize;
+
+use super::style;
+use crate::commands::Tried;
+use crate::options::Verbosity;
+
+/// Version of the object.
+const VERSION: u32 = 1;
+
+/// Cards, and what each has left where the model fits.
+type Cards = [(&'static Card, Option<u64>)];
+
+#[derive(Serialize)]
+struct Line<'a> {
+    r#type: &'static str,
+    version: u32,
+    #[serde(flatten)]
+    estimate: &'a Estimate,
+    cards: Vec<CardLine>,
+}
+
+#[derive(Serialize)]
+struct CardLine {
+    card: &'static str,
+    bytes: u64,
+    fits: bool,
+    /// What is left; nothing where it does not fit.
+    headroom: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct DeviceLine<'a> {
+    r#type: &'static str,
+    device: &'a str,
+    fits: bool,
+    peak: Option<u64>,
+    message: Option<&'a str>,
+}
+
+/// One object for the figures, and one for each device that was asked for.
+pub(crate) fn json(estimate: &Estimate, cards: &Cards, tried: &[Tried]) {
+    let card = |&(card, headroom): &(&'static Card, Option<u64>)| CardLine {
+        card: card.id,
+        bytes: card.bytes,
+        fits: headroom.is_some(),
+        headroom,
+    };
+    let cards = cards.iter().map(card).collect();
+    super::json::print(&Line { r#type: "estimate", version: VERSION, estimate, cards });
+    for Tried { device, result } in tried {
+        super::json::print(&DeviceLine {
+            r#type: "estimate-device",
+            device,
+            fits: result.is_ok(),
+            peak: result.as_ref().ok().copied(),
+            message: result.as_ref().err().map(String::as_str),
+        });
+    }
+}
+
+/// A table of what takes what, and one of the cards that it fits.
+pub(crate) fn human(
+    estimate: &Estimate,
+    cards: &Cards,
+    tried: &[Tried],
+    verbosity: Verbosity,
+) -> String {
+    let mut text = String::new();
+    let mut table = Table(&mut text);
+    table.title(estimate);
+    table.row("weights", estimate.weights, &parameters(estimate));
+    if estimate.tables > 0 {
+        table.row(
+            "tables",
+            estimate.tables,
+            "what else it holds once loaded, such as rotary tables",
+        );
+    }
+    match (&estimate.inference, &estimate.training) {
+        (Some(inference), _) => table.inference(estimate, inference),
+        (None, Some(training)) => table.training(training),
+        (None, None) => {}
+    }
+    table.row("peak", estimate.peak, peak(estimate));
+    for note in &estimate.notes {
+        table.line(&format!("{} {note}", style::dim("note:")));
+    }
+    if let Some(training) = estimate.training.filter(|training| !training.is_whole()) {
+        table.line(&incomplete(estimate, &training));
+    }
+    table.cards(cards, verbosity);
+    for Tried { device, result } in tried {
+        table.line(&match result {
+            Ok(_) => format!("{device}: fits"),
+            Err(why) => format!("{device}: {}: {why}", style::error("does not fit")),
+        });
+    }
+    text
+}
+
+fn parameters(estimate: &Estimate) -> String {
+    format!("{} parameters in {}", exact(estimate.parameters), estimate.dtype)
+}
+
+/// When the peak is.
+fn peak(estimate: &Estimate) -> &'static str {
+    let Estimate { peak, load_peak, inference, training, .. } = estimate;
+    match (inference, training) {
+        (Some(it), _) if it.generation_peak == *peak => "while tokens are generated",
+        (Some(it), _) if it.prompt_peak == *peak => "while the prompt is read",
+        (_, Some(it)) if it.peak == *peak => "in the training step",
+        _ if load_peak == peak => "while the model is loaded",
+        _ => "",
+    }
+}
+
+/// What a step that does not train the model is worth.
+fn incomplete(estimate: &Estimate, training: &Training) -> String {
+    format!(
+        "{} candle's `{}` does not train: the backward pass reaches {} of {} variables, since \
+         fused normalisation, softmax and rotary embeddings have none. The figures are those of \
+         this step; gradients of all variables take {} B more at least, their activations are \
+         not known",
+        style::warning("not measured:"),
+        estimate.model,
+        exact(training.reached),
+        exact(training.variables),
+        exact(estimate.weights.saturating_sub(training.gradients)),
+    )
+}
+
+/// Lines of a report.
+struct Table<'a>(&'a mut String);
+
+impl Table<'_> {
+    fn line(&mut self, text: &str) {
+        let _ = writeln!(self.0, "{text}");
+    }
+
+    fn title(&mut self, estimate: &Estimate) {
+        let Estimate { model, dtype, batch, seq, generate, .. } = estimate;
+        let mut what = format!("{} in {dtype}: batch {}", style::strong(model), exact(*batch));
+        let _ = write!(what, ", {} tokens", exact(*seq));
+        if estimate.training.is_some() {
+            what.push_str(", one training step");
+        } else if *generate > 0 {
+            let _ = write!(what, " of prompt, {} generated", exact(*generate));
+        }
+        self.line(&what);
+    }
+
+    fn row(&mut self, name: &str, bytes: u64, about: &str) {
+        let size = Size(bytes).to_string();
+        let row = format!("  {name:<16}{:>21} B{size:>13}  {about}", exact(bytes));
+        self.line(row.trim_end());
+    }
+
+    fn inference(&mut self, estimate: &Estimate, inference: &Inference) {
+        let Inference { cache, cache_after, logits, activations, .. } = inference;
+        if *cache > 0 {
+            self.row("KV cache", *cache, "kept for the next token, after the prompt");
+        }
+        if estimate.generate > 0 {
+            self.row("", *cache_after, "after the last token");
+        }
+        self.row("activations", *activations, "peak of the prompt without what stands above");
+        self.row("  logits", *logits, "what it returns, part of them");
+    }
+
+    fn training(&mut self, training: &Training) {
+        let Training { variables, reached, gradients, optimizer, activations, .. } = training;
+        let reached = format!("of {} of {} variables", exact(*reached), exact(*variables));
+        self.row("gradients", *gradients, &reached);
+        self.row("optimizer", *optimizer, "AdamW: two moments of each variable");
+        self.row("activations", *activations, "peak of the step without what stands above");
+    }
+
+    fn cards(&mut self, cards: &Cards, verbosity: Verbosity) {
+        if verbosity == Verbosity::Quiet {
+            return;
+        }
+        let fits: Vec<_> = cards.iter().filter_map(|(card, left)| Some((card, (*left)?))).collect();
+        let none: Vec<&str> =
+            cards.iter().filter(|(_, left)| left.is_none()).map(|(card, _)| card.id).collect();
+        if !fits.is_empty() {
+            self.line(&format!("  {:<16}{:>13}{:>13}", "fits", "capacity", "headroom"));
+        }
+        for (card, left) in fits {
+            let (capacity, left) = (Size(card.bytes).to_string(), Size(left).to_string());
+            self.line(&format!("  {:<16}{capacity:>13}{left:>13}", card.id));
+        }
+        if !none.is_empty() {
+            self.line(&format!("does not fit: {}", none.join(", ")));
+        }
+    }
+}

@@ -1,0 +1,6 @@
+//! The estimator as a program of this workspace. Elsewhere the command writes a
+//! package with the same `main`.
+
+fn main() {
+    memcheck_estimate::main();
+}

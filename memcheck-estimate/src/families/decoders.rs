@@ -1,0 +1,212 @@
+//! Decoders: a prompt, then token after token with a cache of keys and values.
+
+use candle_core::{Result, Tensor};
+use candle_nn::VarBuilder;
+use candle_transformers::models as m;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+
+use super::{Context, Family, Loaded, Model, ROUTED, default};
+
+/// A window that hides nothing, for types that want a number.
+const NO_WINDOW: u64 = 1 << 27;
+
+pub(super) const TABLE: &[Family] = &[
+    Family::decoder(&["llama"], llama).masked_by(1),
+    Family::decoder(&["mistral"], |c| load(c, m::mistral::Model::new, m::mistral::Model::forward)),
+    Family::decoder(&["mixtral"], |c| load(c, m::mixtral::Model::new, m::mixtral::Model::forward))
+        .adapted_by(window)
+        .with_note(ROUTED),
+    Family::decoder(&["qwen2"], |c| {
+        load(c, m::qwen2::ModelForCausalLM::new, m::qwen2::ModelForCausalLM::forward)
+    })
+    .adapted_by(window),
+    Family::decoder(&["qwen2_moe"], |c| {
+        load(c, m::qwen2_moe::Model::new, m::qwen2_moe::Model::forward)
+    })
+    .adapted_by(window)
+    .with_note(ROUTED),
+    Family::decoder(&["qwen3"], |c| {
+        load(c, m::qwen3::ModelForCausalLM::new, m::qwen3::ModelForCausalLM::forward)
+    }),
+    Family::decoder(&["qwen3_moe"], |c| {
+        load(c, m::qwen3_moe::ModelForCausalLM::new, m::qwen3_moe::ModelForCausalLM::forward)
+    })
+    .with_note(ROUTED),
+    Family::decoder(&["smollm3"], |c| {
+        use m::smol::smollm3::ModelForCausalLM;
+        load(c, ModelForCausalLM::new, ModelForCausalLM::forward)
+    }),
+    Family::decoder(&["gemma"], |c| {
+        load(c, |config, vb| m::gemma::Model::new(false, config, vb), m::gemma::Model::forward)
+    })
+    .adapted_by(one_activation),
+    Family::decoder(&["gemma2"], |c| {
+        load(c, |config, vb| m::gemma2::Model::new(false, config, vb), m::gemma2::Model::forward)
+    }),
+    Family::decoder(&["gemma3", "gemma3_text"], |c| {
+        load(c, |config, vb| m::gemma3::Model::new(false, config, vb), m::gemma3::Model::forward)
+    }),
+    Family::decoder(&["gemma4", "gemma4_text"], |c| {
+        load(c, m::gemma4::text::TextModel::new, m::gemma4::text::TextModel::forward)
+    }),
+    Family::decoder(&["phi"], |c| {
+        load(c, m::phi::Model::new, |model, ids, _| m::phi::Model::forward(model, ids))
+    }),
+    Family::decoder(&["phi3"], |c| load(c, m::phi3::Model::new, m::phi3::Model::forward)),
+    Family::decoder(&["mixformer-sequential"], |c| {
+        use m::mixformer::MixFormerSequentialForCausalLM as Mixformer;
+        load(c, Mixformer::new, |model, ids, _| Mixformer::forward(model, ids))
+    }),
+    Family::decoder(&["phi-msft"], |c| {
+        use m::mixformer::MixFormerSequentialForCausalLM as Mixformer;
+        load(c, Mixformer::new_v2, |model, ids, _| Mixformer::forward(model, ids))
+    }),
+    Family::decoder(&["starcoder2"], |c| {
+        load(c, m::starcoder2::Model::new, m::starcoder2::Model::forward)
+    }),
+    Family::decoder(&["gpt_bigcode"], bigcode).masked_by(0),
+    Family::decoder(&["stablelm", "stablelm_epoch"], |c| {
+        load(c, m::stable_lm::Model::new, m::stable_lm::Model::forward)
+    }),
+    Family::decoder(&["olmo"], |c| load(c, m::olmo::Model::new, m::olmo::Model::forward)),
+    Family::decoder(&["olmo2"], |c| load(c, m::olmo2::Model::new, m::olmo2::Model::forward)),
+    Family::decoder(&["falcon"], |c| {
+        use m::falcon::Falcon;
+        load(
+            c,
+            |config: &m::falcon::Config, vb| Falcon::load(vb, config.clone()),
+            |model, ids, _| model.forward(ids),
+        )
+    })
+    .masked_by(1)
+    .unbounded(),
+    Family::decoder(&["granite"], granite).masked_by(1),
+    Family::decoder(&["granitemoehybrid"], granite_hybrid).masked_by(1),
+    Family::decoder(&["glm4"], |c| {
+        use m::glm4_new::ModelForCausalLM;
+        load(c, ModelForCausalLM::new, ModelForCausalLM::forward)
+    }),
+    Family::decoder(&["chatglm"], |c| {
+        load(c, m::glm4::Model::new, |model, ids, _| m::glm4::Model::forward(model, ids))
+    })
+    .masked_by(1),
+    Family::decoder(&["deepseek_v2"], |c| {
+        load(c, m::deepseek2::DeepSeekV2::new, m::deepseek2::DeepSeekV2::forward)
+    })
+    .with_note(ROUTED),
+    Family::decoder(&["helium"], |c| load(c, m::helium::Model::new, m::helium::Model::forward)),
+    Family::decoder(&["lfm2"], lfm2).masked_by(1),
+];
+
+/// A model whose pass takes ids and a position.
+struct Decoder<M, F> {
+    model: M,
+    forward: F,
+}
+
+impl<M, F: FnMut(&mut M, &Tensor, usize) -> Result<Tensor>> Model for Decoder<M, F> {
+    fn prompt(&mut self, ids: &Tensor) -> Result<Tensor> {
+        (self.forward)(&mut self.model, ids, 0)
+    }
+
+    fn step(&mut self, token: &Tensor, position: usize) -> Result<Tensor> {
+        (self.forward)(&mut self.model, token, position)
+    }
+}
+
+fn load<C, M, F>(
+    context: &Context,
+    new: impl FnOnce(&C, VarBuilder<'static>) -> Result<M>,
+    forward: F,
+) -> Loaded
+where
+    C: DeserializeOwned,
+    M: 'static,
+    F: FnMut(&mut M, &Tensor, usize) -> Result<Tensor> + 'static,
+{
+    let config: C = context.read()?;
+    run(new(&config, context.weights.clone())?, forward)
+}
+
+/// A model with what it needs at each pass.
+fn run<M: 'static>(
+    model: M,
+    forward: impl FnMut(&mut M, &Tensor, usize) -> Result<Tensor> + 'static,
+) -> Loaded {
+    Ok(Box::new(Decoder { model, forward }))
+}
+
+fn llama(context: &Context) -> Loaded {
+    use m::llama::{Cache, Llama, LlamaConfig};
+    let config = context.read::<LlamaConfig>()?.into_config(false);
+    let model = Llama::load(context.weights.clone(), &config)?;
+    let cache = Cache::new(true, context.dtype, &config, &context.device)?;
+    run((model, cache), |(model, cache), ids, position| model.forward(ids, position, cache))
+}
+
+fn granite(context: &Context) -> Loaded {
+    use m::granite::{Cache, Granite, GraniteConfig};
+    let config = context.read::<GraniteConfig>()?.into_config(false);
+    let model = Granite::load(context.weights.clone(), &config)?;
+    let cache = Cache::new(true, context.dtype, &config, &context.device)?;
+    run((model, cache), |(model, cache), ids, position| model.forward(ids, position, cache))
+}
+
+fn granite_hybrid(context: &Context) -> Loaded {
+    use m::granitemoehybrid::{GraniteMoeHybrid, GraniteMoeHybridCache, GraniteMoeHybridConfig};
+    let config = context.read::<GraniteMoeHybridConfig>()?.into_config(false);
+    let model = GraniteMoeHybrid::load(context.weights.clone(), &config)?;
+    let cache = GraniteMoeHybridCache::new(true, context.dtype, &config, &context.device)?;
+    run((model, cache), |(model, cache), ids, position| model.forward(ids, position, cache))
+}
+
+fn lfm2(context: &Context) -> Loaded {
+    use m::lfm2::{Cache, Lfm2Config, Model as Lfm2};
+    let config = context.read::<Lfm2Config>()?.into_config(false);
+    let model = Lfm2::new(&config, context.weights.clone())?;
+    let cache = Cache::new(true, context.dtype, &config, &context.device)?;
+    run((model, cache), |(model, cache), ids, position| model.forward(ids, position, cache))
+}
+
+/// candle's own type cannot be read from a file.
+#[derive(Deserialize)]
+struct BigCode {
+    vocab_size: usize,
+    n_positions: usize,
+    n_layer: usize,
+    n_embd: usize,
+    layer_norm_epsilon: f64,
+    n_inner: Option<usize>,
+    n_head: usize,
+    multi_query: bool,
+}
+
+fn bigcode(context: &Context) -> Loaded {
+    use m::bigcode::{Config, GPTBigCode};
+    let written: BigCode = context.read()?;
+    let config = Config {
+        vocab_size: written.vocab_size,
+        max_position_embeddings: written.n_positions,
+        num_hidden_layers: written.n_layer,
+        hidden_size: written.n_embd,
+        layer_norm_epsilon: written.layer_norm_epsilon,
+        n_inner: written.n_inner,
+        num_attention_heads: written.n_head,
+        multi_query: written.multi_query,
+        use_cache: true,
+    };
+    run(GPTBigCode::load(context.weights.clone(), config)?, GPTBigCode::forward)
+}
+
+fn window(config: &mut Map<String, Value>) {
+    default(config, "sliding_window", json!(NO_WINDOW));
+}
+
+/// Code models say the same twice, which candle refuses.
+fn one_activation(config: &mut Map<String, Value>) {
+    if config.get("hidden_activation").is_some_and(|value| !value.is_null()) {
+        config.remove("hidden_act");
+    }
+}

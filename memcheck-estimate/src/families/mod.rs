@@ -1,0 +1,245 @@
+//! The architectures: one row for each, under the name that it has in
+//! config.json. A new model of candle-transformers is a row in one of the tables
+//! of the files below, and a configuration in `tests/architectures.rs`.
+
+mod decoders;
+mod encoders;
+mod pairs;
+mod recurrent;
+
+use candle_core::{DType, Device, Result, Tensor};
+use candle_nn::VarBuilder;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+
+use crate::problem::Problem;
+
+/// A model that runs.
+pub(crate) trait Model {
+    /// Reads a prompt, `(batch, seq)` of ids, from the first position on.
+    fn prompt(&mut self, ids: &Tensor) -> Result<Tensor>;
+
+    /// Reads one more token, `(batch, 1)`, at `position`.
+    fn step(&mut self, token: &Tensor, position: usize) -> Result<Tensor>;
+}
+
+/// What a model is loaded from.
+pub(crate) struct Context {
+    pub(crate) config: Value,
+    pub(crate) name: String,
+    pub(crate) weights: VarBuilder<'static>,
+    pub(crate) dtype: DType,
+    pub(crate) device: Device,
+    pub(crate) batch: usize,
+}
+
+impl Context {
+    /// The configuration as a type of candle-transformers.
+    pub(crate) fn read<C: DeserializeOwned>(&self) -> std::result::Result<C, Problem> {
+        serde_json::from_value(self.config.clone()).map_err(|error| {
+            Problem::asked(format!("the configuration of `{}`: {error}", self.name))
+                .hint("candle-transformers asks for it: write it into the file as the model has it")
+        })
+    }
+}
+
+type Loaded = std::result::Result<Box<dyn Model>, Problem>;
+
+/// What a model does with its prompt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Reads it, and writes on.
+    Decoder,
+    /// Reads it.
+    Encoder,
+    /// Reads it, and writes something else.
+    Pair,
+}
+
+/// One architecture.
+pub(crate) struct Family {
+    /// `model_type` of its configurations.
+    pub(crate) names: &'static [&'static str],
+    pub(crate) kind: Kind,
+    /// The keys that bound the positions, of which the first that is there counts.
+    positions: &'static [&'static str],
+    /// Bytes of an element of the mask that candle builds on the host, for each
+    /// pair of tokens of the prompt; 0 where it builds none.
+    pub(crate) mask: u64,
+    /// How names end that candle asks for, and that no file has.
+    pub(crate) absent: &'static [&'static str],
+    /// What candle asks for and Hugging Face leaves out, or calls otherwise.
+    adapt: fn(&mut Map<String, Value>),
+    pub(crate) load: fn(&Context) -> Loaded,
+    /// What a reader must know.
+    pub(crate) note: Option<&'static str>,
+}
+
+impl std::fmt::Debug for Family {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:?}", self.names)
+    }
+}
+
+/// Where a decoder has its positions, one way or another.
+const POSITIONS: &[&str] = &["max_position_embeddings", "n_positions", "seq_length", "max_seq_len"];
+
+/// Of models with experts.
+const ROUTED: &str = "values are zeros, so every token is routed to the same experts: what experts \
+    take for activations is the most that they can take";
+
+impl Family {
+    /// A row with what most decoders have.
+    const fn decoder(names: &'static [&'static str], load: fn(&Context) -> Loaded) -> Self {
+        Self {
+            names,
+            kind: Kind::Decoder,
+            positions: POSITIONS,
+            mask: 4,
+            absent: &[],
+            adapt: |_| {},
+            load,
+            note: None,
+        }
+    }
+
+    const fn encoder(names: &'static [&'static str], load: fn(&Context) -> Loaded) -> Self {
+        Self { kind: Kind::Encoder, mask: 0, ..Self::decoder(names, load) }
+    }
+
+    const fn pair(names: &'static [&'static str], load: fn(&Context) -> Loaded) -> Self {
+        Self { kind: Kind::Pair, ..Self::decoder(names, load) }
+    }
+
+    const fn adapted_by(self, adapt: fn(&mut Map<String, Value>)) -> Self {
+        Self { adapt, ..self }
+    }
+
+    const fn masked_by(self, mask: u64) -> Self {
+        Self { mask, ..self }
+    }
+
+    /// Candle sets no bound to its positions.
+    const fn unbounded(self) -> Self {
+        Self { positions: &[], ..self }
+    }
+
+    const fn with_note(self, note: &'static str) -> Self {
+        Self { note: Some(note), ..self }
+    }
+
+    /// The configuration as candle's types want it.
+    pub(crate) fn adapted(&self, config: &Map<String, Value>) -> Map<String, Value> {
+        let mut config = config.clone();
+        // What is about speed, or about training that candle does not do.
+        default(&mut config, "use_flash_attn", json!(false));
+        default(&mut config, "use_cache", json!(true));
+        default(&mut config, "use_sliding_window", json!(false));
+        default(&mut config, "max_window_layers", json!(0));
+        (self.adapt)(&mut config);
+        config
+    }
+
+    /// Whether the prompt of an encoder and a decoder is the decoder's.
+    pub(crate) fn reads_into_decoder(&self) -> bool {
+        self.names.contains(&"whisper")
+    }
+
+    /// The key that bounds the positions, and how many there are.
+    pub(crate) fn positions(&self, config: &Map<String, Value>) -> Option<(&'static str, u64)> {
+        self.positions.iter().find_map(|&key| {
+            let positions = config.get(key)?.as_u64()?;
+            // RoBERTa's first position stands behind that of the padding.
+            let padding = if self.names.contains(&"roberta") {
+                1 + config.get("pad_token_id").and_then(Value::as_u64).unwrap_or(0)
+            } else {
+                0
+            };
+            Some((key, positions.saturating_sub(padding)))
+        })
+    }
+}
+
+/// Sets a key that is missing, or null.
+fn default(config: &mut Map<String, Value>, key: &str, value: Value) {
+    if config.get(key).is_none_or(Value::is_null) {
+        config.insert(key.to_owned(), value);
+    }
+}
+
+/// Gives the value of a key to another that is not there.
+fn rename(config: &mut Map<String, Value>, from: &str, to: &str) {
+    if let Some(value) = config.get(from).cloned() {
+        default(config, to, value);
+    }
+}
+
+fn tables() -> impl Iterator<Item = &'static Family> {
+    [decoders::TABLE, recurrent::TABLE, encoders::TABLE, pairs::TABLE].into_iter().flatten()
+}
+
+/// Every `model_type` that can be estimated, sorted.
+pub fn architectures() -> Vec<&'static str> {
+    let mut names: Vec<_> = tables().flat_map(|family| family.names).copied().collect();
+    names.sort_unstable();
+    names
+}
+
+/// The architecture of a configuration, and what it calls itself.
+pub(crate) fn find(
+    config: &Map<String, Value>,
+) -> std::result::Result<(String, &'static Family), Problem> {
+    let known = || format!("known are {}", architectures().join(", "));
+    let Some(name) = config.get("model_type").and_then(Value::as_str) else {
+        return Err(Problem::asked("the configuration has no `model_type`").hint(known()));
+    };
+    let classes = config.get("architectures").and_then(Value::as_array);
+    let class = |part: &str| {
+        let mut names = classes.into_iter().flatten().filter_map(Value::as_str);
+        names.any(|name| name.contains(part))
+    };
+    // It calls itself `bert`, and is none.
+    let name = if name == "bert" && class("JinaBert") { "jina-bert" } else { name };
+    match tables().find(|family| family.names.contains(&name)) {
+        Some(family) => Ok((name.to_owned(), family)),
+        None => Err(Problem::asked(format!(
+            "`{name}` is no architecture of candle-transformers that can be estimated"
+        ))
+        .hint(known())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_architecture_has_one_row() {
+        let names = architectures();
+        assert!(names.windows(2).all(|pair| pair[0] < pair[1]), "{names:?}");
+        for name in names {
+            let config = json!({ "model_type": name });
+            let (found, family) = find(config.as_object().unwrap()).unwrap();
+            assert!(found == name && family.names.contains(&name));
+        }
+    }
+
+    #[test]
+    fn jina_is_told_from_bert_by_its_class() {
+        let config = json!({ "model_type": "bert", "architectures": ["JinaBertForMaskedLM"] });
+        assert_eq!(find(config.as_object().unwrap()).unwrap().0, "jina-bert");
+    }
+
+    #[test]
+    fn positions_of_roberta_begin_behind_the_padding() {
+        let config = json!({ "max_position_embeddings": 514, "pad_token_id": 1 });
+        let of = |name: &str| {
+            let typed = json!({ "model_type": name });
+            let (_, family) = find(typed.as_object().unwrap()).unwrap();
+            family.positions(config.as_object().unwrap())
+        };
+        assert_eq!(of("roberta"), Some(("max_position_embeddings", 512)));
+        assert_eq!(of("bert"), Some(("max_position_embeddings", 514)));
+        assert_eq!(of("t5"), None);
+    }
+}

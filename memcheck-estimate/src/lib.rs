@@ -1,0 +1,104 @@
+//! The memory of a model from its Hugging Face configuration alone: the model's
+//! own code is loaded with zero weights and run on the simulated device, and
+//! what it allocates is counted.
+//!
+//! `cargo memcheck estimate` builds this as a program and talks to it in JSON:
+//! a [`Question`] on stdin, an [`Answer`] on stdout. Data flows one way:
+//!
+//! ```text
+//! question (what is asked, checked) -> families (the model) -> measure | training -> answer
+//!                                        └ weights (zeros, counted)
+//! ```
+//!
+//! Nothing here knows a formula of a model's size: figures are measured, and
+//! the tests hold them to formulas.
+#![forbid(unsafe_code)]
+
+mod families;
+mod measure;
+mod problem;
+mod question;
+mod training;
+mod weights;
+
+use std::cell::Cell;
+use std::io::Read;
+use std::panic::AssertUnwindSafe;
+
+use candle_core::Device;
+use memcheck_core::estimate::{Answer, Estimate, Question, VERSION};
+
+use crate::measure::Stage;
+use crate::problem::Problem;
+
+pub use crate::families::architectures;
+
+/// The program: one question, one answer.
+pub fn main() {
+    let mut text = String::new();
+    let answer = match std::io::stdin().read_to_string(&mut text) {
+        Ok(_) => answer_text(&text),
+        Err(error) => Problem::asked(format!("the question cannot be read: {error}")).answer(),
+    };
+    match serde_json::to_string(&answer) {
+        Ok(line) => println!("{line}"),
+        Err(error) => eprintln!("memcheck-estimate: the answer cannot be written: {error}"),
+    }
+}
+
+fn answer_text(text: &str) -> Answer {
+    let question = match serde_json::from_str::<Question>(text) {
+        Ok(question) if question.version == VERSION => question,
+        Ok(_) | Err(_) => {
+            return Problem::asked("the estimator was asked by another version of cargo-memcheck")
+                .hint("use the same version of cargo-memcheck and memcheck-runtime")
+                .answer();
+        }
+    };
+    match device() {
+        Ok(device) => answer(&question, &device),
+        Err(error) => Problem::from(error).answer(),
+    }
+}
+
+/// The simulated device where this program was built for it.
+fn device() -> candle_core::Result<Device> {
+    if candle_core::utils::cuda_is_available() { Device::new_cuda(0) } else { Ok(Device::Cpu) }
+}
+
+/// Answers one question on a device. What its memory held before does not count.
+pub fn answer(question: &Question, device: &Device) -> Answer {
+    let stage = Cell::new(Stage::Loading);
+    // Some models unwrap what the device refuses (`llama::Llama::load`).
+    let quiet = std::panic::take_hook();
+    std::panic::set_hook(Box::new(|_| {}));
+    let measured =
+        std::panic::catch_unwind(AssertUnwindSafe(|| estimate(question, device, &stage)));
+    std::panic::set_hook(quiet);
+    let problem = match measured {
+        Ok(Ok(estimate)) => return Answer::Measured(Box::new(estimate)),
+        Ok(Err(problem)) => problem,
+        Err(payload) => Problem::panicked(payload.as_ref()),
+    };
+    problem.on(device, stage.get()).answer()
+}
+
+fn estimate(
+    question: &Question,
+    device: &Device,
+    stage: &Cell<Stage>,
+) -> Result<Estimate, Problem> {
+    let checked = question::check(question)?;
+    measure::prove(device)?;
+    let measured = if question.train {
+        training::measure(&checked, device, stage)
+    } else {
+        measure::measure(&checked, device, stage)
+    };
+    let mut estimate = measured.map_err(|problem| problem.explained(&checked))?;
+    measure::complete()?;
+    if let Some(why) = checked.uncounted() {
+        estimate.notes.push(format!("on a GPU the results are wrong, the memory is not: {why}"));
+    }
+    Ok(estimate)
+}

@@ -1,0 +1,178 @@
+//! Inference, phase by phase: loading, the prompt, generation.
+
+use std::cell::Cell;
+
+use candle_core::{DType, Device, Tensor};
+use memcheck_core::estimate::{Estimate, Inference};
+use memcheck_core::size::both;
+use memcheck_runtime::{__private as phases, usage};
+
+use crate::families::{Context, Model};
+use crate::problem::Problem;
+use crate::question::Checked;
+use crate::weights::Weights;
+
+/// What is being done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stage {
+    Loading,
+    Prompt,
+    /// The token with this number, from 1.
+    Token(usize),
+    Training,
+}
+
+impl std::fmt::Display for Stage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Loading => f.write_str("loading the weights"),
+            Self::Prompt => f.write_str("reading the prompt"),
+            Self::Token(number) => write!(f, "generating token {number}"),
+            Self::Training => f.write_str("training"),
+        }
+    }
+}
+
+/// The canary's bytes.
+const CANARY: usize = 1 << 20;
+
+/// Proves that what is allocated on `device` is seen, and seen to go.
+pub(crate) fn prove(device: &Device) -> Result<(), Problem> {
+    let before = usage(device).allocated;
+    let canary = Tensor::zeros(CANARY, DType::U8, device)?;
+    let during = usage(device).allocated;
+    drop(canary);
+    if during == before + CANARY as u64 && usage(device).allocated == before {
+        return Ok(());
+    }
+    Err(Problem::unmeasured("the instrument does not see what is allocated"))
+}
+
+/// Makes sure that nothing was missed.
+pub(crate) fn complete() -> Result<(), Problem> {
+    match phases::lost_events() {
+        0 => Ok(()),
+        lost => Err(Problem::unmeasured(format!("{lost} events of memory were lost"))),
+    }
+}
+
+/// A model that was loaded, and what that took.
+pub(crate) struct Loaded {
+    pub(crate) model: Box<dyn Model>,
+    pub(crate) weights: Weights,
+    /// Live bytes before it.
+    before: u64,
+    pub(crate) tables: u64,
+    pub(crate) peak: u64,
+}
+
+impl Loaded {
+    pub(crate) fn load(checked: &Checked, trained: bool, device: &Device) -> Result<Self, Problem> {
+        let Checked { family, config, model: name, dtype, batch, .. } = checked;
+        let tied = config.get("tie_word_embeddings").and_then(|tied| tied.as_bool());
+        let weights = Weights::new(tied.unwrap_or(false), trained).without(family.absent);
+        let context = Context {
+            config: config.clone(),
+            name: name.clone(),
+            weights: weights.builder(*dtype, device),
+            dtype: *dtype,
+            device: device.clone(),
+            batch: *batch,
+        };
+        let before = usage(device).allocated;
+        phases::reset_peaks();
+        let model = (family.load)(&context)?;
+        drop(context);
+        let after = usage(device);
+        let tables = after.allocated.saturating_sub(before).saturating_sub(weights.bytes());
+        Ok(Self {
+            model,
+            weights,
+            before,
+            tables,
+            peak: after.peak_allocated.saturating_sub(before),
+        })
+    }
+
+    /// Live bytes and their peak since the phase began, without what was there
+    /// before the model.
+    pub(crate) fn usage(&self, device: &Device) -> (u64, u64) {
+        let now = usage(device);
+        let less = |bytes: u64| bytes.saturating_sub(self.before);
+        (less(now.allocated), less(now.peak_allocated))
+    }
+
+    /// The figures, without those of a phase.
+    pub(crate) fn estimate(&self, checked: &Checked) -> Estimate {
+        let Checked { family, model, dtype, batch, seq, generate, .. } = checked;
+        let mut notes: Vec<String> = family.note.iter().map(|&note| note.to_owned()).collect();
+        if self.weights.again() > 0 {
+            notes.push(format!(
+                "candle reads tied tensors twice: {} of the weights, no parameters",
+                both(self.weights.again())
+            ));
+        }
+        Estimate {
+            model: model.clone(),
+            dtype: dtype.as_str().to_owned(),
+            batch: *batch as u64,
+            seq: *seq as u64,
+            generate: *generate as u64,
+            parameters: self.weights.parameters(),
+            weights: self.weights.bytes(),
+            tables: self.tables,
+            load_peak: self.peak,
+            inference: None,
+            training: None,
+            peak: self.peak,
+            notes,
+        }
+    }
+}
+
+/// Ids of a prompt; which tokens they are changes nothing.
+pub(crate) fn ids(checked: &Checked, device: &Device) -> candle_core::Result<Tensor> {
+    Tensor::zeros((checked.batch, checked.seq), DType::U32, device)
+}
+
+pub(crate) fn measure(
+    checked: &Checked,
+    device: &Device,
+    stage: &Cell<Stage>,
+) -> Result<Estimate, Problem> {
+    let mut loaded = Loaded::load(checked, false, device)?;
+    let (held, _) = loaded.usage(device);
+
+    stage.set(Stage::Prompt);
+    phases::reset_peaks();
+    let ids = ids(checked, device)?;
+    let logits = loaded.model.prompt(&ids)?;
+    let (with_logits, prompt_peak) = loaded.usage(device);
+    drop(logits);
+    let (without, _) = loaded.usage(device);
+    drop(ids);
+    let cache = loaded.usage(device).0.saturating_sub(held);
+    let mut inference = Inference {
+        cache,
+        cache_after: cache,
+        logits: with_logits.saturating_sub(without),
+        activations: prompt_peak.saturating_sub(held + cache),
+        prompt_peak,
+        generation_peak: 0,
+    };
+    if checked.generate > 0 {
+        phases::reset_peaks();
+        let token = Tensor::zeros((checked.batch, 1), DType::U32, device)?;
+        for number in 0..checked.generate {
+            stage.set(Stage::Token(number + 1));
+            loaded.model.step(&token, checked.seq + number)?;
+        }
+        drop(token);
+        let (live, peak) = loaded.usage(device);
+        inference.cache_after = live.saturating_sub(held);
+        inference.generation_peak = peak;
+    }
+    let estimate = loaded.estimate(checked);
+    let peak = estimate.peak.max(inference.prompt_peak).max(inference.generation_peak);
+    Ok(Estimate { inference: Some(inference), peak, ..estimate })
+}

@@ -1,0 +1,111 @@
+//! Why there are no figures, from where it happens to the answer.
+
+use candle_core::Device;
+use memcheck_core::estimate::{Answer, Refusal, Why};
+use memcheck_core::size::both;
+use memcheck_runtime::__private as phases;
+
+use crate::measure::Stage;
+use crate::question::Checked;
+
+/// What went wrong.
+#[derive(Debug)]
+pub(crate) struct Problem {
+    refusal: Refusal,
+    /// Whether the model's code said it: then the device may have been full.
+    of_the_model: bool,
+}
+
+impl Problem {
+    /// What was asked makes no sense.
+    pub(crate) fn asked(message: impl Into<String>) -> Self {
+        Self::of(Why::Question, message.into())
+    }
+
+    /// There are no figures, and it is nobody's question.
+    pub(crate) fn unmeasured(message: impl Into<String>) -> Self {
+        Self::of(Why::NotMeasured, message.into())
+    }
+
+    /// The model's code panicked.
+    pub(crate) fn panicked(payload: &(dyn std::any::Any + Send)) -> Self {
+        let text = payload
+            .downcast_ref::<String>()
+            .map(String::as_str)
+            .or_else(|| payload.downcast_ref::<&str>().copied())
+            .unwrap_or("a panic without a text");
+        let problem = Self::of(Why::NotMeasured, format!("the model panicked: {text}"));
+        Self { of_the_model: true, ..problem }
+            .hint("look for a size in config.json that is 0, or too small")
+    }
+
+    fn of(why: Why, message: String) -> Self {
+        Self { refusal: Refusal { why, message, hint: None }, of_the_model: false }
+    }
+
+    /// What to do about it.
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.refusal.hint = Some(hint.into());
+        self
+    }
+
+    /// The same, where what the model said is that the device was full.
+    pub(crate) fn on(self, device: &Device, stage: Stage) -> Self {
+        match phases::refused(device) {
+            Some((bytes, live)) if self.of_the_model => Self::of(
+                Why::OutOfMemory,
+                format!(
+                    "out of memory while {stage}: {} are live, and {} more are asked for",
+                    both(live),
+                    both(bytes)
+                ),
+            ),
+            _ => self,
+        }
+    }
+
+    /// Candle has no backward pass for what the model does.
+    pub(crate) fn untrainable(error: candle_core::Error) -> Self {
+        let problem = Self::from(error);
+        let message = problem.refusal.message.replacen("does not run", "does not train", 1);
+        Self { refusal: Refusal { message, ..problem.refusal }, ..problem }
+    }
+
+    /// The same, with what stands behind an argument that the driver refuses.
+    pub(crate) fn explained(self, checked: &Checked) -> Self {
+        match checked.uncounted() {
+            Some(why) if self.refusal.message.contains("INVALID_VALUE") => {
+                let message = format!("the model does not run: {why}");
+                let problem = Self { refusal: Refusal { message, ..self.refusal }, ..self };
+                problem.hint(match checked.counted_batch() {
+                    0 => "a smaller --seq".to_owned(),
+                    batch => format!("--batch {batch}, or a smaller --seq"),
+                })
+            }
+            _ => self,
+        }
+    }
+
+    /// The answer.
+    pub(crate) fn answer(self) -> Answer {
+        Answer::Refused(self.refusal)
+    }
+}
+
+impl From<candle_core::Error> for Problem {
+    fn from(error: candle_core::Error) -> Self {
+        // The backtrace that candle may append is of no use here.
+        let text = error.to_string();
+        let line = text.lines().next().unwrap_or_default().to_owned();
+        let hint = if line.contains("f16/bf16") {
+            Some("some models run in half precision only: --dtype bf16".to_owned())
+        } else if line.contains("dtype") || line.contains("kernel") {
+            Some("some models run in f32 only: --dtype f32".to_owned())
+        } else {
+            None
+        };
+        let mut problem = Self::of(Why::NotMeasured, format!("the model does not run: {line}"));
+        problem.refusal.hint = hint;
+        Self { of_the_model: true, ..problem }
+    }
+}

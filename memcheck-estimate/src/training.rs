@@ -1,0 +1,59 @@
+//! One training step: forward pass, loss, backward pass, AdamW.
+
+use std::cell::Cell;
+
+use candle_core::{DType, Device, Tensor, Var};
+use candle_nn::{AdamW, Optimizer, ParamsAdamW};
+use memcheck_core::estimate::{Estimate, Training};
+use memcheck_runtime::__private as phases;
+
+use crate::measure::{Loaded, Stage, ids};
+use crate::problem::Problem;
+use crate::question::Checked;
+
+pub(crate) fn measure(
+    checked: &Checked,
+    device: &Device,
+    stage: &Cell<Stage>,
+) -> Result<Estimate, Problem> {
+    let mut loaded = Loaded::load(checked, true, device)?;
+    let (held, _) = loaded.usage(device);
+
+    stage.set(Stage::Training);
+    let variables = loaded.weights.variables();
+    let mut adam = AdamW::new(variables.clone(), ParamsAdamW::default())?;
+    let optimizer = loaded.usage(device).0.saturating_sub(held);
+    phases::reset_peaks();
+    let ids = ids(checked, device)?;
+    let loss = loss(&loaded.model.prompt(&ids)?)?;
+    let gradients = loss.backward().map_err(Problem::untrainable)?;
+    let reached: Vec<&Var> =
+        variables.iter().filter(|variable| gradients.get(variable).is_some()).collect();
+    let bytes = |variable: &&Var| {
+        let gradient = gradients.get(variable);
+        gradient.map_or(0, |it| (it.elem_count() * it.dtype().size_in_bytes()) as u64)
+    };
+    let mut training = Training {
+        variables: variables.len() as u64,
+        reached: reached.len() as u64,
+        gradients: reached.iter().map(bytes).sum(),
+        optimizer,
+        activations: 0,
+        peak: 0,
+    };
+    adam.step(&gradients)?;
+    training.peak = loaded.usage(device).1;
+    training.activations = training.peak.saturating_sub(held + optimizer + training.gradients);
+    let estimate = loaded.estimate(checked);
+    let peak = estimate.peak.max(training.peak);
+    Ok(Estimate { training: Some(training), peak, ..estimate })
+}
+
+/// Cross entropy of what the model returns: of the last position only, where
+/// it returns no more.
+fn loss(logits: &Tensor) -> candle_core::Result<Tensor> {
+    let classes = logits.dim(candle_core::D::Minus1)?;
+    let logits = logits.reshape(((), classes))?.to_dtype(DType::F32)?;
+    let targets = Tensor::zeros(logits.dim(0)?, DType::U32, logits.device())?;
+    candle_nn::loss::cross_entropy(&logits, &targets)
+}

@@ -1,0 +1,161 @@
+//! Weights that are zeros: each tensor that a model asks for by name and shape
+//! is made on the device, and counted.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use candle_core::{DType, Device, Error, Result, Shape, Tensor, Var};
+use candle_nn::var_builder::SimpleBackend;
+use candle_nn::{Init, VarBuilder};
+
+/// What became of the names that a model asked for.
+#[derive(Debug, Default)]
+struct Asked {
+    /// Elements by name: a tied tensor that is asked for twice is one parameter.
+    elements: BTreeMap<String, u64>,
+    /// Variables by name, where the model is to be trained.
+    variables: BTreeMap<String, Var>,
+    /// Bytes of every tensor that was made.
+    bytes: u64,
+    /// Those of them whose name had been asked for before.
+    again: u64,
+}
+
+/// The weights of a model that is being loaded.
+#[derive(Debug, Clone)]
+pub(crate) struct Weights {
+    asked: Arc<Mutex<Asked>>,
+    tied: bool,
+    trained: bool,
+    /// Names that end so are not in the file.
+    absent: &'static [&'static str],
+}
+
+impl Weights {
+    /// `tied`: there is no `lm_head` in the file. `trained`: they are variables.
+    pub(crate) fn new(tied: bool, trained: bool) -> Self {
+        Self { asked: Arc::default(), tied, trained, absent: &[] }
+    }
+
+    /// The same without the names that end so: a model may ask what there is.
+    pub(crate) fn without(self, absent: &'static [&'static str]) -> Self {
+        Self { absent, ..self }
+    }
+
+    /// What a model's constructor takes.
+    pub(crate) fn builder(&self, dtype: DType, device: &Device) -> VarBuilder<'static> {
+        VarBuilder::from_backend(Box::new(self.clone()), dtype, device.clone())
+    }
+
+    /// Elements of all names.
+    pub(crate) fn parameters(&self) -> u64 {
+        self.lock().elements.values().sum()
+    }
+
+    /// Bytes of all tensors.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.lock().bytes
+    }
+
+    /// Bytes of tensors that are there more than once.
+    pub(crate) fn again(&self) -> u64 {
+        self.lock().again
+    }
+
+    /// The variables, by name.
+    pub(crate) fn variables(&self) -> Vec<Var> {
+        self.lock().variables.values().cloned().collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Asked> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Elements and bytes of a tensor, if numbers can hold them.
+fn size(shape: &Shape, dtype: DType) -> Option<(u64, u64)> {
+    let elements = shape
+        .dims()
+        .iter()
+        .try_fold(1u64, |product, &dim| product.checked_mul(u64::try_from(dim).ok()?))?;
+    let bytes = elements.checked_mul(dtype.size_in_bytes() as u64)?;
+    (bytes < 1 << 62).then_some((elements, bytes))
+}
+
+impl SimpleBackend for Weights {
+    fn get(
+        &self,
+        shape: Shape,
+        name: &str,
+        _: Init,
+        dtype: DType,
+        device: &Device,
+    ) -> Result<Tensor> {
+        if self.absent.iter().any(|end| name.ends_with(end)) {
+            return Err(Error::CannotFindTensor { path: name.to_owned() });
+        }
+        let Some((elements, bytes)) = size(&shape, dtype) else {
+            candle_core::bail!("`{name}` of shape {shape:?} is larger than a number can say");
+        };
+        let mut asked = self.lock();
+        if let Some(variable) = asked.variables.get(name) {
+            return Ok(variable.as_tensor().clone());
+        }
+        let tensor = if self.trained {
+            let variable = Var::zeros(&shape, dtype, device)?;
+            let tensor = variable.as_tensor().clone();
+            asked.variables.insert(name.to_owned(), variable);
+            tensor
+        } else {
+            Tensor::zeros(&shape, dtype, device)?
+        };
+        if asked.elements.insert(name.to_owned(), elements).is_some() {
+            asked.again += bytes;
+        }
+        asked.bytes += bytes;
+        Ok(tensor)
+    }
+
+    fn get_unchecked(&self, name: &str, _: DType, _: &Device) -> Result<Tensor> {
+        candle_core::bail!("the shape of `{name}` stands in the weights alone");
+    }
+
+    /// As in the files of these models: every tensor that is asked for, but for
+    /// a head that is tied. What is no tensor has no dot.
+    fn contains_tensor(&self, name: &str) -> bool {
+        name.contains('.') && !(self.tied && name == "lm_head.weight")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_one_parameter_however_often_it_is_asked_for() -> Result<()> {
+        for (trained, bytes) in [(false, 2 * 24), (true, 24)] {
+            let weights = Weights::new(false, trained);
+            let builder = weights.builder(DType::F32, &Device::Cpu);
+            builder.get((2, 3), "a.weight")?;
+            builder.get((2, 3), "a.weight")?;
+            assert_eq!((weights.parameters(), weights.bytes()), (6, bytes));
+            assert_eq!(weights.again(), bytes - 24);
+            assert_eq!(weights.variables().len(), usize::from(trained));
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_tensor_that_no_number_can_count_is_an_error() {
+        let builder = Weights::new(false, false).builder(DType::F32, &Device::Cpu);
+        let error = builder.get((1 << 40, 1 << 40), "a").unwrap_err().to_string();
+        assert!(error.contains("larger than a number can say"), "{error}");
+    }
+
+    #[test]
+    fn a_tied_head_is_not_in_the_file() {
+        let (tied, own) = (Weights::new(true, false), Weights::new(false, false));
+        assert!(!tied.contains_tensor("lm_head.weight") && own.contains_tensor("lm_head.weight"));
+        assert!(tied.contains_tensor("shared.weight") && !tied.contains_tensor("bert"));
+    }
+}
