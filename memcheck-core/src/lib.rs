@@ -30,6 +30,7 @@ pub mod digest;
 pub mod exit;
 pub mod explain;
 pub mod finding;
+pub mod law;
 pub mod limits;
 pub mod location;
 pub mod lock;
