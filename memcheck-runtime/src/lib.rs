@@ -61,6 +61,7 @@ pub use usage::{Usage, log_usage, release_cached, usage};
 pub mod __private {
     pub use insta;
     pub use linkme;
+    pub use memcheck_core::bound::Bound;
     pub use memcheck_core::capacity::Capacity;
     pub use memcheck_core::cards::find as card;
     pub use memcheck_core::device::Need;
@@ -70,7 +71,7 @@ pub mod __private {
     pub use std::clone::Clone;
 
     pub use crate::attribution::follow;
-    pub use crate::description::{DESCRIPTIONS, Description};
+    pub use crate::description::{DESCRIPTIONS, Description, bound};
     pub use crate::entry::run;
     pub use crate::outcome::Returned;
     pub use crate::probe::card::{Card, card as card_of};

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use memcheck_core::across::Told;
 use memcheck_core::device::Family;
 use memcheck_core::digest::Digest;
 use memcheck_core::finding::{Code, Finding, Level};
@@ -59,6 +60,9 @@ struct TestFinished<'a> {
     marks: &'a [Mark],
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     notes: &'a [String],
+    /// How figures grow over its cases; of the largest of them.
+    #[serde(skip_serializing_if = "<[Told]>::is_empty")]
+    laws: &'a [Told],
     /// Who held what; of a test that was run with attribution only.
     #[serde(skip_serializing_if = "Option::is_none")]
     attribution: Option<Digest<'a>>,
@@ -164,6 +168,7 @@ impl<W: Write> Presenter for JsonLines<W> {
             limits: record.map_or(&task.limits, |record| &record.limits),
             marks: record.map_or(&[], |record| &record.marks),
             notes: record.map_or(&[], |record| &record.notes),
+            laws: &outcome.across.laws,
             attribution: record.and_then(|record| record.attribution.as_ref()).map(Digest::of),
             snapshot: report.and_then(|report| report.snapshot.as_deref()),
             pending: outcome.pending(),

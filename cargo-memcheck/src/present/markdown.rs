@@ -16,6 +16,7 @@ use crate::tally::Tally;
 pub(crate) struct Markdown {
     findings: String,
     rows: String,
+    laws: String,
     notes: String,
     counts: String,
 }
@@ -52,6 +53,10 @@ impl Presenter for Markdown {
                 exact(metrics.retained),
             );
         }
+        let laws = findings::laws(&outcome.across.laws, Verbosity::Normal);
+        if !laws.is_empty() {
+            let _ = writeln!(self.laws, "- {test} on {}: `{}`", task.leg.name(), laws.join("`, `"));
+        }
         if !matches!(verdict.status, Status::Passed | Status::Ignored) {
             let _ = writeln!(self.findings, "### {test} on {}\n\n```text", task.leg.name());
             for finding in &verdict.findings {
@@ -76,7 +81,7 @@ impl Presenter for Markdown {
 
 impl Report for Markdown {
     fn text(&self) -> anyhow::Result<Vec<u8>> {
-        let Self { findings, rows, notes, counts } = self;
+        let Self { findings, rows, laws, notes, counts } = self;
         let mut page = format!("## Memory tests: {counts}\n\n{findings}");
         if !notes.is_empty() {
             let _ = writeln!(page, "{notes}");
@@ -87,6 +92,9 @@ impl Report for Markdown {
             );
             page.push_str("|---|---|---|---:|---:|---:|\n");
             page.push_str(rows);
+        }
+        if !laws.is_empty() {
+            let _ = write!(page, "\n{laws}");
         }
         Ok(page.into_bytes())
     }
