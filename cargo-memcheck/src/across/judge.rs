@@ -65,7 +65,7 @@ impl Judge<'_> {
         let Some(record) = measured(outcome) else { return };
         let mut findings = relative(record, task, needs, seen);
         let known = members(record, task, needs, seen).unwrap_or_else(|finding| {
-            findings.push(finding);
+            findings.push(*finding);
             Vec::new()
         });
         let members: Vec<Member<'_>> =
@@ -202,11 +202,11 @@ fn members(
     task: &Task,
     needs: &Needs,
     seen: &Seen,
-) -> Result<Vec<(Sizes, Figures)>, Finding> {
+) -> Result<Vec<(Sizes, Figures)>, Box<Finding>> {
     let known = needs.members.iter().map(|(at, other)| {
         let figures = figures_of(other, task, record, seen);
-        let figures = figures.map_err(|why| across::unjudged("`scaling`", &other.test, &why))?;
-        Ok((at.clone(), figures))
+        let unjudged = |why: String| across::unjudged("`scaling`", &other.test, &why);
+        figures.map(|figures| (at.clone(), figures)).map_err(|why| Box::new(unjudged(why)))
     });
     known.collect()
 }

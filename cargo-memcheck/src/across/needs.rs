@@ -56,7 +56,7 @@ pub(crate) enum AcrossError {
         /// The test that has the limit.
         test: String,
         /// The limit.
-        limit: Relative,
+        limit: Box<Relative>,
         /// The other.
         other: String,
         /// The device.
@@ -152,7 +152,7 @@ fn partner_of<'a>(tests: &'a LegTests, task: &Task) -> Result<Option<&'a Entry>,
         {
             Err(AcrossError::Elsewhere {
                 test: task.entry.name.clone(),
-                limit: limit.clone(),
+                limit: Box::new(limit.clone()),
                 other: entry.name.clone(),
                 device: task.entry.family_on(family).name().to_owned(),
             })

@@ -25,6 +25,7 @@ fn run(part: &str) -> Run {
         commit: None,
         mode: Mode::Ci,
         archived: false,
+        levels: Default::default(),
     }
 }
 

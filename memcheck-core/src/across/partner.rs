@@ -14,7 +14,7 @@ pub enum PartnerError {
         /// The test that has the limit.
         test: String,
         /// The limit.
-        limit: Relative,
+        limit: Box<Relative>,
         /// Where the other was looked for, for people.
         binary: String,
         /// What is near, for people; may be empty.
@@ -29,7 +29,7 @@ pub enum PartnerError {
         /// The test that has the limit.
         test: String,
         /// The limit.
-        limit: Relative,
+        limit: Box<Relative>,
         /// The paths that end so.
         among: Vec<String>,
     },
@@ -42,7 +42,7 @@ pub enum PartnerError {
         /// The test that has the limit.
         test: String,
         /// The limit.
-        limit: Relative,
+        limit: Box<Relative>,
     },
     /// Tests that limit each other to less than they need.
     #[error(
@@ -73,7 +73,7 @@ pub fn partner<'a>(
         Some(exact) => vec![exact],
         None => tests.clone().filter(|name| name.ends_with(&end)).collect(),
     };
-    let (test, limit) = (test.to_owned(), limit.clone());
+    let (test, limit) = (test.to_owned(), Box::new(limit.clone()));
     match among.as_slice() {
         [only] if *only == test => Err(PartnerError::Itself { test, limit }),
         [only] => Ok(only),

@@ -9,6 +9,7 @@ mod bert;
 mod forms;
 mod kernels;
 mod llama;
+mod scaling;
 mod t5;
 mod training;
 mod whisper;
