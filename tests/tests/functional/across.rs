@@ -2,9 +2,14 @@
 //! grow over the cases of one. By the run, by baselines, by joined shards and under
 //! a plain harness.
 
+use candle_core::DType;
+use memcheck_core::across::Metric;
+use memcheck_core::baseline::{Laws, Parts};
+use memcheck_core::space::Space;
+use memcheck_tests::{bert, llama};
 use serde_json::{Value, json};
 
-use crate::fixture::{Project, memcheck_with};
+use crate::fixture::{Project, memcheck_with, workspace};
 
 /// `plain` peaks at 102,400 B, and 0.6 of that are the 61,440 B of the others.
 /// `linear` holds 1,024 and `seq` times 64 elements of 4 B; `square`, its twin, a
@@ -178,6 +183,44 @@ fn peaks_and_laws_are_judged_across_tests() {
     project.write("tests/mem.rs", &unbounded);
     let run = project.run(&["linear"]).exits(0);
     run.says("mem__linear__law@cpu.snap belongs to no test");
+}
+
+/// The accepted peak of a workload over its cases.
+fn accepted_peak(workload: &str) -> String {
+    let name = format!("tests/tests/workloads/snapshots/workloads__{workload}__law@cuda.snap");
+    let text = std::fs::read_to_string(workspace().join(&name)).expect(&name);
+    let laws = Laws::from_yaml(Parts::of(&text).expect(&name).body).expect(&name);
+    laws.of_metric(Space::Cuda(0), Metric::PeakAllocated).expect(&name).to_string()
+}
+
+#[test]
+fn the_accepted_laws_of_the_workloads_are_their_closed_formulas() {
+    // BERT-base in f32, h = 768, a = 12: see `Bert::forward_peak_bytes`.
+    let weights = 4 * bert::parameters(&candle_transformers::models::bert::Config::default());
+    let (linear, square) = (4 * (8 * 768 + 2 * 12 + 1) + 3 * 4, 4 * 5 * 12);
+    assert_eq!(
+        accepted_peak("scaling__bert_forward"),
+        format!("{} + {linear}*batch*seq + {square}*batch*seq^2", weights + 96)
+    );
+    // The tiny Llama in f32, h = 64, a = 4: see `Llama::prefill_peak_bytes`.
+    let config = llama::tiny_config();
+    let kept = 4 * llama::parameters(&config) + llama::rope_table_bytes(&config, DType::F32);
+    let token = |batch| llama::kv_bytes_per_token(&config, batch, DType::F32);
+    assert_eq!(
+        accepted_peak("scaling__llama_prefill"),
+        format!(
+            "{kept} + {}*batch*seq + 1*seq^2 + {}*batch*seq^2",
+            token(1) + 4 + 4 * 9 * 64,
+            4 * 3 * 4
+        )
+    );
+    // Two sequences after a prompt of 16: see `Llama::decode_peak_bytes`.
+    let each = token(2) + 2 * 4 * (2 * 64 + 2 * 4);
+    let rest = 2 * 17 * 4 + 16 * 16 + 2 * 512 * 4 + 2 * 6 * 64 * 4;
+    assert_eq!(
+        accepted_peak("scaling__llama_decode"),
+        format!("{} + {each}*tokens for tokens >= 64", kept + 16 * each + rest)
+    );
 }
 
 #[test]
