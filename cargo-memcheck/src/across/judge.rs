@@ -14,7 +14,7 @@ use memcheck_core::space::Space;
 use memcheck_core::verdict::conclude;
 
 use super::needs::Other;
-use super::snapshot::{self, Kept};
+use super::snapshot;
 use super::{Across, Needs};
 use crate::options::Levels;
 use crate::results::{ResultsError, Whole};
@@ -72,14 +72,8 @@ impl Judge<'_> {
             known.iter().map(|(at, figures)| Member { at: at.clone(), figures }).collect();
         let laws = told(&members, &task.entry.scaling, |space| room(record, space));
         let mut across = Across { laws, snapshot: needs.law.clone(), ..Across::default() };
-        let kept = match &needs.law {
-            Some(law) => snapshot::read(law, &record.facts),
-            None => Kept::Nothing,
-        };
-        let accepted = match &kept {
-            Kept::Laws(laws) => Some(laws),
-            Kept::Nothing => None,
-        };
+        let kept = needs.law.as_ref().and_then(|law| snapshot::read(law, &record.facts));
+        let accepted = kept.as_ref();
         findings.extend(across::scaling(&across.laws, accepted, record));
         let too_much = findings.iter().any(|finding| match finding.code {
             Code::PeakLimit => true,

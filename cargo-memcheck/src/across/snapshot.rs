@@ -8,25 +8,14 @@ use std::path::{Path, PathBuf};
 use memcheck_core::baseline::{Laws, Parts, differing_facts};
 use memcheck_core::record::Facts;
 
-/// What stands in the baseline.
-#[derive(Debug)]
-pub(super) enum Kept {
-    /// Laws that were found under the same conditions.
-    Laws(Laws),
-    /// None yet, or none to compare with.
-    Nothing,
-}
-
-/// Reads the baseline of laws at `path`.
-pub(super) fn read(path: &Path, now: &Facts) -> Kept {
-    let understood = || {
-        let text = std::fs::read_to_string(path).ok()?;
-        let parts = Parts::of(&text).ok()?;
-        let facts: Facts = serde_json::from_str(parts.info.as_deref()?).ok()?;
-        let laws = Laws::from_yaml(parts.body).ok()?;
-        differing_facts(&facts, now).is_empty().then_some(laws)
-    };
-    understood().map_or(Kept::Nothing, Kept::Laws)
+/// The accepted laws at `path`; `None` where there are none that can be read and
+/// were found under the same conditions.
+pub(super) fn read(path: &Path, now: &Facts) -> Option<Laws> {
+    let text = std::fs::read_to_string(path).ok()?;
+    let parts = Parts::of(&text).ok()?;
+    let facts: Facts = serde_json::from_str(parts.info.as_deref()?).ok()?;
+    let laws = Laws::from_yaml(parts.body).ok()?;
+    differing_facts(&facts, now).is_empty().then_some(laws)
 }
 
 /// Where the pending snapshot of `snapshot` lies: beside it, or in `folder`, which
