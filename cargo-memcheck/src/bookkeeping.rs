@@ -9,6 +9,7 @@ use memcheck_core::device::Family;
 use memcheck_core::finding::{Code, Finding, Level};
 use memcheck_core::location;
 
+use crate::across;
 use crate::note::Note;
 use crate::session::{LegTests, Session};
 use crate::snapshots::{self, SnapshotFile, Written};
@@ -133,6 +134,10 @@ fn known(session: &Session, legs: &[LegTests]) -> BTreeSet<PathBuf> {
     let root = session.workspace.root();
     let of_leg = |leg: &LegTests| -> Vec<PathBuf> {
         let family = leg.leg.family();
+        let laws = leg
+            .carried
+            .iter()
+            .flat_map(|carried| across::law_baselines(root, &carried.tests, family));
         leg.carried
             .iter()
             .flat_map(|carried| &carried.tests)
@@ -141,6 +146,7 @@ fn known(session: &Session, legs: &[LegTests]) -> BTreeSet<PathBuf> {
                 let family = entry.family_on(family);
                 location::baseline(root, &entry.file, &entry.snapshot, family)
             })
+            .chain(laws)
             .collect()
     };
     legs.iter().flat_map(of_leg).collect()

@@ -7,6 +7,7 @@
 //! only believed when its record is complete.
 #![forbid(unsafe_code)]
 
+mod across;
 mod archive;
 mod bookkeeping;
 mod build;

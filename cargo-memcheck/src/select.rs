@@ -60,6 +60,7 @@ mod tests {
             need: Need::Any,
             deviceless: false,
             attribute: memcheck_core::limits::Layer::default(),
+            scaling: Vec::new(),
             manifest_dir: "/app".into(),
             snapshot: "app__x".to_owned(),
         }

@@ -60,6 +60,7 @@ impl Tally {
         }
         self.denied.extend(&verdict.denied);
         self.pending.extend(outcome.pending().map(std::path::Path::to_owned));
+        self.pending.extend(outcome.across.pending.clone());
     }
 
     /// Counts a finding about the workspace.

@@ -2,6 +2,7 @@
 //! comparison with a record. Files are read and written elsewhere, by insta.
 
 mod holders;
+mod laws;
 
 use std::collections::BTreeMap;
 
@@ -12,6 +13,7 @@ use crate::space::Space;
 use crate::tolerance::Tolerance;
 
 pub use holders::Holders;
+pub use laws::Laws;
 
 /// Version of the snapshot's format, in its header.
 pub const VERSION: u32 = 1;
@@ -199,6 +201,17 @@ pub enum Baseline {
 }
 
 impl Baseline {
+    /// The baseline in the text of a snapshot file.
+    pub fn from_text(text: &str) -> Self {
+        if has_conflict_markers(text) {
+            return Self::Corrupt(FiguresError::Conflict.to_string());
+        }
+        match Parts::of(text) {
+            Ok(parts) => Self::from_parts(parts.body, parts.info.as_deref()),
+            Err(error) => Self::Corrupt(error.to_string()),
+        }
+    }
+
     /// The baseline in the body and the header (as JSON) of a snapshot.
     pub fn from_parts(body: &str, header: Option<&str>) -> Self {
         let Some(header) = header else {

@@ -318,9 +318,9 @@ mod tests {
         assert_eq!(on_cuda, [1]);
         let on_cpu: Vec<_> = config
             .overrides_for(Subject { family: Family::Cpu, ..SUBJECT })
-            .map(|(_, layer)| layer.max_peak)
+            .map(|(_, layer)| layer.max_peak.clone())
             .collect();
-        assert_eq!(on_cpu, [Some(Size(1 << 30)), Some(Size(1_572_864))]);
+        assert_eq!(on_cpu, [Some(Size(1 << 30).into()), Some(Size(1_572_864).into())]);
         assert_eq!(config.levels.get(&Code::Improved), Some(&Level::Deny));
     }
 
@@ -361,7 +361,10 @@ mod tests {
         let environment = Layer { warmup: Some(9), ..Layer::default() };
         let flags = Layer { timeout: Some(Duration::from_secs(5)), ..Layer::default() };
         let limits = config.program_limits(subject("tool"), &environment, &flags);
-        assert_eq!(limits.max_peak, Setting { value: Some(3), source: Source::Override(1) });
+        assert_eq!(
+            limits.max_peak,
+            Setting { value: Some(Size(3).into()), source: Source::Override(1) }
+        );
         let timeout = Setting { value: Duration::from_secs(5), source: Source::Flag };
         assert_eq!(limits.timeout, timeout);
         for source in [&limits.max_growth.source, &limits.iterations.source, &limits.warmup.source]
@@ -384,6 +387,8 @@ mod tests {
             ("[default]\nfits = \"rtx4091\"", "line 2"),
             ("[default]\nfits = \"rtx4091\"", "did you mean `rtx4090`"),
             ("[[override]]\ntest = \"a\"\nfits = \"a100\"", "[[override]] 1: `a100`"),
+            ("[default]\nmax_peak = \"60% x other\"", "`60%` is not a factor"),
+            ("[default]\nmax_growth = \"0.6 x other\"", "is not a size"),
             ("[default]\nmax_reserved_growth = 3\nmax_reserved_growth_mb = 1.0", "growth_mb`"),
             ("[[override]]\ntest = \"a\"\nmax_grwth = 3", "[[override]] 1"),
             ("[[override]]\nmax_growth = 3", "[default]"),

@@ -81,6 +81,8 @@ codes! {
     AllocationsRegression = "allocations-regression", Measured, Deny, "an iteration allocates more often than in the baseline";
     /// `growth` is above its baseline.
     GrowthRegression = "growth-regression", Measured, Deny, "memory grows faster than in the baseline";
+    /// A figure grows faster over the cases than `scaling` allows.
+    Scaling = "scaling", Measured, Deny, "a figure grows faster over the cases than allowed";
     /// More than `fits` holds.
     DoesNotFit = "does-not-fit", Measured, Deny, "the test does not run inside the capacity that it must fit";
     /// The device had no memory left.
@@ -162,6 +164,7 @@ impl Code {
             | Self::PeakRegression
             | Self::AllocationsRegression
             | Self::GrowthRegression
+            | Self::Scaling
             | Self::OutOfMemory
             | Self::DoesNotFit => true,
             Self::DeviceFault

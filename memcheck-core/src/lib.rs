@@ -8,6 +8,7 @@
 //! record <- survivors        what was measured
 //! baseline                   what was accepted before
 //! (record, baseline, limits) -> verdict -> findings
+//! several records -> across -> laws, findings
 //! ```
 //!
 //! Both sides of the wire use this crate: the test process (through
@@ -18,9 +19,11 @@
 /// Where this crate is compiled: its own frames in a call stack are told by it.
 pub const FOLDER: &str = env!("CARGO_MANIFEST_DIR");
 
+pub mod across;
 pub mod attribution;
 pub mod baseline;
 pub mod blame;
+pub mod bound;
 pub mod capacity;
 pub mod cards;
 pub mod config;
@@ -33,6 +36,7 @@ pub mod exit;
 pub mod explain;
 pub mod fault;
 pub mod finding;
+pub mod law;
 pub mod limits;
 pub mod location;
 pub mod lock;

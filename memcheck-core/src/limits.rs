@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::bound::Bound;
 use crate::capacity::Capacity;
 use crate::device::Family;
 use crate::size::Size;
@@ -35,9 +36,9 @@ pub struct Layer {
     /// Most bytes that live memory may grow by in one iteration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_growth: Option<Size>,
-    /// Most bytes live at once, set-up included.
+    /// Most bytes live at once, set-up included; also relative to another test.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_peak: Option<Size>,
+    pub max_peak: Option<Bound>,
     /// Most bytes still live when the body has returned.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_retained: Option<Size>,
@@ -84,8 +85,15 @@ impl Layer {
             tolerance: _,
             baseline: _,
             timeout,
-        } = *self;
-        Self { max_peak, max_retained, fits, timeout, ..Self::default() }
+        } = self;
+        Self {
+            // No other test's figure is a program's measure.
+            max_peak: max_peak.clone().filter(|bound| matches!(bound, Bound::Bytes(_))),
+            max_retained: *max_retained,
+            fits: *fits,
+            timeout: *timeout,
+            ..Self::default()
+        }
     }
 }
 
@@ -175,7 +183,7 @@ pub struct Limits {
     /// Most bytes that live memory may grow by in one iteration.
     pub max_growth: Setting<u64>,
     /// Most bytes live at once; `None` is no limit.
-    pub max_peak: Setting<Option<u64>>,
+    pub max_peak: Setting<Option<Bound>>,
     /// Most bytes still live when the body has returned.
     pub max_retained: Setting<u64>,
     /// Most allocations in one measured iteration; `None` is no limit.
@@ -248,7 +256,7 @@ impl Limits {
             timeout,
         } = layer;
         set(&mut self.max_growth, source, max_growth.map(|size| size.0));
-        set(&mut self.max_peak, source, max_peak.map(|size| Some(size.0)));
+        set(&mut self.max_peak, source, max_peak.clone().map(Some));
         set(&mut self.max_retained, source, max_retained.map(|size| size.0));
         set(&mut self.max_allocations, source, max_allocations.map(Some));
         set(&mut self.max_reserved_growth, source, max_reserved_growth.map(|size| Some(size.0)));
@@ -268,7 +276,7 @@ impl Limits {
             ("max_growth", size(self.max_growth.value), self.max_growth.source.to_string()),
             (
                 "max_peak",
-                self.max_peak.value.map_or_else(none, size),
+                self.max_peak.value.as_ref().map_or_else(none, Bound::to_string),
                 self.max_peak.source.to_string(),
             ),
             ("max_retained", size(self.max_retained.value), self.max_retained.source.to_string()),
@@ -315,14 +323,14 @@ mod tests {
     fn later_layers_win_and_say_so() {
         let file = Layer { iterations: Some(20), warmup: Some(1), ..Layer::default() };
         let attribute = Layer { iterations: Some(30), ..Layer::default() };
-        let flag = Layer { max_peak: Some(Size(7)), ..Layer::default() };
+        let flag = Layer { max_peak: Some(Size(7).into()), ..Layer::default() };
         let limits = Limits::resolve(
             Family::Cuda,
             [(Source::Default, &file), (Source::Attribute, &attribute), (Source::Flag, &flag)],
         );
         assert_eq!(limits.iterations, Setting { value: 30, source: Source::Attribute });
         assert_eq!(limits.warmup, Setting { value: 1, source: Source::Default });
-        assert_eq!(limits.max_peak, Setting { value: Some(7), source: Source::Flag });
+        assert_eq!(limits.max_peak, Setting { value: Some(Size(7).into()), source: Source::Flag });
         assert_eq!(limits.max_growth, Setting { value: 1 << 20, source: Source::BuiltIn });
     }
 

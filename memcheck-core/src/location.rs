@@ -4,6 +4,7 @@
 //! the same one and insta refuses a pending file whose path holds `..`; what a
 //! symbolic link before a `..` would lead to is not asked.
 
+use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
 use crate::device::Family;
@@ -21,6 +22,18 @@ pub fn baseline(workspace: &Path, file: &Path, stem: &str, family: Family) -> Pa
     let source = source(workspace, file);
     let folder = source.parent().unwrap_or(workspace).join("snapshots");
     folder.join(format!("{stem}@{}.snap", family.name()))
+}
+
+/// The name, without device and extension, of the snapshot that keeps the laws of
+/// a test over cases: `module` is that of its cases, `common` what these have in
+/// common where they differ in sizes alone.
+pub fn law(module: &str, common: &BTreeMap<String, String>) -> String {
+    let mut stem = format!("{}__law", module.replace("::", "__"));
+    for (name, value) in common {
+        let letters = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+        stem.push_str(&format!("_{name}_{}", value.chars().map(letters).collect::<String>()));
+    }
+    stem
 }
 
 /// A path without `.`, and without `..` where something stands before it.
@@ -56,6 +69,9 @@ mod tests {
             let path = baseline(Path::new("/ws"), Path::new(file), "mem__a", Family::Cpu);
             assert_eq!(path, Path::new(folder).join("mem__a@cpu.snap"), "{file}");
         }
+        let common = BTreeMap::from([("dtype".to_owned(), "f32".to_owned())]);
+        assert_eq!(law("mem::bert::forward", &common), "mem__bert__forward__law_dtype_f32");
+        assert_eq!(law("mem::forward", &BTreeMap::new()), "mem__forward__law");
         assert_eq!(straight(Path::new("../a/./b/../c")), Path::new("../a/c"));
     }
 }

@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::across::Scaling;
 use crate::baseline::Figures;
 use crate::device::{Family, Need, Request};
 use crate::finding::{Code, Finding, Level};
@@ -60,6 +61,9 @@ pub struct Entry {
     pub deviceless: bool,
     /// The limits that its attribute says.
     pub attribute: Layer,
+    /// How fast figures may grow over its cases.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scaling: Vec<Scaling>,
     /// The folder of the package's Cargo.toml, as the compiler knew it.
     pub manifest_dir: PathBuf,
     /// The snapshot's file name, without suffix and extension: `mem__llama__kv_cache`.
@@ -129,6 +133,10 @@ pub struct Job {
     /// with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<u32>,
+    /// Whether nobody else judges what is judged across tests: then this process
+    /// does, by the baselines of the others.
+    #[serde(default)]
+    pub alone: bool,
 }
 
 impl Job {

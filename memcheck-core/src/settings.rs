@@ -4,6 +4,7 @@
 
 use serde::Deserialize;
 
+use crate::bound::Bound;
 use crate::capacity::Capacity;
 use crate::limits::{Layer, parse_timeout};
 use crate::size::Size;
@@ -16,7 +17,7 @@ use crate::tolerance::Tolerance;
 pub struct Written {
     pub max_growth: Option<Size>,
     pub max_growth_mb: Option<f64>,
-    pub max_peak: Option<Size>,
+    pub max_peak: Option<Bound>,
     pub max_peak_mb: Option<f64>,
     pub max_retained: Option<Size>,
     pub max_retained_mb: Option<f64>,
@@ -52,15 +53,18 @@ pub enum WrittenError {
 ///
 /// # Errors
 /// When both are there, or the number of MiB is no size.
-pub fn one_spelling(
+pub fn one_spelling<T: From<Size>>(
     name: &'static str,
-    size: Option<Size>,
+    size: Option<T>,
     mib: Option<f64>,
-) -> Result<Option<Size>, WrittenError> {
+) -> Result<Option<T>, WrittenError> {
     match (size, mib) {
         (Some(_), Some(_)) => Err(WrittenError::Twice(name)),
         (size, None) => Ok(size),
-        (None, Some(mib)) => Size::from_mib(mib).map(Some).ok_or(WrittenError::NotMib(name)),
+        (None, Some(mib)) => {
+            let size = Size::from_mib(mib).ok_or(WrittenError::NotMib(name))?;
+            Ok(Some(size.into()))
+        }
     }
 }
 

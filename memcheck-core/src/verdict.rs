@@ -5,12 +5,13 @@
 
 use crate::baseline::Baseline;
 use crate::blame;
+use crate::bound::Bound;
 use crate::diagnosis::{self, Evidence};
 use crate::finding::{Class, Code, Finding, Level};
 use crate::limits::Limits;
 use crate::protocol::{Status, Verdict};
 use crate::record::{Metrics, Record, SpaceRecord};
-use crate::size::both;
+use crate::size::{Size, both};
 use crate::space::Space;
 
 mod ended;
@@ -93,7 +94,8 @@ fn judged(record: &Record) -> impl Iterator<Item = (&Space, &SpaceRecord)> {
 }
 
 fn peak(record: &Record, space: Space, metrics: &Metrics, limits: &Limits) -> Option<Finding> {
-    let limit = limits.max_peak.value?;
+    // A share of another test's peak is judged where both are known.
+    let Some(Bound::Bytes(Size(limit))) = limits.max_peak.value else { return None };
     (metrics.peak_allocated > limit).then(|| Finding {
         space: Some(space),
         figure: Some(metrics.peak_allocated),

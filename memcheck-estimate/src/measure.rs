@@ -5,7 +5,7 @@ use std::cell::Cell;
 use candle_core::{DType, Device, Tensor};
 use memcheck_core::estimate::{Estimate, Inference};
 use memcheck_core::size::both;
-use memcheck_runtime::{__private as phases, usage};
+use memcheck_runtime::{__private as phases, reset_peak, usage};
 
 use crate::families::{Context, Model};
 use crate::problem::Problem;
@@ -80,7 +80,7 @@ impl Loaded {
             batch: *batch,
         };
         let before = usage(device).allocated;
-        phases::reset_peaks();
+        reset_peak(device);
         let model = (family.load)(&context)?;
         drop(context);
         let after = usage(device);
@@ -144,7 +144,7 @@ pub(crate) fn measure(
     let (held, _) = loaded.usage(device);
 
     stage.set(Stage::Prompt);
-    phases::reset_peaks();
+    reset_peak(device);
     let ids = ids(checked, device)?;
     let logits = loaded.model.prompt(&ids)?;
     let (with_logits, prompt_peak) = loaded.usage(device);
@@ -161,7 +161,7 @@ pub(crate) fn measure(
         generation_peak: 0,
     };
     if checked.generate > 0 {
-        phases::reset_peaks();
+        reset_peak(device);
         let token = Tensor::zeros((checked.batch, 1), DType::U32, device)?;
         for number in 0..checked.generate {
             stage.set(Stage::Token(number + 1));

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use candle_core::{DType, Device, Tensor, Var};
 use candle_nn::{AdamW, Optimizer, ParamsAdamW};
 use memcheck_core::estimate::{Estimate, Training};
-use memcheck_runtime::__private as phases;
+use memcheck_runtime::reset_peak;
 
 use crate::measure::{Loaded, Stage, ids};
 use crate::problem::Problem;
@@ -23,7 +23,7 @@ pub(crate) fn measure(
     let variables = loaded.weights.variables();
     let mut adam = AdamW::new(variables.clone(), ParamsAdamW::default())?;
     let optimizer = loaded.usage(device).0.saturating_sub(held);
-    phases::reset_peaks();
+    reset_peak(device);
     let ids = ids(checked, device)?;
     let loss = loss(&loaded.model.prompt(&ids)?)?;
     let gradients = loss.backward().map_err(Problem::untrainable)?;

@@ -74,6 +74,14 @@ impl Cases {
         Ok(cases)
     }
 
+    /// The parameters, each with the texts of its values.
+    pub(crate) fn parameters(&self) -> impl Iterator<Item = (&str, Vec<&str>)> {
+        self.parameters.iter().map(|parameter| {
+            let values = parameter.values.iter().map(|value| value.text.as_str());
+            (parameter.name.as_str(), values.collect())
+        })
+    }
+
     /// Every combination, the last parameter varying fastest.
     pub(crate) fn combinations(&self) -> Vec<Combination<'_>> {
         self.indices()

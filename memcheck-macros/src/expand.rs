@@ -8,6 +8,7 @@ use syn::{Attribute, FnArg, Ident, ItemFn, Path, Type, parse_quote};
 use crate::cases::Cases;
 use crate::layer;
 use crate::options::Options;
+use crate::scaling::Scaling;
 
 /// What the body is given.
 #[derive(Clone, Copy)]
@@ -152,6 +153,8 @@ impl<'a> Test<'a> {
             memcheck_core::device::Need::Cuda => quote!(Cuda),
         };
         let case = case.iter().map(|(name, value)| quote!((#name, #value)));
+        let scaling = self.options.scaling.iter().flat_map(Scaling::rows);
+        let scaling = scaling.map(|(metric, most)| quote!((#metric, #most)));
         // Reports know its closures by its name, and leave them out of stacks.
         let test = format_ident!("{}", memcheck_core::stack::TEST);
         quote! {
@@ -168,6 +171,7 @@ impl<'a> Test<'a> {
                 deviceless: #deviceless,
                 need: #private::Need::#need,
                 limits: || #limits,
+                scaling: &[#(#scaling),*],
                 body: #call,
                 snapshot: |name, figures| {
                     #private::insta::assert_snapshot!(name, figures);

@@ -1,5 +1,6 @@
 //! The limits of an attribute, as an expression that makes the layer anew.
 
+use memcheck_core::bound::Bound;
 use memcheck_core::capacity::Capacity;
 use memcheck_core::limits::Layer;
 use memcheck_core::size::Size;
@@ -29,8 +30,19 @@ pub(crate) fn expression(layer: &Layer, private: &TokenStream) -> TokenStream {
         baseline,
         timeout,
     } = layer.clone();
-    let (max_growth, max_peak, max_retained, max_reserved_growth) =
-        (size(max_growth), size(max_peak), size(max_retained), size(max_reserved_growth));
+    let (max_growth, max_retained, max_reserved_growth) =
+        (size(max_growth), size(max_retained), size(max_reserved_growth));
+    let max_peak = match max_peak {
+        // As it is written, which was found to be sound.
+        Some(Bound::Relative(relative)) => {
+            let text = relative.to_string();
+            quote!(#private::bound(#text))
+        }
+        Some(Bound::Bytes(Size(bytes))) => {
+            option(Some(quote!(#private::Bound::Bytes(#private::Size(#bytes)))))
+        }
+        None => option(None::<TokenStream>),
+    };
     let max_allocations = option(max_allocations);
     let fits = match fits {
         // By its name: the table is the runtime's.

@@ -13,6 +13,7 @@ mod cases;
 mod expand;
 mod layer;
 mod options;
+mod scaling;
 
 use proc_macro::TokenStream;
 use syn::parse_macro_input;

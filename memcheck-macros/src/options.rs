@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use memcheck_core::bound::Bound;
 use memcheck_core::capacity::Capacity;
 use memcheck_core::device::Need;
 use memcheck_core::limits::{Layer, parse_timeout};
@@ -14,9 +15,10 @@ use syn::parse::{Parse, ParseStream};
 use syn::{Expr, ExprLit, ExprUnary, Ident, Lit, LitStr, Path, Token, UnOp};
 
 use crate::cases::Cases;
+use crate::scaling::Scaling;
 
 /// The names, as errors list them.
-const NAMES: [&str; 18] = [
+const NAMES: [&str; 19] = [
     "max_growth_mb",
     "max_growth",
     "max_peak_mb",
@@ -28,6 +30,7 @@ const NAMES: [&str; 18] = [
     "max_reserved_growth",
     "fits",
     "cases",
+    "scaling",
     "iterations",
     "warmup",
     "tolerance",
@@ -44,9 +47,10 @@ pub(crate) struct Options {
     pub(crate) need: Need,
     pub(crate) krate: Option<Path>,
     pub(crate) cases: Option<Cases>,
+    pub(crate) scaling: Option<Scaling>,
 }
 
-/// `name = value`, with the value still unread, or `cases(…)`.
+/// `name = value`, with the value still unread, `cases(…)` or `scaling(…)`.
 struct Pair {
     name: Ident,
     value: Value,
@@ -56,6 +60,7 @@ enum Value {
     Expr(Expr),
     Path(Path),
     Cases(Cases),
+    Scaling(Scaling),
 }
 
 impl Parse for Options {
@@ -75,6 +80,11 @@ impl Parse for Options {
             if !input.is_empty() {
                 input.parse::<Token![,]>()?;
             }
+        }
+        if errors.is_none()
+            && let Some(scaling) = &options.scaling
+        {
+            errors = scaling.check(options.cases.as_ref()).err();
         }
         errors.map_or(Ok(options), Err)
     }
@@ -105,6 +115,10 @@ impl Parse for Pair {
             let cases = Cases::parse(&name, input)?;
             return Ok(Self { name, value: Value::Cases(cases) });
         }
+        if name == "scaling" {
+            let scaling = Scaling::parse(&name, input)?;
+            return Ok(Self { name, value: Value::Scaling(scaling) });
+        }
         if !input.peek(Token![=]) {
             return Err(syn::Error::new(name.span(), format!("expected `{name} = …`")));
         }
@@ -117,7 +131,7 @@ fn unknown(name: &Ident) -> syn::Error {
     syn::Error::new(name.span(), format!("unknown option `{name}`, expected {}", list(&NAMES)))
 }
 
-fn list(names: &[&str]) -> String {
+pub(crate) fn list(names: &[&str]) -> String {
     let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
     match quoted.split_last() {
         Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
@@ -142,6 +156,10 @@ impl Options {
                 self.cases = Some(cases);
                 return Ok(());
             }
+            Value::Scaling(scaling) => {
+                self.scaling = Some(scaling);
+                return Ok(());
+            }
             Value::Expr(value) => value,
         };
         let value = &value;
@@ -149,8 +167,8 @@ impl Options {
         match name.as_str() {
             "max_growth_mb" => limits.max_growth = Some(mib(value)?),
             "max_growth" => limits.max_growth = Some(size(value)?),
-            "max_peak_mb" => limits.max_peak = Some(mib(value)?),
-            "max_peak" => limits.max_peak = Some(size(value)?),
+            "max_peak_mb" => limits.max_peak = Some(mib(value)?.into()),
+            "max_peak" => limits.max_peak = Some(bound(value)?),
             "max_retained_mb" => limits.max_retained = Some(mib(value)?),
             "max_retained" => limits.max_retained = Some(size(value)?),
             "max_allocations" => limits.max_allocations = Some(integer(value)?),
@@ -202,13 +220,21 @@ fn mib(value: &Expr) -> syn::Result<Size> {
 
 fn size(value: &Expr) -> syn::Result<Size> {
     let text = text(value, "a size such as `\"64 KiB\"`")?.value();
-    if let Some((_, other)) = text.split_once(" x ") {
+    if text.contains(" x ") {
         return Err(wrong(
             value,
-            format!("a limit relative to `{}` is not supported yet, write a size", other.trim()),
+            format!(
+                "`{text}` is no size: `max_peak` alone may be a share of another test's figure"
+            ),
         ));
     }
     text.parse().map_err(|error| wrong(value, error))
+}
+
+fn bound(value: &Expr) -> syn::Result<Bound> {
+    let text =
+        text(value, "a size such as `\"64 KiB\"` or a share such as `\"0.6 x other_test\"`")?;
+    text.value().parse().map_err(|error| wrong(value, error))
 }
 
 fn capacity(value: &Expr) -> syn::Result<Capacity> {

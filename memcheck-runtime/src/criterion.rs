@@ -59,7 +59,7 @@ impl Bytes {
         usage::arm();
         let space = device::space(device);
         assert!(
-            canary::on(device),
+            canary::on(device).unwrap_or(false),
             "memcheck does not see what is allocated on {space}: is its allocator, or its probe, \
              linked into this bench?"
         );
@@ -110,7 +110,7 @@ impl PeakPerIteration for Bencher<'_, Bytes> {
         self.iter_custom(|iterations| {
             (0..iterations)
                 .map(|_| {
-                    ledger::reset_peaks();
+                    ledger::reset_peak(space);
                     let before = ledger::snapshot(space).live;
                     drop(std::hint::black_box(routine()));
                     ledger::snapshot(space).peak - before

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use linkme::distributed_slice;
+use memcheck_core::across::Scaling;
+use memcheck_core::bound::Bound;
 use memcheck_core::device::{Family, Need, Request};
 use memcheck_core::limits::Layer;
 use memcheck_core::protocol::family_on;
@@ -27,6 +29,8 @@ pub struct Description {
     pub deviceless: bool,
     pub need: Need,
     pub limits: fn() -> Layer,
+    /// Figure and order of growth, as they are written.
+    pub scaling: &'static [(&'static str, &'static str)],
     pub body: fn(&mut Trial) -> Result<(), String>,
     pub snapshot: fn(name: &str, figures: &str),
 }
@@ -35,7 +39,20 @@ pub struct Description {
 #[distributed_slice]
 pub static DESCRIPTIONS: [&'static Description];
 
+/// A bound as the attribute has checked and written it.
+pub fn bound(text: &str) -> Option<Bound> {
+    text.parse().ok()
+}
+
 impl Description {
+    /// How fast figures may grow over its cases. The attribute has checked it.
+    pub(crate) fn scaling(&self) -> Vec<Scaling> {
+        let read = |&(metric, most): &(&str, &str)| {
+            Some(Scaling { metric: metric.parse().ok()?, most: most.parse().ok()? })
+        };
+        self.scaling.iter().filter_map(read).collect()
+    }
+
     /// What the test runs on where the others run on `request`.
     pub(crate) fn device_on(&self, request: &Request) -> Request {
         let family = request.family().unwrap_or(Family::Cpu);

@@ -68,6 +68,7 @@ pub use usage::{Usage, log_usage, release_cached, reset_peak, usage};
 pub mod __private {
     pub use insta;
     pub use linkme;
+    pub use memcheck_core::bound::Bound;
     pub use memcheck_core::capacity::Capacity;
     pub use memcheck_core::cards::find as card;
     pub use memcheck_core::device::Need;
@@ -77,10 +78,10 @@ pub mod __private {
     pub use std::clone::Clone;
 
     pub use crate::attribution::follow;
-    pub use crate::description::{DESCRIPTIONS, Description};
+    pub use crate::description::{DESCRIPTIONS, Description, bound};
     pub use crate::entry::run;
     pub use crate::outcome::Returned;
-    pub use crate::phases::{lost_events, refused, reset_peaks};
+    pub use crate::phases::{lost_events, refused};
     pub use crate::probe::card::{Card, card as card_of};
     pub use crate::probe::recording::{DriverCall, record};
 }

@@ -5,12 +5,6 @@ use memcheck_core::quiet;
 
 use crate::{device, ledger};
 
-/// Starts the peak of every device anew, at what is live now.
-pub fn reset_peaks() {
-    let _quiet = quiet::enter();
-    ledger::reset_peaks();
-}
-
 /// The allocation that `device` refused last: the bytes asked for, and those
 /// that were live.
 pub fn refused(device: &Device) -> Option<(u64, u64)> {

@@ -18,16 +18,9 @@ pub(crate) fn path(description: &Description, workspace: &Path, family: Family) 
 
 /// Reads the baseline at `path`.
 pub(crate) fn load(path: &Path) -> Baseline {
-    let text = match std::fs::read_to_string(path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Baseline::Missing,
-        Err(error) => return Baseline::Corrupt(error.to_string()),
-    };
-    if baseline::has_conflict_markers(&text) {
-        return Baseline::Corrupt(baseline::FiguresError::Conflict.to_string());
-    }
-    match baseline::Parts::of(&text) {
-        Ok(parts) => Baseline::from_parts(parts.body, parts.info.as_deref()),
+    match std::fs::read_to_string(path) {
+        Ok(text) => Baseline::from_text(&text),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Baseline::Missing,
         Err(error) => Baseline::Corrupt(error.to_string()),
     }
 }

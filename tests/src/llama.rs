@@ -99,6 +99,38 @@ impl Llama {
         parameters(&self.config) * self.dtype.size_in_bytes()
     }
 
+    /// Highest number of bytes that are live at once in
+    /// `prefill_and_decode(prompt, 0)`, prompt and weights included, b being the
+    /// batch, s the length, h the width and a the heads: weights, ids, the cache of
+    /// s tokens, and the size of the dtype times `b (7 s h + 2 s h + 3 a s²)`.
+    ///
+    /// It is reached in the attention of the last layer: seven hidden states, keys
+    /// and values repeated for every head, and three tensors of scores.
+    pub fn prefill_peak_bytes(&self, batch: usize, seq: usize) -> usize {
+        let (h, a) = (self.config.hidden_size, self.config.num_attention_heads);
+        let activations = batch * (7 * seq * h + 2 * seq * h + 3 * a * seq * seq);
+        self.weight_bytes()
+            + batch * seq * 4
+            + cache_bytes(&self.config, batch, self.dtype, seq, seq)
+            + activations * self.dtype.size_in_bytes()
+    }
+
+    /// The same in decoding the last of `new_tokens` tokens after a prompt of
+    /// `prompt_len`, n being the tokens in all: weights, ids of prompt and token, the
+    /// cache, the last logits in f32, and the size of the dtype times
+    /// `b (6 h + 2 n h + 2 a n)`. It holds for n large enough: for few tokens the
+    /// prefill, or the head, takes more.
+    pub fn decode_peak_bytes(&self, batch: usize, prompt_len: usize, new_tokens: usize) -> usize {
+        let (h, a) = (self.config.hidden_size, self.config.num_attention_heads);
+        let tokens = prompt_len + new_tokens;
+        let activations = batch * (6 * h + 2 * tokens * h + 2 * a * tokens);
+        self.weight_bytes()
+            + batch * (prompt_len + 1) * 4
+            + cache_bytes(&self.config, batch, self.dtype, prompt_len, tokens)
+            + batch * self.config.vocab_size * 4
+            + activations * self.dtype.size_in_bytes()
+    }
+
     /// The configuration it was made with.
     pub fn config(&self) -> &Config {
         &self.config

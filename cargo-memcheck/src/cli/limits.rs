@@ -1,5 +1,6 @@
 //! Limits on the command line: stronger than anything else that says them.
 
+use memcheck_core::bound::Bound;
 use memcheck_core::capacity::Capacity;
 use memcheck_core::limits::Layer;
 use memcheck_core::settings::{Written, WrittenError};
@@ -13,9 +14,9 @@ pub(crate) struct LimitFlags {
     /// Most bytes that live memory may grow by in an iteration ("64 KiB").
     #[arg(long, value_name = "SIZE")]
     pub(crate) max_growth: Option<Size>,
-    /// Most bytes live at once, set-up included.
-    #[arg(long, value_name = "SIZE")]
-    pub(crate) max_peak: Option<Size>,
+    /// Most bytes live at once, set-up included ("1 GiB"), or a share of another test's peak ("0.6 x other_test").
+    #[arg(long, value_name = "BOUND")]
+    pub(crate) max_peak: Option<Bound>,
     /// Most bytes still live when the test body has returned.
     #[arg(long, value_name = "SIZE")]
     pub(crate) max_retained: Option<Size>,
@@ -59,7 +60,7 @@ impl LimitFlags {
         } = self;
         Layer::try_from(Written {
             max_growth: *max_growth,
-            max_peak: *max_peak,
+            max_peak: max_peak.clone(),
             max_retained: *max_retained,
             max_allocations: *max_allocations,
             max_reserved_growth: *max_reserved_growth,

@@ -2,6 +2,7 @@
 
 use clap::Arg;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use memcheck_core::bound::Bound;
 use memcheck_core::profile::{By, Sort};
 
 use super::{
@@ -125,7 +126,7 @@ impl ProfileArgs {
         // Taken apart, so that a new flag cannot be forgotten.
         let LimitFlags {
             max_growth,
-            max_peak: _,
+            max_peak,
             max_retained: _,
             max_allocations,
             max_reserved_growth,
@@ -147,6 +148,7 @@ impl ProfileArgs {
             ("--exact", *exact),
             ("--run-ignored", *run_ignored != RunIgnoredFlag::Default),
             ("--max-growth", max_growth.is_some()),
+            ("--max-peak FACTOR x TEST", matches!(max_peak, Some(Bound::Relative(_)))),
             ("--max-allocations", max_allocations.is_some()),
             ("--max-reserved-growth", max_reserved_growth.is_some()),
             ("--iterations", iterations.is_some()),
@@ -193,6 +195,9 @@ mod tests {
         for flag in ["--max-growth 1", "--max-reserved-growth 1", "--run-ignored all", "--exact"] {
             assert_eq!(for_tests_only(flag), flag.split(' ').next(), "{flag}");
         }
+        let line = ["x", "profile", "--bin", "tool", "--max-peak", "0.6 x a"];
+        let Command::Profile(args) = Cli::try_parse_from(line).unwrap().command else { panic!() };
+        assert_eq!(args.for_tests_only(), Some("--max-peak FACTOR x TEST"));
         let limits = "--max-peak 1 --max-retained 1 --fits rtx4090 --timeout 5s";
         assert_eq!(for_tests_only(limits), None);
         assert_eq!(for_tests_only("--device cpu --config-file a"), None);

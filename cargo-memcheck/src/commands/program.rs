@@ -42,6 +42,7 @@ pub(super) fn task(
             need: Need::Any,
             deviceless: false,
             attribute: Layer::default(),
+            scaling: Vec::new(),
             manifest_dir: package.folder().to_owned(),
             snapshot: String::new(),
         },

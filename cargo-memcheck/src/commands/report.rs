@@ -1,10 +1,12 @@
 //! `cargo memcheck report`: the results of a run once more, or those of its
-//! shards as if they were one run. Nothing is built, and nothing judged anew.
+//! shards as if they were one run. Nothing is built, and nothing judged anew but
+//! what shards leave to it: limits across tests.
 
 use std::io;
 
 use memcheck_core::exit;
 
+use crate::across;
 use crate::cli::{CargoFlags, FormatFlag, ReportArgs};
 use crate::error::Failure;
 use crate::options::{Audience, Capture, Mode, Pending, Telling, environment};
@@ -69,6 +71,7 @@ fn whole(args: &ReportArgs, places: &Places) -> Result<Whole, Failure> {
         let shards = folders.iter().map(read).collect::<Result<Vec<_>, ResultsError>>()?;
         let mut whole = results::merge(shards)?;
         results::join(&mut whole, places)?;
+        across::join(&mut whole, &places.pending_directory())?;
         return Ok(whole);
     }
     match folders.as_slice() {

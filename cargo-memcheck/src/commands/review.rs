@@ -78,7 +78,7 @@ fn show(
         Ok(new) => {
             say!("{}", snapshots::diff::text(file, new));
             if verbosity == Verbosity::Verbose {
-                say!("all of it:\n{}", new.figures.to_yaml(&new.holders).trim_end());
+                say!("all of it:\n{}", new.body.to_yaml().trim_end());
             }
         }
         Err(error) => say!("{} {error}", style::error("error:")),

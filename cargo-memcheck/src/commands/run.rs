@@ -7,13 +7,14 @@ use anyhow::Context;
 use memcheck_core::exit;
 
 use super::stopped;
+use crate::across::{self, Judge, Needs, Seen};
 use crate::bookkeeping;
 use crate::cli::{FormatFlag, NoTestsFlag, RunArgs};
 use crate::error::Failure;
-use crate::options::{Aim, Options};
+use crate::options::Aim;
 use crate::present::{JsonLines, Presenter, Told, say, style};
 use crate::results::{self, Keeper, Run};
-use crate::run::{Interrupt, Outcome, Runner};
+use crate::run::{Interrupt, Outcome, Runner, Task};
 use crate::schedule::{self, Event};
 use crate::session::{Chosen, LegTests, Session};
 use crate::tally::Tally;
@@ -61,16 +62,23 @@ fn run_legs(
     interrupt: &Interrupt,
 ) -> Result<u8, Failure> {
     let options = &session.options;
+    let root = session.workspace.root();
+    // Before anything runs: a limit that means no test is a mistake.
+    let chosen: Vec<(Chosen, Vec<Option<Needs>>)> = legs
+        .iter()
+        .map(|tests| {
+            let chosen = session.choose(tests);
+            across::needs(tests, &chosen.run, root).map(|needs| (chosen, needs))
+        })
+        .collect::<Result<_, _>>()?;
     let runner = Runner::prepare(session, nvml, interrupt.clone())?;
     let json = options.telling.format == FormatFlag::Json;
     let on_stdout = json.then(|| Box::new(JsonLines::new(io::stdout())) as Box<dyn Presenter>);
-    let root = session.workspace.root();
     let mut told = Told::new(&session.audience(), root, legs.len(), on_stdout);
     told.also(results::file(&results::folder(session)), Keeper::new(&Run::of(session, legs)));
     let mut tally = Tally::default();
     let mut failed = None;
-    for tests in legs {
-        let chosen = session.choose(tests);
+    for (tests, (chosen, needs)) in legs.iter().zip(chosen) {
         tally.elsewhere += chosen.elsewhere.len();
         told.tell(|to| to.leg_started(&tests.leg, chosen.run.len()));
         for task in &chosen.ignored {
@@ -83,7 +91,9 @@ fn run_legs(
             && !interrupt.is_set()
             && !(options.scheduling.fail_fast && stops(&tally))
         {
-            failed = run_leg(options, &runner, tests, &chosen, &mut told, &mut tally).err();
+            let mut leg =
+                RunningLeg { session, runner: &runner, tests, chosen: &chosen, needs: &needs };
+            failed = leg.run(&mut told, &mut tally).err();
         }
         tally.not_run += chosen.run.len() - (tally.ran() - before);
     }
@@ -107,35 +117,94 @@ fn stops(tally: &Tally) -> bool {
     tally.failed + tally.not_measured > 0
 }
 
-fn run_leg(
-    options: &Options,
-    runner: &Runner<'_>,
-    tests: &LegTests,
-    chosen: &Chosen,
-    told: &mut Told,
-    tally: &mut Tally,
-) -> anyhow::Result<()> {
-    let tasks = &chosen.run;
-    let workers = schedule::workers(
-        &options.scheduling,
-        tests.leg.kind,
-        schedule::cores(),
-        &options.rayon_threads,
-    );
-    schedule::run_all(
-        tasks.len(),
-        workers,
-        options.scheduling.fail_fast,
-        |number, teller| runner.run(&tasks[number], move |progress| teller.progress(progress)),
-        |event| match event {
-            Event::Started(number) => told.tell(|to| to.test_started(&tasks[number])),
-            Event::Progress(number, progress) => {
-                told.tell(|to| to.progress(&tasks[number], &progress));
-            }
-            Event::Finished(number, outcome) => {
-                tally.add(&outcome);
-                told.tell(|to| to.test_finished(&tasks[number], &outcome));
-            }
-        },
-    )
+/// The tests of a leg, and what they want of each other.
+struct RunningLeg<'a> {
+    session: &'a Session,
+    runner: &'a Runner<'a>,
+    tests: &'a LegTests,
+    chosen: &'a Chosen,
+    needs: &'a [Option<Needs>],
+}
+
+impl RunningLeg<'_> {
+    /// Runs them. Who wants figures of others is told when all have ended.
+    fn run(&mut self, told: &mut Told, tally: &mut Tally) -> anyhow::Result<()> {
+        let options = &self.session.options;
+        let tasks = &self.chosen.run;
+        let workers = schedule::workers(
+            &options.scheduling,
+            self.tests.leg.kind,
+            schedule::cores(),
+            &options.rayon_threads,
+        );
+        let mut seen = Seen::default();
+        let mut held: Vec<(usize, Outcome)> = Vec::new();
+        let ran = schedule::run_all(
+            tasks.len(),
+            workers,
+            options.scheduling.fail_fast,
+            |number, teller| {
+                self.runner.run(&tasks[number], move |progress| teller.progress(progress))
+            },
+            |event| match event {
+                Event::Started(number) => told.tell(|to| to.test_started(&tasks[number])),
+                Event::Progress(number, progress) => {
+                    told.tell(|to| to.progress(&tasks[number], &progress));
+                }
+                Event::Finished(number, outcome) => {
+                    seen.add(&tasks[number], &outcome);
+                    if self.needs[number].is_some() {
+                        held.push((number, *outcome));
+                    } else {
+                        tally.add(&outcome);
+                        told.tell(|to| to.test_finished(&tasks[number], &outcome));
+                    }
+                }
+            },
+        );
+        held.sort_by_key(|(number, _)| *number);
+        let mut left = 0;
+        for (number, outcome) in held {
+            let (task, needs) = (&tasks[number], self.needs[number].as_ref());
+            let outcome = self.across(task, outcome, needs, &seen)?;
+            left += usize::from(outcome.across.left.is_some());
+            tally.add(&outcome);
+            told.tell(|to| to.test_finished(task, &outcome));
+        }
+        if left > 0 {
+            say!(
+                "note: limits across tests of {left} are judged by `cargo memcheck report --merge`"
+            );
+        }
+        ran
+    }
+
+    /// Adds what is found across tests, or what is needed to find it later.
+    fn across(
+        &self,
+        task: &Task,
+        outcome: Outcome,
+        needs: Option<&Needs>,
+        seen: &Seen,
+    ) -> anyhow::Result<Outcome> {
+        let Some(needs) = needs else { return Ok(outcome) };
+        let mut judged = outcome.clone();
+        if self.session.options.selection.partition.is_some() {
+            judged.across.left = Some(needs.clone());
+            return Ok(judged);
+        }
+        let pending = self.session.pending_directory();
+        let judge = Judge {
+            root: self.session.workspace.root(),
+            pending: pending.as_deref(),
+            levels: &self.session.options.levels,
+        };
+        judge.judge(task, &mut judged, needs, seen);
+        // A test that found something itself was explained already.
+        if let Some(mut explained) = self.runner.explain(task, &outcome, &judged)? {
+            judge.judge(task, &mut explained, needs, seen);
+            judged = explained;
+        }
+        Ok(judged)
+    }
 }

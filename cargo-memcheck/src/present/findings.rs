@@ -1,8 +1,9 @@
 //! Findings as lines of text: one of summary, then hint and sites. Shared by
 //! terminal, JUnit and Markdown, so that all say the same; HTML has tables.
 
+use memcheck_core::across::{Fit, Told};
 use memcheck_core::finding::{Finding, Grown, Site};
-use memcheck_core::size::{self, Size, both};
+use memcheck_core::size::{self, Size, both, exact};
 
 use crate::options::Verbosity;
 
@@ -93,30 +94,27 @@ pub(super) fn place(site: &Site) -> Option<String> {
     })
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use memcheck_core::finding::Code;
-
-    #[test]
-    fn a_finding_is_short_unless_all_is_asked_for() {
-        let site = |block| Site {
-            block: Some(block),
-            bytes: 10 * block,
-            count: 10,
-            bytes_per_iteration: block,
-            ..Site::default()
+/// `peak = 31.2 MiB + 1.5 KiB*seq`, with the space in front where there are
+/// several, and what fits by it. Exactly, where much is to be said.
+pub(super) fn laws(all: &[Told], verbosity: Verbosity) -> Vec<String> {
+    let several = all.iter().any(|told| told.space != all[0].space);
+    let mut lines = Vec::new();
+    for Told { space, metric, law, fits, .. } in all {
+        let text = match verbosity {
+            Verbosity::Verbose => law.to_string(),
+            Verbosity::Normal | Verbosity::Quiet => law.told(*metric),
         };
-        let finding = Finding {
-            sites: (1..=9).map(site).collect(),
-            ..Finding::new(Code::Leak, "grows\n1\n2\n3\n4\n5\n6")
+        let space = if several { format!("{space} ") } else { String::new() };
+        lines.push(format!("{space}{} = {text}", metric.short()));
+        for Fit { size, upto, with, room, bytes: _ } in fits {
+            let with: Vec<String> =
+                with.iter().map(|(size, value)| format!("{size} = {value}")).collect();
+            let with = match with.as_slice() {
+                [] => String::new(),
+                with => format!(" with {}", with.join(", ")),
+            };
+            lines.push(format!("{size} <= {}{with} fits {room} by this law", exact(*upto)));
         }
-        .hint("free it");
-        let short = lines(&finding, Verbosity::Normal);
-        assert_eq!(short[0], "leak: grows");
-        assert!(short.len() <= 12, "{short:#?}");
-        assert!(short.contains(&"  … 6 more places".to_owned()), "{short:#?}");
-        assert_eq!(short.last().unwrap(), "  hint: free it");
-        assert_eq!(lines(&finding, Verbosity::Verbose).len(), 1 + 6 + 9 + 1);
     }
+    lines
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use memcheck_core::across::Told;
 use memcheck_core::device::Family;
 use memcheck_core::digest::Digest;
 use memcheck_core::driver::{ESTIMATES, Occupant, Untracked};
@@ -70,6 +71,9 @@ struct TestFinished<'a> {
     /// Processes of others on the devices that refused memory.
     #[serde(skip_serializing_if = "<[Occupant]>::is_empty")]
     others: &'a [Occupant],
+    /// How figures grow over its cases; of the largest of them.
+    #[serde(skip_serializing_if = "<[Told]>::is_empty")]
+    laws: &'a [Told],
     /// Who held what; of a test that was run with attribution only.
     #[serde(skip_serializing_if = "Option::is_none")]
     attribution: Option<Digest<'a>>,
@@ -181,6 +185,7 @@ impl<W: Write> Presenter for JsonLines<W> {
             notes: record.map_or(&[], |record| &record.notes),
             untracked: record.and_then(|record| record.driver.untracked.as_ref()),
             others: record.map_or(&[], |record| &record.driver.others),
+            laws: &outcome.across.laws,
             attribution: record.and_then(|record| record.attribution.as_ref()).map(Digest::of),
             snapshot: report.and_then(|report| report.snapshot.as_deref()),
             pending: outcome.pending(),

@@ -56,6 +56,10 @@ impl Presenter for Junit {
                 }
             }
         }
+        for told in &outcome.across.laws {
+            let name = format!("{}.{}.law", told.space, told.metric.name());
+            case.add_property((name, told.law.to_string()));
+        }
         if failing {
             case.set_system_out(outcome.output.stdout.as_str());
             case.set_system_err(outcome.output.stderr.as_str());

@@ -17,6 +17,7 @@ pub(crate) struct Markdown {
     findings: String,
     rows: String,
     beside: String,
+    laws: String,
     notes: String,
     counts: String,
 }
@@ -64,6 +65,10 @@ impl Presenter for Markdown {
                 said.join("\n  ")
             );
         }
+        let laws = findings::laws(&outcome.across.laws, Verbosity::Normal);
+        if !laws.is_empty() {
+            let _ = writeln!(self.laws, "- {test} on {}: `{}`", task.leg.name(), laws.join("`, `"));
+        }
         if !matches!(verdict.status, Status::Passed | Status::Ignored) {
             let _ = writeln!(self.findings, "### {test} on {}\n\n```text", task.leg.name());
             for finding in &verdict.findings {
@@ -88,7 +93,7 @@ impl Presenter for Markdown {
 
 impl Report for Markdown {
     fn text(&self) -> anyhow::Result<Vec<u8>> {
-        let Self { findings, rows, beside, notes, counts } = self;
+        let Self { findings, rows, beside, laws, notes, counts } = self;
         let mut page = format!("## Memory tests: {counts}\n\n{findings}");
         if !notes.is_empty() {
             let _ = writeln!(page, "{notes}");
@@ -99,6 +104,9 @@ impl Report for Markdown {
             );
             page.push_str("|---|---|---|---:|---:|---:|\n");
             page.push_str(rows);
+        }
+        if !laws.is_empty() {
+            let _ = write!(page, "\n{laws}");
         }
         if !beside.is_empty() {
             let _ = writeln!(

@@ -174,6 +174,12 @@ impl Terminal {
     }
 }
 
+/// The laws of the cases that the test is the largest of.
+fn laws(outcome: &Outcome, verbosity: Verbosity) -> Vec<String> {
+    let lines = findings::laws(&outcome.across.laws, verbosity).into_iter();
+    lines.map(|line| format!("{:13}{line}", "")).collect()
+}
+
 impl Presenter for Terminal {
     fn leg_started(&mut self, leg: &Leg, tests: usize) {
         if self.verbosity > Verbosity::Quiet {
@@ -209,6 +215,7 @@ impl Presenter for Terminal {
         let uneventful = matches!(outcome.verdict.status, Status::Passed | Status::Ignored);
         if self.verbosity > Verbosity::Quiet || !uneventful {
             lines.push(self.line(task, outcome));
+            lines.extend(laws(outcome, self.verbosity));
             lines.extend(self.findings(outcome));
             lines.extend(self.beside(outcome));
             lines.extend(self.output(outcome));

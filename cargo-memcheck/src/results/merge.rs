@@ -151,6 +151,7 @@ fn difference(a: &Run, b: &Run) -> Option<String> {
         commit,
         mode,
         archived: _,
+        levels: _,
     } = a;
     let of = |run: &Run| run.partition.map(|part| part.all().count());
     if *devices != b.devices {

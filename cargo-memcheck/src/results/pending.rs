@@ -8,6 +8,7 @@ use std::path::{Component, Path, PathBuf};
 use memcheck_core::protocol::Status;
 
 use super::{Results, ResultsError, Whole};
+use crate::across::{Across, Needs};
 use crate::workspace::Places;
 
 impl Results {
@@ -22,6 +23,9 @@ impl Results {
         for test in &mut self.tests {
             moved(&mut test.task.folder);
             moved(&mut test.task.entry.manifest_dir);
+            let Across { left, snapshot, pending, .. } = &mut test.outcome.across;
+            snapshot.iter_mut().chain(pending).for_each(moved);
+            left.iter_mut().flat_map(Needs::paths).for_each(moved);
             if let Some(report) = &mut test.outcome.report {
                 report.snapshot.iter_mut().chain(&mut report.pending).for_each(moved);
             }
@@ -80,7 +84,7 @@ fn discards(status: Status) -> bool {
 
 /// The place of a snapshot of the workspace at `root` in a folder that mirrors
 /// it; none of one that would lie outside.
-pub(super) fn place(snapshot: &Path, root: &Path, folder: &Path) -> Option<PathBuf> {
+pub(crate) fn place(snapshot: &Path, root: &Path, folder: &Path) -> Option<PathBuf> {
     let rest = snapshot.strip_prefix(root).ok()?;
     let is_straight = rest.components().all(|part| matches!(part, Component::Normal(_)));
     is_straight.then(|| folder.join(rest).with_extension("snap.new"))

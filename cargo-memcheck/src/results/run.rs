@@ -1,16 +1,19 @@
 //! What a run was, as far as its shards have to agree.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use memcheck_core::across::Scaling;
 use memcheck_core::explain::Explain;
+use memcheck_core::finding::{Code, Level};
 use memcheck_core::limits::Limits;
 use memcheck_core::{protocol, record};
 use serde::{Deserialize, Serialize};
 
 use super::VERSION;
 use crate::devices::Leg;
-use crate::options::{Mode, Partition, hash};
+use crate::options::{Levels, Mode, Partition, hash};
 use crate::run::Task;
 use crate::session::{LegTests, Session};
 
@@ -39,6 +42,9 @@ pub(crate) struct Run {
     /// Whether an archive was run.
     #[serde(default)]
     pub(crate) archived: bool,
+    /// What was said to be done about bookkeeping.
+    #[serde(default)]
+    pub(super) levels: BTreeMap<Code, Level>,
 }
 
 /// What the hash is of.
@@ -46,7 +52,7 @@ pub(crate) struct Run {
 struct Selected<'a> {
     tests: Vec<SelectedTest<'a>>,
     mode: Mode,
-    levels: Vec<(&'a str, memcheck_core::finding::Level)>,
+    levels: Vec<(&'a str, Level)>,
     explain: Explain,
     threads: &'a str,
 }
@@ -59,6 +65,8 @@ struct SelectedTest<'a> {
     test: &'a str,
     runs: bool,
     limits: &'a Limits,
+    #[serde(skip_serializing_if = "<[Scaling]>::is_empty")]
+    scaling: &'a [Scaling],
 }
 
 impl Run {
@@ -80,7 +88,18 @@ impl Run {
             },
             archived: session.archive.is_some(),
             mode: options.mode,
+            levels: options.levels.said().clone(),
         }
+    }
+
+    /// What is done about bookkeeping.
+    pub(crate) fn levels(&self) -> Levels {
+        Levels::new(self.levels.clone(), self.mode)
+    }
+
+    /// The root of the workspace, below which paths in the results lie.
+    pub(crate) fn workspace(&self) -> &Path {
+        &self.workspace
     }
 }
 
@@ -91,7 +110,8 @@ fn selected(session: &Session, legs: &[LegTests]) -> String {
         move |task| {
             let Task { package, binary, entry, leg, limits, .. }: &Task = task;
             let (binary, test) = (binary.id.as_str(), entry.name.as_str());
-            SelectedTest { device: leg.name(), package, binary, test, runs, limits }
+            let scaling = entry.scaling.as_slice();
+            SelectedTest { device: leg.name(), package, binary, test, runs, limits, scaling }
         }
     };
     let mut tests: Vec<SelectedTest<'_>> = Vec::new();

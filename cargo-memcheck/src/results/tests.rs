@@ -27,6 +27,7 @@ fn run(part: &str) -> Run {
         commit: None,
         mode: Mode::Ci,
         archived: false,
+        levels: Default::default(),
     }
 }
 

@@ -34,6 +34,7 @@ pub(crate) fn task() -> Task {
             need: Need::Any,
             deviceless: false,
             attribute: Layer::default(),
+            scaling: Vec::new(),
             manifest_dir: "/app".into(),
             snapshot: "mem__a__b".to_owned(),
         },

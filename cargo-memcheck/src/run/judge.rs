@@ -20,6 +20,7 @@ use serde::Deserialize;
 
 use super::process::{End, Ended};
 use super::{Outcome, Task};
+use crate::across::Across;
 use crate::options::Levels;
 
 /// What lies where the report should be.
@@ -84,7 +85,8 @@ impl Judged {
     /// The outcome, with what else is known of the process.
     pub(super) fn outcome(self, ended: Ended) -> Outcome {
         let Self { verdict, report } = self;
-        Outcome { verdict, report, output: ended.output, duration: ended.duration }
+        let (output, duration) = (ended.output, ended.duration);
+        Outcome { verdict, report, output, duration, across: Across::default() }
     }
 }
 

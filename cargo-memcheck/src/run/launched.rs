@@ -16,6 +16,7 @@ use memcheck_core::protocol::Progress;
 use super::judge::{self, Judged, Written};
 use super::process::{self, End, Ended, Watch};
 use super::{Outcome, Output, Runner, Task};
+use crate::across::Across;
 use crate::launcher::shown;
 
 /// A shell, and most launchers, return this and the number of the signal that
@@ -48,7 +49,8 @@ impl Runner<'_> {
             Err(error) => {
                 let Judged { verdict, report } = Judged::own(not_started(&error, &line), levels);
                 let (output, duration) = (Output::default(), Duration::ZERO);
-                return Ok(Some(Outcome { verdict, report, output, duration }));
+                let across = Across::default();
+                return Ok(Some(Outcome { verdict, report, output, duration, across }));
             }
         };
         let Ended { end: Some(end), began, .. } = ended else { return Ok(None) };

@@ -23,6 +23,7 @@ use memcheck_core::protocol::{Entry, Follow, Job, Progress, Report, Status, VERS
 use memcheck_core::variables;
 use serde::{Deserialize, Serialize};
 
+use crate::across::Across;
 use crate::build::Binary;
 use crate::devices::{Kind, Leg};
 use crate::launcher::Launcher;
@@ -65,13 +66,22 @@ pub(crate) struct Outcome {
     pub(crate) output: Output,
     /// How long it took.
     pub(crate) duration: Duration,
+    /// What was found across tests.
+    #[serde(default)]
+    pub(crate) across: Across,
 }
 
 impl Outcome {
     /// A test that is not run because `#[ignore]` stands on it.
     pub(crate) fn ignored() -> Self {
         let verdict = Verdict { status: Status::Ignored, findings: Vec::new(), denied: Vec::new() };
-        Self { verdict, report: None, output: Output::default(), duration: Duration::ZERO }
+        Self {
+            verdict,
+            report: None,
+            output: Output::default(),
+            duration: Duration::ZERO,
+            across: Across::default(),
+        }
     }
 
     /// The pending snapshot that the test left.
@@ -132,11 +142,39 @@ impl<'a> Runner<'a> {
     ) -> anyhow::Result<Option<Outcome>> {
         let explain = self.options.scheduling.explain;
         let first = self.once(task, explain.follow(), on_progress.clone())?;
-        let Some(mut first) = first else { return Ok(None) };
+        let Some(first) = first else { return Ok(None) };
+        match first.report.as_ref().and_then(|report| explain.again(report)) {
+            Some(follow) => self.again(task, first, follow, on_progress),
+            None => Ok(Some(first)),
+        }
+    }
+
+    /// Runs a test once more, where what was found across tests is to be explained
+    /// and its own run is not; `None` where that is not so, or was interrupted.
+    pub(crate) fn explain(
+        &self,
+        task: &Task,
+        first: &Outcome,
+        found: &Outcome,
+    ) -> anyhow::Result<Option<Outcome>> {
+        let Some(report) = &first.report else { return Ok(None) };
+        // As if it had found itself what was found across tests.
+        let judged = Report { verdict: found.verdict.clone(), ..report.clone() };
+        match self.options.scheduling.explain.again(&judged) {
+            Some(follow) => self.again(task, first.clone(), follow, |_| {}),
+            None => Ok(None),
+        }
+    }
+
+    /// Runs a test once more to explain what the first run measured.
+    fn again(
+        &self,
+        task: &Task,
+        mut first: Outcome,
+        follow: Follow,
+        on_progress: impl Fn(Progress) + Send + 'static,
+    ) -> anyhow::Result<Option<Outcome>> {
         let Some(report) = first.report.take() else { return Ok(Some(first)) };
-        let Some(follow) = explain.again(&report) else {
-            return Ok(Some(Outcome { report: Some(report), ..first }));
-        };
         let Some(second) = self.once(task, follow, on_progress)? else { return Ok(None) };
         let report = explain::merge(report, second.report);
         let duration = first.duration + second.duration;
@@ -145,7 +183,7 @@ impl<'a> Runner<'a> {
             true => first.verdict,
             false => report.verdict.clone(),
         };
-        Ok(Some(Outcome { verdict, report: Some(report), output: first.output, duration }))
+        Ok(Some(Outcome { verdict, report: Some(report), duration, ..first }))
     }
 
     fn once(
@@ -177,6 +215,7 @@ impl<'a> Runner<'a> {
             follow,
             // We kill it ourselves, whatever happens.
             parent: None,
+            alone: false,
         };
         let mut command = launcher.command(&task.binary.path);
         command

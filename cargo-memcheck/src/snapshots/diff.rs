@@ -6,33 +6,40 @@ use memcheck_core::size::exact;
 use memcheck_core::tolerance::Tolerance;
 use similar::{ChangeTag, TextDiff};
 
-use super::{Checked, SnapshotError, SnapshotFile, check};
+use super::{Body, Checked, SnapshotError, SnapshotFile, check};
 
 /// The text of a review: facts that differ, then figures.
 pub(crate) fn text(file: &SnapshotFile, new: &Checked) -> String {
     let old = if file.target.exists() { Some(check(&file.target)) } else { None };
     match old {
-        None => format!("{}\nno baseline yet", table(&Figures::default(), &new.figures)),
+        None => match &new.body {
+            Body::Figures(figures, _) => {
+                format!("{}\nno baseline yet", table(&Figures::default(), figures))
+            }
+            Body::Laws(laws) => format!("{}\nno baseline yet", laws.to_yaml()),
+        },
         Some(Ok(old)) => {
             let mut lines: Vec<String> = differing_facts(&old.facts, &new.facts)
                 .into_iter()
                 .map(|fact| format!("made under other conditions: {fact}"))
                 .collect();
-            lines.push(table(&old.figures, &new.figures));
-            for space in new.figures.0.keys() {
-                let grown = new.holders.grown(&old.holders, *space);
-                lines.extend(grown.iter().map(|grown| {
-                    format!("at the peak: +{} {}", exact(grown.now - grown.then), grown.holder)
-                }));
+            match (&old.body, &new.body) {
+                (Body::Figures(then, held), Body::Figures(now, holders)) => {
+                    lines.push(table(then, now));
+                    for space in now.0.keys() {
+                        lines.extend(holders.grown(held, *space).iter().map(|grown| {
+                            let more = exact(grown.now - grown.then);
+                            format!("at the peak: +{more} {}", grown.holder)
+                        }));
+                    }
+                }
+                (old, new) => lines.push(self::lines(&old.to_yaml(), &new.to_yaml())),
             }
             lines.join("\n")
         }
         Some(Err(SnapshotError::Unsound(path, why))) => {
             let old = std::fs::read_to_string(path).unwrap_or_default();
-            format!(
-                "the baseline cannot be read: {why}\n{}",
-                lines(&old, &new.figures.to_yaml(&new.holders))
-            )
+            format!("the baseline cannot be read: {why}\n{}", lines(&old, &new.body.to_yaml()))
         }
         Some(Err(error)) => error.to_string(),
     }

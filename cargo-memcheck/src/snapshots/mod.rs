@@ -10,5 +10,5 @@ mod written;
 
 pub(crate) use find::{SnapshotFile, accepted, pending, pending_below};
 pub(crate) use gather::{gather, shown, workspace};
-pub(crate) use resolve::{Checked, SnapshotError, accept, check, reject};
+pub(crate) use resolve::{Body, Checked, SnapshotError, accept, check, reject};
 pub(crate) use written::Written;

@@ -8,7 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use insta::Snapshot;
-use memcheck_core::baseline::{Baseline, Figures, Holders, Parts};
+use memcheck_core::baseline::{Baseline, Figures, Holders, Laws, Parts};
 use memcheck_core::exit;
 use memcheck_core::record::Facts;
 
@@ -56,12 +56,29 @@ impl Expected for SnapshotError {
 #[derive(Debug)]
 pub(crate) struct Checked {
     snapshot: Snapshot,
-    /// Its figures.
-    pub(crate) figures: Figures,
-    /// Who held the memory at the peak.
-    pub(crate) holders: Holders,
+    /// What it keeps.
+    pub(crate) body: Body,
     /// Its header.
     pub(crate) facts: Facts,
+}
+
+/// What a snapshot keeps.
+#[derive(Debug)]
+pub(crate) enum Body {
+    /// The figures of a test, and who held the memory at the peak.
+    Figures(Figures, Holders),
+    /// The laws of the cases of a test.
+    Laws(Laws),
+}
+
+impl Body {
+    /// As it stands in the file.
+    pub(crate) fn to_yaml(&self) -> String {
+        match self {
+            Self::Figures(figures, holders) => figures.to_yaml(holders),
+            Self::Laws(laws) => laws.to_yaml(),
+        }
+    }
 }
 
 /// Reads a snapshot and makes sure that it is a sound baseline.
@@ -75,9 +92,15 @@ pub(crate) fn check(path: &Path) -> Result<Checked, SnapshotError> {
     }
     let snapshot = Snapshot::from_file(path).map_err(|error| unsound(error.to_string()))?;
     let parts = Parts::of(&text).map_err(|error| unsound(error.to_string()))?;
+    if parts.body.starts_with("laws:") {
+        let laws = Laws::from_yaml(parts.body).map_err(unsound)?;
+        let facts: Facts = serde_json::from_str(parts.info.as_deref().unwrap_or_default())
+            .map_err(|error| unsound(format!("its header is not understood: {error}")))?;
+        return Ok(Checked { snapshot, body: Body::Laws(laws), facts });
+    }
     match Baseline::from_parts(parts.body, parts.info.as_deref()) {
         Baseline::Found { figures, holders, facts } => {
-            Ok(Checked { snapshot, figures, holders, facts })
+            Ok(Checked { snapshot, body: Body::Figures(figures, holders), facts })
         }
         Baseline::Corrupt(why) => Err(unsound(why)),
         Baseline::Off | Baseline::Missing => Err(unsound("it holds no figures".to_owned())),

@@ -111,7 +111,7 @@ fn each_limit_fires_above_it_and_not_at_it() {
     // The most in one iteration, not the median.
     let run = record(SpaceRecord { allocations: vec![1, 1, 3, 1], ..armed(metrics) });
     let at = |off: u64| Layer {
-        max_peak: Some(Size(100 - off)),
+        max_peak: Some(Size(100 - off).into()),
         max_retained: Some(Size(7 - off)),
         max_allocations: Some(3 - off),
         ..Layer::default()

@@ -6,7 +6,4 @@ fn misspelt() {}
 #[mem_test(iterations = 3, leaks = 0, warmup = 1, retries = 2)]
 fn two_at_once() {}
 
-#[mem_test(scaling(peak_allocated <= "seq"))]
-fn of_a_later_version() {}
-
 fn main() {}

@@ -17,7 +17,7 @@ use memcheck_core::{explain, lock};
 use nix::unistd::Pid;
 use wait_timeout::ChildExt;
 
-use super::{parent, settings};
+use super::{across, parent, settings};
 use crate::description::Description;
 
 /// Runs the test in a process of its own.
@@ -45,6 +45,8 @@ pub(super) fn run(description: &'static Description) {
     let limits = settings::limits(description, family, &config, &Default::default())
         .unwrap_or_else(|error| panic!("{error}"));
 
+    across::partner(description, &limits).unwrap_or_else(|error| panic!("memcheck: {error}"));
+
     let folder = tempfile::Builder::new()
         .prefix("memcheck-")
         .tempdir()
@@ -65,6 +67,7 @@ pub(super) fn run(description: &'static Description) {
         candle: candle_version(workspace).unwrap_or_else(|| "unknown".to_owned()),
         follow: explain.follow(),
         parent: Some(std::process::id()),
+        alone: true,
     };
     let threads = config.threads.unwrap_or(DEFAULT_THREADS);
     let run = |job: &Job| {

@@ -62,6 +62,7 @@ mod tests {
             candle: "0".to_owned(),
             follow: Default::default(),
             parent: None,
+            alone: false,
         };
         let text = |job: &Job| serde_json::to_string(job).unwrap();
         assert!(matches!(read(&text(&job)), Purpose::Job(read) if *read == job));

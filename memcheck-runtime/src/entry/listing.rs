@@ -58,6 +58,7 @@ fn entry(description: &Description) -> Entry {
         need: description.need,
         deviceless: description.deviceless,
         attribute: (description.limits)(),
+        scaling: description.scaling(),
         manifest_dir: PathBuf::from(description.manifest_dir),
         snapshot: description.snapshot_stem(),
     }

@@ -8,6 +8,7 @@
 //! cargo memcheck profile --bin ──► before main ──► program: from there to its exit
 //! ```
 
+mod across;
 mod isolate;
 mod job;
 mod listing;

@@ -14,7 +14,7 @@ use memcheck_core::space::Space;
 use memcheck_core::{exit, fault, quiet, verdict};
 
 use super::observe::{self, Beside};
-use super::settings;
+use super::{across, settings};
 use crate::description::Description;
 #[cfg(feature = "cuda")]
 use crate::probe;
@@ -230,6 +230,10 @@ fn judge(description: &Description, job: &Job, record: Record, baseline: &Baseli
     let level =
         |code: Code| job.levels.get(&code).copied().unwrap_or_else(|| code.default_level(job.ci));
     let mut verdict = verdict::judge(&record, baseline, &record.limits, level);
+    if job.alone {
+        let across = across::findings(description, job, &record);
+        verdict = verdict::conclude([verdict.findings, across].concat(), level);
+    }
     let path = snapshot::path(description, &job.workspace, record.family);
     let mut pending = None;
     let kept = record.limits.baseline.value && is_expected(job, &record);

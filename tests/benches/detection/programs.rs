@@ -146,6 +146,7 @@ fn run_seed(
         candle: String::new(),
         follow,
         parent: None,
+        alone: false,
     };
     let run = |job: Job| -> anyhow::Result<Result<Report, String>> {
         let output = process::Command::new(executable)

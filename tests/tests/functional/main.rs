@@ -4,6 +4,7 @@
 //! them, and runs `cargo memcheck` in them; what the command says is read from
 //! its JSON. They share one target directory, so that candle is built once.
 
+mod across;
 mod archive;
 mod bad_binaries;
 mod bad_input;

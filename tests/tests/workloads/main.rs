@@ -12,6 +12,7 @@ mod helpers;
 mod kernels;
 mod llama;
 mod mixed_precision;
+mod scaling;
 mod t5;
 mod training;
 mod whisper;

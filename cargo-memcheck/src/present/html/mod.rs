@@ -14,6 +14,7 @@ use memcheck_core::space::Space;
 
 use super::{Presenter, Report, beside, summary};
 use crate::note::Note;
+use crate::options::Verbosity;
 use crate::run::{Outcome, Task};
 use crate::tally::Tally;
 
@@ -75,6 +76,9 @@ impl Presenter for Html {
             details open[open] {
                 summary class=(status) { (name) " on " (task.leg.name()) }
                 @for finding in &outcome.verdict.findings { (findings::finding(finding)) }
+                @for line in super::findings::laws(&outcome.across.laws, Verbosity::Normal) {
+                    p { (line) }
+                }
                 @for (space, measured) in judged {
                     @if !measured.allocated.is_empty() { (chart::iterations(space, measured)) }
                     @if let Some(record) = record { (attribution::space(record, space)) }

@@ -1,0 +1,249 @@
+//! Findings and laws of a test, once the figures of the others are there.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use memcheck_core::across::{self, Member, Room, standing_in, told};
+use memcheck_core::baseline::{Baseline, Figures, Laws};
+use memcheck_core::bound::Bound;
+use memcheck_core::finding::{Class, Code, Finding};
+use memcheck_core::law::Sizes;
+use memcheck_core::protocol::Status;
+use memcheck_core::record::{self, Record};
+use memcheck_core::space::Space;
+use memcheck_core::verdict::conclude;
+
+use super::needs::Other;
+use super::snapshot;
+use super::{Across, Needs};
+use crate::options::Levels;
+use crate::results::{ResultsError, Whole};
+use crate::run::{Outcome, Task};
+
+/// The figures of the tests of a leg that have ended, by executable and path.
+/// `None`: it ended in a way that leaves none.
+#[derive(Debug, Default)]
+pub(crate) struct Seen(BTreeMap<(String, String), Option<Figures>>);
+
+impl Seen {
+    /// Keeps the figures of a test.
+    pub(crate) fn add(&mut self, task: &Task, outcome: &Outcome) {
+        if outcome.verdict.status != Status::Ignored {
+            let figures = measured(outcome).map(Figures::of);
+            self.0.insert((task.binary.id.clone(), task.entry.name.clone()), figures);
+        }
+    }
+
+    fn of(&self, task: &Task, test: &str) -> Option<&Option<Figures>> {
+        self.0.get(&(task.binary.id.clone(), test.to_owned()))
+    }
+}
+
+/// The record of a test that came to its end and was seen whole. What limits it
+/// broke does not matter.
+fn measured(outcome: &Outcome) -> Option<&Record> {
+    let record = &outcome.report.as_ref()?.record;
+    let whole = record.outcome == record::Outcome::Returned || record.should_panic.is_some();
+    let found = |code| outcome.verdict.has(code);
+    let broke = found(Code::NotMeasured) || found(Code::Crashed) || found(Code::TestFailed);
+    (whole && !broke).then_some(record)
+}
+
+/// What is the same for all tests.
+pub(crate) struct Judge<'a> {
+    /// The workspace.
+    pub(crate) root: &'a Path,
+    /// The folder for pending snapshots, where it is not that of the tests.
+    pub(crate) pending: Option<&'a Path>,
+    /// What is done about bookkeeping.
+    pub(crate) levels: &'a Levels,
+}
+
+impl Judge<'_> {
+    /// Adds to the outcome of a test what is found across tests.
+    pub(crate) fn judge(&self, task: &Task, outcome: &mut Outcome, needs: &Needs, seen: &Seen) {
+        let Some(record) = measured(outcome) else { return };
+        let mut findings = relative(record, task, needs, seen);
+        let known = members(record, task, needs, seen).unwrap_or_else(|finding| {
+            findings.push(*finding);
+            Vec::new()
+        });
+        let members: Vec<Member<'_>> =
+            known.iter().map(|(at, figures)| Member { at: at.clone(), figures }).collect();
+        let laws = told(&members, &task.entry.scaling, |space| room(record, space));
+        let mut across = Across { laws, snapshot: needs.law.clone(), ..Across::default() };
+        let kept = needs.law.as_ref().and_then(|law| snapshot::read(law, &record.facts));
+        let accepted = kept.as_ref();
+        findings.extend(across::scaling(&across.laws, accepted, record));
+        let too_much = findings.iter().any(|finding| match finding.code {
+            Code::PeakLimit => true,
+            // Not a law that only differs from the accepted one.
+            Code::Scaling => across.laws.iter().any(|told| !told.law.within(&told.allowed)),
+            _ => false,
+        });
+        let now = Laws::of(&across.laws);
+        let tolerance = record.limits.tolerance.value;
+        let stands = |then| across::unchanged(then, &across.laws, &members, tolerance);
+        let is_new = !across.laws.is_empty() && !accepted.is_some_and(stands);
+        if let Some(law) = needs.law.as_ref().filter(|_| record.limits.baseline.value) {
+            let text = (is_new && !too_much)
+                .then(|| now.to_snapshot(&task.entry.file.display().to_string(), &record.facts));
+            match self.keep(law, text.as_deref()) {
+                Ok(pending) => (across.pending, across.text) = (pending, text),
+                Err(error) => findings.push(unwritten(&error)),
+            }
+            if is_new && !too_much && accepted.is_none() {
+                let finding = no_law_yet(law);
+                // That the test itself is new is said already.
+                findings.extend(Some(finding).filter(|new| !outcome.verdict.has(new.code)));
+            }
+        }
+        outcome.across = across;
+        if too_much {
+            discard_pending(outcome);
+        }
+        self.conclude(outcome, findings);
+    }
+
+    /// Replaces the pending snapshot of `law` by `text`, or by none.
+    fn keep(&self, law: &Path, text: Option<&str>) -> std::io::Result<Option<PathBuf>> {
+        let Some(path) = snapshot::pending_path(law, self.root, self.pending) else {
+            return Ok(None);
+        };
+        match text {
+            Some(text) => snapshot::write(&path, text).map(|()| Some(path)),
+            None => match std::fs::remove_file(&path) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+                _ => Ok(None),
+            },
+        }
+    }
+
+    /// Puts more findings into a verdict: measured ones before bookkeeping.
+    fn conclude(&self, outcome: &mut Outcome, more: Vec<Finding>) {
+        let findings = std::mem::take(&mut outcome.verdict.findings).into_iter().chain(more);
+        let (mut all, rest): (Vec<_>, Vec<_>) =
+            findings.partition(|finding| finding.code.row().class != Class::Bookkeeping);
+        all.extend(rest);
+        outcome.verdict = conclude(all, |code| self.levels.of(code));
+        if let Some(report) = &mut outcome.report {
+            report.verdict = outcome.verdict.clone();
+        }
+    }
+}
+
+/// What a test that broke a limit measured is not to be accepted.
+fn discard_pending(outcome: &mut Outcome) {
+    if let Some(pending) = outcome.report.as_mut().and_then(|report| report.pending.take()) {
+        let _ = std::fs::remove_file(pending);
+    }
+}
+
+fn unwritten(error: &std::io::Error) -> Finding {
+    Finding::new(
+        Code::NotMeasured,
+        format!("the pending snapshot of its law could not be written: {error}"),
+    )
+    .hint("is the disk full, or the source tree read-only?")
+}
+
+fn no_law_yet(law: &Path) -> Finding {
+    let exists = law.exists();
+    let (code, message) = match exists {
+        false => (Code::MissingBaseline, "no baseline is kept for the law of its cases yet"),
+        true => (
+            Code::UncomparableBaseline,
+            "the baseline of the law of its cases was made under other conditions, or cannot be \
+             read",
+        ),
+    };
+    Finding::new(code, message).hint("look at the law, then `cargo memcheck accept`")
+}
+
+/// The figures of another test: measured here, else those of its baseline.
+fn figures_of(other: &Other, task: &Task, record: &Record, seen: &Seen) -> Result<Figures, String> {
+    match seen.of(task, &other.test) {
+        Some(Some(figures)) => Ok(figures.clone()),
+        Some(None) => Err("left no figures here".to_owned()),
+        None => {
+            let baseline = match std::fs::read_to_string(&other.snapshot) {
+                Ok(text) => Baseline::from_text(&text),
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => Baseline::Missing,
+                Err(error) => Baseline::Corrupt(error.to_string()),
+            };
+            standing_in(&baseline, &record.facts).cloned()
+        }
+    }
+}
+
+fn relative(record: &Record, task: &Task, needs: &Needs, seen: &Seen) -> Vec<Finding> {
+    let (Some(partner), Some(Bound::Relative(limit))) =
+        (&needs.partner, &task.limits.max_peak.value)
+    else {
+        return Vec::new();
+    };
+    match figures_of(partner, task, record, seen) {
+        Ok(figures) => across::relative(record, limit, &partner.test, &figures),
+        Err(why) => {
+            vec![across::unjudged(&format!("`max_peak` (`{limit}`)"), &partner.test, &why)]
+        }
+    }
+}
+
+/// The figures of every case that its laws are made of.
+fn members(
+    record: &Record,
+    task: &Task,
+    needs: &Needs,
+    seen: &Seen,
+) -> Result<Vec<(Sizes, Figures)>, Box<Finding>> {
+    let known = needs.members.iter().map(|(at, other)| {
+        let figures = figures_of(other, task, record, seen);
+        let unjudged = |why: String| across::unjudged("`scaling`", &other.test, &why);
+        figures.map(|figures| (at.clone(), figures)).map_err(|why| Box::new(unjudged(why)))
+    });
+    known.collect()
+}
+
+/// What the device of a test holds, where that is known: on a real GPU, and on
+/// the host, only what `fits` says.
+fn room(record: &Record, space: Space) -> Option<Room> {
+    let fits = record.limits.fits.value.filter(|_| space.is_device());
+    let capacity = record.capacities.get(&space).copied();
+    match (fits, capacity) {
+        (Some(fits), capacity) if capacity.is_none_or(|bytes| fits.bytes() <= bytes) => {
+            Some(Room { name: fits.to_string(), bytes: fits.bytes() })
+        }
+        (_, Some(bytes)) => Some(Room { name: record.device.clone(), bytes }),
+        _ => None,
+    }
+}
+
+/// Judges what the shards of a run have left, and writes the pending snapshots of
+/// laws below `pending`.
+pub(crate) fn join(whole: &mut Whole, pending: &Path) -> Result<(), ResultsError> {
+    let mut seen: BTreeMap<String, Seen> = BTreeMap::new();
+    for test in &whole.tests {
+        seen.entry(test.task.leg.name()).or_default().add(&test.task, &test.outcome);
+    }
+    let levels = whole.run.levels();
+    let root = whole.run.workspace().to_owned();
+    let judge = Judge { root: &root, pending: Some(pending), levels: &levels };
+    for test in &mut whole.tests {
+        let Some(seen) = seen.get(&test.task.leg.name()) else { continue };
+        if let Some(mut needs) = test.outcome.across.left.take() {
+            // The largest case of its shard may not be the largest of all.
+            let last = needs.members.iter().rev().map(|(_, other)| &other.test);
+            let mut ran = last.filter(|name| seen.of(&test.task, name).is_some());
+            if ran.next() != Some(&test.task.entry.name) {
+                (needs.members, needs.law) = (Vec::new(), None);
+            }
+            judge.judge(&test.task, &mut test.outcome, &needs, seen);
+        } else if let Across { snapshot: Some(law), text, .. } = &test.outcome.across {
+            let kept = judge.keep(law, text.as_deref());
+            let path = law.clone();
+            test.outcome.across.pending = kept.map_err(|error| ResultsError::Io(path, error))?;
+        }
+    }
+    Ok(())
+}

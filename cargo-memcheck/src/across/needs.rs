@@ -1,0 +1,216 @@
+//! Whose figures a test wants: found before anything runs, so that a limit that
+//! means no test is a mistake in the configuration and no surprise at the end.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use memcheck_core::across::{PartnerError, circle, families, partner};
+use memcheck_core::bound::{Bound, Relative};
+use memcheck_core::law::Sizes;
+use memcheck_core::protocol::Entry;
+use memcheck_core::{exit, location};
+use serde::{Deserialize, Serialize};
+
+use crate::error::Expected;
+use crate::run::Task;
+use crate::session::LegTests;
+
+/// Another test, and where its baseline lies.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Other {
+    /// Its path.
+    pub(super) test: String,
+    /// Its baseline.
+    pub(crate) snapshot: PathBuf,
+}
+
+/// Whose figures a test wants.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Needs {
+    /// The test that its peak is relative to.
+    pub(crate) partner: Option<Other>,
+    /// The cases that its laws are made of, the smallest first, where it is the
+    /// largest of them that runs; else empty.
+    pub(crate) members: Vec<(Sizes, Other)>,
+    /// The baseline of these laws.
+    pub(crate) law: Option<PathBuf>,
+}
+
+impl Needs {
+    /// Every path in it.
+    pub(crate) fn paths(&mut self) -> impl Iterator<Item = &mut PathBuf> {
+        let others = self.members.iter_mut().map(|(_, other)| other).chain(&mut self.partner);
+        others.map(|other| &mut other.snapshot).chain(&mut self.law)
+    }
+}
+
+/// Why a limit across tests makes no sense.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum AcrossError {
+    /// It means no test, or cannot hold.
+    #[error(transparent)]
+    Partner(#[from] PartnerError),
+    /// It means a test that this device does not have.
+    #[error("`max_peak` of `{test}` is `{limit}`, and `{other}` does not run on {device}")]
+    Elsewhere {
+        /// The test that has the limit.
+        test: String,
+        /// The limit.
+        limit: Box<Relative>,
+        /// The other.
+        other: String,
+        /// The device.
+        device: String,
+    },
+}
+
+impl Expected for AcrossError {
+    fn exit_code(&self) -> u8 {
+        exit::CONFIG
+    }
+
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Partner(PartnerError::Unknown { .. } | PartnerError::Ambiguous { .. }) => {
+                "`cargo memcheck list` shows the paths of all tests"
+            }
+            Self::Partner(PartnerError::Circle(_)) => "let one of them have a limit in bytes",
+            Self::Partner(PartnerError::Itself { .. }) => return None,
+            Self::Elsewhere { .. } => {
+                "both have to run on the same device: `device = …` in the attribute, or an \
+                 [[override]] with `device`"
+            }
+        };
+        Some(hint.to_owned())
+    }
+}
+
+/// What each of these tasks of a leg wants, if anything.
+pub(crate) fn needs(
+    tests: &LegTests,
+    tasks: &[Task],
+    root: &Path,
+) -> Result<Vec<Option<Needs>>, AcrossError> {
+    let mut partners: Vec<Option<&Entry>> = Vec::new();
+    for task in tasks {
+        partners.push(partner_of(tests, task)?);
+    }
+    without_circles(tasks, &partners)?;
+    let other = |task: &Task, entry: &Entry| Other {
+        test: entry.name.clone(),
+        snapshot: baseline(root, entry, task),
+    };
+    let mut needs: Vec<Option<Needs>> = tasks
+        .iter()
+        .zip(&partners)
+        .map(|(task, partner)| {
+            let partner = Some(other(task, (*partner)?));
+            Some(Needs { partner, members: Vec::new(), law: None })
+        })
+        .collect();
+    for (number, task) in tasks.iter().enumerate().filter(|(_, t)| !t.entry.scaling.is_empty()) {
+        let entries = entries(tests, task);
+        let cases: Vec<&Entry> =
+            entries.into_iter().filter(|entry| entry.module == task.entry.module).collect();
+        let values: Vec<_> = cases.iter().map(|entry| &entry.case).collect();
+        for family in families(&values) {
+            let runs = |entry: &Entry| {
+                let same = |task: &&Task| task.entry.name == entry.name;
+                tasks.iter().filter(|other| other.binary.id == task.binary.id).any(|t| same(&t))
+            };
+            let largest = family.members.iter().rev().find(|(_, case)| runs(cases[*case]));
+            if largest.is_some_and(|(_, case)| cases[*case].name == task.entry.name) {
+                let members = family.members.iter();
+                let members =
+                    members.map(|(at, case)| (at.clone(), other(task, cases[*case]))).collect();
+                let law = law_baseline(root, &task.entry, task.leg.family(), &family.common);
+                let partner = needs[number].take().and_then(|needs| needs.partner);
+                needs[number] = Some(Needs { partner, members, law: Some(law) });
+            }
+        }
+    }
+    Ok(needs)
+}
+
+/// The tests that stand in the binary of a task.
+fn entries<'a>(tests: &'a LegTests, task: &Task) -> Vec<&'a Entry> {
+    let own = tests.carried.iter().filter(|carried| carried.binary.id == task.binary.id);
+    own.flat_map(|carried| &carried.tests).collect()
+}
+
+fn partner_of<'a>(tests: &'a LegTests, task: &Task) -> Result<Option<&'a Entry>, AcrossError> {
+    let Some(Bound::Relative(limit)) = &task.limits.max_peak.value else { return Ok(None) };
+    let entries = entries(tests, task);
+    let names = entries.iter().map(|entry| entry.name.as_str());
+    let found = partner(&task.entry.name, limit, &task.binary.id, names)?;
+    let entry = entries.into_iter().find(|entry| entry.name == found);
+    let family = task.leg.family();
+    match entry {
+        Some(entry)
+            if !entry.need.admits(family)
+                || entry.family_on(family) != task.entry.family_on(family) =>
+        {
+            Err(AcrossError::Elsewhere {
+                test: task.entry.name.clone(),
+                limit: Box::new(limit.clone()),
+                other: entry.name.clone(),
+                device: task.entry.family_on(family).name().to_owned(),
+            })
+        }
+        entry => Ok(entry),
+    }
+}
+
+/// Binary by binary: paths are unique in one of them only.
+fn without_circles(tasks: &[Task], partners: &[Option<&Entry>]) -> Result<(), AcrossError> {
+    let mut limits: BTreeMap<&str, BTreeMap<&str, _>> = BTreeMap::new();
+    for (task, partner) in tasks.iter().zip(partners) {
+        if let (Some(Bound::Relative(limit)), Some(partner)) =
+            (&task.limits.max_peak.value, partner)
+        {
+            let of_binary = limits.entry(task.binary.id.as_str()).or_default();
+            of_binary.insert(task.entry.name.as_str(), (partner.name.as_str(), limit.factor()));
+        }
+    }
+    match limits.values().find_map(circle) {
+        Some(error) => Err(error.into()),
+        None => Ok(()),
+    }
+}
+
+fn baseline(root: &Path, entry: &Entry, task: &Task) -> PathBuf {
+    let family = entry.family_on(task.leg.family());
+    location::baseline(root, &entry.file, &entry.snapshot, family)
+}
+
+fn law_baseline(
+    root: &Path,
+    entry: &Entry,
+    family: memcheck_core::device::Family,
+    common: &BTreeMap<String, String>,
+) -> PathBuf {
+    let family = entry.family_on(family);
+    location::baseline(root, &entry.file, &location::law(&entry.module, common), family)
+}
+
+/// The baselines of all laws of these tests, on a device of this family.
+pub(crate) fn law_baselines(
+    root: &Path,
+    entries: &[Entry],
+    family: memcheck_core::device::Family,
+) -> Vec<PathBuf> {
+    let mut of_test: BTreeMap<&str, Vec<&Entry>> = BTreeMap::new();
+    for entry in entries.iter().filter(|entry| !entry.scaling.is_empty()) {
+        if entry.need.admits(family) {
+            of_test.entry(&entry.module).or_default().push(entry);
+        }
+    }
+    let mut baselines = Vec::new();
+    for cases in of_test.values() {
+        let values: Vec<_> = cases.iter().map(|entry| &entry.case).collect();
+        for found in families(&values) {
+            baselines.push(law_baseline(root, cases[0], family, &found.common));
+        }
+    }
+    baselines
+}

@@ -1,0 +1,66 @@
+//! What is judged across tests: a limit relative to another test, and how a
+//! figure grows over the cases of one.
+//!
+//! ```text
+//! test, names         -> partner          which test a relative limit means
+//! record, its figures -> relative         whether the limit holds
+//! cases               -> family           which cases have one law, over which sizes
+//! family's figures    -> scaling          the laws, and whether they are allowed
+//! ```
+//!
+//! All of it is pure. Figures of a test that was not run are those of its
+//! baseline, where it was made under the same conditions.
+
+mod family;
+mod partner;
+mod relative;
+mod scaling;
+#[cfg(test)]
+mod tests;
+
+use crate::baseline::{Baseline, Figures};
+use crate::finding::{Code, Finding};
+use crate::record::Facts;
+
+pub use family::{Family, LEAST_VALUES, families, size_values};
+pub use partner::{PartnerError, circle, partner};
+pub use relative::relative;
+pub use scaling::{Fit, Member, Metric, Room, Scaling, Shape, Told, scaling, told, unchanged};
+
+/// The figures of a baseline that stands for a test which was not run.
+///
+/// # Errors
+/// In words, why there are none to compare with figures made under `now`.
+pub fn standing_in<'a>(baseline: &'a Baseline, now: &Facts) -> Result<&'a Figures, String> {
+    match baseline {
+        Baseline::Off | Baseline::Missing => Err("did not run here and has no baseline".to_owned()),
+        Baseline::Corrupt(why) => {
+            Err(format!("did not run here and has a baseline that cannot be used ({why})"))
+        }
+        Baseline::Found { figures, facts, .. } => {
+            let threads = |facts: &Facts| facts.threads.map_or(0, u64::from).to_string();
+            let differing: Vec<String> = [
+                ("candle", facts.candle.clone(), now.candle.clone()),
+                ("profile", facts.profile.clone(), now.profile.clone()),
+                ("threads", threads(facts), threads(now)),
+            ]
+            .into_iter()
+            .filter(|(_, then, now)| then != now)
+            .map(|(name, then, now)| format!("{name}: {then} -> {now}"))
+            .collect();
+            match differing.as_slice() {
+                [] => Ok(figures),
+                _ => Err(format!(
+                    "did not run here and has a baseline made under other conditions ({})",
+                    differing.join(", ")
+                )),
+            }
+        }
+    }
+}
+
+/// What cannot be judged for want of another test's figures, and why these are not there.
+pub fn unjudged(what: &str, other: &str, why: &str) -> Finding {
+    Finding::new(Code::UncomparableBaseline, format!("{what} is not judged: `{other}` {why}"))
+        .hint(format!("run `{other}` too, or run it once and `cargo memcheck accept` its figures"))
+}

@@ -1,0 +1,45 @@
+//! `peak-limit` against the peak of another test.
+
+use crate::baseline::Figures;
+use crate::blame;
+use crate::bound::Relative;
+use crate::finding::{Code, Finding};
+use crate::record::Record;
+use crate::size::both;
+
+const PEAK: &str = "peak_allocated";
+
+/// Whether the peak of `record` is within its share of that of `partner`, whose
+/// figures are given. On each GPU it is compared with the partner's on the same
+/// one; where the partner used it not, with the partner's on its own.
+pub fn relative(
+    record: &Record,
+    limit: &Relative,
+    partner: &str,
+    figures: &Figures,
+) -> Vec<Finding> {
+    let own = figures.0.values().next();
+    let judged = record.judged.iter().filter_map(|space| record.spaces.get_key_value(space));
+    judged
+        .filter_map(|(&space, measured)| {
+            let theirs = figures.0.get(&space).or(own)?.get(PEAK).copied()?;
+            let (peak, most) = (measured.metrics.peak_allocated, limit.of(theirs));
+            (peak > most).then(|| Finding {
+                space: Some(space),
+                figure: Some(peak),
+                limit: Some(most),
+                sites: blame::at_peak(record, space),
+                ..Finding::new(
+                    Code::PeakLimit,
+                    format!(
+                        "the peak in {space} is {}, at most {} allowed: {limit}, and `{partner}` \
+                         peaks at {}",
+                        both(peak),
+                        both(most),
+                        both(theirs)
+                    ),
+                )
+            })
+        })
+        .collect()
+}

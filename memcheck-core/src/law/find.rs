@@ -1,0 +1,256 @@
+//! From sizes and bytes to the law behind them, exactly.
+//!
+//! The sizes of a test's cases are all combinations of some values, a grid. On a
+//! grid there is one polynomial through all points whose powers of each size are
+//! lower than the number of its values, found size by size by divided differences.
+//! It is a law where every size has at least one value more than the power
+//! needs: then the points beyond have confirmed it. No number is rounded.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::order::MOST;
+use super::{Fraction, Law, Monomial, Order, Sizes};
+
+/// A figure at some sizes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Point {
+    /// Every size, by name.
+    pub at: Sizes,
+    /// The figure there.
+    pub value: u64,
+}
+
+/// Why there is no law.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NoLaw {
+    /// Not every combination of the sizes is there, or one is there twice.
+    Incomplete {
+        /// Combinations that are there.
+        known: usize,
+        /// Combinations that there are.
+        of: usize,
+    },
+    /// No polynomial with whole powers goes through the points.
+    Uneven {
+        /// How fast it grows at the largest sizes, judged by its last steps.
+        about: Order,
+    },
+}
+
+/// Finds the law of these points. Where none goes through all of them, one that
+/// goes through the larger sizes is looked for: a peak is that of another moment
+/// once sizes are large enough. The law says from which size on it holds.
+///
+/// # Errors
+/// When there is none.
+pub fn find(points: &[Point]) -> Result<Law, NoLaw> {
+    let grid = Grid::of(points)?;
+    for left_out in grid.ways_to_leave_out() {
+        if let Some(law) = grid.without(&left_out).law() {
+            let from = grid.axes.iter().zip(&left_out).filter(|(_, count)| **count > 0);
+            let from = from.map(|(axis, &count)| (axis.size.clone(), axis.values[count])).collect();
+            return Ok(Law { from, ..law });
+        }
+    }
+    Err(NoLaw::Uneven { about: grid.about() })
+}
+
+/// One size and its values, ascending.
+#[derive(Debug, Clone)]
+struct Axis {
+    size: String,
+    values: Vec<u64>,
+}
+
+/// Figures at all combinations of sizes, those of the last size side by side.
+#[derive(Debug, Clone)]
+struct Grid {
+    axes: Vec<Axis>,
+    figures: Vec<Fraction>,
+}
+
+impl Grid {
+    fn of(points: &[Point]) -> Result<Self, NoLaw> {
+        let names: BTreeSet<&String> = points.iter().flat_map(|point| point.at.keys()).collect();
+        let axes: Vec<Axis> = names
+            .into_iter()
+            .map(|size| {
+                let values: BTreeSet<u64> =
+                    points.iter().filter_map(|point| point.at.get(size).copied()).collect();
+                Axis { size: size.clone(), values: values.into_iter().collect() }
+            })
+            .collect();
+        let by_place: BTreeMap<&Sizes, u64> =
+            points.iter().map(|point| (&point.at, point.value)).collect();
+        let of = axes.iter().map(|axis| axis.values.len()).product();
+        let mut places: Vec<Sizes> = vec![Sizes::new()];
+        for Axis { size, values } in &axes {
+            let at = |place: &Sizes, value| {
+                let mut place = place.clone();
+                place.insert(size.clone(), value);
+                place
+            };
+            places = places
+                .iter()
+                .flat_map(|place| values.iter().map(move |&value| at(place, value)))
+                .collect();
+        }
+        let figures: Option<Vec<Fraction>> =
+            places.iter().map(|place| by_place.get(place).copied().map(Fraction::whole)).collect();
+        match figures {
+            Some(figures) if points.len() == of && of > 0 => Ok(Self { axes, figures }),
+            _ => Err(NoLaw::Incomplete { known: by_place.len(), of }),
+        }
+    }
+
+    /// How many of the smallest values of each size may be left out, the fewest
+    /// first. Three stay of each size that has them.
+    fn ways_to_leave_out(&self) -> Vec<Vec<usize>> {
+        let mut ways: Vec<Vec<usize>> = vec![Vec::new()];
+        for axis in &self.axes {
+            let most = axis.values.len().saturating_sub(3);
+            ways = ways
+                .iter()
+                .flat_map(|way| (0..=most).map(move |count| [way.as_slice(), &[count]].concat()))
+                .collect();
+        }
+        ways.sort_by_key(|way| way.iter().sum::<usize>());
+        ways
+    }
+
+    fn without(&self, left_out: &[usize]) -> Self {
+        let lengths: Vec<usize> = self.axes.iter().map(|axis| axis.values.len()).collect();
+        let stays = |index: usize| {
+            place(index, &lengths).iter().zip(left_out).all(|(at, count)| at >= count)
+        };
+        let axes = self.axes.iter().zip(left_out);
+        Self {
+            axes: axes
+                .map(|(axis, &count)| Axis {
+                    size: axis.size.clone(),
+                    values: axis.values[count..].to_vec(),
+                })
+                .collect(),
+            figures: (0..self.figures.len())
+                .filter(|&index| stays(index))
+                .map(|index| self.figures[index])
+                .collect(),
+        }
+    }
+
+    /// The law through all points, if there is one.
+    fn law(&self) -> Option<Law> {
+        let lengths: Vec<usize> = self.axes.iter().map(|axis| axis.values.len()).collect();
+        let mut coefficients = self.figures.clone();
+        for (number, axis) in self.axes.iter().enumerate() {
+            let stride: usize = lengths[number + 1..].iter().product();
+            let length = lengths[number];
+            for start in (0..coefficients.len()).filter(|i| (i / stride).is_multiple_of(length)) {
+                let at = |k: usize| start + k * stride;
+                let line: Vec<Fraction> = (0..length).map(|k| coefficients[at(k)]).collect();
+                for (k, coefficient) in polynomial(&axis.values, &line)?.into_iter().enumerate() {
+                    coefficients[at(k)] = coefficient;
+                }
+            }
+        }
+        let terms = coefficients.into_iter().enumerate().filter(|(_, value)| !value.is_zero());
+        let terms = terms.map(|(index, coefficient)| {
+            let powers = place(index, &lengths);
+            let powers = self
+                .axes
+                .iter()
+                .zip(powers)
+                .map(|(axis, power)| Some((axis.size.clone(), u32::try_from(power).ok()?)));
+            Some((Monomial::new(powers.collect::<Option<Vec<_>>>()?), coefficient))
+        });
+        Some(Law { terms: terms.collect::<Option<_>>()?, from: Sizes::new() })
+    }
+
+    /// The order that the last two steps of each size look like.
+    fn about(&self) -> Order {
+        let lengths: Vec<usize> = self.axes.iter().map(|axis| axis.values.len()).collect();
+        let mut powers = Vec::new();
+        for (number, axis) in self.axes.iter().enumerate() {
+            let stride: usize = lengths[number + 1..].iter().product();
+            let length = lengths[number];
+            let [.., x, y, z] = axis.values[..] else { continue };
+            let steepest = (0..self.figures.len())
+                .filter(|i| (i / stride) % length == length - 1)
+                .map(|i| {
+                    let of = |back: usize| self.figures[i - back * stride].numerator() as f64;
+                    nearest_power([x, y, z].map(|x| x as f64), [of(2), of(1), of(0)])
+                })
+                .max();
+            powers.push((axis.size.clone(), steepest.unwrap_or(0)));
+        }
+        Order::of([Monomial::new(powers)])
+    }
+}
+
+/// The place of a figure on each axis.
+fn place(index: usize, lengths: &[usize]) -> Vec<usize> {
+    let mut rest = index;
+    let mut place: Vec<usize> = lengths
+        .iter()
+        .rev()
+        .map(|length| {
+            let at = rest % length;
+            rest /= length;
+            at
+        })
+        .collect();
+    place.reverse();
+    place
+}
+
+/// The coefficients of the polynomial through these points, that of the power 0
+/// first, as many as there are points; `None` unless a point is left to confirm it.
+fn polynomial(at: &[u64], figures: &[Fraction]) -> Option<Vec<Fraction>> {
+    let at: Vec<Fraction> = at.iter().copied().map(Fraction::whole).collect();
+    // Newton's form: what is left of each divided difference is its first.
+    let mut newton = figures.to_vec();
+    for level in 1..newton.len() {
+        for i in (level..newton.len()).rev() {
+            let rise = newton[i].minus(newton[i - 1])?;
+            newton[i] = rise.over(at[i].minus(at[i - level])?)?;
+        }
+    }
+    let degree = newton.iter().rposition(|difference| !difference.is_zero()).unwrap_or(0);
+    if degree > MOST as usize || (newton.len() > 1 && degree + 2 > newton.len()) {
+        return None;
+    }
+    // Multiplied out, the innermost bracket first.
+    let mut coefficients = vec![Fraction::ZERO; newton.len()];
+    for k in (0..=degree).rev() {
+        for i in (0..=degree).rev() {
+            let lower = if i == 0 { Fraction::ZERO } else { coefficients[i - 1] };
+            coefficients[i] = lower.minus(coefficients[i].times(at[k])?)?;
+        }
+        coefficients[0] = coefficients[0].plus(newton[k])?;
+    }
+    Some(coefficients)
+}
+
+/// The power whose steps between three sizes are most like these.
+fn nearest_power(x: [f64; 3], y: [f64; 3]) -> u32 {
+    let [first, second] = [y[1] - y[0], y[2] - y[1]];
+    if second <= 0.0 {
+        return 0;
+    }
+    // Flat up to the last step: by how much the whole has grown in it.
+    let (steps, of_power): (f64, &dyn Fn(u32) -> f64) = if first <= 0.0 {
+        (y[2] / y[1].max(1.0), &|power| libm::pow(x[2] / x[1].max(1.0), f64::from(power)))
+    } else {
+        (second / first, &|power| {
+            let at = x.map(|x| match power {
+                // What grows more slowly than any power.
+                0 => libm::log(x + 1.0),
+                power => libm::pow(x, f64::from(power)),
+            });
+            (at[2] - at[1]) / (at[1] - at[0])
+        })
+    };
+    let distance = |power: &u32| (libm::log(steps) - libm::log(of_power(*power))).abs();
+    let nearer = |a: &u32, b: &u32| distance(a).total_cmp(&distance(b));
+    (0..=MOST).min_by(nearer).unwrap_or(MOST)
+}

@@ -1,0 +1,187 @@
+use super::*;
+
+/// All combinations of these sizes, with the figure of each.
+fn grid(axes: &[(&str, &[u64])], figure: impl Fn(&[u64]) -> u64) -> Vec<Point> {
+    let mut places: Vec<Vec<u64>> = vec![Vec::new()];
+    for (_, values) in axes {
+        places = places
+            .iter()
+            .flat_map(|place| values.iter().map(move |v| [place.as_slice(), &[*v]].concat()))
+            .collect();
+    }
+    let point = |place: Vec<u64>| Point {
+        at: axes.iter().zip(&place).map(|((size, _), v)| ((*size).to_owned(), *v)).collect(),
+        value: figure(&place),
+    };
+    places.into_iter().map(point).collect()
+}
+
+fn sizes(sizes: &[(&str, u64)]) -> Sizes {
+    sizes.iter().map(|(size, value)| ((*size).to_owned(), *value)).collect()
+}
+
+const SEQ: (&str, &[u64]) = ("seq", &[64, 128, 256, 512]);
+
+/// b sequences of length s through a layer of width h and a heads, in f32:
+/// weights 4 (4 h² + 4 h), activations 4 b s h, scores 4 b a s².
+fn attention(b: u64, s: u64, h: u64, a: u64) -> u64 {
+    4 * (4 * h * h + 4 * h) + 4 * b * s * h + 4 * b * a * s * s
+}
+
+#[test]
+fn the_law_of_attention_is_found_with_its_coefficients() {
+    let law = find(&grid(&[SEQ], |at| attention(2, at[0], 64, 4))).unwrap();
+    // 4 (4*64² + 4*64) = 66,560; 4*2*64 = 512; 4*2*4 = 32.
+    assert_eq!(law.to_string(), "66560 + 512*seq + 32*seq^2");
+    assert_eq!(law.in_bytes(), "65.0 KiB + 512 B*seq + 32 B*seq^2");
+    assert_eq!(law.order().to_string(), "seq^2");
+}
+
+#[test]
+fn two_sizes_have_one_law() {
+    let axes = [("batch", &[1, 2, 4][..]), SEQ];
+    let law = find(&grid(&axes, |at| attention(at[0], at[1], 64, 4))).unwrap();
+    assert_eq!(law.to_string(), "66560 + 256*batch*seq + 16*batch*seq^2");
+    assert_eq!(law.order().to_string(), "batch*seq^2");
+    let separate = find(&grid(&axes, |at| 7 + 3 * at[0] + 5 * at[1])).unwrap();
+    assert_eq!(separate.order().to_string(), "batch + seq");
+}
+
+#[test]
+fn a_law_may_have_fractions_and_fall() {
+    // The sum of 1..=n, and what is left of it.
+    let law = find(&grid(&[("n", &[1, 2, 3, 4, 5])], |at| at[0] * (at[0] + 1) / 2)).unwrap();
+    assert_eq!(law.to_string(), "1/2*n + 1/2*n^2");
+    assert_eq!(law.in_bytes(), "1/2 B*n + 1/2 B*n^2");
+    assert_eq!(law.at(&sizes(&[("n", 100)])), Some(5_050));
+    let law = find(&grid(&[SEQ], |at| 1_000_000 - 3 * at[0])).unwrap();
+    assert_eq!((law.to_string(), law.order().to_string()), ("1000000 - 3*seq".into(), "1".into()));
+    let nothing = find(&grid(&[SEQ], |_| 0)).unwrap();
+    assert_eq!((nothing.in_bytes().as_str(), nothing.to_string().as_str()), ("0 B", "0"));
+}
+
+#[test]
+fn a_law_needs_a_point_more_than_it_has_coefficients() {
+    let square = |at: &[u64]| at[0] * at[0];
+    assert!(find(&grid(&[("n", &[1, 2, 3])], square)).is_err(), "any three points have a parabola");
+    assert!(find(&grid(&[("n", &[1, 2, 3, 4])], square)).is_ok());
+    assert!(find(&grid(&[("n", &[1, 2])], |at| at[0])).is_err(), "any two points have a line");
+    assert_eq!(find(&grid(&[("n", &[1, 2])], |_| 9)).unwrap().to_string(), "9");
+    assert!(find(&grid(&[("n", &[1, 2, 3, 4, 5, 6, 7])], |at| at[0].pow(5))).is_err());
+}
+
+#[test]
+fn a_byte_more_or_less_is_no_law() {
+    for off in 0..4 {
+        let mut points = grid(&[SEQ], |at| 16 * at[0] * at[0]);
+        points[off].value += 1;
+        // Three points on a line would be one: these are on a parabola.
+        let Err(NoLaw::Uneven { about }) = find(&points) else { panic!("{off}") };
+        assert_eq!(about.to_string(), "seq^2");
+    }
+}
+
+#[test]
+fn a_peak_that_moves_has_its_law_from_there_on() {
+    // Below 128 the weights' upload is the peak, above the scores are.
+    let axis: (&str, &[u64]) = ("seq", &[32, 64, 128, 256, 512, 1024]);
+    let law = find(&grid(&[axis], |at| (50_000 + at[0]).max(4 * at[0] * at[0]))).unwrap();
+    assert_eq!(law.to_string(), "4*seq^2 for seq >= 128");
+    assert_eq!(law.to_string().parse(), Ok(law));
+}
+
+#[test]
+fn steps_of_a_granule_have_an_order_and_no_law() {
+    let granule = |bytes: u64| bytes.div_ceil(512) * 512;
+    for (axis, figure, order) in [
+        (SEQ, (|s| 100 * s) as fn(u64) -> u64, "seq"),
+        (SEQ, |s| 3 * s * s, "seq^2"),
+        (("seq", &[100, 200, 300, 400]), |s| 40 * s, "seq"),
+        (("seq", &[100, 200, 300, 400]), |s| 40 * s * s, "seq^2"),
+    ] {
+        let points = grid(&[axis], |at| granule(figure(at[0]) + 7 * (at[0] % 9)));
+        match find(&points) {
+            Err(NoLaw::Uneven { about }) => assert_eq!(about.to_string(), order),
+            other => assert_eq!(other.map(|law| law.order().to_string()), Ok(order.to_owned())),
+        }
+    }
+}
+
+#[test]
+fn a_combination_that_is_missing_is_said() {
+    let mut points = grid(&[("batch", &[1, 2, 4]), SEQ], |at| at[0] * at[1]);
+    points.pop();
+    assert_eq!(find(&points), Err(NoLaw::Incomplete { known: 11, of: 12 }));
+    points.push(points[0].clone());
+    assert_eq!(find(&points), Err(NoLaw::Incomplete { known: 11, of: 12 }));
+    assert_eq!(find(&[]), Err(NoLaw::Incomplete { known: 0, of: 1 }));
+}
+
+/// The same numbers in every run.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % bound
+    }
+}
+
+#[test]
+fn random_polynomials_are_found_coefficient_by_coefficient() {
+    let mut random = Random(9);
+    for _ in 0..300 {
+        let (b_power, s_power) = (random.below(3) as u32, random.below(4) as u32);
+        let mut terms: Vec<(Monomial, Fraction)> = Vec::new();
+        for b in 0..=b_power {
+            for s in 0..=s_power {
+                let amount = random.below(5) * random.below(1 << 18);
+                let powers = [("batch".to_owned(), b), ("seq".to_owned(), s)];
+                terms.push((Monomial::new(powers), Fraction::whole(amount)));
+            }
+        }
+        let law = Law::new(terms);
+        let mut values = |count: u32| -> Vec<u64> {
+            let mut values: Vec<u64> = Vec::new();
+            while values.len() < count as usize {
+                let value = random.below(300);
+                if !values.contains(&value) {
+                    values.push(value);
+                }
+            }
+            values
+        };
+        let (batches, lengths) = (values(b_power + 3), values(s_power + 2));
+        let axes = [("batch", &batches[..]), ("seq", &lengths[..])];
+        let figure = |at: &[u64]| law.at(&sizes(&[("batch", at[0]), ("seq", at[1])])).unwrap();
+        assert_eq!(find(&grid(&axes, figure)).as_ref(), Ok(&law));
+        assert_eq!(law.to_string().parse().as_ref(), Ok(&law));
+    }
+}
+
+#[test]
+fn the_largest_size_fits_and_the_next_does_not() {
+    let law: Law = "66560 + 256*batch*seq + 16*batch*seq^2".parse().unwrap();
+    for (batch, capacity) in [(1, 1 << 30), (7, 24 << 30), (64, u64::MAX)] {
+        let fixed = sizes(&[("batch", batch)]);
+        let Largest::Upto(seq) = largest(&law, "seq", &fixed, capacity) else { panic!() };
+        let need = |seq| law.at(&sizes(&[("batch", batch), ("seq", seq)]));
+        assert!(need(seq).is_some_and(|bytes| bytes <= capacity), "{seq}");
+        assert!(need(seq + 1).is_none_or(|bytes| bytes > capacity), "{seq}");
+    }
+    let by = |law: &str, capacity| largest(&law.parse().unwrap(), "seq", &sizes(&[]), capacity);
+    assert_eq!(by("100 + 10*seq", 155), Largest::Upto(5));
+    assert_eq!(by("100 + 10*seq", 109), Largest::Nothing);
+    assert_eq!(by("100 + 10*batch", 155), Largest::Any);
+    assert_eq!(by("10*seq for seq >= 16", 200), Largest::Upto(20));
+    assert_eq!(by("10*seq for seq >= 16", 159), Largest::Nothing);
+    assert_eq!(by("1/2*seq + 1/2*seq^2", 5_050), Largest::Upto(100));
+}
+
+#[test]
+fn what_is_no_law_is_refused() {
+    for text in ["", "seq", "4*", "1 + ", "1 + 2", "x*seq", "1 for seq", "1 for seq >= x", "1/0"] {
+        assert!(text.parse::<Law>().is_err(), "{text}");
+    }
+}

@@ -1,0 +1,127 @@
+//! `scaling(peak_allocated <= "seq", growth <= "1")`: figures and how fast they may
+//! grow over the cases, each checked on its own token.
+
+use memcheck_core::across::{LEAST_VALUES, Metric, size_values};
+use memcheck_core::law::Order;
+use proc_macro2::Span;
+use syn::parse::{Parse, ParseStream};
+use syn::{Ident, LitStr, Token};
+
+use crate::cases::Cases;
+use crate::options::list;
+
+const FORM: &str = "`scaling(peak_allocated <= \"seq\")`";
+
+/// What `scaling(…)` says; never empty.
+pub(crate) struct Scaling {
+    word: Span,
+    rows: Vec<Row>,
+}
+
+/// `peak_allocated <= "seq"`.
+struct Row {
+    metric: Metric,
+    most: Order,
+    /// Where the order stands.
+    order: Span,
+}
+
+impl Scaling {
+    /// Reads what stands behind the word `scaling`, which is at `word`.
+    pub(crate) fn parse(word: &Ident, input: ParseStream<'_>) -> syn::Result<Self> {
+        if !input.peek(syn::token::Paren) {
+            return Err(syn::Error::new(word.span(), format!("expected {FORM}")));
+        }
+        let content;
+        let parentheses = syn::parenthesized!(content in input);
+        if content.is_empty() {
+            let message = format!("nothing is bounded, expected {FORM}");
+            return Err(syn::Error::new(parentheses.span.join(), message));
+        }
+        let mut rows: Vec<Row> = Vec::new();
+        for Written(name, row) in content.parse_terminated(Written::parse, Token![,])? {
+            if rows.iter().any(|known| known.metric == row.metric) {
+                let message = format!("`{name}` is already said");
+                return Err(syn::Error::new(name.span(), message));
+            }
+            rows.push(row);
+        }
+        Ok(Self { word: word.span(), rows })
+    }
+
+    /// Figure and order of each row, as they are written.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = (&'static str, String)> {
+        self.rows.iter().map(|row| (row.metric.name(), row.most.to_string()))
+    }
+
+    /// Whether the cases can show what is asked of them.
+    pub(crate) fn check(&self, cases: Option<&Cases>) -> syn::Result<()> {
+        let Some(cases) = cases else {
+            let message = "scaling is judged over cases, add `cases(seq = [64, 128, 256, 512])`";
+            return Err(syn::Error::new(self.word, message));
+        };
+        if !cases.parameters().any(|(_, values)| sizes(&values).is_some()) {
+            let message = format!(
+                "scaling is judged over sizes, and no case has {LEAST_VALUES} or more whole numbers"
+            );
+            return Err(syn::Error::new(self.word, message));
+        }
+        self.rows.iter().try_for_each(|row| row.check(cases))
+    }
+}
+
+impl Row {
+    fn check(&self, cases: &Cases) -> syn::Result<()> {
+        for size in self.most.sizes() {
+            let error = |message: String| Err(syn::Error::new(self.order, message));
+            let Some((_, values)) = cases.parameters().find(|(name, _)| *name == size) else {
+                let names: Vec<&str> = cases.parameters().map(|(name, _)| name).collect();
+                return error(format!("there is no case `{size}`, but {}", list(&names)));
+            };
+            let Some(there) = sizes(&values) else {
+                return error(format!(
+                    "`{size}` is no size: a size has {LEAST_VALUES} or more whole numbers"
+                ));
+            };
+            // A law has a coefficient for each power, and one value more confirms it.
+            let power = self.most.power(size);
+            let wanted = power as usize + 2;
+            if there < wanted {
+                return error(format!(
+                    "`{size}` has {there} values, and {wanted} are wanted to tell a power of {power}"
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How many sizes these values are, where they are sizes.
+fn sizes(values: &[&str]) -> Option<usize> {
+    size_values(values.iter().copied()).map(|values| values.len())
+}
+
+/// A row, and the token of its figure.
+struct Written(Ident, Row);
+
+impl Parse for Written {
+    fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
+        let name: Ident = input
+            .parse()
+            .map_err(|error| syn::Error::new(error.span(), format!("expected {FORM}")))?;
+        let metric: Metric = name.to_string().parse().map_err(|_| {
+            let message = format!("`{name}` has no scaling, expected {}", list(&Metric::NAMES));
+            syn::Error::new(name.span(), message)
+        })?;
+        if !input.peek(Token![<=]) {
+            return Err(syn::Error::new(name.span(), format!("expected `{name} <= \"seq\"`")));
+        }
+        input.parse::<Token![<=]>()?;
+        let order: LitStr = input.parse().map_err(|error| {
+            let message = "expected an order of growth in quotes, such as `\"batch*seq\"`";
+            syn::Error::new(error.span(), message)
+        })?;
+        let most = order.value().parse().map_err(|error| syn::Error::new(order.span(), error))?;
+        Ok(Self(name, Row { metric, most, order: order.span() }))
+    }
+}

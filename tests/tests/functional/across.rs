@@ -1,0 +1,327 @@
+//! What is judged across tests: a peak relative to another test's, and how figures
+//! grow over the cases of one. By the run, by baselines, by joined shards and under
+//! a plain harness.
+
+use candle_core::DType;
+use memcheck_core::across::Metric;
+use memcheck_core::baseline::{Laws, Parts};
+use memcheck_core::space::Space;
+use memcheck_tests::{bert, llama};
+use serde_json::{Value, json};
+
+use crate::fixture::{Project, memcheck_with, workspace};
+
+/// `plain` peaks at 102,400 B, and 0.6 of that are the 61,440 B of the others.
+/// `linear` holds 1,024 and `seq` times 64 elements of 4 B; `square`, its twin, a
+/// score for each pair of positions; `grid` `batch` times `seq` times 64 elements.
+const TESTS: &str = "
+fn hold(trial: &mut Trial, bytes: usize) -> candle_core::Result<()> {
+    let device = trial.device().clone();
+    trial.iterate(|_| Tensor::zeros(bytes / 4, DType::F32, &device).map(drop))
+}
+
+mod train {
+    use super::*;
+
+    #[mem_test]
+    fn plain(trial: &mut Trial) -> candle_core::Result<()> {
+        hold(trial, 102_400)
+    }
+
+    #[mem_test(max_peak = \"0.6 x plain\")]
+    fn checkpointed(trial: &mut Trial) -> candle_core::Result<()> {
+        hold(trial, 61_440)
+    }
+
+    #[mem_test(max_peak = \"0.599 x train::plain\")]
+    fn greedy(trial: &mut Trial) -> candle_core::Result<()> {
+        hold(trial, 61_440)
+    }
+}
+
+#[mem_test(
+    cases(seq = [64, 128, 256, 512]),
+    scaling(peak_allocated <= \"seq\", growth <= \"1\")
+)]
+fn linear(trial: &mut Trial) -> candle_core::Result<()> {
+    let (seq, device): (usize, _) = (trial.case(\"seq\")?, trial.device().clone());
+    trial.iterate(|_| {
+        let table = Tensor::zeros(1024, DType::F32, &device)?;
+        Tensor::zeros((seq, 64), DType::F32, &device)?;
+        drop(table);
+        Ok(())
+    })
+}
+
+#[mem_test(cases(seq = [64, 128, 256, 512]), scaling(peak_allocated <= \"seq\"))]
+fn square(trial: &mut Trial) -> candle_core::Result<()> {
+    let (seq, device): (usize, _) = (trial.case(\"seq\")?, trial.device().clone());
+    trial.iterate(|_| Tensor::zeros((seq, seq), DType::F32, &device).map(drop))
+}
+
+#[mem_test(
+    cases(dtype = [f32, bf16], batch = [1, 2, 4], seq = [64, 128, 256]),
+    scaling(peak_allocated <= \"batch*seq\")
+)]
+fn grid(trial: &mut Trial) -> candle_core::Result<()> {
+    let (batch, seq): (usize, usize) = (trial.case(\"batch\")?, trial.case(\"seq\")?);
+    let (dtype, device): (DType, _) = (trial.case(\"dtype\")?, trial.device().clone());
+    trial.iterate(|_| Tensor::zeros((batch, seq, 64), dtype, &device).map(drop))
+}
+";
+
+const LAW: &str = "tests/snapshots/mem__linear__law@cpu.snap";
+
+fn law_of(test: &Value) -> &Value {
+    &test["laws"][0]["law"]
+}
+
+/// What every complete run of `TESTS` finds.
+#[track_caller]
+fn finds_all(run: &crate::fixture::Run) {
+    let greedy = run.test("train::greedy");
+    let finding = &greedy["findings"][0];
+    // 0.599 * 102,400 = 61,337.6.
+    assert_eq!(
+        (&finding["code"], &finding["figure"], &finding["limit"]),
+        (&json!("peak-limit"), &json!(61_440), &json!(61_337))
+    );
+    assert_eq!(run.test("train::checkpointed")["status"], "passed");
+
+    let square = run.test("square::seq_512");
+    assert_eq!(
+        (&square["findings"][0]["code"], law_of(&square)),
+        (&json!("scaling"), &json!("4*seq^2"))
+    );
+    assert_eq!(square["laws"][0]["order"], "seq^2");
+    for smaller in ["square::seq_64", "square::seq_256"] {
+        assert_eq!(run.test(smaller)["status"], "passed", "the largest speaks for all");
+        assert!(run.test(smaller).get("laws").is_none());
+    }
+    let linear = run.test("linear::seq_512");
+    assert_eq!((&linear["status"], law_of(&linear)), (&json!("passed"), &json!("4096 + 256*seq")));
+    assert_eq!(linear["laws"][1]["law"], "0");
+    for (dtype, bytes) in [("f32", 4 * 64), ("bf16", 2 * 64)] {
+        let grid = run.test(&format!("grid::dtype_{dtype}_batch_4_seq_256"));
+        assert_eq!(law_of(&grid), &format!("{bytes}*batch*seq"));
+        assert_eq!(grid["laws"][0]["allowed"], "batch*seq");
+    }
+}
+
+#[test]
+fn peaks_and_laws_are_judged_across_tests() {
+    let project = Project::new(TESTS);
+    let reports = ["junit=junit.xml", "markdown=page.md", "html=page.html"];
+    let reports = reports.map(|report| ["--report", report]).concat();
+    let run = project.run(&reports).exits(100);
+    finds_all(&run);
+    assert_eq!(run.summary()["failed"], 2);
+    let run = run.says("peak = 4.0 KiB + 256 B*seq").says("growth = 0 B");
+    // Explained by a run of its own: who makes the scores of the largest case.
+    let scores = &run.test("square::seq_512")["findings"][0]["sites"][0];
+    assert_eq!((&scores["operation"], &scores["bytes"]), (&json!("zeros"), &json!(4 * 512 * 512)));
+    assert!(!run.test("train::greedy")["findings"][0]["sites"].as_array().unwrap().is_empty());
+    let junit = project.read("junit.xml");
+    assert!(junit.contains("name=\"host.peak_allocated.law\" value=\"4096 + 256*seq\""), "{junit}");
+    for page in ["page.md", "page.html"] {
+        assert!(project.read(page).contains("peak = 4.0 KiB + 256 B*seq"), "{page}");
+    }
+
+    // What broke a limit waits for nobody, and its law neither.
+    for failed in ["train__greedy", "square__seq_512", "square__law"] {
+        assert!(!project.has(&format!("tests/snapshots/mem__{failed}@cpu.snap.new")), "{failed}");
+    }
+    project.memcheck(&["review", "linear::law"]).exits(5).says("peak_allocated: 4096 + 256*seq");
+    project.memcheck(&["accept"]).exits(0);
+    let accepted = project.read(LAW);
+    assert!(
+        accepted.contains("laws:\n  host:\n    peak_allocated: 4096 + 256*seq\n"),
+        "{accepted}"
+    );
+    assert!(project.has("tests/snapshots/mem__grid__law_dtype_bf16@cpu.snap"));
+
+    // Alone: the others stand in their baselines.
+    let alone = ["train::checkpointed", "linear::seq_64", "grid::dtype_f32_batch_1_seq_64"];
+    let run = project.run(&[&["--ci", "--exact"][..], &alone].concat()).exits(0);
+    assert_eq!(law_of(&run.test("linear::seq_64")), "4096 + 256*seq");
+    assert_eq!(law_of(&run.test("grid::dtype_f32_batch_1_seq_64")), "256*batch*seq");
+    let plain = "tests/snapshots/mem__train__plain@cpu.snap";
+    let figures = project.read(plain);
+    project.write(plain, &figures.replace("102400", "102399"));
+    let run = project.run(&["--exact", "train::checkpointed"]).exits(100);
+    assert_eq!(run.codes("train::checkpointed"), ["peak-limit"], "0.6 * 102,399 = 61,439.4");
+
+    // Without a baseline there is nothing to judge by, and this is no pass in CI.
+    std::fs::remove_file(project.path().join(plain)).unwrap();
+    let run = project.run(&["--ci", "--exact", "train::checkpointed"]).exits(5);
+    assert_eq!(run.codes("train::checkpointed"), ["uncomparable-baseline"]);
+    run.says(
+        "`max_peak` (`0.6 x plain`) is not judged: `train::plain` did not run here and has no",
+    );
+    let other = "tests/snapshots/mem__linear__seq_128@cpu.snap";
+    let one = project.read(other);
+    project.write(other, &one.replace("profile: debug", "profile: release"));
+    let run = project.run(&["--exact", "linear::seq_64"]).exits(0);
+    assert_eq!(run.codes("linear::seq_64"), ["uncomparable-baseline"]);
+    project.write(other, &one);
+
+    // A law of a lower order was accepted; one of other coefficients was.
+    project.write(LAW, &accepted.replace("4096 + 256*seq", "'135168'"));
+    let run = project.run(&["linear"]).exits(100);
+    assert_eq!(run.codes("linear::seq_512"), ["scaling"]);
+    run.says("grew with 1, and grows with seq now: 4.0 KiB + 256 B*seq, was 132.0 KiB");
+    project.memcheck(&["reject"]).exits(0);
+    project.write(LAW, &accepted.replace("256*seq", "128*seq"));
+    project.run(&["linear"]).exits(0);
+    project.memcheck(&["review"]).exits(5).says("+     peak_allocated: 4096 + 256*seq");
+    project.memcheck(&["accept"]).exits(0);
+    assert_eq!(project.read(LAW), accepted);
+
+    // What bounds nothing has no law, and leaves its baseline behind.
+    let source = project.read("tests/mem.rs");
+    let unbounded = source.replace("scaling(peak_allocated <= \"seq\", growth <= \"1\")", "");
+    project.write("tests/mem.rs", &unbounded);
+    let run = project.run(&["linear"]).exits(0);
+    run.says("mem__linear__law@cpu.snap belongs to no test");
+}
+
+/// The accepted peak of a workload over its cases.
+fn accepted_peak(workload: &str) -> String {
+    let name = format!("tests/tests/workloads/snapshots/workloads__{workload}__law@cuda.snap");
+    let text = std::fs::read_to_string(workspace().join(&name)).expect(&name);
+    let laws = Laws::from_yaml(Parts::of(&text).expect(&name).body).expect(&name);
+    laws.of_metric(Space::Cuda(0), Metric::PeakAllocated).expect(&name).to_string()
+}
+
+#[test]
+fn the_accepted_laws_of_the_workloads_are_their_closed_formulas() {
+    // BERT-base in f32, h = 768, a = 12: see `Bert::forward_peak_bytes`.
+    let weights = 4 * bert::parameters(&candle_transformers::models::bert::Config::default());
+    let (linear, square) = (4 * (8 * 768 + 2 * 12 + 1) + 3 * 4, 4 * 5 * 12);
+    assert_eq!(
+        accepted_peak("scaling__bert_forward"),
+        format!("{} + {linear}*batch*seq + {square}*batch*seq^2", weights + 96)
+    );
+    // The tiny Llama in f32, h = 64, a = 4: see `Llama::prefill_peak_bytes`.
+    let config = llama::tiny_config();
+    let kept = 4 * llama::parameters(&config) + llama::rope_table_bytes(&config, DType::F32);
+    let token = |batch| llama::kv_bytes_per_token(&config, batch, DType::F32);
+    assert_eq!(
+        accepted_peak("scaling__llama_prefill"),
+        format!(
+            "{kept} + {}*batch*seq + 1*seq^2 + {}*batch*seq^2",
+            token(1) + 4 + 4 * 9 * 64,
+            4 * 3 * 4
+        )
+    );
+    // Two sequences after a prompt of 16: see `Llama::decode_peak_bytes`.
+    let each = token(2) + 2 * 4 * (2 * 64 + 2 * 4);
+    let rest = 2 * 17 * 4 + 16 * 16 + 2 * 512 * 4 + 2 * 6 * 64 * 4;
+    assert_eq!(
+        accepted_peak("scaling__llama_decode"),
+        format!("{} + {each}*tokens for tokens >= 64", kept + 16 * each + rest)
+    );
+}
+
+#[test]
+fn limits_across_tests_that_mean_nothing_are_refused_before_anything_runs() {
+    let project = Project::new(&format!(
+        "{TESTS}
+mod first {{
+    use super::*;
+    #[mem_test]
+    fn twin(trial: &mut Trial) -> candle_core::Result<()> {{ hold(trial, 4096) }}
+}}
+mod second {{
+    use super::*;
+    #[mem_test]
+    fn twin(trial: &mut Trial) -> candle_core::Result<()> {{ hold(trial, 4096) }}
+    #[mem_test(device = \"cuda\")]
+    fn on_a_gpu(trial: &mut Trial) -> candle_core::Result<()> {{ hold(trial, 4096) }}
+}}
+"
+    ));
+    for (limit, said) in [
+        ("0.6 x nothing", "mem has no test `nothing`: it is looked for in the same test target"),
+        ("0.6 x linear", "has no test `linear`, but `linear::seq_"),
+        ("0.6 x twin", "`twin` is one of `first::twin`, `second::twin`: write more of its path"),
+        ("0.6 x on_a_gpu", "`second::on_a_gpu` does not run on cpu"),
+        (
+            "0.6 x checkpointed",
+            "`train::checkpointed` is `0.6 x checkpointed`, which is a share of its own",
+        ),
+    ] {
+        let run = project
+            .run(&["--exact", "train::checkpointed", "--max-peak", limit])
+            .exits(96)
+            .says(said);
+        assert!(!run.stdout.contains("test-finished"), "{}", run.stdout);
+    }
+    project.run(&["--max-peak", "60% x plain"]).exits(2).says("`60%` is not a factor");
+    project.run(&["--exact", "second::twin"]).exits(0);
+    project.memcheck(&["accept"]).exits(0);
+    let variables = [("MEMCHECK_MAX_PEAK", "0.7 x second::twin")];
+    let arguments =
+        ["run", "--device", "cpu", "--no-ci", "--message-format", "json", "first::twin"];
+    let run = memcheck_with(project.path(), &arguments, &variables).exits(100);
+    assert_eq!(run.test("first::twin")["findings"][0]["limit"], 2867, "0.7 * 4,096 = 2,867.2");
+
+    // Stronger than the attribute, and a circle that nothing satisfies.
+    let limited = |limit: &str| {
+        let text = format!("[[override]]\ntest = \"train::plain\"\nmax_peak = \"{limit}\"\n");
+        project.write(".config/memcheck.toml", &text);
+    };
+    limited("1.6 x checkpointed");
+    let run = project.run(&["train"]).exits(96);
+    run.says("`train::checkpointed` of `train::plain`, `train::plain` of `train::checkpointed`");
+    // 1.7 * 0.6 > 1: the two may well be held to each other.
+    limited("1.7 x checkpointed");
+    let run = project.run(&["train"]).exits(100);
+    assert_eq!(run.test("train::plain")["status"], "passed");
+    assert_eq!(run.summary()["failed"], 1);
+    std::fs::remove_file(project.path().join(".config/memcheck.toml")).unwrap();
+
+    // Shards leave it to who joins them.
+    for part in ["1", "2", "3"] {
+        let (part, folder) = (format!("hash:{part}/3"), format!("shard-{part}"));
+        let run = project.run(&[
+            "--ci",
+            "-W",
+            "missing-baseline",
+            "--partition",
+            &part,
+            "--results",
+            &folder,
+        ]);
+        let run = run.exits(0).says("judged by `cargo memcheck report --merge`");
+        assert!(!run.stdout.contains("\"laws\""), "{}", run.stdout);
+    }
+    let merge = ["report", "--merge", "shard-1", "shard-2", "shard-3", "--message-format", "json"];
+    let merged = project.memcheck(&merge).exits(100);
+    finds_all(&merged);
+    let from = merged.summary()["pending"].as_array().unwrap().clone();
+    let named = |name: &str| from.iter().any(|path| path.as_str().unwrap().contains(name));
+    assert!(named("mem__linear__law@cpu.snap.new") && !named("mem__square__law"), "{from:?}");
+    assert!(!named("mem__train__greedy") && named("mem__train__checkpointed"), "{from:?}");
+
+    // A plain harness: each test by itself, beside the baselines of the others.
+    let failing = |filter: &str| {
+        let output = project.cargo_test().arg(filter).output().expect("cargo runs");
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        (output.status.success(), said + &String::from_utf8_lossy(&output.stderr))
+    };
+    let (passed, said) = failing("train::checkpointed");
+    assert!(passed, "nothing to judge by is no failure here: {said}");
+    project.run(&[]).exits(100);
+    project.memcheck(&["accept"]).exits(0);
+    for (filter, passes, says) in [
+        ("train::checkpointed", true, ""),
+        ("train::greedy", false, "0.599 x train::plain, and `train::plain` peaks at 102,400 B"),
+        ("linear", true, ""),
+        ("square", false, "`peak_allocated` of host grows with seq^2 over the cases"),
+    ] {
+        let (passed, said) = failing(filter);
+        assert_eq!(passed, passes, "{filter}: {said}");
+        assert!(said.contains(says), "{said}");
+    }
+}
