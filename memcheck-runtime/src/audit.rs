@@ -3,9 +3,13 @@
 //! For training loops, outside tests and in them. It judges what it sees when
 //! it looks; a leak is proved by a memory test, not here.
 
+mod alert;
+
 use candle_core::Device;
 use memcheck_core::quiet;
-use memcheck_core::size::{Size, SizeError, both};
+use memcheck_core::size::{Size, SizeError};
+
+pub use alert::{Alert, AlertReason};
 
 use crate::usage::{self, Usage};
 
@@ -56,41 +60,6 @@ struct Limits {
     allocated: Option<u64>,
     peak: Option<u64>,
     growth: Option<u64>,
-}
-
-/// What an [`Audit`] saw above a limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Alert {
-    /// Calls of [`Audit::step`] so far.
-    pub step: u64,
-    /// The memory of the device at that step.
-    pub usage: Usage,
-    /// What is above which limit.
-    pub reason: AlertReason,
-}
-
-/// Why an [`Alert`] was raised. Figures are bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum AlertReason {
-    /// Live bytes are above [`Audit::alert_above`].
-    Allocated {
-        /// The limit.
-        limit: u64,
-    },
-    /// The peak is above [`Audit::alert_peak_above`].
-    Peak {
-        /// The limit.
-        limit: u64,
-    },
-    /// Live bytes rose by more than [`Audit::alert_growth`] a step.
-    Growth {
-        /// The rise since the last look over the steps since then, rounded up.
-        bytes_per_step: u64,
-        /// The limit.
-        limit: u64,
-    },
 }
 
 /// What an audit was told that makes no sense.
@@ -227,39 +196,6 @@ impl std::fmt::Debug for Audit {
             .field("limits", limits)
             .field("resets_peak", resets_peak)
             .finish_non_exhaustive()
-    }
-}
-
-impl Alert {
-    fn warn(&self) {
-        let _quiet = quiet::enter();
-        let Self { step, usage, reason } = self;
-        let (AlertReason::Allocated { limit }
-        | AlertReason::Peak { limit }
-        | AlertReason::Growth { limit, .. }) = reason;
-        tracing::warn!(
-            target: "memcheck",
-            step,
-            allocated = usage.allocated,
-            peak_allocated = usage.peak_allocated,
-            limit,
-            "{self}",
-        );
-    }
-}
-
-impl std::fmt::Display for Alert {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { step, usage, reason } = self;
-        write!(f, "step {step}: ")?;
-        let (figure, what, limit) = match reason {
-            AlertReason::Allocated { limit } => (usage.allocated, "are live", limit),
-            AlertReason::Peak { limit } => (usage.peak_allocated, "were live at the peak", limit),
-            AlertReason::Growth { bytes_per_step, limit } => {
-                (*bytes_per_step, "more are live with every step", limit)
-            }
-        };
-        write!(f, "{} {what}, above {}", both(figure), Size(*limit))
     }
 }
 

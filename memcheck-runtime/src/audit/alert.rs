@@ -1,0 +1,74 @@
+//! What an audit raises: a `tracing` event, and what its callback is given.
+
+use memcheck_core::quiet;
+use memcheck_core::size::{Size, both};
+
+use crate::usage::Usage;
+
+/// What an [`Audit`](crate::Audit) saw above a limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Alert {
+    /// Calls of [`crate::Audit::step`] so far.
+    pub step: u64,
+    /// The memory of the device at that step.
+    pub usage: Usage,
+    /// What is above which limit.
+    pub reason: AlertReason,
+}
+
+/// Why an [`Alert`] was raised. Figures are bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AlertReason {
+    /// Live bytes are above [`crate::Audit::alert_above`].
+    Allocated {
+        /// The limit.
+        limit: u64,
+    },
+    /// The peak is above [`crate::Audit::alert_peak_above`].
+    Peak {
+        /// The limit.
+        limit: u64,
+    },
+    /// Live bytes rose by more than [`crate::Audit::alert_growth`] a step.
+    Growth {
+        /// The rise since the last look over the steps since then, rounded up.
+        bytes_per_step: u64,
+        /// The limit.
+        limit: u64,
+    },
+}
+
+impl Alert {
+    pub(super) fn warn(&self) {
+        let _quiet = quiet::enter();
+        let Self { step, usage, reason } = self;
+        let (AlertReason::Allocated { limit }
+        | AlertReason::Peak { limit }
+        | AlertReason::Growth { limit, .. }) = reason;
+        tracing::warn!(
+            target: "memcheck",
+            step,
+            allocated = usage.allocated,
+            peak_allocated = usage.peak_allocated,
+            limit,
+            "{self}",
+        );
+    }
+}
+
+impl std::fmt::Display for Alert {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { step, usage, reason } = self;
+        write!(f, "step {step}: ")?;
+        let (figure, what, limit) = match reason {
+            AlertReason::Allocated { limit } => (usage.allocated, "are live", limit),
+            AlertReason::Peak { limit } => (usage.peak_allocated, "were live at the peak", limit),
+            AlertReason::Growth { bytes_per_step, limit } => {
+                (*bytes_per_step, "more are live with every step", limit)
+            }
+        };
+        write!(f, "{} {what}, above {}", both(figure), Size(*limit))
+    }
+}
