@@ -125,7 +125,8 @@ mod tests {
             marked(&json, "json");
             let line: serde_json::Value = serde_json::from_str(&json).unwrap();
             let named = ["reserved", "peak_reserved", "device_used"];
-            let expected = simulated.then(|| serde_json::json!(named)).unwrap_or_default();
+            let expected =
+                if simulated { serde_json::json!(named) } else { serde_json::Value::Null };
             assert_eq!(line["estimates"], expected);
             let junit = text(Junit::default(), &outcome);
             marked(&junit, "junit");

@@ -351,7 +351,7 @@ pub(crate) fn left(old: Block) {
 }
 
 /// The size of the live block at `address`, if there is one.
-#[cfg(feature = "cuda")]
+#[cfg(any(feature = "cuda", test))]
 pub(crate) fn size_of(address: u64) -> Option<u64> {
     BLOCKS.get(address).map(|words| Block::of(words).size)
 }

@@ -226,7 +226,7 @@ impl Table {
     }
 
     /// What is kept for an address.
-    #[cfg(feature = "cuda")]
+    #[cfg(any(feature = "cuda", test))]
     pub(crate) fn get(&self, address: u64) -> Option<Words> {
         let base = self.base.load(Acquire);
         if base.is_null() || address <= CLAIMED {
