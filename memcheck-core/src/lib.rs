@@ -38,6 +38,7 @@ pub mod profile;
 pub mod protocol;
 pub mod quiet;
 pub mod record;
+pub mod search;
 pub mod settings;
 pub mod size;
 pub mod space;

@@ -6,6 +6,7 @@
 
 mod archive;
 mod cargo;
+mod fit;
 mod levels;
 mod libtest;
 mod limits;
@@ -22,6 +23,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 pub(crate) use archive::{ArchiveArgs, ArchiveFlags};
 pub(crate) use cargo::CargoFlags;
+pub(crate) use fit::FitArgs;
 pub(crate) use levels::LevelFlags;
 pub(crate) use libtest::{LibtestArgs, LibtestError};
 pub(crate) use limits::LimitFlags;
@@ -67,6 +69,8 @@ pub(crate) enum Command {
     List(ListArgs),
     /// Profile a test or a program: operations, who held the peak, what grows.
     Profile(ProfileArgs),
+    /// Search for the largest value of a case, a batch say, that a card has room for.
+    Fit(FitArgs),
     /// Build, and pack the test executables with all that running them elsewhere takes.
     Archive(ArchiveArgs),
     /// Tell the results of a run again, or those of its shards as one.
@@ -231,7 +235,7 @@ mod tests {
 
     #[test]
     fn later_issues_are_not_offered_yet() {
-        for word in ["bench", "fit", "plan", "estimate"] {
+        for word in ["bench", "plan", "estimate"] {
             assert!(
                 Cli::command().get_subcommands().all(|command| command.get_name() != word),
                 "{word}"

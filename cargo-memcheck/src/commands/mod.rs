@@ -7,6 +7,7 @@ mod completions;
 mod doctor;
 mod env;
 mod explain;
+mod fit;
 mod list;
 mod planted;
 mod profile;
@@ -38,6 +39,7 @@ pub(crate) fn main(args: Vec<OsString>) -> u8 {
     match &cli.command {
         Command::Run(args) => told(&args.output.form, Summary::Own, || run::run(args)),
         Command::Profile(args) => told(&args.output.form, Summary::Own, || profile::profile(args)),
+        Command::Fit(args) => told(&args.output.form, Summary::Ours, || fit::fit(args)),
         Command::Report(args) => told(&args.output.form, Summary::Own, || report::report(args)),
         Command::Archive(args) => told(&args.output.form, Summary::Ours, || archive::archive(args)),
         Command::List(args) => told(&args.output.form, Summary::Own, || list::list(args)),

@@ -8,6 +8,7 @@ mod annotations;
 mod example;
 mod failure;
 mod findings;
+pub(crate) mod fit;
 mod html;
 pub(crate) mod json;
 mod junit;

@@ -53,6 +53,21 @@ pub(crate) struct Task {
     pub(crate) limits: Limits,
 }
 
+/// What one run of a test is to do beyond what is said of the test.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Setting {
+    /// Whether every block is followed.
+    pub(crate) follow: Follow,
+    /// Values of its case in place of its own.
+    pub(crate) case: BTreeMap<String, String>,
+}
+
+impl From<Follow> for Setting {
+    fn from(follow: Follow) -> Self {
+        Self { follow, ..Self::default() }
+    }
+}
+
 /// What came of a task.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Outcome {
@@ -130,13 +145,13 @@ impl<'a> Runner<'a> {
         on_progress: impl Fn(Progress) + Send + Clone + 'static,
     ) -> anyhow::Result<Option<Outcome>> {
         let explain = self.options.scheduling.explain;
-        let first = self.once(task, explain.follow(), on_progress.clone())?;
+        let first = self.once(task, explain.follow().into(), on_progress.clone())?;
         let Some(mut first) = first else { return Ok(None) };
         let Some(report) = first.report.take() else { return Ok(Some(first)) };
         let Some(follow) = explain.again(&report) else {
             return Ok(Some(Outcome { report: Some(report), ..first }));
         };
-        let Some(second) = self.once(task, follow, on_progress)? else { return Ok(None) };
+        let Some(second) = self.once(task, follow.into(), on_progress)? else { return Ok(None) };
         let report = explain::merge(report, second.report);
         let duration = first.duration + second.duration;
         // A process that died after its report is judged by more than its report.
@@ -147,10 +162,11 @@ impl<'a> Runner<'a> {
         Ok(Some(Outcome { verdict, report: Some(report), output: first.output, duration }))
     }
 
-    fn once(
+    /// Runs one test once.
+    pub(crate) fn once(
         &self,
         task: &Task,
-        follow: Follow,
+        setting: Setting,
         on_progress: impl Fn(Progress) + Send + 'static,
     ) -> anyhow::Result<Option<Outcome>> {
         let folder = self.folder()?;
@@ -173,7 +189,8 @@ impl<'a> Runner<'a> {
             workspace: self.workspace_root.to_owned(),
             compiled_in: self.compiled_in.map(Path::to_owned),
             candle: task.candle.clone(),
-            follow,
+            follow: setting.follow,
+            case: setting.case,
             // We kill it ourselves, whatever happens.
             parent: None,
         };

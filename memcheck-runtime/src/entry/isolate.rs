@@ -64,6 +64,7 @@ pub(super) fn run(description: &'static Description) {
         compiled_in: None,
         candle: candle_version(workspace).unwrap_or_else(|| "unknown".to_owned()),
         follow: explain.follow(),
+        case: Default::default(),
         parent: Some(std::process::id()),
     };
     let threads = config.threads.unwrap_or(DEFAULT_THREADS);

@@ -1,6 +1,7 @@
 //! The process of one test: arms the probes, runs the body, judges the record,
 //! writes the report, and leaves.
 
+use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::path::Path;
 
@@ -15,7 +16,7 @@ use memcheck_core::space::Space;
 use memcheck_core::{exit, quiet, verdict};
 
 use super::settings;
-use crate::description::Description;
+use crate::description::{Case, Description};
 #[cfg(feature = "cuda")]
 use crate::probe;
 use crate::recorder::Recorder;
@@ -55,6 +56,9 @@ fn measure(
     let request = description.device_on(&job.device);
     let family = request.family().unwrap_or(Family::Cpu);
     let limits = settings::limits_of(description, family, job).map_err(shown)?;
+    let case = description
+        .case_with(&job.case)
+        .map_err(|name| shown(format!("`{}` has no case `{name}`", description.path())))?;
     // Before anything that may hang: from here on the test's time is taken.
     let mut progress = job
         .progress
@@ -80,7 +84,7 @@ fn measure(
     };
     ledger::reset();
 
-    let mut trial = Trial::new(device.clone(), &limits, description.case, progress);
+    let mut trial = Trial::new(device.clone(), &limits, case.clone(), progress);
     let outcome = body(description, &mut trial);
     let mut recorder = std::mem::take(&mut trial.recorder);
     let others = std::mem::take(&mut trial.canaries);
@@ -89,7 +93,7 @@ fn measure(
     let judged = judged(own);
     let live = attributor.as_ref().map(|_| attribution::live());
     let mut record =
-        assemble(description, (job, &request), limits, outcome, &mut recorder, &judged);
+        assemble(description, (job, &request), limits, (case, outcome), &mut recorder, &judged);
     for (space, measured) in &mut record.spaces {
         measured.armed = canaries.iter().chain(&others).any(|canary| *canary == (*space, true));
     }
@@ -155,11 +159,14 @@ fn assemble(
     description: &Description,
     (job, request): (&Job, &Request),
     limits: Limits,
-    outcome: Outcome,
+    (case, outcome): (Case, Outcome),
     recorder: &mut Recorder,
     judged: &[Space],
 ) -> Record {
     let family = request.family().unwrap_or(Family::Cpu);
+    let case: BTreeMap<String, String> =
+        case.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    let dtype = case.get("dtype").cloned();
     let mut notes = Vec::new();
     if limits.iterations.value == 1 {
         notes.push("one iteration cannot show growth: at least two are needed".to_owned());
@@ -174,7 +181,7 @@ fn assemble(
         version: record::VERSION,
         package: description.package.to_owned(),
         test: description.path(),
-        case: description.case(),
+        case,
         device: request.to_string(),
         family,
         judged: judged.to_vec(),
@@ -187,7 +194,7 @@ fn assemble(
             iterations: limits.iterations.value,
             warmup: limits.warmup.value,
             threads: (family == Family::Cpu).then(settings::threads),
-            dtype: description.case().remove("dtype"),
+            dtype,
         },
         limits,
         iterated: recorder.has_started(),

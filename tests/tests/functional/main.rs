@@ -13,6 +13,7 @@ mod controls;
 mod detection;
 mod documentation;
 mod exactness;
+mod fit;
 mod fixture;
 mod libraries;
 mod outside;
