@@ -38,6 +38,7 @@ mod description;
 mod device;
 mod entry;
 mod intern;
+mod largest_batch;
 mod ledger;
 mod mapping;
 mod outcome;
@@ -50,6 +51,7 @@ mod snapshot;
 mod trace;
 mod trial;
 
+pub use largest_batch::{LargestBatch, LargestBatchError, largest_batch};
 pub use memcheck_macros::mem_test;
 pub use probe::host::{SCRATCH_ALIGNMENT, TENSOR_CLASS, Tracking};
 pub use scope::Scopes;

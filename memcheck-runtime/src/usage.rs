@@ -76,7 +76,8 @@ pub fn release_cached(device: &Device) -> candle_core::Result<()> {
     Ok(())
 }
 
-fn arm() {
+/// Arms the probes of a program that nobody measures.
+pub(crate) fn arm() {
     if !ledger::is_armed() {
         match ledger::prepare() {
             Ok(()) => ledger::arm(),

@@ -8,6 +8,7 @@
 mod bert;
 mod forms;
 mod kernels;
+mod largest_batch;
 mod llama;
 mod t5;
 mod training;
