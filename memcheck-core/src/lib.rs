@@ -34,6 +34,7 @@ pub mod limits;
 pub mod location;
 pub mod lock;
 mod names;
+pub mod placement;
 pub mod profile;
 pub mod protocol;
 pub mod quiet;

@@ -87,6 +87,8 @@ pub enum Follow {
     No,
     /// Every block with its stack and scope.
     Yes,
+    /// The same, and what each module of the model holds.
+    Modules,
     /// The same, to explain these figures: where others are measured, nothing
     /// is kept of the run.
     Again(Figures),

@@ -72,7 +72,7 @@ fn follow(job: ProgramJob) -> Result<(), String> {
     ledger::prepare().map_err(shown)?;
     ledger::arm();
     let host_armed = canary::on_host();
-    let attributor = attribution::start(scope::Install::Late).map_err(shown)?;
+    let attributor = attribution::start(scope::Install::Late, None).map_err(shown)?;
     let following = Following { job, attributor, host_armed, process: std::process::id() };
     *FOLLOWING.lock().map_err(shown)? = Some(following);
     // SAFETY: the handler is a function without arguments that does not unwind.

@@ -76,11 +76,12 @@ fn measure(
     if let Err(error) = probe::pool::reset_peak(&device) {
         return Err(shown(error));
     }
+    let attribute =
+        |modules| attribution::start(scope::Install::Now, modules).map(Some).map_err(shown);
     let attributor = match job.follow {
         Follow::No => None,
-        Follow::Yes | Follow::Again(_) => {
-            Some(attribution::start(scope::Install::Now).map_err(shown)?)
-        }
+        Follow::Yes | Follow::Again(_) => attribute(None)?,
+        Follow::Modules => attribute(Some(own))?,
     };
     ledger::reset();
 
@@ -291,7 +292,7 @@ fn is_worth_keeping(verdict: &Verdict) -> bool {
 fn is_expected(job: &Job, record: &Record) -> bool {
     match &job.follow {
         Follow::Again(figures) => *figures == Figures::of(record),
-        Follow::No | Follow::Yes => true,
+        Follow::No | Follow::Yes | Follow::Modules => true,
     }
 }
 

@@ -10,6 +10,7 @@ mod forms;
 mod kernels;
 mod largest_batch;
 mod llama;
+mod sharded;
 mod t5;
 mod training;
 mod whisper;
