@@ -25,6 +25,18 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
+    /// The devices of a list as well: a comma stands for a `+`, but for one in
+    /// front of an option.
+    pub(crate) fn of_list(text: &str) -> Result<Self, DeviceError> {
+        let mut machine = String::new();
+        for (number, part) in text.split(',').map(str::trim).enumerate() {
+            let joint = if part.contains('=') { ',' } else { '+' };
+            machine.extend((number > 0).then_some(joint));
+            machine.push_str(part);
+        }
+        machine.parse()
+    }
+
     /// The same machine with this much of each device left free.
     pub(crate) fn with_margin(&self, margin: Tolerance) -> Self {
         let smaller = |gpu: &Gpu| Gpu { capacity: margin.floor(gpu.capacity), ..*gpu };
@@ -112,6 +124,19 @@ mod tests {
             assert_eq!(machine(text).to_string(), written);
             assert_eq!(machine(written), machine(text));
         }
+    }
+
+    #[test]
+    fn devices_are_listed_with_commas_too() {
+        for (list, text) in [
+            ("2xrtx4090", "2xrtx4090"),
+            ("rtx4090, h100-80g", "rtx4090+h100-80g"),
+            ("t4,capacity=8GiB,2xt4,rtx4090", "t4,capacity=8GiB+2xt4+rtx4090"),
+            ("t4+t4,capacity=1GiB", "t4+t4,capacity=1GiB"),
+        ] {
+            assert_eq!(Machine::of_list(list).unwrap(), machine(text), "{list}");
+        }
+        assert!(Machine::of_list("rtx4090,toaster").is_err());
     }
 
     #[test]

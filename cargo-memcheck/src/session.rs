@@ -87,7 +87,7 @@ impl Session {
                 let packages = workspace.select(&options.cargo)?;
                 let has_candle = packages.iter().any(|package| package.candle.is_some());
                 let probe = || match aim {
-                    Aim::Run | Aim::Profile | Aim::Fit => gpu::probe(launcher),
+                    Aim::Run | Aim::Profile | Aim::Room => gpu::probe(launcher),
                     Aim::Archive => gpu::probe_compiler(),
                 };
                 let legs = devices::resolve(&options.asked, &options.machine, has_candle, probe)?;

@@ -11,6 +11,7 @@ mod levels;
 mod libtest;
 mod limits;
 mod output;
+mod plan;
 mod profile;
 mod report;
 mod run;
@@ -30,6 +31,7 @@ pub(crate) use limits::LimitFlags;
 pub(crate) use output::{
     AnnotationsFlag, ColorFlag, FormFlags, FormatFlag, OutputFlags, ReportFlag,
 };
+pub(crate) use plan::PlanArgs;
 pub(crate) use profile::ProfileArgs;
 pub(crate) use report::ReportArgs;
 pub(crate) use run::{
@@ -71,6 +73,8 @@ pub(crate) enum Command {
     Profile(ProfileArgs),
     /// Search for the largest value of a case, a batch say, that a card has room for.
     Fit(FitArgs),
+    /// Place the layers of a model on several devices, by what each was measured to hold.
+    Plan(PlanArgs),
     /// Build, and pack the test executables with all that running them elsewhere takes.
     Archive(ArchiveArgs),
     /// Tell the results of a run again, or those of its shards as one.
@@ -235,7 +239,7 @@ mod tests {
 
     #[test]
     fn later_issues_are_not_offered_yet() {
-        for word in ["bench", "plan", "estimate"] {
+        for word in ["bench", "estimate"] {
             assert!(
                 Cli::command().get_subcommands().all(|command| command.get_name() != word),
                 "{word}"

@@ -25,7 +25,7 @@ pub(super) fn fit(args: &FitArgs) -> Result<u8, Failure> {
     };
     goal.check()?;
     let interrupt = Interrupt::listen().context("listening for signals")?;
-    let session = Session::open(&args.as_run(), Aim::Fit)?;
+    let session = Session::open(&args.as_run(), Aim::Room)?;
     session.announce();
     let Some((nvml, legs)) = interrupt.outlived(session.discover())? else {
         return Ok(stopped(&session.options));

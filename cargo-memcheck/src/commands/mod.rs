@@ -9,6 +9,8 @@ mod env;
 mod explain;
 mod fit;
 mod list;
+mod one;
+mod plan;
 mod planted;
 mod profile;
 mod prune;
@@ -40,6 +42,7 @@ pub(crate) fn main(args: Vec<OsString>) -> u8 {
         Command::Run(args) => told(&args.output.form, Summary::Own, || run::run(args)),
         Command::Profile(args) => told(&args.output.form, Summary::Own, || profile::profile(args)),
         Command::Fit(args) => told(&args.output.form, Summary::Ours, || fit::fit(args)),
+        Command::Plan(args) => told(&args.output.form, Summary::Ours, || plan::plan(args)),
         Command::Report(args) => told(&args.output.form, Summary::Own, || report::report(args)),
         Command::Archive(args) => told(&args.output.form, Summary::Ours, || archive::archive(args)),
         Command::List(args) => told(&args.output.form, Summary::Own, || list::list(args)),

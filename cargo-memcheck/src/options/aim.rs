@@ -15,8 +15,8 @@ pub(crate) enum Aim {
     /// A profile: every block is followed, at once, and no baseline is compared
     /// or written.
     Profile,
-    /// What there is room for: every other limit of a test is beside the point.
-    Fit,
+    /// What there is room for, and where: limits of a test are beside the point.
+    Room,
 }
 
 impl Aim {
@@ -25,7 +25,7 @@ impl Aim {
         match self {
             Self::Run | Self::Archive => said,
             Self::Profile => Explain::Always,
-            Self::Fit => Explain::Never,
+            Self::Room => Explain::Never,
         }
     }
 
@@ -35,7 +35,7 @@ impl Aim {
             Self::Run | Self::Archive => said,
             Self::Profile => Layer { baseline: Some(false), ..said },
             // Whatever the test says that it fits into, the device asked for counts.
-            Self::Fit => {
+            Self::Room => {
                 let all = Capacity::Bytes(Size(u64::MAX));
                 Layer { baseline: Some(false), fits: said.fits.or(Some(all)), ..said }
             }

@@ -13,6 +13,7 @@ mod html;
 pub(crate) mod json;
 mod junit;
 mod markdown;
+pub(crate) mod plan;
 pub(crate) mod profile;
 pub(crate) mod style;
 mod summary;

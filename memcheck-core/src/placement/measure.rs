@@ -28,7 +28,7 @@ pub struct Step {
 enum To {
     /// Runs that begin with the first module.
     Outside,
-    /// Every run.
+    /// Runs with a layer.
     All,
     /// Runs with this module.
     Module(usize),
@@ -65,10 +65,12 @@ pub fn measure(scopes: &[Scope], steps: &[Step]) -> Option<Modules> {
     copied.sort_by_key(|copied| (copied.at, copied.after));
     let count = order.len();
     let mut names = vec![String::new(); count];
-    for (module, name) in parts.names.iter().enumerate() {
+    let mut layers = vec![false; count];
+    for (module, (name, is_layer)) in parts.names.iter().enumerate() {
         names[order[module]].clone_from(name);
+        layers[order[module]] = *is_layer;
     }
-    let mut runs = Runs::new(count);
+    let mut runs = Runs::new(&layers);
     let mut copied = copied.into_iter().peekable();
     let mut figures = Figures::new(names);
     for (at, (step, &to)) in steps.iter().zip(&to).enumerate() {
@@ -157,11 +159,20 @@ struct Runs {
     /// By first module and last.
     live: Vec<i64>,
     peaks: Vec<i64>,
+    /// For each module the next that is a layer, or itself.
+    next_layer: Vec<usize>,
 }
 
 impl Runs {
-    fn new(count: usize) -> Self {
-        Self { count, live: vec![0; count * count], peaks: vec![0; count * count] }
+    fn new(layers: &[bool]) -> Self {
+        let count = layers.len();
+        let next = |from: usize| (from..count).find(|&module| layers[module]).unwrap_or(count);
+        Self {
+            count,
+            live: vec![0; count * count],
+            peaks: vec![0; count * count],
+            next_layer: (0..count).map(next).collect(),
+        }
     }
 
     fn change(&mut self, to: To, bytes: i64) {
@@ -174,7 +185,11 @@ impl Runs {
             To::Output(module) => (0..module + 1, module..module + 1),
         };
         for first in firsts {
-            for last in lasts.start.max(first)..lasts.end {
+            let from = match to {
+                To::All => self.next_layer[first],
+                _ => lasts.start.max(first),
+            };
+            for last in from..lasts.end {
                 let run = first * count + last;
                 self.live[run] += bytes;
                 self.peaks[run] = self.peaks[run].max(self.live[run]);

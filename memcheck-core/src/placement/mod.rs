@@ -54,7 +54,7 @@ pub struct Modules {
     /// The most that is live outside of all modules. It stays with the first.
     pub outside: u64,
     /// The most that is live in spans that say `replicated = true`. Every device
-    /// has its own.
+    /// with layers has its own.
     pub replicated: u64,
 }
 

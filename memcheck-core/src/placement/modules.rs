@@ -14,7 +14,7 @@ pub enum ScopeKind {
     Plain,
     /// It has an index: a layer.
     Indexed,
-    /// What is made in it, every device has.
+    /// What is made in it, every device with layers has.
     Replicated,
 }
 
@@ -34,7 +34,7 @@ pub struct Scope {
 pub(super) enum Part {
     /// No module.
     Outside,
-    /// Every device.
+    /// Every device with layers.
     Replicated,
     /// The module of this number.
     Module(usize),
@@ -44,8 +44,8 @@ pub(super) enum Part {
 #[derive(Debug)]
 pub(super) struct Parts {
     parts: Vec<Part>,
-    /// The names of the modules.
-    pub(super) names: Vec<String>,
+    /// The names of the modules, and whether they are layers.
+    pub(super) names: Vec<(String, bool)>,
 }
 
 impl Parts {
@@ -74,12 +74,12 @@ impl Parts {
         if parents.is_empty() {
             return None;
         }
-        let mut names: Vec<String> = Vec::new();
+        let mut names: Vec<(String, bool)> = Vec::new();
         let mut module = |scope: u32| {
-            let name = &scopes[scope as usize - 1].name;
-            let known = names.iter().position(|known| known == name);
+            let Scope { name, kind, .. } = &scopes[scope as usize - 1];
+            let known = names.iter().position(|(known, _)| known == name);
             Part::Module(known.unwrap_or_else(|| {
-                names.push(name.clone());
+                names.push((name.clone(), *kind == ScopeKind::Indexed));
                 names.len() - 1
             }))
         };

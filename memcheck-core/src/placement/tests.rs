@@ -84,9 +84,12 @@ fn the_peak_of_a_run_is_that_of_a_device_which_holds_it_alone() {
     assert_eq!(measured.peak(1, 2), 10 + 4 + 4 + 6 + 7);
     // Both: the second has what the first handed on, no copy.
     assert_eq!(measured.peak(1, 3), 20 + 4 + 6 + 4 + 6 + 7);
-    assert_eq!(measured.peak(3, 4), 50 + 4 + 4 + 9);
-    // What the embeddings handed on is gone when the second mask comes.
-    assert_eq!(measured.peak(0, 1), 100 + 1 + 4 + 2);
+    // Masks are where layers are.
+    assert_eq!(measured.peak(3, 4), 50 + 4 + 9);
+    assert_eq!(measured.peak(0, 1), 100 + 1 + 4);
+    // Weights, prompt, masks, caches, and the embeddings beside the scratch: what the
+    // first layer handed on is on another device.
+    assert_eq!(measured.peak(0, 2), 110 + 1 + 4 + 6 + 4 + 7);
     assert_eq!(measured.peak(2, 2), 0);
 }
 

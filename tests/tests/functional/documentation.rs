@@ -142,6 +142,7 @@ fn every_flag_is_in_the_reference_and_the_other_way_round() {
         ("run", of_run.clone()),
         ("profile", table("| flag of `profile` | meaning |\n")),
         ("fit", table("| flag of `fit` | meaning |\n")),
+        ("plan", table("| flag of `plan` | meaning |\n")),
         ("report", table("| flag of `report` | meaning |\n")),
         ("archive", table("| flag of `archive` | meaning |\n")),
     ];

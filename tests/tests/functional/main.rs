@@ -18,6 +18,7 @@ mod fixture;
 mod libraries;
 mod outside;
 mod plain;
+mod plan;
 mod profile;
 mod real;
 mod reference;
