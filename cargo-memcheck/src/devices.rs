@@ -6,10 +6,10 @@
 use memcheck_core::cards;
 use memcheck_core::device::{Family, Request, RequestError};
 use memcheck_core::exit;
-use memcheck_core::size::Size;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Expected;
+use crate::machine::Machine;
 
 /// The simulated machine where nobody names one.
 pub(crate) const DEFAULT_MACHINE: &str = "h200";
@@ -161,29 +161,9 @@ pub(crate) fn check(request: &Request) -> Result<(), DeviceError> {
     }
 }
 
-/// Checks `[Nx]CARD[,capacity=SIZE][,mig]`, several joined by `+`. The simulator
-/// reads the same grammar; here a mistake is found before anything is built.
+/// Checks that a text names a machine.
 pub(crate) fn check_machine(machine: &str) -> Result<(), DeviceError> {
-    for group in machine.split('+') {
-        let mut parts = group.split(',').map(str::trim);
-        let card = parts.next().unwrap_or_default();
-        let card = match card.split_once(['x', 'X']) {
-            Some((count, card)) if count.parse::<u16>().is_ok_and(|count| count > 0) => card,
-            _ => card,
-        };
-        if cards::find(card).is_none() {
-            return Err(DeviceError::Card(card.to_owned()));
-        }
-        for option in parts {
-            let size = option.strip_prefix("capacity=");
-            let sound = option == "mig"
-                || size.is_some_and(|size| size.parse::<Size>().is_ok_and(|size| size.0 > 0));
-            if !sound {
-                return Err(DeviceError::CardOption(option.to_owned()));
-            }
-        }
-    }
-    Ok(())
+    machine.parse().map(|_: Machine| ())
 }
 
 /// Turns what is asked for into legs, each device once.

@@ -88,7 +88,7 @@ impl Session {
                 let has_candle = packages.iter().any(|package| package.candle.is_some());
                 let lacks = (!has_candle).then_some("no package has candle-core");
                 let probe = || match aim {
-                    Aim::Run | Aim::Profile => gpu::probe(launcher),
+                    Aim::Run | Aim::Profile | Aim::Room => gpu::probe(launcher),
                     Aim::Archive => gpu::probe_compiler(),
                 };
                 let legs = devices::resolve(&options.asked, &options.machine, lacks, probe)?;

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::placement::Modules;
 use crate::space::Space;
 use crate::stack::Stack;
 use crate::survivors::Group;
@@ -199,6 +200,10 @@ pub struct Attribution {
     /// GPU that they are on.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub devices: BTreeMap<Space, u64>,
+    /// What each module of the model on the test's own device holds, where that
+    /// was asked for and the model has layers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub modules: Option<Modules>,
     /// Allocations and frees that were followed.
     pub events: u64,
     /// What limits the names: no line tables, say, and what to do about it.

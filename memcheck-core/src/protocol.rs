@@ -92,6 +92,8 @@ pub enum Follow {
     No,
     /// Every block with its stack and scope.
     Yes,
+    /// The same, and what each module of the model holds.
+    Modules,
     /// The same, to explain these figures: where others are measured, nothing
     /// is kept of the run.
     Again(Figures),
@@ -129,6 +131,9 @@ pub struct Job {
     /// Whether every block is followed to its place in the program.
     #[serde(default)]
     pub follow: Follow,
+    /// Values of its case in place of those that its attribute says, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub case: BTreeMap<String, String>,
     /// The id of the process that started this one, where the test is to end
     /// with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

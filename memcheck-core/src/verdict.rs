@@ -20,6 +20,7 @@ mod growth;
 mod regression;
 mod unmeasured;
 
+pub use ended::{gist, says_out_of_memory};
 pub use growth::{SMALL_FLOOR, TREND_CONFIDENCE};
 
 /// Judges one run of one test. `level` says what is done about bookkeeping.

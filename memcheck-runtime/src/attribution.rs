@@ -11,6 +11,7 @@ use std::path::Path;
 use memcheck_core::attribution::{
     Attribution, Holder, Kind, Peak, Place, Refused, Survivors, Tensor,
 };
+use memcheck_core::placement::{self, Modules, ScopeKind, Step};
 use memcheck_core::space::Space;
 use memcheck_core::stack::Stack;
 use memcheck_core::survivors::Group;
@@ -18,9 +19,9 @@ use memcheck_core::survivors::Group;
 use crate::at_end::AtEnd;
 use crate::ledger::{self, Census, Origin};
 use crate::probe::tensor;
-use crate::scope;
+use crate::scope::{self, Mark};
 use crate::site::{self, Symbols};
-use crate::trace::{self, Held, Key, Trace};
+use crate::trace::{self, Held, Key, Log, Logged, Trace};
 
 /// Attribution at work.
 #[derive(Debug)]
@@ -29,15 +30,16 @@ pub(crate) struct Attributor {
     knows_tensors: bool,
 }
 
-/// Switches attribution on.
+/// Switches attribution on. Where `modules` names a space, what each module of
+/// the model holds there is measured too.
 ///
 /// # Errors
 /// When the system refuses memory or a thread for it.
-pub(crate) fn start(scopes: scope::Install) -> std::io::Result<Attributor> {
+pub(crate) fn start(scopes: scope::Install, modules: Option<Space>) -> std::io::Result<Attributor> {
     site::start()?;
     let knows_tensors = tensor::start()?;
     scope::install(scopes);
-    Ok(Attributor { collector: trace::start()?, knows_tensors })
+    Ok(Attributor { collector: trace::start(modules.map(Log::of))?, knows_tensors })
 }
 
 /// Follows every block of this program from here to its end, for benches.
@@ -48,7 +50,7 @@ pub fn follow() -> std::io::Result<()> {
     let _quiet = memcheck_core::quiet::enter();
     ledger::prepare()?;
     ledger::arm();
-    std::mem::forget(start(scope::Install::Now)?);
+    std::mem::forget(start(scope::Install::Now, None)?);
     Ok(())
 }
 
@@ -129,10 +131,38 @@ impl Attributor {
             survivors,
             retained,
             devices: tensor::devices_since(iterations.first),
+            modules: trace.log.as_ref().and_then(modules),
             events: trace.events,
             hint,
         })
     }
+}
+
+/// What each module of the model holds, by the log of a run; `None` where there
+/// are no layers, or too many events.
+fn modules(log: &Log) -> Option<Modules> {
+    let scopes: Vec<placement::Scope> = scope::all()
+        .into_iter()
+        .map(|scope| placement::Scope {
+            parent: scope.parent,
+            name: scope.name,
+            kind: match scope.mark {
+                Mark::None => ScopeKind::Plain,
+                Mark::Index(_) => ScopeKind::Indexed,
+                Mark::Replicated => ScopeKind::Replicated,
+            },
+        })
+        .collect();
+    let mut scope_of: HashMap<u32, u32> = HashMap::new();
+    let mut step = |logged: &Logged| {
+        let Logged { context, birth, size, came, iteration } = *logged;
+        let scope = *scope_of
+            .entry(context)
+            .or_insert_with(|| site::context(context).map_or(0, |context| context.scope));
+        Step { scope, place: (context, birth), bytes: size, came, iteration }
+    };
+    let steps: Vec<Step> = log.events.iter().map(&mut step).collect();
+    if log.is_full { None } else { placement::measure(&scopes, &steps) }
 }
 
 /// Numbers of the run, and what they mean.

@@ -35,6 +35,9 @@ pub struct Description {
     pub snapshot: fn(name: &str, figures: &str),
 }
 
+/// Name and value of each parameter of one run, in the order of the attribute.
+pub(crate) type Case = Vec<(&'static str, String)>;
+
 /// The memory tests of this binary.
 #[distributed_slice]
 pub static DESCRIPTIONS: [&'static Description];
@@ -80,6 +83,23 @@ impl Description {
     pub(crate) fn case(&self) -> BTreeMap<String, String> {
         let owned = |&(name, value): &(&str, &str)| (name.to_owned(), value.to_owned());
         self.case.iter().map(owned).collect()
+    }
+
+    /// The same with these values in place of its own.
+    ///
+    /// # Errors
+    /// The name of a value that the test has no case for.
+    pub(crate) fn case_with<'a>(
+        &self,
+        values: &'a BTreeMap<String, String>,
+    ) -> Result<Case, &'a str> {
+        let mut case: Case =
+            self.case.iter().map(|&(name, value)| (name, value.to_owned())).collect();
+        for (name, value) in values {
+            let known = case.iter_mut().find(|(known, _)| known == name);
+            known.ok_or(name.as_str())?.1 = value.clone();
+        }
+        Ok(case)
     }
 
     /// The folder that the compiler named the source file from: the nearest

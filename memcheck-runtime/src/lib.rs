@@ -42,6 +42,7 @@ mod description;
 mod device;
 mod entry;
 mod intern;
+mod largest_batch;
 mod ledger;
 mod mapping;
 mod outcome;
@@ -57,6 +58,7 @@ mod trial;
 
 pub use audit::{Alert, AlertReason, Audit};
 pub use cleanup::Cleanup;
+pub use largest_batch::{LargestBatch, LargestBatchError, largest_batch};
 pub use memcheck_macros::mem_test;
 pub use probe::host::{SCRATCH_ALIGNMENT, TENSOR_CLASS, Tracking};
 pub use scope::Scopes;

@@ -6,6 +6,7 @@ use memcheck_core::protocol::Progress;
 use memcheck_core::quiet;
 use memcheck_core::space::Space;
 
+use crate::description::Case;
 use crate::outcome::Returned;
 use crate::probe::tensor;
 use crate::recorder::Recorder;
@@ -26,7 +27,7 @@ pub struct Trial {
     pub(crate) recorder: Recorder,
     /// What the canaries of the devices other than the test's own proved.
     pub(crate) canaries: Vec<(Space, bool)>,
-    case: &'static [(&'static str, &'static str)],
+    case: Case,
     progress: Option<std::fs::File>,
     #[cfg(feature = "cuda")]
     watches_pool: bool,
@@ -47,7 +48,7 @@ impl Trial {
     pub(crate) fn new(
         device: Device,
         limits: &Limits,
-        case: &'static [(&'static str, &'static str)],
+        case: Case,
         progress: Option<std::fs::File>,
     ) -> Self {
         Self {
@@ -108,7 +109,7 @@ impl Trial {
 
     /// Name and value of each of this test's cases, as they are written.
     pub fn cases(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.case.iter().copied()
+        self.case.iter().map(|(name, value)| (*name, value.as_str()))
     }
 
     /// Number of measured iterations.

@@ -93,6 +93,7 @@ pub fn reset_peak(device: &Device) {
     ledger::reset_peak(device::space(device));
 }
 
+/// Arms the probes of a program that nobody measures.
 pub(crate) fn arm() {
     if !ledger::is_armed() {
         match ledger::prepare() {

@@ -9,6 +9,7 @@
 //! |---|---|---|
 //! | [`bert`] | encoder, one forward pass | the peak of a forward pass |
 //! | [`llama`] | decoder with a KV cache, tiny and Llama-2-7B | caches, and weights that fill a card |
+//! | [`sharded`] | the same decoder over several devices | placement by a device map |
 //! | [`models`] | tiny decoders of a dozen families | what simulated and real devices must agree on |
 //! | [`t5`] | encoder and decoder with a cache to clear | growth per token when it is not cleared |
 //! | [`whisper`] | audio encoder and text decoder | memory kept after the work is done |
@@ -43,6 +44,7 @@ pub mod overhead;
 pub mod recordings;
 #[cfg(feature = "scenarios")]
 pub mod scenarios;
+pub mod sharded;
 pub mod t5;
 pub mod training;
 pub mod whisper;

@@ -43,6 +43,27 @@ pub(crate) struct LimitFlags {
     pub(crate) timeout: Option<String>,
 }
 
+/// How long and how often a test is run whose other limits are not asked for.
+#[derive(Debug, Clone, Default, clap::Args)]
+#[command(next_help_heading = "Running")]
+pub(crate) struct PaceFlags {
+    /// Measured iterations.
+    #[arg(long, value_name = "N")]
+    pub(crate) iterations: Option<u32>,
+    /// Iterations before the measured ones.
+    #[arg(long, value_name = "N")]
+    pub(crate) warmup: Option<u32>,
+    /// How long a test may take ("60s", "10m").
+    #[arg(long, value_name = "DURATION")]
+    pub(crate) timeout: Option<String>,
+}
+
+impl From<PaceFlags> for LimitFlags {
+    fn from(PaceFlags { iterations, warmup, timeout }: PaceFlags) -> Self {
+        Self { iterations, warmup, timeout, ..Self::default() }
+    }
+}
+
 impl LimitFlags {
     /// The same as a layer of limits.
     pub(crate) fn layer(&self) -> Result<Layer, WrittenError> {

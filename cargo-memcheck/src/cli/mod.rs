@@ -8,10 +8,12 @@ mod archive;
 mod bench;
 mod cargo;
 mod estimate;
+mod fit;
 mod levels;
 mod libtest;
 mod limits;
 mod output;
+mod plan;
 mod profile;
 mod report;
 mod run;
@@ -26,12 +28,14 @@ pub(crate) use archive::{ArchiveArgs, ArchiveFlags};
 pub(crate) use bench::BenchArgs;
 pub(crate) use cargo::CargoFlags;
 pub(crate) use estimate::{EstimateArgs, EstimatorFlags};
+pub(crate) use fit::FitArgs;
 pub(crate) use levels::LevelFlags;
 pub(crate) use libtest::{LibtestArgs, LibtestError};
 pub(crate) use limits::LimitFlags;
 pub(crate) use output::{
     AnnotationsFlag, ColorFlag, FormFlags, FormatFlag, OutputFlags, ReportFlag,
 };
+pub(crate) use plan::PlanArgs;
 pub(crate) use profile::ProfileArgs;
 pub(crate) use report::ReportArgs;
 pub(crate) use run::{
@@ -75,6 +79,10 @@ pub(crate) enum Command {
     Bench(BenchArgs),
     /// Estimate the memory of a model from its Hugging Face configuration, without weights.
     Estimate(EstimateArgs),
+    /// Search for the largest value of a case, a batch say, that a card has room for.
+    Fit(FitArgs),
+    /// Place the layers of a model on several devices, by what each was measured to hold.
+    Plan(PlanArgs),
     /// Build, and pack the test executables with all that running them elsewhere takes.
     Archive(ArchiveArgs),
     /// Tell the results of a run again, or those of its shards as one.
@@ -234,16 +242,6 @@ mod tests {
         assert!(Cli::read(words("x env --message-format json --color never")).is_ok());
         for flag in ["--quiet", "--verbose"] {
             assert!(Cli::read(words(&format!("x env {flag}"))).is_err(), "{flag}");
-        }
-    }
-
-    #[test]
-    fn later_issues_are_not_offered_yet() {
-        for word in ["fit", "plan"] {
-            assert!(
-                Cli::command().get_subcommands().all(|command| command.get_name() != word),
-                "{word}"
-            );
         }
     }
 }

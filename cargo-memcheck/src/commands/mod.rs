@@ -9,7 +9,10 @@ mod doctor;
 mod env;
 mod estimate;
 mod explain;
+mod fit;
 mod list;
+mod one;
+mod plan;
 mod planted;
 mod profile;
 mod program;
@@ -48,6 +51,8 @@ pub(crate) fn main(args: Vec<OsString>) -> u8 {
             style::choose(args.color);
             plain(bench::bench(args))
         }
+        Command::Fit(args) => told(&args.output.form, Summary::Ours, || fit::fit(args)),
+        Command::Plan(args) => told(&args.output.form, Summary::Ours, || plan::plan(args)),
         Command::Report(args) => told(&args.output.form, Summary::Own, || report::report(args)),
         Command::Archive(args) => told(&args.output.form, Summary::Ours, || archive::archive(args)),
         Command::Estimate(args) => {

@@ -3,6 +3,7 @@
 use anyhow::Context;
 use memcheck_core::exit;
 
+use super::one::only;
 use super::{program, stopped};
 use crate::build::{Goal, Program, ProgramKind};
 use crate::cli::{NoTestsFlag, ProfileArgs};
@@ -32,34 +33,20 @@ enum ProfileError {
     /// A flag that means nothing for a program.
     #[error("`{0}` is for tests: a program has no iterations, no baseline and no `#[ignore]`")]
     ForTests(&'static str),
-    /// Several tests match.
-    #[error("`{0}` matches {count} tests, profile wants one:\n{list}", count = .1.len(), list = .1.join("\n"))]
-    Several(String, Vec<String>),
-    /// No test matches.
-    #[error("no memory test matches `{0}`{1}")]
-    None(String, &'static str),
 }
 
 impl Expected for ProfileError {
     fn exit_code(&self) -> u8 {
-        match self {
-            Self::NoName | Self::Both | Self::Archived | Self::ForTests(_) | Self::Several(..) => {
-                exit::USAGE
-            }
-            Self::None(..) => exit::NO_TESTS,
-        }
+        exit::USAGE
     }
 
     fn hint(&self) -> Option<String> {
         Some(match self {
-            Self::NoName | Self::None(..) => "`cargo memcheck list` shows the tests".to_owned(),
+            Self::NoName => "`cargo memcheck list` shows the tests".to_owned(),
             Self::Archived => "profile the program where its sources are".to_owned(),
             Self::Both => "what a program is given stands after `--`".to_owned(),
             Self::ForTests(_) => {
                 "limits of a program: --max-peak, --max-retained, --fits and --timeout".to_owned()
-            }
-            Self::Several(..) => {
-                "write the whole path; -p and --test tell tests of one name apart".to_owned()
             }
         })
     }
@@ -102,7 +89,7 @@ fn profile_test(args: &ProfileArgs) -> Result<u8, Failure> {
         return Ok(stopped(&session.options));
     };
     let chosen: Vec<Chosen> = legs.iter().map(|tests| session.choose(tests)).collect();
-    let tasks = only(name, chosen)?;
+    let tasks = only("profile", name, chosen)?;
     let options = &session.options;
     let runner = Runner::prepare(&session, nvml, interrupt.clone())?;
     let on_stdout = Profiler::new(&options.telling, layout(args), Subject::Test);
@@ -196,41 +183,4 @@ fn tell(told: &mut Told, tally: &mut Tally, task: &Task, event: Event) {
 fn finished(told: &mut Told, tally: &mut Tally, task: &Task, outcome: &Outcome) {
     tally.add(outcome);
     told.tell(|to| to.test_finished(task, outcome));
-}
-
-/// The one test that is meant, on each device that it makes sense on. Among
-/// several that match, one whose whole path was written is meant.
-fn only(name: &str, chosen: Vec<Chosen>) -> Result<Vec<Task>, ProfileError> {
-    let (mut run, mut ignored, mut elsewhere) = (Vec::new(), 0, 0);
-    for of_leg in chosen {
-        run.extend(of_leg.run);
-        ignored += of_leg.ignored.len();
-        elsewhere += of_leg.elsewhere.len();
-    }
-    let id = |task: &Task| (task.binary.id.clone(), task.entry.name.clone());
-    let ids = |tasks: &[&Task]| {
-        let mut ids: Vec<_> = tasks.iter().map(|task| id(task)).collect();
-        ids.sort();
-        ids.dedup();
-        ids
-    };
-    let all: Vec<&Task> = run.iter().collect();
-    let exact: Vec<&Task> = run.iter().filter(|task| task.entry.name == name).collect();
-    let meant = match (ids(&exact).as_slice(), ids(&all).as_slice()) {
-        ([only], _) | ([], [only]) => only.clone(),
-        ([], []) if ignored > 0 => {
-            let why = ": those that match are ignored (--run-ignored all)";
-            return Err(ProfileError::None(name.to_owned(), why));
-        }
-        ([], []) if elsewhere > 0 => {
-            let why = ": those that match make sense on another device only (--device)";
-            return Err(ProfileError::None(name.to_owned(), why));
-        }
-        ([], []) => return Err(ProfileError::None(name.to_owned(), "")),
-        (_, several) => {
-            let lines = several.iter().map(|(binary, test)| format!("  {binary} {test}"));
-            return Err(ProfileError::Several(name.to_owned(), lines.collect()));
-        }
-    };
-    Ok(run.into_iter().filter(|task| id(task) == meant).collect())
 }

@@ -1,7 +1,9 @@
 //! What the command line is for, beyond what it says.
 
+use memcheck_core::capacity::Capacity;
 use memcheck_core::explain::Explain;
 use memcheck_core::limits::Layer;
+use memcheck_core::size::Size;
 
 /// What tests are run for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,6 +15,8 @@ pub(crate) enum Aim {
     /// A profile: every block is followed, at once, and no baseline is compared
     /// or written.
     Profile,
+    /// What there is room for, and where: limits of a test are beside the point.
+    Room,
 }
 
 impl Aim {
@@ -21,6 +25,7 @@ impl Aim {
         match self {
             Self::Run | Self::Archive => said,
             Self::Profile => Explain::Always,
+            Self::Room => Explain::Never,
         }
     }
 
@@ -29,6 +34,11 @@ impl Aim {
         match self {
             Self::Run | Self::Archive => said,
             Self::Profile => Layer { baseline: Some(false), ..said },
+            // Whatever the test says that it fits into, the device asked for counts.
+            Self::Room => {
+                let all = Capacity::Bytes(Size(u64::MAX));
+                Layer { baseline: Some(false), fits: said.fits.or(Some(all)), ..said }
+            }
         }
     }
 }

@@ -279,7 +279,7 @@ pub(crate) fn done(exit_code: u8) {
 }
 
 /// Prints one line of the stream.
-pub(super) fn print(line: &impl Serialize) {
+pub(in crate::present) fn print(line: &impl Serialize) {
     let line = serde_json::to_string(line).expect("lines are made of text and numbers");
     // A reader that left has what it wanted.
     let _ = writeln!(std::io::stdout(), "{line}");

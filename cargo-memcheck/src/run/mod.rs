@@ -55,6 +55,21 @@ pub(crate) struct Task {
     pub(crate) limits: Limits,
 }
 
+/// What one run of a test is to do beyond what is said of the test.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Setting {
+    /// Whether every block is followed.
+    pub(crate) follow: Follow,
+    /// Values of its case in place of its own.
+    pub(crate) case: BTreeMap<String, String>,
+}
+
+impl From<Follow> for Setting {
+    fn from(follow: Follow) -> Self {
+        Self { follow, ..Self::default() }
+    }
+}
+
 /// What came of a task.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Outcome {
@@ -141,7 +156,7 @@ impl<'a> Runner<'a> {
         on_progress: impl Fn(Progress) + Send + Clone + 'static,
     ) -> anyhow::Result<Option<Outcome>> {
         let explain = self.options.scheduling.explain;
-        let first = self.once(task, explain.follow(), on_progress.clone())?;
+        let first = self.once(task, explain.follow().into(), on_progress.clone())?;
         let Some(first) = first else { return Ok(None) };
         match first.report.as_ref().and_then(|report| explain.again(report)) {
             Some(follow) => self.again(task, first, follow, on_progress),
@@ -175,7 +190,7 @@ impl<'a> Runner<'a> {
         on_progress: impl Fn(Progress) + Send + 'static,
     ) -> anyhow::Result<Option<Outcome>> {
         let Some(report) = first.report.take() else { return Ok(Some(first)) };
-        let Some(second) = self.once(task, follow, on_progress)? else { return Ok(None) };
+        let Some(second) = self.once(task, follow.into(), on_progress)? else { return Ok(None) };
         let report = explain::merge(report, second.report);
         let duration = first.duration + second.duration;
         // A process that died after its report is judged by more than its report.
@@ -186,10 +201,11 @@ impl<'a> Runner<'a> {
         Ok(Some(Outcome { verdict, report: Some(report), duration, ..first }))
     }
 
-    fn once(
+    /// Runs one test once.
+    pub(crate) fn once(
         &self,
         task: &Task,
-        follow: Follow,
+        setting: Setting,
         on_progress: impl Fn(Progress) + Send + 'static,
     ) -> anyhow::Result<Option<Outcome>> {
         let folder = self.folder()?;
@@ -212,7 +228,8 @@ impl<'a> Runner<'a> {
             workspace: self.workspace_root.to_owned(),
             compiled_in: self.compiled_in.map(Path::to_owned),
             candle: task.candle.clone(),
-            follow,
+            follow: setting.follow,
+            case: setting.case,
             // We kill it ourselves, whatever happens.
             parent: None,
             alone: false,

@@ -89,15 +89,17 @@ pub(super) fn others(record: &Record, space: Space) -> String {
     on_it.map(|other| format!("; {}", other.shown())).collect()
 }
 
-/// As the driver, cuBLAS and people word it.
-fn says_out_of_memory(text: &str) -> bool {
-    let text = text.to_lowercase().replace(['_', '-'], " ");
+/// Whether a text is that of an error for want of memory, as the driver, cuBLAS
+/// and people word it.
+pub fn says_out_of_memory(text: &str) -> bool {
+    // Not a function of that name, through which it came.
+    let text = gist(text).to_lowercase().replace(['_', '-'], " ");
     ["out of memory", "alloc failed"].iter().any(|words| text.contains(words))
 }
 
 /// The text of an error without its backtrace: candle's and anyhow's `Debug`
 /// append one where `RUST_BACKTRACE` is set. It stands in the test's output.
-pub(super) fn gist(text: &str) -> &str {
+pub fn gist(text: &str) -> &str {
     let end =
         ["\n\nStack backtrace:", "\n   0: "].iter().filter_map(|start| text.find(start)).min();
     text[..end.unwrap_or(text.len())].trim_end()

@@ -230,6 +230,7 @@ fn a_refused_allocation_makes_it_out_of_memory_only_if_the_body_fails() {
         run.outcome = Outcome::Panicked { message: said.into() };
         assert_eq!(codes(&run, &Baseline::Off, Layer::default()), ["out-of-memory"], "{said}");
     }
+    assert!(!ended::says_out_of_memory("no such file\n   0: app::retry_after_out_of_memory"));
 }
 
 #[test]

@@ -66,6 +66,7 @@ pub(super) fn run(description: &'static Description) {
         compiled_in: None,
         candle: candle_version(workspace).unwrap_or_else(|| "unknown".to_owned()),
         follow: explain.follow(),
+        case: Default::default(),
         parent: Some(std::process::id()),
         alone: true,
     };

@@ -61,6 +61,7 @@ mod tests {
             compiled_in: None,
             candle: "0".to_owned(),
             follow: Default::default(),
+            case: Default::default(),
             parent: None,
             alone: false,
         };

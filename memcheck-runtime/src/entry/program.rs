@@ -89,7 +89,7 @@ fn make_ready(job: &ProgramJob) -> Result<(), String> {
 fn follow(job: ProgramJob, path: PathBuf) -> Result<(), String> {
     make_ready(&job)?;
     let host_armed = canary::on_host();
-    let attributor = attribution::start(scope::Install::Late).map_err(shown)?;
+    let attributor = attribution::start(scope::Install::Late, None).map_err(shown)?;
     let following = Following { job, path, attributor, host_armed, process: std::process::id() };
     *FOLLOWING.lock().map_err(shown)? = Some(following);
     // SAFETY: the handler is a function without arguments that does not unwind.

@@ -1,6 +1,7 @@
 //! The process of one test: arms the probes, runs the body, judges the record,
 //! writes the report, and leaves.
 
+use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::path::Path;
 
@@ -15,7 +16,7 @@ use memcheck_core::{exit, fault, quiet, verdict};
 
 use super::observe::{self, Beside};
 use super::{across, settings};
-use crate::description::Description;
+use crate::description::{Case, Description};
 #[cfg(feature = "cuda")]
 use crate::probe;
 use crate::recorder::Recorder;
@@ -59,6 +60,10 @@ fn measure(description: &'static Description, job: &Job) -> Result<(Record, Base
     let request = description.device_on(&job.device);
     let family = request.family().unwrap_or(Family::Cpu);
     let limits = settings::limits_of(description, family, job)?;
+    let case = description.case_with(&job.case).map_err(|name| Refusal {
+        why: format!("`{}` has no case `{name}`", description.path()),
+        device: false,
+    })?;
     // Before anything that may hang: from here on the test's time is taken.
     let mut progress = job
         .progress
@@ -84,13 +89,15 @@ fn measure(description: &'static Description, job: &Job) -> Result<(Record, Base
     if let Err(error) = probe::pool::reset_peak(&device) {
         return Err(about_the_device(error.to_string(), false));
     }
+    let attribute = |modules| attribution::start(scope::Install::Now, modules).map(Some);
     let attributor = match job.follow {
         Follow::No => None,
-        Follow::Yes | Follow::Again(_) => Some(attribution::start(scope::Install::Now)?),
+        Follow::Yes | Follow::Again(_) => attribute(None)?,
+        Follow::Modules => attribute(Some(own))?,
     };
     ledger::reset();
 
-    let mut trial = Trial::new(device.clone(), &limits, description.case, progress);
+    let mut trial = Trial::new(device.clone(), &limits, case.clone(), progress);
     let outcome = body(description, &mut trial);
     let mut recorder = std::mem::take(&mut trial.recorder);
     let others = std::mem::take(&mut trial.canaries);
@@ -99,7 +106,7 @@ fn measure(description: &'static Description, job: &Job) -> Result<(Record, Base
     let judged = judged(own);
     let live = attributor.as_ref().map(|_| attribution::live());
     let mut record =
-        assemble(description, (job, &request), limits, outcome, &mut recorder, &judged);
+        assemble(description, (job, &request), limits, (case, outcome), &mut recorder, &judged);
     for (space, measured) in &mut record.spaces {
         measured.armed = canaries.iter().chain(&others).any(|canary| *canary == (*space, true));
     }
@@ -165,11 +172,14 @@ fn assemble(
     description: &Description,
     (job, request): (&Job, &Request),
     limits: Limits,
-    outcome: Outcome,
+    (case, outcome): (Case, Outcome),
     recorder: &mut Recorder,
     judged: &[Space],
 ) -> Record {
     let family = request.family().unwrap_or(Family::Cpu);
+    let case: BTreeMap<String, String> =
+        case.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    let dtype = case.get("dtype").cloned();
     let mut notes = Vec::new();
     if limits.iterations.value == 1 {
         notes.push("one iteration cannot show growth: at least two are needed".to_owned());
@@ -184,7 +194,7 @@ fn assemble(
         version: record::VERSION,
         package: description.package.to_owned(),
         test: description.path(),
-        case: description.case(),
+        case,
         device: request.to_string(),
         family,
         judged: judged.to_vec(),
@@ -197,7 +207,7 @@ fn assemble(
             iterations: limits.iterations.value,
             warmup: limits.warmup.value,
             threads: (family == Family::Cpu).then(settings::threads),
-            dtype: description.case().remove("dtype"),
+            dtype,
         },
         limits,
         iterated: recorder.has_started(),
@@ -278,7 +288,7 @@ fn is_worth_keeping(verdict: &Verdict) -> bool {
 fn is_expected(job: &Job, record: &Record) -> bool {
     match &job.follow {
         Follow::Again(figures) => *figures == Figures::of(record),
-        Follow::No | Follow::Yes => true,
+        Follow::No | Follow::Yes | Follow::Modules => true,
     }
 }
 

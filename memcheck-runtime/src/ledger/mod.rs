@@ -24,6 +24,7 @@
 
 pub(crate) mod block;
 mod census;
+mod peak;
 mod small;
 pub(crate) mod table;
 
@@ -38,6 +39,7 @@ use crate::trace::{self, Event};
 
 pub(crate) use block::{Block, Origin, index, space, spaces};
 pub(crate) use census::{Census, census};
+pub(crate) use peak::PeakWindow;
 pub(crate) use small::{small_allocated, small_freed, small_live};
 
 static MODE: AtomicU8 = AtomicU8::new(0);
@@ -403,6 +405,13 @@ pub(crate) fn refused(space: Space, size: u64) {
         if trace::is_on() {
             trace::push(Event::Refused(Block { size, space, origin: here() }));
         }
+    }
+}
+
+/// Forgets the last refusal: whoever asked has lived with it.
+pub(crate) fn forget_refusal(space: Space) {
+    if let Some(counters) = index(space).map(|index| &COUNTERS[index]) {
+        counters.refused_bytes.store(0, Relaxed);
     }
 }
 

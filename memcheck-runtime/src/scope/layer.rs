@@ -6,7 +6,7 @@ use tracing::span::{Attributes, Id};
 use tracing_subscriber::layer::{Context, Layer};
 use tracing_subscriber::registry::LookupSpan;
 
-use super::{current, number};
+use super::{Mark, current, number};
 
 /// A `tracing_subscriber` layer that keeps the scope of every thread.
 ///
@@ -27,14 +27,16 @@ pub struct Scopes;
 struct Made {
     scope: u32,
     thread: std::thread::ThreadId,
+    mark: Mark,
 }
 
 impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Scopes {
-    fn on_new_span(&self, _: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
+    fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
         let _quiet = quiet::enter();
         if let Some(span) = context.span(id) {
             let thread = std::thread::current().id();
-            span.extensions_mut().insert(Made { scope: current(), thread });
+            let mark = Mark::of(attributes);
+            span.extensions_mut().insert(Made { scope: current(), thread, mark });
         }
     }
 
@@ -46,7 +48,8 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Scopes {
             let made = extensions.get::<Made>()?;
             (made.thread != std::thread::current().id()).then_some(made.scope)
         };
-        super::enter(elsewhere, |outer| number(outer, span.name()));
+        let mark = || span.extensions().get::<Made>().map_or(Mark::None, |made| made.mark);
+        super::enter(elsewhere, |outer| number(outer, span.name(), mark()));
     }
 
     fn on_exit(&self, _: &Id, _: Context<'_, S>) {

@@ -5,9 +5,10 @@
 //! candle-transformers' models mean it, whose spans are made when the model is
 //! loaded. A span that was made on another thread and is the first to be entered
 //! on this one is below the span that it was made in: work that was handed on
-//! stays in its scope.
+//! stays in its scope. A span with an `index` is a scope for each: `layer.3`.
 
 mod layer;
+mod mark;
 mod subscriber;
 
 use std::cell::Cell;
@@ -19,6 +20,7 @@ use rustc_hash::FxHashMap;
 use tracing::dispatcher::has_been_set;
 
 pub use layer::Scopes;
+pub(crate) use mark::Mark;
 
 /// Spans that one thread may be in at once; deeper ones keep the scope of the
 /// last.
@@ -79,8 +81,19 @@ fn exit() {
 /// Paths by number, and numbers by parent and name.
 #[derive(Debug, Default)]
 struct Names {
-    paths: Vec<String>,
-    numbers: FxHashMap<(u32, &'static str), u32>,
+    scopes: Vec<Scope>,
+    numbers: FxHashMap<(u32, &'static str, Mark), u32>,
+}
+
+/// One scope.
+#[derive(Debug, Clone)]
+pub(crate) struct Scope {
+    /// The scope that it is in, by number; 0 is none.
+    pub(crate) parent: u32,
+    /// Its own name, with its index where it has one.
+    pub(crate) name: String,
+    pub(crate) mark: Mark,
+    path: String,
 }
 
 static NAMES: LazyLock<RwLock<Names>> = LazyLock::new(RwLock::default);
@@ -89,24 +102,34 @@ static NAMES: LazyLock<RwLock<Names>> = LazyLock::new(RwLock::default);
 pub(crate) fn path(number: u32) -> String {
     let names = NAMES.read().unwrap_or_else(PoisonError::into_inner);
     let place = number.checked_sub(1).map(|place| place as usize);
-    place.and_then(|place| names.paths.get(place)).cloned().unwrap_or_default()
+    let scope = place.and_then(|place| names.scopes.get(place));
+    scope.map(|scope| scope.path.clone()).unwrap_or_default()
+}
+
+/// Every scope so far; the first has number 1.
+pub(crate) fn all() -> Vec<Scope> {
+    NAMES.read().unwrap_or_else(PoisonError::into_inner).scopes.clone()
 }
 
 /// The number of a scope in a scope.
-fn number(parent: u32, name: &'static str) -> u32 {
-    if let Some(&known) =
-        NAMES.read().unwrap_or_else(PoisonError::into_inner).numbers.get(&(parent, name))
-    {
+fn number(parent: u32, name: &'static str, mark: Mark) -> u32 {
+    let key = (parent, name, mark);
+    if let Some(&known) = NAMES.read().unwrap_or_else(PoisonError::into_inner).numbers.get(&key) {
         return known;
     }
     let above = path(parent);
     let mut names = NAMES.write().unwrap_or_else(PoisonError::into_inner);
-    if let Some(&known) = names.numbers.get(&(parent, name)) {
+    if let Some(&known) = names.numbers.get(&key) {
         return known;
     }
-    names.paths.push(if above.is_empty() { name.to_owned() } else { format!("{above}.{name}") });
-    let number = u32::try_from(names.paths.len()).unwrap_or(0);
-    names.numbers.insert((parent, name), number);
+    let name = match mark {
+        Mark::Index(index) => format!("{name}.{index}"),
+        Mark::None | Mark::Replicated => name.to_owned(),
+    };
+    let path = if above.is_empty() { name.clone() } else { format!("{above}.{name}") };
+    names.scopes.push(Scope { parent, name, mark, path });
+    let number = u32::try_from(names.scopes.len()).unwrap_or(0);
+    names.numbers.insert(key, number);
     number
 }
 
@@ -187,6 +210,30 @@ mod tests {
             drop(outer);
             assert_eq!(here(), "");
             made_early.in_scope(|| assert_eq!(here(), "attn"));
+        });
+    }
+
+    #[test]
+    fn a_span_with_an_index_is_a_scope_for_each() {
+        with_each(|| {
+            let layers: Vec<_> =
+                (0..3_usize).map(|index| info_span!("model.layers", index)).collect();
+            for (index, layer) in layers.iter().enumerate().chain(layers.iter().enumerate()) {
+                let _layer = layer.enter();
+                assert_eq!(here(), format!("model.layers.{index}"));
+                trace_span!("attn", note = "of no weight").in_scope(|| {
+                    assert_eq!(here(), format!("model.layers.{index}.attn"));
+                });
+            }
+            for index in [7_i32, -7] {
+                let name = if index < 0 { "signed".to_owned() } else { format!("signed.{index}") };
+                info_span!("signed", index).in_scope(|| assert_eq!(here(), name));
+            }
+            for (replicated, mark) in [(true, Mark::Replicated), (false, Mark::None)] {
+                let copies = info_span!("copies", replicated).in_scope(current);
+                let scope = all()[copies as usize - 1].clone();
+                assert_eq!((scope.name.as_str(), scope.mark), ("copies", mark));
+            }
         });
     }
 

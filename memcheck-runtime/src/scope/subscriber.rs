@@ -7,23 +7,31 @@
 
 use std::cell::Cell;
 use std::sync::atomic::{
-    AtomicPtr, AtomicU64,
+    AtomicPtr, AtomicU32, AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
 };
+use std::sync::{LazyLock, PoisonError, RwLock};
 
 use memcheck_core::quiet;
+use rustc_hash::FxHashMap;
 use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::Interest;
 use tracing::{Event, Metadata, Subscriber};
 use tracing_core::span::Current;
 
-use super::{DEEPEST, current, number};
+use super::{DEEPEST, Mark, current, number};
 use crate::intern::mix;
 
-/// Places in the source that spans are made at, from 1. Beyond the last, spans
-/// are not known.
+/// Places in the source that spans are made at, from 1; from [`MARKED`] on each
+/// with a mark, such as the index of a layer. Beyond the last, spans are not known.
 static PLACES: [AtomicPtr<Metadata<'static>>; MOST] =
     [const { AtomicPtr::new(std::ptr::null_mut()) }; MOST];
+/// The mark of each place, by its number.
+static MARKS: [AtomicU32; MOST] = [const { AtomicU32::new(0) }; MOST];
+/// Places with a mark.
+static MARKED_PLACES: LazyLock<RwLock<FxHashMap<(usize, Mark), usize>>> =
+    LazyLock::new(RwLock::default);
+const MARKED: usize = MOST / 2;
 const MOST: usize = 1 << PLACE_BITS;
 const PLACE_BITS: u32 = 12;
 const SCOPE_BITS: u32 = 27;
@@ -53,8 +61,29 @@ fn place(metadata: &'static Metadata<'static>) -> u64 {
         },
         known => known == this,
     };
-    let found = PLACES.iter().skip(1).position(is_it);
+    let found = PLACES[..MARKED].iter().skip(1).position(is_it);
     found.map_or(0, |position| position as u64 + 1)
+}
+
+/// The number of a place with a mark. 0 where there are too many.
+fn marked_place(metadata: &'static Metadata<'static>, mark: Mark) -> u64 {
+    let this = std::ptr::from_ref(metadata).cast_mut();
+    let key = (this.addr(), mark);
+    let known = MARKED_PLACES.read().unwrap_or_else(PoisonError::into_inner).get(&key).copied();
+    if let Some(known) = known {
+        return known as u64;
+    }
+    let mut places = MARKED_PLACES.write().unwrap_or_else(PoisonError::into_inner);
+    let next = MARKED + places.len();
+    let place = *places.entry(key).or_insert(next);
+    let (Some(mark_of), Some(metadata_of)) = (MARKS.get(place), PLACES.get(place)) else {
+        places.remove(&key);
+        return 0;
+    };
+    // The place last: whoever finds it finds its mark.
+    mark_of.store(mark.number(), Relaxed);
+    metadata_of.store(this, Release);
+    place as u64
 }
 
 /// What an id says.
@@ -97,7 +126,10 @@ impl Made {
                 return known.get().1;
             }
             let _quiet = quiet::enter();
-            let number = self.metadata().map_or(outer, |metadata| number(outer, metadata.name()));
+            let mark = MARKS.get(self.place as usize).map_or(0, |mark| mark.load(Relaxed));
+            let mark = Mark::from_number(mark);
+            let number =
+                self.metadata().map_or(outer, |metadata| number(outer, metadata.name(), mark));
             known.set((key, number));
             number
         })
@@ -119,7 +151,14 @@ impl Subscriber for Spans {
 
     fn new_span(&self, span: &Attributes<'_>) -> Id {
         let thread = THREAD.try_with(|thread| *thread).unwrap_or(0);
-        Made { place: place(span.metadata()), scope: current(), thread }.id()
+        let place = match Mark::of(span) {
+            Mark::None => place(span.metadata()),
+            mark => {
+                let _quiet = quiet::enter();
+                marked_place(span.metadata(), mark)
+            }
+        };
+        Made { place, scope: current(), thread }.id()
     }
 
     fn record(&self, _: &Id, _: &Record<'_>) {}

@@ -13,7 +13,7 @@ use memcheck_core::quiet;
 use memcheck_core::space::Space;
 use rustc_hash::FxHashMap;
 
-use super::{Event, Timeline, ring};
+use super::{Event, Log, Timeline, ring};
 use crate::ledger::block::Block;
 
 /// A place in the program and what it allocates.
@@ -60,6 +60,8 @@ pub(crate) struct Trace {
     pub(crate) spaces: FxHashMap<Space, SpaceTrace>,
     /// The last refusal of each space.
     pub(crate) refused: FxHashMap<Space, Refused>,
+    /// Event by event, where that is asked for.
+    pub(crate) log: Option<Log>,
     holders: FxHashMap<(Key, u32), Holder>,
     iteration: u32,
 }
@@ -112,18 +114,19 @@ impl Holder {
 #[derive(Debug)]
 pub(crate) struct Collector(JoinHandle<Trace>);
 
-/// Starts to take events.
+/// Starts to take events, those of one space into a log.
 ///
 /// # Errors
 /// When the system refuses the queue or the thread.
-pub(crate) fn start() -> std::io::Result<Collector> {
+pub(crate) fn start(log: Option<Log>) -> std::io::Result<Collector> {
     ring::map()?;
     forget_in_children();
-    let thread = std::thread::Builder::new().name("memcheck-trace".to_owned()).spawn(|| {
-        let _quiet = quiet::enter();
-        let _gone = GoneIfPanicking;
-        collect()
-    })?;
+    let thread =
+        std::thread::Builder::new().name("memcheck-trace".to_owned()).spawn(move || {
+            let _quiet = quiet::enter();
+            let _gone = GoneIfPanicking;
+            collect(log)
+        })?;
     super::ON.store(true, SeqCst);
     Ok(Collector(thread))
 }
@@ -167,8 +170,8 @@ impl Collector {
 /// not fill the queue meanwhile.
 const PAUSE: Duration = Duration::from_millis(2);
 
-fn collect() -> Trace {
-    let mut trace = Trace::default();
+fn collect(log: Option<Log>) -> Trace {
+    let mut trace = Trace { log, ..Trace::default() };
     loop {
         let Some(event) = ring::take(trace.events) else {
             // PERF: seldom, and then much at once: on a machine of two cores
@@ -179,6 +182,9 @@ fn collect() -> Trace {
         trace.events += 1;
         if event == Event::End {
             return trace;
+        }
+        if let Some(log) = &mut trace.log {
+            log.take(event);
         }
         trace.fold(event);
     }

@@ -6,11 +6,13 @@
 //! ```
 //!
 //! What is kept does not grow with the number of events: totals for each place
-//! in the program, what was live at the peak, and a timeline of fixed length.
+//! in the program, what was live at the peak, and a timeline of fixed length. For
+//! a plan alone the events of one device are kept one by one, up to a number.
 //! Pushing takes no lock and allocates nothing; a full ring makes the pushing
 //! thread wait until the collector has caught up.
 
 mod collector;
+mod log;
 mod ring;
 mod timeline;
 
@@ -19,6 +21,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use crate::ledger::block::Block;
 
 pub(crate) use collector::{Collector, Held, Key, Refused, Trace, start};
+pub(crate) use log::{Log, Logged};
 pub(crate) use timeline::Timeline;
 
 /// One thing that happened.

@@ -145,6 +145,7 @@ fn run_seed(
         compiled_in: None,
         candle: String::new(),
         follow,
+        case: Default::default(),
         parent: None,
         alone: false,
     };

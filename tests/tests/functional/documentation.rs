@@ -142,6 +142,8 @@ fn every_flag_is_in_the_reference_and_the_other_way_round() {
         ("run", of_run.clone()),
         ("profile", table("| flag of `profile` | meaning |\n")),
         ("estimate", table("| flag of `estimate` | meaning |\n")),
+        ("fit", table("| flag of `fit` | meaning |\n")),
+        ("plan", table("| flag of `plan` | meaning |\n")),
         ("report", table("| flag of `report` | meaning |\n")),
         ("archive", table("| flag of `archive` | meaning |\n")),
         ("bench", table("| flag of `bench` | meaning |\n")),

@@ -1,0 +1,138 @@
+//! The arguments of `fit`.
+
+use clap::Arg;
+use memcheck_core::capacity::Capacity;
+use memcheck_core::tolerance::Tolerance;
+
+use super::limits::PaceFlags;
+use super::{CargoFlags, LimitFlags, OutputFlags, RunArgs, ScheduleFlags, SelectFlags};
+
+/// Where a search ends that nobody bounds.
+const HIGHEST: &str = "1048576";
+
+/// `cargo memcheck fit`.
+#[derive(Debug, Clone, Default, clap::Args)]
+#[command(override_usage = "cargo memcheck fit [OPTIONS] TEST --param NAME [-- LIBTEST-ARGS]")]
+#[command(mut_args(own_words))]
+pub(crate) struct FitArgs {
+    #[command(flatten)]
+    pub(crate) search: SearchFlags,
+    #[command(flatten)]
+    pub(crate) select: SelectFlags,
+    /// Show the output of the test while it runs.
+    #[arg(long, visible_alias = "nocapture", help_heading = "Running")]
+    pub(crate) no_capture: bool,
+    /// Command that starts each test process ("srun --gres=gpu:1"); the process's own command line follows it.
+    #[arg(long, value_name = "COMMAND", help_heading = "Running")]
+    pub(crate) runner: Option<String>,
+    #[command(flatten)]
+    pub(crate) pace: PaceFlags,
+    #[command(flatten)]
+    pub(crate) output: OutputFlags,
+    #[command(flatten)]
+    pub(crate) cargo: CargoFlags,
+    /// Arguments of the test harness.
+    #[arg(last = true, value_name = "LIBTEST-ARGS")]
+    pub(crate) libtest: Vec<String>,
+}
+
+/// What is searched for.
+#[derive(Debug, Clone, Default, clap::Args)]
+#[command(next_help_heading = "Search")]
+pub(crate) struct SearchFlags {
+    /// Case of the test whose largest value is searched for: `batch` of `cases(batch = [1, 8])`.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) param: String,
+    /// Value of another case of the test (may be repeated).
+    #[arg(long, value_name = "NAME=VALUE", value_parser = case)]
+    pub(crate) case: Vec<(String, String)>,
+    /// Smallest value to try.
+    #[arg(long, value_name = "N", default_value = "1", value_parser = at_least_one)]
+    pub(crate) from: u64,
+    /// Largest value to try.
+    #[arg(long, value_name = "N", default_value = HIGHEST, value_parser = at_least_one)]
+    pub(crate) to: u64,
+    /// What is left free of each device: a share ("5%"), bytes ("2 GiB"), or the larger of both.
+    #[arg(long, value_name = "MARGIN", default_value = "5%")]
+    pub(crate) margin: Option<Tolerance>,
+    /// Capacity that no device is larger than: a size ("24 GiB") or a card ("rtx4090").
+    #[arg(long, value_name = "CAPACITY")]
+    pub(crate) fits: Option<Capacity>,
+}
+
+fn at_least_one(text: &str) -> Result<u64, String> {
+    match text.parse() {
+        Ok(0) => Err("0 is no value to try: write 1 or more".to_owned()),
+        Ok(value) => Ok(value),
+        Err(_) => Err("write a number, 1 or more".to_owned()),
+    }
+}
+
+fn case(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("write NAME=VALUE, such as dtype=f16")?;
+    Ok((name.trim().to_owned(), value.trim().to_owned()))
+}
+
+/// Flags of `run` that mean something else here.
+fn own_words(argument: Arg) -> Arg {
+    match argument.get_id().as_str() {
+        "filters" => argument
+            .value_name("TEST")
+            .help("The test: its path without the case, or a part of it that no other has"),
+        "device" => argument.help(
+            "Device to search on: sim, sim:CARD, cuda or cuda:N (may be repeated: a row each)",
+        ),
+        _ => argument,
+    }
+}
+
+impl FitArgs {
+    /// The same as arguments of `run`.
+    pub(crate) fn as_run(&self) -> RunArgs {
+        let Self { search, select, no_capture, runner, pace, output, cargo, libtest } =
+            self.clone();
+        RunArgs {
+            select,
+            schedule: ScheduleFlags { no_capture, runner, ..ScheduleFlags::default() },
+            limits: LimitFlags { fits: search.fits, ..pace.into() },
+            output,
+            cargo,
+            libtest,
+            ..RunArgs::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::super::{Cli, Command, FitArgs};
+
+    fn read(flags: &str) -> Result<FitArgs, String> {
+        let line = format!("x fit a {flags}");
+        match Cli::try_parse_from(line.split_whitespace()) {
+            Ok(Cli { command: Command::Fit(args) }) => Ok(args),
+            Ok(other) => panic!("{other:?}"),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    #[test]
+    fn a_search_has_a_parameter_and_no_zero() {
+        let args = read("--param batch --case dtype=f16").unwrap();
+        assert_eq!((args.search.from, args.search.to), (1, 1 << 20));
+        assert_eq!(args.search.case, [("dtype".to_owned(), "f16".to_owned())]);
+        for (flags, said) in [
+            ("", "--param <NAME>"),
+            ("--param batch --from 0", "0 is no value to try"),
+            ("--param batch --to 0", "0 is no value to try"),
+            ("--param batch --case dtype", "NAME=VALUE"),
+            ("--param batch --margin much", "is not a tolerance"),
+            ("--param batch --max-growth 1", "--max-growth"),
+        ] {
+            let error = read(flags).unwrap_err();
+            assert!(error.contains(said), "{flags}: {error}");
+        }
+    }
+}

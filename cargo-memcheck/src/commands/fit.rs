@@ -1,0 +1,53 @@
+//! `cargo memcheck fit`: the largest value of a case that each device has room for.
+
+use anyhow::Context;
+use memcheck_core::exit;
+use memcheck_core::tolerance::Tolerance;
+
+use super::stopped;
+use crate::cli::FitArgs;
+use crate::error::Failure;
+use crate::fit::{FitError, Goal, Wanted, choose};
+use crate::options::{Aim, Verbosity};
+use crate::present::fit as present;
+use crate::run::{Interrupt, Runner};
+use crate::session::Session;
+
+/// Searches on each device in turn.
+pub(super) fn fit(args: &FitArgs) -> Result<u8, Failure> {
+    let [name] = args.select.filters.as_slice() else { return Err(FitError::NoName.into()) };
+    let search = &args.search;
+    let goal = Goal {
+        param: &search.param,
+        range: search.from..=search.to,
+        margin: search.margin.unwrap_or(Tolerance::NONE),
+        fits: search.fits.map(|capacity| capacity.bytes()),
+    };
+    goal.check()?;
+    let interrupt = Interrupt::listen().context("listening for signals")?;
+    let session = Session::open(&args.as_run(), Aim::Room)?;
+    session.announce();
+    let Some((nvml, legs)) = interrupt.outlived(session.discover())? else {
+        return Ok(stopped(&session.options));
+    };
+    let wanted = Wanted { name, param: &search.param, cases: &search.case };
+    let chosen = legs.iter().map(|tests| session.choose(tests)).collect();
+    let tasks = choose(wanted, chosen)?;
+    let telling = &session.options.telling;
+    let runner = Runner::prepare(&session, nvml, interrupt.clone())?;
+    let mut all = Vec::new();
+    for task in &tasks {
+        let tell = |attempt: &_| {
+            if telling.verbosity > Verbosity::Quiet {
+                present::attempt(task, &search.param, attempt);
+            }
+        };
+        match goal.search(&runner, task, tell)? {
+            Some(fitted) => all.push(fitted),
+            None => return Ok(stopped(&session.options)),
+        }
+    }
+    present::fitted(telling, &tasks, &goal, &all);
+    let everywhere = all.iter().all(|fitted| fitted.largest().is_some());
+    Ok(if everywhere { exit::OK } else { exit::FAILED })
+}

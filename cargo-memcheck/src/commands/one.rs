@@ -1,0 +1,77 @@
+//! The one test that is meant, for commands that want one.
+
+use memcheck_core::exit;
+
+use crate::error::Expected;
+use crate::run::Task;
+use crate::session::Chosen;
+
+/// Why no single test is meant.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum OneError {
+    /// Several tests match.
+    #[error("`{1}` matches {count} tests, {0} wants one:\n{list}", count = .2.len(), list = .2.join("\n"))]
+    Several(&'static str, String, Vec<String>),
+    /// No test matches.
+    #[error("no memory test matches `{0}`{1}")]
+    None(String, &'static str),
+}
+
+impl Expected for OneError {
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::Several(..) => exit::USAGE,
+            Self::None(..) => exit::NO_TESTS,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::None(..) => "`cargo memcheck list` shows the tests".to_owned(),
+            Self::Several(..) => {
+                "write the whole path; -p and --test tell tests of one name apart".to_owned()
+            }
+        })
+    }
+}
+
+/// The one test that `command` is to be about, on each device that it makes
+/// sense on. Among several that match, one whose whole path was written is meant.
+pub(super) fn only(
+    command: &'static str,
+    name: &str,
+    chosen: Vec<Chosen>,
+) -> Result<Vec<Task>, OneError> {
+    let (mut run, mut ignored, mut elsewhere) = (Vec::new(), 0, 0);
+    for of_leg in chosen {
+        run.extend(of_leg.run);
+        ignored += of_leg.ignored.len();
+        elsewhere += of_leg.elsewhere.len();
+    }
+    let id = |task: &Task| (task.binary.id.clone(), task.entry.name.clone());
+    let ids = |tasks: &[&Task]| {
+        let mut ids: Vec<_> = tasks.iter().map(|task| id(task)).collect();
+        ids.sort();
+        ids.dedup();
+        ids
+    };
+    let all: Vec<&Task> = run.iter().collect();
+    let exact: Vec<&Task> = run.iter().filter(|task| task.entry.name == name).collect();
+    let meant = match (ids(&exact).as_slice(), ids(&all).as_slice()) {
+        ([only], _) | ([], [only]) => only.clone(),
+        ([], []) if ignored > 0 => {
+            let why = ": those that match are ignored (--run-ignored all)";
+            return Err(OneError::None(name.to_owned(), why));
+        }
+        ([], []) if elsewhere > 0 => {
+            let why = ": those that match make sense on another device only (--device)";
+            return Err(OneError::None(name.to_owned(), why));
+        }
+        ([], []) => return Err(OneError::None(name.to_owned(), "")),
+        (_, several) => {
+            let lines = several.iter().map(|(binary, test)| format!("  {binary} {test}"));
+            return Err(OneError::Several(command, name.to_owned(), lines.collect()));
+        }
+    };
+    Ok(run.into_iter().filter(|task| id(task) == meant).collect())
+}

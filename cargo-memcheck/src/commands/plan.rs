@@ -1,0 +1,176 @@
+//! `cargo memcheck plan`: one run of a test on a simulated device that is large
+//! enough, and which of its layers go where.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use memcheck_core::exit;
+use memcheck_core::finding::{Class, Code, Finding};
+use memcheck_core::placement::{self, Modules, Short};
+use memcheck_core::protocol::Follow;
+use memcheck_core::tolerance::Tolerance;
+
+use super::one::only;
+use super::stopped;
+use crate::cli::PlanArgs;
+use crate::devices::DeviceError;
+use crate::error::{Expected, Failure};
+use crate::machine::Machine;
+use crate::options::Aim;
+use crate::present::plan::{self as present, Placed};
+use crate::run::{Interrupt, Outcome, Runner, Setting, Task};
+use crate::session::{Chosen, Session};
+
+/// What the device holds that a plan is measured on: the most that can be simulated.
+const CAPACITY: &str = "1TiB";
+
+/// Why there is no plan.
+#[derive(Debug, thiserror::Error)]
+enum PlanError {
+    /// No test is named, or several.
+    #[error("plan wants one test: write its path, or a part of it")]
+    NoName,
+    /// `--device`.
+    #[error("--device is not for plan: it measures on a simulated device")]
+    Device,
+    /// A test without a device.
+    #[error("`{0}` is given no device: there is nothing to place")]
+    Deviceless(String),
+    /// The test did not end well.
+    #[error("{0}: {1}")]
+    Ended(Code, String),
+    /// No layers.
+    #[error("`{0}` has no layers: no span around its allocations has an `index`")]
+    NoLayers(String),
+    /// Several threads.
+    #[error(
+        "the modules of `{0}` add up to a peak of {1} B, and {2} B were counted: several threads \
+         allocate at the same time"
+    )]
+    Threads(String, u64, u64),
+    /// The layers do not go in.
+    #[error("{short}, with {margin} of each device left free")]
+    Short {
+        /// What is missing.
+        short: Short,
+        /// What is left free.
+        margin: Tolerance,
+    },
+    /// The map cannot be written.
+    #[error("{path}: {1}", path = .0.display())]
+    Write(PathBuf, std::io::Error),
+}
+
+impl Expected for PlanError {
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::NoName | Self::Device | Self::Deviceless(_) | Self::NoLayers(_) => exit::USAGE,
+            Self::Ended(code, _) if code.row().class == Class::Instrument => exit::NOT_MEASURED,
+            Self::Ended(..) | Self::Short { .. } => exit::FAILED,
+            Self::Threads(..) => exit::NOT_MEASURED,
+            Self::Write(..) => exit::REPORT,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::NoName => "`cargo memcheck list` shows the tests",
+            Self::Device => "--devices says where the layers are to go",
+            Self::NoLayers(_) => {
+                "enter a span for each layer, when it is loaded and when it works: \
+                 `info_span!(\"model.layers\", index = 3)`"
+            }
+            Self::Short { .. } => {
+                "another device, a larger one, or a narrower dtype; --margin 0% uses all of them"
+            }
+            Self::Threads(..) => "measure with one thread",
+            Self::Deviceless(_) | Self::Ended(..) | Self::Write(..) => return None,
+        };
+        Some(hint.to_owned())
+    }
+}
+
+/// Measures and places.
+pub(super) fn plan(args: &PlanArgs) -> Result<u8, Failure> {
+    let [name] = args.select.filters.as_slice() else { return Err(PlanError::NoName.into()) };
+    if !args.select.device.is_empty() {
+        return Err(PlanError::Device.into());
+    }
+    let flags = &args.placement;
+    let margin = flags.margin.unwrap_or(Tolerance::NONE);
+    let machine = Machine::of_list(&flags.devices)?;
+    let interrupt = Interrupt::listen().context("listening for signals")?;
+    let session = Session::open(&args.as_run(measured_on(&machine)?), Aim::Room)?;
+    session.announce();
+    let Some((nvml, legs)) = interrupt.outlived(session.discover())? else {
+        return Ok(stopped(&session.options));
+    };
+    let chosen: Vec<Chosen> = legs.iter().map(|tests| session.choose(tests)).collect();
+    let tasks = only("plan", name, chosen)?;
+    let [task] = tasks.as_slice() else { return Err(PlanError::NoName.into()) };
+    if task.entry.family_on(task.leg.family()) != task.leg.family() {
+        return Err(PlanError::Deviceless(task.entry.name.clone()).into());
+    }
+    let runner = Runner::prepare(&session, nvml, interrupt.clone())?;
+    let Some(outcome) = runner.once(task, Setting::from(Follow::Modules), |_| {})? else {
+        return Ok(stopped(&session.options));
+    };
+    let modules = measured(task, &outcome)?;
+    let usable = machine.with_margin(margin);
+    let usable: Vec<u64> = usable.gpus.iter().map(|gpu| gpu.capacity).collect();
+    let plan = placement::plan(modules, &usable);
+    let telling = &session.options.telling;
+    let plan = plan.map_err(|short| {
+        present::modules(telling, modules);
+        PlanError::Short { short, margin }
+    })?;
+    let map = plan.device_map(modules);
+    let placed = Placed { task, machine: &machine, margin, modules, plan: &plan, map: &map };
+    present::plan(telling, &placed, flags.output_map.as_deref());
+    if let Some(path) = &flags.output_map {
+        write(path, &(serde_json::to_string_pretty(&map).context("a device map")? + "\n"))?;
+    }
+    Ok(exit::OK)
+}
+
+/// The device that is measured on: the first card, as large as can be.
+fn measured_on(machine: &Machine) -> Result<String, DeviceError> {
+    let first = machine.gpus.first().ok_or_else(|| DeviceError::Card(String::new()))?;
+    Ok(format!("sim:{},capacity={CAPACITY}", first.card.id))
+}
+
+/// What each module was measured to hold.
+fn measured<'a>(task: &Task, outcome: &'a Outcome) -> Result<&'a Modules, PlanError> {
+    if let Some(Finding { code, message, .. }) = outcome.verdict.findings.iter().find(|f| ends(f)) {
+        return Err(PlanError::Ended(*code, message.clone()));
+    }
+    let test = || task.entry.name.clone();
+    let no_layers = || PlanError::NoLayers(test());
+    let record = &outcome.report.as_ref().ok_or_else(no_layers)?.record;
+    let modules = record.attribution.as_ref().and_then(|found| found.modules.as_ref());
+    let modules = modules.ok_or_else(no_layers)?;
+    let own = record.judged.iter().find(|space| space.is_device());
+    let counted = own.and_then(|space| record.spaces.get(space));
+    let counted = counted.map_or(0, |measured| measured.metrics.peak_allocated);
+    if modules.whole() != counted {
+        return Err(PlanError::Threads(test(), modules.whole(), counted));
+    }
+    Ok(modules)
+}
+
+/// Whether a run with this finding did not come to its end.
+fn ends(finding: &Finding) -> bool {
+    let code = finding.code;
+    matches!(
+        code,
+        Code::TestFailed | Code::Crashed | Code::TimedOut | Code::OutOfMemory | Code::DoesNotFit
+    ) || code.row().class == Class::Instrument
+}
+
+fn write(path: &Path, text: &str) -> Result<(), PlanError> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    folder
+        .map_or(Ok(()), std::fs::create_dir_all)
+        .and_then(|()| std::fs::write(path, text))
+        .map_err(|error| PlanError::Write(path.to_owned(), error))
+}

@@ -1,0 +1,216 @@
+//! One attempt: a test process with one value, and whether it had room.
+
+use std::collections::BTreeMap;
+
+use memcheck_core::device::Request;
+use memcheck_core::exit;
+use memcheck_core::finding::{Class, Code, Finding};
+use memcheck_core::protocol::Follow;
+use memcheck_core::record::{Record, Refusal};
+use memcheck_core::size::Size;
+use memcheck_core::space::Space;
+use memcheck_core::tolerance::Tolerance;
+
+use super::FitError;
+use crate::devices::{Kind, Leg};
+use crate::error::Failure;
+use crate::machine::Machine;
+use crate::run::{Outcome, Runner, Setting, Task};
+
+/// What the devices of a leg hold, and what of that may be used.
+#[derive(Debug, Clone)]
+pub(crate) struct Rooms {
+    /// Of a simulated machine: as it is, and with the margin taken off.
+    machines: Option<(Machine, Machine)>,
+    /// Of a real GPU, where it was said: what it is to be taken for, and that
+    /// without the margin.
+    said: Option<(u64, u64)>,
+}
+
+impl Rooms {
+    /// The rooms of a leg.
+    pub(super) fn of(leg: &Leg, margin: Tolerance, fits: Option<u64>) -> Result<Self, FitError> {
+        let nothing = |of: String| FitError::Margin(margin.to_string(), of);
+        if let Request::Sim(Some(text)) = &leg.device
+            && let Ok(machine) = text.parse::<Machine>()
+        {
+            let machine = machine.no_larger_than(fits.unwrap_or(u64::MAX));
+            let usable = machine.with_margin(margin);
+            if usable.gpus.iter().any(|gpu| gpu.capacity == 0) {
+                return Err(nothing(leg.name()));
+            }
+            return Ok(Self { machines: Some((machine, usable)), said: None });
+        }
+        let said = fits.map(|bytes| (bytes, margin.floor(bytes)));
+        match said {
+            Some((bytes, 0)) => Err(nothing(Size(bytes).to_string())),
+            said => Ok(Self { machines: None, said }),
+        }
+    }
+
+    /// The leg with devices that hold what may be used.
+    pub(super) fn leg(&self, leg: &Leg) -> Leg {
+        match &self.machines {
+            Some((_, usable)) => {
+                let device = Request::Sim(Some(usable.to_string()));
+                Leg { device, kind: Kind::Sim, why: leg.why.clone() }
+            }
+            None => leg.clone(),
+        }
+    }
+
+    /// What a device holds, and what of that may be used; `None` where only its
+    /// driver knows.
+    pub(crate) fn of_space(&self, space: Space) -> Option<(u64, u64)> {
+        let Some((whole, usable)) = &self.machines else { return self.said };
+        let Space::Cuda(ordinal) = space else { return None };
+        let capacity =
+            |machine: &Machine| machine.gpus.get(usize::from(ordinal)).map(|gpu| gpu.capacity);
+        Some((capacity(whole)?, capacity(usable)?))
+    }
+}
+
+/// What came of one value.
+#[derive(Debug, Clone)]
+pub(crate) struct Attempt {
+    /// The value.
+    pub(crate) value: u64,
+    /// The most that was live on each device.
+    pub(crate) peaks: BTreeMap<Space, u64>,
+    /// The allocation that there was no room for.
+    pub(crate) refused: Option<(Space, Refusal)>,
+    /// The device on which the peak was above what may be used: a real one, of
+    /// which only a part is to be used.
+    pub(crate) above: Option<Space>,
+    /// What else was found, which is not about room.
+    pub(crate) beside: Vec<Code>,
+}
+
+impl Attempt {
+    /// Whether there was room.
+    pub(crate) fn has_room(&self) -> bool {
+        self.refused.is_none() && self.above.is_none()
+    }
+
+    /// The device that had least left, with its peak.
+    pub(crate) fn tightest(&self, rooms: &Rooms) -> Option<(Space, u64)> {
+        let left = |space: Space, peak: u64| {
+            rooms.of_space(space).map(|(capacity, _)| capacity.saturating_sub(peak))
+        };
+        let peaks = self.peaks.iter().map(|(&space, &peak)| (space, peak));
+        peaks.min_by_key(|&(space, peak)| (left(space, peak), std::cmp::Reverse(peak), space))
+    }
+}
+
+/// Runs a test with one value; `None` where it was interrupted.
+pub(super) fn run(
+    runner: &Runner<'_>,
+    task: &Task,
+    param: &str,
+    value: u64,
+    rooms: &Rooms,
+) -> Result<Option<Attempt>, Failure> {
+    let case = BTreeMap::from([(param.to_owned(), value.to_string())]);
+    let setting = Setting { follow: Follow::No, case };
+    let smaller = Task { leg: rooms.leg(&task.leg), ..task.clone() };
+    match runner.once(&smaller, setting, |_| {})? {
+        Some(outcome) => read(&outcome, task, (param, value), rooms).map(Some).map_err(Into::into),
+        None => Ok(None),
+    }
+}
+
+/// Whether there was room, or what else there was.
+fn read(
+    outcome: &Outcome,
+    task: &Task,
+    (param, value): (&str, u64),
+    rooms: &Rooms,
+) -> Result<Attempt, FitError> {
+    let ended = |code: Code, message: String| FitError::Ended {
+        param: param.to_owned(),
+        value,
+        device: task.leg.name(),
+        code: code.name(),
+        message,
+        exit_code: match code.row().class {
+            Class::Instrument => exit::NOT_MEASURED,
+            Class::Measured | Class::Bookkeeping => exit::FAILED,
+        },
+    };
+    let findings = &outcome.verdict.findings;
+    let other = findings.iter().find(|finding| ends_the_search(finding));
+    if let Some(Finding { code, message, .. }) = other {
+        return Err(ended(*code, message.clone()));
+    }
+    let record = outcome.report.as_ref().map(|report| &report.record);
+    let tried = |record: &&Record| record.case.get(param) == Some(&value.to_string());
+    let Some(record) = record.filter(tried) else {
+        let why = "the test executable does not know of values that are searched for: build it \
+                   with memcheck-runtime of the same version as cargo-memcheck";
+        return Err(ended(Code::NotMeasured, why.to_owned()));
+    };
+    let full = findings.iter().find(|finding| is_about_room(finding.code));
+    let refused = full.and_then(|finding| {
+        let spaces = record.spaces.iter().filter(|(space, _)| finding.space == Some(**space));
+        spaces.filter_map(|(space, measured)| Some((*space, measured.refused?))).next()
+    });
+    let judged = record.judged.iter().filter_map(|space| record.spaces.get_key_value(space));
+    let peaks: BTreeMap<Space, u64> =
+        judged.map(|(space, measured)| (*space, measured.metrics.peak_allocated)).collect();
+    let above = peaks
+        .iter()
+        .find(|(space, peak)| rooms.of_space(**space).is_some_and(|(_, usable)| **peak > usable));
+    Ok(Attempt {
+        value,
+        above: above.map(|(space, _)| *space),
+        peaks,
+        refused,
+        beside: findings
+            .iter()
+            .map(|finding| finding.code)
+            .filter(|&code| !is_about_room(code) && code.row().class == Class::Measured)
+            .collect(),
+    })
+}
+
+fn is_about_room(code: Code) -> bool {
+    matches!(code, Code::OutOfMemory | Code::DoesNotFit)
+}
+
+/// A body that failed for another reason, or that was not measured. What is
+/// within no limit has run all the same.
+fn ends_the_search(finding: &Finding) -> bool {
+    match finding.code {
+        Code::TestFailed | Code::Crashed | Code::TimedOut => true,
+        code => code.row().class == Class::Instrument,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_margin_and_a_capacity_make_the_devices_smaller() {
+        let leg = Leg {
+            device: Request::Sim(Some("2xt4,capacity=1000B".to_owned())),
+            kind: Kind::Sim,
+            why: String::new(),
+        };
+        let rooms = |margin: &str, fits| Rooms::of(&leg, margin.parse().unwrap(), fits);
+        let first = |rooms: Rooms| (rooms.leg(&leg).name(), rooms.of_space(Space::Cuda(1)));
+        let (name, room) = first(rooms("5%", None).unwrap());
+        assert_eq!((name.as_str(), room), ("sim:2xt4,capacity=950B", Some((1000, 950))));
+        assert_eq!(first(rooms("10%", Some(100)).unwrap()).1, Some((100, 90)));
+        assert_eq!(first(rooms("0%", None).unwrap()).1, Some((1000, 1000)));
+        let error = rooms("100%", None).unwrap_err().to_string();
+        assert_eq!(error, "a margin of 100% leaves nothing of sim:2xt4,capacity=1000B");
+
+        // Of a real one only what was said is known.
+        let leg = Leg { device: Request::Cuda(None), kind: Kind::Cuda, why: String::new() };
+        let margin: Tolerance = "50%".parse().unwrap();
+        assert_eq!(Rooms::of(&leg, margin, None).unwrap().of_space(Space::Cuda(0)), None);
+        let said = Rooms::of(&leg, margin, Some(200)).unwrap();
+        assert_eq!(said.of_space(Space::Cuda(0)), Some((200, 100)));
+    }
+}

@@ -1,0 +1,91 @@
+//! The largest value of a case that a device has room for: which test is meant,
+//! one attempt, and the search over them. What is tried next is
+//! [`memcheck_core::search`].
+
+mod attempt;
+mod choose;
+mod error;
+
+use std::ops::RangeInclusive;
+
+use memcheck_core::search::{Search, Start};
+use memcheck_core::tolerance::Tolerance;
+
+use crate::devices::{Kind, Leg};
+use crate::error::Failure;
+use crate::run::{Runner, Task};
+
+pub(crate) use attempt::{Attempt, Rooms};
+pub(crate) use choose::{Wanted, choose, path};
+pub(crate) use error::FitError;
+
+/// What a search on one device came to.
+#[derive(Debug, Clone)]
+pub(crate) struct Fitted {
+    /// The device.
+    pub(crate) leg: Leg,
+    /// What there is on it, and what of that may be used.
+    pub(crate) rooms: Rooms,
+    /// In the order in which they were made.
+    pub(crate) attempts: Vec<Attempt>,
+}
+
+impl Fitted {
+    /// The largest value that there was room for.
+    pub(crate) fn largest(&self) -> Option<&Attempt> {
+        let fitting = self.attempts.iter().filter(|attempt| attempt.has_room());
+        fitting.max_by_key(|attempt| attempt.value)
+    }
+
+    /// The smallest value that there was none for.
+    pub(crate) fn failed(&self) -> Option<&Attempt> {
+        let failing = self.attempts.iter().filter(|attempt| !attempt.has_room());
+        failing.min_by_key(|attempt| attempt.value)
+    }
+}
+
+/// What is searched for.
+#[derive(Debug, Clone)]
+pub(crate) struct Goal<'a> {
+    /// The case.
+    pub(crate) param: &'a str,
+    /// Its values.
+    pub(crate) range: RangeInclusive<u64>,
+    /// What is left free of each device.
+    pub(crate) margin: Tolerance,
+    /// What no device is larger than.
+    pub(crate) fits: Option<u64>,
+}
+
+impl Goal<'_> {
+    /// Whether there is anything to search.
+    pub(crate) fn check(&self) -> Result<(), FitError> {
+        Search::new(self.range.clone(), Start::Lowest).map(drop).map_err(FitError::Range)
+    }
+
+    /// Searches on the device of a task; `None` where it was interrupted.
+    pub(crate) fn search(
+        &self,
+        runner: &Runner<'_>,
+        task: &Task,
+        mut told: impl FnMut(&Attempt),
+    ) -> Result<Option<Fitted>, Failure> {
+        let mut search = Search::new(self.range.clone(), Start::Lowest).map_err(FitError::Range)?;
+        let rooms = Rooms::of(&task.leg, self.margin, self.fits)?;
+        let mut attempts = Vec::new();
+        while let Some(value) = search.next() {
+            let Some(attempt) = attempt::run(runner, task, self.param, value, &rooms)? else {
+                return Ok(None);
+            };
+            told(&attempt);
+            search.tried(value, attempt.has_room());
+            attempts.push(attempt);
+        }
+        Ok(Some(Fitted { leg: task.leg.clone(), rooms, attempts }))
+    }
+}
+
+/// Whether a task says how much it may use.
+pub(crate) fn has_capacity(task: &Task) -> bool {
+    task.leg.kind != Kind::Cpu && task.entry.family_on(task.leg.family()) == task.leg.family()
+}

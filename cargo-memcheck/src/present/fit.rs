@@ -1,0 +1,210 @@
+//! What fits: a line for each attempt as it is made, then a row for each device,
+//! for machines an object.
+
+use comfy_table::{CellAlignment, Table, presets};
+use memcheck_core::finding::Code;
+use memcheck_core::record::Refusal;
+use memcheck_core::size::Size;
+use memcheck_core::space::Space;
+use serde::Serialize;
+
+use super::{json, say, style};
+use crate::cli::FormatFlag;
+use crate::devices::Kind;
+use crate::fit::{Attempt, Fitted, Goal};
+use crate::options::Telling;
+use crate::run::Task;
+
+/// Version of the object.
+const VERSION: u32 = 1;
+
+/// What one attempt came to, for people.
+pub(crate) fn attempt(task: &Task, param: &str, attempt: &Attempt) {
+    let peak = attempt.peaks.values().max().copied().unwrap_or(0);
+    let came = match (&attempt.refused, attempt.has_room()) {
+        (_, true) => format!("has room, peak {}", Size(peak)),
+        (Some((space, refusal)), false) => format!("has none: {}", asked(*space, refusal)),
+        (None, false) => format!("has none: the peak is {}", Size(peak)),
+    };
+    say!("{}", style::dim(&format!("  {} {param}={} {came}", task.leg.name(), attempt.value)));
+}
+
+fn asked(space: Space, refusal: &Refusal) -> String {
+    format!(
+        "{space} had {} live when {} more were asked for",
+        Size(refusal.live),
+        Size(refusal.requested)
+    )
+}
+
+/// What the search came to on every device.
+pub(crate) fn fitted(telling: &Telling, tasks: &[Task], goal: &Goal<'_>, all: &[Fitted]) {
+    match telling.format {
+        FormatFlag::Json => {
+            for (task, fitted) in tasks.iter().zip(all) {
+                json::print(&line(task, goal, fitted));
+            }
+        }
+        FormatFlag::Human => {
+            for line in table(goal, all).trim_fmt().lines() {
+                anstream::println!("{line}");
+            }
+        }
+    }
+    notes(goal, all);
+}
+
+fn table(goal: &Goal<'_>, all: &[Fitted]) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    let largest = format!("largest {}", goal.param);
+    table.set_header([
+        "device", "capacity", &largest, "peak", "left", "next", "asks for", "attempts",
+    ]);
+    for fitted in all {
+        let none = || "-".to_owned();
+        let held = fitted.largest().and_then(|attempt| attempt.tightest(&fitted.rooms));
+        let space = held.map(|(space, _)| space);
+        let capacity = |space| fitted.rooms.of_space(space).map(|(capacity, _)| capacity);
+        let capacity = space.or(Some(Space::Cuda(0))).and_then(capacity);
+        let failed = fitted.failed();
+        let refused = failed.and_then(|attempt| attempt.refused);
+        table.add_row([
+            fitted.leg.name(),
+            capacity.map_or_else(none, |bytes| Size(bytes).to_string()),
+            fitted.largest().map_or("none".to_owned(), |attempt| attempt.value.to_string()),
+            held.map_or_else(none, |(_, peak)| Size(peak).to_string()),
+            capacity.zip(held).map_or_else(none, |(capacity, (_, peak))| {
+                Size(capacity.saturating_sub(peak)).to_string()
+            }),
+            failed.map_or_else(none, |attempt| attempt.value.to_string()),
+            refused.map_or_else(none, |(_, refusal)| {
+                format!("{} beside {}", Size(refusal.requested), Size(refusal.live))
+            }),
+            fitted.attempts.len().to_string(),
+        ]);
+    }
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
+
+/// What the table does not say.
+fn notes(goal: &Goal<'_>, all: &[Fitted]) {
+    let note = |text: String| say!("{} {text}", style::hint("note:"));
+    if goal.margin.to_string() != "0%" && all.iter().any(|fitted| fitted.leg.kind == Kind::Sim) {
+        note(format!("{} of each simulated device is left free (--margin)", goal.margin));
+    }
+    for fitted in all {
+        let device = fitted.leg.name();
+        if fitted.leg.kind == Kind::Cuda && fitted.rooms.of_space(Space::Cuda(0)).is_none() {
+            note(format!(
+                "{device} refused by itself and nothing of it is left free: --fits says what it \
+                 may use"
+            ));
+        }
+        match (fitted.largest(), fitted.failed()) {
+            (Some(largest), None) => note(format!(
+                "{device} had room for {}={}, the largest that --to allows",
+                goal.param, largest.value
+            )),
+            (None, Some(failed)) => note(format!(
+                "{device} has no room for {}={}, the smallest that --from allows",
+                goal.param, failed.value
+            )),
+            _ => {}
+        }
+        if let Some(Attempt { value, beside, .. }) = fitted.largest()
+            && !beside.is_empty()
+        {
+            let codes: Vec<&str> = beside.iter().map(|code| code.name()).collect();
+            note(format!(
+                "{}={value} on {device} is found to be {}, which is not about room",
+                goal.param,
+                codes.join(", ")
+            ));
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct Line<'a> {
+    r#type: &'static str,
+    version: u32,
+    package: &'a str,
+    binary: &'a str,
+    test: String,
+    param: &'a str,
+    /// The device as it was asked for.
+    leg: String,
+    margin: String,
+    /// The device with the least left.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    space: Option<Space>,
+    /// What it holds, and what of that was used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    capacity: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    usable: Option<u64>,
+    /// The largest value that there was room for; nothing where there is none.
+    largest: Option<u64>,
+    peak_allocated: Option<u64>,
+    /// The smallest value that there was no room for.
+    failed: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refused: Option<Refused>,
+    attempts: Vec<Tried<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct Refused {
+    space: Space,
+    requested: u64,
+    live: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct Tried<'a> {
+    value: u64,
+    has_room: bool,
+    peak_allocated: &'a std::collections::BTreeMap<Space, u64>,
+    #[serde(skip_serializing_if = "<[Code]>::is_empty")]
+    beside: &'a [Code],
+}
+
+fn line<'a>(task: &'a Task, goal: &Goal<'a>, fitted: &'a Fitted) -> Line<'a> {
+    let held = fitted.largest().and_then(|attempt| attempt.tightest(&fitted.rooms));
+    let failed = fitted.failed();
+    let refused = failed.and_then(|attempt| attempt.refused);
+    let space = held.map(|(space, _)| space).or(refused.map(|(space, _)| space));
+    let room = space.and_then(|space| fitted.rooms.of_space(space));
+    let tried = |attempt: &'a Attempt| Tried {
+        value: attempt.value,
+        has_room: attempt.has_room(),
+        peak_allocated: &attempt.peaks,
+        beside: &attempt.beside,
+    };
+    Line {
+        r#type: "fit",
+        version: VERSION,
+        package: &task.package,
+        binary: &task.binary.id,
+        test: crate::fit::path(&task.entry),
+        param: goal.param,
+        leg: fitted.leg.name(),
+        margin: goal.margin.to_string(),
+        space,
+        capacity: room.map(|(capacity, _)| capacity),
+        usable: room.map(|(_, usable)| usable),
+        largest: fitted.largest().map(|attempt| attempt.value),
+        peak_allocated: held.map(|(_, peak)| peak),
+        failed: failed.map(|attempt| attempt.value),
+        refused: refused.map(|(space, Refusal { requested, live, .. })| Refused {
+            space,
+            requested,
+            live,
+        }),
+        attempts: fitted.attempts.iter().map(tried).collect(),
+    }
+}

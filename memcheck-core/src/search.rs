@@ -1,0 +1,148 @@
+//! The largest value that has room: which one to try next.
+//!
+//! Pure: whoever searches tries a value, says whether it had room, and is told
+//! the next. What has room for a value is taken to have room for any smaller
+//! one; the search ends when the largest that had room and the next one, which
+//! had none, have both been tried.
+
+use std::ops::RangeInclusive;
+
+/// Where a search begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Start {
+    /// At the smallest value, doubling it while there is room.
+    Lowest,
+    /// At the largest, halving it while there is none.
+    Highest,
+}
+
+/// Why there is nothing to search.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum RangeError {
+    /// A batch of nothing.
+    #[error("0 is no value to try: a search begins at 1 or above")]
+    Zero,
+    /// The ends are the wrong way round.
+    #[error("{from} is above {to}: there is no value between them")]
+    Empty {
+        /// The smallest value.
+        from: u64,
+        /// The largest value.
+        to: u64,
+    },
+}
+
+/// A search, and what it knows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Search {
+    range: RangeInclusive<u64>,
+    start: Start,
+    /// The largest value that had room.
+    passed: Option<u64>,
+    /// The smallest that had none.
+    failed: Option<u64>,
+}
+
+impl Search {
+    /// A search over these values.
+    ///
+    /// # Errors
+    /// When there are none, or 0 is one of them.
+    pub fn new(range: RangeInclusive<u64>, start: Start) -> Result<Self, RangeError> {
+        let (from, to) = (*range.start(), *range.end());
+        match () {
+            () if from == 0 => Err(RangeError::Zero),
+            () if from > to => Err(RangeError::Empty { from, to }),
+            () => Ok(Self { range, start, passed: None, failed: None }),
+        }
+    }
+
+    /// The value to try next; `None` where all is known.
+    pub fn next(&self) -> Option<u64> {
+        let (lowest, highest) = (*self.range.start(), *self.range.end());
+        match (self.passed, self.failed) {
+            (None, None) => Some(match self.start {
+                Start::Lowest => lowest,
+                Start::Highest => highest,
+            }),
+            (Some(passed), None) if passed == highest => None,
+            (Some(passed), None) => Some(passed.saturating_mul(2).min(highest)),
+            (None, Some(failed)) if failed == lowest => None,
+            (None, Some(failed)) => Some((failed / 2).max(lowest)),
+            (Some(passed), Some(failed)) if failed - passed <= 1 => None,
+            (Some(passed), Some(failed)) => Some(passed + (failed - passed) / 2),
+        }
+    }
+
+    /// Whether there was room for `value`.
+    pub fn tried(&mut self, value: u64, has_room: bool) {
+        if has_room {
+            self.passed = self.passed.max(Some(value));
+        } else {
+            self.failed = Some(self.failed.map_or(value, |failed| failed.min(value)));
+        }
+    }
+
+    /// The largest value that had room.
+    pub fn largest(&self) -> Option<u64> {
+        self.passed
+    }
+
+    /// The smallest value that had none.
+    pub fn failed(&self) -> Option<u64> {
+        self.failed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The values that are tried where there is room for `limit`, and the result.
+    fn run(range: RangeInclusive<u64>, start: Start, limit: u64) -> (Vec<u64>, Search) {
+        let mut search = Search::new(range, start).unwrap();
+        let mut tried = Vec::new();
+        while let Some(value) = search.next() {
+            tried.push(value);
+            search.tried(value, value <= limit);
+        }
+        (tried, search)
+    }
+
+    #[test]
+    fn every_limit_is_found_exactly_from_either_end() {
+        for start in [Start::Lowest, Start::Highest] {
+            for limit in 0..=40 {
+                let (tried, search) = run(1..=32, start, limit);
+                let largest = (limit > 0).then_some(limit.min(32));
+                assert_eq!(search.largest(), largest, "{start:?} {limit}");
+                assert_eq!(search.failed(), (limit < 32).then_some(limit + 1), "{start:?} {limit}");
+                // Both ends of the answer were tried, and nothing twice.
+                assert!(largest.is_none_or(|largest| tried.contains(&largest)));
+                assert!(search.failed().is_none_or(|failed| tried.contains(&failed)));
+                let mut once = tried.clone();
+                once.sort_unstable();
+                once.dedup();
+                assert_eq!(once.len(), tried.len(), "{tried:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn it_doubles_up_or_halves_and_then_bisects() {
+        assert_eq!(run(1..=1000, Start::Lowest, 11).0, [1, 2, 4, 8, 16, 12, 10, 11]);
+        assert_eq!(run(1..=64, Start::Highest, 11).0, [64, 32, 16, 8, 12, 10, 11]);
+        assert_eq!(run(3..=10, Start::Lowest, 10).0, [3, 6, 10]);
+        assert_eq!(run(3..=10, Start::Highest, 10).0, [10]);
+    }
+
+    #[test]
+    fn a_range_of_nothing_is_refused() {
+        assert_eq!(Search::new(0..=4, Start::Lowest), Err(RangeError::Zero));
+        let empty = RangeInclusive::new(5, 4);
+        let error = Search::new(empty, Start::Lowest).unwrap_err();
+        assert_eq!(error.to_string(), "5 is above 4: there is no value between them");
+        // The whole of u64 does not overflow.
+        assert_eq!(run(1..=u64::MAX, Start::Lowest, u64::MAX).1.largest(), Some(u64::MAX));
+    }
+}

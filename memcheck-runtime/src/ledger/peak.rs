@@ -1,0 +1,41 @@
+//! The highest number of live bytes within a part of the body, and the peak of
+//! the whole afterwards as if nobody had looked.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use memcheck_core::space::Space;
+
+use super::{COUNTERS, Counters, index, raise, restart};
+
+/// A look at the peak of one space, from here to where it is closed.
+#[derive(Debug)]
+pub(crate) struct PeakWindow {
+    space: Space,
+    before: u64,
+}
+
+fn counters(space: Space) -> Option<&'static Counters> {
+    index(space).map(|index| &COUNTERS[index])
+}
+
+impl PeakWindow {
+    /// Starts the peak anew.
+    pub(crate) fn open(space: Space) -> Self {
+        let before = counters(space).map_or(0, |of| restart(&of.peak, &of.live));
+        Self { space, before }
+    }
+
+    /// The peak since then.
+    pub(crate) fn close(self) -> u64 {
+        counters(self.space).map_or(0, |of| of.peak.load(Relaxed))
+    }
+}
+
+/// Whatever ends it, the peak of before is not lost.
+impl Drop for PeakWindow {
+    fn drop(&mut self) {
+        if let Some(of) = counters(self.space) {
+            raise(&of.peak, self.before);
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! `plan`: a device map from what each layer was measured to hold. What runs by
+//! it has the peaks that were predicted, to the byte on every GPU.
+
+use serde_json::Value;
+
+use crate::fixture::{Run, memcheck, memcheck_with, workspace};
+
+const WHERE: [&str; 6] =
+    ["-p", "memcheck-tests", "--test", "workloads", "--message-format", "json"];
+
+fn plan(arguments: &[&str]) -> Run {
+    memcheck(&workspace(), &[&["plan"], &WHERE[..], arguments].concat())
+}
+
+fn run(device: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Run {
+    let fixed = ["run", "--no-ci", "--device", device];
+    memcheck_with(&workspace(), &[&fixed, &WHERE[..], arguments].concat(), variables)
+}
+
+/// The peaks of so many GPUs, 0 where nothing was allocated.
+fn peaks(run: &Run, test: &str, gpus: usize) -> Vec<Value> {
+    let finished = run.test(test);
+    let peak = |gpu| &finished["metrics"][format!("cuda:{gpu}")]["peak_allocated"];
+    (0..gpus).map(|gpu| peak(gpu).as_u64().unwrap_or(0).into()).collect()
+}
+
+#[test]
+fn a_sharded_model_on_one_device_is_candles_own_to_the_byte() {
+    let run = run("sim", &["prefill_and_decode", "on_one_device"], &[]).exits(0);
+    let [own, candles] = ["sharded::on_one_device", "llama::prefill_and_decode"]
+        .map(|test| run.test(test)["metrics"]["cuda:0"].clone());
+    for figure in ["setup", "peak_allocated", "allocations", "allocated_total", "allocated"] {
+        assert_eq!(own[figure], candles[figure], "{figure}");
+        assert!(own[figure].as_u64().unwrap() > 0, "{figure}");
+    }
+}
+
+#[test]
+fn the_same_layers_over_two_and_three_gpus_hold_what_their_parameters_say() {
+    let arguments = ["sharded::evenly_over", "--run-ignored", "all"];
+    let run = run("sim:3xh200", &arguments, &[]).exits(0);
+    assert_eq!(run.summary()["passed"], 2);
+    assert!(peaks(&run, "sharded::evenly_over::gpus_3", 3).iter().all(|peak| *peak != 0));
+}
+
+#[test]
+fn what_runs_by_a_map_has_the_predicted_peak_on_every_gpu() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("maps/map.json");
+    let path = file.to_str().unwrap();
+    for (model, devices, machine) in [
+        ("tiny", "2xt4", "2xt4"),
+        ("tiny", "3xt4", "3xt4"),
+        ("tiny", "rtx4090, t4", "rtx4090+t4"),
+        ("tiny", "2xt4,capacity=800KiB,t4", "2xt4,capacity=800KiB+t4"),
+        ("tiny", "t4,capacity=1MiB,t4,capacity=2MiB", "t4,capacity=1MiB+t4,capacity=2MiB"),
+        ("llama2_7b", "2xrtx4070", "2xrtx4070"),
+    ] {
+        let test = format!("sharded::by_map::model_{model}");
+        let planned = plan(&[&test, "--devices", devices, "--output", path]).exits(0);
+        let line = planned.json().into_iter().find(|line| line["type"] == "plan").unwrap();
+        let predicted: Vec<Value> = line["devices"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|device| device["peak_allocated"].clone())
+            .collect();
+        let map: Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
+        assert_eq!(map, line["device_map"]);
+        let by_map = run(&format!("sim:{machine}"), &[&test], &[("LLAMA_DEVICE_MAP", path)]);
+        assert_eq!(peaks(&by_map.exits(0), &test, predicted.len()), predicted, "{devices}");
+        // Without a map, on one large enough: what the plan says of the whole.
+        let alone = run("sim:h200", &[&test], &[]).exits(0);
+        assert_eq!(peaks(&alone, &test, 1), [line["whole"].clone()]);
+    }
+    // Which is more than a 12 GB card has: only the map makes it run there.
+    let alone = run("sim:2xrtx4070", &["llama2_7b", "--explain", "never"], &[]).exits(100);
+    assert!(alone.stdout.contains("out-of-memory"), "{}", alone.stdout);
+}
+
+#[test]
+fn layers_are_told_with_their_weights_and_bad_input_with_what_to_do() {
+    let planned = plan(&["model_llama2_7b", "--devices", "2xrtx4090"]).exits(0);
+    let line = planned.json().into_iter().find(|line| line["type"] == "plan").unwrap();
+    let modules = line["modules"].as_array().unwrap();
+    let names: Vec<&str> = modules.iter().map(|module| module["name"].as_str().unwrap()).collect();
+    assert_eq!((names.len(), names[0], names[34]), (35, "model.embed_tokens", "lm_head"));
+    assert_eq!(names[10], "model.layers.9");
+    // 4 * 4096² + 3 * 4096 * 11008 + 2 * 4096 parameters of two bytes; keys and
+    // values of 2048 + 8 tokens.
+    let layer = 2 * (4 * 4096 * 4096 + 3 * 4096 * 11008 + 2 * 4096);
+    for module in &modules[1..33] {
+        assert_eq!(module["weights"], layer);
+        assert_eq!(module["cache"], 2 * 2056 * 4096 * 2);
+        assert_eq!(module["input"], 2048 * 4096 * 2);
+    }
+    let test = "sharded::by_map::model_tiny";
+    for (arguments, code, said) in [
+        (&[test, "--devices", "2xrtx4091"][..], 2, "did you mean `rtx4090`?"),
+        (&[test, "--devices", "2xt4,capacity=500KiB"], 100, "there is too little memory: cuda:0"),
+        (&[test, "--devices", "t4,memory=1GiB"], 2, "capacity=SIZE"),
+        (&[test], 2, "--devices <DEVICES>"),
+        (&["--devices", "t4"], 2, "plan wants one test"),
+        (&[test, "--devices", "t4", "--device", "sim"], 2, "--devices says where"),
+        (&["model_", "--devices", "t4"], 2, "plan wants one:"),
+        (&["no_such_test", "--devices", "t4"], 4, "no memory test matches"),
+        (&["llama::prefill_and_decode", "--devices", "t4"], 2, "has no layers"),
+        (&["forms::one_iteration", "--exact", "--devices", "t4"], 2, "is given no device"),
+        (&[test, "--devices", "t4", "--output", "/proc/none/map.json"], 110, "/proc/none"),
+    ] {
+        plan(arguments).exits(code).says(said);
+    }
+    plan(&[test, "--devices", "2xt4,capacity=500KiB"]).says("are missing").says("5% of each");
+}
