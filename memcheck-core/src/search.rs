@@ -3,7 +3,8 @@
 //! Pure: whoever searches tries a value, says whether it had room, and is told
 //! the next. What has room for a value is taken to have room for any smaller
 //! one; the search ends when the largest that had room and the next one, which
-//! had none, have both been tried.
+//! had none, have both been tried. Who can tell where that is may say so: then
+//! little else is tried, and where it was wrong nothing is lost.
 
 use std::ops::RangeInclusive;
 
@@ -41,6 +42,8 @@ pub struct Search {
     passed: Option<u64>,
     /// The smallest that had none.
     failed: Option<u64>,
+    /// What is expected to be the largest that has room.
+    expected: Option<u64>,
 }
 
 impl Search {
@@ -53,13 +56,38 @@ impl Search {
         match () {
             () if from == 0 => Err(RangeError::Zero),
             () if from > to => Err(RangeError::Empty { from, to }),
-            () => Ok(Self { range, start, passed: None, failed: None }),
+            () => Ok(Self { range, start, passed: None, failed: None, expected: None }),
         }
+    }
+
+    /// From here on this is expected to be the largest value that has room.
+    pub fn expect(&mut self, value: u64) {
+        self.expected = Some(value.clamp(*self.range.start(), *self.range.end()));
+    }
+
+    /// The expected value, or the one beside it that bears it out.
+    fn confirming(&self) -> Option<u64> {
+        let expected = self.expected?;
+        let (lowest, highest) = (*self.range.start(), *self.range.end());
+        let is_open = |value: &u64| {
+            (lowest..=highest).contains(value)
+                && self.passed.is_none_or(|passed| passed < *value)
+                && self.failed.is_none_or(|failed| *value < failed)
+        };
+        let next = match (self.passed, self.failed) {
+            (Some(passed), _) if passed == expected => expected.checked_add(1),
+            (_, Some(failed)) if failed == expected => expected.checked_sub(1),
+            _ => Some(expected),
+        };
+        next.filter(is_open)
     }
 
     /// The value to try next; `None` where all is known.
     pub fn next(&self) -> Option<u64> {
         let (lowest, highest) = (*self.range.start(), *self.range.end());
+        if let Some(value) = self.confirming() {
+            return Some(value);
+        }
         match (self.passed, self.failed) {
             (None, None) => Some(match self.start {
                 Start::Lowest => lowest,
@@ -134,6 +162,31 @@ mod tests {
         assert_eq!(run(1..=64, Start::Highest, 11).0, [64, 32, 16, 8, 12, 10, 11]);
         assert_eq!(run(3..=10, Start::Lowest, 10).0, [3, 6, 10]);
         assert_eq!(run(3..=10, Start::Highest, 10).0, [10]);
+    }
+
+    #[test]
+    fn what_is_expected_is_confirmed_and_what_is_not_so_found_all_the_same() {
+        for limit in 0..=32_u64 {
+            for expected in 0..=40 {
+                let mut search = Search::new(1..=32, Start::Lowest).unwrap();
+                search.expect(expected);
+                let mut tried = Vec::new();
+                while let Some(value) = search.next() {
+                    assert!(!tried.contains(&value), "{value} twice in {tried:?}");
+                    tried.push(value);
+                    search.tried(value, value <= limit);
+                }
+                assert_eq!(search.largest(), (limit > 0).then_some(limit), "{limit} {expected}");
+                assert_eq!(
+                    search.failed(),
+                    (limit < 32).then_some(limit + 1),
+                    "{limit} {expected}"
+                );
+                if expected == limit && limit > 0 {
+                    assert!(tried.len() <= 2, "{tried:?}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -80,9 +80,34 @@ impl Goal<'_> {
             told(&attempt);
             search.tried(value, attempt.has_room());
             attempts.push(attempt);
+            if let Some(value) = expected(&attempts, &rooms) {
+                search.expect(value);
+            }
         }
         Ok(Some(Fitted { leg: task.leg.clone(), rooms, attempts }))
     }
+}
+
+/// How many times the largest value that had room may be tried at once: a peak
+/// that rises faster than the value would make the step far too long.
+const LONGEST_STEP: u64 = 8;
+
+/// The largest value that is expected to have room, where peaks rise as they did
+/// from one attempt to the next: on a straight line through the last two.
+fn expected(attempts: &[Attempt], rooms: &Rooms) -> Option<u64> {
+    let mut fitting: Vec<&Attempt> = attempts.iter().filter(|tried| tried.has_room()).collect();
+    fitting.sort_by_key(|tried| std::cmp::Reverse(tried.value));
+    let [last, before, ..] = fitting.as_slice() else { return None };
+    let of_space = |space| {
+        let (peak, earlier) = (*last.peaks.get(space)?, *before.peaks.get(space)?);
+        let (_, usable) = rooms.of_space(*space)?;
+        let rise = u128::from(peak.checked_sub(earlier).filter(|&rise| rise > 0)?);
+        let left = u128::from(usable.saturating_sub(peak));
+        let more = left * u128::from(last.value - before.value) / rise;
+        Some(last.value.saturating_add(u64::try_from(more).unwrap_or(u64::MAX)))
+    };
+    let nearest = last.peaks.keys().filter_map(of_space).min()?;
+    Some(nearest.min(last.value.saturating_mul(LONGEST_STEP)))
 }
 
 /// Whether a task says how much it may use.

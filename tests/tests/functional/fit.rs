@@ -96,7 +96,8 @@ fn the_largest_value_is_exact_on_every_card_and_bad_input_is_told() {
         .iter()
         .map(|tried| tried["value"].as_u64().unwrap())
         .collect();
-    assert_eq!(tried, [1, 2, 4, 8, 16, 32, 24, 20, 22, 21]);
+    // A straight line through the first two would say 21, and a step is at most eightfold.
+    assert_eq!(tried, [1, 2, 16, 21, 22]);
     // Neither its own `fits` nor a baseline had a say.
     assert!(!project.has("tests/snapshots"));
 
