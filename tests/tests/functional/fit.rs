@@ -57,7 +57,7 @@ fn devices(run: &Run) -> Vec<Value> {
 }
 
 #[test]
-fn the_largest_value_is_exact_on_every_card_and_bad_input_is_told() {
+fn row_16_the_largest_batch_is_exact_on_every_card_and_bad_input_is_told() {
     let project = Project::new(TESTS);
     let mib = |mib: u64| mib << 20;
     let cards = ["8MiB", "64MiB", "1GiB"].map(|size| format!("sim:t4,capacity={size}"));

@@ -44,7 +44,7 @@ fn the_same_layers_over_two_and_three_gpus_hold_what_their_parameters_say() {
 }
 
 #[test]
-fn what_runs_by_a_map_has_the_predicted_peak_on_every_gpu() {
+fn row_12_what_runs_by_a_device_map_has_the_predicted_peak_on_every_gpu() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("maps/map.json");
     let path = file.to_str().unwrap();
