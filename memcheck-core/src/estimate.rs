@@ -4,6 +4,8 @@
 //! The estimator (`memcheck-estimate`) is a program of its own, because it is
 //! built with candle and the command is not.
 
+mod by_law;
+
 use serde::{Deserialize, Serialize};
 
 /// The version of these types; both sides must have the same.
@@ -121,6 +123,10 @@ pub struct Refusal {
     pub message: String,
     /// What to do about it.
     pub hint: Option<String>,
+    /// The largest batch at which the model runs, where it is the batch that
+    /// candle cannot run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runs_at: Option<u64>,
 }
 
 /// Whose matter a refusal is.
@@ -141,7 +147,12 @@ mod tests {
 
     #[test]
     fn an_answer_survives_the_wire() {
-        let refusal = Refusal { why: Why::OutOfMemory, message: "full".to_owned(), hint: None };
+        let refusal = Refusal {
+            why: Why::OutOfMemory,
+            message: "full".to_owned(),
+            hint: None,
+            runs_at: None,
+        };
         let answer = Answer::Refused(refusal);
         let text = serde_json::to_string(&answer).unwrap();
         assert!(text.contains("out-of-memory"), "{text}");

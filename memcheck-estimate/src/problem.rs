@@ -40,7 +40,8 @@ impl Problem {
     }
 
     fn of(why: Why, message: String) -> Self {
-        Self { refusal: Refusal { why, message, hint: None }, of_the_model: false }
+        let refusal = Refusal { why, message, hint: None, runs_at: None };
+        Self { refusal, of_the_model: false }
     }
 
     /// What to do about it.
@@ -76,10 +77,11 @@ impl Problem {
         match checked.uncounted() {
             Some(why) if self.refusal.message.contains("INVALID_VALUE") => {
                 let message = format!("the model does not run: {why}");
-                let problem = Self { refusal: Refusal { message, ..self.refusal }, ..self };
-                problem.hint(match checked.counted_batch() {
-                    0 => "a smaller --seq".to_owned(),
-                    batch => format!("--batch {batch}, or a smaller --seq"),
+                let runs_at = Some(checked.counted_batch()).filter(|&batch| batch > 0);
+                let refusal = Refusal { message, runs_at, ..self.refusal };
+                Self { refusal, ..self }.hint(match runs_at {
+                    None => "a smaller --seq".to_owned(),
+                    Some(batch) => format!("--batch {batch}, or a smaller --seq"),
                 })
             }
             _ => self,

@@ -7,12 +7,14 @@ use memcheck_core::cards::{CARDS, Card};
 use memcheck_core::device::Request;
 use memcheck_core::estimate::{Answer, Estimate, Question, Refusal, VERSION, Why};
 use memcheck_core::exit;
+use memcheck_core::size::both;
 use serde_json::Value;
 
 use crate::cli::{EstimateArgs, FormatFlag};
 use crate::devices;
 use crate::error::{Expected, Failure};
 use crate::estimator::Estimator;
+use crate::machine::Machine;
 use crate::options::{Verbosity, environment};
 use crate::present::estimate as present;
 use memcheck_core::variables;
@@ -88,8 +90,13 @@ pub(super) fn estimate(args: &EstimateArgs) -> Result<u8, Failure> {
         dtype: args.dtype.map(|dtype| dtype.name().to_owned()),
     };
     let estimator = Estimator::build(&args.build, &args.output)?;
+    let mut ran = true;
     let estimate = match estimator.ask(&question, ROOMY)? {
-        Answer::Measured(estimate) => estimate,
+        Answer::Measured(estimate) => *estimate,
+        Answer::Refused(refusal) if refusal.runs_at.is_some() => {
+            ran = false;
+            beyond(&estimator, &question, refusal)?
+        }
         Answer::Refused(refusal) if refusal.why == Why::OutOfMemory => {
             return Err(EstimateError::TooLarge(refusal.message).into());
         }
@@ -97,10 +104,14 @@ pub(super) fn estimate(args: &EstimateArgs) -> Result<u8, Failure> {
     };
     let mut tried = Vec::new();
     for machine in machines {
-        let result = match estimator.ask(&question, &machine)? {
-            Answer::Measured(estimate) => Ok(estimate.peak),
-            Answer::Refused(refusal) if refusal.why == Why::OutOfMemory => Err(refusal.message),
-            Answer::Refused(refusal) => return Err(EstimateError::Refused(refusal).into()),
+        let result = if ran {
+            match estimator.ask(&question, &machine)? {
+                Answer::Measured(estimate) => Ok(estimate.peak),
+                Answer::Refused(refusal) if refusal.why == Why::OutOfMemory => Err(refusal.message),
+                Answer::Refused(refusal) => return Err(EstimateError::Refused(refusal).into()),
+            }
+        } else {
+            fits(estimate.peak, &machine.parse()?)
         };
         tried.push(Tried { device: format!("sim:{machine}"), result });
     }
@@ -112,6 +123,45 @@ pub(super) fn estimate(args: &EstimateArgs) -> Result<u8, Failure> {
         }
     }
     Ok(exit_code(&estimate, &tried))
+}
+
+/// The figures of a batch that candle cannot run, by the laws of some that it can.
+fn beyond(
+    estimator: &Estimator,
+    question: &Question,
+    refusal: Refusal,
+) -> Result<Estimate, Failure> {
+    let most = refusal.runs_at.unwrap_or(0);
+    let mut batches = vec![1, 2, 3, most];
+    batches.retain(|&batch| batch <= most);
+    batches.dedup();
+    let mut measured = Vec::new();
+    for &batch in &batches {
+        let question = Question { batch, ..question.clone() };
+        let Answer::Measured(estimate) = estimator.ask(&question, ROOMY)? else {
+            return Err(EstimateError::Refused(refusal).into());
+        };
+        measured.push(*estimate);
+    }
+    let Some(mut estimate) = Estimate::at_batch(&measured, question.batch) else {
+        return Err(EstimateError::Refused(refusal).into());
+    };
+    let batches: Vec<String> = batches.iter().map(u64::to_string).collect();
+    estimate.notes.push(format!(
+        "not run, {}: the figures are those of batch {}, carried on by their exact laws",
+        refusal.message,
+        batches.join(", ")
+    ));
+    Ok(estimate)
+}
+
+/// Whether a peak that nothing has reached yet fits the first device of a machine.
+fn fits(peak: u64, machine: &Machine) -> Result<u64, String> {
+    let capacity = machine.gpus.first().map_or(0, |gpu| gpu.capacity);
+    if peak <= capacity {
+        return Ok(peak);
+    }
+    Err(format!("the peak is {} above its capacity", both(peak - capacity)))
 }
 
 /// The machines that are asked for.

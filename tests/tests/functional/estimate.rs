@@ -265,12 +265,35 @@ fn what_makes_no_sense_is_refused_with_what_to_do() {
         (&good, &["--seq", "8", "--device", "sim:rtx4091"], usage, "did you mean `rtx4090`?"),
         (&good, &["--seq", "8", "--device", "cpu"], usage, "on simulated devices only"),
         (&config("phi-2"), &["--seq", "8"], exit::NOT_MEASURED, "--dtype f32"),
-        (&good, &["--seq", "4096", "--batch", "8"], exit::NOT_MEASURED, "--batch 7"),
+        (&config("llama-3-70b"), &["--seq", "8192"], exit::NOT_MEASURED, "a smaller --seq"),
         (&good, &["--seq", "4000", "--batch", "4000"], exit::FAILED, "does not fit 1 TiB"),
     ];
     for (config, arguments, code, text) in cases {
         let run = estimate(config, arguments).exits(code).says(text);
         assert_eq!(run.summary()["exit_code"], code, "{text}");
+    }
+}
+
+#[test]
+fn a_batch_that_candle_cannot_run_is_carried_on_from_those_that_it_can() {
+    let tokens = |batch: &str| figures("llama-2-7b", &["--seq", "4096", "--batch", batch]);
+    let (six, seven, eight) = (tokens("6"), tokens("7"), tokens("8"));
+    let note = eight["notes"][0].as_str().expect("a note");
+    assert!(note.contains("candle/issues/3604") && note.contains("batch 1, 2, 3, 7"), "{note}");
+    assert_eq!(seven["notes"], serde_json::json!([]));
+    // On a straight line with two that were run.
+    let figure = |of: &Value, name: &str| of.pointer(name).and_then(Value::as_u64).expect("bytes");
+    for name in ["/peak", "/weights", "/inference/cache", "/inference/activations"] {
+        let [six, seven, eight] = [&six, &seven, &eight].map(|of| figure(of, name));
+        assert_eq!(eight, 2 * seven - six, "{name}");
+    }
+    // Keys and values, and the mask, which all sequences share.
+    let cache = keys_and_values(32, 4096, 8, 4096, 2) + 4096 * 4096;
+    assert_eq!(figure(&eight, "/inference/cache"), cache);
+    let config = config("llama-2-7b");
+    for (card, code) in [("sim:h200", 0), ("sim:h100-80g", exit::FAILED.into())] {
+        let run = estimate(&config, &["--seq", "4096", "--batch", "8", "--device", card]);
+        assert_eq!(run.exits(code).stdout.contains("above its capacity"), code != 0, "{card}");
     }
 }
 

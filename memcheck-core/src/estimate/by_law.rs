@@ -1,0 +1,113 @@
+//! The figures of a batch that candle cannot run, from those of batches that it
+//! can: each figure is carried on by its exact law over the batch.
+
+use super::{Estimate, Inference, Training};
+use crate::law::{self, Point, Sizes};
+
+/// The size that estimates differ in.
+const BATCH: &str = "batch";
+
+impl Estimate {
+    /// The figures at `batch`, by the laws of these estimates, which differ in
+    /// their batch alone; `None` where one of the figures has no exact law.
+    pub fn at_batch(measured: &[Self], batch: u64) -> Option<Self> {
+        let first = measured.first()?;
+        let at = |figure: &dyn Fn(&Self) -> Option<u64>| -> Option<u64> {
+            let point = |one: &Self| Some(Point { at: sizes(one.batch), value: figure(one)? });
+            let points: Vec<Point> = measured.iter().map(point).collect::<Option<_>>()?;
+            law::find(&points).ok()?.at(&sizes(batch))
+        };
+        let inference = match first.inference {
+            None => None,
+            Some(_) => {
+                let of =
+                    |figure: fn(&Inference) -> u64| at(&|one| one.inference.as_ref().map(figure));
+                Some(Inference {
+                    cache: of(|it| it.cache)?,
+                    cache_after: of(|it| it.cache_after)?,
+                    logits: of(|it| it.logits)?,
+                    activations: of(|it| it.activations)?,
+                    prompt_peak: of(|it| it.prompt_peak)?,
+                    generation_peak: of(|it| it.generation_peak)?,
+                })
+            }
+        };
+        let training = match first.training {
+            None => None,
+            Some(_) => {
+                let of =
+                    |figure: fn(&Training) -> u64| at(&|one| one.training.as_ref().map(figure));
+                Some(Training {
+                    variables: of(|it| it.variables)?,
+                    reached: of(|it| it.reached)?,
+                    gradients: of(|it| it.gradients)?,
+                    optimizer: of(|it| it.optimizer)?,
+                    activations: of(|it| it.activations)?,
+                    peak: of(|it| it.peak)?,
+                })
+            }
+        };
+        let load_peak = at(&|one| Some(one.load_peak))?;
+        let of_inference = inference.map_or(0, |it| it.prompt_peak.max(it.generation_peak));
+        let of_training = training.map_or(0, |it| it.peak);
+        Some(Self {
+            batch,
+            weights: at(&|one| Some(one.weights))?,
+            tables: at(&|one| Some(one.tables))?,
+            load_peak,
+            inference,
+            training,
+            peak: load_peak.max(of_inference).max(of_training),
+            ..first.clone()
+        })
+    }
+}
+
+fn sizes(batch: u64) -> Sizes {
+    Sizes::from([(BATCH.to_owned(), batch)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn estimate(batch: u64, prompt_peak: u64) -> Estimate {
+        Estimate {
+            model: "llama".to_owned(),
+            dtype: "bf16".to_owned(),
+            batch,
+            seq: 8,
+            generate: 0,
+            parameters: 50,
+            weights: 100,
+            tables: 4,
+            load_peak: 120,
+            inference: Some(Inference {
+                cache: 10 * batch,
+                cache_after: 10 * batch,
+                logits: 2 * batch,
+                activations: prompt_peak - 104 - 10 * batch,
+                prompt_peak,
+                generation_peak: 0,
+            }),
+            training: None,
+            peak: prompt_peak.max(120),
+            notes: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn figures_go_on_as_their_laws_say() {
+        let measured: Vec<Estimate> = [1, 2, 3, 7].map(|b| estimate(b, 104 + 40 * b)).into();
+        assert_eq!(Estimate::at_batch(&measured, 8), Some(estimate(8, 104 + 40 * 8)));
+    }
+
+    #[test]
+    fn without_an_exact_law_there_are_no_figures() {
+        let measured = [(1, 150), (2, 190), (3, 270)].map(|(batch, peak)| estimate(batch, peak));
+        assert_eq!(Estimate::at_batch(&measured, 8), None);
+        // Two points are on some line anyway.
+        assert_eq!(Estimate::at_batch(&measured[..2], 8), None);
+        assert_eq!(Estimate::at_batch(&[], 8), None);
+    }
+}
