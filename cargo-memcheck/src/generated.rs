@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use cargo_metadata::Package;
 
+use crate::toolchain::write_if_different;
 use crate::workspace::Workspace;
 
 /// A package of one source file.
@@ -30,12 +31,14 @@ impl Generated<'_> {
         let (path, text) = self.source;
         let source = folder.join(path);
         fs::create_dir_all(source.parent().unwrap_or(folder))?;
-        fs::write(folder.join("Cargo.toml"), manifest)?;
-        fs::write(source, text)?;
-        // The same versions, so that nothing of candle is built anew.
-        let lock = workspace.root().join("Cargo.lock");
-        if lock.exists() {
-            fs::copy(lock, folder.join("Cargo.lock"))?;
+        write_if_different(&folder.join("Cargo.toml"), &manifest)?;
+        write_if_different(&source, text)?;
+        // The same versions, so that nothing of candle is built anew. Cargo adds to
+        // it what the package has besides, which stays until the workspace's changes.
+        let (theirs, own) = (workspace.root().join("Cargo.lock"), folder.join("Cargo.lock"));
+        let changed = |path: &Path| fs::metadata(path).and_then(|it| it.modified()).ok();
+        if theirs.exists() && changed(&own) < changed(&theirs) {
+            fs::copy(theirs, own)?;
         }
         Ok(())
     }

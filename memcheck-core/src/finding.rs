@@ -133,6 +133,15 @@ fn names(wanted: impl Fn(&Row) -> bool) -> String {
 }
 
 impl Code {
+    /// Whether a test with it did not come to its end, for a reason other than room:
+    /// what was measured of it is not all that it would have been.
+    pub fn cut_it_short(self) -> bool {
+        match self {
+            Self::TestFailed | Self::Crashed | Self::TimedOut | Self::DeviceFault => true,
+            other => other.row().class == Class::Instrument,
+        }
+    }
+
     /// What there is to say about it.
     pub fn row(self) -> &'static Row {
         // Declared in one list: the table is in the order of the variants.

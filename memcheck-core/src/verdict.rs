@@ -66,6 +66,18 @@ pub fn judge(
     conclude(findings, level)
 }
 
+/// Whether figures with this verdict may wait to become the baseline: not those of
+/// a run that broke a limit or did not come to its end; those that only differ from
+/// the baseline may.
+pub fn is_worth_keeping(verdict: &Verdict) -> bool {
+    verdict.findings.iter().all(|finding| {
+        matches!(
+            finding.code,
+            Code::PeakRegression | Code::AllocationsRegression | Code::GrowthRegression
+        ) || finding.code.row().class == Class::Bookkeeping
+    })
+}
+
 /// Sorts findings into a verdict: leaves out what is allowed, collects what is
 /// denied, and settles the status.
 pub fn conclude(findings: Vec<Finding>, level: impl Fn(Code) -> Level) -> Verdict {

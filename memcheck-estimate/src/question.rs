@@ -75,7 +75,8 @@ pub(crate) fn check(question: &Question) -> Result<Checked, Problem> {
         _ => config,
     };
     sizes(config)?;
-    let dtype = dtype(question, config)?;
+    let Value::Object(outer) = &question.config else { unreachable!("looked at above") };
+    let dtype = dtype(question, [config, outer])?;
     let config = family.adapted(config);
     tokens(question)?;
     kind(question, &model, family)?;
@@ -102,9 +103,15 @@ fn sizes(config: &Map<String, Value>) -> Result<(), Problem> {
     Ok(())
 }
 
-fn dtype(question: &Question, config: &Map<String, Value>) -> Result<DType, Problem> {
-    let own = ["torch_dtype", "dtype"].iter().find_map(|key| config.get(*key)?.as_str());
-    let named = question.dtype.as_deref().or(own).unwrap_or("float32");
+/// The element type: what was asked for, or else what the first of these says.
+fn dtype(question: &Question, configs: [&Map<String, Value>; 2]) -> Result<DType, Problem> {
+    let said = |config: &&Map<String, Value>| {
+        ["torch_dtype", "dtype"]
+            .iter()
+            .find_map(|key| config.get(*key)?.as_str().map(str::to_owned))
+    };
+    let own = configs.iter().find_map(said);
+    let named = question.dtype.as_deref().or(own.as_deref()).unwrap_or("float32");
     match named {
         "float32" | "f32" => Ok(DType::F32),
         "float16" | "f16" => Ok(DType::F16),

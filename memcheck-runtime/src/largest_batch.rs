@@ -169,7 +169,7 @@ impl LargestBatch {
         let of_device = capacity.map(|bytes| margin.floor(bytes));
         let most = match (limit, of_device) {
             (Some(limit), Some(of_device)) => limit.min(of_device),
-            (Some(limit), None) => margin.floor(limit),
+            (Some(limit), None) => limit,
             (None, Some(of_device)) => of_device,
             (None, None) => return Err(NoCapacity),
         };

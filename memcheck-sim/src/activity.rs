@@ -1,4 +1,8 @@
 //! What happens to the memory of devices, kept for CUPTI once somebody listens.
+//!
+//! What libraries do is kept as it happens. Of the program, whose blocks the
+//! machine knows anyway, those are told that are live when they are asked for: a
+//! note of each would be most of what an allocation costs here.
 
 use std::ffi::{CStr, c_char};
 
@@ -49,7 +53,9 @@ const LOCAL: u32 = 1;
 #[derive(Debug, Default)]
 pub(crate) struct Activity {
     /// Whether somebody listens.
-    pub(crate) on: bool,
+    on: bool,
+    /// Whether somebody has listened: who asks then, after the end as well, is told.
+    heard: bool,
     /// Whether records say which library they are of.
     pub(crate) sources: bool,
     records: Vec<Record>,
@@ -57,22 +63,38 @@ pub(crate) struct Activity {
 }
 
 impl Activity {
-    /// A block was allocated: by a library, or by the program.
+    /// Somebody begins to listen, or stops.
+    pub(crate) fn listen(&mut self, on: bool) {
+        self.on = on;
+        self.heard |= on;
+    }
+
+    /// A library has allocated a block.
     pub(crate) fn allocated(
         &mut self,
         device: usize,
         address: Handle,
         bytes: u64,
-        pooled: bool,
-        library: Option<&'static CStr>,
+        library: &'static CStr,
     ) {
-        let pool = if pooled { LOCAL } else { 0 };
-        self.note(ALLOCATION, device, (address, bytes), pool, library);
+        if self.on {
+            self.note(ALLOCATION, device, (address, bytes), 0, Some(library));
+        }
     }
 
-    /// A block was freed; one of no bytes never was.
+    /// A library has freed its block; one of no bytes never was.
     pub(crate) fn released(&mut self, device: usize, address: Handle, bytes: u64) {
-        self.note(RELEASE, device, (address, bytes), 0, None);
+        if self.on {
+            self.note(RELEASE, device, (address, bytes), 0, None);
+        }
+    }
+
+    /// A block of the program is live.
+    pub(crate) fn is_live(&mut self, device: usize, address: u64, bytes: u64, pooled: bool) {
+        let pool = if pooled { LOCAL } else { 0 };
+        if self.heard {
+            self.note(ALLOCATION, device, (address, bytes), pool, None);
+        }
     }
 
     fn note(
@@ -83,7 +105,7 @@ impl Activity {
         pool_type: u32,
         library: Option<&'static CStr>,
     ) {
-        if !self.on || bytes == 0 {
+        if bytes == 0 {
             return;
         }
         self.time += 1;

@@ -39,7 +39,7 @@ exports! { ffi::cublas;
             let handle = machine.handle();
             let workspace = workspace(machine.devices[device].spec.card);
             machine.libraries.insert(handle, Library { context, workspace, ..Library::default() });
-            machine.activity.allocated(device, handle, workspace, false, Some(LIBRARY));
+            machine.activity.allocated(device, handle, workspace, LIBRARY);
             Ok(handle)
         })?)
     }

@@ -64,7 +64,7 @@ exports! { cupti;
     fn cuptiActivityFlushAll(_flag: u32) {
         let callbacks = *CALLBACKS.lock().unwrap_or_else(PoisonError::into_inner);
         let (request, complete) = callbacks.ok_or(Code::INVALID_VALUE)?;
-        let records = with(|machine| Ok(machine.activity.take()))?;
+        let records = with(|machine| Ok(machine.activity()))?;
         let mut left = records.as_slice();
         while !left.is_empty() {
             let told = tell(request, complete, left).ok_or(Code::OUT_OF_MEMORY)?;
@@ -117,7 +117,7 @@ fn switch(kind: u32, on: bool) -> Answer {
         return Err(Code::NOT_SUPPORTED);
     }
     with(|machine| {
-        machine.activity.on = on;
+        machine.activity.listen(on);
         Ok(())
     })
 }

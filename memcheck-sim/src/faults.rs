@@ -60,7 +60,7 @@ pub struct Faults {
     /// What `cuInit` gives: `no-device`, `stub`, `driver-mismatch` or `not-ready`.
     pub init: Option<Named>,
     /// The version of CUDA that the driver has, as it spells it (12040). Below
-    /// the simulated one modules are not loaded, and with another first number
+    /// the simulated one modules are not loaded, and with a lower first number
     /// libraries cannot be initialised.
     pub driver: Option<c_int>,
     /// What loading a module gives: `no-binary`, `invalid-ptx` or `unsupported-ptx`.

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use crate::activity::Activity;
+use crate::activity::{Activity, Record};
 use crate::code::{Answer, Code};
 use crate::contents::Contents;
 use crate::faults::Schedule;
@@ -265,11 +265,20 @@ impl Machine {
         self.allocate_block(device, Block { bytes: bytes as u64, pool: Some(pool), context })
     }
 
+    /// What CUPTI tells by now.
+    pub(crate) fn activity(&mut self) -> Vec<Record> {
+        for (ordinal, device) in self.devices.iter().enumerate() {
+            for (address, block) in device.memory.blocks() {
+                self.activity.is_live(ordinal, address, block.bytes, block.pool.is_some());
+            }
+        }
+        self.activity.take()
+    }
+
     fn allocate_block(&mut self, device: usize, block: Block) -> Answer<u64> {
         self.touch()?;
         self.schedule.allocation()?;
         let address = self.devices[device].memory.allocate(block)?;
-        self.activity.allocated(device, address, block.bytes, block.pool.is_some(), None);
         if let Some(pool) = block.pool.and_then(|pool| self.pools.get_mut(&pool)) {
             pool.allocated(block.bytes);
         }
@@ -300,7 +309,6 @@ impl Machine {
 
     fn release_block(&mut self, device: usize, address: u64) -> Answer {
         let block = self.devices[device].memory.release(address)?;
-        self.activity.released(device, address, block.bytes);
         self.contents.forget(address, block.bytes);
         if let Some(pool) = block.pool.and_then(|pool| self.pools.get_mut(&pool)) {
             pool.freed(block.bytes);

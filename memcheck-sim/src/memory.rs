@@ -137,6 +137,11 @@ impl Memory {
         self.find(address).is_some_and(|(start, block)| length <= block.bytes - (address - start))
     }
 
+    /// The live blocks, by address.
+    pub(crate) fn blocks(&self) -> impl Iterator<Item = (u64, Block)> {
+        self.blocks.iter().map(|(&start, &block)| (start, block))
+    }
+
     /// The blocks for which `condition` holds.
     pub(crate) fn select(&self, condition: impl Fn(&Block) -> bool) -> Vec<u64> {
         self.blocks.iter().filter(|(_, block)| condition(block)).map(|(&start, _)| start).collect()

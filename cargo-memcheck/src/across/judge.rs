@@ -11,7 +11,7 @@ use memcheck_core::law::Sizes;
 use memcheck_core::protocol::Status;
 use memcheck_core::record::{self, Record};
 use memcheck_core::space::Space;
-use memcheck_core::verdict::conclude;
+use memcheck_core::verdict::{conclude, is_worth_keeping};
 
 use super::needs::Other;
 use super::snapshot;
@@ -75,17 +75,21 @@ impl Judge<'_> {
         let kept = needs.law.as_ref().and_then(|law| snapshot::read(law, &record.facts));
         let accepted = kept.as_ref();
         findings.extend(across::scaling(&across.laws, accepted, record));
-        let too_much = findings.iter().any(|finding| match finding.code {
-            Code::PeakLimit => true,
-            // Not a law that only differs from the accepted one.
-            Code::Scaling => across.laws.iter().any(|told| !told.law.within(&told.allowed)),
-            _ => false,
-        });
+        let too_much = !is_worth_keeping(&outcome.verdict)
+            || findings.iter().any(|finding| match finding.code {
+                Code::PeakLimit => true,
+                // Not a law that only differs from the accepted one.
+                Code::Scaling => across.laws.iter().any(|told| !told.law.within(&told.allowed)),
+                _ => false,
+            });
         let now = Laws::of(&across.laws);
         let tolerance = record.limits.tolerance.value;
         let stands = |then| across::unchanged(then, &across.laws, &members, tolerance);
         let is_new = !across.laws.is_empty() && !accepted.is_some_and(stands);
-        if let Some(law) = needs.law.as_ref().filter(|_| record.limits.baseline.value) {
+        // Where other cases are not known no law was looked for, and a pending one waits.
+        let judged = !across.laws.is_empty();
+        let law = needs.law.as_ref().filter(|_| judged && record.limits.baseline.value);
+        if let Some(law) = law {
             let text = (is_new && !too_much)
                 .then(|| now.to_snapshot(&task.entry.file.display().to_string(), &record.facts));
             match self.keep(law, text.as_deref()) {
@@ -99,7 +103,7 @@ impl Judge<'_> {
             }
         }
         outcome.across = across;
-        if too_much {
+        if too_much && judged {
             discard_pending(outcome);
         }
         self.conclude(outcome, findings);

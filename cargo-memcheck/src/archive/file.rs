@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::{ArchiveError, VERSION};
+use crate::run::Interrupt;
 
 /// zstd's own default: higher ones take much longer for little less.
 const LEVEL: i32 = 3;
@@ -91,6 +92,9 @@ pub(super) fn write<P: Page>(
     let json = serde_json::to_vec(page).map_err(|error| io(error.into()))?;
     add_bytes(&mut tar, Path::new(P::NAME), &json).map_err(io)?;
     for Entry { name, source } in entries {
+        if Interrupt::has_come() {
+            return Err(io(io::ErrorKind::Interrupted.into()));
+        }
         match source {
             Source::Text(text) => add_bytes(&mut tar, name, text.as_bytes()).map_err(io)?,
             Source::File(file) => tar

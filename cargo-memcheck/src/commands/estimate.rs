@@ -95,7 +95,9 @@ pub(super) fn estimate(args: &EstimateArgs) -> Result<u8, Failure> {
         Answer::Measured(estimate) => *estimate,
         Answer::Refused(refusal) if refusal.runs_at.is_some() => {
             ran = false;
-            beyond(&estimator, &question, refusal)?
+            let estimate = beyond(&estimator, &question, refusal)?;
+            fits(estimate.peak, &ROOMY.parse()?).map_err(EstimateError::TooLarge)?;
+            estimate
         }
         Answer::Refused(refusal) if refusal.why == Why::OutOfMemory => {
             return Err(EstimateError::TooLarge(refusal.message).into());
@@ -148,7 +150,7 @@ fn beyond(
     };
     let batches: Vec<String> = batches.iter().map(u64::to_string).collect();
     estimate.notes.push(format!(
-        "not run, {}: the figures are those of batch {}, carried on by their exact laws",
+        "{}: the figures are those of batch {}, carried on by their exact laws",
         refusal.message,
         batches.join(", ")
     ));

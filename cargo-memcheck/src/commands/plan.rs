@@ -161,10 +161,7 @@ fn measured<'a>(task: &Task, outcome: &'a Outcome) -> Result<&'a Modules, PlanEr
 /// Whether a run with this finding did not come to its end.
 fn ends(finding: &Finding) -> bool {
     let code = finding.code;
-    matches!(
-        code,
-        Code::TestFailed | Code::Crashed | Code::TimedOut | Code::OutOfMemory | Code::DoesNotFit
-    ) || code.row().class == Class::Instrument
+    matches!(code, Code::OutOfMemory | Code::DoesNotFit) || code.cut_it_short()
 }
 
 fn write(path: &Path, text: &str) -> Result<(), PlanError> {

@@ -79,7 +79,7 @@ pub(super) fn run(args: &DoctorArgs, workspace: &Workspace) -> Result<Vec<Answer
     };
     let session = Session::open(&args, Aim::Run)?;
     let (nvml, legs) = session.discover()?;
-    let interrupt = Interrupt::default();
+    let interrupt = Interrupt::listen().context("listening for signals")?;
     let runner = Runner::prepare(&session, nvml, interrupt)?;
     let mut answers = Vec::new();
     for tests in &legs {

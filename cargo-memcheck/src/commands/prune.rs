@@ -3,11 +3,13 @@
 use anyhow::Context;
 use memcheck_core::exit;
 
+use super::stopped;
 use crate::bookkeeping;
 use crate::cli::{PruneArgs, RunArgs, RunIgnoredFlag};
 use crate::error::Failure;
 use crate::options::{Aim, Mode, OptionsError, Verbosity};
 use crate::present::{json, say};
+use crate::run::Interrupt;
 use crate::session::Session;
 use crate::snapshots::{self, SnapshotError};
 
@@ -42,6 +44,9 @@ pub(super) fn prune(args: &PruneArgs) -> Result<u8, Failure> {
     let quiet = session.options.telling.verbosity == Verbosity::Quiet;
     let mut removed = 0;
     for (_, file) in stale.iter().filter(|(_, file)| file.is_named(filters)) {
+        if Interrupt::has_come() {
+            return Ok(stopped(&session.options));
+        }
         let shown = snapshots::shown(&file.path, &session.workspace);
         let action = if dry_run { "stale" } else { "removed" };
         json::snapshot(args.output.form.message_format, action, &file.path);

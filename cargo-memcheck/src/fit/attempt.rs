@@ -138,7 +138,7 @@ fn read(
         },
     };
     let findings = &outcome.verdict.findings;
-    let other = findings.iter().find(|finding| ends_the_search(finding));
+    let other = findings.iter().find(|finding| finding.code.cut_it_short());
     if let Some(Finding { code, message, .. }) = other {
         return Err(ended(*code, message.clone()));
     }
@@ -175,15 +175,6 @@ fn read(
 
 fn is_about_room(code: Code) -> bool {
     matches!(code, Code::OutOfMemory | Code::DoesNotFit)
-}
-
-/// A body that failed for another reason, or that was not measured. What is
-/// within no limit has run all the same.
-fn ends_the_search(finding: &Finding) -> bool {
-    match finding.code {
-        Code::TestFailed | Code::Crashed | Code::TimedOut => true,
-        code => code.row().class == Class::Instrument,
-    }
 }
 
 #[cfg(test)]

@@ -171,7 +171,7 @@ impl Table<'_> {
             self.row("", *cache_after, "after the last token");
         }
         self.row("activations", *activations, "peak of the prompt without what stands above");
-        self.row("  logits", *logits, "what it returns, part of them");
+        self.row("  logits", *logits, "what it returns");
     }
 
     fn training(&mut self, training: &Training) {

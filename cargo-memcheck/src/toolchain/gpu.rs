@@ -40,7 +40,11 @@ pub(crate) fn gpus(launcher: &Launcher) -> Result<Vec<String>, String> {
     let Ok(ended) = process::run(command, watch, |_| {}) else {
         return Err(none(" is not there"));
     };
-    let Some(End::Exited(status)) = ended.end else { return Err(none(" hangs")) };
+    let status = match ended.end {
+        Some(End::Exited(status)) => status,
+        Some(End::TimedOut(_)) => return Err(none(" hangs")),
+        None => return Err(none(" was interrupted")),
+    };
     let text = ended.output.stdout;
     let cards = listed(&text);
     if !status.success() || cards.is_empty() {

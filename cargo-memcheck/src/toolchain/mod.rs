@@ -104,7 +104,8 @@ fn prepended(first: &Path, name: &str) -> OsString {
     std::env::join_paths(paths).unwrap_or_else(|_| first.into())
 }
 
-fn write_if_different(path: &Path, text: &str) -> io::Result<bool> {
+/// Whether the file was another, or none: then it is written.
+pub(crate) fn write_if_different(path: &Path, text: &str) -> io::Result<bool> {
     if fs::read_to_string(path).is_ok_and(|there| there == text) {
         return Ok(false);
     }

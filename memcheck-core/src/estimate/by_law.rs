@@ -108,6 +108,7 @@ mod tests {
         assert_eq!(Estimate::at_batch(&measured, 8), None);
         // Two points are on some line anyway.
         assert_eq!(Estimate::at_batch(&measured[..2], 8), None);
+        assert_eq!(Estimate::at_batch(&measured[..1], 8), None);
         assert_eq!(Estimate::at_batch(&[], 8), None);
     }
 }

@@ -216,7 +216,7 @@ fn polynomial(at: &[u64], figures: &[Fraction]) -> Option<Vec<Fraction>> {
         }
     }
     let degree = newton.iter().rposition(|difference| !difference.is_zero()).unwrap_or(0);
-    if degree > MOST as usize || (newton.len() > 1 && degree + 2 > newton.len()) {
+    if degree > MOST as usize || degree + 2 > newton.len() {
         return None;
     }
     // Multiplied out, the innermost bracket first.

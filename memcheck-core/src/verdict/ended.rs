@@ -56,7 +56,7 @@ pub(super) fn ended(record: &Record, limits: &Limits) -> Option<Finding> {
                 ),
             )
         }
-        .hint(if record.driver.others.iter().any(|other| other.space == space) {
+        .hint(if record.driver.others.iter().any(|other| other.space == space && !other.maybe_own) {
             "end the other process, wait for it, or take another GPU: what it holds is not there"
         } else {
             "a smaller batch or a shorter sequence, or a larger card: `--device sim:CARD`"

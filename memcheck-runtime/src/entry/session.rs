@@ -7,9 +7,9 @@ use std::path::Path;
 
 use memcheck_core::baseline::{self, Baseline, Figures};
 use memcheck_core::device::{Family, Request};
-use memcheck_core::finding::{Class, Code, Finding};
+use memcheck_core::finding::{Code, Finding};
 use memcheck_core::limits::Limits;
-use memcheck_core::protocol::{self, Follow, Job, Progress, Refusal, Report, Status, Verdict};
+use memcheck_core::protocol::{self, Follow, Job, Progress, Refusal, Report, Status};
 use memcheck_core::record::{self, Facts, Outcome, Record};
 use memcheck_core::space::Space;
 use memcheck_core::{exit, fault, quiet, verdict};
@@ -247,7 +247,7 @@ fn judge(description: &Description, job: &Job, record: Record, baseline: &Baseli
     let path = snapshot::path(description, &job.workspace, record.family);
     let mut pending = None;
     let kept = record.limits.baseline.value && is_expected(job, &record);
-    if kept && !is_worth_keeping(&verdict) {
+    if kept && !verdict::is_worth_keeping(&verdict) {
         // Nor are those of an earlier run: what it measured is not this code.
         snapshot::discard_pending(&job.workspace, &path);
     } else if kept {
@@ -271,17 +271,6 @@ fn judge(description: &Description, job: &Job, record: Record, baseline: &Baseli
         verdict,
         pending,
     }
-}
-
-/// Figures of a run that broke a limit or did not come to its end are not to
-/// be accepted; those that only differ from the baseline are.
-fn is_worth_keeping(verdict: &Verdict) -> bool {
-    verdict.findings.iter().all(|finding| {
-        matches!(
-            finding.code,
-            Code::PeakRegression | Code::AllocationsRegression | Code::GrowthRegression
-        ) || finding.code.row().class == Class::Bookkeeping
-    })
 }
 
 /// Whether a run that is to explain figures has measured these very figures.

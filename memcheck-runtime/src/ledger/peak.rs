@@ -12,6 +12,8 @@ use super::{COUNTERS, Counters, index, raise, restart};
 pub(crate) struct PeakWindow {
     space: Space,
     before: u64,
+    /// The peak that a reset before has put aside.
+    earlier: u64,
 }
 
 fn counters(space: Space) -> Option<&'static Counters> {
@@ -21,13 +23,15 @@ fn counters(space: Space) -> Option<&'static Counters> {
 impl PeakWindow {
     /// Starts the peak anew.
     pub(crate) fn open(space: Space) -> Self {
-        let before = counters(space).map_or(0, |of| restart(&of.peak, &of.live));
-        Self { space, before }
+        let (before, earlier) = counters(space)
+            .map_or((0, 0), |of| (restart(&of.peak, &of.live), of.earlier_peak.swap(0, Relaxed)));
+        Self { space, before, earlier }
     }
 
-    /// The peak since then.
+    /// The peak since then, whoever has reset it meanwhile.
     pub(crate) fn close(self) -> u64 {
-        counters(self.space).map_or(0, |of| of.peak.load(Relaxed))
+        counters(self.space)
+            .map_or(0, |of| of.peak.load(Relaxed).max(of.earlier_peak.load(Relaxed)))
     }
 }
 
@@ -36,6 +40,7 @@ impl Drop for PeakWindow {
     fn drop(&mut self) {
         if let Some(of) = counters(self.space) {
             raise(&of.peak, self.before);
+            raise(&of.earlier_peak, self.earlier);
         }
     }
 }
