@@ -103,7 +103,7 @@ impl Judge<'_> {
             }
         }
         outcome.across = across;
-        if too_much && judged {
+        if too_much {
             discard_pending(outcome);
         }
         self.conclude(outcome, findings);

@@ -41,6 +41,24 @@ fn a_peak_that_starts_anew_stays_part_of_the_whole_one() {
 }
 
 #[test]
+fn a_window_sees_its_peak_whoever_resets_it_meanwhile() {
+    ready();
+    let space = Space::Cuda(26);
+    let peaks = || (snapshot(space).peak, snapshot(space).whole_peak);
+    allocated(space, 0x1b_0000, 300);
+    freed(0x1b_0000);
+    reset_peak(space);
+    let window = PeakWindow::open(space);
+    allocated(space, 0x1b_0000, 100);
+    freed(0x1b_0000);
+    reset_peak(space);
+    allocated(space, 0x1c_0000, 10);
+    assert_eq!(window.close(), 100);
+    assert_eq!(peaks(), (10, 300), "as if nobody had looked");
+    assert_eq!(freed(0x1c_0000).map(|block| block.size), Some(10));
+}
+
+#[test]
 fn a_failed_free_leaves_its_block_live() {
     ready();
     let space = Space::Cuda(21);

@@ -109,6 +109,27 @@ fn finds_all(run: &crate::fixture::Run) {
 }
 
 #[test]
+fn the_law_of_what_breaks_another_limit_does_not_wait() {
+    let project = Project::new(
+        "#[mem_test(cases(seq = [64, 128, 256]), scaling(growth <= \"1\"))]
+fn leaking(trial: &mut Trial) -> candle_core::Result<()> {
+    let device = trial.device().clone();
+    let mut kept = Vec::new();
+    trial.iterate(|_| Tensor::zeros(1 << 19, DType::F32, &device).map(|it| kept.push(it)))
+}
+",
+    );
+    let largest = project.run(&[]).exits(100).test("leaking::seq_256");
+    // In the order that it may have, and a leak all the same.
+    assert_eq!(law_of(&largest), "2097152");
+    assert_eq!(largest["findings"][0]["code"], "leak");
+    for figures in ["seq_256", "law"] {
+        let pending = format!("tests/snapshots/mem__leaking__{figures}@cpu.snap.new");
+        assert!(!project.has(&pending), "{pending}");
+    }
+}
+
+#[test]
 fn peaks_and_laws_are_judged_across_tests() {
     let project = Project::new(TESTS);
     let reports = ["junit=junit.xml", "markdown=page.md", "html=page.html"];
@@ -131,6 +152,8 @@ fn peaks_and_laws_are_judged_across_tests() {
     for failed in ["train__greedy", "square__seq_512", "square__law"] {
         assert!(!project.has(&format!("tests/snapshots/mem__{failed}@cpu.snap.new")), "{failed}");
     }
+    // A run of one case knows too little to find a law, and leaves it to wait.
+    project.run(&["--exact", "linear::seq_64"]).exits(0);
     project.memcheck(&["review", "linear::law"]).exits(5).says("peak_allocated: 4096 + 256*seq");
     project.memcheck(&["accept"]).exits(0);
     let accepted = project.read(LAW);
