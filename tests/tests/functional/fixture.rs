@@ -286,6 +286,7 @@ candle-core = \"0.11.1\"
 const PROFILE: &str = "\
 [profile.dev]
 debug = false
+incremental = false
 ";
 
 const PRELUDE: &str = "\
