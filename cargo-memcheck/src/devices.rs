@@ -3,13 +3,12 @@
 //! A leg is one device: a build of its own, and a run of every test that makes
 //! sense there. `auto` is resolved here, once, from what the probe found.
 
-use memcheck_core::cards;
 use memcheck_core::device::{Family, Request, RequestError};
 use memcheck_core::exit;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Expected;
-use crate::machine::Machine;
+use crate::machine::{Machine, MachineError};
 
 /// The simulated machine where nobody names one.
 pub(crate) const DEFAULT_MACHINE: &str = "h200";
@@ -20,12 +19,9 @@ pub(crate) enum DeviceError {
     /// Not one of the spellings.
     #[error(transparent)]
     Spelling(#[from] RequestError),
-    /// Not one of the cards.
-    #[error("`{0}` is not a known card")]
-    Card(String),
-    /// Not an option of a card.
-    #[error("`{0}` is not an option of a simulated card: capacity=SIZE or mig")]
-    CardOption(String),
+    /// Not one of the machines.
+    #[error(transparent)]
+    Machine(#[from] MachineError),
     /// No real GPU.
     #[error("--device {device}: {why}")]
     NoGpu {
@@ -39,24 +35,19 @@ pub(crate) enum DeviceError {
 impl Expected for DeviceError {
     fn exit_code(&self) -> u8 {
         match self {
-            Self::Spelling(_) | Self::Card(_) | Self::CardOption(_) => exit::USAGE,
+            Self::Spelling(_) => exit::USAGE,
+            Self::Machine(error) => error.exit_code(),
             Self::NoGpu { .. } => exit::NO_DEVICE,
         }
     }
 
     fn hint(&self) -> Option<String> {
         match self {
-            Self::Card(card) => Some(match cards::suggest(card) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!(
-                    "known cards: {}",
-                    cards::CARDS.iter().map(|card| card.id).collect::<Vec<_>>().join(", ")
-                ),
-            }),
+            Self::Machine(error) => error.hint(),
             Self::NoGpu { .. } => {
                 Some("`--device sim` needs no GPU, no driver and no CUDA toolkit".to_owned())
             }
-            Self::Spelling(_) | Self::CardOption(_) => None,
+            Self::Spelling(_) => None,
         }
     }
 }
@@ -163,7 +154,7 @@ pub(crate) fn check(request: &Request) -> Result<(), DeviceError> {
 
 /// Checks that a text names a machine.
 pub(crate) fn check_machine(machine: &str) -> Result<(), DeviceError> {
-    machine.parse().map(|_: Machine| ())
+    machine.parse::<Machine>().map(drop).map_err(DeviceError::from)
 }
 
 /// Turns what is asked for into legs, each device once.

@@ -18,8 +18,7 @@ use crate::error::Expected;
 use crate::launcher::{Launcher, TURN};
 use crate::libraries::{self, Missing, Search};
 use crate::options::Capture;
-use crate::run::Interrupt;
-use crate::run::process::{self, End, Ended, Watch};
+use crate::process::{self, End, Ended, Interrupt, Watch};
 use crate::workspace::TestPackage;
 
 /// The exit status of what a loader, or a shell, could not start.

@@ -148,6 +148,15 @@ impl Estimator {
     }
 }
 
+/// What came of a device that was asked for.
+#[derive(Debug)]
+pub(crate) struct Tried {
+    /// The device, as it was asked for.
+    pub(crate) device: String,
+    /// The peak there, or why it does not fit.
+    pub(crate) result: Result<u64, String>,
+}
+
 #[cfg(test)]
 mod tests {
     use memcheck_core::estimate::VERSION;

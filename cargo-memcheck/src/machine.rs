@@ -3,10 +3,41 @@
 //! before anything is built, and capacities are known and changed.
 
 use memcheck_core::cards::{self, Card};
+use memcheck_core::exit;
 use memcheck_core::size::Size;
 use memcheck_core::tolerance::Tolerance;
 
-use crate::devices::DeviceError;
+use crate::error::Expected;
+
+/// Why there is no such machine.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum MachineError {
+    /// Not one of the cards.
+    #[error("`{0}` is not a known card")]
+    Card(String),
+    /// Not an option of a card.
+    #[error("`{0}` is not an option of a simulated card: capacity=SIZE or mig")]
+    Option(String),
+}
+
+impl Expected for MachineError {
+    fn exit_code(&self) -> u8 {
+        exit::USAGE
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Card(card) => Some(match cards::suggest(card) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!(
+                    "known cards: {}",
+                    cards::CARDS.iter().map(|card| card.id).collect::<Vec<_>>().join(", ")
+                ),
+            }),
+            Self::Option(_) => None,
+        }
+    }
+}
 
 /// The option of a slice.
 const MIG: &str = "mig";
@@ -32,7 +63,7 @@ pub(crate) struct Machine {
 impl Machine {
     /// The devices of a list as well: a comma stands for a `+`, but for one in
     /// front of an option.
-    pub(crate) fn of_list(text: &str) -> Result<Self, DeviceError> {
+    pub(crate) fn of_list(text: &str) -> Result<Self, MachineError> {
         let mut machine = String::new();
         for (number, part) in text.split(',').map(str::trim).enumerate() {
             let is_option = part.contains('=') || part == MIG;
@@ -57,7 +88,7 @@ impl Machine {
 }
 
 impl std::str::FromStr for Machine {
-    type Err = DeviceError;
+    type Err = MachineError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let mut gpus = Vec::new();
@@ -71,7 +102,7 @@ impl std::str::FromStr for Machine {
                 },
                 None => (1, card),
             };
-            let card = cards::find(card).ok_or_else(|| DeviceError::Card(card.to_owned()))?;
+            let card = cards::find(card).ok_or_else(|| MachineError::Card(card.to_owned()))?;
             let (mut capacity, mut mig) = (card.bytes, false);
             for option in parts {
                 if option == MIG {
@@ -82,7 +113,7 @@ impl std::str::FromStr for Machine {
                 capacity = size
                     .map(|Size(bytes)| bytes)
                     .filter(|&bytes| bytes > 0)
-                    .ok_or_else(|| DeviceError::CardOption(option.to_owned()))?;
+                    .ok_or_else(|| MachineError::Option(option.to_owned()))?;
             }
             gpus.extend(std::iter::repeat_n(Gpu { card, capacity, mig }, count.into()));
         }

@@ -26,6 +26,7 @@ mod machine;
 mod note;
 mod options;
 mod present;
+mod process;
 mod results;
 mod run;
 mod schedule;

@@ -9,8 +9,8 @@ use memcheck_core::protocol::Status;
 
 use crate::cli::NoTestsFlag;
 use crate::note::Note;
+use crate::process::INTERRUPTED;
 use crate::run::Outcome;
-use crate::run::signals::INTERRUPTED;
 
 /// The counts of a run, over all its devices.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

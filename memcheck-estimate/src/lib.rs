@@ -18,6 +18,7 @@ mod families;
 mod measure;
 mod problem;
 mod question;
+mod stage;
 mod training;
 mod weights;
 
@@ -28,8 +29,8 @@ use std::panic::AssertUnwindSafe;
 use candle_core::Device;
 use memcheck_core::estimate::{Answer, Estimate, Question, VERSION};
 
-use crate::measure::Stage;
 use crate::problem::Problem;
+use crate::stage::Stage;
 
 pub use crate::families::architectures;
 
@@ -95,7 +96,10 @@ fn estimate(
     } else {
         measure::measure(&checked, device, stage)
     };
-    let mut estimate = measured.map_err(|problem| problem.explained(&checked))?;
+    let mut estimate = measured.map_err(|problem| match checked.uncounted() {
+        Some(why) => problem.of_the_batch(&why, checked.counted_batch()),
+        None => problem,
+    })?;
     measure::complete()?;
     if let Some(why) = checked.uncounted() {
         estimate.notes.push(format!("on a GPU the results are wrong, the memory is not: {why}"));

@@ -10,28 +10,8 @@ use memcheck_runtime::{__private as phases, reset_peak, usage};
 use crate::families::{Context, Model};
 use crate::problem::Problem;
 use crate::question::Checked;
+use crate::stage::Stage;
 use crate::weights::Weights;
-
-/// What is being done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stage {
-    Loading,
-    Prompt,
-    /// The token with this number, from 1.
-    Token(usize),
-    Training,
-}
-
-impl std::fmt::Display for Stage {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Loading => f.write_str("loading the weights"),
-            Self::Prompt => f.write_str("reading the prompt"),
-            Self::Token(number) => write!(f, "generating token {number}"),
-            Self::Training => f.write_str("training"),
-        }
-    }
-}
 
 /// The canary's bytes.
 const CANARY: usize = 1 << 20;

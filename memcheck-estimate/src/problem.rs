@@ -5,8 +5,7 @@ use memcheck_core::estimate::{Answer, Refusal, Why};
 use memcheck_core::size::both;
 use memcheck_runtime::__private as phases;
 
-use crate::measure::Stage;
-use crate::question::Checked;
+use crate::stage::Stage;
 
 /// What went wrong.
 #[derive(Debug)]
@@ -72,20 +71,19 @@ impl Problem {
         Self { refusal: Refusal { message, ..problem.refusal }, ..problem }
     }
 
-    /// The same, with what stands behind an argument that the driver refuses.
-    pub(crate) fn explained(self, checked: &Checked) -> Self {
-        match checked.uncounted() {
-            Some(why) if self.refusal.message.contains("INVALID_VALUE") => {
-                let message = format!("the model does not run: {why}");
-                let runs_at = Some(checked.counted_batch()).filter(|&batch| batch > 0);
-                let refusal = Refusal { message, runs_at, ..self.refusal };
-                Self { refusal, ..self }.hint(match runs_at {
-                    None => "a smaller --seq".to_owned(),
-                    Some(batch) => format!("--batch {batch}, or a smaller --seq"),
-                })
-            }
-            _ => self,
+    /// The same, where the driver refuses an argument because of the batch: why, and
+    /// the largest batch at which it would not.
+    pub(crate) fn of_the_batch(self, why: &str, most: u64) -> Self {
+        if !self.refusal.message.contains("INVALID_VALUE") {
+            return self;
         }
+        let message = format!("the model does not run: {why}");
+        let runs_at = Some(most).filter(|&batch| batch > 0);
+        let refusal = Refusal { message, runs_at, ..self.refusal };
+        Self { refusal, ..self }.hint(match runs_at {
+            None => "a smaller --seq".to_owned(),
+            Some(batch) => format!("--batch {batch}, or a smaller --seq"),
+        })
     }
 
     /// The answer.

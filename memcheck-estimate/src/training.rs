@@ -7,9 +7,10 @@ use candle_nn::{AdamW, Optimizer, ParamsAdamW};
 use memcheck_core::estimate::{Estimate, Training};
 use memcheck_runtime::reset_peak;
 
-use crate::measure::{Loaded, Stage, ids};
+use crate::measure::{Loaded, ids};
 use crate::problem::Problem;
 use crate::question::Checked;
+use crate::stage::Stage;
 
 pub(crate) fn measure(
     checked: &Checked,

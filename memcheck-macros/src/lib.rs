@@ -12,6 +12,7 @@
 mod cases;
 mod expand;
 mod layer;
+mod names;
 mod options;
 mod scaling;
 

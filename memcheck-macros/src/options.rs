@@ -15,6 +15,7 @@ use syn::parse::{Parse, ParseStream};
 use syn::{Expr, ExprLit, ExprUnary, Ident, Lit, LitStr, Path, Token, UnOp};
 
 use crate::cases::Cases;
+use crate::names::list;
 use crate::scaling::Scaling;
 
 /// The names, as errors list them.
@@ -129,14 +130,6 @@ impl Parse for Pair {
 
 fn unknown(name: &Ident) -> syn::Error {
     syn::Error::new(name.span(), format!("unknown option `{name}`, expected {}", list(&NAMES)))
-}
-
-pub(crate) fn list(names: &[&str]) -> String {
-    let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
-    match quoted.split_last() {
-        Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
-        _ => quoted.concat(),
-    }
 }
 
 impl Options {

@@ -8,7 +8,7 @@ use syn::parse::{Parse, ParseStream};
 use syn::{Ident, LitStr, Token};
 
 use crate::cases::Cases;
-use crate::options::list;
+use crate::names::list;
 
 const FORM: &str = "`scaling(peak_allocated <= \"seq\")`";
 

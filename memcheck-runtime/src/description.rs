@@ -10,7 +10,7 @@ use memcheck_core::device::{Family, Need, Request};
 use memcheck_core::limits::Layer;
 use memcheck_core::protocol::family_on;
 
-use crate::trial::Trial;
+use crate::trial::{Case, Trial};
 
 /// A memory test, as its attribute describes it.
 #[derive(Debug)]
@@ -34,9 +34,6 @@ pub struct Description {
     pub body: fn(&mut Trial) -> Result<(), String>,
     pub snapshot: fn(name: &str, figures: &str),
 }
-
-/// Name and value of each parameter of one run, in the order of the attribute.
-pub(crate) type Case = Vec<(&'static str, String)>;
 
 /// The memory tests of this binary.
 #[distributed_slice]

@@ -6,12 +6,14 @@ use memcheck_core::protocol::Progress;
 use memcheck_core::quiet;
 use memcheck_core::space::Space;
 
-use crate::description::Case;
 use crate::outcome::Returned;
 use crate::probe::tensor;
 use crate::recorder::Recorder;
 use crate::usage::Usage;
 use crate::{canary, device, ledger};
+
+/// Name and value of each parameter of one run, in the order of the attribute.
+pub(crate) type Case = Vec<(&'static str, String)>;
 
 /// One run of one memory test.
 ///

@@ -6,7 +6,7 @@
 
 use std::ffi::{CStr, c_char};
 
-use crate::machine::Handle;
+use crate::handle::Handle;
 
 /// `CUpti_ActivityMemory4`: an allocation or a release. The names are CUPTI's.
 #[repr(C)]

@@ -9,7 +9,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use crate::code::{Answer, Code};
-use crate::driver::VERSION;
+use crate::version::VERSION;
 
 /// A fault that is told by a word, and the code that it gives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

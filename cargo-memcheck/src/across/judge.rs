@@ -13,12 +13,10 @@ use memcheck_core::record::{self, Record};
 use memcheck_core::space::Space;
 use memcheck_core::verdict::{conclude, is_worth_keeping};
 
-use super::needs::Other;
 use super::snapshot;
-use super::{Across, Needs};
 use crate::options::Levels;
 use crate::results::{ResultsError, Whole};
-use crate::run::{Outcome, Task};
+use crate::run::{Across, Needs, Other, Outcome, Task};
 
 /// The figures of the tests of a leg that have ended, by executable and path.
 /// `None`: it ended in a way that leaves none.

@@ -14,31 +14,5 @@ mod judge;
 mod needs;
 mod snapshot;
 
-use std::path::PathBuf;
-
-use memcheck_core::across::Told;
-use serde::{Deserialize, Serialize};
-
 pub(crate) use judge::{Judge, Seen, join};
-pub(crate) use needs::{Needs, law_baselines, needs};
-
-/// What was found across tests, beside the test's own outcome.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub(crate) struct Across {
-    /// Whose figures are wanted, where that is left to `report --merge`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) left: Option<Needs>,
-    /// The laws of its cases.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) laws: Vec<Told>,
-    /// The baseline that keeps them.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) snapshot: Option<PathBuf>,
-    /// The pending snapshot of them that was written.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) pending: Option<PathBuf>,
-    /// Its text.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) text: Option<String>,
-}
+pub(crate) use needs::{law_baselines, needs};

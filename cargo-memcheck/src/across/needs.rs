@@ -6,43 +6,12 @@ use std::path::{Path, PathBuf};
 
 use memcheck_core::across::{PartnerError, circle, families, partner};
 use memcheck_core::bound::{Bound, Relative};
-use memcheck_core::law::Sizes;
 use memcheck_core::protocol::Entry;
 use memcheck_core::{exit, location};
-use serde::{Deserialize, Serialize};
 
 use crate::error::Expected;
-use crate::run::Task;
+use crate::run::{Needs, Other, Task};
 use crate::session::LegTests;
-
-/// Another test, and where its baseline lies.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Other {
-    /// Its path.
-    pub(super) test: String,
-    /// Its baseline.
-    pub(crate) snapshot: PathBuf,
-}
-
-/// Whose figures a test wants.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Needs {
-    /// The test that its peak is relative to.
-    pub(crate) partner: Option<Other>,
-    /// The cases that its laws are made of, the smallest first, where it is the
-    /// largest of them that runs; else empty.
-    pub(crate) members: Vec<(Sizes, Other)>,
-    /// The baseline of these laws.
-    pub(crate) law: Option<PathBuf>,
-}
-
-impl Needs {
-    /// Every path in it.
-    pub(crate) fn paths(&mut self) -> impl Iterator<Item = &mut PathBuf> {
-        let others = self.members.iter_mut().map(|(_, other)| other).chain(&mut self.partner);
-        others.map(|other| &mut other.snapshot).chain(&mut self.law)
-    }
-}
 
 /// Why a limit across tests makes no sense.
 #[derive(Debug, thiserror::Error)]

@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::{ArchiveError, VERSION};
-use crate::run::Interrupt;
+use crate::process::Interrupt;
 
 /// zstd's own default: higher ones take much longer for little less.
 const LEVEL: i32 = 3;

@@ -13,8 +13,9 @@ use crate::discover;
 use crate::error::{Expected, Failure};
 use crate::options::Aim;
 use crate::present::say;
-use crate::run::signals::INTERRUPTED;
-use crate::run::{Interrupt, Runner, Task};
+use crate::process::INTERRUPTED;
+use crate::process::Interrupt;
+use crate::run::{Runner, Task};
 use crate::session::Session;
 
 /// Why there is nothing to run.

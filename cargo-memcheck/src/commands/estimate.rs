@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::cli::{EstimateArgs, FormatFlag};
 use crate::devices;
 use crate::error::{Expected, Failure};
-use crate::estimator::Estimator;
+use crate::estimator::{Estimator, Tried};
 use crate::machine::Machine;
 use crate::options::{Verbosity, environment};
 use crate::present::estimate as present;
@@ -66,15 +66,6 @@ impl Expected for EstimateError {
             Self::TooLarge(_) => Some("a smaller --batch, --seq or --dtype".to_owned()),
         }
     }
-}
-
-/// What came of a device that was asked for.
-#[derive(Debug)]
-pub(crate) struct Tried {
-    /// The device, as it was asked for.
-    pub(crate) device: String,
-    /// The peak there, or why it does not fit.
-    pub(crate) result: Result<u64, String>,
 }
 
 /// Estimates, and tells.

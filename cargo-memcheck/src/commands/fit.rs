@@ -10,7 +10,8 @@ use crate::error::Failure;
 use crate::fit::{FitError, Goal, Wanted, choose};
 use crate::options::{Aim, Verbosity};
 use crate::present::fit as present;
-use crate::run::{Interrupt, Runner};
+use crate::process::Interrupt;
+use crate::run::Runner;
 use crate::session::Session;
 
 /// Searches on each device in turn.

@@ -31,11 +31,8 @@ use crate::cli::{self, Cli, Command, FormFlags, FormatFlag};
 use crate::error::Failure;
 use crate::options::Options;
 use crate::present::{self, JsonLines, Presenter, json, say, style};
-use crate::run::Interrupt;
-use crate::run::signals::INTERRUPTED;
+use crate::process::{INTERRUPTED, Interrupt};
 use crate::tally::Tally;
-
-pub(crate) use estimate::Tried;
 
 /// Reads the command line and does what it says.
 pub(crate) fn main(args: Vec<OsString>) -> u8 {

@@ -13,12 +13,12 @@ use memcheck_core::tolerance::Tolerance;
 use super::one::only;
 use super::stopped;
 use crate::cli::PlanArgs;
-use crate::devices::DeviceError;
 use crate::error::{Expected, Failure};
-use crate::machine::Machine;
+use crate::machine::{Machine, MachineError};
 use crate::options::Aim;
 use crate::present::plan::{self as present, Placed};
-use crate::run::{Interrupt, Outcome, Runner, Setting, Task};
+use crate::process::Interrupt;
+use crate::run::{Outcome, Runner, Setting, Task};
 use crate::session::{Chosen, Session};
 
 /// What the device holds that a plan is measured on: the most that can be simulated.
@@ -134,8 +134,8 @@ pub(super) fn plan(args: &PlanArgs) -> Result<u8, Failure> {
 }
 
 /// The device that is measured on: the first card, as large as can be.
-fn measured_on(machine: &Machine) -> Result<String, DeviceError> {
-    let first = machine.gpus.first().ok_or_else(|| DeviceError::Card(String::new()))?;
+fn measured_on(machine: &Machine) -> Result<String, MachineError> {
+    let first = machine.gpus.first().ok_or_else(|| MachineError::Card(String::new()))?;
     Ok(format!("sim:{},capacity={CAPACITY}", first.card.id))
 }
 

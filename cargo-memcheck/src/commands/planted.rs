@@ -14,7 +14,8 @@ use crate::cli::{CargoFlags, CiFlags, DoctorArgs, LimitFlags, OutputFlags, RunAr
 use crate::error::Failure;
 use crate::generated::Generated;
 use crate::options::Aim;
-use crate::run::{Interrupt, Outcome, Runner};
+use crate::process::Interrupt;
+use crate::run::{Outcome, Runner};
 use crate::schedule::{self, Event};
 use crate::session::Session;
 use crate::workspace::{RUNTIME, Workspace};

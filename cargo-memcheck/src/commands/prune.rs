@@ -9,7 +9,7 @@ use crate::cli::{PruneArgs, RunArgs, RunIgnoredFlag};
 use crate::error::Failure;
 use crate::options::{Aim, Mode, OptionsError, Verbosity};
 use crate::present::{json, say};
-use crate::run::Interrupt;
+use crate::process::Interrupt;
 use crate::session::Session;
 use crate::snapshots::{self, SnapshotError};
 

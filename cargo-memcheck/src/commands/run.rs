@@ -7,14 +7,15 @@ use anyhow::Context;
 use memcheck_core::exit;
 
 use super::stopped;
-use crate::across::{self, Judge, Needs, Seen};
+use crate::across::{self, Judge, Seen};
 use crate::bookkeeping;
 use crate::cli::{FormatFlag, NoTestsFlag, RunArgs};
 use crate::error::Failure;
 use crate::options::Aim;
 use crate::present::{JsonLines, Presenter, Told, say, style};
+use crate::process::Interrupt;
 use crate::results::{self, Keeper, Run};
-use crate::run::{Interrupt, Outcome, Runner, Task};
+use crate::run::{Needs, Outcome, Runner, Task};
 use crate::schedule::{self, Event};
 use crate::session::{Chosen, LegTests, Session};
 use crate::tally::Tally;

@@ -8,8 +8,6 @@ use std::time::Duration;
 
 use wait_timeout::ChildExt;
 
-use crate::options::environment;
-
 /// How long Python may take to say where its packages are.
 const ANSWER: Duration = Duration::from_secs(20);
 
@@ -17,8 +15,8 @@ const ANSWER: Duration = Duration::from_secs(20);
 pub(super) fn folders() -> Vec<PathBuf> {
     let mut found = Vec::new();
     for name in ["VIRTUAL_ENV", "CONDA_PREFIX"] {
-        let Some(prefix) = environment(name).map(PathBuf::from) else { continue };
-        found.extend(of_prefix(&prefix, name == "CONDA_PREFIX"));
+        let Some(prefix) = std::env::var_os(name).filter(|text| !text.is_empty()) else { continue };
+        found.extend(of_prefix(Path::new(&prefix), name == "CONDA_PREFIX"));
     }
     found.extend(packages().iter().flat_map(|folder| of_packages(folder)));
     let mut seen = std::collections::HashSet::new();

@@ -8,7 +8,7 @@ use memcheck_core::size::{Size, exact};
 use serde::Serialize;
 
 use super::style;
-use crate::commands::Tried;
+use crate::estimator::Tried;
 use crate::options::Verbosity;
 
 /// Version of the object.

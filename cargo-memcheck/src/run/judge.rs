@@ -18,10 +18,10 @@ use memcheck_core::record;
 use memcheck_core::verdict::conclude;
 use serde::Deserialize;
 
-use super::process::{End, Ended};
+use super::Across;
 use super::{Outcome, Task};
-use crate::across::Across;
 use crate::options::Levels;
+use crate::process::{End, Ended};
 
 /// What lies where the report should be.
 #[derive(Debug, PartialEq)]

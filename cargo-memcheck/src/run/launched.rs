@@ -13,11 +13,11 @@ use memcheck_core::exit;
 use memcheck_core::finding::{Code, Finding};
 use memcheck_core::protocol::Progress;
 
+use super::Across;
 use super::judge::{self, Judged, Written};
-use super::process::{self, End, Ended, Watch};
-use super::{Outcome, Output, Runner, Task};
-use crate::across::Across;
+use super::{Outcome, Runner, Task};
 use crate::launcher::shown;
+use crate::process::{self, End, Ended, Output, Watch};
 
 /// A shell, and most launchers, return this and the number of the signal that
 /// ended a process.

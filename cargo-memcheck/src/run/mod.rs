@@ -1,14 +1,11 @@
 //! One test, one child process: what is run, and what came of it.
 
+mod across;
 #[cfg(test)]
 pub(crate) mod example;
 mod judge;
 mod launched;
-mod output;
-pub(crate) mod process;
 mod program;
-mod progress;
-pub(crate) mod signals;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -23,18 +20,16 @@ use memcheck_core::protocol::{Entry, Follow, Job, Progress, Report, Status, VERS
 use memcheck_core::variables;
 use serde::{Deserialize, Serialize};
 
-use crate::across::Across;
 use crate::build::Binary;
 use crate::devices::{Kind, Leg};
 use crate::launcher::Launcher;
 use crate::options::{Mode, Options};
+use crate::process::{self, Interrupt, Output, Watch};
 use crate::session::Session;
 use crate::toolchain::NVML_VARIABLE;
 
+pub(crate) use across::{Across, Needs, Other};
 use launched::ExitCode;
-pub(crate) use output::Output;
-use process::Watch;
-pub(crate) use signals::Interrupt;
 
 /// One test on one device.
 #[derive(Debug, Clone, Serialize, Deserialize)]

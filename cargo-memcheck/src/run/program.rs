@@ -10,11 +10,11 @@ use memcheck_core::protocol::{ProgramJob, VERSION, claim};
 use memcheck_core::variables;
 
 use super::launched::ExitCode;
-use super::process::{self, End, Watch};
 use super::{NVML_VARIABLE, Outcome, Runner, Task, judge};
 use crate::devices::Kind;
 use crate::launcher::Launcher;
 use crate::options::Capture;
+use crate::process::{self, End, Watch};
 
 impl Runner<'_> {
     /// Runs a program with these arguments; `None` where it was interrupted. Its

@@ -8,8 +8,7 @@ use std::time::Duration;
 use crate::devices::{Found, Gpus};
 use crate::launcher::{self, Launcher, TURN};
 use crate::options::{Capture, environment};
-use crate::run::Interrupt;
-use crate::run::process::{self, End, Watch};
+use crate::process::{self, End, Interrupt, Watch};
 
 /// How long the driver may take to answer: one that is gone can make nvidia-smi hang.
 const ANSWER: Duration = Duration::from_secs(20);

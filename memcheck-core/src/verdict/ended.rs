@@ -52,7 +52,7 @@ pub(super) fn ended(record: &Record, limits: &Limits) -> Option<Finding> {
                     "{space} had no room for {} more beside {} live{}; {ended}",
                     both(refusal.requested),
                     both(refusal.live),
-                    others(record, space),
+                    fit::others(record, space),
                 ),
             )
         }
@@ -81,12 +81,6 @@ fn refusal(record: &Record, text: &str) -> Option<(Space, Refusal)> {
         .iter()
         .filter_map(|(space, measured)| Some((*space, measured.refused?)))
         .find(|(_, refusal)| refusal.last || says_so)
-}
-
-/// Who else holds memory of a device that had none left.
-pub(super) fn others(record: &Record, space: Space) -> String {
-    let on_it = record.driver.others.iter().filter(|other| other.space == space);
-    on_it.map(|other| format!("; {}", other.shown())).collect()
 }
 
 /// Whether a text is that of an error for want of memory, as the driver, cuBLAS

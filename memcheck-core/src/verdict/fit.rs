@@ -31,11 +31,17 @@ pub(super) fn refused(
             both(requested),
             both(live),
             shown(capacity),
-            super::ended::others(record, space),
+            others(record, space),
         );
         let sites = blame::at_refusal(record, space);
         Finding { sites, ..finding(space, needed, capacity, said) }
     })
+}
+
+/// Who else holds memory of a device that had none left.
+pub(super) fn others(record: &Record, space: Space) -> String {
+    let on_it = record.driver.others.iter().filter(|other| other.space == space);
+    on_it.map(|other| format!("; {}", other.shown())).collect()
 }
 
 /// A peak above what the test must fit into.

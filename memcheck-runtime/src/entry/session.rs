@@ -16,11 +16,11 @@ use memcheck_core::{exit, fault, quiet, verdict};
 
 use super::observe::{self, Beside};
 use super::{across, settings};
-use crate::description::{Case, Description};
+use crate::description::Description;
 #[cfg(feature = "cuda")]
 use crate::probe;
 use crate::recorder::Recorder;
-use crate::trial::{self, Trial};
+use crate::trial::{self, Case, Trial};
 use crate::{attribution, canary, device, ledger, outcome, scope, site, snapshot};
 
 /// Runs the test of this process and leaves it: with 0 if it passed, with

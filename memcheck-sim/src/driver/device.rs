@@ -10,7 +10,7 @@ use crate::machine::with;
 use crate::spec::MAX_DEVICES;
 
 /// CUDA 13.0, as the driver and the libraries number it.
-pub(crate) const VERSION: c_int = 13_000;
+pub(crate) use crate::version::VERSION;
 
 exports! { ffi::driver;
     fn cuInit(flags: c_uint) {

@@ -3,6 +3,10 @@
 //! A launcher in its place is another matter: descriptors end at it, the test
 //! begins when it lets it, and only it can end what it has started elsewhere.
 
+mod output;
+mod progress;
+mod signals;
+
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -15,10 +19,13 @@ use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 use wait_timeout::ChildExt;
 
-use super::output::{Collector, Output};
-use super::progress::{self, Tail};
-use super::signals::Interrupt;
+use output::Collector;
+use progress::Tail;
+
 use crate::options::Capture;
+
+pub(crate) use output::Output;
+pub(crate) use signals::{INTERRUPTED, Interrupt};
 
 /// Where the child finds the pipe for its progress.
 pub(crate) const PROGRESS_PATH: &str = "/dev/fd/3";

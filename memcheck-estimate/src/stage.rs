@@ -1,0 +1,22 @@
+//! What is being done, for who is told that it failed.
+
+/// What is being done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stage {
+    Loading,
+    Prompt,
+    /// The token with this number, from 1.
+    Token(usize),
+    Training,
+}
+
+impl std::fmt::Display for Stage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Loading => f.write_str("loading the weights"),
+            Self::Prompt => f.write_str("reading the prompt"),
+            Self::Token(number) => write!(f, "generating token {number}"),
+            Self::Training => f.write_str("training"),
+        }
+    }
+}
