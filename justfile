@@ -10,9 +10,7 @@ ci:
 check:
     cargo fmt --all --check
     cargo clippy --workspace --all-targets -- --deny warnings
-    cargo clippy --package memcheck-tests --no-default-features --features overhead --examples -- --deny warnings
-    cargo clippy --package memcheck-sim --features standalone --all-targets -- --deny warnings
-    bash .ci/lint-cuda
+    bash .ci/lint
 
 # All tests, on the CPU and on the simulated GPU.
 test:
