@@ -177,7 +177,8 @@ fn a_source_file_in_the_folder_above_keeps_its_baseline_beside_it() {
 fn a_source_file_outside_its_package_keeps_its_baseline_beside_it() {
     let project = Project::new("");
     let manifest = project.read("Cargo.toml");
-    let (profile, workspace) = ("[profile.dev]\ndebug = false\nincremental = false\n", "[workspace]\n");
+    let (profile, workspace) =
+        ("[profile.dev]\ndebug = false\nincremental = false\n", "[workspace]\n");
     project.write("app/Cargo.toml", &manifest.replace(profile, "").replace(workspace, ""));
     project.write("Cargo.toml", &format!("{workspace}members = [\"app\"]\n{profile}"));
     project.write("app/src/lib.rs", "//! A member.\n");
