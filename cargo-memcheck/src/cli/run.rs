@@ -134,7 +134,7 @@ pub(crate) enum NoTestsFlag {
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Reports")]
 pub(crate) struct ReportFlags {
-    /// Write a report: junit=PATH, json=PATH, markdown=PATH, html=PATH or trace=PATH (may be repeated).
+    /// Write a report: junit=PATH, json=PATH, markdown=PATH, html=PATH, flamegraph=PATH or trace=PATH (may be repeated).
     #[arg(long, value_name = "KIND=PATH")]
     pub(crate) report: Vec<ReportFlag>,
     /// Annotate source lines in CI (on stderr).

@@ -11,6 +11,7 @@ mod example;
 mod failure;
 mod findings;
 pub(crate) mod fit;
+mod flamegraph;
 mod html;
 pub(crate) mod json;
 mod junit;
@@ -36,6 +37,7 @@ pub(crate) use summary::Unselected;
 pub(crate) use told::Told;
 
 use annotations::GithubAnnotations;
+use flamegraph::FlameGraph;
 use html::Html;
 use junit::Junit;
 use markdown::Markdown;

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use memcheck_core::exit;
 
 use super::{
-    GithubAnnotations, Html, JsonLines, Junit, Markdown, Presenter, Report, Terminal, Trace,
+    FlameGraph, GithubAnnotations, Html, JsonLines, Junit, Markdown, Presenter, Report, Terminal,
+    Trace,
 };
 use crate::cli::ReportFlag;
 use crate::error::Expected;
@@ -47,6 +48,7 @@ impl Told {
                 "junit" => Box::new(Junit::default()),
                 "markdown" => Box::new(Markdown::default()),
                 "html" => Box::new(Html::default()),
+                "flamegraph" => Box::new(FlameGraph::default()),
                 "trace" => Box::new(Trace::default()),
                 _ => Box::new(JsonLines::new(Vec::new())),
             };

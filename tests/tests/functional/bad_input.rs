@@ -116,7 +116,8 @@ fn a_target_that_a_feature_leaves_unbuilt_is_reported() {
 fn a_report_that_cannot_be_written_is_110() {
     let project = Project::new("#[mem_test(baseline = false)]\nfn passes() {}\n");
     project.run(&["--report", "junit=/dev/null/junit.xml"]).exits(110);
-    let kinds = ["junit=junit.xml", "markdown=report.md", "html=report.html", "trace=trace.json"];
+    let mut kinds = vec!["junit=junit.xml", "markdown=report.md", "html=report.html"];
+    kinds.extend(["trace=trace.json", "flamegraph=peak.svg"]);
     let arguments: Vec<&str> = kinds.iter().flat_map(|kind| ["--report", kind]).collect();
     project.run(&arguments).exits(0);
     assert!(project.read("report.html").contains("polyline"), "a plot for each test");
@@ -125,6 +126,7 @@ fn a_report_that_cannot_be_written_is_110() {
     assert_eq!(events.iter().filter(|event| event["name"] == "iteration").count(), 10);
     assert!(project.read("junit.xml").contains("<testcase name=\"passes\""));
     assert!(project.read("report.md").contains("passes"));
+    assert!(project.read("peak.svg").contains("no test was followed: --explain always"));
 }
 
 #[test]

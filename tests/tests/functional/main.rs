@@ -21,6 +21,7 @@ mod fixture;
 mod guide;
 mod hardware;
 mod libraries;
+mod machine;
 mod outside;
 mod plain;
 mod plan;

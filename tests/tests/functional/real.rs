@@ -8,6 +8,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::fixture::{Run, memcheck_with, workspace};
+use crate::machine::Machine;
 
 /// The figures that a program decides by itself, whoever counts them.
 const FIGURES: [&str; 7] = [
@@ -78,6 +79,11 @@ fn measured(run: &Run) -> BTreeMap<String, Value> {
 
 fn agree(target: &str, code: u8, more: &[&str], least: usize) {
     let real = measured(&run("cuda", target, more).exits(code));
+    alike(target, &real, code, more, least);
+}
+
+/// Holds what the real build measured to the simulated one.
+fn alike(target: &str, real: &BTreeMap<String, Value>, code: u8, more: &[&str], least: usize) {
     let simulated = measured(&run("sim:h200", target, more).exits(code));
     assert!(simulated.len() >= least, "{} tests", simulated.len());
     for (test, expected) in &simulated {
@@ -103,4 +109,31 @@ fn controls_fail_as_they_fail_in_the_simulated_build() {
 #[ignore = "fetches a CUDA toolkit and compiles candle's kernels"]
 fn leaks_and_their_twins_are_told_apart_as_in_the_simulated_build() {
     agree("detection", 100, &["--run-ignored", "all"], 88);
+}
+
+#[test]
+#[ignore = "fetches a CUDA toolkit and compiles candle's kernels"]
+fn an_archive_of_it_runs_where_there_is_neither_cargo_nor_a_toolkit() {
+    let machine = Machine::new();
+    let file = machine.path().join("a.tar.zst").display().to_string();
+    let variables = toolkit();
+    let variables: Vec<_> = variables.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
+    let mut arguments = vec!["archive", "-p", "memcheck-tests", "--test", "workloads"];
+    arguments.extend(["--device", "cuda", "--archive-file", &file]);
+    memcheck_with(&workspace(), &arguments, &variables).exits(0).says("packed 1 test executables");
+
+    // The driver, and with it the libraries: built here, brought by a variable there.
+    let script = workspace().join("scripts/simulated-driver");
+    let listed = Command::new(script).arg("nvidia-smi").env_remove("CARGO_TARGET_DIR").output();
+    let listed = String::from_utf8(listed.expect("the script runs").stdout).expect("text");
+    let libraries = workspace().join("target/memcheck/driver/lib");
+    machine.program("nvidia-smi", &format!("echo '{}'", listed.trim_end()));
+
+    let alone = machine.run(&["--device", "cuda"]).exits(104);
+    for library in ["libcuda.so.1", "libcublas.so.13", "libcurand.so.10"] {
+        assert!(alone.stderr.contains(library), "{library} is not named in\n{}", alone.stderr);
+    }
+    let brought = libraries.display().to_string();
+    let run = machine.run(&["--device", "cuda", "--library-path", &brought, "-D", "improved"]);
+    alike("workloads", &measured(&run.exits(0)), 0, &["-D", "improved"], 31);
 }
