@@ -16,7 +16,7 @@ use super::file::{self, Entry, Head, Source};
 use super::manifest::{self, Build, Executable, Manifest, Tables, WORKSPACE};
 use super::strip::Stripper;
 use crate::build::{Binary, NotBuilt};
-use crate::devices::Kind;
+use crate::devices::{Kind, Leg};
 use crate::error::Failure;
 use crate::libraries::Linked;
 use crate::results;
@@ -182,7 +182,7 @@ pub(crate) fn pack(
             (None, false) => "dev".to_owned(),
         },
         features: cargo.features.clone(),
-        devices: session.legs.iter().map(|leg| leg.device.clone()).collect(),
+        devices: session.legs.iter().flat_map(Leg::requests).collect(),
         metadata: session.workspace.metadata().clone(),
         packages: session.packages.iter().map(|p| p.package.id.repr.clone()).collect(),
         names_targets: cargo.names_targets(),

@@ -96,7 +96,7 @@ pub(crate) struct ScheduleFlags {
     /// Command that starts each test process ("srun --gres=gpu:1"); the process's own command line follows it.
     #[arg(long, value_name = "COMMAND")]
     pub(crate) runner: Option<String>,
-    /// Tests that run at the same time (a real GPU runs one at a time anyway; with --runner it is 1 unless said, on every device).
+    /// Tests that run at the same time (real GPUs run one each at a time anyway; with --runner it is 1 unless said, on every device).
     #[arg(long, value_name = "N")]
     pub(crate) test_threads: Option<String>,
     /// When call sites are looked for: in a second run of a test that failed on

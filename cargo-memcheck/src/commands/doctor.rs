@@ -13,6 +13,7 @@ use super::{planted, print};
 use crate::cli::{DoctorArgs, FormatFlag};
 use crate::config::Configuration;
 use crate::error::Failure;
+use crate::gpus;
 use crate::launcher::Launcher;
 use crate::options::{Verbosity, environment};
 use crate::present::{say, style};
@@ -67,7 +68,7 @@ pub(super) fn doctor(args: &DoctorArgs) -> Result<u8, Failure> {
         let (state, text) = or_why(version(&program, verbose));
         tell(name, state, text);
     }
-    let (known, text) = or_why(gpu::gpus(&Launcher::None).map(|gpus| gpus.join(", ")));
+    let (known, text) = or_why(gpu::gpus(&Launcher::None).map(|gpus| gpus::names(&gpus)));
     tell("gpu", known, text);
     let (known, text) = or_why(gpu::nvcc());
     tell("nvcc", known, text);

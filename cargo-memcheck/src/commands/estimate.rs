@@ -7,6 +7,7 @@ use memcheck_core::cards::{CARDS, Card};
 use memcheck_core::device::Request;
 use memcheck_core::estimate::{Answer, Estimate, Question, Refusal, VERSION, Why};
 use memcheck_core::exit;
+use memcheck_core::machine::Machine;
 use memcheck_core::size::both;
 use serde_json::Value;
 
@@ -14,10 +15,9 @@ use crate::cli::{EstimateArgs, FormatFlag};
 use crate::devices;
 use crate::error::{Expected, Failure};
 use crate::estimator::{Estimator, Tried};
-use crate::machine::Machine;
-use crate::options::{Verbosity, environment};
+use crate::options::{OptionsError, Verbosity, environment};
 use crate::present::estimate as present;
-use memcheck_core::variables;
+use memcheck_core::variables::{self, VariableError};
 
 /// The machine that figures come from: the largest that can be simulated.
 const ROOMY: &str = "h200,capacity=1TiB";
@@ -159,12 +159,17 @@ fn fits(peak: u64, machine: &Machine) -> Result<u64, String> {
 
 /// The machines that are asked for.
 fn machines(devices: &[String]) -> Result<Vec<String>, Failure> {
-    let default = || environment(variables::SIM.name);
+    let default = || match environment(variables::SIM.name) {
+        Some(machine) => devices::check_machine(&machine)
+            .map(|()| machine)
+            .map_err(|error| VariableError::new(variables::SIM.name, error)),
+        None => Ok(devices::DEFAULT_MACHINE.to_owned()),
+    };
     let mut machines: Vec<String> = Vec::new();
     for request in devices::parse_list(devices.iter().map(String::as_str))? {
         let machine = match request {
             Request::Sim(Some(machine)) => machine,
-            Request::Sim(None) => default().unwrap_or_else(|| devices::DEFAULT_MACHINE.to_owned()),
+            Request::Sim(None) => default().map_err(OptionsError::from)?,
             other => return Err(EstimateError::Device(other).into()),
         };
         if !machines.contains(&machine) {

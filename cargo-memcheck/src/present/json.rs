@@ -20,6 +20,7 @@ use super::{Presenter, Report};
 use crate::cli::FormatFlag;
 use crate::devices::Leg;
 use crate::error::Failure;
+use crate::gpus::RanOn;
 use crate::note::Note;
 use crate::run::{Outcome, Task};
 use crate::tally::Tally;
@@ -48,6 +49,9 @@ struct TestFinished<'a> {
     device: String,
     /// The device as it was asked for.
     leg: String,
+    /// The real GPU that it was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gpu: Option<&'a RanOn>,
     status: Status,
     /// Wall-clock time of the test's process.
     seconds: f64,
@@ -163,6 +167,7 @@ impl<W: Write> Presenter for JsonLines<W> {
                 _ => Family::Cpu.name().to_owned(),
             },
             leg: task.leg.name(),
+            gpu: outcome.gpu.as_ref(),
             status: outcome.verdict.status,
             seconds: outcome.duration.as_secs_f64(),
             findings: &outcome.verdict.findings,
@@ -294,11 +299,8 @@ mod tests {
     #[test]
     fn the_stream_is_the_one_that_is_documented() {
         let mut lines = JsonLines::new(Vec::new());
-        let leg = Leg {
-            device: memcheck_core::device::Request::Sim(Some("h200".to_owned())),
-            kind: crate::devices::Kind::Sim,
-            why: String::new(),
-        };
+        let device = memcheck_core::device::Request::Sim(Some("h200".to_owned()));
+        let leg = Leg::new(device, crate::devices::Kind::Sim, "");
         lines.leg_started(&leg, 12);
         lines.finished(&Tally { passed: 11, failed: 1, ..Tally::default() }, 100);
         let text = String::from_utf8(lines.text().unwrap()).unwrap();

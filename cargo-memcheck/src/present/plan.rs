@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use comfy_table::{CellAlignment, Table, presets};
+use memcheck_core::machine::{Gpu, Machine};
 use memcheck_core::placement::{DeviceMap, Module, Modules, Plan, Share};
 use memcheck_core::size::{Size, both};
 use memcheck_core::tolerance::Tolerance;
@@ -10,7 +11,6 @@ use serde::Serialize;
 
 use super::{json, say, style};
 use crate::cli::FormatFlag;
-use crate::machine::Machine;
 use crate::options::{Telling, Verbosity};
 use crate::run::Task;
 
@@ -158,7 +158,7 @@ struct Device<'a> {
 
 fn line<'a>(placed: &Placed<'a>) -> Line<'a> {
     let Placed { task, machine, margin, modules, plan, map } = *placed;
-    let device = |(device, (share, gpu)): (usize, (&Share, &'a crate::machine::Gpu))| Device {
+    let device = |(device, (share, gpu)): (usize, (&Share, &'a Gpu))| Device {
         device,
         card: gpu.card.id,
         capacity: gpu.capacity,

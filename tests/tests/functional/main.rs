@@ -18,6 +18,7 @@ mod estimate;
 mod exactness;
 mod fit;
 mod fixture;
+mod gpus;
 mod guide;
 mod hardware;
 mod libraries;

@@ -7,6 +7,7 @@ use memcheck_core::protocol::Status;
 use serde::Serialize;
 
 use super::Subject;
+use crate::gpus::RanOn;
 use crate::present::json;
 use crate::run::{Outcome, Task};
 
@@ -25,6 +26,9 @@ struct Line<'a> {
     program: Option<&'a str>,
     /// The device as it was asked for.
     leg: String,
+    /// The real GPU that it was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gpu: Option<&'a RanOn>,
     status: Status,
     findings: &'a [Finding],
     /// A profile for each space, the judged ones first; empty where the process
@@ -51,6 +55,7 @@ pub(super) fn profile(subject: Subject, task: &Task, outcome: &Outcome, spaces: 
         test: (subject == Subject::Test).then_some(name),
         program: (subject == Subject::Program).then_some(name),
         leg: task.leg.name(),
+        gpu: outcome.gpu.as_ref(),
         status: outcome.verdict.status,
         findings: &outcome.verdict.findings,
         spaces,
