@@ -18,6 +18,7 @@ mod families;
 mod measure;
 mod problem;
 mod question;
+mod sizes;
 mod stage;
 mod training;
 mod weights;

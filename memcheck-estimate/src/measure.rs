@@ -54,6 +54,7 @@ impl Loaded {
         let context = Context {
             config: config.clone(),
             name: name.clone(),
+            store: weights.clone(),
             weights: weights.builder(*dtype, device),
             dtype: *dtype,
             device: device.clone(),
@@ -86,6 +87,7 @@ impl Loaded {
     pub(crate) fn estimate(&self, checked: &Checked) -> Estimate {
         let Checked { family, model, dtype, batch, seq, generate, .. } = checked;
         let mut notes: Vec<String> = family.note.iter().map(|&note| note.to_owned()).collect();
+        notes.extend(checked.notes.iter().cloned());
         if self.weights.again() > 0 {
             notes.push(format!(
                 "candle reads tied tensors twice: {} of the weights, no parameters",
