@@ -117,6 +117,17 @@ pub(crate) fn ids(checked: &Checked, device: &Device) -> candle_core::Result<Ten
     Tensor::zeros((checked.batch, checked.seq), DType::U32, device)
 }
 
+/// What the model takes once it is loaded, where a simulated device cannot run it.
+pub(crate) fn loaded(checked: &Checked, device: &Device) -> Result<Estimate, Problem> {
+    let mut estimate = Loaded::load(checked, false, device)?.estimate(checked);
+    estimate.notes = vec![format!(
+        "candle's `{}` reads the values of its router to go on, which a simulated device does not \
+         have: the model is loaded, and no prompt is run",
+        checked.model
+    )];
+    Ok(estimate)
+}
+
 pub(crate) fn measure(
     checked: &Checked,
     device: &Device,

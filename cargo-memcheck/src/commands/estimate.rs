@@ -103,7 +103,7 @@ pub(super) fn estimate(args: &EstimateArgs) -> Result<u8, Failure> {
         Answer::Refused(refusal) => return Err(EstimateError::Refused(refusal).into()),
     };
     let mut tried = Vec::new();
-    for machine in machines {
+    for machine in machines.into_iter().filter(|_| estimate.is_run()) {
         let result = if ran {
             match estimator.ask(&question, &machine)? {
                 Answer::Measured(estimate) => Ok(estimate.peak),
@@ -195,16 +195,18 @@ fn config(path: &Path) -> Result<Value, EstimateError> {
 }
 
 /// Every known card with what it has left, the smallest first; `None` where
-/// the model does not fit.
+/// the model does not fit. None of them where it was not run.
 fn cards(estimate: &Estimate) -> Vec<(&'static Card, Option<u64>)> {
+    let known = CARDS.iter().filter(|_| estimate.is_run());
     let mut cards: Vec<_> =
-        CARDS.iter().map(|card| (card, card.bytes.checked_sub(estimate.peak))).collect();
+        known.map(|card| (card, card.bytes.checked_sub(estimate.peak))).collect();
     cards.sort_by_key(|(card, _)| (card.bytes, card.id));
     cards
 }
 
 fn exit_code(estimate: &Estimate, tried: &[Tried]) -> u8 {
-    let whole = estimate.training.as_ref().is_none_or(|training| training.is_whole());
+    let trains = estimate.training.as_ref().is_none_or(|training| training.is_whole());
+    let whole = estimate.is_run() && trains;
     match tried.iter().all(|tried| tried.result.is_ok()) {
         false => exit::FAILED,
         true if whole => exit::OK,

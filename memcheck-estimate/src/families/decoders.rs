@@ -127,6 +127,7 @@ pub(super) const TABLE: &[Family] = &[
     Family::decoder(&["deepseek_v2"], |c| {
         load(c, m::deepseek2::DeepSeekV2::new, m::deepseek2::DeepSeekV2::forward)
     })
+    .looking()
     .with_defaults(defaults::DEEPSEEK2)
     .scaled_by(&["yarn", "linear", "dynamic", "longrope"])
     .with_note(ROUTED),

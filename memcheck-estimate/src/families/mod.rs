@@ -92,6 +92,9 @@ pub(crate) struct Family {
     pub(crate) absent: &'static [&'static str],
     /// Whether candle reads one sequence at a time.
     pub(crate) alone: bool,
+    /// Whether its code reads on the host which tokens go to which expert, and
+    /// fails where nothing says so, as on a device without values.
+    pub(crate) looks: bool,
     /// What candle calls otherwise than Hugging Face.
     adapt: fn(&mut Map<String, Value>),
     /// What candle asks for and published files leave out, as JSON.
@@ -126,6 +129,7 @@ impl Family {
             mask: 4,
             absent: &[],
             alone: false,
+            looks: false,
             adapt: |_| {},
             defaults: "{}",
             scalings: None,
@@ -152,6 +156,10 @@ impl Family {
 
     const fn scaled_by(self, scalings: &'static [&'static str]) -> Self {
         Self { scalings: Some(scalings), ..self }
+    }
+
+    const fn looking(self) -> Self {
+        Self { looks: true, ..self }
     }
 
     const fn alone(self) -> Self {

@@ -1,7 +1,9 @@
 //! Published models: their parameters, to the last, from configurations with
 //! their published hyper-parameters.
 
-use super::figures;
+use memcheck_core::exit;
+
+use super::{config, estimate, figures};
 
 /// A decoder with gated feed-forward layers and RMS norms, of vocabulary v,
 /// width h, feed-forward f, layers l, queries q and keys k (heads x head width):
@@ -214,14 +216,41 @@ fn published_models_have_their_published_parameters() {
         let mixed = ["phi-2", "mixtral-8x7b-v0.1", "whisper-large-v3"].contains(name);
         let dtype: &[&str] =
             if mixed { &["--seq", "8", "--dtype", "f32"] } else { &["--seq", "8"] };
-        let figures = figures(name, dtype);
+        let figures = match *name {
+            // With a longer prompt candle's fails: several heads of keys are not contiguous.
+            "gemma-3-4b" => figures(name, &["--seq", "1"]),
+            // Candle's looks at what its router says, so it is loaded alone.
+            "deepseek-v2-lite" => {
+                let run = estimate(&config(name), dtype).exits(exit::NOT_MEASURED);
+                run.json().swap_remove(0)
+            }
+            _ => figures(name, dtype),
+        };
         let size = if figures["dtype"] == "f32" { 4 } else { 2 };
         assert_eq!(figures["parameters"], *loaded, "{name}");
         assert_eq!(figures["weights"], loaded * size, "{name}");
     }
 }
 
-/// What is said of a model when it was loaded, beside its weights.
+#[test]
+fn a_model_that_no_simulated_device_can_run_is_loaded_alone() {
+    let asked = ["--seq", "8", "--device", "sim:h200"];
+    let run = estimate(&config("deepseek-v2-lite"), &asked).exits(exit::NOT_MEASURED);
+    let lines = run.json();
+    // No card is said to have room for what was not run.
+    assert_eq!((lines.len(), &lines[0]["cards"]), (2, &serde_json::json!([])));
+    assert_eq!(lines[0]["inference"], serde_json::Value::Null);
+    let file = config("deepseek-v2-lite");
+    let said = crate::fixture::memcheck(
+        &crate::fixture::workspace(),
+        &["estimate", "--config", &file, "--seq", "8"],
+    );
+    assert!(said.stdout.contains("not measured: candle's `deepseek_v2` reads"), "{}", said.stdout);
+    // The longer prompt of Gemma 3 says what can be asked.
+    let gemma = estimate(&config("gemma-3-4b"), &["--seq", "8"]).exits(exit::NOT_MEASURED);
+    gemma.says("--seq 1 tells the weights");
+}
+
 #[test]
 fn a_state_that_never_grows_has_its_closed_formula() {
     let [short, long] = ["2", "64"].map(|seq| figures("rwkv7-0.1b", &["--seq", seq]));

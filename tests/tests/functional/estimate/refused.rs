@@ -72,7 +72,7 @@ fn what_makes_no_sense_is_refused_with_what_to_do() {
             &good,
             &["--seq", "8", "--device", "sim:t4", "--device", "sim:t5"],
             usage,
-            "no card is called `t5`",
+            "`t5` is not a known card",
         ),
         (&good, &["--seq", "8", "--train", "--generate", "1"], usage, "cannot be used with"),
         (&missing, &["--seq", "8"], usage, "No such file"),
@@ -116,7 +116,7 @@ fn what_a_file_has_besides_disturbs_nothing() {
     config["head_dim"] = Value::Null;
     config["max_length"] = json!("long");
     config["dtype"] = config["torch_dtype"].take();
-    let mut of = |config: &Value| {
+    let of = |config: &Value| {
         // With the mark that some editors write first.
         std::fs::write(&path, format!("\u{feff}{config}")).expect("the file is written");
         let run = estimate(&path, &["--seq", "8", "--generate", "0"]).exits(exit::OK);
