@@ -251,6 +251,13 @@ mod tests {
     }
 
     #[test]
+    fn a_model_that_was_only_loaded_fits_nowhere_yet() {
+        let loaded = Estimate { training: None, ..estimate(2) };
+        assert_eq!(exit_code(&loaded, &[]), exit::NOT_MEASURED);
+        assert!(cards(&loaded).is_empty());
+    }
+
+    #[test]
     fn a_card_fits_what_it_holds_to_the_byte() {
         let left = |peak| {
             let cards = cards(&Estimate { peak, ..estimate(2) });
