@@ -101,7 +101,9 @@ pub(crate) fn sound(config: &Map<String, Value>) -> Result<(), Problem> {
                 exact(of),
                 exact(share)
             ))
-            .hint("every head has the same width, and as many heads share keys and values"));
+            .hint(
+                "all heads are as wide, and each head of keys and values serves as many of them",
+            ));
         }
     }
     Ok(())
