@@ -23,6 +23,7 @@ mod generated;
 mod launcher;
 mod libraries;
 mod machine;
+mod matching;
 mod note;
 mod options;
 mod present;
