@@ -108,14 +108,12 @@ fn by_laws(project: &Project, of_64_mib: &str) {
     });
     assert_eq!(found["predicted"], predicted);
 
-    // The first three are on a line, which says 100 KiB / 4 KiB: 25 positions take 32.
-    let found = search("doubling", "sim:t4,capacity=100KiB");
-    assert_eq!((&found["largest"], &found["failed"]), (&16.into(), &17.into()));
-    assert_eq!(tried(&found), [1, 2, 16, 25, 24, 20, 18, 17]);
-    assert_eq!(
-        (&found["predicted"]["largest"], &found["peak_allocated"]),
-        (&25.into(), &65536.into())
-    );
+    // The first three are on a line, which says 200 KiB / 4 KiB: 50 positions take 64.
+    let found = search("doubling", "sim:t4,capacity=200KiB");
+    assert_eq!((&found["largest"], &found["failed"]), (&32.into(), &33.into()));
+    assert_eq!(found["peak_allocated"], 32 * 4096);
+    assert_eq!(tried(&found), [1, 2, 16, 50, 49, 32, 40, 36, 34, 33]);
+    assert_eq!(found["predicted"]["largest"], 50);
     let human = |test| project.memcheck(&["fit", test, "--param", "seq", "--device", of_64_mib]);
     human("attention")
         .exits(0)
