@@ -5,7 +5,7 @@
 //! code and the bytes an iteration of each.
 
 use candle_core::{DType, Device, Tensor};
-use memcheck_runtime::{Trial, largest_batch, mem_test};
+use memcheck_runtime::{Trial, mem_test};
 use memcheck_tests::leaks::{KeptGradients, LastLogits, RunningLoss, Snapshots};
 use memcheck_tests::llama::{Llama, Session};
 use memcheck_tests::t5::T5;
@@ -120,29 +120,6 @@ fn two_allocations(device: &Device) -> candle_core::Result<()> {
 fn more_than_any_card(device: &Device) -> candle_core::Result<()> {
     Tensor::zeros((1 << 20, 1 << 20), DType::F32, device)?;
     Ok(())
-}
-
-/// 3 MiB for each of the batch, beside 1 MiB.
-fn largest(trial: &mut Trial, rows: usize) -> candle_core::Result<()> {
-    let device = trial.device().clone();
-    let _weights = Tensor::zeros(1 << 18, DType::F32, &device)?;
-    trial.iterate(|_| {
-        let forward = |batch| Tensor::zeros((batch, rows, 3 << 18), DType::F32, &device);
-        largest_batch(&device, 1..=4, forward)?;
-        Ok(())
-    })
-}
-
-#[mem_test(device = "cuda", fits = "2 MiB", baseline = false)]
-#[ignore = "has no room on purpose"]
-fn no_batch_fits(trial: &mut Trial) -> candle_core::Result<()> {
-    largest(trial, 1)
-}
-
-#[mem_test(device = "cuda", baseline = false)]
-#[ignore = "has no room on purpose"]
-fn no_batch_has_room(trial: &mut Trial) -> candle_core::Result<()> {
-    largest(trial, 1 << 20)
 }
 
 #[mem_test(baseline = false)]

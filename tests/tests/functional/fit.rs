@@ -61,6 +61,33 @@ fn doubling(trial: &mut Trial) -> candle_core::Result<()> {
     })
 }
 
+/// 1 MiB, and 3 MiB a row for each of the batch, in a search of the program's own.
+fn largest(trial: &mut Trial, rows: usize) -> candle_core::Result<()> {
+    let device = trial.device().clone();
+    let _weights = Tensor::zeros(MIB, DType::F32, &device)?;
+    trial.iterate(|_| {
+        let attempt = |batch| Tensor::zeros((batch, rows, 3 << 18), DType::F32, &device);
+        memcheck_runtime::largest_batch(&device, 1..=4, attempt)?;
+        Ok(())
+    })
+}
+
+#[mem_test(fits = \"2 MiB\", baseline = false)]
+fn no_batch_fits(trial: &mut Trial) -> candle_core::Result<()> {
+    largest(trial, 1)
+}
+
+#[mem_test(baseline = false)]
+fn no_batch_has_room(trial: &mut Trial) -> candle_core::Result<()> {
+    largest(trial, 1 << 20)
+}
+
+#[mem_test(baseline = false)]
+fn a_batch_has_room(trial: &mut Trial) -> candle_core::Result<()> {
+    largest(trial, 1 << 11)?;
+    candle_core::bail!(\"another reason\")
+}
+
 #[mem_test(baseline = false)]
 fn without_cases(device: &Device) -> candle_core::Result<()> {
     activations(1, DType::F32, device)
@@ -120,6 +147,29 @@ fn by_laws(project: &Project, of_64_mib: &str) {
         .says("after 4 attempts peak = 1.0 MiB + 4.0 KiB*seq + 16 B*seq^2 predicted seq=1855 with");
 }
 
+/// A test that ends with a search that found no room is out of memory, where the last
+/// attempt was refused; one that ends with another error after a search is not.
+fn of_the_program_itself(project: &Project) {
+    let arguments = ["run", "--device", "sim:t4", "--no-ci", "--message-format", "json", "_batch_"];
+    let run = project.memcheck(&arguments).exits(100);
+    // 3 MiB for one beside 1 MiB do not fit 2 MiB, and 3 TiB no T4.
+    for (test, code, wanted) in [
+        ("no_batch_fits", "does-not-fit", 3_u64 << 20),
+        ("no_batch_has_room", "out-of-memory", 3 << 40),
+    ] {
+        assert_eq!(run.codes(test), [code], "{test}");
+        let finding = run.test(test)["findings"][0].clone();
+        assert_eq!(finding["figure"], wanted + (1 << 20), "{test}");
+        let site = &finding["sites"][0];
+        assert_eq!(site["note"], "asked for, and refused", "{site}");
+        assert_eq!(site["bytes"], wanted, "{site}");
+        let function = site["function"].as_str().expect("a line");
+        assert!(function.contains("largest"), "{function}");
+    }
+    // 6 GiB for one: a T4 has room for two, and three were refused last.
+    assert_eq!(run.codes("a_batch_has_room"), ["test-failed"]);
+}
+
 #[test]
 fn row_16_the_largest_batch_is_exact_on_every_card_and_bad_input_is_told() {
     let project = Project::new(TESTS);
@@ -157,6 +207,7 @@ fn row_16_the_largest_batch_is_exact_on_every_card_and_bad_input_is_told() {
     // A straight line through the first two would say 21, and a step is at most eightfold.
     assert_eq!(tried(&found[1]), [1, 2, 16, 21, 22]);
     by_laws(&project, middle);
+    of_the_program_itself(&project);
     // Neither its own `fits` nor a baseline had a say.
     assert!(!project.has("tests/snapshots"));
 
