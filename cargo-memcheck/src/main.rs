@@ -23,6 +23,7 @@ mod generated;
 mod gpus;
 mod launcher;
 mod libraries;
+mod matching;
 mod note;
 mod options;
 mod present;

@@ -24,6 +24,9 @@ pub enum MachineError {
     /// Not an option of a card.
     #[error("`{0}` is not an option of a simulated card: capacity=SIZE or mig")]
     Option(String),
+    /// The margin is all there is.
+    #[error("a margin of {0} leaves nothing of {1}")]
+    Margin(String, String),
     /// The size cannot be read, is 0, or is larger than a device can be.
     #[error("`{0}` is not a capacity: write a size from 1B to 1TiB, such as 8GiB")]
     Capacity(String),
@@ -48,6 +51,7 @@ impl MachineError {
                     format!("known cards: {}", known.join(", "))
                 }
             }),
+            Self::Margin(..) => Some("--margin 0% uses all of it".to_owned()),
             Self::Option(_) | Self::Capacity(_) | Self::Count { .. } => None,
         }
     }
@@ -95,9 +99,16 @@ impl Machine {
     }
 
     /// The same machine with this much of each device left free.
-    pub fn with_margin(&self, margin: Tolerance) -> Self {
+    ///
+    /// # Errors
+    /// Nothing of a device is left.
+    pub fn with_margin(&self, margin: Tolerance) -> Result<Self, MachineError> {
         let smaller = |gpu: &Gpu| Gpu { capacity: margin.floor(gpu.capacity), ..*gpu };
-        Self { gpus: self.gpus.iter().map(smaller).collect() }
+        let usable = Self { gpus: self.gpus.iter().map(smaller).collect() };
+        match usable.gpus.iter().any(|gpu| gpu.capacity == 0) {
+            true => Err(MachineError::Margin(margin.to_string(), format!("sim:{self}"))),
+            false => Ok(usable),
+        }
     }
 
     /// The same machine with no device larger than this.
@@ -226,8 +237,13 @@ mod tests {
         let capacities = |machine: &Machine| -> Vec<u64> {
             machine.gpus.iter().map(|gpu| gpu.capacity).collect()
         };
-        assert_eq!(capacities(&machine.with_margin("5%".parse().unwrap())), [950, 1900]);
-        assert_eq!(capacities(&machine.with_margin("300 B".parse().unwrap())), [700, 1700]);
+        let with_margin = |margin: &str| machine.with_margin(margin.parse().unwrap());
+        assert_eq!(capacities(&with_margin("5%").unwrap()), [950, 1900]);
+        assert_eq!(capacities(&with_margin("300 B").unwrap()), [700, 1700]);
+        for all in ["100%", "105%", "1000 B", "8388608 TiB"] {
+            let error = with_margin(all).unwrap_err();
+            assert!(error.to_string().contains("leaves nothing of sim:t4,"), "{error}");
+        }
         assert_eq!(capacities(&machine.no_larger_than(1500)), [1000, 1500]);
     }
 

@@ -45,6 +45,7 @@ pub mod overhead;
 pub mod recordings;
 #[cfg(feature = "scenarios")]
 pub mod scenarios;
+#[cfg(feature = "scenarios")]
 pub mod sharded;
 pub mod t5;
 pub mod training;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use memcheck_core::device::Request;
 use memcheck_core::exit;
 use memcheck_core::finding::{Class, Code, Finding};
-use memcheck_core::machine::Machine;
+use memcheck_core::machine::{Machine, MachineError};
 use memcheck_core::protocol::Follow;
 use memcheck_core::record::{Record, Refusal};
 use memcheck_core::size::Size;
@@ -29,23 +29,31 @@ pub(crate) struct Rooms {
 
 impl Rooms {
     /// The rooms of a leg.
-    pub(super) fn of(leg: &Leg, margin: Tolerance, fits: Option<u64>) -> Result<Self, FitError> {
-        let nothing = |of: String| FitError::Margin(margin.to_string(), of);
+    pub(super) fn of(
+        leg: &Leg,
+        margin: Tolerance,
+        fits: Option<u64>,
+    ) -> Result<Self, MachineError> {
         if let Request::Sim(Some(text)) = &leg.device
             && let Ok(machine) = text.parse::<Machine>()
         {
             let machine = machine.no_larger_than(fits.unwrap_or(u64::MAX));
-            let usable = machine.with_margin(margin);
-            if usable.gpus.iter().any(|gpu| gpu.capacity == 0) {
-                return Err(nothing(leg.name()));
-            }
+            let usable = machine.with_margin(margin)?;
             return Ok(Self { machines: Some((machine, usable)), said: None });
         }
         let said = fits.map(|bytes| (bytes, margin.floor(bytes)));
         match said {
-            Some((bytes, 0)) => Err(nothing(Size(bytes).to_string())),
+            Some((bytes, 0)) => {
+                Err(MachineError::Margin(margin.to_string(), Size(bytes).to_string()))
+            }
             said => Ok(Self { machines: None, said }),
         }
+    }
+
+    /// Those of a real GPU of which this was said.
+    #[cfg(test)]
+    pub(super) fn said(capacity: u64, usable: u64) -> Self {
+        Self { machines: None, said: Some((capacity, usable)) }
     }
 
     /// The leg with devices that hold what may be used.

@@ -283,6 +283,22 @@ pub(crate) fn done(exit_code: u8) {
     print(&serde_json::json!({"type": "summary", "exit_code": exit_code}));
 }
 
+/// What an object about one test or program begins with.
+#[derive(Debug, Serialize)]
+pub(in crate::present) struct Head<'a> {
+    r#type: &'static str,
+    version: u32,
+    package: &'a str,
+    binary: &'a str,
+}
+
+impl<'a> Head<'a> {
+    /// That of an object of this type, about this task.
+    pub(in crate::present) fn of(r#type: &'static str, version: u32, task: &'a Task) -> Self {
+        Self { r#type, version, package: &task.package, binary: &task.binary.id }
+    }
+}
+
 /// Prints one line of the stream.
 pub(in crate::present) fn print(line: &impl Serialize) {
     let line = serde_json::to_string(line).expect("lines are made of text and numbers");

@@ -131,10 +131,8 @@ fn print(table: &Table) {
 
 #[derive(Debug, Serialize)]
 struct Line<'a> {
-    r#type: &'static str,
-    version: u32,
-    package: &'a str,
-    binary: &'a str,
+    #[serde(flatten)]
+    head: json::Head<'a>,
     test: &'a str,
     margin: String,
     /// The peak of all modules on one device.
@@ -167,10 +165,7 @@ fn line<'a>(placed: &Placed<'a>) -> Line<'a> {
         modules: share.modules.len(),
     };
     Line {
-        r#type: "plan",
-        version: VERSION,
-        package: &task.package,
-        binary: &task.binary.id,
+        head: json::Head::of("plan", VERSION, task),
         test: &task.entry.name,
         margin: margin.to_string(),
         whole: modules.whole(),

@@ -30,7 +30,7 @@ use crate::workspace::Places;
 
 pub(crate) use keep::Keeper;
 pub(crate) use merge::{Whole, merge};
-pub(crate) use pending::{join, place};
+pub(crate) use pending::join;
 pub(crate) use read::{Results, Test, read};
 pub(crate) use run::{Run, commit};
 

@@ -16,10 +16,8 @@ const VERSION: u32 = 1;
 
 #[derive(Serialize)]
 struct Line<'a> {
-    r#type: &'static str,
-    version: u32,
-    package: &'a str,
-    binary: &'a str,
+    #[serde(flatten)]
+    head: json::Head<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     test: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -48,10 +46,7 @@ pub(super) fn profile(subject: Subject, task: &Task, outcome: &Outcome, spaces: 
     let record = outcome.report.as_ref().map(|report| &report.record);
     let attribution = record.and_then(|record| record.attribution.as_ref());
     json::print(&Line {
-        r#type: "profile",
-        version: VERSION,
-        package: &task.package,
-        binary: &task.binary.id,
+        head: json::Head::of("profile", VERSION, task),
         test: (subject == Subject::Test).then_some(name),
         program: (subject == Subject::Program).then_some(name),
         leg: task.leg.name(),
