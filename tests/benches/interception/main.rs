@@ -30,7 +30,7 @@ use std::process::Command;
 use anyhow::{Context, ensure};
 use memcheck_tests::interception::WORKLOAD;
 
-use alternating::{LAYOUTS, Program, link, rounds, time};
+use alternating::{LAYOUTS, Program, Row, link, rounds, time};
 
 /// At most this much of a forward pass on a GPU.
 const LIMIT: f64 = 1.01;
@@ -74,10 +74,11 @@ fn main() -> anyhow::Result<()> {
     })?;
     let bare = rows[0].nanoseconds;
     println!("a forward pass of BERT-base, batch 8, 128 tokens, f32");
-    for row in &rows {
-        let (ratio, more) = (row.fastest, time((row.fastest - 1.0).abs() * bare));
-        let sign = if ratio < 1.0 { '-' } else { '+' };
-        println!("  {:<12}{:>12}  ratio {ratio:.4}  {sign}{more}", row.name, time(row.nanoseconds));
+    for Row { name, nanoseconds, fastest, median } in &rows {
+        let more = time((fastest - 1.0).abs() * bare);
+        let sign = if *fastest < 1.0 { '-' } else { '+' };
+        let time = time(*nanoseconds);
+        println!("  {name:<12}{time:>12}  ratio {fastest:.4} ({median:.4})  {sign}{more}");
     }
     if runner.is_empty() {
         let standing = if rows[2].fastest <= LIMIT { "kept" } else { "missed" };

@@ -6,7 +6,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::fixture::{CLEAN_AND_LEAKY, Project, Run, memcheck, memcheck_with};
+use crate::fixture::{CLEAN_AND_LEAKY, Project, Run, memcheck};
 use crate::machine::Machine;
 
 /// A cargo in the folder of another workspace.

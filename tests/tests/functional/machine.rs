@@ -54,7 +54,8 @@ impl Machine {
         self.with_programs_in("nowhere", arguments)
     }
 
-    fn with_programs_in(&self, folder: &str, arguments: &[&str]) -> Run {
+    /// The same where those in `folder` are all the programs that there are.
+    pub(crate) fn with_programs_in(&self, folder: &str, arguments: &[&str]) -> Run {
         let path = |name: &str| self.path().join(name).display().to_string();
         fs::create_dir_all(path("tmp")).unwrap();
         let variables = [
