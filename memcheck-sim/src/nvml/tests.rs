@@ -1,6 +1,6 @@
 //! NVML and the driver on the same machine: what each calls a device.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 
 use super::*;
 use crate::driver::tests::{context, machine, out};
