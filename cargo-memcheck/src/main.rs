@@ -9,6 +9,7 @@
 
 mod across;
 mod archive;
+mod binary;
 mod bookkeeping;
 mod build;
 mod cli;
@@ -26,6 +27,7 @@ mod machine;
 mod note;
 mod options;
 mod present;
+mod presenter;
 mod process;
 mod results;
 mod run;
@@ -33,7 +35,9 @@ mod schedule;
 mod select;
 mod session;
 mod snapshots;
+mod talk;
 mod tally;
+mod task;
 mod toolchain;
 mod workspace;
 

@@ -13,7 +13,8 @@ use memcheck_core::tolerance::Tolerance;
 
 use crate::devices::{Kind, Leg};
 use crate::error::Failure;
-use crate::run::{Runner, Task};
+use crate::run::Runner;
+use crate::task::Task;
 
 pub(crate) use attempt::{Attempt, Rooms};
 pub(crate) use choose::{Wanted, choose, path};

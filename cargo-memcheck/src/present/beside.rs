@@ -58,9 +58,13 @@ mod tests {
     use memcheck_core::space::Space;
 
     use super::super::example::leaky;
-    use super::super::{JsonLines, Junit, Markdown, Report};
+    use super::super::html::Html;
+    use super::super::json::JsonLines;
+    use super::super::junit::Junit;
+    use super::super::markdown::Markdown;
     use super::*;
-    use crate::run::{Outcome, example::task};
+    use crate::presenter::Report;
+    use crate::task::{Outcome, example::task};
 
     /// A test on a GPU, with a pool and NVML.
     pub(in crate::present) fn on_a_gpu(simulated: bool) -> Outcome {
@@ -120,7 +124,7 @@ mod tests {
             };
             marked(&lines(record).join("\n"), "terminal and profile");
             marked(&text(Markdown::default(), &outcome), "markdown");
-            marked(&text(super::super::Html::default(), &outcome), "html");
+            marked(&text(Html::default(), &outcome), "html");
             let json = text(JsonLines::new(Vec::new()), &outcome);
             marked(&json, "json");
             let line: serde_json::Value = serde_json::from_str(&json).unwrap();

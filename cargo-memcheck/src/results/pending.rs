@@ -8,7 +8,7 @@ use std::path::{Component, Path, PathBuf};
 use memcheck_core::protocol::Status;
 
 use super::{Results, ResultsError, Whole};
-use crate::run::{Across, Needs};
+use crate::task::{Across, Needs};
 use crate::workspace::Places;
 
 impl Results {

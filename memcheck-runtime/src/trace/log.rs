@@ -3,7 +3,7 @@
 use memcheck_core::space::Space;
 
 use super::Event;
-use crate::ledger::block::Block;
+use crate::block::Block;
 
 /// Events that are kept at most, some 400 MB of them.
 const MOST: usize = 1 << 24;
