@@ -9,6 +9,8 @@ use memcheck_core::space::Space;
 #[cfg(feature = "cuda")]
 use super::layout;
 use crate::block;
+#[cfg(feature = "cuda")]
+use crate::ledger;
 
 const ITERATION_BITS: u32 = u32::BITS;
 
