@@ -2,8 +2,8 @@
 //!
 //! Every test is a process of its own, so on the CPU and on the simulated
 //! device its figures do not depend on its neighbours; a real GPU is shared,
-//! and has one test at a time. A launcher hands out devices itself: how many
-//! tests it is given at a time is for the user to say.
+//! and has one test at a time ([`crate::gpus`]). A launcher hands out devices
+//! itself: how many tests it is given at a time is for the user to say.
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -11,7 +11,7 @@ use std::sync::mpsc::{self, Sender};
 
 use memcheck_core::protocol::{Progress, Status};
 
-use crate::devices::Kind;
+use crate::devices::{Kind, Leg};
 use crate::options::{Capture, Scheduling};
 use crate::task::Outcome;
 
@@ -47,29 +47,32 @@ impl Teller {
     }
 }
 
-/// How many tests of a leg of this kind run at the same time.
+/// How many tests of a leg run at the same time: on real GPUs no more than there are.
 pub(crate) fn workers(
     scheduling: &Scheduling,
-    kind: Kind,
+    leg: &Leg,
     cores: usize,
     rayon_threads: &str,
 ) -> usize {
     if scheduling.launcher.is_some() {
-        return scheduling.threads.map_or(1, NonZeroUsize::get);
+        let asked = scheduling.threads.map_or(1, NonZeroUsize::get);
+        return if leg.gpus.is_empty() { asked } else { asked.min(leg.gpus.len()) };
     }
     let asked = match (scheduling.threads, scheduling.capture) {
         (Some(threads), _) => threads.get(),
         // Two tests that print at the same time cannot be read.
         (None, Capture::Shown | Capture::None) => 1,
-        (None, Capture::Kept) => match kind {
+        (None, Capture::Kept) => match leg.kind {
             Kind::Cpu => cores / rayon_threads.parse().unwrap_or(cores).max(1),
-            Kind::Sim | Kind::Cuda => cores,
+            Kind::Sim => cores,
+            Kind::Cuda => leg.gpus.len(),
         },
     };
-    match kind {
-        Kind::Cuda => 1,
-        Kind::Cpu | Kind::Sim => asked.max(1),
-    }
+    let most = match leg.kind {
+        Kind::Cuda => leg.gpus.len(),
+        Kind::Cpu | Kind::Sim => usize::MAX,
+    };
+    asked.min(most).max(1)
 }
 
 /// The number of cores that we may use.
@@ -157,7 +160,9 @@ fn is_failure(outcome: &Outcome) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::gpus::Gpu;
     use crate::launcher::Launcher;
+    use memcheck_core::device::Request;
     use memcheck_core::explain::Explain;
 
     fn outcome(status: Status) -> Outcome {
@@ -178,13 +183,32 @@ mod tests {
         }
     }
 
+    /// A leg of this kind, with so many GPUs.
+    fn leg(kind: Kind, gpus: u16) -> Leg {
+        let gpu = |index| {
+            let (name, word) = ("NVIDIA H200".to_owned(), format!("GPU-{index}"));
+            Gpu { index, name, uuid: Some(word.clone()), word, slice: false }
+        };
+        let gpus = (0..gpus).map(gpu).collect();
+        Leg { gpus, ..Leg::new(Request::Cpu, kind, "") }
+    }
+
     #[test]
     fn a_real_gpu_has_one_test_at_a_time_whatever_is_asked() {
-        assert_eq!(workers(&scheduling(Some(8)), Kind::Cuda, 8, "1"), 1);
-        assert_eq!(workers(&scheduling(Some(8)), Kind::Sim, 2, "1"), 8);
-        assert_eq!(workers(&scheduling(None), Kind::Sim, 4, "4"), 4);
-        assert_eq!(workers(&scheduling(None), Kind::Cpu, 8, "2"), 4);
-        assert_eq!(workers(&scheduling(None), Kind::Cpu, 2, "4"), 1);
+        let cuda = |gpus, threads| workers(&scheduling(threads), &leg(Kind::Cuda, gpus), 8, "1");
+        assert_eq!(cuda(1, Some(8)), 1);
+        assert_eq!(cuda(4, None), 4);
+        assert_eq!(cuda(4, Some(8)), 4);
+        assert_eq!(cuda(4, Some(3)), 3);
+        let shown = Scheduling { capture: Capture::Shown, ..scheduling(None) };
+        assert_eq!(workers(&shown, &leg(Kind::Cuda, 4), 8, "1"), 1);
+        let of = |kind, threads, cores, rayon| {
+            workers(&scheduling(threads), &leg(kind, 0), cores, rayon)
+        };
+        assert_eq!(of(Kind::Sim, Some(8), 2, "1"), 8);
+        assert_eq!(of(Kind::Sim, None, 4, "4"), 4);
+        assert_eq!(of(Kind::Cpu, None, 8, "2"), 4);
+        assert_eq!(of(Kind::Cpu, None, 2, "4"), 1);
     }
 
     #[test]
@@ -194,9 +218,11 @@ mod tests {
             ..scheduling(threads)
         };
         for kind in [Kind::Cpu, Kind::Sim, Kind::Cuda] {
-            assert_eq!(workers(&launched(None), kind, 8, "1"), 1);
-            assert_eq!(workers(&launched(Some(4)), kind, 8, "1"), 4);
+            assert_eq!(workers(&launched(None), &leg(kind, 0), 8, "1"), 1);
+            assert_eq!(workers(&launched(Some(4)), &leg(kind, 0), 8, "1"), 4);
         }
+        // GPUs that were named are ours to hand out, there too.
+        assert_eq!(workers(&launched(Some(4)), &leg(Kind::Cuda, 2), 8, "1"), 2);
     }
 
     #[test]

@@ -77,7 +77,7 @@ mod tests {
     }
 
     fn cpu() -> Leg {
-        Leg { device: Request::Cpu, kind: Kind::Cpu, why: String::new() }
+        Leg::new(Request::Cpu, Kind::Cpu, "")
     }
 
     #[test]

@@ -78,8 +78,8 @@ impl Session {
         let launcher = &options.scheduling.launcher;
         let (packages, legs) = match &archive {
             Some(archive) => {
-                let gpus = || gpu::gpus(launcher);
-                let legs = archive.legs(&options.asked, &options.machine, gpus)?;
+                let how = (launcher, aim.sharing());
+                let legs = archive.legs(&options.asked, &options.machine, how, gpu::gpus)?;
                 (archive.packages(&workspace), legs)
             }
             None => {
@@ -90,7 +90,8 @@ impl Session {
                     Aim::Run | Aim::Profile | Aim::Room => gpu::probe(launcher),
                     Aim::Archive => gpu::probe_compiler(),
                 };
-                let legs = devices::resolve(&options.asked, &options.machine, lacks, probe)?;
+                let (asked, machine) = (&options.asked, &options.machine);
+                let legs = devices::resolve(asked, machine, lacks, aim.sharing(), probe)?;
                 (packages, legs)
             }
         };

@@ -204,6 +204,9 @@ pub struct Attribution {
     /// was asked for and the model has layers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub modules: Option<Modules>,
+    /// Events that the log for `modules` had no place for: with any there are none.
+    #[serde(default)]
+    pub unlogged: u64,
     /// Allocations and frees that were followed.
     pub events: u64,
     /// What limits the names: no line tables, say, and what to do about it.

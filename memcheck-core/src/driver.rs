@@ -16,12 +16,25 @@ pub struct Driver {
     /// Whether the driver is a simulated one: then [`ESTIMATES`] are estimates.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub simulated: bool,
+    /// Which GPU it is; of a real driver only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gpu: Option<Gpu>,
     /// What is held beyond the driver's pool; only of a run with attribution.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub untracked: Option<Untracked>,
     /// Processes of others on the devices that refused memory.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<Occupant>,
+}
+
+/// A GPU, as its driver and NVML call it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Gpu {
+    /// The name of the card.
+    pub name: String,
+    /// `GPU-…`, or of a slice `MIG-…`; where NVML answers.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub uuid: Option<String>,
 }
 
 /// A process that holds memory of a device, by NVML.

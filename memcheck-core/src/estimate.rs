@@ -61,7 +61,8 @@ pub struct Estimate {
     pub tables: u64,
     /// The peak of loading.
     pub load_peak: u64,
-    /// Inference; `None` with [`Question::train`].
+    /// Inference; `None` with [`Question::train`], and where the model was
+    /// loaded and could not be run.
     pub inference: Option<Inference>,
     /// A training step; only with [`Question::train`].
     pub training: Option<Training>,
@@ -69,6 +70,13 @@ pub struct Estimate {
     pub peak: u64,
     /// What a reader must know of these figures.
     pub notes: Vec<String>,
+}
+
+impl Estimate {
+    /// Whether the model was run, and not just loaded.
+    pub fn is_run(&self) -> bool {
+        self.inference.is_some() || self.training.is_some()
+    }
 }
 
 /// What inference takes beside the weights.

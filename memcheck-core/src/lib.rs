@@ -40,6 +40,7 @@ pub mod law;
 pub mod limits;
 pub mod location;
 pub mod lock;
+pub mod machine;
 mod names;
 pub mod placement;
 pub mod profile;

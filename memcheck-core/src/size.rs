@@ -11,9 +11,10 @@ pub struct Size(pub u64);
 
 /// Why a text is not a size.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is not a size: write a number with B, KB, MB, GB, KiB, MiB or GiB")]
+#[error("`{text}` is not a size: {why}")]
 pub struct SizeError {
     text: String,
+    why: &'static str,
 }
 
 impl Size {
@@ -30,7 +31,8 @@ impl std::str::FromStr for Size {
     type Err = SizeError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let error = || SizeError { text: text.to_owned() };
+        let of = |why| SizeError { text: text.to_owned(), why };
+        let error = || of("write a number with B, KB, MB, GB, KiB, MiB or GiB");
         let trimmed = text.trim();
         let unit =
             trimmed.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.').trim_start();
@@ -40,7 +42,11 @@ impl std::str::FromStr for Size {
         if !known.contains(&unit) {
             return Err(error());
         }
-        trimmed.parse::<bytesize::ByteSize>().map(|size| Self(size.as_u64())).map_err(|_| error())
+        match trimmed.parse::<bytesize::ByteSize>().map_err(|_| error())?.as_u64() {
+            // What is beyond is made that.
+            u64::MAX => Err(of("no memory has so many bytes")),
+            bytes => Ok(Self(bytes)),
+        }
     }
 }
 
@@ -117,6 +123,16 @@ mod tests {
             let error = text.parse::<Size>().expect_err(text).to_string();
             assert!(error.contains("KiB") && error.contains(text), "{error}");
         }
+    }
+
+    #[test]
+    fn what_no_u64_holds_is_an_error_and_not_the_largest() {
+        assert_eq!("8388608 TiB".parse(), Ok(Size(1 << 63)));
+        for text in ["16777216 TiB", "1e9 TiB", "99999999999999999999", "99999999999999999999 B"] {
+            assert!(text.parse::<Size>().is_err(), "{text}");
+        }
+        let error = "16777216.5 TiB".parse::<Size>().unwrap_err().to_string();
+        assert!(error.ends_with("no memory has so many bytes"), "{error}");
     }
 
     #[test]

@@ -112,6 +112,9 @@ pub fn all() -> impl Iterator<Item = Variable> {
 pub const JOB: &str = "MEMCHECK_JOB";
 /// The job of a program that is profiled, as JSON. Set by the tool, not by users.
 pub const PROGRAM: &str = "MEMCHECK_PROGRAM";
+/// Where libcupti lies in Python's CUDA wheels, paths separated by colons. Set by
+/// the tool, not by users.
+pub const CUPTI: &str = "MEMCHECK_CUPTI";
 /// Asks a test binary for its tests. Set by the tool, not by users.
 pub const LIST: &str = "MEMCHECK_LIST";
 

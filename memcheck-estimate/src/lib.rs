@@ -18,6 +18,7 @@ mod families;
 mod measure;
 mod problem;
 mod question;
+mod sizes;
 mod stage;
 mod training;
 mod weights;
@@ -91,7 +92,9 @@ fn estimate(
 ) -> Result<Estimate, Problem> {
     let checked = question::check(question)?;
     measure::prove(device)?;
-    let measured = if question.train {
+    let measured = if checked.family.looks && !device.is_cpu() {
+        measure::loaded(&checked, device)
+    } else if question.train {
         training::measure(&checked, device, stage)
     } else {
         measure::measure(&checked, device, stage)

@@ -54,6 +54,7 @@ impl Loaded {
         let context = Context {
             config: config.clone(),
             name: name.clone(),
+            store: weights.clone(),
             weights: weights.builder(*dtype, device),
             dtype: *dtype,
             device: device.clone(),
@@ -86,6 +87,7 @@ impl Loaded {
     pub(crate) fn estimate(&self, checked: &Checked) -> Estimate {
         let Checked { family, model, dtype, batch, seq, generate, .. } = checked;
         let mut notes: Vec<String> = family.note.iter().map(|&note| note.to_owned()).collect();
+        notes.extend(checked.notes.iter().cloned());
         if self.weights.again() > 0 {
             notes.push(format!(
                 "candle reads tied tensors twice: {} of the weights, no parameters",
@@ -113,6 +115,17 @@ impl Loaded {
 /// Ids of a prompt; which tokens they are changes nothing.
 pub(crate) fn ids(checked: &Checked, device: &Device) -> candle_core::Result<Tensor> {
     Tensor::zeros((checked.batch, checked.seq), DType::U32, device)
+}
+
+/// What the model takes once it is loaded, where a simulated device cannot run it.
+pub(crate) fn loaded(checked: &Checked, device: &Device) -> Result<Estimate, Problem> {
+    let mut estimate = Loaded::load(checked, false, device)?.estimate(checked);
+    estimate.notes = vec![format!(
+        "candle's `{}` reads the values of its router to go on, which a simulated device does not \
+         have: the model is loaded, and no prompt is run",
+        checked.model
+    )];
+    Ok(estimate)
 }
 
 pub(crate) fn measure(

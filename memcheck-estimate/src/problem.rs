@@ -101,6 +101,8 @@ impl From<candle_core::Error> for Problem {
             Some("some models run in half precision only: --dtype bf16".to_owned())
         } else if line.contains("dtype") || line.contains("kernel") {
             Some("some models run in f32 only: --dtype f32".to_owned())
+        } else if line.contains("contiguous") {
+            Some("candle's code fails on this prompt; --seq 1 tells the weights".to_owned())
         } else {
             None
         };

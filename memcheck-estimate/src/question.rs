@@ -8,12 +8,8 @@ use serde_json::{Map, Value};
 
 use crate::families::{self, Family, Kind};
 use crate::problem::Problem;
+use crate::sizes;
 
-/// The largest integer of a configuration that is taken for a size. Two of them
-/// multiplied, and times the tokens, stay within 64 bits.
-const LARGEST: u64 = 1 << 27;
-/// The most layers.
-const MOST_LAYERS: u64 = 10_000;
 /// The most tokens in a batch.
 const MOST_TOKENS: u64 = 1 << 31;
 
@@ -28,6 +24,8 @@ pub(crate) struct Checked {
     /// The configuration as candle's types want it.
     pub(crate) config: Value,
     pub(crate) model: String,
+    /// What a reader must know of how the configuration was read.
+    pub(crate) notes: Vec<String>,
     pub(crate) dtype: DType,
     pub(crate) batch: usize,
     pub(crate) seq: usize,
@@ -74,33 +72,19 @@ pub(crate) fn check(question: &Question) -> Result<Checked, Problem> {
         Some(Value::Object(text)) => text,
         _ => config,
     };
-    sizes(config)?;
+    sizes::bounded(config)?;
     let Value::Object(outer) = &question.config else { unreachable!("looked at above") };
     let dtype = dtype(question, [config, outer])?;
-    let config = family.adapted(config);
+    let (config, notes) = family.adapted(config);
+    sizes::sound(&config)?;
     tokens(question)?;
     kind(question, &model, family)?;
     positions(question, family, &config)?;
     host(question, family)?;
     let [batch, seq, generate] =
         [question.batch, question.seq, question.generate].map(|n| usize::try_from(n).unwrap_or(0));
-    Ok(Checked { family, config: Value::Object(config), model, dtype, batch, seq, generate })
-}
-
-fn sizes(config: &Map<String, Value>) -> Result<(), Problem> {
-    for (key, value) in config {
-        let Some(number) = value.as_u64() else { continue };
-        let layers = key.contains("layer") || key == "n_layer";
-        let most = if layers { MOST_LAYERS } else { LARGEST };
-        if number > most {
-            return Err(Problem::asked(format!(
-                "`{key}` of the configuration is {}, at most {} can be",
-                exact(number),
-                exact(most)
-            )));
-        }
-    }
-    Ok(())
+    let config = Value::Object(config);
+    Ok(Checked { family, config, model, notes, dtype, batch, seq, generate })
 }
 
 /// The element type: what was asked for, or else what the first of these says.
@@ -140,6 +124,10 @@ fn tokens(question: &Question) -> Result<(), Problem> {
 }
 
 fn kind(question: &Question, model: &str, family: &Family) -> Result<(), Problem> {
+    if question.batch > 1 && family.alone {
+        return Err(Problem::asked(format!("candle's `{model}` reads one sequence at a time"))
+            .hint("--batch 1"));
+    }
     if question.generate > 0 && family.kind == Kind::Encoder {
         return Err(Problem::asked(format!("`{model}` is an encoder: it generates nothing"))
             .hint("leave --generate out"));

@@ -19,6 +19,8 @@ struct Asked {
     bytes: u64,
     /// Those of them whose name had been asked for before.
     again: u64,
+    /// Shapes that a model reads off its weights.
+    shapes: BTreeMap<String, (usize, usize)>,
 }
 
 /// The weights of a model that is being loaded.
@@ -45,6 +47,11 @@ impl Weights {
     /// What a model's constructor takes.
     pub(crate) fn builder(&self, dtype: DType, device: &Device) -> VarBuilder<'static> {
         VarBuilder::from_backend(Box::new(self.clone()), dtype, device.clone())
+    }
+
+    /// Says the shape of a tensor that a model asks for without one.
+    pub(crate) fn shape(&self, name: &str, shape: (usize, usize)) {
+        self.lock().shapes.insert(name.to_owned(), shape);
     }
 
     /// Elements of all names.
@@ -116,8 +123,12 @@ impl SimpleBackend for Weights {
         Ok(tensor)
     }
 
-    fn get_unchecked(&self, name: &str, _: DType, _: &Device) -> Result<Tensor> {
-        candle_core::bail!("the shape of `{name}` stands in the weights alone");
+    /// For its shape: what a model keeps, it asks for with one.
+    fn get_unchecked(&self, name: &str, dtype: DType, device: &Device) -> Result<Tensor> {
+        match self.lock().shapes.get(name) {
+            Some(&shape) => Tensor::zeros(shape, dtype, device),
+            None => candle_core::bail!("the shape of `{name}` stands in the weights alone"),
+        }
     }
 
     /// As in the files of these models: every tensor that is asked for, but for
@@ -142,6 +153,17 @@ mod tests {
             assert_eq!(weights.again(), bytes - 24);
             assert_eq!(weights.variables().len(), usize::from(trained));
         }
+        Ok(())
+    }
+
+    #[test]
+    fn a_shape_that_is_read_off_the_weights_has_to_be_said() -> Result<()> {
+        let weights = Weights::new(false, false);
+        let builder = weights.builder(DType::F32, &Device::Cpu).pp("a");
+        assert!(builder.get_unchecked("w1").is_err());
+        weights.shape("a.w1", (2, 3));
+        assert_eq!(builder.get_unchecked("w1")?.dims(), [2, 3]);
+        assert_eq!(weights.parameters(), 0);
         Ok(())
     }
 

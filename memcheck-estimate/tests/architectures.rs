@@ -85,6 +85,24 @@ fn own(model: &str) -> Value {
         "lfm2" => json!({
             "layer_types": ["conv", "full_attention"], "conv_L_cache": 3, "block_multiple_of": 32,
         }),
+        "based" => more(
+            &gpt,
+            json!({
+                "n_layer": 3, "alt_mixer_layers": [1], "alt_mixer_2_layers": [2],
+                "alt_mixer": {
+                    "num_heads": 4, "feature_dim": 8, "feature_map": { "input_dim": 8 },
+                },
+                "alt_mixer_2": { "num_heads": 4, "window_size": 16 },
+            }),
+        ),
+        "rwkv7" => json!({
+            "decay_low_rank_dim": 8, "a_low_rank_dim": 8, "v_low_rank_dim": 4,
+            "gate_low_rank_dim": 16, "norm_eps": 1e-5, "hidden_act": "sqrelu",
+        }),
+        "new" => json!({
+            "type_vocab_size": 2, "rope_scaling": { "factor": 2.0, "type": "ntk" },
+            "hidden_act": "gelu", "layer_norm_type": "layer_norm", "pack_qkv": true,
+        }),
         "mamba2" => json!({ "state_size": 16, "head_dim": 16, "n_groups": 1 }),
         "rwkv5" | "rwkv6" => json!({
             "attention_hidden_size": 64, "head_size": 16, "num_attention_heads": 16,
@@ -175,7 +193,7 @@ fn refused(question: &Question) -> Refusal {
 
 /// Encoders generate nothing.
 fn is_encoder(model: &str) -> bool {
-    model.contains("bert") || model == "deberta-v2"
+    model.contains("bert") || ["deberta-v2", "new", "stella_en_v5"].contains(&model)
 }
 
 // One test, since figures of the host are those of all threads.
@@ -200,6 +218,8 @@ fn every_architecture_runs_and_what_makes_no_sense_is_refused() {
     }
     assert!(failed.is_empty(), "{}", failed.join("\n"));
     caches_grow_by_their_formula();
+    states_have_one_size();
+    one_sequence_at_a_time();
     training_says_what_it_reaches();
     questions_without_an_answer();
 }
@@ -215,6 +235,30 @@ fn caches_grow_by_their_formula() {
         let mask = if mask > 0 { 48 * 48 } else { 0 };
         assert_eq!(inference.cache, 48 * TOKEN + mask, "{model}");
         assert_eq!(inference.cache_after, 64 * TOKEN + mask, "{model}");
+    }
+}
+
+/// RWKV 7 keeps as much whatever it has read.
+fn states_have_one_size() {
+    for seq in [1, 2, 24] {
+        let estimate = measured(&Question { seq, generate: 4, ..question("rwkv7") });
+        let inference = estimate.inference.expect("it is inference");
+        assert_eq!((inference.cache, inference.cache_after), (0, 0), "{seq} tokens");
+    }
+    // Its projections, by their formula: what candle reads of the first layer and
+    // throws away is not among them.
+    let (c, v, f, [w, a, g]) = (64, 128, 128, [8, 8, 16]);
+    let layer = 4 * c * c + 2 * c * f + 2 * c * (w + a + g) + (6 + 2 + 3 + 2 + 1 + 4) * c;
+    let residual = 2 * c * 4 + c;
+    let parameters = 2 * v * c + 2 * layer + residual + 2 * c + 2 * c;
+    assert_eq!(measured(&question("rwkv7")).parameters, parameters);
+}
+
+fn one_sequence_at_a_time() {
+    for model in ["based", "rwkv7"] {
+        let refusal = refused(&Question { batch: 2, ..question(model) });
+        assert_eq!(refusal.why, Why::Question, "{refusal:?}");
+        assert_eq!(refusal.hint.as_deref(), Some("--batch 1"));
     }
 }
 
@@ -246,6 +290,8 @@ fn questions_without_an_answer() {
         asked
     };
     let bert = Question { generate: 1, ..question("bert") };
+    let mut never = question("gemma3");
+    never.config["sliding_window_pattern"] = json!(0);
     let cases: Vec<(Question, Why, &str)> = vec![
         (with("model_type", json!("gpt5")), Why::Question, "`gpt5` is no architecture"),
         (without("model_type"), Why::Question, "no `model_type`"),
@@ -253,7 +299,13 @@ fn questions_without_an_answer() {
         (with("hidden_size", json!("wide")), Why::Question, "invalid type: string \"wide\""),
         (with("hidden_size", json!(1_u64 << 60)), Why::Question, "`hidden_size`"),
         (with("num_hidden_layers", json!(1_000_000)), Why::Question, "at most 10,000"),
-        (with("num_attention_heads", json!(0)), Why::NotMeasured, "divide by zero"),
+        (with("num_attention_heads", json!(0)), Why::Question, "`num_attention_heads` of the"),
+        (with("num_hidden_layers", json!(0)), Why::Question, "`num_hidden_layers` of the"),
+        (with("num_attention_heads", json!(3)), Why::Question, "does not divide"),
+        (with("hidden_size", json!(-64)), Why::Question, "`llama`, `hidden_size`: invalid value"),
+        (with("vocab_size", json!(1e30)), Why::Question, "`llama`, `vocab_size`: invalid type"),
+        (with("model_type", json!(7)), Why::Question, "`model_type` is 7, which is no name"),
+        (never, Why::NotMeasured, "the model panicked: "),
         (Question { config: json!([1]), ..llama() }, Why::Question, "no JSON object"),
         (Question { batch: 0, ..llama() }, Why::Question, "at least one"),
         (Question { seq: 0, ..llama() }, Why::Question, "at least one"),
@@ -271,6 +323,13 @@ fn questions_without_an_answer() {
         assert_eq!(refusal.why, why, "{refusal:?}");
         assert!(refusal.message.contains(text), "{text}: {refusal:?}");
     }
+    let mut seen = with("model_type", json!("llava"));
+    seen.config["text_config"] = json!({ "model_type": "llama" });
+    let seen = refused(&seen).hint.expect("a hint");
+    assert!(
+        seen.contains("its text model is a `llama`") && seen.contains("`text_config`"),
+        "{seen}"
+    );
     let unknown = refused(&with("model_type", json!("gpt5"))).hint.expect("a hint");
     assert!(architectures().iter().all(|name| unknown.contains(name)), "{unknown}");
     // Encoder and decoder of Marian have positions of their own, Whisper's prompt has not.

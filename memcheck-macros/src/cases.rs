@@ -8,11 +8,14 @@ use syn::parse::{Parse, ParseStream};
 use syn::spanned::Spanned;
 use syn::{Expr, ExprLit, ExprPath, ExprUnary, Ident, Lit, Token, UnOp};
 
+use crate::list::List;
+
 /// Most tests that one attribute makes.
 const MOST: usize = 256;
 
 const VALUES: &str = "an identifier, an integer, a float, a string or a bool";
-const FORM: &str = "`cases(dtype = [f32, bf16], batch = [1, 8])`";
+const LIST: List =
+    List { form: "`cases(dtype = [f32, bf16], batch = [1, 8])`", empty: "no cases make no test" };
 
 /// What `cases(…)` says; never empty.
 pub(crate) struct Cases {
@@ -44,17 +47,8 @@ pub(crate) struct Combination<'a> {
 impl Cases {
     /// Reads what stands behind the word `cases`, which is at `word`.
     pub(crate) fn parse(word: &Ident, input: ParseStream<'_>) -> syn::Result<Self> {
-        if !input.peek(syn::token::Paren) {
-            return Err(syn::Error::new(word.span(), format!("expected {FORM}")));
-        }
-        let content;
-        let parentheses = syn::parenthesized!(content in input);
-        if content.is_empty() {
-            let message = format!("no cases make no test, expected {FORM}");
-            return Err(syn::Error::new(parentheses.span.join(), message));
-        }
         let mut parameters: Vec<Parameter> = Vec::new();
-        for Written(name, parameter) in content.parse_terminated(Written::parse, Token![,])? {
+        for Written(name, parameter) in LIST.parse(word, input)? {
             if parameters.iter().any(|known| known.name == parameter.name) {
                 let message = format!("the case `{name}` is already said");
                 return Err(syn::Error::new(name.span(), message));
@@ -151,9 +145,7 @@ struct Written(Ident, Parameter);
 
 impl Parse for Written {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
-        let name: Ident = input
-            .parse()
-            .map_err(|error| syn::Error::new(error.span(), format!("expected {FORM}")))?;
+        let name = LIST.name(input)?;
         let expected = format!("expected `{name} = [value, …]`");
         if !input.peek(Token![=]) {
             return Err(syn::Error::new(name.span(), expected));

@@ -12,6 +12,7 @@
 mod cases;
 mod expand;
 mod layer;
+mod list;
 mod names;
 mod options;
 mod scaling;

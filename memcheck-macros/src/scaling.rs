@@ -9,9 +9,11 @@ use syn::parse::{Parse, ParseStream};
 use syn::{Ident, LitStr, Token};
 
 use crate::cases::Cases;
+use crate::list::List;
 use crate::names::list;
 
-const FORM: &str = "`scaling(peak_allocated <= \"seq\")`";
+const LIST: List =
+    List { form: "`scaling(peak_allocated <= \"seq\")`", empty: "nothing is bounded" };
 
 /// What `scaling(…)` says; never empty.
 pub(crate) struct Scaling {
@@ -30,17 +32,8 @@ struct Row {
 impl Scaling {
     /// Reads what stands behind the word `scaling`, which is at `word`.
     pub(crate) fn parse(word: &Ident, input: ParseStream<'_>) -> syn::Result<Self> {
-        if !input.peek(syn::token::Paren) {
-            return Err(syn::Error::new(word.span(), format!("expected {FORM}")));
-        }
-        let content;
-        let parentheses = syn::parenthesized!(content in input);
-        if content.is_empty() {
-            let message = format!("nothing is bounded, expected {FORM}");
-            return Err(syn::Error::new(parentheses.span.join(), message));
-        }
         let mut rows: Vec<Row> = Vec::new();
-        for Written(name, row) in content.parse_terminated(Written::parse, Token![,])? {
+        for Written(name, row) in LIST.parse(word, input)? {
             if rows.iter().any(|known| known.metric == row.metric) {
                 let message = format!("`{name}` is already said");
                 return Err(syn::Error::new(name.span(), message));
@@ -107,9 +100,7 @@ struct Written(Ident, Row);
 
 impl Parse for Written {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
-        let name: Ident = input
-            .parse()
-            .map_err(|error| syn::Error::new(error.span(), format!("expected {FORM}")))?;
+        let name = LIST.name(input)?;
         let metric: Metric = name.to_string().parse().map_err(|_| {
             let message = format!("`{name}` has no scaling, expected {}", list(&Metric::NAMES));
             syn::Error::new(name.span(), message)

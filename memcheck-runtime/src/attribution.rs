@@ -133,6 +133,7 @@ impl Attributor {
             retained,
             devices: tensor::devices_since(iterations.first),
             modules: trace.log.as_ref().and_then(modules),
+            unlogged: trace.log.as_ref().map_or(0, |log| log.lost),
             events: trace.events,
             hint,
         })
@@ -142,6 +143,9 @@ impl Attributor {
 /// What each module of the model holds, by the log of a run; `None` where there
 /// are no layers, or too many events.
 fn modules(log: &Log) -> Option<Modules> {
+    if log.lost > 0 {
+        return None;
+    }
     let scopes: Vec<placement::Scope> = scope::all()
         .into_iter()
         .map(|scope| placement::Scope {
@@ -163,7 +167,7 @@ fn modules(log: &Log) -> Option<Modules> {
         Step { scope, place: (context, birth), bytes: size, came, iteration }
     };
     let steps: Vec<Step> = log.events.iter().map(&mut step).collect();
-    if log.is_full { None } else { placement::measure(&scopes, &steps) }
+    placement::measure(&scopes, &steps)
 }
 
 /// Numbers of the run, and what they mean.

@@ -148,6 +148,20 @@ impl LargestBatch {
     pub fn find<R, E: Debug + Display>(
         self,
         device: &Device,
+        attempt: impl FnMut(usize) -> Result<R, E>,
+    ) -> Result<usize, LargestBatchError<E>> {
+        let found = self.search(device, attempt);
+        // A search lives with what was refused, unless that is why it found nothing:
+        // a test that ends with this error is out of memory, where it was refused.
+        if !matches!(found, Err(LargestBatchError::NoRoom { .. })) {
+            ledger::forget_refusal(device::space(device));
+        }
+        found
+    }
+
+    fn search<R, E: Debug + Display>(
+        self,
+        device: &Device,
         mut attempt: impl FnMut(usize) -> Result<R, E>,
     ) -> Result<usize, LargestBatchError<E>> {
         use LargestBatchError::{Device as OfDevice, Kept, NoCapacity, NoRoom, Written};
@@ -213,7 +227,8 @@ enum Ended<E> {
     Failed(E),
 }
 
-/// Runs one attempt: how it ended, and the most that was live meanwhile.
+/// Runs one attempt: how it ended, and the most that was live meanwhile. A refusal
+/// that ended it is kept until the next one.
 fn run<R, E: Debug + Display>(
     space: Space,
     attempt: impl FnOnce() -> Result<R, E>,
@@ -230,7 +245,10 @@ fn run<R, E: Debug + Display>(
     let refused = after.refused_bytes > 0 && after.refused_after == after.allocations;
     let is_full = |text: &str| refused || says_out_of_memory(text);
     let ended = match result {
-        Ok(Ok(())) => Ended::Room,
+        Ok(Ok(())) => {
+            ledger::forget_refusal(space);
+            Ended::Room
+        }
         Ok(Err(error)) if is_full(&format!("{error:?}")) => {
             Ended::Full(gist(&error.to_string()).to_owned())
         }
@@ -243,7 +261,6 @@ fn run<R, E: Debug + Display>(
             }
         },
     };
-    ledger::forget_refusal(space);
     (ended, peak)
 }
 

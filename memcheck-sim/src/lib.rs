@@ -82,5 +82,5 @@ pub use processes::{Process, ProcessesError, processes};
 pub use refused::unsupported_calls;
 pub use spec::{
     DEFAULT_MACHINE, DeviceSpec, FAULTS_VARIABLE, MACHINE_VARIABLE, MAX_CAPACITY, MAX_DEVICES,
-    PROCESSES_VARIABLE, Spec, SpecError,
+    PROCESSES_VARIABLE, Spec, SpecError, VISIBLE_VARIABLE,
 };

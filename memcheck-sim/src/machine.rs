@@ -27,6 +27,8 @@ const LAST_DEFAULT_STREAM: Handle = 2;
 #[derive(Debug)]
 pub(crate) struct Device {
     pub(crate) spec: DeviceSpec,
+    /// Its number on the machine, which is part of its UUID.
+    pub(crate) number: u32,
     pub(crate) memory: Memory,
     /// The primary context's handle, the same for the whole run.
     pub(crate) primary: Handle,
@@ -129,6 +131,7 @@ impl Machine {
             machine.pools.insert(pool, Pool::new(ordinal, false));
             machine.devices.push(Device {
                 spec: device,
+                number: spec.numbers[ordinal],
                 memory: Memory::new(ordinal, device.capacity).shared_with(others),
                 primary,
                 primary_retained: 0,

@@ -16,7 +16,7 @@ use std::ffi::{c_char, c_int, c_uint, c_ulonglong};
 use memcheck_core::quiet;
 
 use crate::code::{Answer, Code};
-use crate::driver::{VERSION, pci_bus, pci_bus_id, slice_uuid_of, uuid_of};
+use crate::driver::{self, VERSION, pci_bus, pci_bus_id};
 use crate::ffi::{Out, Symbol, Text};
 use crate::machine::{Handle, Library, Machine, with};
 
@@ -250,14 +250,12 @@ fn other_way_round(number: c_uint, count: c_uint) -> Option<c_uint> {
 /// handle, of the card of a device that is no slice.
 fn uuid_text(device: Handle) -> Answer<Option<String>> {
     let ordinal = ordinal(device)?;
-    let (kind, uuid) = match (is_slice(ordinal)?, device > CARD) {
-        (true, false) => ("MIG", slice_uuid_of(ordinal)),
+    let slice = match (is_slice(ordinal)?, device > CARD) {
         (false, true) => return Ok(None),
-        _ => ("GPU", uuid_of(ordinal)),
+        (mig, card) => mig && !card,
     };
-    let digits: String = uuid.iter().map(|b| format!("{b:02x}")).collect();
-    let (a, b, c) = (&digits[..8], &digits[8..12], &digits[12..16]);
-    Ok(Some(format!("{kind}-{a}-{b}-{c}-{}-{}", &digits[16..20], &digits[20..])))
+    let number = with(|machine| Ok(machine.device(ordinal)?.number))?;
+    Ok(Some(driver::uuid_text(number, slice)))
 }
 
 /// Whether a device is a slice of a card in MIG mode.

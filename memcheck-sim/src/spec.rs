@@ -1,15 +1,14 @@
-//! Which machine to simulate: the cards, their capacity, and its faults.
-//!
-//! `[Nx]CARD[,capacity=SIZE][,mig]`, several joined by `+`: `h200`, `2xrtx4090`,
-//! `rtx4090,capacity=8GiB`, `h100-80g+2xt4`.
+//! Which machine to simulate: its devices, its faults, and what others hold of it.
+//! How a machine is written, `memcheck_core::machine` says.
 
 use std::env::{self, VarError};
 use std::fmt;
 use std::str::FromStr;
 
-use bytesize::ByteSize;
-use memcheck_core::cards::{self, Card};
+pub use memcheck_core::machine::{Gpu as DeviceSpec, MAX_CAPACITY, MAX_DEVICES};
+use memcheck_core::machine::{Machine, MachineError};
 
+use crate::driver::uuid_text;
 use crate::faults::{Faults, FaultsError};
 use crate::processes::{Process, ProcessesError, processes};
 
@@ -19,32 +18,20 @@ pub const MACHINE_VARIABLE: &str = "MEMCHECK_SIM";
 pub const FAULTS_VARIABLE: &str = "MEMCHECK_SIM_FAULTS";
 /// The environment variable that names processes of others on it.
 pub const PROCESSES_VARIABLE: &str = "MEMCHECK_SIM_PROCESSES";
+/// The environment variable that hides devices from a program that was built for
+/// real ones (feature `standalone`); a simulated build is told of none.
+pub const VISIBLE_VARIABLE: &str = "CUDA_VISIBLE_DEVICES";
 /// The machine where none is named.
 pub const DEFAULT_MACHINE: &str = "h200";
-/// The most devices that a machine can have.
-pub const MAX_DEVICES: usize = 32;
-/// The largest capacity of a device: 1 TiB.
-pub const MAX_CAPACITY: u64 = 1 << 40;
-
-/// One simulated device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DeviceSpec {
-    /// The card that it takes its name and its properties from.
-    pub card: &'static Card,
-    /// Its capacity in bytes: the sum of the live blocks, as they were
-    /// requested, is never more. What rounding and a driver's own needs would
-    /// take is not part of it.
-    pub capacity: u64,
-    /// Whether it is a slice of a card in MIG mode: NVML knows it by another
-    /// handle than the card.
-    pub mig: bool,
-}
 
 /// A machine: its devices by ordinal, and what goes wrong on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spec {
-    /// From 1 to [`MAX_DEVICES`].
+    /// From 1 to [`MAX_DEVICES`], unless all are hidden.
     pub devices: Vec<DeviceSpec>,
+    /// The number of each on the machine: another one than its place where
+    /// devices are hidden.
+    pub(crate) numbers: Vec<u32>,
     /// None, unless asked for.
     pub faults: Faults,
     /// Processes of others. None, unless asked for.
@@ -54,18 +41,9 @@ pub struct Spec {
 /// Why a text is not a machine.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SpecError {
-    /// No card of that name; the message has the nearest, or all of them.
-    #[error("`{0}` is not a known card: {hint}", hint = card_hint(.0))]
-    UnknownCard(String),
-    /// An option other than `capacity` and `mig`.
-    #[error("`{0}` is not an option of a card: capacity=SIZE or mig")]
-    UnknownOption(String),
-    /// The size cannot be read, is 0, or is larger than a device can be.
-    #[error("`{0}` is not a capacity: write a size from 1B to 1TiB, such as 8GiB")]
-    Capacity(String),
-    /// No device, or too many.
-    #[error("{0} devices: a machine has from 1 to {MAX_DEVICES}")]
-    Count(usize),
+    /// No such devices; the message has what to write instead.
+    #[error("{0}{hint}", hint = hint(.0))]
+    Machine(#[from] MachineError),
     /// The faults cannot be read.
     #[error(transparent)]
     Faults(#[from] FaultsError),
@@ -77,11 +55,8 @@ pub enum SpecError {
     NotText(&'static str),
 }
 
-fn card_hint(id: &str) -> String {
-    match cards::suggest(id) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => cards::CARDS.iter().map(|card| card.id).collect::<Vec<_>>().join(", "),
-    }
+fn hint(error: &MachineError) -> String {
+    error.hint().map(|hint| format!(": {hint}")).unwrap_or_default()
 }
 
 impl Spec {
@@ -97,7 +72,43 @@ impl Spec {
         let machine = text(MACHINE_VARIABLE)?;
         let machine = if machine.trim().is_empty() { DEFAULT_MACHINE } else { &machine };
         let spec = machine.parse::<Self>()?.with_faults(text(FAULTS_VARIABLE)?.parse()?);
-        Ok(spec.with_processes(processes(&text(PROCESSES_VARIABLE)?)?)?)
+        let spec = spec.with_processes(processes(&text(PROCESSES_VARIABLE)?)?)?;
+        // A program that was built for real GPUs is given some of them so.
+        match env::var(VISIBLE_VARIABLE) {
+            Ok(words) if cfg!(feature = "standalone") => Ok(spec.shown(&words)),
+            _ => Ok(spec),
+        }
+    }
+
+    /// The same machine as a program sees it by [`VISIBLE_VARIABLE`]: devices in
+    /// the order of these words, which are numbers or the start of a UUID, up to the
+    /// first that is none. Of slices there is one, and beside a GPU none.
+    fn shown(self, words: &str) -> Self {
+        let known = |word: &str| -> Option<usize> {
+            let is_meant = |&place: &usize| match word.parse::<u32>() {
+                Ok(number) => self.numbers[place] == number,
+                Err(_) if word.len() > 4 => {
+                    uuid_text(self.numbers[place], self.devices[place].mig).starts_with(word)
+                }
+                Err(_) => false,
+            };
+            (0..self.devices.len()).find(is_meant)
+        };
+        let mut places: Vec<usize> = words.split(',').map(str::trim).map_while(known).collect();
+        match places.first().map(|&first| self.devices[first].mig) {
+            Some(true) => places.truncate(1),
+            _ => places.retain(|&place| !self.devices[place].mig),
+        }
+        let moved = |process: &Process| -> Option<Process> {
+            let device = places.iter().position(|&place| place == process.device)?;
+            Some(Process { device, ..process.clone() })
+        };
+        Self {
+            devices: places.iter().map(|&place| self.devices[place]).collect(),
+            numbers: places.iter().map(|&place| self.numbers[place]).collect(),
+            processes: self.processes.iter().filter_map(moved).collect(),
+            faults: self.faults,
+        }
     }
 
     /// The same machine with these faults.
@@ -139,82 +150,23 @@ impl FromStr for Spec {
     type Err = SpecError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let mut devices = Vec::new();
-        for group in text.split('+') {
-            let mut parts = group.split(',').map(str::trim);
-            let (count, card) = counted(parts.next().unwrap_or_default());
-            let card = cards::find(card).ok_or_else(|| SpecError::UnknownCard(card.to_owned()))?;
-            let mut device = DeviceSpec { card, capacity: card.bytes, mig: false };
-            for option in parts {
-                if option == "mig" {
-                    device.mig = true;
-                    continue;
-                }
-                let size = option
-                    .strip_prefix("capacity=")
-                    .ok_or_else(|| SpecError::UnknownOption(option.to_owned()))?;
-                device.capacity = size
-                    .parse::<ByteSize>()
-                    .ok()
-                    .map(|size| size.as_u64())
-                    .filter(|bytes| (1..=MAX_CAPACITY).contains(bytes))
-                    .ok_or_else(|| SpecError::Capacity(size.to_owned()))?;
-            }
-            if !(1..=MAX_DEVICES - devices.len().min(MAX_DEVICES)).contains(&count) {
-                return Err(SpecError::Count(devices.len().saturating_add(count)));
-            }
-            devices.extend(std::iter::repeat_n(device, count));
-        }
-        Ok(Self { devices, faults: Faults::default(), processes: Vec::new() })
+        let Machine { gpus: devices } = text.parse()?;
+        let numbers = (0..).take(devices.len()).collect();
+        Ok(Self { devices, numbers, faults: Faults::default(), processes: Vec::new() })
     }
-}
-
-/// Splits `2xrtx4090` into 2 and `rtx4090`; without a count it is 1.
-fn counted(text: &str) -> (usize, &str) {
-    text.split_once(['x', 'X'])
-        .filter(|(count, _)| !count.is_empty() && count.bytes().all(|b| b.is_ascii_digit()))
-        .map_or((1, text), |(count, card)| (count.parse().unwrap_or(usize::MAX), card))
 }
 
 impl fmt::Display for Spec {
     /// A spelling that [`FromStr`] reads as the same devices; faults and
     /// processes are not part of it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, same) in self.devices.chunk_by(|a, b| a == b).enumerate() {
-            let (device, count) = (same[0], same.len());
-            if index > 0 {
-                f.write_str("+")?;
-            }
-            if count > 1 {
-                write!(f, "{count}x")?;
-            }
-            f.write_str(device.card.id)?;
-            if device.capacity != device.card.bytes {
-                write!(f, ",capacity={}B", device.capacity)?;
-            }
-            if device.mig {
-                f.write_str(",mig")?;
-            }
-        }
-        Ok(())
+        Machine { gpus: self.devices.clone() }.fmt(f)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn machines_are_read_and_written_back() {
-        for text in ["h200", "2xrtx4090", "rtx4090,capacity=8589934592B", "h100-80g+2xt4,mig"] {
-            assert_eq!(text.parse::<Spec>().unwrap().to_string(), text);
-        }
-        let spec: Spec = "h200+2xRTX-4090,capacity=8GiB".parse().unwrap();
-        assert_eq!(spec.devices.len(), 3);
-        assert_eq!(spec.devices[2].capacity, 8 << 30);
-        assert_eq!(spec.devices[2].card.id, "rtx4090");
-        assert_eq!(spec.devices[0].capacity, spec.devices[0].card.bytes);
-    }
 
     #[test]
     fn what_a_machine_is_made_to_hold_lies_beside_what_others_hold() {
@@ -233,26 +185,36 @@ mod tests {
     }
 
     #[test]
-    fn bad_machines_are_errors_that_say_what_is_right() {
+    fn a_program_is_shown_the_devices_that_are_named_in_their_order() {
+        let others = processes("1:a:1GiB,2:b:2GiB@2").unwrap();
+        let spec = "h200+t4+l4".parse::<Spec>().unwrap().with_processes(others).unwrap();
+        let seen = |spec: &Spec, words: &str| -> Vec<(u32, &str)> {
+            let Spec { devices, numbers, .. } = spec.clone().shown(words);
+            numbers.into_iter().zip(devices.iter().map(|device| device.card.id)).collect()
+        };
+        assert_eq!(seen(&spec, "2,0"), [(2, "l4"), (0, "h200")]);
+        let second = "GPU-6d656d63-6865-636b-2d73-696d00000001";
+        assert_eq!(seen(&spec, &format!("{second},0")), [(1, "t4"), (0, "h200")]);
+        assert_eq!(seen(&spec, "1,7,0"), [(1, "t4")]);
+        assert!(seen(&spec, "").is_empty() && seen(&spec, "-1").is_empty());
+        let shown = spec.shown("2,1");
+        assert_eq!(shown.processes.len(), 1, "who is on a hidden device is hidden");
+        assert_eq!((shown.processes[0].pid, shown.processes[0].device), (2, 0));
+        let sliced: Spec = "2xh200,mig+t4".parse().unwrap();
+        let slice = "MIG-6d656d63-6865-636b-2d6d-696700000001";
+        assert_eq!(seen(&sliced, &format!("{slice},2")), [(1, "h200")]);
+        assert_eq!(seen(&sliced, "2,0"), [(2, "t4")]);
+    }
+
+    #[test]
+    fn a_machine_is_what_the_core_reads_and_an_error_says_what_is_right() {
+        let text = "rtx4090,capacity=8589934592B+2xt4,mig";
+        assert_eq!(text.parse::<Spec>().unwrap().to_string(), text);
         for (text, message) in [
             ("rtx4091", "`rtx4091` is not a known card: did you mean `rtx4090`?"),
-            ("h200,vram=8GiB", "`vram=8GiB` is not an option of a card: capacity=SIZE or mig"),
-            (
-                "h200,capacity=lots",
-                "`lots` is not a capacity: write a size from 1B to 1TiB, such as 8GiB",
-            ),
-            (
-                "h200,capacity=0",
-                "`0` is not a capacity: write a size from 1B to 1TiB, such as 8GiB",
-            ),
-            ("0xh200", "0 devices: a machine has from 1 to 32"),
-            ("20xh200+20xt4", "40 devices: a machine has from 1 to 32"),
+            ("40xt4", "40 devices: a machine has from 1 to 32"),
         ] {
             assert_eq!(text.parse::<Spec>().unwrap_err().to_string(), message);
         }
-        let listed = "toaster".parse::<Spec>().unwrap_err().to_string();
-        assert!(listed.contains("rtx4090, "), "{listed}");
-        assert!("h200+".parse::<Spec>().is_err());
-        assert!("".parse::<Spec>().is_err());
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! Each module is one model or one habit, written as plain functions over a
 //! [`candle_core::Device`], so that the same code runs on the CPU, on a
-//! simulated GPU and on a real one. None of them measures anything; the one
-//! module that does, [`overhead`], times some of them for its benchmark.
+//! simulated GPU and on a real one. None of them measures anything; the two
+//! modules that do, [`overhead`] and [`interception`], time some of them for their benchmarks.
 //!
 //! | module | what it is | what it is for |
 //! |---|---|---|
@@ -35,6 +35,7 @@ use candle_core::{Device, Result, Tensor};
 
 pub mod bert;
 pub mod checkpointing;
+pub mod interception;
 pub mod leaks;
 pub mod llama;
 pub mod mixed_precision;
@@ -44,6 +45,7 @@ pub mod overhead;
 pub mod recordings;
 #[cfg(feature = "scenarios")]
 pub mod scenarios;
+#[cfg(feature = "scenarios")]
 pub mod sharded;
 pub mod t5;
 pub mod training;

@@ -13,22 +13,22 @@ use candle_core::{DType, Device, IndexOp, Result, Tensor, bail};
 use candle_nn::{Embedding, Linear, Module, RmsNorm, VarBuilder};
 use candle_transformers::models::llama::Config;
 use candle_transformers::utils::{build_causal_mask, repeat_kv};
+use memcheck_runtime::DeviceMap;
 use tracing::{Span, info_span};
 
 use crate::token_ids;
 
-/// Which module is on which device.
+/// Devices, and which module is on which of them.
 #[derive(Debug, Clone)]
-pub struct DeviceMap {
+pub struct Placement {
     devices: Vec<Device>,
-    /// Numbers of devices by the name of the module; empty for one device.
-    places: BTreeMap<String, usize>,
+    map: DeviceMap,
 }
 
-impl DeviceMap {
+impl Placement {
     /// Everything on one device.
     pub fn one(device: &Device) -> Self {
-        Self { devices: vec![device.clone()], places: BTreeMap::new() }
+        Self { devices: vec![device.clone()], map: DeviceMap(vec![(String::new(), 0)]) }
     }
 
     /// As JSON says: `{"model.embed_tokens": 0, "model.layers.0": 0, …}`.
@@ -37,29 +37,26 @@ impl DeviceMap {
     ///
     /// When the text is no map, or names a device that there is none of.
     pub fn read(json: &str, devices: &[Device]) -> Result<Self> {
-        let places: BTreeMap<String, usize> =
-            serde_json::from_str(json).map_err(candle_core::Error::wrap)?;
-        if let Some((module, device)) = places.iter().find(|(_, place)| **place >= devices.len()) {
+        let map: DeviceMap = serde_json::from_str(json).map_err(candle_core::Error::wrap)?;
+        if let Some((module, device)) = map.0.iter().find(|(_, place)| *place >= devices.len()) {
             bail!("`{module}` is on device {device}, and there are {}", devices.len())
         }
-        Ok(Self { devices: devices.to_vec(), places })
+        Ok(Self { devices: devices.to_vec(), map })
     }
 
     /// So many layers, evenly over all devices, with the embeddings on the first
     /// and the head on the last.
     pub fn even(layers: usize, devices: &[Device]) -> Self {
         let count = devices.len();
-        let of_layer = |layer| (layer_name(layer), layer * count / layers);
-        let mut places: BTreeMap<String, usize> = (0..layers).map(of_layer).collect();
-        places.insert(EMBED.to_owned(), 0);
-        places.extend([NORM, HEAD].map(|module| (module.to_owned(), count - 1)));
-        Self { devices: devices.to_vec(), places }
+        let mut map = vec![(EMBED.to_owned(), 0)];
+        map.extend((0..layers).map(|layer| (layer_name(layer), layer * count / layers)));
+        map.extend([NORM, HEAD].map(|module| (module.to_owned(), count - 1)));
+        Self { devices: devices.to_vec(), map: DeviceMap(map) }
     }
 
     fn place(&self, module: &str) -> Result<usize> {
-        match self.places.get(module) {
-            Some(place) => Ok(*place),
-            None if self.places.is_empty() => Ok(0),
+        match self.map.device(module) {
+            Some(place) => Ok(place),
             None => bail!("the device map has no `{module}`"),
         }
     }
@@ -80,9 +77,9 @@ struct Placed<M> {
     span: Span,
 }
 
-/// A Llama decoder over the devices of a map.
+/// A Llama decoder over several devices.
 pub struct ShardedLlama {
-    map: DeviceMap,
+    placement: Placement,
     embed: Placed<Embedding>,
     layers: Vec<Placed<Layer>>,
     norm: Placed<RmsNorm>,
@@ -98,14 +95,14 @@ impl ShardedLlama {
     ///
     /// When the map lacks a module, or a device cannot hold its own. Weights
     /// that are tied are not split.
-    pub fn new(config: Config, dtype: DType, map: DeviceMap) -> Result<Self> {
+    pub fn new(config: Config, dtype: DType, placement: Placement) -> Result<Self> {
         if config.tie_word_embeddings || config.rope_scaling.is_some() {
             bail!("tied embeddings and scaled positions are not split over devices")
         }
         let (vocab, hidden) = (config.vocab_size, config.hidden_size);
         let weights = |module: &str| -> Result<(usize, VarBuilder<'static>)> {
-            let place = map.place(module)?;
-            Ok((place, VarBuilder::zeros(dtype, &map.devices[place]).pp(module)))
+            let place = placement.place(module)?;
+            Ok((place, VarBuilder::zeros(dtype, &placement.devices[place]).pp(module)))
         };
         let span = info_span!("model.embed_tokens");
         let (place, builder) = weights(EMBED)?;
@@ -126,7 +123,7 @@ impl ShardedLlama {
             Ok(Placed { module, place, span })
         };
         let layers = (0..config.num_hidden_layers).map(layer).collect::<Result<_>>()?;
-        Ok(Self { map, embed, layers, norm, head, config, dtype })
+        Ok(Self { placement, embed, layers, norm, head, config, dtype })
     }
 
     /// Ids of a prompt, `(batch, prompt_len)` of u32, where the embeddings are.
@@ -135,7 +132,7 @@ impl ShardedLlama {
     ///
     /// When the device cannot hold it.
     pub fn prompt(&self, batch: usize, prompt_len: usize) -> Result<Tensor> {
-        let device = &self.map.devices[self.embed.place];
+        let device = &self.placement.devices[self.embed.place];
         token_ids(batch, prompt_len, self.config.vocab_size, device)
     }
 
@@ -159,13 +156,13 @@ impl ShardedLlama {
         let (_, seq) = ids.dims2()?;
         let mut x = self.embed.span.in_scope(|| self.embed.module.forward(ids))?;
         for (index, layer) in self.layers.iter().enumerate() {
-            x = x.to_device(&self.map.devices[layer.place])?;
+            x = x.to_device(&self.placement.devices[layer.place])?;
             let _entered = layer.span.enter();
             x = layer.module.forward(&x, position, (index, layer.place), cache)?;
         }
-        x = x.to_device(&self.map.devices[self.norm.place])?;
+        x = x.to_device(&self.placement.devices[self.norm.place])?;
         x = self.norm.span.in_scope(|| self.norm.module.forward(&x))?;
-        x = x.to_device(&self.map.devices[self.head.place])?;
+        x = x.to_device(&self.placement.devices[self.head.place])?;
         let _entered = self.head.span.enter();
         x = x.i((.., seq - 1, ..))?.contiguous()?;
         self.head.module.forward(&x)?.to_dtype(DType::F32)
@@ -186,8 +183,8 @@ struct Cache {
 
 impl Cache {
     fn new(llama: &ShardedLlama) -> Result<Self> {
-        let ShardedLlama { map, config, dtype, .. } = llama;
-        let tables = |place: usize| Ok((place, tables(config, *dtype, &map.devices[place])?));
+        let ShardedLlama { placement, config, dtype, .. } = llama;
+        let tables = |place: usize| Ok((place, tables(config, *dtype, &placement.devices[place])?));
         let tables = info_span!("model.rotary_emb", replicated = true)
             .in_scope(|| llama.places().into_iter().map(tables).collect::<Result<_>>())?;
         let kvs = vec![None; config.num_hidden_layers];

@@ -16,6 +16,7 @@ use memcheck_core::verdict::{conclude, is_worth_keeping};
 use super::snapshot;
 use crate::options::Levels;
 use crate::results::{ResultsError, Whole};
+use crate::snapshots::leave;
 use crate::task::{Across, Needs, Other, Outcome, Task};
 
 /// The figures of the tests of a leg that have ended, by executable and path.
@@ -109,15 +110,14 @@ impl Judge<'_> {
 
     /// Replaces the pending snapshot of `law` by `text`, or by none.
     fn keep(&self, law: &Path, text: Option<&str>) -> std::io::Result<Option<PathBuf>> {
-        let Some(path) = snapshot::pending_path(law, self.root, self.pending) else {
-            return Ok(None);
+        let path = match self.pending {
+            Some(folder) => leave::below(folder, law, self.root),
+            None => Some(leave::beside(law)),
         };
+        let Some(path) = path else { return Ok(None) };
         match text {
-            Some(text) => snapshot::write(&path, text).map(|()| Some(path)),
-            None => match std::fs::remove_file(&path) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
-                _ => Ok(None),
-            },
+            Some(text) => leave::write(&path, text).map(|()| Some(path)),
+            None => leave::remove(&path).map(|()| None),
         }
     }
 
@@ -137,7 +137,7 @@ impl Judge<'_> {
 /// What a test that broke a limit measured is not to be accepted.
 fn discard_pending(outcome: &mut Outcome) {
     if let Some(pending) = outcome.report.as_mut().and_then(|report| report.pending.take()) {
-        let _ = std::fs::remove_file(pending);
+        let _ = leave::remove(&pending);
     }
 }
 

@@ -2,8 +2,7 @@
 //! cases, laid out as insta lays them out, so that `review` and `cargo insta` show
 //! it as any other.
 
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use memcheck_core::baseline::{Laws, Parts, differing_facts};
 use memcheck_core::record::Facts;
@@ -16,21 +15,4 @@ pub(super) fn read(path: &Path, now: &Facts) -> Option<Laws> {
     let facts: Facts = serde_json::from_str(parts.info.as_deref()?).ok()?;
     let laws = Laws::from_yaml(parts.body).ok()?;
     differing_facts(&facts, now).is_empty().then_some(laws)
-}
-
-/// Where the pending snapshot of `snapshot` lies: beside it, or in `folder`, which
-/// mirrors the workspace at `root`; nowhere for one outside of it.
-pub(super) fn pending_path(snapshot: &Path, root: &Path, folder: Option<&Path>) -> Option<PathBuf> {
-    let Some(folder) = folder else { return Some(snapshot.with_extension("snap.new")) };
-    crate::results::place(snapshot, root, folder)
-}
-
-/// Writes a pending snapshot.
-pub(super) fn write(path: &Path, text: &str) -> io::Result<()> {
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder)?;
-    }
-    let beside = path.with_extension("part");
-    std::fs::write(&beside, text)?;
-    std::fs::rename(beside, path)
 }

@@ -16,9 +16,11 @@ use super::manifest::{self, Build, Manifest, WORKSPACE};
 use crate::binary::Binary;
 use crate::build::Built;
 use crate::cli::ArchiveFlags;
-use crate::devices::{self, Asked, By, Found, Gpus, Kind, Leg};
+use crate::devices::{self, Asked, By, Found, Gpus, Kind, Leg, Sharing};
 use crate::discover::Carried;
 use crate::error::Failure;
+use crate::gpus::Gpu;
+use crate::launcher::Launcher;
 use crate::libraries::{self, SEARCH_PATH};
 use crate::snapshots::{SnapshotFile, Written};
 use crate::workspace::{TestPackage, Workspace};
@@ -126,7 +128,8 @@ impl Unpacked {
         &self,
         asked: &Asked,
         machine: &str,
-        gpus: impl FnOnce() -> Result<Vec<String>, String>,
+        (launcher, sharing): (&Launcher, Sharing),
+        gpus: impl FnOnce(&Launcher) -> Result<Vec<Gpu>, String>,
     ) -> Result<Vec<Leg>, Failure> {
         let asked = match asked.by {
             By::Flag | By::Environment => asked.clone(),
@@ -136,7 +139,8 @@ impl Unpacked {
         };
         let has = |kind| self.build(kind).is_some();
         let found = || Found {
-            gpus: Gpus::Here(gpus()),
+            gpus: Gpus::Here(gpus(launcher)),
+            launched: launcher.is_some(),
             nvcc: match has(Kind::Cuda) {
                 true => Ok("built already".to_owned()),
                 false => Err("the archive was not built for it".to_owned()),
@@ -148,7 +152,7 @@ impl Unpacked {
             return Err(self.not_for(request).into());
         }
         let lacks = if has(Kind::Sim) { None } else { Some("the archive has nothing for sim") };
-        let legs = devices::resolve(&asked, machine, lacks, found)?;
+        let legs = devices::resolve(&asked, machine, lacks, sharing, found)?;
         match legs.iter().find(|leg| !has(leg.kind)) {
             Some(leg) => Err(self.not_for(&leg.device).into()),
             None => Ok(legs),

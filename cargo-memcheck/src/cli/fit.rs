@@ -2,10 +2,9 @@
 
 use clap::Arg;
 use memcheck_core::capacity::Capacity;
-use memcheck_core::tolerance::Tolerance;
 
-use super::limits::PaceFlags;
-use super::{CargoFlags, LimitFlags, OutputFlags, RunArgs, ScheduleFlags, SelectFlags};
+use super::RunArgs;
+use super::one::{MarginFlag, OneTestFlags};
 
 /// Where a search ends that nobody bounds.
 const HIGHEST: &str = "1048576";
@@ -18,22 +17,7 @@ pub(crate) struct FitArgs {
     #[command(flatten)]
     pub(crate) search: SearchFlags,
     #[command(flatten)]
-    pub(crate) select: SelectFlags,
-    /// Show the output of the test while it runs.
-    #[arg(long, visible_alias = "nocapture", help_heading = "Running")]
-    pub(crate) no_capture: bool,
-    /// Command that starts each test process ("srun --gres=gpu:1"); the process's own command line follows it.
-    #[arg(long, value_name = "COMMAND", help_heading = "Running")]
-    pub(crate) runner: Option<String>,
-    #[command(flatten)]
-    pub(crate) pace: PaceFlags,
-    #[command(flatten)]
-    pub(crate) output: OutputFlags,
-    #[command(flatten)]
-    pub(crate) cargo: CargoFlags,
-    /// Arguments of the test harness.
-    #[arg(last = true, value_name = "LIBTEST-ARGS")]
-    pub(crate) libtest: Vec<String>,
+    pub(crate) test: OneTestFlags,
 }
 
 /// What is searched for.
@@ -52,9 +36,8 @@ pub(crate) struct SearchFlags {
     /// Largest value to try.
     #[arg(long, value_name = "N", default_value = HIGHEST, value_parser = at_least_one)]
     pub(crate) to: u64,
-    /// What is left free of each device: a share ("5%"), bytes ("2 GiB"), or the larger of both.
-    #[arg(long, value_name = "MARGIN", default_value = "5%")]
-    pub(crate) margin: Option<Tolerance>,
+    #[command(flatten)]
+    pub(crate) margin: MarginFlag,
     /// Capacity that no device is larger than: a size ("24 GiB") or a card ("rtx4090").
     #[arg(long, value_name = "CAPACITY")]
     pub(crate) fits: Option<Capacity>,
@@ -64,7 +47,7 @@ fn at_least_one(text: &str) -> Result<u64, String> {
     match text.parse() {
         Ok(0) => Err("0 is no value to try: write 1 or more".to_owned()),
         Ok(value) => Ok(value),
-        Err(_) => Err("write a number, 1 or more".to_owned()),
+        Err(_) => Err(format!("write a whole number from 1 to {}", u64::MAX)),
     }
 }
 
@@ -89,17 +72,9 @@ fn own_words(argument: Arg) -> Arg {
 impl FitArgs {
     /// The same as arguments of `run`.
     pub(crate) fn as_run(&self) -> RunArgs {
-        let Self { search, select, no_capture, runner, pace, output, cargo, libtest } =
-            self.clone();
-        RunArgs {
-            select,
-            schedule: ScheduleFlags { no_capture, runner, ..ScheduleFlags::default() },
-            limits: LimitFlags { fits: search.fits, ..pace.into() },
-            output,
-            cargo,
-            libtest,
-            ..RunArgs::default()
-        }
+        let mut args = self.test.as_run();
+        args.limits.fits = self.search.fits;
+        args
     }
 }
 
@@ -127,6 +102,11 @@ mod tests {
             ("", "--param <NAME>"),
             ("--param batch --from 0", "0 is no value to try"),
             ("--param batch --to 0", "0 is no value to try"),
+            ("--param batch --to 99999999999999999999", "from 1 to 18446744073709551615"),
+            ("--param batch --from -1", "'-1'"),
+            ("--param batch --from 1.5", "from 1 to"),
+            ("--param batch --margin 99999999999TiB", "is not a tolerance"),
+            ("--param batch --fits 99999999999TiB", "99999999999TiB"),
             ("--param batch --case dtype", "NAME=VALUE"),
             ("--param batch --margin much", "is not a tolerance"),
             ("--param batch --max-growth 1", "--max-growth"),

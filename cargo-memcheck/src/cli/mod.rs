@@ -12,6 +12,7 @@ mod fit;
 mod levels;
 mod libtest;
 mod limits;
+mod one;
 mod output;
 mod plan;
 mod profile;

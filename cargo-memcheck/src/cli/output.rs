@@ -87,7 +87,8 @@ pub(crate) struct ReportFlag {
 
 impl ReportFlag {
     /// The reports that can be written.
-    pub(crate) const KINDS: [&'static str; 5] = ["junit", "json", "markdown", "html", "trace"];
+    pub(crate) const KINDS: [&'static str; 6] =
+        ["junit", "json", "markdown", "html", "flamegraph", "trace"];
 }
 
 impl std::str::FromStr for ReportFlag {
@@ -120,6 +121,6 @@ mod tests {
             assert!(wrong.parse::<ReportFlag>().is_err(), "{wrong}");
         }
         let error = "pdf=a".parse::<ReportFlag>().unwrap_err();
-        assert!(error.contains("junit, json, markdown, html, trace"), "{error}");
+        assert!(error.contains("junit, json, markdown, html, flamegraph, trace"), "{error}");
     }
 }

@@ -5,9 +5,10 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use memcheck_core::bound::Bound;
 use memcheck_core::profile::{By, Sort};
 
+use super::one::LaunchFlags;
 use super::{
     ArchiveFlags, CargoFlags, CiFlags, LevelFlags, LimitFlags, OutputFlags, PartFlags, ReportFlags,
-    RunArgs, RunIgnoredFlag, ScheduleFlags, SelectFlags,
+    RunArgs, RunIgnoredFlag, SelectFlags,
 };
 
 /// Rows of the table where nobody says how many, as in the guide.
@@ -29,12 +30,8 @@ pub(crate) struct ProfileArgs {
     pub(crate) bench: Vec<String>,
     #[command(flatten)]
     pub(crate) select: SelectFlags,
-    /// Show the output of the test while it runs (that of a program always is).
-    #[arg(long, visible_alias = "nocapture", help_heading = "Running")]
-    pub(crate) no_capture: bool,
-    /// Command that starts the process ("srun --gres=gpu:1"); the process's own command line follows it.
-    #[arg(long, value_name = "COMMAND", help_heading = "Running")]
-    pub(crate) runner: Option<String>,
+    #[command(flatten)]
+    pub(crate) launch: LaunchFlags,
     #[command(flatten)]
     pub(crate) archive: ArchiveFlags,
     #[command(flatten)]
@@ -72,6 +69,9 @@ fn own_words(argument: Arg) -> Arg {
         "filters" => argument
             .value_name("TEST")
             .help("The test: its path, or a part of it that no other test has"),
+        "no_capture" => {
+            argument.help("Show the output of the test while it runs (that of a program always is)")
+        }
         "bin" => argument.help("Profile this binary instead of a test"),
         "example" => argument.help("Profile this example instead of a test"),
         _ => argument,
@@ -95,8 +95,7 @@ impl ProfileArgs {
             table: _,
             bench: _,
             select,
-            no_capture,
-            runner,
+            launch,
             archive,
             limits,
             report,
@@ -106,7 +105,7 @@ impl ProfileArgs {
         } = self.clone();
         RunArgs {
             select,
-            schedule: ScheduleFlags { no_capture, runner, ..ScheduleFlags::default() },
+            schedule: launch.into(),
             limits,
             report,
             output,

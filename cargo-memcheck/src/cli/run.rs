@@ -96,7 +96,7 @@ pub(crate) struct ScheduleFlags {
     /// Command that starts each test process ("srun --gres=gpu:1"); the process's own command line follows it.
     #[arg(long, value_name = "COMMAND")]
     pub(crate) runner: Option<String>,
-    /// Tests that run at the same time (a real GPU runs one at a time anyway; with --runner it is 1 unless said, on every device).
+    /// Tests that run at the same time (real GPUs run one each at a time anyway; with --runner it is 1 unless said, on every device).
     #[arg(long, value_name = "N")]
     pub(crate) test_threads: Option<String>,
     /// When call sites are looked for: in a second run of a test that failed on
@@ -134,7 +134,7 @@ pub(crate) enum NoTestsFlag {
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Reports")]
 pub(crate) struct ReportFlags {
-    /// Write a report: junit=PATH, json=PATH, markdown=PATH, html=PATH or trace=PATH (may be repeated).
+    /// Write a report: junit=PATH, json=PATH, markdown=PATH, html=PATH, flamegraph=PATH or trace=PATH (may be repeated).
     #[arg(long, value_name = "KIND=PATH")]
     pub(crate) report: Vec<ReportFlag>,
     /// Annotate source lines in CI (on stderr).

@@ -56,7 +56,7 @@ pub(super) fn archive(args: &ArchiveArgs) -> Result<u8, Failure> {
         workspace: &session.workspace,
         packages: &session.packages,
         cargo: &session.options.cargo,
-        devices: session.legs.iter().map(|leg| leg.device.clone()).collect(),
+        devices: session.legs.iter().flat_map(Leg::requests).collect(),
         configuration: session.options.configuration.text.as_deref(),
     };
     let packed = archive::pack(&origin, &leaves, &args.archive_file, &line_tables)?;

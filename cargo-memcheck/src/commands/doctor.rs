@@ -13,6 +13,7 @@ use super::planted;
 use crate::cli::{DoctorArgs, FormatFlag};
 use crate::config::Configuration;
 use crate::error::Failure;
+use crate::gpus;
 use crate::launcher::Launcher;
 use crate::options::{Verbosity, environment};
 use crate::present::style;
@@ -120,7 +121,7 @@ fn machine(answers: &Answers) {
     for (name, program) in [("cargo", cargo()), ("rustc", rustc()), ("cc", "cc".into())] {
         answers.tell_or_why(name, version(&program, verbose));
     }
-    answers.tell_or_why("gpu", gpu::gpus(&Launcher::None).map(|gpus| gpus.join(", ")));
+    answers.tell_or_why("gpu", gpu::gpus(&Launcher::None).map(|gpus| gpus::names(&gpus)));
     answers.tell_or_why("nvcc", gpu::nvcc());
     let card = |card: &Card| match verbose {
         true => format!("{} ({})", card.id, both(card.bytes)),

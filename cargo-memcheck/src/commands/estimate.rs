@@ -1,21 +1,22 @@
 //! `cargo memcheck estimate`: what a model takes, from its configuration alone.
 
-use std::fs;
 use std::path::Path;
+use std::{fs, io};
 
 use memcheck_core::cards::{CARDS, Card};
 use memcheck_core::device::Request;
 use memcheck_core::estimate::{Answer, Estimate, Question, Refusal, VERSION, Why};
+use memcheck_core::exit;
+use memcheck_core::machine::Machine;
 use memcheck_core::size::both;
-use memcheck_core::{exit, variables};
+use memcheck_core::variables::{self, VariableError};
 use serde_json::Value;
 
 use crate::cli::{EstimateArgs, FormatFlag};
 use crate::devices;
 use crate::error::{Expected, Failure};
 use crate::estimator::{Estimator, Tried};
-use crate::machine::Machine;
-use crate::options::{Verbosity, environment};
+use crate::options::{OptionsError, Verbosity, environment};
 use crate::present::estimate as present;
 use crate::talk::print;
 
@@ -27,10 +28,13 @@ const ROOMY: &str = "h200,capacity=1TiB";
 enum EstimateError {
     /// No such file.
     #[error("{0}: {1}")]
-    Read(String, std::io::Error),
+    Read(String, io::Error),
     /// No JSON.
     #[error("{0} is not JSON: {1}")]
     Json(String, serde_json::Error),
+    /// JSON, and no configuration.
+    #[error("{0} is no JSON object")]
+    Shape(String),
     /// A device that is not simulated.
     #[error("--device {0}: an estimate runs on simulated devices only")]
     Device(Request),
@@ -45,7 +49,7 @@ enum EstimateError {
 impl Expected for EstimateError {
     fn exit_code(&self) -> u8 {
         match self {
-            Self::Read(..) | Self::Json(..) | Self::Device(_) => exit::USAGE,
+            Self::Read(..) | Self::Json(..) | Self::Shape(_) | Self::Device(_) => exit::USAGE,
             Self::TooLarge(_) => exit::FAILED,
             Self::Refused(refusal) => match refusal.why {
                 Why::Question => exit::USAGE,
@@ -57,10 +61,14 @@ impl Expected for EstimateError {
 
     fn hint(&self) -> Option<String> {
         match self {
-            Self::Read(..) => Some("--config FILE, the model's config.json".to_owned()),
-            Self::Json(..) => {
-                Some("config.json lies beside the weights of a model on Hugging Face".to_owned())
+            Self::Read(folder, error) if error.kind() == io::ErrorKind::IsADirectory => {
+                Some(format!("--config {}", Path::new(folder).join("config.json").display()))
             }
+            Self::Read(..) => Some("--config FILE, the model's config.json".to_owned()),
+            Self::Json(..) | Self::Shape(_) => Some(
+                "config.json lies beside the weights of a model on Hugging Face; it has no comments"
+                    .to_owned(),
+            ),
             Self::Device(_) => Some("--device sim, or sim:CARD such as sim:rtx4090".to_owned()),
             Self::Refused(refusal) => refusal.hint.clone(),
             Self::TooLarge(_) => Some("a smaller --batch, --seq or --dtype".to_owned()),
@@ -96,7 +104,7 @@ pub(super) fn estimate(args: &EstimateArgs) -> Result<u8, Failure> {
         Answer::Refused(refusal) => return Err(EstimateError::Refused(refusal).into()),
     };
     let mut tried = Vec::new();
-    for machine in machines {
+    for machine in machines.into_iter().filter(|_| estimate.is_run()) {
         let result = if ran {
             match estimator.ask(&question, &machine)? {
                 Answer::Measured(estimate) => Ok(estimate.peak),
@@ -159,12 +167,17 @@ fn fits(peak: u64, machine: &Machine) -> Result<u64, String> {
 
 /// The machines that are asked for.
 fn machines(devices: &[String]) -> Result<Vec<String>, Failure> {
-    let default = || environment(variables::SIM.name);
+    let default = || match environment(variables::SIM.name) {
+        Some(machine) => devices::check_machine(&machine)
+            .map(|()| machine)
+            .map_err(|error| VariableError::new(variables::SIM.name, error)),
+        None => Ok(devices::DEFAULT_MACHINE.to_owned()),
+    };
     let mut machines: Vec<String> = Vec::new();
     for request in devices::parse_list(devices.iter().map(String::as_str))? {
         let machine = match request {
             Request::Sim(Some(machine)) => machine,
-            Request::Sim(None) => default().unwrap_or_else(|| devices::DEFAULT_MACHINE.to_owned()),
+            Request::Sim(None) => default().map_err(OptionsError::from)?,
             other => return Err(EstimateError::Device(other).into()),
         };
         if !machines.contains(&machine) {
@@ -178,20 +191,28 @@ fn config(path: &Path) -> Result<Value, EstimateError> {
     let shown = path.display().to_string();
     let text =
         fs::read_to_string(path).map_err(|error| EstimateError::Read(shown.clone(), error))?;
-    serde_json::from_str(&text).map_err(|error| EstimateError::Json(shown, error))
+    // Some editors begin a file with a mark of its byte order.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+    match serde_json::from_str(text) {
+        Ok(config @ Value::Object(_)) => Ok(config),
+        Ok(_) => Err(EstimateError::Shape(shown)),
+        Err(error) => Err(EstimateError::Json(shown, error)),
+    }
 }
 
 /// Every known card with what it has left, the smallest first; `None` where
-/// the model does not fit.
+/// the model does not fit. None of them where it was not run.
 fn cards(estimate: &Estimate) -> Vec<(&'static Card, Option<u64>)> {
+    let known = CARDS.iter().filter(|_| estimate.is_run());
     let mut cards: Vec<_> =
-        CARDS.iter().map(|card| (card, card.bytes.checked_sub(estimate.peak))).collect();
+        known.map(|card| (card, card.bytes.checked_sub(estimate.peak))).collect();
     cards.sort_by_key(|(card, _)| (card.bytes, card.id));
     cards
 }
 
 fn exit_code(estimate: &Estimate, tried: &[Tried]) -> u8 {
-    let whole = estimate.training.as_ref().is_none_or(|training| training.is_whole());
+    let trains = estimate.training.as_ref().is_none_or(|training| training.is_whole());
+    let whole = estimate.is_run() && trains;
     match tried.iter().all(|tried| tried.result.is_ok()) {
         false => exit::FAILED,
         true if whole => exit::OK,
@@ -233,6 +254,13 @@ mod tests {
         assert_eq!(exit_code(&estimate(2), &full()), exit::FAILED);
         assert_eq!(exit_code(&estimate(1), &[]), exit::NOT_MEASURED);
         assert_eq!(exit_code(&estimate(1), &full()), exit::FAILED);
+    }
+
+    #[test]
+    fn a_model_that_was_only_loaded_fits_nowhere_yet() {
+        let loaded = Estimate { training: None, ..estimate(2) };
+        assert_eq!(exit_code(&loaded, &[]), exit::NOT_MEASURED);
+        assert!(cards(&loaded).is_empty());
     }
 
     #[test]

@@ -2,7 +2,6 @@
 
 use anyhow::Context;
 use memcheck_core::exit;
-use memcheck_core::tolerance::Tolerance;
 
 use crate::cli::FitArgs;
 use crate::error::Failure;
@@ -16,12 +15,12 @@ use crate::session::Session;
 
 /// Searches on each device in turn.
 pub(super) fn fit(args: &FitArgs) -> Result<u8, Failure> {
-    let [name] = args.select.filters.as_slice() else { return Err(FitError::NoName.into()) };
+    let [name] = args.test.select.filters.as_slice() else { return Err(FitError::NoName.into()) };
     let search = &args.search;
     let goal = Goal {
         param: &search.param,
         range: search.from..=search.to,
-        margin: search.margin.unwrap_or(Tolerance::NONE),
+        margin: search.margin.tolerance(),
         fits: search.fits.map(|capacity| capacity.bytes()),
     };
     goal.check()?;

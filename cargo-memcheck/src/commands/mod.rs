@@ -46,8 +46,8 @@ pub(crate) fn main(args: Vec<OsString>) -> u8 {
             style::choose(args.color);
             plain(bench::bench(args))
         }
-        Command::Fit(args) => told(&args.output.form, Summary::Ours, || fit::fit(args)),
-        Command::Plan(args) => told(&args.output.form, Summary::Ours, || plan::plan(args)),
+        Command::Fit(args) => told(&args.test.output.form, Summary::Ours, || fit::fit(args)),
+        Command::Plan(args) => told(&args.test.output.form, Summary::Ours, || plan::plan(args)),
         Command::Report(args) => told(&args.output.form, Summary::Own, || report::report(args)),
         Command::Archive(args) => told(&args.output.form, Summary::Ours, || archive::archive(args)),
         Command::Estimate(args) => {

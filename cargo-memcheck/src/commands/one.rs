@@ -3,6 +3,7 @@
 use memcheck_core::exit;
 
 use crate::error::Expected;
+use crate::matching::{NoMatch, matching};
 use crate::session::Chosen;
 use crate::task::Task;
 
@@ -13,25 +14,25 @@ pub(super) enum OneError {
     #[error("`{1}` matches {count} tests, {0} wants one:\n{list}", count = .2.len(), list = .2.join("\n"))]
     Several(&'static str, String, Vec<String>),
     /// No test matches.
-    #[error("no memory test matches `{0}`{1}")]
-    None(String, &'static str),
+    #[error(transparent)]
+    None(#[from] NoMatch),
 }
 
 impl Expected for OneError {
     fn exit_code(&self) -> u8 {
         match self {
             Self::Several(..) => exit::USAGE,
-            Self::None(..) => exit::NO_TESTS,
+            Self::None(none) => none.exit_code(),
         }
     }
 
     fn hint(&self) -> Option<String> {
-        Some(match self {
-            Self::None(..) => "`cargo memcheck list` shows the tests".to_owned(),
+        match self {
             Self::Several(..) => {
-                "write the whole path; -p and --test tell tests of one name apart".to_owned()
+                Some("write the whole path; -p and --test tell tests of one name apart".to_owned())
             }
-        })
+            Self::None(none) => none.hint(),
+        }
     }
 }
 
@@ -42,12 +43,7 @@ pub(super) fn only(
     name: &str,
     chosen: Vec<Chosen>,
 ) -> Result<Vec<Task>, OneError> {
-    let (mut run, mut ignored, mut elsewhere) = (Vec::new(), 0, 0);
-    for of_leg in chosen {
-        run.extend(of_leg.run);
-        ignored += of_leg.ignored.len();
-        elsewhere += of_leg.elsewhere.len();
-    }
+    let run = matching(name, chosen)?;
     let id = |task: &Task| (task.binary.id.clone(), task.entry.name.clone());
     let ids = |tasks: &[&Task]| {
         let mut ids: Vec<_> = tasks.iter().map(|task| id(task)).collect();
@@ -59,15 +55,6 @@ pub(super) fn only(
     let exact: Vec<&Task> = run.iter().filter(|task| task.entry.name == name).collect();
     let meant = match (ids(&exact).as_slice(), ids(&all).as_slice()) {
         ([only], _) | ([], [only]) => only.clone(),
-        ([], []) if ignored > 0 => {
-            let why = ": those that match are ignored (--run-ignored all)";
-            return Err(OneError::None(name.to_owned(), why));
-        }
-        ([], []) if elsewhere > 0 => {
-            let why = ": those that match make sense on another device only (--device)";
-            return Err(OneError::None(name.to_owned(), why));
-        }
-        ([], []) => return Err(OneError::None(name.to_owned(), "")),
         (_, several) => {
             let lines = several.iter().map(|(binary, test)| format!("  {binary} {test}"));
             return Err(OneError::Several(command, name.to_owned(), lines.collect()));

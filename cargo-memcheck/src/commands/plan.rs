@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use memcheck_core::exit;
 use memcheck_core::finding::{Class, Code, Finding};
+use memcheck_core::machine::{Machine, MachineError};
 use memcheck_core::placement::{self, Modules, Short};
 use memcheck_core::protocol::Follow;
 use memcheck_core::tolerance::Tolerance;
@@ -13,7 +14,6 @@ use memcheck_core::tolerance::Tolerance;
 use super::one::only;
 use crate::cli::PlanArgs;
 use crate::error::{Expected, Failure};
-use crate::machine::{Machine, MachineError};
 use crate::options::Aim;
 use crate::present::plan::{self as present, Placed};
 use crate::present::stopped;
@@ -43,6 +43,9 @@ enum PlanError {
     /// No layers.
     #[error("`{0}` has no layers: no span around its allocations has an `index`")]
     NoLayers(String),
+    /// More events than are kept one by one.
+    #[error("`{0}` makes more events than the log of a plan holds: {1} of them had no place in it")]
+    LogFull(String, u64),
     /// Several threads.
     #[error(
         "the modules of `{0}` add up to a peak of {1} B, and {2} B were counted: several threads \
@@ -68,7 +71,7 @@ impl Expected for PlanError {
             Self::NoName | Self::Device | Self::Deviceless(_) | Self::NoLayers(_) => exit::USAGE,
             Self::Ended(code, _) if code.row().class == Class::Instrument => exit::NOT_MEASURED,
             Self::Ended(..) | Self::Short { .. } => exit::FAILED,
-            Self::Threads(..) => exit::NOT_MEASURED,
+            Self::Threads(..) | Self::LogFull(..) => exit::NOT_MEASURED,
             Self::Write(..) => exit::REPORT,
         }
     }
@@ -85,6 +88,10 @@ impl Expected for PlanError {
                 "another device, a larger one, or a narrower dtype; --margin 0% uses all of them"
             }
             Self::Threads(..) => "measure with one thread",
+            Self::LogFull(..) => {
+                "one of each kind is enough: `--iterations 1 --warmup 0`, or fewer tokens that are \
+                 generated"
+            }
             Self::Deviceless(_) | Self::Ended(..) | Self::Write(..) => return None,
         };
         Some(hint.to_owned())
@@ -93,13 +100,14 @@ impl Expected for PlanError {
 
 /// Measures and places.
 pub(super) fn plan(args: &PlanArgs) -> Result<u8, Failure> {
-    let [name] = args.select.filters.as_slice() else { return Err(PlanError::NoName.into()) };
-    if !args.select.device.is_empty() {
+    let [name] = args.test.select.filters.as_slice() else { return Err(PlanError::NoName.into()) };
+    if !args.test.select.device.is_empty() {
         return Err(PlanError::Device.into());
     }
     let flags = &args.placement;
-    let margin = flags.margin.unwrap_or(Tolerance::NONE);
+    let margin = flags.margin.tolerance();
     let machine = Machine::of_list(&flags.devices)?;
+    let usable = machine.with_margin(margin)?;
     let interrupt = Interrupt::listen().context("listening for signals")?;
     let session = Session::open(&args.as_run(measured_on(&machine)?), Aim::Room)?;
     session.announce();
@@ -117,7 +125,6 @@ pub(super) fn plan(args: &PlanArgs) -> Result<u8, Failure> {
         return Ok(stopped(&session.options));
     };
     let modules = measured(task, &outcome)?;
-    let usable = machine.with_margin(margin);
     let usable: Vec<u64> = usable.gpus.iter().map(|gpu| gpu.capacity).collect();
     let plan = placement::plan(modules, &usable);
     let telling = &session.options.telling;
@@ -148,8 +155,11 @@ fn measured<'a>(task: &Task, outcome: &'a Outcome) -> Result<&'a Modules, PlanEr
     let test = || task.entry.name.clone();
     let no_layers = || PlanError::NoLayers(test());
     let record = &outcome.report.as_ref().ok_or_else(no_layers)?.record;
-    let modules = record.attribution.as_ref().and_then(|found| found.modules.as_ref());
-    let modules = modules.ok_or_else(no_layers)?;
+    let found = record.attribution.as_ref().ok_or_else(no_layers)?;
+    if found.unlogged > 0 {
+        return Err(PlanError::LogFull(test(), found.unlogged));
+    }
+    let modules = found.modules.as_ref().ok_or_else(no_layers)?;
     let own = record.judged.iter().find(|space| space.is_device());
     let counted = own.and_then(|space| record.spaces.get(space));
     let counted = counted.map_or(0, |measured| measured.metrics.peak_allocated);
@@ -171,4 +181,34 @@ fn write(path: &Path, text: &str) -> Result<(), PlanError> {
         .map_or(Ok(()), std::fs::create_dir_all)
         .and_then(|()| std::fs::write(path, text))
         .map_err(|error| PlanError::Write(path.to_owned(), error))
+}
+
+#[cfg(test)]
+mod tests {
+    use memcheck_core::attribution::Attribution;
+
+    use super::*;
+    use crate::task::example;
+
+    /// What a run says whose log had so many events too many.
+    fn of(unlogged: u64) -> PlanError {
+        let mut outcome = Outcome::ignored();
+        let mut report: memcheck_core::protocol::Report =
+            serde_json::from_value(example::report()).unwrap();
+        report.record.attribution = Some(Attribution { unlogged, ..Attribution::default() });
+        outcome.report = Some(report);
+        measured(&example::task(), &outcome).unwrap_err()
+    }
+
+    #[test]
+    fn a_full_log_is_not_taken_for_a_model_without_layers() {
+        let full = of(3);
+        assert!(full.to_string().contains("`a::b` makes more events"), "{full}");
+        assert!(full.to_string().contains("3 of them"), "{full}");
+        assert!(full.hint().unwrap().contains("--iterations 1 --warmup 0"));
+        assert_eq!(full.exit_code(), exit::NOT_MEASURED);
+        let none = of(0);
+        assert!(matches!(none, PlanError::NoLayers(_)), "{none}");
+        assert_eq!(none.exit_code(), exit::USAGE);
+    }
 }

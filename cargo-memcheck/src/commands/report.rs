@@ -86,7 +86,7 @@ fn tell(whole: Whole, audience: &Audience<'_>, places: &Places) -> u8 {
     let mut told = Told::new(audience, places.root(), legs.len(), on_stdout);
     for (leg, count) in &legs {
         told.tell(|to| to.leg_started(leg, *count));
-        for test in tests.iter().filter(|test| test.task.leg.device == leg.device) {
+        for test in tests.iter().filter(|test| test.task.leg.name() == leg.name()) {
             tally.add(&test.outcome);
             told.tell(|to| to.test_finished(&test.task, &test.outcome));
         }

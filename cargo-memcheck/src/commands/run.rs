@@ -136,7 +136,7 @@ impl RunningLeg<'_> {
         let tasks = &self.chosen.run;
         let workers = schedule::workers(
             &options.scheduling,
-            self.tests.leg.kind,
+            &self.tests.leg,
             schedule::cores(),
             &options.rayon_threads,
         );

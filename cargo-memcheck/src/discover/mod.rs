@@ -252,7 +252,7 @@ mod tests {
         std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
         let id = "app::mem".to_owned();
         let binary = Binary { id, package: 0, path, environment: Vec::new() };
-        let leg = Leg { device: Request::Cpu, kind: Kind::Cpu, why: String::new() };
+        let leg = Leg::new(Request::Cpu, Kind::Cpu, "");
         let asked = |line: &str| {
             let launcher = Launcher::read(line, folder.path()).unwrap();
             let binary = binary.clone();
@@ -277,7 +277,7 @@ mod tests {
         std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
         let id = "app::custom".to_owned();
         let binary = Binary { id, package: 0, path, environment: Vec::new() };
-        let leg = Leg { device: Request::Cpu, kind: Kind::Cpu, why: String::new() };
+        let leg = Leg::new(Request::Cpu, Kind::Cpu, "");
         for line in ["", "env -i", "false"] {
             let launcher = Launcher::read(line, folder.path()).unwrap();
             let carried = ask(binary.clone(), folder.path(), &leg, &launcher, &Search::default());
@@ -308,7 +308,7 @@ mod tests {
             path: folder.path().join("mem"),
             environment: Vec::new(),
         };
-        let leg = Leg { device: Request::Cuda(None), kind: Kind::Cuda, why: String::new() };
+        let leg = Leg::new(Request::Cuda(None), Kind::Cuda, "");
         let asked = |launcher: &Launcher| {
             ask(binary.clone(), folder.path(), &leg, launcher, &Search::default())
         };

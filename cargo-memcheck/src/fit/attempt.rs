@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use memcheck_core::device::Request;
 use memcheck_core::exit;
 use memcheck_core::finding::{Class, Code, Finding};
+use memcheck_core::machine::{Machine, MachineError};
 use memcheck_core::protocol::Follow;
 use memcheck_core::record::{Record, Refusal};
 use memcheck_core::size::Size;
@@ -14,7 +15,6 @@ use memcheck_core::tolerance::Tolerance;
 use super::FitError;
 use crate::devices::{Kind, Leg};
 use crate::error::Failure;
-use crate::machine::Machine;
 use crate::run::{Runner, Setting};
 use crate::task::{Outcome, Task};
 
@@ -30,23 +30,31 @@ pub(crate) struct Rooms {
 
 impl Rooms {
     /// The rooms of a leg.
-    pub(super) fn of(leg: &Leg, margin: Tolerance, fits: Option<u64>) -> Result<Self, FitError> {
-        let nothing = |of: String| FitError::Margin(margin.to_string(), of);
+    pub(super) fn of(
+        leg: &Leg,
+        margin: Tolerance,
+        fits: Option<u64>,
+    ) -> Result<Self, MachineError> {
         if let Request::Sim(Some(text)) = &leg.device
             && let Ok(machine) = text.parse::<Machine>()
         {
             let machine = machine.no_larger_than(fits.unwrap_or(u64::MAX));
-            let usable = machine.with_margin(margin);
-            if usable.gpus.iter().any(|gpu| gpu.capacity == 0) {
-                return Err(nothing(leg.name()));
-            }
+            let usable = machine.with_margin(margin)?;
             return Ok(Self { machines: Some((machine, usable)), said: None });
         }
         let said = fits.map(|bytes| (bytes, margin.floor(bytes)));
         match said {
-            Some((bytes, 0)) => Err(nothing(Size(bytes).to_string())),
+            Some((bytes, 0)) => {
+                Err(MachineError::Margin(margin.to_string(), Size(bytes).to_string()))
+            }
             said => Ok(Self { machines: None, said }),
         }
+    }
+
+    /// Those of a real GPU of which this was said.
+    #[cfg(test)]
+    pub(super) fn said(capacity: u64, usable: u64) -> Self {
+        Self { machines: None, said: Some((capacity, usable)) }
     }
 
     /// The leg with devices that hold what may be used.
@@ -54,7 +62,7 @@ impl Rooms {
         match &self.machines {
             Some((_, usable)) => {
                 let device = Request::Sim(Some(usable.to_string()));
-                Leg { device, kind: Kind::Sim, why: leg.why.clone() }
+                Leg::new(device, Kind::Sim, leg.why.clone())
             }
             None => leg.clone(),
         }
@@ -184,11 +192,8 @@ mod tests {
 
     #[test]
     fn a_margin_and_a_capacity_make_the_devices_smaller() {
-        let leg = Leg {
-            device: Request::Sim(Some("2xt4,capacity=1000B".to_owned())),
-            kind: Kind::Sim,
-            why: String::new(),
-        };
+        let machine = Request::Sim(Some("2xt4,capacity=1000B".to_owned()));
+        let leg = Leg::new(machine, Kind::Sim, "");
         let rooms = |margin: &str, fits| Rooms::of(&leg, margin.parse().unwrap(), fits);
         let first = |rooms: Rooms| (rooms.leg(&leg).name(), rooms.of_space(Space::Cuda(1)));
         let (name, room) = first(rooms("5%", None).unwrap());
@@ -199,7 +204,7 @@ mod tests {
         assert_eq!(error, "a margin of 100% leaves nothing of sim:2xt4,capacity=1000B");
 
         // Of a real one only what was said is known.
-        let leg = Leg { device: Request::Cuda(None), kind: Kind::Cuda, why: String::new() };
+        let leg = Leg::new(Request::Cuda(None), Kind::Cuda, "");
         let margin: Tolerance = "50%".parse().unwrap();
         assert_eq!(Rooms::of(&leg, margin, None).unwrap().of_space(Space::Cuda(0)), None);
         let said = Rooms::of(&leg, margin, Some(200)).unwrap();

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use memcheck_core::protocol::Entry;
 
 use super::FitError;
+use crate::matching::matching;
 use crate::session::Chosen;
 use crate::task::Task;
 
@@ -54,20 +55,7 @@ pub(crate) fn path(entry: &Entry) -> String {
 /// whose value each attempt has its own.
 pub(crate) fn choose(wanted: Wanted<'_>, chosen: Vec<Chosen>) -> Result<Vec<Task>, FitError> {
     let Wanted { name, param, cases } = wanted;
-    let (mut run, mut ignored, mut elsewhere) = (Vec::new(), 0, 0);
-    for of_leg in chosen {
-        run.extend(of_leg.run);
-        ignored += of_leg.ignored.len();
-        elsewhere += of_leg.elsewhere.len();
-    }
-    if run.is_empty() {
-        let why = match (ignored, elsewhere) {
-            (1.., _) => ": those that match are ignored (--run-ignored all)",
-            (_, 1..) => ": those that match make sense on another device only (--device)",
-            _ => "",
-        };
-        return Err(FitError::None(name.to_owned(), why));
-    }
+    let mut run = matching(name, chosen)?;
     if run.iter().any(|task| path(&task.entry) == name) {
         run.retain(|task| path(&task.entry) == name);
     }

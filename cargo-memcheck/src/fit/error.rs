@@ -4,6 +4,7 @@ use memcheck_core::exit;
 use memcheck_core::search::RangeError;
 
 use crate::error::Expected;
+use crate::matching::NoMatch;
 
 /// Why a search cannot begin, or cannot go on.
 #[derive(Debug, thiserror::Error)]
@@ -14,12 +15,9 @@ pub(crate) enum FitError {
     /// `--from` and `--to`.
     #[error("--from and --to: {0}")]
     Range(RangeError),
-    /// The margin is all there is.
-    #[error("a margin of {0} leaves nothing of {1}")]
-    Margin(String, String),
     /// No test matches.
-    #[error("no memory test matches `{0}`{1}")]
-    None(String, &'static str),
+    #[error(transparent)]
+    None(#[from] NoMatch),
     /// No test that matches has the case.
     #[error("no test that matches `{test}` has a case `{param}`: {known}")]
     NoParam {
@@ -63,7 +61,7 @@ pub(crate) enum FitError {
 impl Expected for FitError {
     fn exit_code(&self) -> u8 {
         match self {
-            Self::None(..) => exit::NO_TESTS,
+            Self::None(none) => none.exit_code(),
             Self::Ended { exit_code, .. } => *exit_code,
             _ => exit::USAGE,
         }
@@ -71,7 +69,8 @@ impl Expected for FitError {
 
     fn hint(&self) -> Option<String> {
         let hint = match self {
-            Self::NoName | Self::None(..) => "`cargo memcheck list` shows the tests",
+            Self::None(none) => return none.hint(),
+            Self::NoName => "`cargo memcheck list` shows the tests",
             Self::NoParam { .. } => {
                 "`#[mem_test(cases(batch = [1, 8]))]` gives a test a case, and \
                  `trial.case(\"batch\")?` reads it"
@@ -84,7 +83,6 @@ impl Expected for FitError {
                 "what fails for another reason says nothing of room: --from and --to keep the \
                  search among values that work"
             }
-            Self::Margin(..) => "--margin 0% uses all of it",
             Self::NoCase(..) | Self::NotNumber(..) | Self::Range(_) => return None,
         };
         Some(hint.to_owned())

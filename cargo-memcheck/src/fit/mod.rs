@@ -1,10 +1,11 @@
 //! The largest value of a case that a device has room for: which test is meant,
-//! one attempt, and the search over them. What is tried next is
-//! [`memcheck_core::search`].
+//! one attempt, what the attempts so far let expect, and the search over them.
+//! What is tried next is [`memcheck_core::search`].
 
 mod attempt;
 mod choose;
 mod error;
+mod expect;
 
 use std::ops::RangeInclusive;
 
@@ -15,10 +16,12 @@ use crate::devices::{Kind, Leg};
 use crate::error::Failure;
 use crate::run::Runner;
 use crate::task::Task;
+use expect::{Expected, expected};
 
 pub(crate) use attempt::{Attempt, Rooms};
 pub(crate) use choose::{Wanted, choose, path};
 pub(crate) use error::FitError;
+pub(crate) use expect::Prediction;
 
 /// What a search on one device came to.
 #[derive(Debug, Clone)]
@@ -29,6 +32,8 @@ pub(crate) struct Fitted {
     pub(crate) rooms: Rooms,
     /// In the order in which they were made.
     pub(crate) attempts: Vec<Attempt>,
+    /// What the last law that was found had said.
+    predicted: Option<Prediction>,
 }
 
 impl Fitted {
@@ -42,6 +47,13 @@ impl Fitted {
     pub(crate) fn failed(&self) -> Option<&Attempt> {
         let failing = self.attempts.iter().filter(|attempt| !attempt.has_room());
         failing.min_by_key(|attempt| attempt.value)
+    }
+
+    /// What was predicted before the largest value was tried, by a law.
+    pub(crate) fn predicted(&self) -> Option<&Prediction> {
+        let largest = self.largest()?.value;
+        let tried_before = self.attempts.iter().take_while(|tried| tried.value != largest).count();
+        self.predicted.as_ref().filter(|predicted| predicted.attempts <= tried_before)
     }
 }
 
@@ -74,6 +86,7 @@ impl Goal<'_> {
         let mut search = Search::new(self.range.clone(), Start::Lowest).map_err(FitError::Range)?;
         let rooms = Rooms::of(&task.leg, self.margin, self.fits)?;
         let mut attempts = Vec::new();
+        let mut predicted: Option<Prediction> = None;
         while let Some(value) = search.next() {
             let Some(attempt) = attempt::run(runner, task, self.param, value, &rooms)? else {
                 return Ok(None);
@@ -81,34 +94,18 @@ impl Goal<'_> {
             told(&attempt);
             search.tried(value, attempt.has_room());
             attempts.push(attempt);
-            if let Some(value) = expected(&attempts, &rooms) {
-                search.expect(value);
+            let Some(Expected { value, by_law }) = expected(self.param, &attempts, &rooms) else {
+                continue;
+            };
+            search.expect(value);
+            if let Some(new) = by_law
+                && predicted.as_ref().is_none_or(|known| known.law != new.law)
+            {
+                predicted = Some(new);
             }
         }
-        Ok(Some(Fitted { leg: task.leg.clone(), rooms, attempts }))
+        Ok(Some(Fitted { leg: task.leg.clone(), rooms, attempts, predicted }))
     }
-}
-
-/// How many times the largest value that had room may be tried at once: a peak
-/// that rises faster than the value would make the step far too long.
-const LONGEST_STEP: u64 = 8;
-
-/// The largest value that is expected to have room, where peaks rise as they did
-/// from one attempt to the next: on a straight line through the last two.
-fn expected(attempts: &[Attempt], rooms: &Rooms) -> Option<u64> {
-    let mut fitting: Vec<&Attempt> = attempts.iter().filter(|tried| tried.has_room()).collect();
-    fitting.sort_by_key(|tried| std::cmp::Reverse(tried.value));
-    let [last, before, ..] = fitting.as_slice() else { return None };
-    let of_space = |space| {
-        let (peak, earlier) = (*last.peaks.get(space)?, *before.peaks.get(space)?);
-        let (_, usable) = rooms.of_space(*space)?;
-        let rise = u128::from(peak.checked_sub(earlier).filter(|&rise| rise > 0)?);
-        let left = u128::from(usable.saturating_sub(peak));
-        let more = left * u128::from(last.value - before.value) / rise;
-        Some(last.value.saturating_add(u64::try_from(more).unwrap_or(u64::MAX)))
-    };
-    let nearest = last.peaks.keys().filter_map(of_space).min()?;
-    Some(nearest.min(last.value.saturating_mul(LONGEST_STEP)))
 }
 
 /// Whether a task says how much it may use.

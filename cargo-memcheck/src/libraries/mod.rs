@@ -10,7 +10,7 @@ mod python;
 
 use std::collections::BTreeMap;
 use std::env::JoinPathsError;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -34,6 +34,8 @@ pub(crate) struct Search {
     named: Vec<PathBuf>,
     /// Folders of Python installations, found when something is missing.
     python: OnceLock<Vec<PathBuf>>,
+    /// Where libcupti lies in them.
+    cupti: OnceLock<Option<OsString>>,
 }
 
 /// What the loader says of an executable.
@@ -50,7 +52,19 @@ pub(crate) struct Linked {
 impl Search {
     /// Looks in these folders first.
     pub(crate) fn new(named: Vec<PathBuf>) -> Self {
-        Self { named, python: OnceLock::new() }
+        Self { named, ..Self::default() }
+    }
+
+    /// The paths of libcupti in Python's CUDA wheels, for a test that is to
+    /// itemise what a GPU holds; none where there is none.
+    pub(crate) fn cupti(&self) -> Option<&OsStr> {
+        let find = || {
+            let found = python::cupti(self.python.get_or_init(python::folders));
+            // One with a colon in its path could not be told from two.
+            let paths = found.iter().filter(|path| std::env::join_paths([path]).is_ok());
+            std::env::join_paths(paths).ok().filter(|paths| !paths.is_empty())
+        };
+        self.cupti.get_or_init(find).as_deref()
     }
 
     /// Puts the folders that somebody named on the search path of `binary`.
@@ -211,6 +225,7 @@ mod tests {
             python: OnceLock::from(
                 folders.iter().map(|f| folder.path().join(f)).collect::<Vec<_>>(),
             ),
+            ..Search::default()
         };
         let missing = search(&[]).complete(&mut binary.clone()).unwrap_err();
         assert_eq!(missing.libraries, ["libmemcheck_outer.so"]);
@@ -234,7 +249,7 @@ mod tests {
         let mut binary = program(folder.path());
         let colon = folder.path().join("with:colon");
         fs::rename(folder.path().join("b"), &colon).unwrap();
-        let search = Search { named: Vec::new(), python: OnceLock::from(vec![colon]) };
+        let search = Search { python: OnceLock::from(vec![colon]), ..Search::default() };
         let missing = search.complete(&mut binary).unwrap_err();
         assert_eq!(missing.libraries, ["libmemcheck_outer.so"]);
     }
@@ -244,7 +259,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut binary = program(folder.path());
         let named = ["a", "b"].map(|name| folder.path().join(name)).to_vec();
-        let search = Search { named, python: OnceLock::from(Vec::new()) };
+        let search = Search { named, python: OnceLock::from(Vec::new()), ..Search::default() };
         search.prepare(&mut binary);
         assert_eq!(search_path(&binary).last().unwrap(), Path::new("/nowhere"));
         assert_eq!(search.complete(&mut binary), Ok(false));

@@ -42,6 +42,20 @@ fn of_packages(folder: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
+/// libcupti of these folders, the newest first. It is opened by its path: the
+/// folder has other libraries beside it, which are not meant.
+pub(super) fn cupti(folders: &[PathBuf]) -> Vec<PathBuf> {
+    let version = |path: &Path| -> Option<u32> {
+        path.file_name()?.to_str()?.strip_prefix("libcupti.so.")?.parse().ok()
+    };
+    let files = folders.iter().flat_map(|folder| sorted(folder));
+    let mut found: Vec<(u32, PathBuf)> =
+        files.filter_map(|path| Some((version(&path)?, path))).collect();
+    // Of one version that of the environment that is active.
+    found.sort_by_key(|(version, _)| std::cmp::Reverse(*version));
+    found.into_iter().map(|(_, path)| path).collect()
+}
+
 fn sorted(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten();
     let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
@@ -90,5 +104,27 @@ mod tests {
         assert_eq!(of_prefix(folder.path(), false), [of_13.clone(), wheel.clone()]);
         let lib = folder.path().join("lib");
         assert_eq!(of_prefix(folder.path(), true), [of_13, wheel, lib]);
+    }
+
+    #[test]
+    fn cupti_is_found_in_the_wheels_of_cuda_12_and_13() {
+        let folder = tempfile::tempdir().unwrap();
+        let packages = "lib/python3.12/site-packages/nvidia";
+        let file = |path: &str| {
+            let path = folder.path().join(packages).join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(&path, "").unwrap();
+            path
+        };
+        // nvidia-cuda-cupti-cu12 and nvidia-cuda-cupti, with what else they bring.
+        let of_12 = file("cuda_cupti/lib/libcupti.so.12");
+        let of_13 = file("cu13/lib/libcupti.so.13");
+        for other in ["cuda_cupti/lib/libcheckpoint.so", "cu13/lib/libcublas.so.13"] {
+            file(other);
+        }
+        file("cuda_cupti/include/libcupti.so.14");
+        file("cu13/lib/libcupti.so.2025.3.1");
+        assert_eq!(cupti(&of_prefix(folder.path(), false)), [of_13, of_12]);
+        assert!(cupti(&[]).is_empty());
     }
 }

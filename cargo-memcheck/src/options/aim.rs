@@ -5,6 +5,8 @@ use memcheck_core::explain::Explain;
 use memcheck_core::limits::Layer;
 use memcheck_core::size::Size;
 
+use crate::devices::Sharing;
+
 /// What tests are run for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Aim {
@@ -20,6 +22,14 @@ pub(crate) enum Aim {
 }
 
 impl Aim {
+    /// What becomes of several real GPUs.
+    pub(crate) fn sharing(self) -> Sharing {
+        match self {
+            Self::Run | Self::Archive | Self::Profile => Sharing::Together,
+            Self::Room => Sharing::Apart,
+        }
+    }
+
     /// When tests are run with call stacks, of what was said.
     pub(super) fn explain(self, said: Explain) -> Explain {
         match self {

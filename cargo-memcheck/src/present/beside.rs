@@ -1,16 +1,27 @@
-//! What the driver's pool, NVML and CUPTI say beside the program's own calls, as
-//! lines of text. Shared by terminal, profile, Markdown and HTML, so that all say
+//! Which GPU it was, and what the driver's pool, NVML and CUPTI say beside the
+//! program's own calls, as lines of text. Shared by terminal, profile, Markdown and HTML, so that all say
 //! the same, and say where it is an estimate.
 
 use memcheck_core::driver::Untracked;
 use memcheck_core::record::Record;
 use memcheck_core::size::{self, both};
 
+use crate::task::Outcome;
+
 /// Behind figures of a simulated device.
 pub(super) const ESTIMATE: &str = "an estimate: the device is simulated";
 
-/// The lines of a record; none where nobody says anything.
-pub(super) fn lines(record: &Record) -> Vec<String> {
+/// The lines of a test; none where nobody says anything.
+pub(super) fn lines(outcome: &Outcome) -> Vec<String> {
+    let mut lines = Vec::new();
+    lines.extend(outcome.gpu.as_ref().map(|gpu| format!("ran on {}", gpu.shown())));
+    if let Some(report) = &outcome.report {
+        lines.extend(of_record(&report.record));
+    }
+    lines
+}
+
+fn of_record(record: &Record) -> Vec<String> {
     let mut lines = Vec::new();
     let mark = |text: String| match record.driver.simulated {
         true => format!("{text} ({ESTIMATE})"),
@@ -54,7 +65,7 @@ fn untracked(untracked: &Untracked) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use memcheck_core::driver::Item;
+    use memcheck_core::driver::{Gpu, Item};
     use memcheck_core::space::Space;
 
     use super::super::example::leaky;
@@ -63,8 +74,9 @@ mod tests {
     use super::super::junit::Junit;
     use super::super::markdown::Markdown;
     use super::*;
+    use crate::gpus::RanOn;
     use crate::presenter::Report;
-    use crate::task::{Outcome, example::task};
+    use crate::task::example::task;
 
     /// A test on a GPU, with a pool and NVML.
     pub(in crate::present) fn on_a_gpu(simulated: bool) -> Outcome {
@@ -96,10 +108,14 @@ mod tests {
     #[test]
     fn what_is_beyond_the_pool_is_told_by_who_holds_it() {
         let mut outcome = on_a_gpu(false);
+        let found = Gpu { name: "NVIDIA H200".to_owned(), uuid: Some("GPU-2".to_owned()) };
         let record = &mut outcome.report.as_mut().unwrap().record;
+        record.driver.gpu = Some(found);
+        outcome.gpu = RanOn::of(None, outcome.report.as_ref().map(|report| &report.record));
         assert_eq!(
-            lines(record),
+            lines(&outcome),
             [
+                "ran on NVIDIA H200 (GPU-2)",
                 "driver and NVML of cuda:0: reserved 33,554,432 B (32.0 MiB), peak_reserved \
                  67,108,864 B (64.0 MiB), device_used 603,979,776 B (576.0 MiB)",
                 "beyond the pool of cuda:0: 570,425,344 B (544.0 MiB)",
@@ -107,22 +123,45 @@ mod tests {
                 "  context, code and driver: 536,870,912 B (512.0 MiB)",
             ]
         );
+        let record = &mut outcome.report.as_mut().unwrap().record;
         let untracked = record.driver.untracked.as_mut().unwrap();
         untracked.reason = Some("libcupti.so was not found".to_owned());
-        let last = lines(record).pop().unwrap();
+        let last = lines(&outcome).pop().unwrap();
         assert_eq!(last, "  not itemised: libcupti.so was not found");
+    }
+
+    #[test]
+    fn every_report_says_which_gpu_it_was() {
+        let mut outcome = on_a_gpu(false);
+        let name = "NVIDIA H200".to_owned();
+        outcome.gpu = Some(RanOn { index: Some(1), name, uuid: Some("GPU-2".to_owned()) });
+        let said = "cuda:1, NVIDIA H200 (GPU-2)";
+        assert_eq!(lines(&outcome)[0], format!("ran on {said}"));
+        for report in [
+            text(Markdown::default(), &outcome),
+            text(Html::default(), &outcome),
+            text(Junit::default(), &outcome),
+        ] {
+            assert!(report.contains(said), "{report}");
+        }
+        let json = text(JsonLines::new(Vec::new()), &outcome);
+        let line: serde_json::Value = serde_json::from_str(&json).unwrap();
+        let expected = serde_json::json!({"index": 1, "name": "NVIDIA H200", "uuid": "GPU-2"});
+        assert_eq!(line["gpu"], expected);
+        // Of a test that left nothing too.
+        let dead = Outcome { report: None, ..outcome };
+        assert_eq!(lines(&dead), [format!("ran on {said}")]);
     }
 
     #[test]
     fn every_output_marks_what_a_simulated_device_estimates_and_nothing_of_a_real_one() {
         for simulated in [true, false] {
             let outcome = on_a_gpu(simulated);
-            let record = &outcome.report.as_ref().unwrap().record;
             let marked = |text: &str, what: &str| {
                 assert!(text.contains("device_used"), "{what} says nothing of it:\n{text}");
                 assert_eq!(text.contains("estimate"), simulated, "{what}:\n{text}");
             };
-            marked(&lines(record).join("\n"), "terminal and profile");
+            marked(&lines(&outcome).join("\n"), "terminal and profile");
             marked(&text(Markdown::default(), &outcome), "markdown");
             marked(&text(Html::default(), &outcome), "html");
             let json = text(JsonLines::new(Vec::new()), &outcome);

@@ -89,8 +89,12 @@ pub(crate) fn human(
         (None, None) => {}
     }
     table.row("peak", estimate.peak, peak(estimate));
+    let lead = match estimate.is_run() {
+        true => style::dim("note:"),
+        false => style::warning("not measured:"),
+    };
     for note in &estimate.notes {
-        table.line(&format!("{} {note}", style::dim("note:")));
+        table.line(&format!("{lead} {note}"));
     }
     if let Some(training) = estimate.training.filter(|training| !training.is_whole()) {
         table.line(&incomplete(estimate, &training));

@@ -4,14 +4,14 @@
 use comfy_table::{CellAlignment, Table, presets};
 use memcheck_core::finding::Code;
 use memcheck_core::record::Refusal;
-use memcheck_core::size::Size;
+use memcheck_core::size::{Size, both};
 use memcheck_core::space::Space;
 use serde::Serialize;
 
 use super::{json, style};
 use crate::cli::FormatFlag;
 use crate::devices::Kind;
-use crate::fit::{Attempt, Fitted, Goal};
+use crate::fit::{Attempt, Fitted, Goal, Prediction};
 use crate::options::Telling;
 use crate::talk::say;
 use crate::task::Task;
@@ -116,6 +116,9 @@ fn notes(goal: &Goal<'_>, all: &[Fitted]) {
             )),
             _ => {}
         }
+        if let (Some(predicted), Some(largest)) = (fitted.predicted(), fitted.largest()) {
+            note(format!("{device}: {}", beside_what_was_run(goal.param, predicted, largest)));
+        }
         if let Some(Attempt { value, beside, .. }) = fitted.largest()
             && !beside.is_empty()
         {
@@ -129,12 +132,25 @@ fn notes(goal: &Goal<'_>, all: &[Fitted]) {
     }
 }
 
+/// What a law had predicted, and what was run.
+fn beside_what_was_run(param: &str, predicted: &Prediction, run: &Attempt) -> String {
+    let Prediction { space, law, attempts, largest, peak } = predicted;
+    let law = law.in_bytes();
+    let measured = run.peaks.get(space).copied().unwrap_or(0);
+    let was_run = match (run.value, measured) == (*largest, *peak) {
+        true => "and so it was run".to_owned(),
+        false => format!("{param}={} was run with {}", run.value, both(measured)),
+    };
+    format!(
+        "after {attempts} attempts peak = {law} predicted {param}={largest} with {}, {was_run}",
+        both(*peak)
+    )
+}
+
 #[derive(Debug, Serialize)]
 struct Line<'a> {
-    r#type: &'static str,
-    version: u32,
-    package: &'a str,
-    binary: &'a str,
+    #[serde(flatten)]
+    head: json::Head<'a>,
     test: String,
     param: &'a str,
     /// The device as it was asked for.
@@ -155,6 +171,9 @@ struct Line<'a> {
     failed: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     refused: Option<Refused>,
+    /// What the law of the first attempts had said of the largest value.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    predicted: Option<&'a Prediction>,
     attempts: Vec<Tried<'a>>,
 }
 
@@ -187,10 +206,7 @@ fn line<'a>(task: &'a Task, goal: &Goal<'a>, fitted: &'a Fitted) -> Line<'a> {
         beside: &attempt.beside,
     };
     Line {
-        r#type: "fit",
-        version: VERSION,
-        package: &task.package,
-        binary: &task.binary.id,
+        head: json::Head::of("fit", VERSION, task),
         test: crate::fit::path(&task.entry),
         param: goal.param,
         leg: fitted.leg.name(),
@@ -206,6 +222,7 @@ fn line<'a>(task: &'a Task, goal: &Goal<'a>, fitted: &'a Fitted) -> Line<'a> {
             requested,
             live,
         }),
+        predicted: fitted.predicted(),
         attempts: fitted.attempts.iter().map(tried).collect(),
     }
 }

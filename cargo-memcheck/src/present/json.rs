@@ -19,6 +19,7 @@ use serde::Serialize;
 use crate::cli::FormatFlag;
 use crate::devices::Leg;
 use crate::error::Failure;
+use crate::gpus::RanOn;
 use crate::note::Note;
 use crate::presenter::{Presenter, Report};
 use crate::tally::Tally;
@@ -48,6 +49,9 @@ struct TestFinished<'a> {
     device: String,
     /// The device as it was asked for.
     leg: String,
+    /// The real GPU that it was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gpu: Option<&'a RanOn>,
     status: Status,
     /// Wall-clock time of the test's process.
     seconds: f64,
@@ -163,6 +167,7 @@ impl<W: Write> Presenter for JsonLines<W> {
                 _ => Family::Cpu.name().to_owned(),
             },
             leg: task.leg.name(),
+            gpu: outcome.gpu.as_ref(),
             status: outcome.verdict.status,
             seconds: outcome.duration.as_secs_f64(),
             findings: &outcome.verdict.findings,
@@ -278,6 +283,22 @@ pub(crate) fn done(exit_code: u8) {
     print(&serde_json::json!({"type": "summary", "exit_code": exit_code}));
 }
 
+/// What an object about one test or program begins with.
+#[derive(Debug, Serialize)]
+pub(in crate::present) struct Head<'a> {
+    r#type: &'static str,
+    version: u32,
+    package: &'a str,
+    binary: &'a str,
+}
+
+impl<'a> Head<'a> {
+    /// That of an object of this type, about this task.
+    pub(in crate::present) fn of(r#type: &'static str, version: u32, task: &'a Task) -> Self {
+        Self { r#type, version, package: &task.package, binary: &task.binary.id }
+    }
+}
+
 /// Prints one line of the stream.
 pub(in crate::present) fn print(line: &impl Serialize) {
     let line = serde_json::to_string(line).expect("lines are made of text and numbers");
@@ -294,11 +315,8 @@ mod tests {
     #[test]
     fn the_stream_is_the_one_that_is_documented() {
         let mut lines = JsonLines::new(Vec::new());
-        let leg = Leg {
-            device: memcheck_core::device::Request::Sim(Some("h200".to_owned())),
-            kind: crate::devices::Kind::Sim,
-            why: String::new(),
-        };
+        let device = memcheck_core::device::Request::Sim(Some("h200".to_owned()));
+        let leg = Leg::new(device, crate::devices::Kind::Sim, "");
         lines.leg_started(&leg, 12);
         lines.finished(&Tally { passed: 11, failed: 1, ..Tally::default() }, 100);
         let text = String::from_utf8(lines.text().unwrap()).unwrap();

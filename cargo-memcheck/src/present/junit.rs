@@ -57,6 +57,9 @@ impl Presenter for Junit {
                 }
             }
         }
+        if let Some(gpu) = &outcome.gpu {
+            case.add_property(("gpu".to_owned(), gpu.shown()));
+        }
         for told in &outcome.across.laws {
             let name = format!("{}.{}.law", told.space, told.metric.name());
             case.add_property((name, told.law.to_string()));

@@ -55,7 +55,7 @@ impl Presenter for Markdown {
                 exact(metrics.retained),
             );
         }
-        let said = record.map(beside::lines).unwrap_or_default();
+        let said = beside::lines(outcome);
         if !said.is_empty() {
             let _ = writeln!(
                 self.beside,

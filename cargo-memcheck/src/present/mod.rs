@@ -11,6 +11,7 @@ mod example;
 mod failure;
 mod findings;
 pub(crate) mod fit;
+mod flamegraph;
 mod html;
 pub(crate) mod json;
 mod junit;

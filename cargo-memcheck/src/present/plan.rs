@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use comfy_table::{CellAlignment, Table, presets};
+use memcheck_core::machine::{Gpu, Machine};
 use memcheck_core::placement::{DeviceMap, Module, Modules, Plan, Share};
 use memcheck_core::size::{Size, both};
 use memcheck_core::tolerance::Tolerance;
@@ -10,7 +11,6 @@ use serde::Serialize;
 
 use super::{json, style};
 use crate::cli::FormatFlag;
-use crate::machine::Machine;
 use crate::options::{Telling, Verbosity};
 use crate::talk::say;
 use crate::task::Task;
@@ -132,10 +132,8 @@ fn print(table: &Table) {
 
 #[derive(Debug, Serialize)]
 struct Line<'a> {
-    r#type: &'static str,
-    version: u32,
-    package: &'a str,
-    binary: &'a str,
+    #[serde(flatten)]
+    head: json::Head<'a>,
     test: &'a str,
     margin: String,
     /// The peak of all modules on one device.
@@ -159,7 +157,7 @@ struct Device<'a> {
 
 fn line<'a>(placed: &Placed<'a>) -> Line<'a> {
     let Placed { task, machine, margin, modules, plan, map } = *placed;
-    let device = |(device, (share, gpu)): (usize, (&Share, &'a crate::machine::Gpu))| Device {
+    let device = |(device, (share, gpu)): (usize, (&Share, &'a Gpu))| Device {
         device,
         card: gpu.card.id,
         capacity: gpu.capacity,
@@ -168,10 +166,7 @@ fn line<'a>(placed: &Placed<'a>) -> Line<'a> {
         modules: share.modules.len(),
     };
     Line {
-        r#type: "plan",
-        version: VERSION,
-        package: &task.package,
-        binary: &task.binary.id,
+        head: json::Head::of("plan", VERSION, task),
         test: &task.entry.name,
         margin: margin.to_string(),
         whole: modules.whole(),

@@ -94,6 +94,10 @@ impl Terminal {
         if self.several_legs {
             line.push_str(&style::dim(&format!(" ({})", task.leg.name())));
         }
+        let index = outcome.gpu.as_ref().and_then(|gpu| gpu.index);
+        if let Some(index) = index.filter(|_| task.leg.gpus.len() > 1) {
+            line.push_str(&style::dim(&format!(" on GPU {index}")));
+        }
         if let Some(report) = &outcome.report {
             let record = &report.record;
             for (space, measured) in
@@ -138,9 +142,8 @@ impl Terminal {
 
     /// What others than the program say of a GPU, where everything is to be said.
     fn beside(&self, outcome: &Outcome) -> Vec<String> {
-        let record = outcome.report.as_ref().map(|report| &report.record);
-        let record = record.filter(|_| self.verbosity == Verbosity::Verbose);
-        let said = record.map(beside::lines).unwrap_or_default();
+        let all = self.verbosity == Verbosity::Verbose;
+        let said = if all { beside::lines(outcome) } else { Vec::new() };
         said.into_iter().map(|line| style::dim(&format!("{:13}{line}", ""))).collect()
     }
 

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use memcheck_core::exit;
 
 use super::annotations::GithubAnnotations;
+use super::flamegraph::FlameGraph;
 use super::html::Html;
 use super::json::JsonLines;
 use super::junit::Junit;
@@ -52,6 +53,7 @@ impl Told {
                 "junit" => Box::new(Junit::default()),
                 "markdown" => Box::new(Markdown::default()),
                 "html" => Box::new(Html::default()),
+                "flamegraph" => Box::new(FlameGraph::default()),
                 "trace" => Box::new(Trace::default()),
                 _ => Box::new(JsonLines::new(Vec::new())),
             };

@@ -23,7 +23,7 @@ pub(crate) use error::ResultsError;
 pub(crate) use keep::Keeper;
 pub(crate) use line::file;
 pub(crate) use merge::{Whole, merge};
-pub(crate) use pending::{join, place};
+pub(crate) use pending::join;
 pub(crate) use read::{Results, Test, read};
 pub(crate) use run::Run;
 

@@ -2,12 +2,12 @@
 //! where a run in CI would have left them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use memcheck_core::protocol::Status;
 
 use super::{Results, ResultsError, Whole};
+use crate::snapshots::leave;
 use crate::task::{Across, Needs};
 use crate::workspace::Places;
 
@@ -43,17 +43,12 @@ pub(crate) fn join(whole: &mut Whole, places: &Places) -> Result<(), ResultsErro
         .iter()
         .map(|test| {
             let snapshot = test.outcome.report.as_ref()?.snapshot.as_deref()?;
-            place(snapshot, &root, &places.pending_directory())
+            leave::below(&places.pending_directory(), snapshot, &root)
         })
         .collect();
     // First all that is no longer so: devices of one family share a snapshot.
     for path in snapshots.iter().flatten() {
-        match std::fs::remove_file(path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(ResultsError::Io(path.clone(), error));
-            }
-            _ => {}
-        }
+        leave::remove(path).map_err(|error| ResultsError::Io(path.clone(), error))?;
     }
     let mut latest: BTreeMap<PathBuf, &str> = BTreeMap::new();
     for (test, place) in whole.tests.iter().zip(&snapshots) {
@@ -66,7 +61,7 @@ pub(crate) fn join(whole: &mut Whole, places: &Places) -> Result<(), ResultsErro
         }
     }
     for (path, text) in &latest {
-        write(path, text).map_err(|error| ResultsError::Io(path.clone(), error))?;
+        leave::write(path, text).map_err(|error| ResultsError::Io(path.clone(), error))?;
     }
     let written: BTreeSet<PathBuf> = latest.into_keys().collect();
     for (test, place) in whole.tests.iter_mut().zip(snapshots) {
@@ -80,19 +75,4 @@ pub(crate) fn join(whole: &mut Whole, places: &Places) -> Result<(), ResultsErro
 /// Whether a test that ended so removes the pending snapshot of an earlier run.
 fn discards(status: Status) -> bool {
     matches!(status, Status::Failed | Status::NotMeasured)
-}
-
-/// The place of a snapshot of the workspace at `root` in a folder that mirrors
-/// it; none of one that would lie outside.
-pub(crate) fn place(snapshot: &Path, root: &Path, folder: &Path) -> Option<PathBuf> {
-    let rest = snapshot.strip_prefix(root).ok()?;
-    let is_straight = rest.components().all(|part| matches!(part, Component::Normal(_)));
-    is_straight.then(|| folder.join(rest).with_extension("snap.new"))
-}
-
-fn write(path: &Path, text: &str) -> io::Result<()> {
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder)?;
-    }
-    std::fs::write(path, text)
 }

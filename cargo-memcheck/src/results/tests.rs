@@ -209,15 +209,6 @@ fn paths_are_those_of_the_workspace_that_they_are_told_in() {
 }
 
 #[test]
-fn pending_snapshots_stay_in_their_folder() {
-    let place = |path: &str| pending::place(Path::new(path), Path::new("/ws"), Path::new("/p"));
-    let inside = Path::new("/p/app/a@cpu.snap.new");
-    assert_eq!(place("/ws/app/a@cpu.snap").as_deref(), Some(inside));
-    assert_eq!(place("/elsewhere/a@cpu.snap"), None);
-    assert_eq!(place("/ws/../../etc/a@cpu.snap"), None);
-}
-
-#[test]
 fn a_failure_on_a_later_device_takes_back_what_an_earlier_one_left_pending() {
     let (_root, folders) = folders(&[kept(&run(""), &["a", "b"])]);
     let places = |root: &Path| {

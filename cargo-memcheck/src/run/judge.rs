@@ -85,7 +85,7 @@ impl Judged {
     pub(super) fn outcome(self, ended: Ended) -> Outcome {
         let Self { verdict, report } = self;
         let (output, duration) = (ended.output, ended.duration);
-        Outcome { verdict, report, output, duration, across: Across::default() }
+        Outcome { verdict, report, output, duration, gpu: None, across: Across::default() }
     }
 }
 

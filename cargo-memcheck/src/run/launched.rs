@@ -50,7 +50,7 @@ impl Runner<'_> {
                 let Judged { verdict, report } = Judged::own(not_started(&error, &line), levels);
                 let (output, duration) = (Output::default(), Duration::ZERO);
                 let across = Across::default();
-                return Ok(Some(Outcome { verdict, report, output, duration, across }));
+                return Ok(Some(Outcome { verdict, report, output, duration, gpu: None, across }));
             }
         };
         let Ended { end: Some(end), began, .. } = ended else { return Ok(None) };

@@ -9,12 +9,14 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use memcheck_core::device::{Family, Request};
 use memcheck_core::explain;
 use memcheck_core::finding::Code;
 use memcheck_core::protocol::{Follow, Job, Progress, Report, VERSION};
 use memcheck_core::variables;
 
 use crate::devices::Kind;
+use crate::gpus::{Pool, Slot};
 use crate::launcher::Launcher;
 use crate::options::{Mode, Options};
 use crate::process::{self, Interrupt, Watch};
@@ -49,6 +51,7 @@ pub(crate) struct Runner<'a> {
     nvml: Option<PathBuf>,
     reports: tempfile::TempDir,
     interrupt: Interrupt,
+    pool: Pool,
 }
 
 impl<'a> Runner<'a> {
@@ -79,21 +82,32 @@ impl<'a> Runner<'a> {
             environment.insert("INSTA_PENDING_DIR", folder.into());
         }
         let (workspace_root, compiled_in) = (workspace.root(), session.compiled_in());
-        Ok(Self { options, workspace_root, compiled_in, environment, nvml, reports, interrupt })
+        let pool = Pool::default();
+        Ok(Self {
+            options,
+            workspace_root,
+            compiled_in,
+            environment,
+            nvml,
+            reports,
+            interrupt,
+            pool,
+        })
     }
 
     /// Runs one test, and once more where its figures are to be explained;
-    /// `None` where it was interrupted.
+    /// `None` where it was interrupted. Both runs are on the same GPU.
     pub(crate) fn run(
         &self,
         task: &Task,
         on_progress: impl Fn(Progress) + Send + Clone + 'static,
     ) -> anyhow::Result<Option<Outcome>> {
         let explain = self.options.scheduling.explain;
-        let first = self.once(task, explain.follow().into(), on_progress.clone())?;
+        let slot = self.slot(task);
+        let first = self.on(slot.as_ref(), task, explain.follow().into(), on_progress.clone())?;
         let Some(first) = first else { return Ok(None) };
         match first.report.as_ref().and_then(|report| explain.again(report)) {
-            Some(follow) => self.again(task, first, follow, on_progress),
+            Some(follow) => self.again(task, first, (slot.as_ref(), follow), on_progress),
             None => Ok(Some(first)),
         }
     }
@@ -110,7 +124,10 @@ impl<'a> Runner<'a> {
         // As if it had found itself what was found across tests.
         let judged = Report { verdict: found.verdict.clone(), ..report.clone() };
         match self.options.scheduling.explain.again(&judged) {
-            Some(follow) => self.again(task, first.clone(), follow, |_| {}),
+            Some(follow) => {
+                let slot = self.slot(task);
+                self.again(task, first.clone(), (slot.as_ref(), follow), |_| {})
+            }
             None => Ok(None),
         }
     }
@@ -120,11 +137,12 @@ impl<'a> Runner<'a> {
         &self,
         task: &Task,
         mut first: Outcome,
-        follow: Follow,
+        (slot, follow): (Option<&Slot<'_>>, Follow),
         on_progress: impl Fn(Progress) + Send + 'static,
     ) -> anyhow::Result<Option<Outcome>> {
         let Some(report) = first.report.take() else { return Ok(Some(first)) };
-        let Some(second) = self.once(task, follow.into(), on_progress)? else { return Ok(None) };
+        let second = self.on(slot, task, follow.into(), on_progress)?;
+        let Some(second) = second else { return Ok(None) };
         let report = explain::merge(report, second.report);
         let duration = first.duration + second.duration;
         // A process that died after its report is judged by more than its report.
@@ -142,10 +160,40 @@ impl<'a> Runner<'a> {
         setting: Setting,
         on_progress: impl Fn(Progress) + Send + 'static,
     ) -> anyhow::Result<Option<Outcome>> {
+        self.on(self.slot(task).as_ref(), task, setting, on_progress)
+    }
+
+    /// Takes a GPU for a test that runs on one, and waits until one is free.
+    fn slot<'s>(&'s self, task: &'s Task) -> Option<Slot<'s>> {
+        let on_a_gpu = task.entry.family_on(task.leg.family()) == Family::Cuda;
+        self.pool.take(if on_a_gpu { task.leg.gpus.as_slice() } else { &[] })
+    }
+
+    /// Runs one test once, on the GPU that it was given.
+    fn on(
+        &self,
+        slot: Option<&Slot<'_>>,
+        task: &Task,
+        setting: Setting,
+        on_progress: impl Fn(Progress) + Send + 'static,
+    ) -> anyhow::Result<Option<Outcome>> {
+        let outcome = self.start(slot, task, setting, on_progress)?;
+        Ok(outcome.map(|outcome| outcome.on(slot)))
+    }
+
+    /// Starts the process of a test, and judges what it leaves.
+    fn start(
+        &self,
+        slot: Option<&Slot<'_>>,
+        task: &Task,
+        setting: Setting,
+        on_progress: impl Fn(Progress) + Send + 'static,
+    ) -> anyhow::Result<Option<Outcome>> {
         let folder = self.folder()?;
         let (report, progress) =
             (folder.path().join("report.json"), folder.path().join("progress"));
         let launcher = &self.options.scheduling.launcher;
+        let follows = setting.follow != Follow::No;
         let job = Job {
             version: VERSION,
             test: task.entry.name.clone(),
@@ -154,7 +202,7 @@ impl<'a> Runner<'a> {
                 Launcher::None => process::PROGRESS_PATH.into(),
                 Launcher::Command(_) => progress.clone(),
             }),
-            device: task.leg.device.clone(),
+            device: device(slot, task),
             flags: self.options.flags.clone(),
             config: self.options.configuration.text.clone(),
             levels: self.options.levels.said().clone(),
@@ -184,6 +232,15 @@ impl<'a> Runner<'a> {
         {
             command.env(NVML_VARIABLE, nvml);
         }
+        if task.leg.kind == Kind::Cuda
+            && follows
+            && let Some(cupti) = self.options.search.cupti()
+        {
+            command.env(variables::CUPTI, cupti);
+        }
+        if let Some(slot) = slot {
+            slot.show(&mut command);
+        }
         let watch = Watch {
             kind: process::Kind::Own,
             timeout: task.limits.timeout.value,
@@ -207,5 +264,13 @@ impl<'a> Runner<'a> {
     fn folder(&self) -> anyhow::Result<tempfile::TempDir> {
         let reports = self.reports.path();
         tempfile::tempdir_in(reports).with_context(|| reports.display().to_string())
+    }
+}
+
+/// The device that a test opens: of real GPUs the first that it is shown.
+fn device(slot: Option<&Slot<'_>>, task: &Task) -> Request {
+    match slot {
+        Some(_) => Request::Cuda(None),
+        None => task.leg.device.clone(),
     }
 }

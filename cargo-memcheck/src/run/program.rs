@@ -10,8 +10,9 @@ use memcheck_core::protocol::{ProgramJob, VERSION, claim};
 use memcheck_core::variables;
 
 use super::launched::ExitCode;
-use super::{Runner, judge};
+use super::{Runner, device, judge};
 use crate::devices::Kind;
+use crate::gpus::Slot;
 use crate::launcher::Launcher;
 use crate::options::Capture;
 use crate::process::{self, End, Watch};
@@ -29,7 +30,8 @@ impl Runner<'_> {
     ) -> anyhow::Result<Option<Outcome>> {
         let files = self.folder()?;
         let report = files.path().join("report.json");
-        let mut command = self.program_command(task, Some(report.clone()))?;
+        let slot = self.slot(task);
+        let mut command = self.program_command(slot.as_ref(), task, Some(report.clone()))?;
         command.args(arguments);
         if let Some(folder) = folder {
             command.current_dir(folder);
@@ -42,7 +44,9 @@ impl Runner<'_> {
             interrupt: &self.interrupt,
         };
         if self.options.scheduling.launcher.is_some() {
-            return self.launch(task, command, watch, (&report, ExitCode::OfProgram), |_| {});
+            let launched =
+                self.launch(task, command, watch, (&report, ExitCode::OfProgram), |_| {})?;
+            return Ok(launched.map(|outcome| outcome.on(slot.as_ref())));
         }
         let ended = process::run(command, watch, |_| {})
             .with_context(|| format!("{}: {}", task.binary.id, task.binary.path.display()))?;
@@ -54,7 +58,7 @@ impl Runner<'_> {
         if unheard && let Some(finding) = judged.verdict.findings.first_mut() {
             finding.hint = Some(UNHEARD.to_owned());
         }
-        Ok(Some(judged.outcome(ended)))
+        Ok(Some(judged.outcome(ended).on(slot.as_ref())))
     }
 
     /// Runs a bench in its package, and answers how it ended; `None` where it was
@@ -65,7 +69,8 @@ impl Runner<'_> {
         arguments: &[String],
         criterion_home: &Path,
     ) -> anyhow::Result<Option<ExitStatus>> {
-        let mut command = self.program_command(task, None)?;
+        let slot = self.slot(task);
+        let mut command = self.program_command(slot.as_ref(), task, None)?;
         command.arg("--bench").args(arguments).current_dir(&task.folder);
         if std::env::var_os(CRITERION_HOME).is_none() {
             command.env(CRITERION_HOME, criterion_home);
@@ -85,13 +90,18 @@ impl Runner<'_> {
     }
 
     /// The command line of a program, with its job.
-    fn program_command(&self, task: &Task, report: Option<PathBuf>) -> anyhow::Result<Command> {
+    fn program_command(
+        &self,
+        slot: Option<&Slot<'_>>,
+        task: &Task,
+        report: Option<PathBuf>,
+    ) -> anyhow::Result<Command> {
         let job = ProgramJob {
             version: VERSION,
             program: task.entry.name.clone(),
             package: task.package.clone(),
             report,
-            device: task.leg.device.clone(),
+            device: device(slot, task),
             limits: task.limits.clone(),
             workspace: self.workspace_root.to_owned(),
             candle: task.candle.clone(),
@@ -108,6 +118,9 @@ impl Runner<'_> {
             && let Some(nvml) = &self.nvml
         {
             command.env(NVML_VARIABLE, nvml);
+        }
+        if let Some(slot) = slot {
+            slot.show(&mut command);
         }
         Ok(command)
     }

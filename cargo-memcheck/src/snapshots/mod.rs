@@ -1,10 +1,12 @@
 //! Snapshots on disk: which are ours, what they say, and how a pending one
-//! becomes a baseline. Written by insta in the test process; `cargo insta` can
-//! work on the same files.
+//! becomes a baseline. Those of tests insta writes, in the test process, those of
+//! laws and of shards that are joined the command; `cargo insta` can work on all
+//! of them.
 
 pub(crate) mod diff;
 mod find;
 mod gather;
+pub(crate) mod leave;
 mod resolve;
 mod written;
 

@@ -38,7 +38,7 @@ pub(crate) fn task() -> Task {
             manifest_dir: "/app".into(),
             snapshot: "mem__a__b".to_owned(),
         },
-        leg: Leg { device: Request::Cpu, kind: Kind::Cpu, why: String::new() },
+        leg: Leg::new(Request::Cpu, Kind::Cpu, ""),
         limits: Limits::resolve(Family::Cpu, []),
     }
 }

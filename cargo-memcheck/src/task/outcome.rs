@@ -7,6 +7,7 @@ use memcheck_core::protocol::{Report, Status, Verdict};
 use serde::{Deserialize, Serialize};
 
 use super::Across;
+use crate::gpus::{RanOn, Slot};
 use crate::process::Output;
 
 /// What came of a task.
@@ -20,6 +21,9 @@ pub(crate) struct Outcome {
     pub(crate) output: Output,
     /// How long it took.
     pub(crate) duration: Duration,
+    /// The real GPU that it was on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) gpu: Option<RanOn>,
     /// What was found across tests.
     #[serde(default)]
     pub(crate) across: Across,
@@ -34,8 +38,15 @@ impl Outcome {
             report: None,
             output: Output::default(),
             duration: Duration::ZERO,
+            gpu: None,
             across: Across::default(),
         }
+    }
+
+    /// The same, with the GPU that it was given, or found.
+    pub(crate) fn on(self, slot: Option<&Slot<'_>>) -> Self {
+        let record = self.report.as_ref().map(|report| &report.record);
+        Self { gpu: RanOn::of(slot, record), ..self }
     }
 
     /// The pending snapshot that the test left.

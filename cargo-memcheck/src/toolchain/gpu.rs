@@ -6,6 +6,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use crate::devices::{Found, Gpus};
+use crate::gpus::{Gpu, VISIBLE};
 use crate::launcher::{self, Launcher, TURN};
 use crate::options::{Capture, environment};
 use crate::process::{self, End, Interrupt, Watch};
@@ -15,16 +16,16 @@ const ANSWER: Duration = Duration::from_secs(20);
 
 /// What there is: the GPUs where `launcher` starts tests, the compiler here.
 pub(crate) fn probe(launcher: &Launcher) -> Found {
-    Found { gpus: Gpus::Here(gpus(launcher)), nvcc: nvcc() }
+    Found { gpus: Gpus::Here(gpus(launcher)), launched: launcher.is_some(), nvcc: nvcc() }
 }
 
 /// The same where tests run on another machine.
 pub(crate) fn probe_compiler() -> Found {
-    Found { gpus: Gpus::Elsewhere, nvcc: nvcc() }
+    Found { gpus: Gpus::Elsewhere, launched: false, nvcc: nvcc() }
 }
 
-/// The GPUs that the driver lists.
-pub(crate) fn gpus(launcher: &Launcher) -> Result<Vec<String>, String> {
+/// The GPUs that a test could be given.
+pub(crate) fn gpus(launcher: &Launcher) -> Result<Vec<Gpu>, String> {
     let mut command = launcher.command(Path::new("nvidia-smi"));
     command.arg("-L");
     let (program, kind, timeout) = match launcher {
@@ -50,15 +51,13 @@ pub(crate) fn gpus(launcher: &Launcher) -> Result<Vec<String>, String> {
         let said = text.lines().next().unwrap_or("it lists no GPU").trim();
         return Err(none(&format!(": {said}")));
     }
-    match (launcher, std::env::var(VISIBLE)) {
-        // Elsewhere a launcher decides what is visible.
-        (Launcher::None, Ok(wanted)) => visible(&cards, &wanted),
-        _ => Ok(cards.into_iter().map(|card| card.name).collect()),
+    let wanted = std::env::var(VISIBLE).ok();
+    match (launcher, wanted) {
+        (Launcher::None, Some(wanted)) => visible(&cards, &wanted),
+        (Launcher::None, None) => Ok(all(&cards)),
+        (Launcher::Command(_), wanted) => elsewhere(&cards, wanted.as_deref()),
     }
 }
-
-/// What CUDA hides all other GPUs by.
-const VISIBLE: &str = "CUDA_VISIBLE_DEVICES";
 
 /// A GPU of `nvidia-smi -L`, with its slices where it is in MIG mode.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,27 +68,64 @@ struct Listed {
     slices: Vec<(String, String)>,
 }
 
+impl Listed {
+    /// It, as a program is shown it by `word`.
+    fn whole(&self, index: usize, word: &str, uuid: Option<String>) -> Gpu {
+        let slice = !self.slices.is_empty();
+        Gpu { index: number(index), name: self.name.clone(), uuid, word: word.to_owned(), slice }
+    }
+}
+
+fn number(index: usize) -> u16 {
+    u16::try_from(index).unwrap_or(u16::MAX)
+}
+
+/// All of them, in the order of the list; in the place of a GPU in MIG mode its slices.
+fn all(cards: &[Listed]) -> Vec<Gpu> {
+    let mut gpus: Vec<Gpu> = Vec::new();
+    for (place, card) in cards.iter().enumerate() {
+        if card.slices.is_empty() {
+            let uuid = Some(card.uuid.clone()).filter(|uuid| !uuid.is_empty());
+            let word = uuid.clone().unwrap_or_else(|| place.to_string());
+            gpus.push(card.whole(gpus.len(), &word, uuid));
+        }
+        for (name, uuid) in &card.slices {
+            gpus.push(slice(gpus.len(), name, uuid));
+        }
+    }
+    gpus
+}
+
+fn slice(index: usize, name: &str, uuid: &str) -> Gpu {
+    let (index, name, word) = (number(index), name.to_owned(), uuid.to_owned());
+    Gpu { index, name, uuid: Some(word.clone()), word, slice: true }
+}
+
 /// The GPUs that a program sees, as the driver reads the variable: numbers, the
 /// start of a GPU's UUID, or a slice's, up to the first that is none.
-fn visible(cards: &[Listed], wanted: &str) -> Result<Vec<String>, String> {
-    let named = |word: &str| -> Option<String> {
+fn visible(cards: &[Listed], wanted: &str) -> Result<Vec<Gpu>, String> {
+    let named = |(index, word): (usize, &str)| -> Option<Gpu> {
         if let Ok(number) = word.parse::<usize>() {
-            return cards.get(number).map(|card| card.name.clone());
+            // The driver need not count as the list does.
+            return cards.get(number).map(|card| card.whole(index, word, None));
         }
         let slices = || cards.iter().flat_map(|card| &card.slices);
-        if let Some((name, _)) = slices().find(|(_, uuid)| uuid == word) {
-            return Some(name.clone());
+        if let Some((name, uuid)) = slices().find(|(_, uuid)| uuid == word) {
+            return Some(slice(index, name, uuid));
         }
         // As older drivers name a slice: MIG-GPU-…/instance/instance.
-        let word =
-            word.strip_prefix("MIG-").map_or(word, |rest| rest.split('/').next().unwrap_or(rest));
-        let mut found = cards.iter().filter(|card| word.len() > 4 && card.uuid.starts_with(word));
-        match (found.next(), found.next()) {
-            (Some(card), None) => Some(card.name.clone()),
+        let of_card = word.strip_prefix("MIG-").and_then(|rest| rest.split('/').next());
+        let start = of_card.unwrap_or(word);
+        let mut found = cards.iter().filter(|card| start.len() > 4 && card.uuid.starts_with(start));
+        match (found.next(), found.next(), of_card) {
+            (Some(card), None, Some(_)) => {
+                Some(Gpu { slice: true, ..card.whole(index, word, Some(word.to_owned())) })
+            }
+            (Some(card), None, None) => Some(card.whole(index, word, Some(card.uuid.clone()))),
             _ => None,
         }
     };
-    let gpus: Vec<String> = wanted.split(',').map(str::trim).map_while(named).collect();
+    let gpus: Vec<Gpu> = words(wanted).enumerate().map_while(named).collect();
     if gpus.is_empty() {
         return Err(format!(
             "{VISIBLE}={wanted} names none of the {} GPU(s) that there are",
@@ -97,6 +133,27 @@ fn visible(cards: &[Listed], wanted: &str) -> Result<Vec<String>, String> {
         ));
     }
     Ok(gpus)
+}
+
+fn words(wanted: &str) -> impl Iterator<Item = &str> {
+    wanted.split(',').map(str::trim)
+}
+
+/// The GPUs where a launcher leads, which may be others for the next test: by
+/// their numbers, or where the variable is set by its words.
+fn elsewhere(cards: &[Listed], wanted: Option<&str>) -> Result<Vec<Gpu>, String> {
+    let words: Vec<&str> = wanted.into_iter().flat_map(words).filter(|w| !w.is_empty()).collect();
+    if words.is_empty() {
+        let gpu = |(index, card): (usize, &Listed)| card.whole(index, &index.to_string(), None);
+        return Ok(cards.iter().enumerate().map(gpu).collect());
+    }
+    let gpu = |(index, word): (usize, &&str)| {
+        let card = word.parse::<usize>().ok().and_then(|number| cards.get(number));
+        let card = card.or_else(|| cards.get(index)).or_else(|| cards.last())?;
+        let slice = word.starts_with("MIG-") || !card.slices.is_empty();
+        Some(Gpu { slice, ..card.whole(index, word, None) })
+    };
+    Ok(words.iter().enumerate().filter_map(gpu).collect())
 }
 
 /// What `nvidia-smi -L` lists: `GPU 0: NVIDIA H200 (UUID: …)`, and below one in
@@ -148,39 +205,78 @@ mod tests {
     #[test]
     fn the_driver_is_asked_where_tests_are_started() {
         let launched = |line: &str| gpus(&Launcher::read(line, Path::new("/")).unwrap());
-        let there = launched("sh -c 'test \"$1\" = -L && echo \"GPU 0: T4 (UUID: x)\"'");
-        assert_eq!(there, Ok(vec!["T4".to_owned()]));
+        let there = launched("sh -c 'test \"$1\" = -L && echo \"GPU 0: T4 (UUID: x)\"'").unwrap();
+        assert_eq!(names(&there), ["T4"]);
         let error = launched("sh -c 'echo no node; exit 1'").unwrap_err();
         assert!(error.contains("nvidia-smi -L: no node"), "{error}");
         let error = launched("/no/such/srun --x").unwrap_err();
         assert!(error.contains("/no/such/srun --x nvidia-smi -L is not there"), "{error}");
     }
 
+    fn names(gpus: &[Gpu]) -> Vec<&str> {
+        gpus.iter().map(|gpu| gpu.name.as_str()).collect()
+    }
+
+    fn words(gpus: &[Gpu]) -> Vec<&str> {
+        gpus.iter().map(|gpu| gpu.word.as_str()).collect()
+    }
+
+    const LIST: &str = "GPU 0: NVIDIA H200 (UUID: GPU-1a2b)\n  MIG 1g.18gb     Device  0: (UUID: MIG-77)\n  \
+        MIG 2g.35gb     Device  1: (UUID: MIG-78)\nGPU 1: Tesla T4 (UUID: GPU-1a3c)\nGPU 2: Tesla T4 (UUID: GPU-99ff)\n";
+
     #[test]
-    fn names_are_read_from_the_list() {
-        let text = "GPU 0: NVIDIA H200 (UUID: GPU-1)\n  MIG 1g.18gb Device 0: (UUID: MIG-2)\nGPU 1: Tesla T4 (UUID: GPU-3)\n";
-        let names: Vec<String> = listed(text).into_iter().map(|card| card.name).collect();
-        assert_eq!(names, ["NVIDIA H200", "Tesla T4"]);
+    fn what_can_be_given_to_a_test_is_every_gpu_and_every_slice() {
+        let gpus = all(&listed(LIST));
+        assert_eq!(words(&gpus), ["MIG-77", "MIG-78", "GPU-1a3c", "GPU-99ff"]);
+        assert_eq!(
+            names(&gpus),
+            ["NVIDIA H200 MIG 1g.18gb", "NVIDIA H200 MIG 2g.35gb", "Tesla T4", "Tesla T4"]
+        );
+        assert_eq!(gpus.iter().map(|gpu| gpu.index).collect::<Vec<_>>(), [0, 1, 2, 3]);
+        assert_eq!(
+            gpus.iter().map(|gpu| gpu.slice).collect::<Vec<_>>(),
+            [true, true, false, false]
+        );
+        assert!(gpus.iter().all(|gpu| gpu.uuid.as_deref() == Some(gpu.word.as_str())));
+        assert_eq!(words(&all(&listed("GPU 0: Tesla T4\nGPU 1: Tesla T4\n"))), ["0", "1"]);
         assert!(listed("No devices found.").is_empty());
     }
 
     #[test]
     fn only_what_the_program_will_see_is_there() {
-        let text = "GPU 0: NVIDIA H200 (UUID: GPU-1a2b)\n  MIG 1g.18gb     Device  0: (UUID: MIG-77)\n\
-                    GPU 1: Tesla T4 (UUID: GPU-1a3c)\nGPU 2: Tesla T4 (UUID: GPU-99ff)\n";
-        let cards = listed(text);
+        let cards = listed(LIST);
         let of = |wanted: &str| visible(&cards, wanted);
-        let names = |names: &[&str]| Ok(names.iter().map(|&name| name.to_owned()).collect());
-        assert_eq!(of("2,0"), names(&["Tesla T4", "NVIDIA H200"]));
-        assert_eq!(of("GPU-1a3"), names(&["Tesla T4"]));
-        assert_eq!(of("MIG-77"), names(&["NVIDIA H200 MIG 1g.18gb"]));
-        assert_eq!(of("MIG-GPU-1a2b/1/0"), names(&["NVIDIA H200"]));
+        let both = of("2,0").unwrap();
+        assert_eq!(names(&both), ["Tesla T4", "NVIDIA H200"]);
+        // As they were named; which GPU a number is the driver says.
+        assert_eq!(words(&both), ["2", "0"]);
+        assert_eq!((both[0].index, &both[0].uuid, both[1].index), (0, &None, 1));
+        assert!(!both[0].slice && both[1].slice, "a GPU in MIG mode is its first slice");
+        let by_start = of("GPU-1a3").unwrap();
+        assert_eq!((words(&by_start), names(&by_start)), (vec!["GPU-1a3"], vec!["Tesla T4"]));
+        assert_eq!(by_start[0].uuid.as_deref(), Some("GPU-1a3c"));
+        let slices = of("MIG-78,MIG-77").unwrap();
+        assert_eq!(names(&slices), ["NVIDIA H200 MIG 2g.35gb", "NVIDIA H200 MIG 1g.18gb"]);
+        assert!(slices.iter().all(|gpu| gpu.slice));
+        let older = of("MIG-GPU-1a2b/1/0").unwrap();
+        assert_eq!(words(&older), ["MIG-GPU-1a2b/1/0"]);
+        assert!(older[0].slice);
         // What stands behind one that is none is hidden, as by the driver.
-        assert_eq!(of("1,7,0"), names(&["Tesla T4"]));
+        assert_eq!(words(&of("1,7,0").unwrap()), ["1"]);
         // Neither of two that begin alike, nothing, and what is not there.
-        for none in ["GPU-1a", "", "-1", "MIG-78", "GPU-", "NoDevFiles"] {
+        for none in ["GPU-1a", "", "-1", "MIG-79", "GPU-", "NoDevFiles"] {
             let error = of(none).unwrap_err();
             assert!(error.contains(&format!("CUDA_VISIBLE_DEVICES={none} names none")), "{error}");
         }
+    }
+
+    #[test]
+    fn where_a_launcher_leads_gpus_are_numbers_unless_the_variable_names_them() {
+        let cards = listed("GPU 0: H200 (UUID: GPU-1)\nGPU 1: T4 (UUID: GPU-2)\n");
+        let numbers = elsewhere(&cards, None).unwrap();
+        assert_eq!((words(&numbers), names(&numbers)), (vec!["0", "1"], vec!["H200", "T4"]));
+        assert!(numbers.iter().all(|gpu| gpu.uuid.is_none()), "the next node has others");
+        let named = elsewhere(&cards, Some("1")).unwrap();
+        assert_eq!((words(&named), names(&named)), (vec!["1"], vec!["T4"]));
     }
 }

@@ -1,6 +1,7 @@
 //! The largest size that a capacity holds, by a law.
 
 use super::{Law, Sizes};
+use crate::search::{Search, Start};
 
 /// What a law says of a size and a capacity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,26 +25,18 @@ pub fn largest(law: &Law, param: &str, fixed: &Sizes, capacity: u64) -> Largest 
         // What is beyond every number of bytes fits nowhere.
         law.at(&sizes).is_some_and(|bytes| bytes <= capacity)
     };
-    let smallest = law.from.get(param).copied().unwrap_or(1);
-    if !fits(smallest) {
+    let smallest = law.from.get(param).map_or(1, |&from| from.max(1));
+    let Ok(mut search) = Search::new(smallest..=u64::MAX, Start::Lowest) else {
         return Largest::Nothing;
-    }
-    let (mut within, mut beyond) = (smallest, smallest.saturating_mul(2).max(2));
-    while fits(beyond) {
-        if beyond > u64::MAX / 2 {
-            return Largest::Any;
-        }
-        (within, beyond) = (beyond, beyond * 2);
-    }
-    while beyond - within > 1 {
-        let middle = within + (beyond - within) / 2;
-        if fits(middle) {
-            within = middle;
-        } else {
-            beyond = middle;
-        }
+    };
+    while let Some(value) = search.next() {
+        search.tried(value, fits(value));
     }
     // Past the largest size whose bytes can be counted there is no telling.
     let grows = law.terms().any(|(monomial, _)| monomial.power(param) > 0);
-    if grows { Largest::Upto(within) } else { Largest::Any }
+    match (search.largest(), search.failed()) {
+        (None, _) => Largest::Nothing,
+        (Some(upto), Some(_)) if grows => Largest::Upto(upto),
+        (Some(_), _) => Largest::Any,
+    }
 }

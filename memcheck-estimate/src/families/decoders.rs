@@ -7,54 +7,73 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use super::{Context, Family, Loaded, Model, ROUTED, default};
+use super::adapted::{default, rename};
+use super::{Context, Family, Loaded, Model, ROUTED, defaults};
 
 /// A window that hides nothing, for types that want a number.
 const NO_WINDOW: u64 = 1 << 27;
 
 pub(super) const TABLE: &[Family] = &[
-    Family::decoder(&["llama"], llama).masked_by(1),
-    Family::decoder(&["mistral"], |c| load(c, m::mistral::Model::new, m::mistral::Model::forward)),
+    Family::decoder(&["llama"], llama)
+        .masked_by(1)
+        .with_defaults(defaults::LLAMA)
+        .scaled_by(&["llama3"]),
+    Family::decoder(&["mistral"], |c| load(c, m::mistral::Model::new, m::mistral::Model::forward))
+        .with_defaults(defaults::MISTRAL),
     Family::decoder(&["mixtral"], |c| load(c, m::mixtral::Model::new, m::mixtral::Model::forward))
         .adapted_by(window)
+        .with_defaults(defaults::MIXTRAL)
         .with_note(ROUTED),
     Family::decoder(&["qwen2"], |c| {
         load(c, m::qwen2::ModelForCausalLM::new, m::qwen2::ModelForCausalLM::forward)
     })
-    .adapted_by(window),
+    .adapted_by(window)
+    .with_defaults(defaults::QWEN),
     Family::decoder(&["qwen2_moe"], |c| {
         load(c, m::qwen2_moe::Model::new, m::qwen2_moe::Model::forward)
     })
     .adapted_by(window)
+    .with_defaults(defaults::QWEN)
     .with_note(ROUTED),
     Family::decoder(&["qwen3"], |c| {
         load(c, m::qwen3::ModelForCausalLM::new, m::qwen3::ModelForCausalLM::forward)
-    }),
+    })
+    .with_defaults(defaults::QWEN),
     Family::decoder(&["qwen3_moe"], |c| {
         load(c, m::qwen3_moe::ModelForCausalLM::new, m::qwen3_moe::ModelForCausalLM::forward)
     })
+    .with_defaults(defaults::QWEN)
     .with_note(ROUTED),
     Family::decoder(&["smollm3"], |c| {
         use m::smol::smollm3::ModelForCausalLM;
         load(c, ModelForCausalLM::new, ModelForCausalLM::forward)
-    }),
+    })
+    .with_defaults(defaults::SMOLLM3),
     Family::decoder(&["gemma"], |c| {
         load(c, |config, vb| m::gemma::Model::new(false, config, vb), m::gemma::Model::forward)
     })
-    .adapted_by(one_activation),
+    .adapted_by(one_activation)
+    .with_defaults(defaults::GEMMA),
     Family::decoder(&["gemma2"], |c| {
         load(c, |config, vb| m::gemma2::Model::new(false, config, vb), m::gemma2::Model::forward)
-    }),
+    })
+    .with_defaults(defaults::GEMMA2),
     Family::decoder(&["gemma3", "gemma3_text"], |c| {
         load(c, |config, vb| m::gemma3::Model::new(false, config, vb), m::gemma3::Model::forward)
-    }),
+    })
+    .adapted_by(|config| rename(config, "_sliding_window_pattern", "sliding_window_pattern"))
+    .with_defaults(defaults::GEMMA3),
     Family::decoder(&["gemma4", "gemma4_text"], |c| {
         load(c, m::gemma4::text::TextModel::new, m::gemma4::text::TextModel::forward)
-    }),
+    })
+    .with_defaults(defaults::GEMMA),
     Family::decoder(&["phi"], |c| {
         load(c, m::phi::Model::new, |model, ids, _| m::phi::Model::forward(model, ids))
-    }),
-    Family::decoder(&["phi3"], |c| load(c, m::phi3::Model::new, m::phi3::Model::forward)),
+    })
+    .with_defaults(defaults::PHI),
+    Family::decoder(&["phi3"], |c| load(c, m::phi3::Model::new, m::phi3::Model::forward))
+        .with_defaults(defaults::PHI3)
+        .scaled_by(&["longrope"]),
     Family::decoder(&["mixformer-sequential"], |c| {
         use m::mixformer::MixFormerSequentialForCausalLM as Mixformer;
         load(c, Mixformer::new, |model, ids, _| Mixformer::forward(model, ids))
@@ -65,13 +84,18 @@ pub(super) const TABLE: &[Family] = &[
     }),
     Family::decoder(&["starcoder2"], |c| {
         load(c, m::starcoder2::Model::new, m::starcoder2::Model::forward)
-    }),
+    })
+    .with_defaults(defaults::STARCODER2),
     Family::decoder(&["gpt_bigcode"], bigcode).masked_by(0),
     Family::decoder(&["stablelm", "stablelm_epoch"], |c| {
         load(c, m::stable_lm::Model::new, m::stable_lm::Model::forward)
-    }),
-    Family::decoder(&["olmo"], |c| load(c, m::olmo::Model::new, m::olmo::Model::forward)),
-    Family::decoder(&["olmo2"], |c| load(c, m::olmo2::Model::new, m::olmo2::Model::forward)),
+    })
+    .adapted_by(stable_lm)
+    .with_defaults(defaults::STABLELM),
+    Family::decoder(&["olmo"], |c| load(c, m::olmo::Model::new, m::olmo::Model::forward))
+        .with_defaults(defaults::OLMO),
+    Family::decoder(&["olmo2"], |c| load(c, m::olmo2::Model::new, m::olmo2::Model::forward))
+        .with_defaults(defaults::OLMO),
     Family::decoder(&["falcon"], |c| {
         use m::falcon::Falcon;
         load(
@@ -81,13 +105,21 @@ pub(super) const TABLE: &[Family] = &[
         )
     })
     .masked_by(1)
-    .unbounded(),
-    Family::decoder(&["granite"], granite).masked_by(1),
-    Family::decoder(&["granitemoehybrid"], granite_hybrid).masked_by(1),
+    .unbounded()
+    .with_defaults(defaults::FALCON),
+    Family::decoder(&["granite"], granite)
+        .masked_by(1)
+        .with_defaults(defaults::LLAMA)
+        .scaled_by(&[]),
+    Family::decoder(&["granitemoehybrid"], granite_hybrid)
+        .masked_by(1)
+        .with_defaults(defaults::LLAMA)
+        .scaled_by(&[]),
     Family::decoder(&["glm4"], |c| {
         use m::glm4_new::ModelForCausalLM;
         load(c, ModelForCausalLM::new, ModelForCausalLM::forward)
-    }),
+    })
+    .with_defaults(defaults::GLM4),
     Family::decoder(&["chatglm"], |c| {
         load(c, m::glm4::Model::new, |model, ids, _| m::glm4::Model::forward(model, ids))
     })
@@ -95,9 +127,19 @@ pub(super) const TABLE: &[Family] = &[
     Family::decoder(&["deepseek_v2"], |c| {
         load(c, m::deepseek2::DeepSeekV2::new, m::deepseek2::DeepSeekV2::forward)
     })
+    .looking()
+    .with_defaults(defaults::DEEPSEEK2)
+    .scaled_by(&["yarn", "linear", "dynamic", "longrope"])
     .with_note(ROUTED),
-    Family::decoder(&["helium"], |c| load(c, m::helium::Model::new, m::helium::Model::forward)),
-    Family::decoder(&["lfm2"], lfm2).masked_by(1),
+    Family::decoder(&["helium"], |c| load(c, m::helium::Model::new, m::helium::Model::forward))
+        .with_defaults(defaults::HELIUM),
+    Family::decoder(&["lfm2"], lfm2)
+        .masked_by(1)
+        .adapted_by(lfm2_names)
+        .with_defaults(defaults::LFM2),
+    Family::decoder(&["based"], |c| load(c, m::based::Model::new, m::based::Model::forward))
+        .adapted_by(based)
+        .alone(),
 ];
 
 /// A model whose pass takes ids and a position.
@@ -204,9 +246,33 @@ fn window(config: &mut Map<String, Value>) {
     default(config, "sliding_window", json!(NO_WINDOW));
 }
 
-/// Code models say the same twice, which candle refuses.
+/// Code models say the same twice, which candle refuses. Where a file says
+/// `hidden_act` alone, Hugging Face takes none of it.
 fn one_activation(config: &mut Map<String, Value>) {
-    if config.get("hidden_activation").is_some_and(|value| !value.is_null()) {
-        config.remove("hidden_act");
-    }
+    config.remove("hidden_act");
+    default(config, "hidden_activation", json!("gelu_pytorch_tanh"));
+}
+
+/// Its first files have names of their own.
+fn stable_lm(config: &mut Map<String, Value>) {
+    rename(config, "rope_pct", "partial_rotary_factor");
+    rename(config, "norm_eps", "layer_norm_eps");
+}
+
+/// As the transformers library calls it, and as its first files do.
+fn lfm2_names(config: &mut Map<String, Value>) {
+    rename(config, "tie_word_embeddings", "tie_embedding");
+    rename(config, "theta", "rope_theta");
+    rename(config, "block_norm_eps", "norm_eps");
+    let Some(layers) = config.get("num_hidden_layers").and_then(Value::as_u64) else { return };
+    let Some(full) = config.get("full_attn_idxs").and_then(Value::as_array) else { return };
+    let layers = layers.min(crate::sizes::MOST_LAYERS);
+    let kind = |layer| if full.contains(&json!(layer)) { "full_attention" } else { "conv" };
+    let kinds: Vec<&str> = (0..layers).map(kind).collect();
+    default(config, "layer_types", json!(kinds));
+}
+
+/// Candle has rotary tables for so many positions, whatever the file says.
+fn based(config: &mut Map<String, Value>) {
+    config.insert("max_position_embeddings".to_owned(), json!(2048));
 }

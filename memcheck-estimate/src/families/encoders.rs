@@ -3,33 +3,41 @@
 
 use candle_core::{DType, Module, Result, Tensor};
 use candle_transformers::models as m;
+use serde_json::{Map, Value, json};
 
-use super::{Context, Family, Kind, Loaded, Model};
+use super::adapted::{default, rename};
+use super::{Context, Family, Kind, Loaded, Model, defaults};
 
 pub(super) const TABLE: &[Family] = &[
-    Family::encoder(&["bert"], bert),
-    Family::encoder(&["distilbert"], distilbert),
-    Family::encoder(&["camembert", "roberta", "xlm-roberta"], xlm_roberta),
+    Family::encoder(&["bert"], bert).with_defaults(defaults::BERT),
+    Family::encoder(&["distilbert"], distilbert).with_defaults(defaults::DISTILBERT),
+    Family::encoder(&["camembert", "roberta", "xlm-roberta"], xlm_roberta)
+        .with_defaults(defaults::ROBERTA),
     // Nothing is normalised before the first attention; candle asks all the same.
     Family {
         mask: 4,
         absent: &["layers.0.attn_norm.weight"],
+        defaults: defaults::MODERNBERT,
         ..Family::encoder(&["modernbert"], modernbert)
     },
     Family::encoder(&["jina-bert"], jina_bert),
     Family::encoder(&["nomic_bert"], nomic_bert),
-    Family::encoder(&["deberta-v2"], deberta),
+    Family::encoder(&["deberta-v2"], deberta).with_defaults(defaults::DEBERTA),
+    // GTE, and Stella with 400 million parameters, call themselves `new`. Stella with 1.5
+    // billion calls itself `qwen2`: to be run as candle's Stella it needs a name of its own.
+    Family::encoder(&["new"], stella).adapted_by(small).with_defaults(defaults::STELLA),
+    Family::encoder(&["stella_en_v5"], stella).adapted_by(large).with_defaults(defaults::STELLA),
 ];
 
 /// A model with one pass.
 struct Encoder<M> {
     model: M,
-    forward: fn(&M, &Tensor) -> Result<Tensor>,
+    forward: fn(&mut M, &Tensor) -> Result<Tensor>,
 }
 
 impl<M> Model for Encoder<M> {
     fn prompt(&mut self, ids: &Tensor) -> Result<Tensor> {
-        (self.forward)(&self.model, ids)
+        (self.forward)(&mut self.model, ids)
     }
 
     fn step(&mut self, _: &Tensor, _: usize) -> Result<Tensor> {
@@ -41,7 +49,7 @@ fn bert(context: &Context) -> Loaded {
     let config = context.read()?;
     let model = m::bert::BertModel::load(context.weights.clone(), &config)?;
     let forward =
-        |model: &m::bert::BertModel, ids: &Tensor| model.forward(ids, &ids.zeros_like()?, None);
+        |model: &mut m::bert::BertModel, ids: &Tensor| model.forward(ids, &ids.zeros_like()?, None);
     Ok(Box::new(Encoder { model, forward }))
 }
 
@@ -49,7 +57,7 @@ fn distilbert(context: &Context) -> Loaded {
     use m::distilbert::DistilBertModel;
     let config = context.read()?;
     let model = DistilBertModel::load(context.weights.clone(), &config)?;
-    let forward = |model: &DistilBertModel, ids: &Tensor| {
+    let forward = |model: &mut DistilBertModel, ids: &Tensor| {
         let (batch, seq) = ids.dims2()?;
         // Nothing is padding.
         let mask = Tensor::zeros((batch, 1, 1, seq), DType::U8, ids.device())?;
@@ -62,7 +70,7 @@ fn xlm_roberta(context: &Context) -> Loaded {
     use m::xlm_roberta::XLMRobertaModel;
     let config = context.read()?;
     let model = XLMRobertaModel::new(&config, context.weights.clone())?;
-    let forward = |model: &XLMRobertaModel, ids: &Tensor| {
+    let forward = |model: &mut XLMRobertaModel, ids: &Tensor| {
         model.forward(ids, &ids.ones_like()?, &ids.zeros_like()?, None, None, None)
     };
     Ok(Box::new(Encoder { model, forward }))
@@ -72,21 +80,22 @@ fn modernbert(context: &Context) -> Loaded {
     use m::modernbert::ModernBert;
     let config = context.read()?;
     let model = ModernBert::load(context.weights.clone(), &config)?;
-    let forward = |model: &ModernBert, ids: &Tensor| model.forward(ids, &ids.ones_like()?);
+    let forward = |model: &mut ModernBert, ids: &Tensor| model.forward(ids, &ids.ones_like()?);
     Ok(Box::new(Encoder { model, forward }))
 }
 
 fn jina_bert(context: &Context) -> Loaded {
     let config = context.read()?;
     let model = m::jina_bert::BertModel::new(context.weights.clone(), &config)?;
-    Ok(Box::new(Encoder { model, forward: Module::forward }))
+    let forward = |model: &mut m::jina_bert::BertModel, ids: &Tensor| model.forward(ids);
+    Ok(Box::new(Encoder { model, forward }))
 }
 
 fn nomic_bert(context: &Context) -> Loaded {
     use m::nomic_bert::NomicBertModel;
     let config = context.read()?;
     let model = NomicBertModel::load(context.weights.clone(), &config)?;
-    let forward = |model: &NomicBertModel, ids: &Tensor| model.forward(ids, None, None);
+    let forward = |model: &mut NomicBertModel, ids: &Tensor| model.forward(ids, None, None);
     Ok(Box::new(Encoder { model, forward }))
 }
 
@@ -94,6 +103,35 @@ fn deberta(context: &Context) -> Loaded {
     use m::debertav2::DebertaV2Model;
     let config = context.read()?;
     let model = DebertaV2Model::load(context.weights.clone(), &config)?;
-    let forward = |model: &DebertaV2Model, ids: &Tensor| model.forward(ids, None, None);
+    let forward = |model: &mut DebertaV2Model, ids: &Tensor| model.forward(ids, None, None);
     Ok(Box::new(Encoder { model, forward }))
+}
+
+fn stella(context: &Context) -> Loaded {
+    use m::stella_en_v5::Model;
+    let config = context.read()?;
+    let model = Model::new(&config, context.weights.clone())?;
+    let forward = |model: &mut Model, ids: &Tensor| model.forward(ids, &ids.ones_like()?);
+    Ok(Box::new(Encoder { model, forward }))
+}
+
+fn small(config: &mut Map<String, Value>) {
+    rename(config, "layer_norm_eps", "norm_eps");
+    rename(config, "num_attention_heads", "num_key_value_heads");
+    if let Some(factor) = config.get("rope_scaling").and_then(|it| it.get("factor")).cloned() {
+        default(config, "scaling_factor", factor);
+    }
+    stella_names(config, "Small");
+}
+
+fn large(config: &mut Map<String, Value>) {
+    rename(config, "rms_norm_eps", "norm_eps");
+    stella_names(config, "Large");
+}
+
+/// The head, which the configuration does not know, is not run.
+fn stella_names(config: &mut Map<String, Value>, variant: &str) {
+    rename(config, "hidden_act", "activation_fn");
+    default(config, "variant", json!(variant));
+    default(config, "embed_head", json!({ "in_features": 0, "out_features": 0 }));
 }

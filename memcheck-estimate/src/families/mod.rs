@@ -2,17 +2,22 @@
 //! config.json. A new model of candle-transformers is a row in one of the tables
 //! of the files below, and a configuration in `tests/architectures.rs`.
 
+mod adapted;
 mod decoders;
+mod defaults;
 mod encoders;
+#[cfg(test)]
+mod modules;
 mod pairs;
 mod recurrent;
 
 use candle_core::{DType, Device, Result, Tensor};
 use candle_nn::VarBuilder;
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::problem::Problem;
+use crate::weights::Weights;
 
 /// A model that runs.
 pub(crate) trait Model {
@@ -27,6 +32,8 @@ pub(crate) trait Model {
 pub(crate) struct Context {
     pub(crate) config: Value,
     pub(crate) name: String,
+    /// Where `weights` come from.
+    pub(crate) store: Weights,
     pub(crate) weights: VarBuilder<'static>,
     pub(crate) dtype: DType,
     pub(crate) device: Device,
@@ -37,8 +44,23 @@ impl Context {
     /// The configuration as a type of candle-transformers.
     pub(crate) fn read<C: DeserializeOwned>(&self) -> std::result::Result<C, Problem> {
         serde_json::from_value(self.config.clone()).map_err(|error| {
-            Problem::asked(format!("the configuration of `{}`: {error}", self.name))
+            let error = error.to_string();
+            let key = self.culprit::<C>(&error).map(|key| format!(", `{key}`")).unwrap_or_default();
+            Problem::asked(format!("the configuration of `{}`{key}: {error}", self.name))
                 .hint("candle-transformers asks for it: write it into the file as the model has it")
+        })
+    }
+
+    /// The key whose value makes this error: without it there is another one.
+    fn culprit<C: DeserializeOwned>(&self, error: &str) -> Option<&str> {
+        let config = self.config.as_object()?;
+        let keys = config.keys().filter(|_| !error.starts_with("missing field"));
+        keys.map(String::as_str).find(|&key| {
+            let mut without = config.clone();
+            without.remove(key);
+            serde_json::from_value::<C>(without.into())
+                .err()
+                .is_none_or(|it| it.to_string() != error)
         })
     }
 }
@@ -68,8 +90,17 @@ pub(crate) struct Family {
     pub(crate) mask: u64,
     /// How names end that candle asks for, and that no file has.
     pub(crate) absent: &'static [&'static str],
-    /// What candle asks for and Hugging Face leaves out, or calls otherwise.
+    /// Whether candle reads one sequence at a time.
+    pub(crate) alone: bool,
+    /// Whether its code reads on the host which tokens go to which expert, and
+    /// fails where nothing says so, as on a device without values.
+    pub(crate) looks: bool,
+    /// What candle calls otherwise than Hugging Face.
     adapt: fn(&mut Map<String, Value>),
+    /// What candle asks for and published files leave out, as JSON.
+    defaults: &'static str,
+    /// The types of `rope_scaling` that candle reads, where it reads the key.
+    scalings: Option<&'static [&'static str]>,
     pub(crate) load: fn(&Context) -> Loaded,
     /// What a reader must know.
     pub(crate) note: Option<&'static str>,
@@ -97,7 +128,11 @@ impl Family {
             positions: POSITIONS,
             mask: 4,
             absent: &[],
+            alone: false,
+            looks: false,
             adapt: |_| {},
+            defaults: "{}",
+            scalings: None,
             load,
             note: None,
         }
@@ -115,6 +150,22 @@ impl Family {
         Self { adapt, ..self }
     }
 
+    const fn with_defaults(self, defaults: &'static str) -> Self {
+        Self { defaults, ..self }
+    }
+
+    const fn scaled_by(self, scalings: &'static [&'static str]) -> Self {
+        Self { scalings: Some(scalings), ..self }
+    }
+
+    const fn looking(self) -> Self {
+        Self { looks: true, ..self }
+    }
+
+    const fn alone(self) -> Self {
+        Self { alone: true, ..self }
+    }
+
     const fn masked_by(self, mask: u64) -> Self {
         Self { mask, ..self }
     }
@@ -126,18 +177,6 @@ impl Family {
 
     const fn with_note(self, note: &'static str) -> Self {
         Self { note: Some(note), ..self }
-    }
-
-    /// The configuration as candle's types want it.
-    pub(crate) fn adapted(&self, config: &Map<String, Value>) -> Map<String, Value> {
-        let mut config = config.clone();
-        // What is about speed, or about training that candle does not do.
-        default(&mut config, "use_flash_attn", json!(false));
-        default(&mut config, "use_cache", json!(true));
-        default(&mut config, "use_sliding_window", json!(false));
-        default(&mut config, "max_window_layers", json!(0));
-        (self.adapt)(&mut config);
-        config
     }
 
     /// Whether the prompt of an encoder and a decoder is the decoder's.
@@ -160,20 +199,6 @@ impl Family {
     }
 }
 
-/// Sets a key that is missing, or null.
-fn default(config: &mut Map<String, Value>, key: &str, value: Value) {
-    if config.get(key).is_none_or(Value::is_null) {
-        config.insert(key.to_owned(), value);
-    }
-}
-
-/// Gives the value of a key to another that is not there.
-fn rename(config: &mut Map<String, Value>, from: &str, to: &str) {
-    if let Some(value) = config.get(from).cloned() {
-        default(config, to, value);
-    }
-}
-
 fn tables() -> impl Iterator<Item = &'static Family> {
     [decoders::TABLE, recurrent::TABLE, encoders::TABLE, pairs::TABLE].into_iter().flatten()
 }
@@ -190,27 +215,52 @@ pub(crate) fn find(
     config: &Map<String, Value>,
 ) -> std::result::Result<(String, &'static Family), Problem> {
     let known = || format!("known are {}", architectures().join(", "));
-    let Some(name) = config.get("model_type").and_then(Value::as_str) else {
-        return Err(Problem::asked("the configuration has no `model_type`").hint(known()));
+    let name = match (marked(config), config.get("model_type")) {
+        (Some(name), _) => name,
+        (None, Some(Value::String(name))) => name,
+        (None, None | Some(Value::Null)) => {
+            return Err(Problem::asked("the configuration has no `model_type`").hint(known()));
+        }
+        (None, Some(other)) => {
+            return Err(
+                Problem::asked(format!("`model_type` is {other}, which is no name")).hint(known())
+            );
+        }
     };
+    let row = |name: &str| tables().find(|family| family.names.contains(&name));
+    if let Some(family) = row(name) {
+        return Ok((name.to_owned(), family));
+    }
+    let problem = Problem::asked(format!(
+        "`{name}` is no architecture of candle-transformers that can be estimated"
+    ));
+    let text = config.get("text_config").and_then(|text| text.get("model_type")?.as_str());
+    Err(problem.hint(match text.filter(|text| row(text).is_some()) {
+        Some(text) => format!(
+            "its text model is a `{text}`, which can: give the object `text_config` as a file of its own"
+        ),
+        None => known(),
+    }))
+}
+
+/// What a configuration is that calls itself something else.
+fn marked(config: &Map<String, Value>) -> Option<&'static str> {
     let classes = config.get("architectures").and_then(Value::as_array);
-    let class = |part: &str| {
-        let mut names = classes.into_iter().flatten().filter_map(Value::as_str);
-        names.any(|name| name.contains(part))
-    };
-    // It calls itself `bert`, and is none.
-    let name = if name == "bert" && class("JinaBert") { "jina-bert" } else { name };
-    match tables().find(|family| family.names.contains(&name)) {
-        Some(family) => Ok((name.to_owned(), family)),
-        None => Err(Problem::asked(format!(
-            "`{name}` is no architecture of candle-transformers that can be estimated"
-        ))
-        .hint(known())),
+    let mut names = classes.into_iter().flatten().filter_map(Value::as_str);
+    // JinaBERT calls itself `bert`, Based calls itself `gpt2`.
+    if names.any(|name| name.contains("JinaBert")) {
+        Some("jina-bert")
+    } else if config.contains_key("alt_mixer") {
+        Some("based")
+    } else {
+        None
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]

@@ -4,11 +4,11 @@
 use candle_core::{DType, Result, Tensor};
 use candle_transformers::models as m;
 
-use super::{Context, Family, Loaded, Model};
+use super::{Context, Family, Loaded, Model, defaults};
 
 pub(super) const TABLE: &[Family] = &[
-    Family::pair(&["mt5", "t5", "umt5"], t5).unbounded(),
-    Family::pair(&["marian"], marian),
+    Family::pair(&["mt5", "t5", "umt5"], t5).unbounded().with_defaults(defaults::T5),
+    Family::pair(&["marian"], marian).with_defaults(defaults::MARIAN),
     Family { positions: &["max_target_positions"], ..Family::pair(&["whisper"], whisper) }
         .with_note("the prompt is the decoder's; before it the encoder hears 30 seconds of sound"),
 ];

@@ -3,9 +3,11 @@
 use candle_core::{Result, Tensor};
 use candle_nn::VarBuilder;
 use candle_transformers::models as m;
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{Context, Family, Loaded, Model, default, rename};
+use super::adapted::{default, rename};
+use super::{Context, Family, Loaded, Model, defaults};
 
 /// Tokens that mamba2 reads at once.
 const CHUNK: usize = 256;
@@ -15,11 +17,26 @@ pub(super) const TABLE: &[Family] = &[
     Family::decoder(&["mamba2"], mamba2).masked_by(0).unbounded().adapted_by(names),
     Family::decoder(&["rwkv5"], |c| rwkv(c, m::rwkv_v5::Model::new, m::rwkv_v5::Model::forward))
         .masked_by(0)
-        .unbounded(),
+        .unbounded()
+        .adapted_by(attention_width)
+        .with_defaults(defaults::RWKV),
     Family::decoder(&["rwkv6"], |c| rwkv(c, m::rwkv_v6::Model::new, m::rwkv_v6::Model::forward))
         .masked_by(0)
-        .unbounded(),
-    Family::decoder(&["recurrent_gemma"], recurrent_gemma).unbounded(),
+        .unbounded()
+        .adapted_by(attention_width)
+        .with_defaults(defaults::RWKV),
+    Family {
+        absent: &["blocks.0.att.v0", "blocks.0.att.v1", "blocks.0.att.v2"],
+        ..Family::decoder(&["rwkv7"], rwkv7)
+    }
+    .masked_by(0)
+    .unbounded()
+    .alone()
+    .adapted_by(|config| rename(config, "head_dim", "head_size"))
+    .with_defaults(defaults::RWKV7),
+    Family::decoder(&["recurrent_gemma"], recurrent_gemma)
+        .unbounded()
+        .with_defaults(defaults::RECURRENT_GEMMA),
 ];
 
 /// The transformers library has other names than the paper's code.
@@ -29,6 +46,11 @@ fn names(config: &mut Map<String, Value>) {
         config.remove(from);
     }
     default(config, "pad_vocab_size_multiple", json!(8));
+}
+
+/// As wide as the model, unless said otherwise.
+fn attention_width(config: &mut Map<String, Value>) {
+    rename(config, "hidden_size", "attention_hidden_size");
 }
 
 /// A model that reads one token after the other, of the prompt too.
@@ -73,6 +95,49 @@ fn rwkv<M: 'static>(
     let model = new(&config, context.weights.clone())?;
     let state = m::rwkv_v5::State::new(context.batch, &config, &context.device)?;
     Ok(Box::new(Stepwise { model, state, read }))
+}
+
+/// RWKV 7, which wants ids on the host beside those on the device. What it
+/// remembers of the prompt has no place for a second sequence.
+struct Rwkv7 {
+    model: m::rwkv_v7::Model,
+    state: m::rwkv_v7::State,
+}
+
+impl Model for Rwkv7 {
+    fn prompt(&mut self, ids: &Tensor) -> Result<Tensor> {
+        self.model.forward_seq(&vec![0; ids.dim(1)?], &mut self.state)
+    }
+
+    fn step(&mut self, token: &Tensor, _: usize) -> Result<Tensor> {
+        self.model.forward(token, &mut self.state, &[0])
+    }
+}
+
+/// Inner widths of its low-rank projections. Candle reads them off the weights.
+#[derive(Deserialize)]
+struct LowRanks {
+    decay_low_rank_dim: usize,
+    a_low_rank_dim: usize,
+    v_low_rank_dim: usize,
+    gate_low_rank_dim: usize,
+}
+
+fn rwkv7(context: &Context) -> Loaded {
+    use m::rwkv_v7::{Config, Model, State};
+    let config: Config = context.read()?;
+    let ranks: LowRanks = context.read()?;
+    for (name, rank) in [
+        ("w1", ranks.decay_low_rank_dim),
+        ("a1", ranks.a_low_rank_dim),
+        ("v1", ranks.v_low_rank_dim),
+        ("g1", ranks.gate_low_rank_dim),
+    ] {
+        context.store.shape(&format!("blocks.0.att.{name}"), (config.hidden_size, rank));
+    }
+    let model = Model::new(&config, context.weights.clone())?;
+    let state = State::new_with_dtype(&config, &context.device, context.dtype)?;
+    Ok(Box::new(Rwkv7 { model, state }))
 }
 
 /// Mamba2, which reads a prompt in chunks.

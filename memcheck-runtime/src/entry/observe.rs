@@ -33,6 +33,7 @@ impl Beside {
             return;
         }
         record.driver.simulated = cuda::is_simulated();
+        record.driver.gpu = gpu(device, own);
         let Some(measured) = record.spaces.get_mut(&own) else { return };
         match pool::read(device) {
             Ok(Some(pool)) => {
@@ -60,6 +61,18 @@ impl Beside {
 
     #[cfg(not(feature = "cuda"))]
     pub(super) fn observe(self, _device: &Device, _own: Space, _record: &mut Record) {}
+}
+
+/// Which GPU the device is. A simulated one is none.
+#[cfg(all(feature = "cuda", not(feature = "sim")))]
+fn gpu(device: &Device, own: Space) -> Option<memcheck_core::driver::Gpu> {
+    let name = crate::probe::card::card(device).ok().flatten()?.name;
+    Some(memcheck_core::driver::Gpu { name, uuid: nvml::name_of(own).ok() })
+}
+
+#[cfg(feature = "sim")]
+fn gpu(_device: &Device, _own: Space) -> Option<memcheck_core::driver::Gpu> {
+    None
 }
 
 /// Processes of others that hold memory of a device, as a part of a sentence.

@@ -5,7 +5,7 @@
 //! ours, and devices by numbers of its own: `CUDA_VISIBLE_DEVICES` and
 //! `CUDA_DEVICE_ORDER` change the driver's only. No answer beats a wrong one.
 
-use candle_core::cuda_backend::cudarc::driver::{DriverError, result};
+use candle_core::cuda_backend::cudarc::driver::{DriverError, result, sys};
 use memcheck_core::driver::Occupant;
 use memcheck_core::space::Space;
 use nvml_wrapper::enums::device::UsedGpuMemory;
@@ -25,9 +25,6 @@ pub(crate) enum Unavailable {
     /// A slice of a card in MIG mode that NVML does not tell of.
     #[error("the device is a slice of a card in MIG mode, of which it says: {0}")]
     Slice(NvmlError),
-    /// A slice of a card, and nothing tells which.
-    #[error("the device is a slice of a card in MIG mode, and this process is on none of them")]
-    NoSlice,
     /// The simulated toolkit did not bring its library.
     #[cfg(feature = "sim")]
     #[error("the simulated toolkit has no NVML here")]
@@ -101,9 +98,15 @@ fn bytes(process: &ProcessInfo) -> Option<u64> {
     }
 }
 
-/// The bytes by which the driver knows the device.
-fn uuid(ordinal: u16) -> Result<[u8; 16], Unavailable> {
-    let uuid = result::device::get_uuid(result::device::get(ordinal.into())?)?;
+/// The bytes by which the driver knows the device: of a slice of a card its own.
+/// cudarc's `get_uuid` asks for those of the card where it is built for a CUDA
+/// before 13, so the function that gives the slice's, which is there from CUDA
+/// 11.4 on, is called in any build.
+fn uuid(ordinal: u16) -> Result<[u8; 16], DriverError> {
+    let device = result::device::get(ordinal.into())?;
+    let mut uuid = sys::CUuuid { bytes: [0; 16] };
+    // SAFETY: a device of the driver's, and the result pointer is a local.
+    unsafe { sys::cuDeviceGetUuid_v2(&raw mut uuid, device) }.result()?;
     // Signed or not, by the platform.
     Ok(uuid.bytes.map(|byte| byte.to_ne_bytes()[0]))
 }
@@ -116,28 +119,19 @@ fn running(device: &Device<'_>) -> Result<Vec<ProcessInfo>, Unavailable> {
     })
 }
 
-/// The device that the driver knows by these 16 bytes.
+/// The device that the driver knows by these 16 bytes: a GPU, or a slice of one.
 fn find<'nvml>(nvml: &'nvml Nvml, uuid: &[u8; 16]) -> Result<Device<'nvml>, Unavailable> {
-    /// `NVML_DEVICE_MIG_ENABLE`.
-    const ENABLED: u32 = 1;
     match nvml.device_by_uuid(written("GPU", uuid)) {
-        Ok(whole) if whole.mig_mode().is_ok_and(|mode| mode.current == ENABLED) => slice(&whole),
-        Ok(device) => Ok(device),
-        // From CUDA 13 on the driver gives a slice's own.
         Err(NvmlError::NotFound) => Ok(nvml.device_by_uuid(written("MIG", uuid))?),
-        Err(error) => Err(error.into()),
+        found => Ok(found?),
     }
 }
 
-/// The slice of a card that this process is on: there is never more than one.
-fn slice<'nvml>(card: &Device<'nvml>) -> Result<Device<'nvml>, Unavailable> {
-    let own = std::process::id();
-    let is_on = |slice: &Device<'_>| {
-        running(slice).is_ok_and(|found| found.iter().any(|process| process.pid == own))
-    };
-    let slices = (0..card.mig_device_count().map_err(Unavailable::Slice)?)
-        .filter_map(|index| card.mig_device_by_index(index).ok());
-    slices.into_iter().find(is_on).ok_or(Unavailable::NoSlice)
+/// What NVML calls the device of `space`: `GPU-…`, or of a slice `MIG-…`.
+#[cfg(not(feature = "sim"))]
+pub(crate) fn name_of(space: Space) -> Result<String, Unavailable> {
+    let Space::Cuda(ordinal) = space else { return Err(Unavailable::NotADevice) };
+    Ok(find(&open()?, &uuid(ordinal)?)?.uuid()?)
 }
 
 /// A UUID as NVML writes it: `GPU-01234567-89ab-cdef-0123-456789abcdef`.

@@ -24,15 +24,20 @@ pub(crate) struct Logged {
 pub(crate) struct Log {
     pub(crate) space: Space,
     pub(crate) events: Vec<Logged>,
-    /// Whether there were more than are kept.
-    pub(crate) is_full: bool,
+    /// Events that there was no place for.
+    pub(crate) lost: u64,
+    most: usize,
     iteration: u32,
 }
 
 impl Log {
     /// A log of `space`.
     pub(crate) fn of(space: Space) -> Self {
-        Self { space, events: Vec::new(), is_full: false, iteration: 0 }
+        Self::of_at_most(space, MOST)
+    }
+
+    fn of_at_most(space: Space, most: usize) -> Self {
+        Self { space, events: Vec::new(), lost: 0, most, iteration: 0 }
     }
 
     /// Keeps what belongs into it.
@@ -49,12 +54,33 @@ impl Log {
         if block.space != self.space {
             return;
         }
-        if self.events.len() == MOST {
-            self.is_full = true;
+        if self.events.len() == self.most {
+            self.lost += 1;
             return;
         }
         let (context, birth) = (block.origin.context, block.origin.birth);
         let iteration = self.iteration;
         self.events.push(Logged { context, birth, size: block.size, came, iteration });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ledger::block::Origin;
+
+    #[test]
+    fn a_full_log_counts_what_it_has_no_place_for() {
+        let space = Space::Cuda(0);
+        let block = |space, size| Block { size, space, origin: Origin::default() };
+        let mut log = Log::of_at_most(space, 2);
+        log.take(Event::Allocated(block(space, 4)));
+        log.take(Event::Allocated(block(Space::Host, 5)));
+        log.take(Event::Freed(block(space, 4)));
+        assert_eq!((log.events.len(), log.lost), (2, 0));
+        log.take(Event::Allocated(block(space, 6)));
+        log.take(Event::Kept(block(Space::Host, 7)));
+        log.take(Event::Freed(block(space, 6)));
+        assert_eq!((log.events.len(), log.lost), (2, 2));
     }
 }

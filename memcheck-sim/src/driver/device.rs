@@ -36,14 +36,16 @@ exports! { ffi::driver;
     }
 
     fn cuDeviceGetUuid(uuid: Out<[u8; 16]>, device: c_int) {
-        card(device)?;
         // Of a slice it gives that of its card.
-        uuid.put(uuid_of(device))
+        uuid.put(uuid_of(with(|machine| Ok(machine.device(device)?.number))?))
     }
 
     fn cuDeviceGetUuid_v2(uuid: Out<[u8; 16]>, device: c_int) {
-        let mig = with(|machine| Ok(machine.device(device)?.spec.mig))?;
-        uuid.put(if mig { slice_uuid_of(device) } else { uuid_of(device) })
+        let (number, mig) = with(|machine| {
+            let device = machine.device(device)?;
+            Ok((device.number, device.spec.mig))
+        })?;
+        uuid.put(if mig { slice_uuid_of(number) } else { uuid_of(number) })
     }
 
     fn cuDeviceTotalMem_v2(bytes: Out<usize>, device: c_int) {
@@ -127,18 +129,31 @@ fn card(device: c_int) -> Answer<&'static Card> {
     with(|machine| Ok(machine.device(device)?.spec.card))
 }
 
-/// An identity that is the same in every run: "memcheck-sim", and the ordinal.
-pub(crate) fn uuid_of(device: c_int) -> [u8; 16] {
+/// An identity that is the same in every run: "memcheck-sim", and the number of
+/// the device on the machine.
+pub(crate) fn uuid_of(number: u32) -> [u8; 16] {
     let mut uuid = *b"memcheck-sim\0\0\0\0";
-    uuid[12..].copy_from_slice(&device.to_be_bytes());
+    uuid[12..].copy_from_slice(&number.to_be_bytes());
     uuid
 }
 
 /// That of the slice, where the device is one.
-pub(crate) fn slice_uuid_of(device: c_int) -> [u8; 16] {
+pub(crate) fn slice_uuid_of(number: u32) -> [u8; 16] {
     let mut uuid = *b"memcheck-mig\0\0\0\0";
-    uuid[12..].copy_from_slice(&device.to_be_bytes());
+    uuid[12..].copy_from_slice(&number.to_be_bytes());
     uuid
+}
+
+/// What NVML and `CUDA_VISIBLE_DEVICES` call the device of this number, or the
+/// slice that it is.
+pub(crate) fn uuid_text(number: u32, slice: bool) -> String {
+    let (kind, uuid) = match slice {
+        true => ("MIG", slice_uuid_of(number)),
+        false => ("GPU", uuid_of(number)),
+    };
+    let digits: String = uuid.iter().map(|b| format!("{b:02x}")).collect();
+    let (a, b, c) = (&digits[..8], &digits[8..12], &digits[12..16]);
+    format!("{kind}-{a}-{b}-{c}-{}-{}", &digits[16..20], &digits[20..])
 }
 
 /// One bus per device, the last for the first: NVML counts devices by their

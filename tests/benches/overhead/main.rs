@@ -44,6 +44,8 @@
 //! times the same programs for its history, which compares a run with the one
 //! before it.
 
+#[path = "../alternating/mod.rs"]
+mod alternating;
 mod programs;
 mod rounds;
 mod table;
@@ -55,7 +57,7 @@ use anyhow::Context;
 use criterion::Criterion;
 use memcheck_tests::overhead::Workload;
 
-use programs::{Allocator, Program, Programs};
+use programs::{Allocator, Programs};
 
 fn main() -> anyhow::Result<()> {
     // `cargo test --benches` starts benchmarks to see that they run, unoptimised.
@@ -86,10 +88,10 @@ fn with_criterion(programs: &Programs) -> anyhow::Result<()> {
     for workload in Workload::ALL {
         let mut group = criterion.benchmark_group(workload.name());
         for allocator in Allocator::ALL {
-            let mut program: Program = programs.start(allocator, 0)?;
+            let mut program = programs.start(allocator, 0)?;
             group.bench_function(allocator.name(), |bencher| {
                 bencher.iter_custom(|iterations| {
-                    program.time(workload, iterations).expect("the program answers")
+                    program.time(workload.name(), iterations).expect("the program answers")
                 });
             });
         }

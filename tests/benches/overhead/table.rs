@@ -4,8 +4,9 @@ use std::fmt::Write;
 
 use memcheck_tests::overhead::Workload;
 
+use crate::alternating::{Row, time};
 use crate::programs::Allocator;
-use crate::rounds::{Measured, Row};
+use crate::rounds::Measured;
 
 /// What a program may cost at most, times bare. The loop over tensor-class
 /// blocks has no limit: it is what the two models pay for, taken alone; and call
@@ -68,12 +69,11 @@ fn line(text: &mut String, cells: impl Iterator<Item = String>) {
 /// programs differ says neither.
 fn standing(allocator: Allocator, measured: &Measured) -> String {
     let noise = measured
-        .rows
-        .iter()
-        .filter(|row| row.allocator == Allocator::Bare)
-        .map(|row| (row.fastest - 1.0).abs())
+        .seated()
+        .filter(|(allocator, _)| *allocator == Allocator::Bare)
+        .map(|(_, row)| (row.fastest - 1.0).abs())
         .fold(0.0, f64::max);
-    let row = measured.rows.iter().find(|row| row.allocator == allocator);
+    let row = measured.seated().find(|(of, _)| *of == allocator).map(|(_, row)| row);
     match (limit(allocator, measured.workload), row) {
         (Some(limit), Some(row)) if row.fastest <= limit => format!("{limit}, kept"),
         (Some(limit), Some(row)) if row.fastest <= limit + noise => {
@@ -81,15 +81,5 @@ fn standing(allocator: Allocator, measured: &Measured) -> String {
         }
         (Some(limit), Some(_)) => format!("{limit}, **missed**"),
         _ => "none".to_owned(),
-    }
-}
-
-fn time(nanoseconds: f64) -> String {
-    if nanoseconds < 1e3 {
-        format!("{nanoseconds:.2} ns")
-    } else if nanoseconds < 1e6 {
-        format!("{:.2} µs", nanoseconds / 1e3)
-    } else {
-        format!("{:.3} ms", nanoseconds / 1e6)
     }
 }

@@ -3,75 +3,11 @@
 //! programs are scripts that leave a mark where anybody starts them.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
 use crate::fixture::{CLEAN_AND_LEAKY, Project, Run, memcheck, memcheck_with};
-
-/// Another machine: a folder, and a path on which cargo and rustc leave a mark.
-struct Machine {
-    folder: tempfile::TempDir,
-}
-
-impl Machine {
-    fn new() -> Self {
-        let machine = Self { folder: tempfile::tempdir().expect("a temporary folder") };
-        for program in ["cargo", "rustc", "git"] {
-            let path = machine.path().join("bin").join(program);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(&path, format!("#!/bin/sh\n: > {}\nexit 1\n", machine.mark().display()))
-                .unwrap();
-            fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
-        }
-        machine
-    }
-
-    fn path(&self) -> &Path {
-        self.folder.path()
-    }
-
-    fn mark(&self) -> PathBuf {
-        self.path().join("somebody-started-it")
-    }
-
-    /// Brings a file here.
-    fn bring(&self, from: &Project, file: &str) {
-        fs::copy(from.path().join(file), self.path().join(file)).expect("the file is copied");
-    }
-
-    /// `cargo memcheck` here; nobody may have started cargo then.
-    fn memcheck(&self, arguments: &[&str]) -> Run {
-        let run = self.with_programs_in("bin", arguments);
-        assert!(!self.mark().exists(), "cargo, rustc or git was started");
-        run
-    }
-
-    /// The same where there is no cargo at all, for those who ask for it.
-    fn without_cargo(&self, arguments: &[&str]) -> Run {
-        self.with_programs_in("nowhere", arguments)
-    }
-
-    fn with_programs_in(&self, folder: &str, arguments: &[&str]) -> Run {
-        let path = |name: &str| self.path().join(name).display().to_string();
-        fs::create_dir_all(path("tmp")).unwrap();
-        let variables = [
-            ("PATH", path(folder)),
-            ("CARGO", path(&format!("{folder}/cargo"))),
-            ("RUSTC", path(&format!("{folder}/rustc"))),
-            ("TMPDIR", path("tmp")),
-        ];
-        let variables = variables.each_ref().map(|(name, value)| (*name, value.as_str()));
-        memcheck_with(self.path(), arguments, &variables)
-    }
-
-    /// `run` of an archive, with JSON on stdout.
-    fn run(&self, arguments: &[&str]) -> Run {
-        let all = ["run", "--archive-file", "a.tar.zst", "--message-format", "json", "--no-ci"];
-        self.memcheck(&[&all[..], arguments].concat())
-    }
-}
+use crate::machine::Machine;
 
 /// A cargo in the folder of another workspace.
 const OTHER_WORKSPACE: &str = r#"#!/bin/sh

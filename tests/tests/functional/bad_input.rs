@@ -46,6 +46,22 @@ fn a_usage_error_is_two() {
         assert!(!run.stderr.is_empty(), "{wrong:?}");
     }
     project.run(&["--device", "sim:h2000"]).says("h200");
+    // A machine that cannot be simulated is found out before anything is built.
+    project.write("tests/mem.rs", "this is not Rust\n");
+    for (machine, why) in [
+        ("40xt4", "40 devices: a machine has from 1 to 32"),
+        ("20xt4+13xh200", "33 devices: a machine has from 1 to 32"),
+        ("0xt4", "0 devices: a machine has from 1 to 32"),
+        ("h200,capacity=1025GiB", "`1025GiB` is not a capacity"),
+    ] {
+        project.run(&["--device", &format!("sim:{machine}")]).exits(2).says(why);
+        let variable = [("MEMCHECK_SIM", machine)];
+        let sim = memcheck_with(project.path(), &["run", "--device", "sim"], &variable);
+        sim.exits(2).says("MEMCHECK_SIM").says(why);
+        let estimate = ["estimate", "--config", "none.json", "--seq", "8", "--device", "sim"];
+        let estimate = memcheck_with(project.path(), &estimate, &variable);
+        estimate.exits(2).says("MEMCHECK_SIM").says(why);
+    }
     project.memcheck(&["explain", "leek"]).exits(2).says("leak");
 }
 
@@ -116,7 +132,8 @@ fn a_target_that_a_feature_leaves_unbuilt_is_reported() {
 fn a_report_that_cannot_be_written_is_110() {
     let project = Project::new("#[mem_test(baseline = false)]\nfn passes() {}\n");
     project.run(&["--report", "junit=/dev/null/junit.xml"]).exits(110);
-    let kinds = ["junit=junit.xml", "markdown=report.md", "html=report.html", "trace=trace.json"];
+    let mut kinds = vec!["junit=junit.xml", "markdown=report.md", "html=report.html"];
+    kinds.extend(["trace=trace.json", "flamegraph=peak.svg"]);
     let arguments: Vec<&str> = kinds.iter().flat_map(|kind| ["--report", kind]).collect();
     project.run(&arguments).exits(0);
     assert!(project.read("report.html").contains("polyline"), "a plot for each test");
@@ -125,6 +142,7 @@ fn a_report_that_cannot_be_written_is_110() {
     assert_eq!(events.iter().filter(|event| event["name"] == "iteration").count(), 10);
     assert!(project.read("junit.xml").contains("<testcase name=\"passes\""));
     assert!(project.read("report.md").contains("passes"));
+    assert!(project.read("peak.svg").contains("no test was followed: --explain always"));
 }
 
 #[test]

@@ -1,8 +1,11 @@
 //! `cargo memcheck estimate`: configurations written by hand from published
-//! hyper-parameters, against published sizes and closed formulas.
+//! hyper-parameters, against closed formulas.
+
+mod generated;
+mod published;
+mod refused;
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 use std::process::Command;
 
 use memcheck_core::exit;
@@ -26,125 +29,6 @@ fn estimate(config: &str, arguments: &[&str]) -> Run {
 fn figures(name: &str, arguments: &[&str]) -> Value {
     let run = estimate(&config(name), arguments).exits(exit::OK);
     run.json().into_iter().find(|line| line["type"] == "estimate").expect("an estimate")
-}
-
-/// A decoder with gated feed-forward layers and RMS norms, of vocabulary v,
-/// width h, feed-forward f, layers l, queries q and keys k (heads x head width):
-/// embeddings (1, tied, or 2) v h + l (2 h q + 2 h k + 3 h f + norms h) + h.
-#[expect(clippy::too_many_arguments, reason = "the letters of the formula")]
-const fn gated(e: u64, v: u64, h: u64, f: u64, l: u64, q: u64, k: u64, norms: u64) -> u64 {
-    e * v * h + l * (2 * h * q + 2 * h * k + 3 * h * f + norms * h) + h
-}
-
-/// The same with experts of feed-forward f in place of the one, and a router.
-const fn routed(v: u64, h: u64, f: u64, l: u64, q: u64, k: u64, experts: u64) -> u64 {
-    gated(2, v, h, 0, l, q, k, 2) + l * experts * (3 * h * f + h)
-}
-
-/// A linear layer with its bias.
-const fn linear(from: u64, to: u64) -> u64 {
-    from * to + to
-}
-
-/// A transformer layer of BERT's kind without norms: four projections and two
-/// linear layers, with biases.
-const fn biased(h: u64, f: u64) -> u64 {
-    4 * linear(h, h) + linear(h, f) + linear(f, h)
-}
-
-/// v h of embeddings, p and t of positions and types, l layers with two norms.
-const fn bert(v: u64, p: u64, t: u64, h: u64, f: u64, l: u64) -> u64 {
-    (v + p + t) * h + 2 * h + l * (biased(h, f) + 4 * h)
-}
-
-/// Encoder and decoder of l layers each with i = heads x head width, relative
-/// positions in b buckets for each head: norms have no bias, nor has anything.
-const fn t5(v: u64, d: u64, i: u64, f: u64, l: u64, buckets: u64) -> u64 {
-    let encoder = l * (4 * d * i + 2 * d * f + 2 * d) + d + buckets;
-    let decoder = l * (8 * d * i + 2 * d * f + 3 * d) + d + buckets;
-    v * d + encoder + decoder
-}
-
-/// Projections with biases but for that of the keys.
-const fn whisper_attention(d: u64) -> u64 {
-    4 * d * d + 3 * d
-}
-
-/// Two convolutions over m mels, l layers each with 4 d of feed-forward, p
-/// learned positions of the decoder; its head is the embedding.
-const fn whisper(v: u64, m: u64, d: u64, l: u64, p: u64) -> u64 {
-    let ff = linear(d, 4 * d) + linear(4 * d, d);
-    let encoder = linear(3 * m, d) + linear(3 * d, d) + l * (whisper_attention(d) + ff + 4 * d);
-    let decoder = (v + p) * d + l * (2 * whisper_attention(d) + ff + 6 * d);
-    encoder + decoder + 4 * d
-}
-
-/// A configuration, the parameters that were published for it, and what candle
-/// loads: the closed formula, and in words why it is another number.
-struct Published {
-    name: &'static str,
-    published: u64,
-    loaded: u64,
-    difference: i64,
-}
-
-const fn same(name: &'static str, published: u64, loaded: u64) -> Published {
-    Published { name, published, loaded, difference: 0 }
-}
-
-#[rustfmt::skip]
-const PUBLISHED: &[Published] = &[
-    same("llama-2-7b", 6_738_415_616, gated(2, 32_000, 4096, 11_008, 32, 4096, 4096, 2)),
-    same("llama-2-70b", 68_976_648_192, gated(2, 32_000, 8192, 28_672, 80, 8192, 1024, 2)),
-    same("llama-3-8b", 8_030_261_248, gated(2, 128_256, 4096, 14_336, 32, 4096, 1024, 2)),
-    same("llama-3-70b", 70_553_706_496, gated(2, 128_256, 8192, 28_672, 80, 8192, 1024, 2)),
-    same("mistral-7b-v0.1", 7_241_732_096, gated(2, 32_000, 4096, 14_336, 32, 4096, 1024, 2)),
-    same("mixtral-8x7b-v0.1", 46_702_792_704, routed(32_000, 4096, 14_336, 32, 4096, 1024, 8)),
-    // Biases of queries, keys and values.
-    same("qwen2-7b", 7_615_616_512,
-        gated(2, 152_064, 3584, 18_944, 28, 3584, 512, 2) + 28 * (3584 + 2 * 512)),
-    // A norm of queries and one of keys, of the width of a head.
-    same("qwen3-8b", 8_190_735_360,
-        gated(2, 151_936, 4096, 12_288, 36, 4096, 1024, 2) + 36 * 2 * 128),
-    same("qwen3-30b-a3b", 30_532_122_624,
-        routed(151_936, 2048, 768, 48, 4096, 512, 128) + 48 * 2 * 128),
-    same("gemma-2b", 2_506_172_416, gated(1, 256_000, 2048, 16_384, 18, 2048, 256, 2)),
-    same("gemma-7b", 8_537_680_896, gated(1, 256_000, 3072, 24_576, 28, 4096, 4096, 2)),
-    same("gemma-2-2b", 2_614_341_888, gated(1, 256_000, 2304, 9216, 26, 2048, 1024, 4)),
-    same("phi-3-mini-4k", 3_821_079_552, gated(2, 32_064, 3072, 8192, 32, 3072, 3072, 2)),
-    // One norm a layer, since attention and feed-forward read the same.
-    same("phi-2", 2_779_683_840,
-        51_200 * 2560 + linear(2560, 51_200) + 32 * (biased(2560, 10_240) + 2 * 2560) + 2 * 2560),
-    same("t5-small", 60_506_624, t5(32_128, 512, 512, 2048, 6, 32 * 8)),
-    // No biases, and no norm before the first attention.
-    same("modernbert-base", 149_014_272,
-        50_368 * 768 + 22 * (4 * 768 * 768 + 3 * 768 * 1152 + 2 * 768) + 768),
-    // Candle's model has no pooler.
-    Published { name: "bert-base-uncased", published: 109_482_240,
-        loaded: bert(30_522, 512, 2, 768, 3072, 12), difference: -(linear(768, 768) as i64) },
-    // The positions of the encoder are computed: they are no parameters of candle's.
-    Published { name: "whisper-tiny", published: 37_760_640,
-        loaded: whisper(51_865, 80, 384, 4, 448), difference: -(1500 * 384) },
-    // Candle reads a head of its own, where the model has its embeddings.
-    Published { name: "falcon-7b", published: 6_921_720_704,
-        loaded: 2 * 65_024 * 4544 + 32 * (4544 * (4544 + 2 * 64) + 4544 * 4544 + 8 * 4544 * 4544 + 2 * 4544)
-            + 2 * 4544,
-        difference: 65_024 * 4544 },
-];
-
-#[test]
-fn published_models_have_their_published_parameters() {
-    for Published { name, published, loaded, difference } in PUBLISHED {
-        assert_eq!(published.checked_add_signed(*difference), Some(*loaded), "{name}");
-        // Candle's Phi and Mixtral mix element types: they run in f32 alone.
-        let mixed = ["phi-2", "mixtral-8x7b-v0.1"].contains(name);
-        let dtype: &[&str] =
-            if mixed { &["--seq", "8", "--dtype", "f32"] } else { &["--seq", "8"] };
-        let figures = figures(name, dtype);
-        let size = if figures["dtype"] == "f32" { 4 } else { 2 };
-        assert_eq!(figures["parameters"], *loaded, "{name}");
-        assert_eq!(figures["weights"], loaded * size, "{name}");
-    }
 }
 
 /// Keys and values of so many tokens: 2 layers kv batch tokens size.
@@ -234,44 +118,6 @@ fn a_training_step_is_measured_where_candle_trains() {
         &["estimate", "--config", &config("llama-2-7b"), "--seq", "64", "--train"],
     );
     assert!(said.stdout.contains("`llama` does not train"), "{}", said.stdout);
-}
-
-#[test]
-fn what_makes_no_sense_is_refused_with_what_to_do() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let write = |name: &str, text: &str| {
-        let path: PathBuf = folder.path().join(name);
-        std::fs::write(&path, text).expect("the file is written");
-        path.display().to_string()
-    };
-    let llama = std::fs::read_to_string(config("llama-2-7b")).expect("a configuration");
-    let broken = write("broken.json", &llama[..llama.len() / 2]);
-    let partial = write("partial.json", &llama.replace("\"hidden_size\": 4096,", ""));
-    let unknown = write("unknown.json", &llama.replace("\"llama\"", "\"llamma\""));
-    let huge = write("huge.json", &llama.replace(": 4096,", ": 4611686018427387904,"));
-    let missing = write("x", "") + ".json";
-    let good = config("llama-2-7b");
-    let usage = exit::USAGE;
-    let cases: [(&str, &[&str], u8, &str); 14] = [
-        (&missing, &["--seq", "8"], usage, "No such file"),
-        (&broken, &["--seq", "8"], usage, "is not JSON"),
-        (&partial, &["--seq", "8"], usage, "missing field `hidden_size`"),
-        (&unknown, &["--seq", "8"], usage, "deberta-v2, deepseek_v2, distilbert"),
-        (&huge, &["--seq", "8"], usage, "of the configuration is 4,611,686,018,427,387,904"),
-        (&good, &["--seq", "8", "--batch", "0"], usage, "'--batch <N>'"),
-        (&good, &["--seq", "0"], usage, "'--seq <N>'"),
-        (&good, &["--seq", "5000"], usage, "--seq 4096 at most"),
-        (&good, &["--seq", "8", "--batch", "999999999999999"], usage, "tokens at once"),
-        (&good, &["--seq", "8", "--device", "sim:rtx4091"], usage, "did you mean `rtx4090`?"),
-        (&good, &["--seq", "8", "--device", "cpu"], usage, "on simulated devices only"),
-        (&config("phi-2"), &["--seq", "8"], exit::NOT_MEASURED, "--dtype f32"),
-        (&config("llama-3-70b"), &["--seq", "8192"], exit::NOT_MEASURED, "a smaller --seq"),
-        (&good, &["--seq", "4000", "--batch", "4000"], exit::FAILED, "does not fit 1 TiB"),
-    ];
-    for (config, arguments, code, text) in cases {
-        let run = estimate(config, arguments).exits(code).says(text);
-        assert_eq!(run.summary()["exit_code"], code, "{text}");
-    }
 }
 
 #[test]

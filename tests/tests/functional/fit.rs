@@ -39,11 +39,64 @@ fn not_above_four(trial: &mut Trial) -> candle_core::Result<()> {
     Ok(())
 }
 
+/// Beside 1 MiB of weights 4 KiB for each position and 16 B for each pair of them.
+#[mem_test(cases(seq = [64]), baseline = false)]
+fn attention(trial: &mut Trial) -> candle_core::Result<()> {
+    let (seq, device): (usize, _) = (trial.case(\"seq\")?, trial.device().clone());
+    let _weights = Tensor::zeros(MIB, DType::F32, &device)?;
+    trial.iterate(|_| {
+        let hidden = Tensor::zeros((seq, 1024), DType::F32, &device)?;
+        let scores = Tensor::zeros((4, seq, seq), DType::F32, &device)?;
+        drop((hidden, scores));
+        Ok(())
+    })
+}
+
+/// 4 KiB for each position of a buffer that doubles.
+#[mem_test(cases(seq = [64]), baseline = false)]
+fn doubling(trial: &mut Trial) -> candle_core::Result<()> {
+    let (seq, device): (usize, _) = (trial.case(\"seq\")?, trial.device().clone());
+    trial.iterate(|_| {
+        Tensor::zeros((seq.next_power_of_two(), 1024), DType::F32, &device).map(drop)
+    })
+}
+
+/// 1 MiB, and 3 MiB a row for each of the batch, in a search of the program's own.
+fn largest(trial: &mut Trial, rows: usize) -> candle_core::Result<()> {
+    let device = trial.device().clone();
+    let _weights = Tensor::zeros(MIB, DType::F32, &device)?;
+    trial.iterate(|_| {
+        let attempt = |batch| Tensor::zeros((batch, rows, 3 << 18), DType::F32, &device);
+        memcheck_runtime::largest_batch(&device, 1..=4, attempt)?;
+        Ok(())
+    })
+}
+
+#[mem_test(fits = \"2 MiB\", baseline = false)]
+fn no_batch_fits(trial: &mut Trial) -> candle_core::Result<()> {
+    largest(trial, 1)
+}
+
+#[mem_test(baseline = false)]
+fn no_batch_has_room(trial: &mut Trial) -> candle_core::Result<()> {
+    largest(trial, 1 << 20)
+}
+
+#[mem_test(baseline = false)]
+fn a_batch_has_room(trial: &mut Trial) -> candle_core::Result<()> {
+    largest(trial, 1 << 11)?;
+    candle_core::bail!(\"another reason\")
+}
+
 #[mem_test(baseline = false)]
 fn without_cases(device: &Device) -> candle_core::Result<()> {
     activations(1, DType::F32, device)
 }
 ";
+
+/// More than is counted, and the most that is.
+const TOO_MANY: &str = "99999999999999999999";
+const U64_MAX: &str = "18446744073709551615";
 
 fn fit(project: &Project, arguments: &[&str]) -> Run {
     let mut all = vec!["fit", "--message-format", "json"];
@@ -54,6 +107,67 @@ fn fit(project: &Project, arguments: &[&str]) -> Run {
 /// The object of each device.
 fn devices(run: &Run) -> Vec<Value> {
     run.json().into_iter().filter(|line| line["type"] == "fit").collect()
+}
+
+/// The values that were tried, in their order.
+fn tried(device: &Value) -> Vec<u64> {
+    let attempts = device["attempts"].as_array().expect("attempts are a list");
+    attempts.iter().map(|tried| tried["value"].as_u64().expect("a number")).collect()
+}
+
+/// What is tried next is what the law of the peaks says; the answer is what was run.
+fn by_laws(project: &Project, of_64_mib: &str) {
+    let search = |test, device| {
+        let arguments = [test, "--param", "seq", "--margin", "0%", "--device", device];
+        devices(&fit(project, &arguments).exits(0)).remove(0)
+    };
+    // 1 MiB + 4096 s + 16 s² <= 64 MiB: s <= -128 + sqrt(128² + 63 MiB / 16 B), so 1907.
+    // Four values show the parabola; on a straight line 18 were tried.
+    let found = search("attention", of_64_mib);
+    let peak = |seq: u64| (1 << 20) + 4096 * seq + 16 * seq * seq;
+    assert!(peak(1907) <= 64 << 20 && 64 << 20 < peak(1908));
+    assert_eq!((&found["largest"], &found["failed"]), (&1907.into(), &1908.into()));
+    assert_eq!(found["peak_allocated"], peak(1907));
+    assert_eq!(tried(&found), [1, 2, 16, 128, 1907, 1908]);
+    let predicted = serde_json::json!({
+        "space": "cuda:0", "law": "1048576 + 4096*seq + 16*seq^2", "attempts": 4,
+        "largest": 1907, "peak_allocated": peak(1907),
+    });
+    assert_eq!(found["predicted"], predicted);
+
+    // The first three are on a line, which says 200 KiB / 4 KiB: 50 positions take 64.
+    let found = search("doubling", "sim:t4,capacity=200KiB");
+    assert_eq!((&found["largest"], &found["failed"]), (&32.into(), &33.into()));
+    assert_eq!(found["peak_allocated"], 32 * 4096);
+    assert_eq!(tried(&found), [1, 2, 16, 50, 49, 32, 40, 36, 34, 33]);
+    assert_eq!(found["predicted"]["largest"], 50);
+    let human = |test| project.memcheck(&["fit", test, "--param", "seq", "--device", of_64_mib]);
+    human("attention")
+        .exits(0)
+        .says("after 4 attempts peak = 1.0 MiB + 4.0 KiB*seq + 16 B*seq^2 predicted seq=1855 with");
+}
+
+/// A test that ends with a search that found no room is out of memory, where the last
+/// attempt was refused; one that ends with another error after a search is not.
+fn of_the_program_itself(project: &Project) {
+    let arguments = ["run", "--device", "sim:t4", "--no-ci", "--message-format", "json", "_batch_"];
+    let run = project.memcheck(&arguments).exits(100);
+    // 3 MiB for one beside 1 MiB do not fit 2 MiB, and 3 TiB no T4.
+    for (test, code, wanted) in [
+        ("no_batch_fits", "does-not-fit", 3_u64 << 20),
+        ("no_batch_has_room", "out-of-memory", 3 << 40),
+    ] {
+        assert_eq!(run.codes(test), [code], "{test}");
+        let finding = run.test(test)["findings"][0].clone();
+        assert_eq!(finding["figure"], wanted + (1 << 20), "{test}");
+        let site = &finding["sites"][0];
+        assert_eq!(site["note"], "asked for, and refused", "{site}");
+        assert_eq!(site["bytes"], wanted, "{site}");
+        let function = site["function"].as_str().expect("a line");
+        assert!(function.contains("largest"), "{function}");
+    }
+    // 6 GiB for one: a T4 has room for two, and three were refused last.
+    assert_eq!(run.codes("a_batch_has_room"), ["test-failed"]);
 }
 
 #[test]
@@ -90,14 +204,10 @@ fn row_16_the_largest_batch_is_exact_on_every_card_and_bad_input_is_told() {
         }
         assert_eq!(attempts[0]["beside"], serde_json::json!(["peak-limit"]), "{attempts:?}");
     }
-    let tried: Vec<u64> = found[1]["attempts"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|tried| tried["value"].as_u64().unwrap())
-        .collect();
     // A straight line through the first two would say 21, and a step is at most eightfold.
-    assert_eq!(tried, [1, 2, 16, 21, 22]);
+    assert_eq!(tried(&found[1]), [1, 2, 16, 21, 22]);
+    by_laws(&project, middle);
+    of_the_program_itself(&project);
     // Neither its own `fits` nor a baseline had a say.
     assert!(!project.has("tests/snapshots"));
 
@@ -135,12 +245,23 @@ fn row_16_the_largest_batch_is_exact_on_every_card_and_bad_input_is_told() {
     assert!(human.stdout.contains("largest batch"), "{}", human.stdout);
     assert!(human.stdout.contains("58.0 MiB"), "{}", human.stdout);
 
+    project.write("broken.toml", "[default]\nmax_grwth = 1\n");
+    if !std::path::Path::new("/dev/nvidia0").exists() {
+        fit(&project, &["forward", "--param", "batch", "--device", "cuda"]).exits(105);
+    }
     for (arguments, code, said) in [
         (&["forward", "--param", "batch", "--from", "0"][..], 2, "0 is no value to try"),
         (&["forward", "--param", "batch", "--from", "9", "--to", "8"], 2, "9 is above 8"),
         (&["forward", "--param", "batch", "--device", "sim:h2000"], 2, "did you mean `h200`?"),
         (&["forward", "--param", "batch", "--device", "cpu"], 2, "has no capacity"),
         (&["forward", "--param", "batch", "--margin", "100%"], 2, "leaves nothing of sim:"),
+        (&["forward", "--param", "batch", "--margin", "150%"], 2, "--margin 0% uses all of it"),
+        (&["forward", "--param", "batch", "--to", TOO_MANY], 2, "from 1 to 18446744073709551615"),
+        (&["forward", "--param", "batch", "--from", "-1"], 2, "'-1'"),
+        (&["forward", "--param", "batch", "--fits", "99999999999TiB"], 2, "neither a size"),
+        (&["forward", "--param", "batch", "--config-file", "broken.toml"], 96, "broken.toml"),
+        // 3 * batch overflows: the test panics, and that is no want of memory.
+        (&["forward", "--param", "batch", "--from", U64_MAX, "--to", U64_MAX], 100, "test-failed"),
         (&["forward", "--param", "seq"], 2, "has a case `seq`: there is `batch`"),
         (&["without_cases", "--param", "batch"], 2, "none has cases"),
         (&["of_two", "--param", "dtype"], 2, "only a number can be searched for"),

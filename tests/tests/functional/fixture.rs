@@ -82,7 +82,8 @@ fn command(folder: &Path, arguments: &[&str]) -> Command {
     command.arg("memcheck").args(arguments).current_dir(folder);
     for name in std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()) {
         let ours = ["MEMCHECK_", "INSTA_", "CARGO_", "GITHUB_"];
-        let theirs = ["CI", "RAYON_NUM_THREADS", "RUST_BACKTRACE", "NEXTEST"];
+        let theirs =
+            ["CI", "RAYON_NUM_THREADS", "RUST_BACKTRACE", "NEXTEST", "CUDA_VISIBLE_DEVICES"];
         if (ours.iter().any(|prefix| name.starts_with(prefix)) && name != "CARGO_HOME")
             || theirs.contains(&name.as_str())
         {

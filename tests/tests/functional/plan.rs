@@ -99,6 +99,13 @@ fn layers_are_told_with_their_weights_and_bad_input_with_what_to_do() {
         (&[test, "--devices", "2xrtx4091"][..], 2, "did you mean `rtx4090`?"),
         (&[test, "--devices", "2xt4,capacity=500KiB"], 100, "there is too little memory: cuda:0"),
         (&[test, "--devices", "t4,memory=1GiB"], 2, "capacity=SIZE"),
+        (&[test, "--devices", "t4,capacity=99999999999TiB"], 2, "capacity=SIZE"),
+        (&[test, "--devices", "t4,capacity=0B"], 2, "capacity=SIZE"),
+        (&[test, "--devices", "0xt4"], 2, "not a known card"),
+        (&[test, "--devices", ""], 2, "not a known card"),
+        (&[test, "--devices", "2xt4", "--margin", "100%"], 2, "leaves nothing of sim:2xt4"),
+        (&[test, "--devices", "2xt4", "--margin", "150%"], 2, "--margin 0% uses all of it"),
+        (&[test, "--devices", "t4,t4,capacity=1MiB", "--margin", "1 MiB"], 2, "leaves nothing"),
         (&[test], 2, "--devices <DEVICES>"),
         (&["--devices", "t4"], 2, "plan wants one test"),
         (&[test, "--devices", "t4", "--device", "sim"], 2, "--devices says where"),
@@ -110,5 +117,12 @@ fn layers_are_told_with_their_weights_and_bad_input_with_what_to_do() {
     ] {
         plan(arguments).exits(code).says(said);
     }
+    // One device has all of it, and a process may be started by another command.
+    let alone = plan(&[test, "--devices", "t4", "--runner", "env"]).exits(0).json();
+    let line = alone.iter().find(|line| line["type"] == "plan").unwrap();
+    let map = line["device_map"].as_object().unwrap();
+    // 11 layers, the embeddings, the last norm and the head.
+    assert_eq!((map.len(), map.values().all(|device| *device == 0)), (14, true));
+    assert_eq!(line["devices"][0]["peak_allocated"], line["whole"]);
     plan(&[test, "--devices", "2xt4,capacity=500KiB"]).says("are missing").says("5% of each");
 }

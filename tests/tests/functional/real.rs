@@ -3,11 +3,13 @@
 //! Ignored: `just real` fetches the toolkit, and compiles candle's kernels.
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use serde_json::Value;
 
 use crate::fixture::{Run, memcheck_with, workspace};
+use crate::machine::Machine;
 
 /// The figures that a program decides by itself, whoever counts them.
 const FIGURES: [&str; 7] = [
@@ -78,6 +80,11 @@ fn measured(run: &Run) -> BTreeMap<String, Value> {
 
 fn agree(target: &str, code: u8, more: &[&str], least: usize) {
     let real = measured(&run("cuda", target, more).exits(code));
+    alike(target, &real, code, more, least);
+}
+
+/// Holds what the real build measured to the simulated one.
+fn alike(target: &str, real: &BTreeMap<String, Value>, code: u8, more: &[&str], least: usize) {
     let simulated = measured(&run("sim:h200", target, more).exits(code));
     assert!(simulated.len() >= least, "{} tests", simulated.len());
     for (test, expected) in &simulated {
@@ -103,4 +110,67 @@ fn controls_fail_as_they_fail_in_the_simulated_build() {
 #[ignore = "fetches a CUDA toolkit and compiles candle's kernels"]
 fn leaks_and_their_twins_are_told_apart_as_in_the_simulated_build() {
     agree("detection", 100, &["--run-ignored", "all"], 88);
+}
+
+#[test]
+#[ignore = "fetches a CUDA toolkit and compiles candle's kernels"]
+fn an_archive_of_it_runs_where_there_is_neither_cargo_nor_a_toolkit() {
+    let machine = Machine::new();
+    let file = machine.path().join("a.tar.zst").display().to_string();
+    let variables = toolkit();
+    let variables: Vec<_> = variables.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
+    let mut arguments = vec!["archive", "-p", "memcheck-tests", "--test", "workloads"];
+    arguments.extend(["--device", "cuda", "--archive-file", &file]);
+    memcheck_with(&workspace(), &arguments, &variables).exits(0).says("packed 1 test executables");
+
+    // The driver, and with it the libraries: built here, brought by a variable there.
+    let script = workspace().join("scripts/simulated-driver");
+    let listed = Command::new(script).arg("nvidia-smi").env_remove("CARGO_TARGET_DIR").output();
+    let listed = String::from_utf8(listed.expect("the script runs").stdout).expect("text");
+    let libraries = workspace().join("target/memcheck/driver/lib");
+    machine.program("nvidia-smi", &format!("echo '{}'", listed.trim_end()));
+
+    let alone = machine.run(&["--device", "cuda"]).exits(104);
+    for library in ["libcuda.so.1", "libcublas.so.13", "libcurand.so.10"] {
+        assert!(alone.stderr.contains(library), "{library} is not named in\n{}", alone.stderr);
+    }
+    let brought = libraries.display().to_string();
+    let run = machine.run(&["--device", "cuda", "--library-path", &brought, "-D", "improved"]);
+    alike("workloads", &measured(&run.exits(0)), 0, &["-D", "improved"], 31);
+}
+
+#[test]
+#[ignore = "fetches a CUDA toolkit and compiles candle's kernels"]
+fn tests_are_spread_over_two_gpus() {
+    // No launcher: the GPUs are handed out here, and the driver is on the search path.
+    let bin = tempfile::tempdir().expect("a temporary folder");
+    let driver = workspace().join("scripts/simulated-driver");
+    let smi = bin.path().join("nvidia-smi");
+    std::fs::write(&smi, format!("#!/bin/sh\nexec {} nvidia-smi \"$@\"\n", driver.display()))
+        .expect("a program");
+    std::fs::set_permissions(&smi, PermissionsExt::from_mode(0o755)).expect("it can be run");
+    let libraries = workspace().join("target/memcheck/driver/lib");
+    let mut variables: BTreeMap<String, String> = toolkit().into_iter().collect();
+    for (name, first) in [("PATH", bin.path()), ("LD_LIBRARY_PATH", &libraries)] {
+        let rest = variables.get(name).cloned().or_else(|| std::env::var(name).ok());
+        let joined = format!("{}:{}", first.display(), rest.unwrap_or_default());
+        variables.insert(name.to_owned(), joined.trim_end_matches(':').to_owned());
+    }
+    variables.insert("MEMCHECK_SIM".to_owned(), "2xh200".to_owned());
+    let variables: Vec<_> = variables.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
+    let arguments = ["run", "-p", "memcheck-tests", "--test", "workloads", "--device", "cuda"];
+    let more = ["--message-format", "json", "--ci", "-D", "improved"];
+    let run = memcheck_with(&workspace(), &[&arguments[..], &more].concat(), &variables).exits(0);
+    let mut used = std::collections::BTreeSet::new();
+    for line in run.json().iter().filter(|line| !line["gpu"].is_null()) {
+        // What the driver of the test's process said, and what it was given.
+        let index = line["gpu"]["index"].as_u64().expect("an index");
+        let uuid = format!("GPU-6d656d63-6865-636b-2d73-696d{index:08x}");
+        assert_eq!(line["gpu"]["uuid"], uuid.as_str(), "{}", line["test"]);
+        assert_eq!(line["device"], "cuda:0", "{}", line["test"]);
+        used.insert(index);
+    }
+    assert_eq!(used, [0, 1].into());
+    let simulated = measured(&self::run("sim:2xh200", "workloads", &["-D", "improved"]).exits(0));
+    assert_eq!(measured(&run), simulated, "whichever GPU it was");
 }

@@ -95,7 +95,8 @@ fn html_shows_sites_causes_the_peak_scopes_and_a_chart() {
 #[test]
 fn a_trace_has_the_events_and_a_mark_at_the_peak() {
     let project = project();
-    let run = project.run(&["--report", "trace=trace.json"]).exits(100);
+    let reports = ["--report", "trace=trace.json", "--report", "flamegraph=peak.svg"];
+    let run = project.run(&reports).exits(100);
     let peak = &run.test("leaky")["metrics"]["host"]["peak_allocated"];
     let trace: Value = serde_json::from_str(&project.read("trace.json")).unwrap();
     let events = trace["traceEvents"].as_array().unwrap();
@@ -115,4 +116,15 @@ fn a_trace_has_the_events_and_a_mark_at_the_peak() {
     assert_eq!(mark["ts"], highest["ts"]);
     assert_eq!(sum(&mark["args"]["holders"]), peak.as_u64().unwrap());
     assert_eq!(mark["args"]["scopes"][0]["scope"], "forward");
+    // The frame of the space is as wide as its peak, in bytes, and stands on the test's.
+    let graph = project.read("peak.svg");
+    let bytes = |frame: &str| -> u64 {
+        let titles = graph.split("<title>").filter_map(|title| title.split_once("</title>"));
+        let title = titles.map(|(title, _)| title).find(|title| title.contains(frame));
+        let title = title.unwrap_or_else(|| panic!("no frame {frame} in\n{graph}"));
+        let (bytes, _) = title.rsplit_once('(').unwrap().1.split_once(" bytes").unwrap();
+        bytes.replace(',', "").parse().unwrap()
+    };
+    assert_eq!(bytes("host at its peak"), peak.as_u64().unwrap());
+    assert!(bytes("tests/mem.rs:") > 0);
 }

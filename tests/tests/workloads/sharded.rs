@@ -4,14 +4,14 @@ use candle_core::{DType, Device};
 use candle_transformers::models::llama::Config;
 use memcheck_runtime::{Trial, mem_test, usage};
 use memcheck_tests::llama::{parameters, tiny_config};
-use memcheck_tests::sharded::{DeviceMap, ShardedLlama};
+use memcheck_tests::sharded::{Placement, ShardedLlama};
 
 /// The same as `llama::prefill_and_decode`, which is candle's own model: a
 /// functional test compares the figures of both.
 #[mem_test(max_growth = "0 B")]
 fn on_one_device(trial: &mut Trial) -> anyhow::Result<()> {
-    let map = DeviceMap::one(trial.device());
-    let llama = ShardedLlama::new(tiny_config(), DType::F32, map)?;
+    let placement = Placement::one(trial.device());
+    let llama = ShardedLlama::new(tiny_config(), DType::F32, placement)?;
     let prompt = llama.prompt(2, 16)?;
     trial.iterate(|_| {
         llama.prefill_and_decode(&prompt, 8)?;
@@ -27,8 +27,8 @@ fn evenly_over(trial: &mut Trial) -> anyhow::Result<()> {
     let devices: Vec<Device> = trial.devices()?[..gpus].to_vec();
     let config = Config { num_hidden_layers: 6, ..tiny_config() };
     let without_layers = Config { num_hidden_layers: 0, ..tiny_config() };
-    let map = DeviceMap::even(6, &devices);
-    let llama = ShardedLlama::new(config.clone(), DType::F32, map)?;
+    let placement = Placement::even(6, &devices);
+    let llama = ShardedLlama::new(config.clone(), DType::F32, placement)?;
     // A layer has a sixth of what all of them have, four bytes a parameter.
     let layer = 4 * (parameters(&config) - parameters(&without_layers)) / 6;
     let embeddings = 4 * config.vocab_size * config.hidden_size;
@@ -56,15 +56,15 @@ fn evenly_over(trial: &mut Trial) -> anyhow::Result<()> {
     baseline = false
 )]
 fn by_map(trial: &mut Trial) -> anyhow::Result<()> {
-    let map = match std::env::var_os("LLAMA_DEVICE_MAP") {
-        Some(path) => DeviceMap::read(&std::fs::read_to_string(path)?, trial.devices()?)?,
-        None => DeviceMap::one(trial.device()),
+    let placement = match std::env::var_os("LLAMA_DEVICE_MAP") {
+        Some(path) => Placement::read(&std::fs::read_to_string(path)?, trial.devices()?)?,
+        None => Placement::one(trial.device()),
     };
     let (config, dtype, prompt_len) = match trial.case::<String>("model")?.as_str() {
         "tiny" => (Config { num_hidden_layers: 11, ..tiny_config() }, DType::F32, 16),
         _ => (Config::config_7b_v2(false), DType::F16, 2048),
     };
-    let llama = ShardedLlama::new(config, dtype, map)?;
+    let llama = ShardedLlama::new(config, dtype, placement)?;
     let prompt = llama.prompt(1, prompt_len)?;
     trial.iterate(|_| {
         llama.prefill_and_decode(&prompt, 8)?;

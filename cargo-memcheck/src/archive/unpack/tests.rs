@@ -77,8 +77,10 @@ fn legs(archive: &Unpacked, asked: &[&str], gpu: bool) -> Result<Vec<String>, u8
     let by = if asked.is_empty() { By::Configuration } else { By::Flag };
     let asked = if asked.is_empty() { &["sim:a100-80g"] } else { asked };
     let asked = Asked { requests: asked.iter().map(|text| text.parse().unwrap()).collect(), by };
-    let gpus = || if gpu { Ok(vec!["H200".to_owned()]) } else { Err("no driver".to_owned()) };
-    let legs = archive.legs(&asked, "t4", gpus);
+    let (name, word) = ("H200".to_owned(), "0".to_owned());
+    let h200 = Gpu { index: 0, name, uuid: None, word, slice: false };
+    let gpus = |_: &Launcher| if gpu { Ok(vec![h200]) } else { Err("no driver".to_owned()) };
+    let legs = archive.legs(&asked, "t4", (&Launcher::None, Sharing::Together), gpus);
     legs.map(|legs| legs.iter().map(Leg::name).collect()).map_err(|error| error.exit_code())
 }
 

@@ -71,7 +71,7 @@ impl Presenter for Html {
         }
         let attribution = record.and_then(|record| record.attribution.as_ref());
         let hint = attribution.and_then(|attribution| attribution.hint.as_ref());
-        let beside = record.map(beside::lines).unwrap_or_default();
+        let beside = beside::lines(outcome);
         let open = !matches!(outcome.verdict.status, Status::Passed);
         self.details.push(html! {
             details open[open] {

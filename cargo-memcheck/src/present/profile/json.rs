@@ -7,6 +7,7 @@ use memcheck_core::protocol::Status;
 use serde::Serialize;
 
 use super::Subject;
+use crate::gpus::RanOn;
 use crate::present::json;
 use crate::task::{Outcome, Task};
 
@@ -15,16 +16,17 @@ const VERSION: u32 = 1;
 
 #[derive(Serialize)]
 struct Line<'a> {
-    r#type: &'static str,
-    version: u32,
-    package: &'a str,
-    binary: &'a str,
+    #[serde(flatten)]
+    head: json::Head<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     test: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     program: Option<&'a str>,
     /// The device as it was asked for.
     leg: String,
+    /// The real GPU that it was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gpu: Option<&'a RanOn>,
     status: Status,
     findings: &'a [Finding],
     /// A profile for each space, the judged ones first; empty where the process
@@ -44,13 +46,11 @@ pub(super) fn profile(subject: Subject, task: &Task, outcome: &Outcome, spaces: 
     let record = outcome.report.as_ref().map(|report| &report.record);
     let attribution = record.and_then(|record| record.attribution.as_ref());
     json::print(&Line {
-        r#type: "profile",
-        version: VERSION,
-        package: &task.package,
-        binary: &task.binary.id,
+        head: json::Head::of("profile", VERSION, task),
         test: (subject == Subject::Test).then_some(name),
         program: (subject == Subject::Program).then_some(name),
         leg: task.leg.name(),
+        gpu: outcome.gpu.as_ref(),
         status: outcome.verdict.status,
         findings: &outcome.verdict.findings,
         spaces,

@@ -76,7 +76,7 @@ impl Profiler {
         record.judged.iter().chain(others).filter_map(of).collect()
     }
 
-    fn text(&self, task: &Task, record: &Record) -> Vec<String> {
+    fn text(&self, task: &Task, outcome: &Outcome, record: &Record) -> Vec<String> {
         let mut lines = Vec::new();
         for profile in self.profiles(record) {
             lines.push(style::strong(&format!(
@@ -97,7 +97,7 @@ impl Profiler {
             lines.push(String::new());
         }
         if self.verbosity > Verbosity::Quiet {
-            let said = beside::lines(record);
+            let said = beside::lines(outcome);
             if !said.is_empty() {
                 lines.extend(said);
                 lines.push(String::new());
@@ -128,7 +128,7 @@ impl Presenter for Profiler {
             return json::profile(self.subject, task, outcome, &profiles);
         }
         let Some(record) = record else { return };
-        for line in self.text(task, record) {
+        for line in self.text(task, outcome, record) {
             anstream::println!("{}", line.trim_end());
         }
         if record.attribution.is_none() {

@@ -4,8 +4,13 @@
 //! The declarations are those of CUPTI's headers (`cupti_activity.h`), the same
 //! from CUDA 11.6 to 13.
 
+#[cfg(not(feature = "sim"))]
+use std::ffi::OsString;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::path::PathBuf;
+
+#[cfg(not(feature = "sim"))]
+use memcheck_core::variables;
 
 use super::{OfNumber, Unavailable};
 
@@ -152,15 +157,24 @@ fn handle() -> Result<*mut c_void, Unavailable> {
     opened(&path).ok_or_else(|| Unavailable::NotFound(path.display().to_string()))
 }
 
-/// The loader's, or that of a toolkit.
+/// The loader's, that of a toolkit, or one that Python brings.
 #[cfg(not(feature = "sim"))]
 fn handle() -> Result<*mut c_void, Unavailable> {
-    let roots = TOOLKITS.iter().filter_map(std::env::var_os).map(PathBuf::from);
+    let mut all = places(|name| std::env::var_os(name)).into_iter();
+    all.find_map(|path| opened(&path)).ok_or_else(|| Unavailable::NotFound(NAMES[2].to_owned()))
+}
+
+/// Where it is looked for, in this order: by names that the loader knows, in
+/// toolkits, and where the command has found it in Python's CUDA wheels.
+#[cfg(not(feature = "sim"))]
+fn places(variable: impl Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
+    let roots = TOOLKITS.iter().filter_map(|name| variable(name)).map(PathBuf::from);
     let roots = roots.chain([PathBuf::from("/usr/local/cuda")]);
     let of_toolkits = roots.flat_map(|root| FOLDERS.map(|folder| root.join(folder)));
-    let paths = of_toolkits.map(|folder| folder.join("libcupti.so"));
-    let mut all = NAMES.map(PathBuf::from).into_iter().chain(paths);
-    all.find_map(|path| opened(&path)).ok_or_else(|| Unavailable::NotFound(NAMES[2].to_owned()))
+    let of_toolkits = of_toolkits.map(|folder| folder.join("libcupti.so"));
+    let wheels = variable(variables::CUPTI).unwrap_or_default();
+    let of_wheels = std::env::split_paths(&wheels).filter(|path| path.is_absolute());
+    NAMES.map(PathBuf::from).into_iter().chain(of_toolkits).chain(of_wheels).collect()
 }
 
 /// Opens a library by its path, or by a name that the loader knows.
@@ -169,4 +183,30 @@ fn opened(path: &std::path::Path) -> Option<*mut c_void> {
     // SAFETY: a terminated text. CUPTI's initialisers touch no device.
     let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
     (!handle.is_null()).then_some(handle)
+}
+
+#[cfg(all(test, not(feature = "sim")))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_loader_is_asked_first_then_toolkits_then_what_python_brings() {
+        let places = places(|name| match name {
+            "CUDA_HOME" => Some("/opt/cuda".into()),
+            "MEMCHECK_CUPTI" => Some("/venv/libcupti.so.13:/venv/libcupti.so.12".into()),
+            _ => None,
+        });
+        let expected = [
+            "libcupti.so.13",
+            "libcupti.so.12",
+            "libcupti.so",
+            "/opt/cuda/extras/CUPTI/lib64/libcupti.so",
+            "/opt/cuda/lib64/libcupti.so",
+            "/usr/local/cuda/extras/CUPTI/lib64/libcupti.so",
+            "/usr/local/cuda/lib64/libcupti.so",
+            "/venv/libcupti.so.13",
+            "/venv/libcupti.so.12",
+        ];
+        assert_eq!(places, expected.map(PathBuf::from));
+    }
 }

@@ -1,0 +1,61 @@
+//! The tests that a name matches, for commands that are about one of them.
+
+use memcheck_core::exit;
+
+use crate::error::Expected;
+use crate::session::Chosen;
+use crate::task::Task;
+
+/// No test of a name runs on any device.
+#[derive(Debug, thiserror::Error)]
+#[error("no memory test matches `{name}`{why}")]
+pub(crate) struct NoMatch {
+    name: String,
+    why: &'static str,
+}
+
+impl Expected for NoMatch {
+    fn exit_code(&self) -> u8 {
+        exit::NO_TESTS
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some("`cargo memcheck list` shows the tests".to_owned())
+    }
+}
+
+/// The tests that match `name`, on each device that they run on: for commands
+/// that are about one of them.
+pub(crate) fn matching(name: &str, chosen: Vec<Chosen>) -> Result<Vec<Task>, NoMatch> {
+    let (mut run, mut ignored, mut elsewhere) = (Vec::new(), 0, 0);
+    for of_leg in chosen {
+        run.extend(of_leg.run);
+        ignored += of_leg.ignored.len();
+        elsewhere += of_leg.elsewhere.len();
+    }
+    let why = match (ignored, elsewhere) {
+        _ if !run.is_empty() => return Ok(run),
+        (1.., _) => ": those that match are ignored (--run-ignored all)",
+        (_, 1..) => ": those that match make sense on another device only (--device)",
+        _ => "",
+    };
+    Err(NoMatch { name: name.to_owned(), why })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_matches_and_does_not_run_says_why() {
+        let task = crate::task::example::task;
+        let why = |chosen| matching("a", vec![Chosen::default(), chosen]).unwrap_err().why;
+        assert_eq!(why(Chosen::default()), "");
+        let elsewhere = Chosen { elsewhere: vec![task()], ..Chosen::default() };
+        assert!(why(elsewhere).contains("--device"));
+        let ignored = || Chosen { ignored: vec![task()], ..Chosen::default() };
+        assert!(why(ignored()).contains("--run-ignored all"));
+        let runs = Chosen { run: vec![task()], ..ignored() };
+        assert_eq!(matching("a", vec![ignored(), runs]).unwrap().len(), 1);
+    }
+}

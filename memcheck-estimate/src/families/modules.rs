@@ -1,0 +1,200 @@
+//! Every module of candle-transformers, and what became of it: a new version
+//! with a new model, or one that can be read at last, fails the test.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use super::architectures;
+
+/// What became of a module.
+#[derive(Debug, PartialEq)]
+enum Fate {
+    /// These architectures are its models.
+    Known(&'static [&'static str]),
+    /// Its files are those of this architecture, and are run as such.
+    Like(&'static str),
+    /// It says its sizes in code: no type of it can be read from a file.
+    InCode,
+    /// It sees: without an image, or what comes of one, it has nothing to do.
+    Images,
+    /// It hears or speaks.
+    Sound,
+    /// It is a part of other modules, and no model.
+    Part,
+}
+
+use Fate::{Images, InCode, Known, Like, Part, Sound};
+
+#[rustfmt::skip]
+const MODULES: &[(&str, Fate)] = &[
+    ("based", Known(&["based"])),
+    ("beit", Images),
+    ("bert", Known(&["bert"])),
+    ("bigcode", Known(&["gpt_bigcode"])),
+    ("blip", Images),
+    ("blip_text", Images),
+    ("chatglm", InCode),
+    ("chinese_clip", Images),
+    ("clip", Images),
+    ("codegeex4_9b", Like("chatglm")),
+    ("colpali", Images),
+    ("convmixer", Images),
+    ("convnext", Images),
+    ("csm", Sound),
+    ("dac", Sound),
+    ("debertav2", Known(&["deberta-v2"])),
+    ("deepseek2", Known(&["deepseek_v2"])),
+    ("depth_anything_v2", Images),
+    ("dinov2", Images),
+    ("dinov2reg4", Images),
+    ("distilbert", Known(&["distilbert"])),
+    ("efficientnet", Images),
+    ("efficientvit", Images),
+    ("encodec", Sound),
+    ("eva2", Images),
+    ("falcon", Known(&["falcon"])),
+    ("fastvit", Images),
+    ("flux", Images),
+    ("gemma", Known(&["gemma"])),
+    ("gemma2", Known(&["gemma2"])),
+    ("gemma3", Known(&["gemma3", "gemma3_text"])),
+    ("gemma4", Known(&["gemma4", "gemma4_text"])),
+    ("glm4", Known(&["chatglm"])),
+    ("glm4_new", Known(&["glm4"])),
+    ("granite", Known(&["granite"])),
+    ("granitemoehybrid", Known(&["granitemoehybrid"])),
+    ("helium", Known(&["helium"])),
+    ("hiera", Images),
+    ("jina_bert", Known(&["jina-bert"])),
+    ("lfm2", Known(&["lfm2"])),
+    ("llama", Known(&["llama"])),
+    ("llama2_c", InCode),
+    ("llama2_c_weights", Part),
+    ("llava", Images),
+    ("mamba", Known(&["mamba"])),
+    ("mamba2", Known(&["mamba2"])),
+    ("marian", Known(&["marian"])),
+    ("metavoice", Sound),
+    ("mimi", Sound),
+    ("mistral", Known(&["mistral"])),
+    ("mixformer", Known(&["mixformer-sequential", "phi-msft"])),
+    ("mixtral", Known(&["mixtral"])),
+    ("mmdit", Images),
+    ("mobileclip", Images),
+    ("mobilenetv4", Images),
+    ("mobileone", Images),
+    ("modernbert", Known(&["modernbert"])),
+    ("moondream", Images),
+    ("mpt", InCode),
+    ("nomic_bert", Known(&["nomic_bert"])),
+    // It reads Mistral's type, and says in code what that holds.
+    ("nvembed_v2", InCode),
+    ("olmo", Known(&["olmo"])),
+    ("olmo2", Known(&["olmo2"])),
+    ("openclip", Images),
+    ("paddleocr_vl", Images),
+    ("paligemma", Images),
+    ("parler_tts", Sound),
+    // A configuration, and no model that reads it.
+    ("persimmon", Part),
+    ("phi", Known(&["phi"])),
+    ("phi3", Known(&["phi3"])),
+    ("pixtral", Images),
+    ("qwen2", Known(&["qwen2"])),
+    ("qwen2_moe", Known(&["qwen2_moe"])),
+    ("qwen3", Known(&["qwen3"])),
+    ("qwen3_moe", Known(&["qwen3_moe"])),
+    ("qwen3_vl", Images),
+    ("recurrent_gemma", Known(&["recurrent_gemma"])),
+    ("repvgg", Images),
+    ("resnet", Images),
+    ("rwkv_v5", Known(&["rwkv5"])),
+    ("rwkv_v6", Known(&["rwkv6"])),
+    ("rwkv_v7", Known(&["rwkv7"])),
+    ("segformer", Images),
+    ("segment_anything", Images),
+    ("siglip", Images),
+    ("smol", Known(&["smollm3"])),
+    ("snac", Sound),
+    ("stable_diffusion", Images),
+    ("stable_lm", Known(&["stablelm", "stablelm_epoch"])),
+    ("starcoder2", Known(&["starcoder2"])),
+    ("stella_en_v5", Known(&["new", "stella_en_v5"])),
+    ("t5", Known(&["mt5", "t5", "umt5"])),
+    ("trocr", Images),
+    ("vgg", Images),
+    ("vit", Images),
+    ("voxtral", Sound),
+    // Its prompt is text, after 30 seconds of sound.
+    ("whisper", Known(&["whisper"])),
+    ("with_tracing", Part),
+    ("wuerstchen", Images),
+    ("xlm_roberta", Known(&["camembert", "roberta", "xlm-roberta"])),
+    ("yi", InCode),
+    // Its text encoder is a Qwen 3.
+    ("z_image", Images),
+];
+
+/// The folder of candle's models, in the sources that this is built with.
+fn models() -> PathBuf {
+    let metadata = cargo_metadata::MetadataCommand::new()
+        .manifest_path(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"))
+        .other_options(["--offline".to_owned()])
+        .exec()
+        .expect("cargo knows the dependencies");
+    let candle = metadata.packages.iter().find(|package| package.name == "candle-transformers");
+    let manifest = &candle.expect("candle-transformers").manifest_path;
+    manifest.with_file_name("src").join("models").into()
+}
+
+/// All source text of a module: a file, or a folder with what lies in it.
+fn source(module: &str) -> String {
+    let read = |path: PathBuf| std::fs::read_to_string(path).expect("a source file");
+    let folder = models().join(module);
+    if !folder.is_dir() {
+        return read(folder.with_extension("rs"));
+    }
+    let files = std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("a file"));
+    let files = files.map(|entry| entry.path());
+    files.filter(|path| path.extension().is_some_and(|end| end == "rs")).map(read).collect()
+}
+
+#[test]
+fn every_module_of_candle_is_known_or_it_is_said_why_not() {
+    let list = std::fs::read_to_string(models().join("mod.rs")).expect("the list of modules");
+    let there: BTreeSet<&str> = list
+        .lines()
+        .filter_map(|line| line.strip_prefix("pub mod ")?.strip_suffix(';'))
+        .filter(|name| !name.starts_with("quantized_"))
+        .collect();
+    let told: BTreeSet<&str> = MODULES.iter().map(|&(module, _)| module).collect();
+    assert_eq!(there, told);
+}
+
+#[test]
+fn every_architecture_is_of_one_module() {
+    let mut named: Vec<&str> = MODULES
+        .iter()
+        .flat_map(|(_, fate)| match fate {
+            Known(names) => names.iter().copied(),
+            _ => [].iter().copied(),
+        })
+        .collect();
+    named.sort_unstable();
+    assert_eq!(named, architectures());
+    for (module, fate) in MODULES {
+        if let Like(name) = fate {
+            assert!(named.contains(name), "{module}");
+        }
+    }
+}
+
+#[test]
+fn what_says_its_sizes_in_code_cannot_be_read() {
+    for (module, _) in MODULES.iter().filter(|(_, fate)| *fate == InCode) {
+        assert!(!source(module).contains("Deserialize"), "{module} can be read now");
+    }
+    // BigCode's cannot be read either: the estimator has a type of its own for it.
+    let read = |module| source(module).contains("Deserialize");
+    assert!(read("llama") && read("smol") && !read("bigcode"));
+}

@@ -1,0 +1,155 @@
+//! Sizes of a configuration: that they are such as a model can have, before
+//! candle multiplies and divides them.
+
+use memcheck_core::size::exact;
+use serde_json::{Map, Value};
+
+use crate::problem::Problem;
+
+/// The largest integer of a configuration that is taken for a size. Two of them
+/// multiplied, and times the tokens, stay within 64 bits.
+const LARGEST: u64 = 1 << 27;
+/// The most layers.
+pub(crate) const MOST_LAYERS: u64 = 10_000;
+
+/// How keys of integers end that are no sizes.
+const NO_SIZES: &[&str] = &["theta", "base", "base_freq", "seed", "token_id", "token_index"];
+
+/// What no model has none of.
+const POSITIVE: &[&str] = &[
+    "d_kv",
+    "d_model",
+    "decoder_attention_heads",
+    "decoder_layers",
+    "dim",
+    "encoder_attention_heads",
+    "encoder_layers",
+    "head_dim",
+    "head_size",
+    "hidden_size",
+    "kv_channels",
+    "max_position_embeddings",
+    "max_source_positions",
+    "max_target_positions",
+    "multi_query_group_num",
+    "n_embd",
+    "n_head",
+    "n_heads",
+    "n_layer",
+    "n_layers",
+    "n_positions",
+    "num_attention_heads",
+    "num_heads",
+    "num_hidden_layers",
+    "num_key_value_heads",
+    "num_layers",
+    "padded_vocab_size",
+    "seq_length",
+    "vocab_size",
+];
+
+/// A width and the heads that share it, where a head has no width of its own.
+const SHARED: &[(&str, &str)] = &[
+    ("hidden_size", "num_attention_heads"),
+    ("n_embd", "n_head"),
+    ("dim", "n_heads"),
+    ("d_model", "encoder_attention_heads"),
+    ("d_model", "decoder_attention_heads"),
+    ("num_attention_heads", "num_key_value_heads"),
+];
+
+/// Keys that say how wide a head is, whatever the model is.
+const OWN_WIDTH: &[&str] = &["head_dim", "head_size", "kv_channels", "kv_lora_rank", "d_kv"];
+
+/// No integer that a multiplication overflows with.
+pub(crate) fn bounded(config: &Map<String, Value>) -> Result<(), Problem> {
+    for (key, value) in config {
+        let Some(number) = value.as_u64() else { continue };
+        if NO_SIZES.iter().any(|end| key.ends_with(end)) {
+            continue;
+        }
+        let layers = key.contains("layer") || key == "n_layer";
+        let most = if layers { MOST_LAYERS } else { LARGEST };
+        if number > most {
+            return Err(Problem::asked(format!(
+                "`{key}` of the configuration is {}, at most {} can be",
+                exact(number),
+                exact(most)
+            ))
+            .hint(format!(
+                "look `{key}` up in the config.json that the model was published with"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// No layers without a width, and heads that share one evenly.
+pub(crate) fn sound(config: &Map<String, Value>) -> Result<(), Problem> {
+    let number = |key: &str| config.get(key).and_then(Value::as_u64);
+    if let Some(key) = POSITIVE.iter().find(|key| number(key) == Some(0)) {
+        return Err(Problem::asked(format!("`{key}` of the configuration is 0"))
+            .hint("a model has at least one of each"));
+    }
+    let own = OWN_WIDTH.iter().any(|key| config.contains_key(*key));
+    for &(width, heads) in SHARED {
+        let (Some(of), Some(share)) = (number(width), number(heads)) else { continue };
+        let of_heads = heads == "num_key_value_heads";
+        if (of_heads || !own) && of % share != 0 {
+            return Err(Problem::asked(format!(
+                "`{width}` of the configuration is {}, which `{heads}`, {}, does not divide",
+                exact(of),
+                exact(share)
+            ))
+            .hint(
+                "all heads are as wide, and each head of keys and values serves as many of them",
+            ));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn said(check: fn(&Map<String, Value>) -> Result<(), Problem>, config: Value) -> String {
+        match check(config.as_object().unwrap()) {
+            Ok(()) => "sound".to_owned(),
+            Err(problem) => format!("{:?}", problem.answer()),
+        }
+    }
+
+    #[test]
+    fn what_is_no_size_may_be_any_number() {
+        for key in ["rope_theta", "rotary_emb_base", "eos_token_id"] {
+            assert_eq!(said(bounded, json!({ key: 1_u64 << 60 })), "sound", "{key}");
+        }
+        for key in ["vocab_size", "hidden_size"] {
+            assert!(said(bounded, json!({ key: 1_u64 << 60 })).contains("at most 134,217,728"));
+        }
+        assert!(said(bounded, json!({ "n_layer": 10_001 })).contains("at most 10,000"));
+    }
+
+    #[test]
+    fn heads_divide_what_they_share() {
+        let of = |config| said(sound, config);
+        assert_eq!(of(json!({ "hidden_size": 64, "num_attention_heads": 4 })), "sound");
+        let uneven = || json!({ "hidden_size": 64, "num_attention_heads": 5 });
+        assert!(of(uneven()).contains("`num_attention_heads`, 5, does not divide"));
+        let mut wide = uneven();
+        wide["head_dim"] = json!(16);
+        assert_eq!(of(wide.clone()), "sound");
+        wide["num_key_value_heads"] = json!(2);
+        assert!(of(wide).contains("`num_key_value_heads`, 2, does not divide"));
+        assert!(of(json!({ "n_embd": 64, "n_head": 3 })).contains("`n_head`"));
+    }
+
+    #[test]
+    fn nothing_is_made_of_no_layers_but_types_of_tokens_may_be_none() {
+        assert!(said(sound, json!({ "num_hidden_layers": 0 })).contains("is 0"));
+        assert_eq!(said(sound, json!({ "type_vocab_size": 0, "max_window_layers": 0 })), "sound");
+    }
+}

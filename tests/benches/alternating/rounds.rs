@@ -1,0 +1,120 @@
+//! Alternating rounds, and the ratios that come from them.
+
+use std::time::Duration;
+
+use super::Program;
+
+/// Rounds for each workload, and after how many the programs start anew.
+const ROUNDS: usize = 150;
+const GENERATION: usize = 25;
+/// About how long a program runs in a round: not much more than what the
+/// kernel lets it run undisturbed on a busy machine.
+const TURN: Duration = Duration::from_millis(6);
+
+/// The times of one program at one workload.
+#[derive(Debug)]
+pub(crate) struct Row {
+    pub(crate) name: &'static str,
+    /// Median time of an iteration, in nanoseconds.
+    pub(crate) nanoseconds: f64,
+    /// Ratio to the first program's of the fastest rounds, a mean over the generations.
+    pub(crate) fastest: f64,
+    /// Median over the rounds of the ratio to the first program in the same round.
+    pub(crate) median: f64,
+}
+
+/// Runs all rounds of a workload. `start` is given the seat and the generation
+/// of the process that it starts; the first seat is what all are compared with.
+pub(crate) fn rounds(
+    names: &[&'static str],
+    workload: &str,
+    start: impl Fn(usize, usize) -> anyhow::Result<Program>,
+) -> anyhow::Result<Vec<Row>> {
+    eprintln!("{ROUNDS} alternating rounds of {workload}");
+    let times = alternate(names.len(), workload, start)?;
+    Ok(rows(names, &times))
+}
+
+/// Nanoseconds of an iteration, by seat and round.
+fn alternate(
+    seats: usize,
+    workload: &str,
+    start: impl Fn(usize, usize) -> anyhow::Result<Program>,
+) -> anyhow::Result<Vec<Vec<f64>>> {
+    let mut times = vec![Vec::with_capacity(ROUNDS); seats];
+    let mut seated: Vec<(Program, u64)> = Vec::new();
+    for round in 0..ROUNDS {
+        if round % GENERATION == 0 {
+            seated.clear();
+            for seat in 0..seats {
+                let mut program = start(seat, round / GENERATION)?;
+                let iterations = iterations_of_a_turn(&mut program, workload)?;
+                seated.push((program, iterations));
+            }
+        }
+        for turn in 0..seats {
+            // Another one begins each time, and neighbours change sides.
+            let turn = if round % 2 == 0 { turn } else { seats - 1 - turn };
+            let seat = (round + turn) % seats;
+            let (program, iterations) = &mut seated[seat];
+            let elapsed = program.time(workload, *iterations)?;
+            times[seat].push(elapsed.as_nanos() as f64 / *iterations as f64);
+        }
+    }
+    Ok(times)
+}
+
+fn iterations_of_a_turn(program: &mut Program, workload: &str) -> anyhow::Result<u64> {
+    let mut iterations = 1;
+    loop {
+        // The fastest of some: an interrupted one would make every turn too short.
+        let mut elapsed = Duration::MAX;
+        for _ in 0..5 {
+            elapsed = elapsed.min(program.time(workload, iterations)?);
+        }
+        if elapsed * 8 > TURN {
+            let turns = TURN.as_secs_f64() / elapsed.as_secs_f64();
+            return Ok((iterations as f64 * turns).ceil() as u64);
+        }
+        iterations *= 4;
+    }
+}
+
+fn rows(names: &[&'static str], times: &[Vec<f64>]) -> Vec<Row> {
+    let first = &times[0];
+    names
+        .iter()
+        .zip(times)
+        .map(|(&name, times)| Row {
+            name,
+            nanoseconds: median(times.iter().copied()),
+            fastest: mean(
+                times
+                    .chunks(GENERATION)
+                    .zip(first.chunks(GENERATION))
+                    .map(|(times, first)| least(times) / least(first)),
+            ),
+            median: median(times.iter().zip(first).map(|(time, first)| time / first)),
+        })
+        .collect()
+}
+
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    if values.len() % 2 == 1 {
+        values[middle]
+    } else {
+        f64::midpoint(values[middle - 1], values[middle])
+    }
+}
+
+fn least(values: &[f64]) -> f64 {
+    values.iter().copied().fold(f64::INFINITY, f64::min)
+}
+
+fn mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
+    let count = values.len() as f64;
+    values.sum::<f64>() / count
+}

@@ -1,0 +1,130 @@
+//! What it costs that memcheck stands in front of the CUDA driver: a forward pass
+//! of BERT-base on a GPU, with and without it, in one run.
+//!
+//! ```console
+//! eval "$(scripts/cuda-toolkit)"            # where there is no nvcc
+//! cargo bench -p memcheck-tests --bench interception
+//! MEMCHECK_RUNNER=scripts/simulated-driver cargo bench -p memcheck-tests --bench interception
+//! ```
+//!
+//! Two programs, built by a real toolkit: one that does not link memcheck, and
+//! one in which its probes stand between candle and the driver and its allocator
+//! counts the host. They take turns as those of the bench `overhead` do, with
+//! functions in shuffled order and a second bare program as the measure of noise.
+//!
+//! The limit is for a GPU. In front of the simulated driver no kernel runs: what
+//! is left of a forward pass is candle's own work, so the ratio is no GPU's and
+//! is not held to the limit. What the two programs differ by there, in
+//! microseconds, is what a forward pass pays for the calls that are counted.
+//!
+//! Where this bench is built with `--profile dev`, so are the programs: that is
+//! the build of `cargo memcheck --device cuda`, dependencies optimised.
+
+#[path = "../alternating/mod.rs"]
+mod alternating;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, ensure};
+use memcheck_tests::interception::WORKLOAD;
+
+use alternating::{LAYOUTS, Program, link, rounds, time};
+
+/// At most this much of a forward pass on a GPU.
+const LIMIT: f64 = 1.01;
+/// Name, example, and the layout in the first generation.
+const SEATS: [(&str, &str, usize); 3] = [
+    ("bare", "interception_bare", 0),
+    ("bare again", "interception_bare", 1),
+    ("memcheck", "interception_memcheck", 0),
+];
+/// Those of a build for a GPU, as `cargo memcheck` switches them on, and the programs'.
+const FEATURES: &str =
+    "overhead,memcheck-runtime/cuda,memcheck-runtime/nn-cuda,memcheck-runtime/transformers-cuda";
+
+fn main() -> anyhow::Result<()> {
+    // `cargo test --benches` starts benchmarks to see that they run, unoptimised.
+    if !std::env::args().any(|argument| argument == "--bench") {
+        println!("the cost of interception is measured by `cargo bench`");
+        return Ok(());
+    }
+    let nvcc = std::env::var_os("NVCC").unwrap_or_else(|| "nvcc".into());
+    let compiles = Command::new(&nvcc).arg("--version").output();
+    ensure!(
+        compiles.is_ok_and(|output| output.status.success()),
+        "no `{}`: `eval \"$(scripts/cuda-toolkit)\"` brings one",
+        nvcc.display()
+    );
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().context("no target directory")?;
+    let executables = build(&target.join("memcheck"))?;
+    let runner = runner()?;
+
+    let names = SEATS.map(|(name, ..)| name);
+    let rows = rounds(&names, WORKLOAD, |seat, generation| {
+        let (_, example, layout) = SEATS[seat];
+        let executable = &executables[&(example, (layout + generation) % LAYOUTS)];
+        let Some((launcher, arguments)) = runner.split_first() else {
+            return Program::start(Command::new(executable));
+        };
+        let mut command = Command::new(launcher);
+        command.args(arguments).arg(executable);
+        Program::start(command)
+    })?;
+    let bare = rows[0].nanoseconds;
+    println!("a forward pass of BERT-base, batch 8, 128 tokens, f32");
+    for row in &rows {
+        let (ratio, more) = (row.fastest, time((row.fastest - 1.0).abs() * bare));
+        let sign = if ratio < 1.0 { '-' } else { '+' };
+        println!("  {:<12}{:>12}  ratio {ratio:.4}  {sign}{more}", row.name, time(row.nanoseconds));
+    }
+    if runner.is_empty() {
+        let standing = if rows[2].fastest <= LIMIT { "kept" } else { "missed" };
+        println!("  limit {LIMIT}: {standing}");
+    } else {
+        println!("  behind {}: held to no limit", runner.join(" "));
+    }
+    Ok(())
+}
+
+/// The programs, by example and layout.
+fn build(target: &Path) -> anyhow::Result<BTreeMap<(&'static str, usize), PathBuf>> {
+    let folder = target.join("interception");
+    std::fs::create_dir_all(&folder)?;
+    let profile = if cfg!(debug_assertions) { "dev" } else { "release" };
+    let cuda = target.join("cuda").display().to_string();
+    let arguments = ["--profile", profile, "--features", FEATURES, "--target-dir", &cuda];
+    let mut executables = BTreeMap::new();
+    for layout in 0..LAYOUTS {
+        eprintln!("building layout {} of {LAYOUTS}", layout + 1);
+        for example in ["interception_bare", "interception_memcheck"] {
+            // The next layout overwrites what cargo built.
+            let kept = folder.join(format!("{example}-{layout}"));
+            let built = link(example, layout, &arguments)?;
+            let symbols = std::fs::read(&built)?;
+            let linked = String::from_utf8_lossy(&symbols).contains("memcheck_runtime");
+            ensure!(
+                linked == (example == "interception_memcheck"),
+                "{example} is not what it says"
+            );
+            std::fs::copy(built, &kept)?;
+            executables.insert((example, layout), kept);
+        }
+    }
+    Ok(executables)
+}
+
+/// What starts the programs: nothing, or what the variable says. A launcher that
+/// is a path is that from the root of the workspace.
+fn runner() -> anyhow::Result<Vec<String>> {
+    let said = std::env::var("MEMCHECK_RUNNER").unwrap_or_default();
+    let mut words: Vec<String> = said.split_whitespace().map(str::to_owned).collect();
+    if let Some(first) = words.first_mut()
+        && first.contains('/')
+    {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("no workspace")?;
+        *first = root.join(&first).display().to_string();
+    }
+    Ok(words)
+}

@@ -1,0 +1,324 @@
+//! Tests on several real GPUs, which are not there: the GPUs are those that a
+//! `nvidia-smi` of the test's own lists, and a test executable that measures
+//! nothing stands for one that a CUDA compiler has built. What it finds in its
+//! environment, and who runs beside it, is as on a machine with GPUs.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::fs::PermissionsExt;
+
+use memcheck_core::device::{Family, Need};
+use memcheck_core::limits::{Layer, Limits};
+use memcheck_core::protocol::{Entry, Listing, VERSION};
+use memcheck_core::record;
+use serde_json::{Value, json};
+
+use crate::fixture::{Project, Run, memcheck_with};
+
+const TWO: &str = "GPU 0: NVIDIA H200 (UUID: GPU-aaaa)\nGPU 1: NVIDIA H200 (UUID: GPU-bbbb)\n";
+const SLICED: &str = "GPU 0: NVIDIA H200 (UUID: GPU-aaaa)\n  MIG 1g.18gb     Device  0: (UUID: MIG-1)\n  \
+    MIG 1g.18gb     Device  1: (UUID: MIG-2)\nGPU 1: NVIDIA H200 (UUID: GPU-bbbb)\n";
+
+/// What stands for a test executable. It lists tests, and of one that it is to run
+/// notes what it was shown. Two at once on one GPU are found out by a lock.
+const EXECUTABLE: &str = r#"
+use std::io::Write;
+
+fn main() {
+    if std::env::var_os("MEMCHECK_LIST").is_some() {
+        return println!("{}", include_str!("../listing.json"));
+    }
+    let test = std::env::args().nth(1).unwrap();
+    let variable = |name: &str| std::env::var(name).unwrap_or_else(|_| "unset".to_owned());
+    let visible = variable("CUDA_VISIBLE_DEVICES");
+    let first = visible.split(',').next().unwrap().replace('/', "_");
+    let mut log = std::fs::OpenOptions::new().append(true).create(true).open("log").unwrap();
+    let job = variable("MEMCHECK_JOB");
+    let device = between(&job, "\"device\":\"");
+    let line = format!("{test} {visible} {device} {}\n", variable("MEMCHECK_CUPTI"));
+    log.write_all(line.as_bytes()).unwrap();
+    // Held until this process ends, whichever way.
+    let gpu = std::fs::File::create(format!("gpu.{first}")).unwrap();
+    assert!(gpu.try_lock().is_ok(), "another test is on {first}");
+    match test.as_str() {
+        "dies" => std::process::abort(),
+        "hangs" => std::thread::sleep(std::time::Duration::from_secs(600)),
+        _ => std::thread::sleep(std::time::Duration::from_millis(300)),
+    }
+    let report = include_str!("../report.json").replace("TEST", &test);
+    let at = between(&job, "\"report\":\"");
+    std::fs::write(at, report).unwrap();
+}
+
+fn between<'a>(text: &'a str, start: &str) -> &'a str {
+    let (_, rest) = text.split_once(start).unwrap();
+    rest.split('"').next().unwrap()
+}
+"#;
+
+/// `t0` to `t5`, one that dies and one that hangs.
+const TESTS: [&str; 8] = ["dies", "hangs", "t0", "t1", "t2", "t3", "t4", "t5"];
+
+fn entry(name: &str) -> Entry {
+    Entry {
+        name: name.to_owned(),
+        module: "mem".to_owned(),
+        case: BTreeMap::new(),
+        file: "tests/mem.rs".into(),
+        line: 1,
+        ignored: name.starts_with(['d', 'h']),
+        need: Need::Any,
+        deviceless: false,
+        attribute: Layer { baseline: Some(false), ..Layer::default() },
+        scaling: Vec::new(),
+        manifest_dir: "/".into(),
+        snapshot: format!("mem__{name}"),
+    }
+}
+
+/// The report of a test that has measured nothing amiss, as `TEST`.
+fn report() -> Value {
+    let facts = json!({"memcheck": 1, "candle": "none", "profile": "debug", "iterations": 10,
+                       "warmup": 2});
+    let metrics = json!({"allocated": 0, "peak_allocated": 1024, "setup": 0, "growth": 0,
+                         "retained": 0, "allocations": 1, "allocated_total": 1024});
+    let space = json!({"metrics": metrics, "allocated": [], "peak": [], "armed": true});
+    json!({
+        "version": VERSION,
+        "record": {
+            "version": record::VERSION, "package": "gpus", "test": "TEST", "device": "cuda",
+            "family": "cuda", "judged": ["cuda:0"], "outcome": {"kind": "returned"},
+            "iterated": true, "limits": Limits::resolve(Family::Cuda, []), "iterations": 10,
+            "lost_events": 0, "facts": facts, "spaces": {"cuda:0": space},
+        },
+        "verdict": {"status": "passed", "findings": []},
+    })
+}
+
+/// A package with that executable, beside a runtime that only has the features
+/// which `cargo memcheck` switches on.
+fn project() -> Project {
+    let project = Project::bare("");
+    let manifest = format!(
+        "[package]\nname = \"{}\"\nversion = \"0.1.0\"\nedition = \"2024\"\n[workspace]\n\
+         [dev-dependencies]\nmemcheck-runtime = {{ path = \"runtime\" }}\n\
+         [[test]]\nname = \"mem\"\nharness = false\n",
+        project.name()
+    );
+    project.write("Cargo.toml", &manifest);
+    std::fs::remove_file(project.path().join("Cargo.lock")).expect("it was copied");
+    project.write(
+        "runtime/Cargo.toml",
+        "[package]\nname = \"memcheck-runtime\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\
+         [features]\ncuda = []\n",
+    );
+    project.write("runtime/src/lib.rs", "");
+    let listing = Listing {
+        memcheck: VERSION,
+        built_for: vec!["cuda".to_owned()],
+        tests: TESTS.map(entry).into(),
+    };
+    project.write("listing.json", &json!(listing).to_string());
+    project.write("report.json", &report().to_string());
+    project.write("tests/mem.rs", EXECUTABLE);
+    program(&project, "nvcc", "echo 'Cuda compilation tools, release 13.0, V13.0.88'");
+    project
+}
+
+fn program(project: &Project, name: &str, script: &str) {
+    project.write(&format!("bin/{name}"), &format!("#!/bin/sh\n{script}\n"));
+    let path = project.path().join("bin").join(name);
+    std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)).expect("it can be run");
+}
+
+/// A test as it was started.
+#[derive(Debug)]
+struct Started {
+    test: String,
+    visible: String,
+    device: String,
+    cupti: String,
+}
+
+/// Runs on these GPUs, and answers with what the tests found.
+fn run(
+    project: &Project,
+    list: &str,
+    arguments: &[&str],
+    variables: &[(&str, &str)],
+) -> (Run, Vec<Started>) {
+    program(project, "nvidia-smi", &format!("cat <<'END'\n{list}END"));
+    let bin = project.path().join("bin");
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap_or_default());
+    let nvcc = bin.join("nvcc").display().to_string();
+    let own = [("PATH", path.as_str()), ("NVCC", nvcc.as_str())];
+    let log = project.path().join("log");
+    std::fs::write(&log, "").expect("an empty log");
+    let all = [&["run", "--message-format", "json", "--no-ci"], arguments].concat();
+    let run = memcheck_with(project.path(), &all, &[&own, variables].concat());
+    let log = std::fs::read_to_string(&log).expect("a log");
+    let started = log.lines().map(|line| {
+        let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+        let [test, visible, device, cupti] = words.try_into().expect("four words");
+        Started { test, visible, device, cupti }
+    });
+    let started = started.collect();
+    (run, started)
+}
+
+fn visible(started: &[Started]) -> BTreeSet<&str> {
+    started.iter().map(|started| started.visible.as_str()).collect()
+}
+
+/// The devices of the lines `run-started`.
+fn devices(run: &Run) -> Vec<Value> {
+    let lines = run.json().into_iter().filter(|line| line["type"] == "run-started");
+    lines.map(|line| line["device"].clone()).collect()
+}
+
+/// How many tests ran on each GPU, by its index.
+fn on_each(run: &Run) -> BTreeMap<u64, usize> {
+    let mut counts = BTreeMap::new();
+    for line in run.json().iter().filter(|line| line["type"] == "test-finished") {
+        if let Some(index) = line["gpu"]["index"].as_u64() {
+            *counts.entry(index).or_default() += 1;
+        }
+    }
+    counts
+}
+
+#[test]
+fn tests_are_spread_over_the_gpus_and_each_has_its_gpu_to_itself() {
+    let project = project();
+    // Each test sees its own GPU first, and the other one behind it.
+    let (all, started) = run(&project, TWO, &["--device", "cuda"], &[]);
+    let all = all.exits(0);
+    assert_eq!(devices(&all), ["cuda"]);
+    assert_eq!(started.len(), 6, "each test once: {started:?}");
+    assert_eq!(visible(&started), ["GPU-aaaa,GPU-bbbb", "GPU-bbbb,GPU-aaaa"].into());
+    assert!(started.iter().all(|started| started.device == "cuda"));
+    let counts = on_each(&all);
+    assert_eq!((counts.len(), counts.values().sum::<usize>()), (2, 6), "{counts:?}");
+    for line in started {
+        let finished = all.test(&line.test);
+        let (index, uuid) = match line.visible.starts_with("GPU-a") {
+            true => (0, "GPU-aaaa"),
+            false => (1, "GPU-bbbb"),
+        };
+        let gpu = json!({"index": index, "name": "NVIDIA H200", "uuid": uuid});
+        assert_eq!(finished["gpu"], gpu);
+        // Figures are those of the first device that a test sees, whichever that is.
+        assert_eq!((&finished["device"], &finished["leg"]), (&"cuda:0".into(), &"cuda".into()));
+        assert_eq!(finished["metrics"]["cuda:0"]["peak_allocated"], 1024);
+    }
+    // Fewer threads than GPUs.
+    let (one, started) = run(&project, TWO, &["--device", "cuda", "--test-threads", "1"], &[]);
+    assert_eq!(on_each(&one.exits(0)), [(0, 6)].into());
+    assert_eq!(visible(&started), ["GPU-aaaa,GPU-bbbb"].into());
+
+    // Two that are named are one device, one that is named is all that a test sees.
+    let named = ["--device", "cuda:1", "--device", "cuda:0"];
+    let (two, started) = run(&project, TWO, &named, &[]);
+    let two = two.exits(0);
+    assert_eq!((devices(&two), started.len()), (vec!["cuda:1,cuda:0".into()], 6));
+    assert_eq!(two.test("t0")["leg"], "cuda:1,cuda:0");
+    assert_eq!(on_each(&two).len(), 2);
+    let listed = [("MEMCHECK_DEVICE", "cuda:1,cuda:0")];
+    assert_eq!(devices(&run(&project, TWO, &[], &listed).0.exits(0)), ["cuda:1,cuda:0"]);
+    let (only, started) = run(&project, TWO, &["--device", "cuda:1"], &[]);
+    let only = only.exits(0);
+    assert_eq!((devices(&only), on_each(&only)), (vec!["cuda:1".into()], [(1, 6)].into()));
+    assert_eq!(visible(&started), ["GPU-bbbb"].into());
+    let none = run(&project, TWO, &["--device", "cuda:0", "--device", "cuda:2"], &[]).0;
+    none.exits(105).says("the driver lists 2 GPU(s)");
+
+    a_gpu_comes_back(&project);
+    what_is_hidden_is_not_given(&project);
+    slices_are_given_alone(&project);
+    a_launcher_gives_gpus(&project);
+    cupti_is_found_in_wheels(&project);
+}
+
+/// In one package with the test above, as all that follows: a build takes the time.
+fn a_gpu_comes_back(project: &Project) {
+    let arguments = ["--device", "cuda", "--run-ignored", "all", "--timeout", "2s"];
+    let (run, started) = run(project, TWO, &arguments, &[]);
+    let run = run.exits(100);
+    assert_eq!(
+        (run.codes("dies"), run.codes("hangs")),
+        (vec!["crashed".to_owned()], vec!["timed-out".to_owned()])
+    );
+    assert_eq!((started.len(), run.summary()["passed"].as_u64()), (8, Some(6)));
+    // They were on a GPU, which is said without a report.
+    assert_eq!(run.test("hangs")["gpu"]["name"], "NVIDIA H200");
+    // While one hangs on the one GPU, the others run on the other.
+    assert_eq!(on_each(&run).values().sum::<usize>(), 8);
+}
+
+fn what_is_hidden_is_not_given(project: &Project) {
+    let hidden = |words| [("CUDA_VISIBLE_DEVICES", words)];
+    let (of_two, started) = run(project, TWO, &["--device", "cuda:0"], &hidden("1,0"));
+    assert_eq!(on_each(&of_two.exits(0)), [(0, 6)].into());
+    // As it was named: which GPU a number is, the driver says.
+    assert_eq!(visible(&started), ["1"].into());
+    let (swapped, started) = run(project, TWO, &["--device", "cuda"], &hidden("GPU-b,GPU-a"));
+    let swapped = swapped.exits(0);
+    assert_eq!(visible(&started), ["GPU-b,GPU-a", "GPU-a,GPU-b"].into());
+    let of = |uuid: &str| {
+        let lines = swapped.json().into_iter().filter(|line| line["gpu"]["uuid"] == uuid);
+        lines.map(|line| line["gpu"]["index"].clone()).collect::<Vec<_>>()
+    };
+    assert!(of("GPU-bbbb").iter().all(|index| *index == 0) && !of("GPU-bbbb").is_empty());
+    assert!(of("GPU-aaaa").iter().all(|index| *index == 1) && !of("GPU-aaaa").is_empty());
+}
+
+fn slices_are_given_alone(project: &Project) {
+    // A slice hides every other device; whole GPUs see each other, and no slice.
+    let (run, started) = run(project, SLICED, &["--device", "cuda"], &[]);
+    let run = run.exits(0);
+    assert_eq!(visible(&started), ["MIG-1", "MIG-2", "GPU-bbbb"].into());
+    let counts = on_each(&run);
+    assert_eq!((counts.len(), counts.values().sum::<usize>()), (3, 6), "{counts:?}");
+    assert!(run.stdout.contains("NVIDIA H200 MIG 1g.18gb"), "{}", run.stdout);
+}
+
+fn a_launcher_gives_gpus(project: &Project) {
+    let launched = |device: &str| {
+        let arguments = ["--runner", "env", "--device", device, "--test-threads", "4"];
+        let (run, started) = run(project, TWO, &arguments, &[]);
+        (run.exits(0), started)
+    };
+    // All at once on whatever it gives: the lock of this test knows no better.
+    let (run, started) = launched("cuda:1");
+    assert_eq!(visible(&started), ["1"].into());
+    assert_eq!(on_each(&run), [(1, 6)].into());
+    let arguments = ["--runner", "env", "--device", "cuda"];
+    let (given, started) = self::run(project, TWO, &arguments, &[]);
+    assert!(given.exits(0).test("t0")["gpu"].is_null());
+    assert_eq!(visible(&started), ["unset"].into());
+}
+
+fn cupti_is_found_in_wheels(project: &Project) {
+    let libraries = ["cuda_cupti/lib/libcupti.so.12", "cu13/lib/libcupti.so.13"];
+    for library in libraries {
+        project.write(&format!("venv/lib/python3.12/site-packages/nvidia/{library}"), "");
+    }
+    let venv = project.path().join("venv");
+    let active = [("VIRTUAL_ENV", venv.to_str().expect("a path"))];
+    let cupti = |arguments: &[&str]| {
+        let arguments = [&["--device", "cuda", "--exact", "t0"], arguments].concat();
+        let (run, mut started) = run(project, TWO, &arguments, &active);
+        run.exits(0);
+        started.pop().expect("a test").cupti
+    };
+    let found = cupti(&["--explain", "always"]);
+    let expected = ["cu13/lib/libcupti.so.13", "cuda_cupti/lib/libcupti.so.12"];
+    let folder = venv.join("lib/python3.12/site-packages/nvidia");
+    // Python may know of others, behind those of the environment that is active.
+    let mut paths = found.split(':').map(std::path::Path::new);
+    for library in expected {
+        let next = paths.find(|path| path.starts_with(&venv));
+        assert_eq!(next, Some(folder.join(library).as_path()), "{found}");
+    }
+    // A run that only counts does not listen.
+    assert_eq!(cupti(&["--explain", "never"]), "unset");
+}

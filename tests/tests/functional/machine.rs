@@ -1,0 +1,75 @@
+//! Another machine: one that has neither cargo nor rustc nor the sources. They are
+//! scripts there, which leave a mark where anybody starts them.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use crate::fixture::{Project, Run, memcheck_with};
+
+/// Another machine: a folder, and a path on which cargo and rustc leave a mark.
+pub(crate) struct Machine {
+    folder: tempfile::TempDir,
+}
+
+impl Machine {
+    pub(crate) fn new() -> Self {
+        let machine = Self { folder: tempfile::tempdir().expect("a temporary folder") };
+        for program in ["cargo", "rustc", "git"] {
+            machine.program(program, &format!(": > {}\nexit 1", machine.mark().display()));
+        }
+        machine
+    }
+
+    /// Puts a program of the shell on the path.
+    pub(crate) fn program(&self, name: &str, script: &str) {
+        let path = self.path().join("bin").join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+        fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub(crate) fn mark(&self) -> PathBuf {
+        self.path().join("somebody-started-it")
+    }
+
+    /// Brings a file here.
+    pub(crate) fn bring(&self, from: &Project, file: &str) {
+        fs::copy(from.path().join(file), self.path().join(file)).expect("the file is copied");
+    }
+
+    /// `cargo memcheck` here; nobody may have started cargo then.
+    pub(crate) fn memcheck(&self, arguments: &[&str]) -> Run {
+        let run = self.with_programs_in("bin", arguments);
+        assert!(!self.mark().exists(), "cargo, rustc or git was started");
+        run
+    }
+
+    /// The same where there is no cargo at all, for those who ask for it.
+    pub(crate) fn without_cargo(&self, arguments: &[&str]) -> Run {
+        self.with_programs_in("nowhere", arguments)
+    }
+
+    fn with_programs_in(&self, folder: &str, arguments: &[&str]) -> Run {
+        let path = |name: &str| self.path().join(name).display().to_string();
+        fs::create_dir_all(path("tmp")).unwrap();
+        let variables = [
+            ("PATH", path(folder)),
+            ("CARGO", path(&format!("{folder}/cargo"))),
+            ("RUSTC", path(&format!("{folder}/rustc"))),
+            ("TMPDIR", path("tmp")),
+        ];
+        let variables = variables.each_ref().map(|(name, value)| (*name, value.as_str()));
+        memcheck_with(self.path(), arguments, &variables)
+    }
+
+    /// `run` of an archive, with JSON on stdout.
+    pub(crate) fn run(&self, arguments: &[&str]) -> Run {
+        let all = ["run", "--archive-file", "a.tar.zst", "--message-format", "json", "--no-ci"];
+        self.memcheck(&[&all[..], arguments].concat())
+    }
+}
