@@ -16,9 +16,10 @@ use std::ffi::{c_char, c_int, c_uint, c_ulonglong};
 use memcheck_core::quiet;
 
 use crate::code::{Answer, Code};
-use crate::driver::{self, VERSION, pci_bus, pci_bus_id};
+use crate::driver::{VERSION, pci_bus, pci_bus_id};
 use crate::ffi::{Out, Symbol, Text};
 use crate::machine::{Handle, Library, Machine, with};
+use crate::uuid;
 
 pub use attach::{NvmlError, attach_nvml, nvml_table};
 use layout::{Memory, MemoryV2, PciInfo, ProcessV1, ProcessV2};
@@ -255,7 +256,7 @@ fn uuid_text(device: Handle) -> Answer<Option<String>> {
         (mig, card) => mig && !card,
     };
     let number = with(|machine| Ok(machine.device(ordinal)?.number))?;
-    Ok(Some(driver::uuid_text(number, slice)))
+    Ok(Some(uuid::uuid_text(number, slice)))
 }
 
 /// Whether a device is a slice of a card in MIG mode.

@@ -67,7 +67,7 @@ impl Log {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ledger::block::Origin;
+    use crate::block::Origin;
 
     #[test]
     fn a_full_log_counts_what_it_has_no_place_for() {
