@@ -73,32 +73,7 @@ pub(crate) fn stale(
         return Ok(Vec::new());
     }
     let workspace = &session.workspace;
-    let known = known(session, legs);
-    let mut places: Vec<(&str, PathBuf, BTreeSet<Family>)> = Vec::new();
-    for (index, package) in session.packages.iter().enumerate() {
-        // Not where a binary did not say what it carries.
-        let said_all = |leg: &LegTests| {
-            let carried = leg.carried.iter().filter(|carried| carried.binary.package == index);
-            carried.into_iter().all(|carried| carried.warning.is_none())
-        };
-        let of_package = |leg: &&LegTests| {
-            said_all(leg)
-                && leg.built.not_built.iter().all(|target| target.package != package.name())
-        };
-        let families = legs.iter().filter(of_package).map(|leg| leg.leg.family()).collect();
-        let folder = match &session.archive {
-            Some(archive) => archive.baselines_of(package.folder()),
-            None => package.folder().to_owned(),
-        };
-        places.push((package.name(), folder, families));
-    }
-    let shared = places
-        .iter()
-        .map(|(_, _, families)| families.clone())
-        .reduce(|all, families| &all & &families)
-        .filter(|_| workspace.test_packages().len() == session.packages.len())
-        .filter(|_| workspace.is_virtual());
-    places.extend(shared.map(|families| ("workspace", workspace.root().to_owned(), families)));
+    let (known, places) = (known(session, legs), places(session, legs));
     // The innermost: an archive has no manifests, at which a search would stop.
     let innermost = |file: &SnapshotFile| {
         let around = places.iter().filter(|(_, folder, _)| file.path.starts_with(folder));
@@ -127,6 +102,42 @@ pub(crate) fn stale(
         );
     }
     Ok(stale)
+}
+
+/// Where baselines can lie: the folder of each package, and of the workspace, with
+/// the device families that were listed whole there.
+fn places<'a>(
+    session: &'a Session,
+    legs: &[LegTests],
+) -> Vec<(&'a str, PathBuf, BTreeSet<Family>)> {
+    let mut places: Vec<(&str, PathBuf, BTreeSet<Family>)> = Vec::new();
+    for (index, package) in session.packages.iter().enumerate() {
+        // Not where a binary did not say what it carries.
+        let said_all = |leg: &LegTests| {
+            let carried = leg.carried.iter().filter(|carried| carried.binary.package == index);
+            carried.into_iter().all(|carried| carried.warning.is_none())
+        };
+        let of_package = |leg: &&LegTests| {
+            said_all(leg)
+                && leg.built.not_built.iter().all(|target| target.package != package.name())
+        };
+        let families = legs.iter().filter(of_package).map(|leg| leg.leg.family()).collect();
+        let folder = match &session.archive {
+            Some(archive) => archive.baselines_of(package.folder()),
+            None => package.folder().to_owned(),
+        };
+        places.push((package.name(), folder, families));
+    }
+    let shared = places
+        .iter()
+        .map(|(_, _, families)| families.clone())
+        .reduce(|all, families| &all & &families)
+        .filter(|_| session.workspace.test_packages().len() == session.packages.len())
+        .filter(|_| session.workspace.is_virtual());
+    places.extend(
+        shared.map(|families| ("workspace", session.workspace.root().to_owned(), families)),
+    );
+    places
 }
 
 /// The baselines of every test that was listed.

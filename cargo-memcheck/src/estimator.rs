@@ -9,7 +9,8 @@ use anyhow::Context;
 use memcheck_core::estimate::{Answer, Question};
 use memcheck_core::{exit, variables};
 
-use crate::build::{Binary, Goal, Program, ProgramKind};
+use crate::binary::Binary;
+use crate::build::{Goal, Program, ProgramKind};
 use crate::cli::{CargoFlags, EstimatorFlags, OutputFlags, RunArgs, SelectFlags};
 use crate::error::{Expected, Failure};
 use crate::generated::Generated;

@@ -9,6 +9,7 @@
 
 mod across;
 mod archive;
+mod binary;
 mod bookkeeping;
 mod build;
 mod cli;
@@ -27,6 +28,7 @@ mod matching;
 mod note;
 mod options;
 mod present;
+mod presenter;
 mod process;
 mod results;
 mod run;
@@ -34,7 +36,9 @@ mod schedule;
 mod select;
 mod session;
 mod snapshots;
+mod talk;
 mod tally;
+mod task;
 mod toolchain;
 mod workspace;
 

@@ -3,8 +3,8 @@
 use memcheck_core::exit;
 
 use crate::error::Expected;
-use crate::run::Task;
 use crate::session::Chosen;
+use crate::task::Task;
 
 /// No test of a name runs on any device.
 #[derive(Debug, thiserror::Error)]
@@ -48,7 +48,7 @@ mod tests {
 
     #[test]
     fn what_matches_and_does_not_run_says_why() {
-        let task = crate::run::example::task;
+        let task = crate::task::example::task;
         let why = |chosen| matching("a", vec![Chosen::default(), chosen]).unwrap_err().why;
         assert_eq!(why(Chosen::default()), "");
         let elsewhere = Chosen { elsewhere: vec![task()], ..Chosen::default() };

@@ -13,7 +13,7 @@ use memcheck_core::protocol::{Progress, Status};
 
 use crate::devices::{Kind, Leg};
 use crate::options::{Capture, Scheduling};
-use crate::run::Outcome;
+use crate::task::Outcome;
 
 /// What happens during a run; the number is that of the task.
 #[derive(Debug)]

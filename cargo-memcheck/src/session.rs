@@ -10,7 +10,7 @@ use memcheck_core::protocol::Entry;
 
 use crate::archive::Unpacked;
 use crate::build::{self, Built, Goal};
-use crate::cli::RunArgs;
+use crate::cli::{CargoFlags, RunArgs};
 use crate::config::Configuration;
 use crate::devices::{self, Kind, Leg};
 use crate::discover::{self, Carried};
@@ -18,12 +18,11 @@ use crate::error::Failure;
 use crate::options::{
     Aim, Audience, Mode, Options, Pending, Selection, Typed, Verbosity, environment,
 };
-use crate::present::say;
-use crate::results;
-use crate::run::Task;
 use crate::select::{Choice, choose};
+use crate::talk::say;
+use crate::task::Task;
 use crate::toolchain::{Toolkit, gpu};
-use crate::workspace::{TestPackage, Workspace};
+use crate::workspace::{Places, TestPackage, Workspace, pending_of_results};
 
 /// What is needed before anything is built.
 #[derive(Debug)]
@@ -116,12 +115,22 @@ impl Session {
         }
     }
 
+    /// Where the results of the run are kept.
+    pub(crate) fn results_directory(&self) -> PathBuf {
+        let unsaid = || match &self.archive {
+            // What was extracted may be temporary, and cargo is not asked.
+            Some(_) => Places::here(&CargoFlags::default()).results_directory(),
+            None => self.workspace.results_directory(),
+        };
+        self.options.results.clone().unwrap_or_else(unsaid)
+    }
+
     /// The folder that pending snapshots go to, where it is not that of the
     /// tests: it mirrors the workspace.
     pub(crate) fn pending_directory(&self) -> Option<PathBuf> {
         match (&self.archive, self.options.mode) {
             // What was extracted may be gone tomorrow; results are kept.
-            (Some(_), _) => Some(results::pending_directory(&results::folder(self))),
+            (Some(_), _) => Some(pending_of_results(&self.results_directory())),
             (None, Mode::Ci) => Some(self.workspace.pending_directory()),
             (None, Mode::Local) => None,
         }

@@ -10,7 +10,7 @@ use memcheck_core::protocol::Status;
 use crate::cli::NoTestsFlag;
 use crate::note::Note;
 use crate::process::INTERRUPTED;
-use crate::run::Outcome;
+use crate::task::Outcome;
 
 /// The counts of a run, over all its devices.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

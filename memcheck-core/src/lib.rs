@@ -49,6 +49,7 @@ pub mod quiet;
 pub mod record;
 pub mod search;
 pub mod settings;
+pub mod shape;
 pub mod size;
 pub mod space;
 pub mod stack;

@@ -17,12 +17,12 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::across::Scaling;
 use crate::baseline::Figures;
 use crate::device::{Family, Need, Request};
 use crate::finding::{Code, Finding, Level};
 use crate::limits::{Layer, Limits};
 use crate::record::Record;
+use crate::shape::Scaling;
 
 /// Version of this page. A binary of another version is asked to be rebuilt.
 pub const VERSION: u32 = 1;

@@ -25,7 +25,7 @@ use syn::parse_macro_input;
 /// Three forms: `fn(trial: &mut Trial)` for full control, `fn(device: &Device)`
 /// and `fn()` whose body is one iteration. With `cases(dtype = [f32, bf16])` it
 /// is a test for each combination. The options, what they mean and their
-/// defaults are in `docs/reference.md`.
+/// defaults are in `docs/reference/test.md`.
 #[proc_macro_attribute]
 pub fn mem_test(attribute: TokenStream, item: TokenStream) -> TokenStream {
     let options = parse_macro_input!(attribute as options::Options);

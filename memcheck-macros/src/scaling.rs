@@ -1,8 +1,9 @@
 //! `scaling(peak_allocated <= "seq", growth <= "1")`: figures and how fast they may
 //! grow over the cases, each checked on its own token.
 
-use memcheck_core::across::{LEAST_VALUES, Metric, size_values};
+use memcheck_core::across::{LEAST_VALUES, size_values};
 use memcheck_core::law::Order;
+use memcheck_core::shape::Metric;
 use proc_macro2::Span;
 use syn::parse::{Parse, ParseStream};
 use syn::{Ident, LitStr, Token};

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use memcheck_core::attribution::HeldBy;
 use memcheck_core::space::Space;
 
-use crate::ledger::{self, Block};
+use crate::block::Block;
+use crate::ledger;
 use crate::probe::tensor;
 
 /// The blocks that were live after the last iteration, and what the tensors of

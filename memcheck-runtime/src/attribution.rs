@@ -17,7 +17,8 @@ use memcheck_core::stack::Stack;
 use memcheck_core::survivors::Group;
 
 use crate::at_end::AtEnd;
-use crate::ledger::{self, Census, Origin};
+use crate::block::Origin;
+use crate::ledger::{self, Census};
 use crate::probe::tensor;
 use crate::scope::{self, Mark};
 use crate::site::{self, Symbols};

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use linkme::distributed_slice;
-use memcheck_core::across::Scaling;
 use memcheck_core::bound::Bound;
 use memcheck_core::device::{Family, Need, Request};
 use memcheck_core::limits::Layer;
 use memcheck_core::protocol::family_on;
+use memcheck_core::shape::Scaling;
 
 use crate::trial::{Case, Trial};
 

@@ -9,6 +9,7 @@ use memcheck_core::survivors;
 
 use crate::at_end::AtEnd;
 use crate::attribution::Iterations;
+use crate::block;
 use crate::ledger::{self, Census, Snapshot};
 use crate::site;
 
@@ -49,7 +50,7 @@ fn birth(index: usize) -> u32 {
 
 /// The spaces that anything has happened in, and the host.
 fn active() -> impl Iterator<Item = (Space, Snapshot)> {
-    ledger::spaces()
+    block::spaces()
         .map(|space| (space, ledger::snapshot(space)))
         .filter(|(space, now)| *space == Space::Host || *now != Snapshot::default())
 }

@@ -10,7 +10,7 @@ use crate::outcome::Returned;
 use crate::probe::tensor;
 use crate::recorder::Recorder;
 use crate::usage::Usage;
-use crate::{canary, device, ledger};
+use crate::{block, canary, device, ledger};
 
 /// Name and value of each parameter of one run, in the order of the attribute.
 pub(crate) type Case = Vec<(&'static str, String)>;
@@ -191,7 +191,7 @@ impl Trial {
     ///
     /// The peak that is judged and recorded stays that of the whole body.
     pub fn reset_peak(&mut self) {
-        ledger::spaces().for_each(ledger::reset_peak);
+        block::spaces().for_each(ledger::reset_peak);
     }
 
     /// Gives memory that the driver's pool holds but nobody uses back to the

@@ -72,6 +72,7 @@ mod registered;
 mod spec;
 mod transfer;
 mod unsupported;
+mod uuid;
 mod version;
 
 pub use faults::{Faults, FaultsError, Named};

@@ -6,17 +6,23 @@
 //! `standalone` they are exported: the crate is that library then.
 //! The functions of [CUPTI](crate::cupti) go the same way.
 
-use std::ffi::{CString, c_char, c_int, c_uint, c_ulonglong, c_void};
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+mod attach;
+mod layout;
+#[cfg(test)]
+mod tests;
+
+use std::ffi::{c_char, c_int, c_uint, c_ulonglong};
 
 use memcheck_core::quiet;
 
 use crate::code::{Answer, Code};
-use crate::cupti;
-use crate::driver::{self, VERSION, pci_bus, pci_bus_id};
+use crate::driver::{VERSION, pci_bus, pci_bus_id};
 use crate::ffi::{Out, Symbol, Text};
 use crate::machine::{Handle, Library, Machine, with};
+use crate::uuid;
+
+pub use attach::{NvmlError, attach_nvml, nvml_table};
+use layout::{Memory, MemoryV2, PciInfo, ProcessV1, ProcessV2};
 
 /// What a process is taken to hold on a device besides what it allocated: its
 /// context and its code. An ESTIMATE, not measured: 512 MiB for every device with
@@ -235,59 +241,6 @@ unsafe extern "C" fn nvmlErrorString(code: c_int) -> *const c_char {
     .as_ptr()
 }
 
-/// `nvmlPciInfo_t`.
-#[repr(C)]
-struct PciInfo {
-    legacy: [u8; 16],
-    domain: c_uint,
-    bus: c_uint,
-    device: c_uint,
-    device_id: c_uint,
-    subsystem: c_uint,
-    bus_id: [u8; 32],
-}
-
-/// `nvmlMemory_t`.
-#[repr(C)]
-struct Memory {
-    total: c_ulonglong,
-    free: c_ulonglong,
-    used: c_ulonglong,
-}
-
-/// `nvmlMemory_v2_t`.
-#[repr(C)]
-struct MemoryV2 {
-    version: c_uint,
-    total: c_ulonglong,
-    reserved: c_ulonglong,
-    free: c_ulonglong,
-    used: c_ulonglong,
-}
-
-/// `nvmlProcessInfo_v1_t`.
-#[repr(C)]
-struct ProcessV1 {
-    pid: c_uint,
-    used: c_ulonglong,
-}
-
-/// `nvmlProcessInfo_v2_t`.
-#[repr(C)]
-struct ProcessV2 {
-    pid: c_uint,
-    used: c_ulonglong,
-    gpu_instance: c_uint,
-    compute_instance: c_uint,
-}
-
-impl ProcessV2 {
-    /// A process on a whole GPU: it has no instances.
-    fn whole(pid: c_uint, used: c_ulonglong) -> Self {
-        Self { pid, used, gpu_instance: c_uint::MAX, compute_instance: c_uint::MAX }
-    }
-}
-
 /// The driver's ordinal of NVML's index, and the other way round: NVML counts
 /// by bus, and the buses go down as the ordinals go up.
 fn other_way_round(number: c_uint, count: c_uint) -> Option<c_uint> {
@@ -303,7 +256,7 @@ fn uuid_text(device: Handle) -> Answer<Option<String>> {
         (mig, card) => mig && !card,
     };
     let number = with(|machine| Ok(machine.device(ordinal)?.number))?;
-    Ok(Some(driver::uuid_text(number, slice)))
+    Ok(Some(uuid::uuid_text(number, slice)))
 }
 
 /// Whether a device is a slice of a card in MIG mode.
@@ -388,86 +341,3 @@ fn running<T>(
     }
     Ok(())
 }
-
-/// Why the library could not be attached.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NvmlError {
-    /// The path holds a zero byte, or the dynamic linker refuses the file.
-    #[error("cannot open {path}: {reason}")]
-    Open {
-        /// The path as given.
-        path: String,
-        /// What the dynamic linker says.
-        reason: String,
-    },
-    /// Not the library that is built from `cargo-memcheck/toolkit/nvml.c`.
-    #[error("{0} has no `memcheck_nvml_set`: it is not the simulated NVML")]
-    NotOurs(String),
-    /// Built from another version of `cargo-memcheck/toolkit/nvml.c`.
-    #[error("{path} does not know {function}")]
-    Missing {
-        /// The path as given.
-        path: String,
-        /// The function that it lacks.
-        function: &'static str,
-    },
-}
-
-/// The functions of NVML and of CUPTI that are simulated, by name.
-pub fn nvml_table() -> impl Iterator<Item = (&'static str, *const c_void)> {
-    let tables = [TABLE, cupti::EXPORTS, cupti::OTHERS];
-    tables.into_iter().flatten().map(|symbol| (symbol.name, symbol.address.cast()))
-}
-
-unsafe extern "C" {
-    fn dlopen(name: *const c_char, flags: c_int) -> *mut c_void;
-    fn dlsym(library: *mut c_void, name: *const c_char) -> *mut c_void;
-    fn dlerror() -> *const c_char;
-}
-
-/// `RTLD_NOW`.
-const NOW: c_int = 2;
-
-/// Loads the library that was built from `cargo-memcheck/toolkit/nvml.c`, and connects it.
-///
-/// It stays loaded, so nvml-wrapper, which opens the same path afterwards, gets
-/// the connected one. May be repeated.
-///
-/// # Errors
-///
-/// The file cannot be loaded, or is not that library.
-pub fn attach_nvml(library: &Path) -> Result<(), NvmlError> {
-    let _quiet = quiet::enter();
-    let path = library.display().to_string();
-    let open = |reason: String| NvmlError::Open { path: path.clone(), reason };
-    let name =
-        CString::new(library.as_os_str().as_bytes()).map_err(|error| open(error.to_string()))?;
-    // SAFETY: a zero-terminated text. The library has no initialisers.
-    let handle = unsafe { dlopen(name.as_ptr(), NOW) };
-    if handle.is_null() {
-        // SAFETY: dlopen has just failed on this thread, so there is a text,
-        // good until the next call of its family.
-        let reason = unsafe { std::ffi::CStr::from_ptr(dlerror()) };
-        return Err(open(reason.to_string_lossy().into_owned()));
-    }
-    // SAFETY: a handle that is never closed, and a zero-terminated text.
-    let set = unsafe { dlsym(handle, c"memcheck_nvml_set".as_ptr()) };
-    if set.is_null() {
-        return Err(NvmlError::NotOurs(path));
-    }
-    type Set = unsafe extern "C" fn(*const c_char, *const c_void) -> c_int;
-    // SAFETY: nvml.c declares it so.
-    let set: Set = unsafe { std::mem::transmute::<*mut c_void, Set>(set) };
-    for (function, address) in nvml_table() {
-        let text = CString::new(function).expect("the table has names without zero bytes");
-        // SAFETY: a zero-terminated text, and a function that lives as long as
-        // the process and takes what NVML's function of that name takes.
-        if unsafe { set(text.as_ptr(), address) } != 0 {
-            return Err(NvmlError::Missing { path, function });
-        }
-    }
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests;

@@ -8,9 +8,9 @@ use std::str::FromStr;
 pub use memcheck_core::machine::{Gpu as DeviceSpec, MAX_CAPACITY, MAX_DEVICES};
 use memcheck_core::machine::{Machine, MachineError};
 
-use crate::driver::uuid_text;
 use crate::faults::{Faults, FaultsError};
 use crate::processes::{Process, ProcessesError, processes};
+use crate::uuid::uuid_text;
 
 /// The environment variable that names the machine.
 pub const MACHINE_VARIABLE: &str = "MEMCHECK_SIM";

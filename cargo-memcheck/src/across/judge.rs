@@ -16,8 +16,8 @@ use memcheck_core::verdict::{conclude, is_worth_keeping};
 use super::snapshot;
 use crate::options::Levels;
 use crate::results::{ResultsError, Whole};
-use crate::run::{Across, Needs, Other, Outcome, Task};
 use crate::snapshots::leave;
+use crate::task::{Across, Needs, Other, Outcome, Task};
 
 /// The figures of the tests of a leg that have ended, by executable and path.
 /// `None`: it ended in a way that leaves none.

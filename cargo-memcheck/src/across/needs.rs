@@ -10,8 +10,8 @@ use memcheck_core::protocol::Entry;
 use memcheck_core::{exit, location};
 
 use crate::error::Expected;
-use crate::run::{Needs, Other, Task};
 use crate::session::LegTests;
+use crate::task::{Needs, Other, Task};
 
 /// Why a limit across tests makes no sense.
 #[derive(Debug, thiserror::Error)]

@@ -8,9 +8,11 @@ use std::path::{Path, PathBuf};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::{ArchiveError, VERSION};
+use super::ArchiveError;
 use crate::process::Interrupt;
 
+/// Version of what is in an archive.
+pub(super) const VERSION: u32 = 1;
 /// zstd's own default: higher ones take much longer for little less.
 const LEVEL: i32 = 3;
 /// How far back repetitions are looked for, as a power of two: 128 MiB. Most of a

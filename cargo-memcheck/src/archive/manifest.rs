@@ -11,10 +11,15 @@ use super::elf::Target;
 use super::file::{Head, Page};
 use crate::build::NotBuilt;
 use crate::devices::Kind;
+use crate::libraries::SEARCH_PATH;
 use crate::snapshots::Written;
 
 /// The folder that mirrors the workspace.
 pub(super) const WORKSPACE: &str = "workspace";
+
+/// Variables of a test with paths of the machine that it was built on.
+pub(super) const WITH_PATHS: [&str; 5] =
+    ["CARGO", "CARGO_MANIFEST_DIR", "CARGO_MANIFEST_PATH", SEARCH_PATH, "OUT_DIR"];
 
 /// What an archive holds.
 #[derive(Debug, Serialize, Deserialize)]

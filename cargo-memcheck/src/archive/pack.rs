@@ -7,21 +7,22 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use memcheck_core::config;
-use memcheck_core::protocol;
+use memcheck_core::device::Request;
+use memcheck_core::{config, protocol};
 
 use super::ArchiveError;
 use super::elf::Target;
 use super::file::{self, Entry, Head, Source};
-use super::manifest::{self, Build, Executable, Manifest, Tables, WORKSPACE};
+use super::manifest::{self, Build, Executable, Manifest, Tables, WITH_PATHS, WORKSPACE};
 use super::strip::Stripper;
-use crate::build::{Binary, NotBuilt};
-use crate::devices::{Kind, Leg};
+use crate::binary::Binary;
+use crate::build::NotBuilt;
+use crate::cli::CargoFlags;
+use crate::devices::Kind;
 use crate::error::Failure;
 use crate::libraries::Linked;
-use crate::results;
-use crate::session::Session;
 use crate::snapshots::{self, Written};
+use crate::workspace::{TestPackage, Workspace, commit};
 
 /// What becomes of the line tables of executables.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,6 +44,21 @@ impl LineTables {
             path => Self::Apart(path.into()),
         }
     }
+}
+
+/// Where it comes from.
+#[derive(Debug)]
+pub(crate) struct Origin<'a> {
+    /// The workspace.
+    pub(crate) workspace: &'a Workspace,
+    /// The selected packages with memory tests.
+    pub(crate) packages: &'a [TestPackage],
+    /// Cargo's flags on the command line.
+    pub(crate) cargo: &'a CargoFlags,
+    /// The devices that were asked for.
+    pub(crate) devices: Vec<Request>,
+    /// The text of the configuration.
+    pub(crate) configuration: Option<&'a str>,
 }
 
 /// What was built for one kind of device, and is packed.
@@ -151,12 +167,12 @@ fn hash_file(hasher: &mut DefaultHasher, path: &Path) -> io::Result<()> {
 
 /// Packs what was built into `archive`.
 pub(crate) fn pack(
-    session: &Session,
+    origin: &Origin<'_>,
     leaves: &[Leaf],
     archive: &Path,
     line_tables: &LineTables,
 ) -> Result<Packed, Failure> {
-    let own = session.workspace.own_directory();
+    let own = origin.workspace.own_directory();
     fs::create_dir_all(&own).with_context(|| own.display().to_string())?;
     let folder = tempfile::Builder::new()
         .prefix("archive-")
@@ -166,25 +182,25 @@ pub(crate) fn pack(
     let mut contents = Contents::default();
     let mut builds = Vec::new();
     for leaf in leaves {
-        builds.push(build(session, leaf, line_tables, folder.path(), &mut contents)?);
+        builds.push(build(origin, leaf, line_tables, folder.path(), &mut contents)?);
     }
     let executables = builds.iter().map(|build: &Build| build.executables.len()).sum();
-    let baselines = sources(session, &mut contents)?;
+    let baselines = sources(origin, &mut contents)?;
     let id = format!("{:016x}", contents.hasher.finish());
-    let cargo = &session.options.cargo;
+    let cargo = origin.cargo;
     let page = Manifest {
         head: Head::new(id.clone(), contents.entries.len()),
         target,
-        commit: results::commit(session.workspace.root()),
+        commit: commit(origin.workspace.root()),
         profile: match (&cargo.profile, cargo.release) {
             (Some(profile), _) => profile.clone(),
             (None, true) => "release".to_owned(),
             (None, false) => "dev".to_owned(),
         },
         features: cargo.features.clone(),
-        devices: session.legs.iter().flat_map(Leg::requests).collect(),
-        metadata: session.workspace.metadata().clone(),
-        packages: session.packages.iter().map(|p| p.package.id.repr.clone()).collect(),
+        devices: origin.devices.clone(),
+        metadata: origin.workspace.metadata().clone(),
+        packages: origin.packages.iter().map(|p| p.package.id.repr.clone()).collect(),
         names_targets: cargo.names_targets(),
         baselines,
         builds,
@@ -207,7 +223,7 @@ fn target(leaves: &[Leaf]) -> Result<Target, ArchiveError> {
 }
 
 fn build(
-    session: &Session,
+    origin: &Origin<'_>,
     leaf: &Leaf,
     line_tables: &LineTables,
     folder: &Path,
@@ -216,7 +232,7 @@ fn build(
     let kind = leaf.kind;
     let mut executables = Vec::new();
     for (binary, tests) in &leaf.binaries {
-        let package = &session.packages[binary.package].package.id.repr;
+        let package = &origin.packages[binary.package].package.id.repr;
         let name = binary.path.file_name().unwrap_or_default();
         let file = manifest::folder(kind).join(name);
         contents.executable(&file, &binary.path, line_tables, folder)?;
@@ -243,7 +259,7 @@ fn build(
             environment: binary
                 .environment
                 .iter()
-                .filter(|(name, _)| !super::unpack::WITH_PATHS.contains(&name.as_str()))
+                .filter(|(name, _)| !WITH_PATHS.contains(&name.as_str()))
                 .cloned()
                 .collect(),
             out_dir,
@@ -260,17 +276,17 @@ fn build(
 
 /// Adds configuration and baselines; answers with the latter.
 fn sources(
-    session: &Session,
+    origin: &Origin<'_>,
     contents: &mut Contents,
 ) -> Result<BTreeMap<PathBuf, Written>, ArchiveError> {
-    let workspace = &session.workspace;
+    let workspace = origin.workspace;
     let root = workspace.root();
-    if let Some(text) = &session.options.configuration.text {
+    if let Some(text) = origin.configuration {
         let name = Path::new(WORKSPACE).join(config::PATH);
-        contents.entries.push(Entry { name, source: Source::Text(text.clone()) });
+        contents.entries.push(Entry { name, source: Source::Text(text.to_owned()) });
     }
     let mut folders: BTreeSet<&Path> = BTreeSet::new();
-    for package in &session.packages {
+    for package in origin.packages {
         if !package.folder().starts_with(root) {
             let name = package.name().to_owned();
             return Err(ArchiveError::Outside(name, root.to_owned()));

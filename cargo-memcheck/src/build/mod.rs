@@ -21,6 +21,7 @@ use resolved::Stamp;
 
 pub(crate) use program::{Program, ProgramError, ProgramKind};
 
+use crate::binary::Binary;
 use crate::cli::CargoFlags;
 use crate::devices::Kind;
 use crate::error::{Expected, Failure};
@@ -82,22 +83,6 @@ impl<'a> Goal<'a> {
             Self::Benches(benches) => benches.iter().any(|bench| bench.is(&artifact.target)),
         }
     }
-}
-
-/// One executable.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Binary {
-    /// As nextest names it: `app` (unit tests), `app::mem`, `app::bin/tool`.
-    pub(crate) id: String,
-    /// The index of its package in what was built.
-    #[serde(skip)]
-    pub(crate) package: usize,
-    /// The file.
-    #[serde(skip)]
-    pub(crate) path: PathBuf,
-    /// Variables that cargo would set for it.
-    #[serde(skip)]
-    pub(crate) environment: Vec<(String, String)>,
 }
 
 /// A test target that cargo left out because its features are off.
@@ -222,7 +207,8 @@ pub(crate) fn build(
         Kind::Cuda => "the CUDA device",
     };
     let command = || command(workspace, packages, options, goal, kind, toolkit);
-    let stamp = Stamp::of(workspace, &options.cargo, &command(), kind);
+    let directory = target_directory(workspace, kind);
+    let stamp = Stamp::of(workspace, &options.cargo, &command(), (kind, &directory));
     let mut said = if stamp.as_ref().is_some_and(Stamp::holds) {
         let mut offline = command();
         offline.arg("--offline");
@@ -245,9 +231,7 @@ pub(crate) fn build(
     let linked: Vec<PathBuf> = scripts
         .values()
         .flat_map(|script| &script.linked_paths)
-        .filter_map(|path| {
-            environment::library_path(path.as_str(), &target_directory(workspace, kind))
-        })
+        .filter_map(|path| environment::library_path(path.as_str(), &directory))
         .collect();
     for (index, package) in packages.iter().enumerate() {
         let of_package = || artifacts.iter().filter(|a| a.package_id == package.package.id);

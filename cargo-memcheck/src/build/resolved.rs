@@ -10,10 +10,9 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::target_directory;
 use crate::cli::CargoFlags;
 use crate::devices::Kind;
 use crate::workspace::Workspace;
@@ -26,13 +25,13 @@ pub(super) struct Stamp {
 }
 
 impl Stamp {
-    /// The stamp of a build; none where the lock holds everything, or where
+    /// The stamp of a build in this directory; none where the lock holds everything, or where
     /// the user has a say about the network.
     pub(super) fn of(
         workspace: &Workspace,
         flags: &CargoFlags,
         command: &Command,
-        kind: Kind,
+        (kind, directory): (Kind, &Path),
     ) -> Option<Self> {
         if kind == Kind::Cpu || flags.offline || flags.frozen {
             return None;
@@ -41,7 +40,7 @@ impl Stamp {
         let mut hasher = DefaultHasher::new();
         lock.hash(&mut hasher);
         command.get_args().collect::<Vec<&OsStr>>().hash(&mut hasher);
-        let path = target_directory(workspace, kind).join(".memcheck-resolved");
+        let path = directory.join(".memcheck-resolved");
         Some(Self { path, text: format!("{:016x}", hasher.finish()) })
     }
 

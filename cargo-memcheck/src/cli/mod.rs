@@ -20,12 +20,13 @@ mod report;
 mod run;
 mod select;
 mod snapshots;
+mod unpack;
 
 use std::ffi::{OsStr, OsString};
 
 use clap::{CommandFactory, Parser, Subcommand};
 
-pub(crate) use archive::{ArchiveArgs, ArchiveFlags};
+pub(crate) use archive::ArchiveArgs;
 pub(crate) use bench::BenchArgs;
 pub(crate) use cargo::CargoFlags;
 pub(crate) use estimate::{EstimateArgs, EstimatorFlags};
@@ -44,6 +45,7 @@ pub(crate) use run::{
 };
 pub(crate) use select::{CiFlags, PartFlags, RunIgnoredFlag, SelectFlags};
 pub(crate) use snapshots::{PruneArgs, SnapshotArgs};
+pub(crate) use unpack::ArchiveFlags;
 
 const AFTER_HELP: &str = "\
 `cargo memcheck [FILTERS]… [OPTIONS]` is the same as `cargo memcheck run …`.

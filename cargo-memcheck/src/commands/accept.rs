@@ -5,8 +5,9 @@ use memcheck_core::exit;
 use crate::cli::SnapshotArgs;
 use crate::error::Failure;
 use crate::options::Verbosity;
-use crate::present::{json, say};
+use crate::present::json;
 use crate::snapshots;
+use crate::talk::say;
 
 /// Accepts all that are meant, or none where one of them is unsound.
 pub(super) fn accept(args: &SnapshotArgs) -> Result<u8, Failure> {

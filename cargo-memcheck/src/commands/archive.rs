@@ -3,16 +3,18 @@
 use memcheck_core::exit;
 use memcheck_core::size::Size;
 
-use crate::archive::{self, ArchiveError, Leaf, LineTables, Target};
-use crate::build::{Binary, Goal};
+use crate::archive::{self, ArchiveError, Leaf, LineTables, Origin, Target};
+use crate::binary::Binary;
+use crate::build::Goal;
 use crate::cli::ArchiveArgs;
 use crate::devices::{Kind, Leg};
 use crate::discover::{self, Carried};
 use crate::error::Failure;
 use crate::launcher::Launcher;
 use crate::options::Aim;
-use crate::present::{json, say, style};
+use crate::present::{json, style};
 use crate::session::Session;
+use crate::talk::say;
 
 /// Writes the archive.
 pub(super) fn archive(args: &ArchiveArgs) -> Result<u8, Failure> {
@@ -50,7 +52,14 @@ pub(super) fn archive(args: &ArchiveArgs) -> Result<u8, Failure> {
     for leaf in leaves.iter_mut().filter(|leaf| leaf.kind == Kind::Sim) {
         leaf.nvml.clone_from(&nvml);
     }
-    let packed = archive::pack(&session, &leaves, &args.archive_file, &line_tables)?;
+    let origin = Origin {
+        workspace: &session.workspace,
+        packages: &session.packages,
+        cargo: &session.options.cargo,
+        devices: session.legs.iter().flat_map(Leg::requests).collect(),
+        configuration: session.options.configuration.text.as_deref(),
+    };
+    let packed = archive::pack(&origin, &leaves, &args.archive_file, &line_tables)?;
     let mut files = vec![("archive", &args.archive_file, packed.size)];
     if let (LineTables::Apart(path), Some(size)) = (&line_tables, packed.tables) {
         files.push(("line-tables", path, size));

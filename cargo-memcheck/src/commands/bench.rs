@@ -6,17 +6,19 @@ use std::process::ExitStatus;
 use anyhow::Context;
 use memcheck_core::exit;
 
-use super::{program, stopped};
+use super::program;
 use crate::build::{Goal, Program, ProgramError, ProgramKind};
 use crate::cli::BenchArgs;
 use crate::discover;
 use crate::error::{Expected, Failure};
 use crate::options::Aim;
-use crate::present::say;
+use crate::present::stopped;
 use crate::process::INTERRUPTED;
 use crate::process::Interrupt;
-use crate::run::{Runner, Task};
+use crate::run::Runner;
 use crate::session::Session;
+use crate::talk::say;
+use crate::task::Task;
 
 /// Why there is nothing to run.
 #[derive(Debug, thiserror::Error)]

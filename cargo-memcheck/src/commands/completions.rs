@@ -2,9 +2,9 @@
 
 use memcheck_core::exit;
 
-use super::print;
 use crate::cli;
 use crate::error::Failure;
+use crate::talk::print;
 
 /// Prints the completions for `cargo-memcheck`.
 pub(super) fn completions(shell: clap_complete::Shell) -> Result<u8, Failure> {

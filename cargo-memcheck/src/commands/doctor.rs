@@ -9,14 +9,15 @@ use memcheck_core::size::both;
 use memcheck_core::{exit, variables};
 use serde::Serialize;
 
-use super::{planted, print};
+use super::planted;
 use crate::cli::{DoctorArgs, FormatFlag};
 use crate::config::Configuration;
 use crate::error::Failure;
 use crate::gpus;
 use crate::launcher::Launcher;
 use crate::options::{Verbosity, environment};
-use crate::present::{say, style};
+use crate::present::style;
+use crate::talk::{print, say};
 use crate::toolchain::gpu;
 use crate::workspace::{Workspace, cargo};
 
@@ -41,80 +42,63 @@ struct Check {
     detail: String,
 }
 
-/// Looks at everything, and plants a leak.
-pub(super) fn doctor(args: &DoctorArgs) -> Result<u8, Failure> {
-    let format = args.output.form.message_format;
-    let verbosity = Verbosity::of(&args.output);
-    let verbose = verbosity == Verbosity::Verbose;
-    let tell = |name, state, detail: String| {
+/// Gives the answers, one by one.
+struct Answers {
+    format: FormatFlag,
+    verbosity: Verbosity,
+}
+
+impl Answers {
+    fn tell(&self, name: &'static str, state: State, detail: String) {
         let check = Check { name, state, detail };
-        if verbosity == Verbosity::Quiet && state != State::Failed {
+        if self.verbosity == Verbosity::Quiet && state != State::Failed {
             return;
         }
-        match format {
+        match self.format {
             FormatFlag::Json => {
                 let line = serde_json::to_string(&check).expect("a check is text");
                 print(&format!("{line}\n"));
             }
             FormatFlag::Human => print(&line(&check)),
         }
-    };
-    let state = |there: bool| if there { State::Ok } else { State::Absent };
-    let or_why = |result: Result<String, String>| match result {
-        Ok(text) => (State::Ok, text),
-        Err(why) => (State::Absent, why),
-    };
-    for (name, program) in [("cargo", cargo()), ("rustc", rustc()), ("cc", "cc".into())] {
-        let (state, text) = or_why(version(&program, verbose));
-        tell(name, state, text);
     }
-    let (known, text) = or_why(gpu::gpus(&Launcher::None).map(|gpus| gpus::names(&gpus)));
-    tell("gpu", known, text);
-    let (known, text) = or_why(gpu::nvcc());
-    tell("nvcc", known, text);
-    let card = |card: &Card| match verbose {
-        true => format!("{} ({})", card.id, both(card.bytes)),
-        false => card.id.to_owned(),
-    };
-    let cards: Vec<String> = CARDS.iter().map(card).collect();
-    tell("simulated cards", State::Ok, cards.join(if verbose { ", " } else { " " }));
-    let ci = is_ci::cached();
-    tell("ci", state(ci), if ci { "detected" } else { "not detected" }.to_owned());
-    for variable in variables::all() {
-        match environment(variable.name) {
-            Some(value) => tell("environment", State::Ok, format!("{}={value}", variable.name)),
-            None if verbose => {
-                tell("environment", State::Absent, format!("{} is not set", variable.name));
-            }
-            None => {}
+
+    /// What is there, or why it is not.
+    fn tell_or_why(&self, name: &'static str, found: Result<String, String>) {
+        match found {
+            Ok(text) => self.tell(name, State::Ok, text),
+            Err(why) => self.tell(name, State::Absent, why),
         }
     }
 
+    fn is_verbose(&self) -> bool {
+        self.verbosity == Verbosity::Verbose
+    }
+}
+
+fn there(is_there: bool) -> State {
+    if is_there { State::Ok } else { State::Absent }
+}
+
+/// Looks at everything, and plants a leak.
+pub(super) fn doctor(args: &DoctorArgs) -> Result<u8, Failure> {
+    let answers =
+        Answers { format: args.output.form.message_format, verbosity: Verbosity::of(&args.output) };
+    machine(&answers);
+    surroundings(&answers);
     let workspace = match Workspace::load(&args.cargo) {
         Ok(workspace) => workspace,
         Err(failure) => {
             let why = failure.to_string().lines().last().unwrap_or_default().trim().to_owned();
-            tell("workspace", State::Absent, why);
+            answers.tell("workspace", State::Absent, why);
             return Ok(unproven());
         }
     };
-    tell("workspace", State::Ok, workspace.root().display().to_string());
-    let named = environment(variables::CONFIG_FILE.name).map(PathBuf::from);
-    let configuration = Configuration::read(workspace.root(), workspace.root(), named.as_deref())?;
-    match &configuration.path {
-        Some(path) => tell("configuration", State::Ok, path.display().to_string()),
-        None => tell("configuration", State::Absent, "none; the defaults hold".to_owned()),
-    }
-    let packages = workspace.test_packages();
-    let names: Vec<&str> = packages.iter().map(|package| package.name()).collect();
-    let listed = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-    tell("packages with memory tests", state(!names.is_empty()), listed);
-    let candle = packages.iter().find_map(|package| package.candle.clone());
-    tell("candle-core", state(candle.is_some()), candle.unwrap_or_else(|| "not there".to_owned()));
+    let has_tests = packages(&answers, &workspace)?;
     if args.no_run {
         return Ok(exit::OK);
     }
-    if packages.is_empty() {
+    if !has_tests {
         return Ok(unproven());
     }
     let mut exit_code = exit::OK;
@@ -126,9 +110,58 @@ pub(super) fn doctor(args: &DoctorArgs) -> Result<u8, Failure> {
         if state == State::Failed {
             exit_code = exit::NOT_MEASURED;
         }
-        tell("planted leak", state, format!("{}: {text}", answer.leg));
+        answers.tell("planted leak", state, format!("{}: {text}", answer.leg));
     }
     Ok(exit_code)
+}
+
+/// Programs and devices.
+fn machine(answers: &Answers) {
+    let verbose = answers.is_verbose();
+    for (name, program) in [("cargo", cargo()), ("rustc", rustc()), ("cc", "cc".into())] {
+        answers.tell_or_why(name, version(&program, verbose));
+    }
+    answers.tell_or_why("gpu", gpu::gpus(&Launcher::None).map(|gpus| gpus::names(&gpus)));
+    answers.tell_or_why("nvcc", gpu::nvcc());
+    let card = |card: &Card| match verbose {
+        true => format!("{} ({})", card.id, both(card.bytes)),
+        false => card.id.to_owned(),
+    };
+    let cards: Vec<String> = CARDS.iter().map(card).collect();
+    answers.tell("simulated cards", State::Ok, cards.join(if verbose { ", " } else { " " }));
+}
+
+/// CI, and the variables.
+fn surroundings(answers: &Answers) {
+    let ci = is_ci::cached();
+    answers.tell("ci", there(ci), if ci { "detected" } else { "not detected" }.to_owned());
+    for variable in variables::all() {
+        let name = variable.name;
+        match environment(name) {
+            Some(value) => answers.tell("environment", State::Ok, format!("{name}={value}")),
+            None if answers.is_verbose() => {
+                answers.tell("environment", State::Absent, format!("{name} is not set"));
+            }
+            None => {}
+        }
+    }
+}
+
+/// The workspace; whether a package of it has memory tests.
+fn packages(answers: &Answers, workspace: &Workspace) -> Result<bool, Failure> {
+    answers.tell("workspace", State::Ok, workspace.root().display().to_string());
+    let named = environment(variables::CONFIG_FILE.name).map(PathBuf::from);
+    let configuration = Configuration::read(workspace.root(), workspace.root(), named.as_deref())?;
+    let path = configuration.path.as_ref().map(|path| path.display().to_string());
+    let path = path.ok_or_else(|| "none; the defaults hold".to_owned());
+    answers.tell_or_why("configuration", path);
+    let packages = workspace.test_packages();
+    let names: Vec<&str> = packages.iter().map(|package| package.name()).collect();
+    let listed = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+    answers.tell("packages with memory tests", there(!names.is_empty()), listed);
+    let candle = packages.iter().find_map(|package| package.candle.clone());
+    answers.tell_or_why("candle-core", candle.ok_or_else(|| "not there".to_owned()));
+    Ok(!packages.is_empty())
 }
 
 /// Nothing shows that the instrument works here.

@@ -7,10 +7,9 @@ use std::ffi::OsStr;
 use memcheck_core::exit;
 use serde::Serialize;
 
-use super::print;
 use crate::cli::{CargoFlags, EnvArgs, FormatFlag};
 use crate::error::Failure;
-use crate::present::say;
+use crate::talk::{print, say};
 use crate::toolchain::{NVML_VARIABLE, Toolkit};
 use crate::workspace::Workspace;
 

@@ -9,6 +9,7 @@ use memcheck_core::estimate::{Answer, Estimate, Question, Refusal, VERSION, Why}
 use memcheck_core::exit;
 use memcheck_core::machine::Machine;
 use memcheck_core::size::both;
+use memcheck_core::variables::{self, VariableError};
 use serde_json::Value;
 
 use crate::cli::{EstimateArgs, FormatFlag};
@@ -17,7 +18,7 @@ use crate::error::{Expected, Failure};
 use crate::estimator::{Estimator, Tried};
 use crate::options::{OptionsError, Verbosity, environment};
 use crate::present::estimate as present;
-use memcheck_core::variables::{self, VariableError};
+use crate::talk::print;
 
 /// The machine that figures come from: the largest that can be simulated.
 const ROOMY: &str = "h200,capacity=1TiB";
@@ -119,7 +120,7 @@ pub(super) fn estimate(args: &EstimateArgs) -> Result<u8, Failure> {
     match args.output.form.message_format {
         FormatFlag::Json => present::json(&estimate, &cards, &tried),
         FormatFlag::Human => {
-            super::print(&present::human(&estimate, &cards, &tried, Verbosity::of(&args.output)));
+            print(&present::human(&estimate, &cards, &tried, Verbosity::of(&args.output)));
         }
     }
     Ok(exit_code(&estimate, &tried))

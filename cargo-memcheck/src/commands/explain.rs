@@ -4,8 +4,8 @@ use memcheck_core::diagnosis::RULES;
 use memcheck_core::exit;
 use memcheck_core::finding::{Class, TABLE};
 
-use super::print;
 use crate::error::{Expected, Failure};
+use crate::talk::print;
 
 /// Not a code.
 #[derive(Debug, thiserror::Error)]

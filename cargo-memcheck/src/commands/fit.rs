@@ -3,12 +3,12 @@
 use anyhow::Context;
 use memcheck_core::exit;
 
-use super::stopped;
 use crate::cli::FitArgs;
 use crate::error::Failure;
 use crate::fit::{FitError, Goal, Wanted, choose};
 use crate::options::{Aim, Verbosity};
 use crate::present::fit as present;
+use crate::present::stopped;
 use crate::process::Interrupt;
 use crate::run::Runner;
 use crate::session::Session;

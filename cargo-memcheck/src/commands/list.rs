@@ -8,14 +8,14 @@ use memcheck_core::exit;
 use memcheck_core::limits::Limits;
 use serde::Serialize;
 
-use super::print;
 use crate::bookkeeping;
 use crate::cli::{self, FormatFlag, ListArgs, NoTestsFlag, RunArgs};
 use crate::error::Failure;
 use crate::options::{Aim, Verbosity};
-use crate::present::{Unselected, say, style};
-use crate::run::Task;
+use crate::present::{Unselected, style};
 use crate::session::Session;
+use crate::talk::{print, say};
+use crate::task::Task;
 
 /// What is done with a listed test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

@@ -23,16 +23,14 @@ mod review;
 mod run;
 
 use std::ffi::OsString;
-use std::io::Write;
 
 use memcheck_core::exit;
 
 use crate::cli::{self, Cli, Command, FormFlags, FormatFlag};
 use crate::error::Failure;
-use crate::options::Options;
-use crate::present::{self, JsonLines, Presenter, json, say, style};
+use crate::present::{self, json, style};
 use crate::process::{INTERRUPTED, Interrupt};
-use crate::tally::Tally;
+use crate::talk::say;
 
 /// Reads the command line and does what it says.
 pub(crate) fn main(args: Vec<OsString>) -> u8 {
@@ -124,21 +122,4 @@ fn refused(error: &clap::Error, json: bool) -> u8 {
         json::failed(exit::USAGE, message.lines().next().unwrap_or_default().to_owned(), None);
     }
     exit::USAGE
-}
-
-/// A signal came before the first test.
-fn stopped(options: &Options) -> u8 {
-    say!("{}", style::warning("interrupted"));
-    if options.telling.format == FormatFlag::Json {
-        let tally = Tally { interrupted: true, ..Tally::default() };
-        JsonLines::new(std::io::stdout()).finished(&tally, INTERRUPTED);
-    }
-    INTERRUPTED
-}
-
-/// Prints a result on stdout, with colours where it shows them. A reader that has
-/// gone is no error of ours.
-fn print(text: &str) {
-    let mut stdout = anstream::stdout().lock();
-    let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
 }

@@ -4,8 +4,8 @@ use memcheck_core::exit;
 
 use crate::error::Expected;
 use crate::matching::{NoMatch, matching};
-use crate::run::Task;
 use crate::session::Chosen;
+use crate::task::Task;
 
 /// Why no single test is meant.
 #[derive(Debug, thiserror::Error)]

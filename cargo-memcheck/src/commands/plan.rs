@@ -12,14 +12,15 @@ use memcheck_core::protocol::Follow;
 use memcheck_core::tolerance::Tolerance;
 
 use super::one::only;
-use super::stopped;
 use crate::cli::PlanArgs;
 use crate::error::{Expected, Failure};
 use crate::options::Aim;
 use crate::present::plan::{self as present, Placed};
+use crate::present::stopped;
 use crate::process::Interrupt;
-use crate::run::{Outcome, Runner, Setting, Task};
+use crate::run::{Runner, Setting};
 use crate::session::{Chosen, Session};
+use crate::task::{Outcome, Task};
 
 /// What the device holds that a plan is measured on: the most that can be simulated.
 const CAPACITY: &str = "1TiB";
@@ -187,7 +188,7 @@ mod tests {
     use memcheck_core::attribution::Attribution;
 
     use super::*;
-    use crate::run::example;
+    use crate::task::example;
 
     /// What a run says whose log had so many events too many.
     fn of(unlogged: u64) -> PlanError {

@@ -15,9 +15,10 @@ use crate::error::Failure;
 use crate::generated::Generated;
 use crate::options::Aim;
 use crate::process::Interrupt;
-use crate::run::{Outcome, Runner};
+use crate::run::Runner;
 use crate::schedule::{self, Event};
 use crate::session::Session;
+use crate::task::Outcome;
 use crate::workspace::{RUNTIME, Workspace};
 
 /// Bytes that the planted test leaks in every iteration.

@@ -4,20 +4,22 @@ use anyhow::Context;
 use memcheck_core::exit;
 
 use super::one::only;
-use super::{program, stopped};
+use super::program;
 use crate::build::{Goal, Program, ProgramKind};
 use crate::cli::{NoTestsFlag, ProfileArgs};
 use crate::discover;
 use crate::error::{Expected, Failure};
 use crate::options::{Aim, Options, Verbosity};
 use crate::present::profile::{Layout, Profiler, Subject};
-use crate::present::{Told, say};
+use crate::present::{Told, stopped};
 use crate::process::INTERRUPTED;
 use crate::process::Interrupt;
-use crate::run::{Outcome, Runner, Task};
+use crate::run::Runner;
 use crate::schedule::{self, Event};
 use crate::session::{Chosen, Session};
+use crate::talk::say;
 use crate::tally::Tally;
+use crate::task::{Outcome, Task};
 
 /// Why there is nothing to profile.
 #[derive(Debug, thiserror::Error)]

@@ -8,10 +8,11 @@ use memcheck_core::device::Need;
 use memcheck_core::limits::Layer;
 use memcheck_core::protocol::Entry;
 
-use crate::build::{Binary, Program};
+use crate::binary::Binary;
+use crate::build::Program;
 use crate::devices::Leg;
-use crate::run::Task;
 use crate::session::Session;
+use crate::task::Task;
 use crate::workspace::TestPackage;
 
 /// A program in the place of a test, for everybody who is told of it.

@@ -3,15 +3,15 @@
 use anyhow::Context;
 use memcheck_core::exit;
 
-use super::stopped;
 use crate::bookkeeping;
 use crate::cli::{PruneArgs, RunArgs, RunIgnoredFlag};
 use crate::error::Failure;
 use crate::options::{Aim, Mode, OptionsError, Verbosity};
-use crate::present::{json, say};
+use crate::present::{json, stopped};
 use crate::process::Interrupt;
 use crate::session::Session;
 use crate::snapshots::{self, SnapshotError};
+use crate::talk::say;
 
 /// Removes stale baselines of the selected packages and devices; in CI, where
 /// the source tree is left alone, only says which.

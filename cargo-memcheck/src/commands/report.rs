@@ -10,9 +10,10 @@ use crate::across;
 use crate::cli::{CargoFlags, FormatFlag, ReportArgs};
 use crate::error::Failure;
 use crate::options::{Audience, Capture, Mode, Pending, Telling, environment};
-use crate::present::{JsonLines, Presenter, Told};
+use crate::present::{JsonLines, Told};
+use crate::presenter::Presenter;
 use crate::results::{self, ResultsError, Whole};
-use crate::workspace::Places;
+use crate::workspace::{Places, pending_of_results};
 
 /// Tells what was kept, and answers with the exit code of the run.
 pub(super) fn report(args: &ReportArgs) -> Result<u8, Failure> {
@@ -24,11 +25,9 @@ pub(super) fn report(args: &ReportArgs) -> Result<u8, Failure> {
         pending: match (args.folders.first(), whole.run.mode) {
             // Where it is joined, nothing pending lies beside a test.
             _ if args.merge => Pending::In(places.pending_directory()),
-            (Some(folder), _) if whole.run.archived => {
-                Pending::In(results::pending_directory(folder))
-            }
+            (Some(folder), _) if whole.run.archived => Pending::In(pending_of_results(folder)),
             (None, _) if whole.run.archived => {
-                Pending::In(results::pending_directory(&results::default(&places.own_directory())))
+                Pending::In(pending_of_results(&places.results_directory()))
             }
             (_, Mode::Ci) => Pending::In(places.pending_directory()),
             (_, Mode::Local) => Pending::Beside,
@@ -51,8 +50,7 @@ fn places(args: &ReportArgs) -> Result<Places, Failure> {
         ..CargoFlags::default()
     };
     let (found, here) = (Places::find(&flags)?, Places::here(&flags));
-    let has_results =
-        |places: &Places| results::file(&results::default(&places.own_directory())).is_file();
+    let has_results = |places: &Places| results::file(&places.results_directory()).is_file();
     let ran_here = args.folders.is_empty() && !has_results(&found) && has_results(&here);
     Ok(if ran_here { here } else { found })
 }
@@ -65,7 +63,7 @@ fn whole(args: &ReportArgs, places: &Places) -> Result<Whole, Failure> {
     };
     let mut folders = args.folders.clone();
     if folders.is_empty() {
-        folders.push(results::default(&places.own_directory()));
+        folders.push(places.results_directory());
     }
     if args.merge {
         let shards = folders.iter().map(read).collect::<Result<Vec<_>, ResultsError>>()?;

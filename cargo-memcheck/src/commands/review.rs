@@ -10,8 +10,9 @@ use memcheck_core::exit;
 use crate::cli::SnapshotArgs;
 use crate::error::Failure;
 use crate::options::Verbosity;
-use crate::present::{say, style};
+use crate::present::style;
 use crate::snapshots::{self, Checked, SnapshotError, SnapshotFile};
+use crate::talk::say;
 use crate::workspace::Workspace;
 
 /// What a person says about a snapshot.

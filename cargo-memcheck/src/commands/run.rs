@@ -6,19 +6,21 @@ use std::path::PathBuf;
 use anyhow::Context;
 use memcheck_core::exit;
 
-use super::stopped;
 use crate::across::{self, Judge, Seen};
 use crate::bookkeeping;
 use crate::cli::{FormatFlag, NoTestsFlag, RunArgs};
 use crate::error::Failure;
 use crate::options::Aim;
-use crate::present::{JsonLines, Presenter, Told, say, style};
+use crate::present::{JsonLines, Told, stopped, style};
+use crate::presenter::Presenter;
 use crate::process::Interrupt;
 use crate::results::{self, Keeper, Run};
-use crate::run::{Needs, Outcome, Runner, Task};
+use crate::run::Runner;
 use crate::schedule::{self, Event};
 use crate::session::{Chosen, LegTests, Session};
+use crate::talk::say;
 use crate::tally::Tally;
+use crate::task::{Needs, Outcome, Task};
 
 /// Runs the selected tests.
 pub(super) fn run(args: &RunArgs) -> Result<u8, Failure> {
@@ -33,7 +35,7 @@ pub(super) fn run(args: &RunArgs) -> Result<u8, Failure> {
         other => other?,
     };
     session.announce();
-    results::discard(&results::folder(&session))?;
+    results::discard(&session.results_directory())?;
     let Some((nvml, legs)) = interrupt.outlived(session.discover())? else {
         return Ok(stopped(&session.options));
     };
@@ -76,7 +78,7 @@ fn run_legs(
     let json = options.telling.format == FormatFlag::Json;
     let on_stdout = json.then(|| Box::new(JsonLines::new(io::stdout())) as Box<dyn Presenter>);
     let mut told = Told::new(&session.audience(), root, legs.len(), on_stdout);
-    told.also(results::file(&results::folder(session)), Keeper::new(&Run::of(session, legs)));
+    told.also(results::file(&session.results_directory()), Keeper::new(&Run::of(session, legs)));
     let mut tally = Tally::default();
     let mut failed = None;
     for (tests, (chosen, needs)) in legs.iter().zip(chosen) {

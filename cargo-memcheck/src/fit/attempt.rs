@@ -15,7 +15,8 @@ use memcheck_core::tolerance::Tolerance;
 use super::FitError;
 use crate::devices::{Kind, Leg};
 use crate::error::Failure;
-use crate::run::{Outcome, Runner, Setting, Task};
+use crate::run::{Runner, Setting};
+use crate::task::{Outcome, Task};
 
 /// What the devices of a leg hold, and what of that may be used.
 #[derive(Debug, Clone)]

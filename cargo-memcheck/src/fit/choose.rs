@@ -6,8 +6,8 @@ use memcheck_core::protocol::Entry;
 
 use super::FitError;
 use crate::matching::matching;
-use crate::run::Task;
 use crate::session::Chosen;
+use crate::task::Task;
 
 /// What was written of the test.
 #[derive(Debug, Clone, Copy)]
@@ -117,7 +117,7 @@ mod tests {
 
     use super::*;
     use crate::devices::Kind;
-    use crate::run::example;
+    use crate::task::example;
 
     /// A test over cases on a simulated device: `forward::dtype_f32_batch_1`.
     fn task(function: &str, case: &[(&str, &str)]) -> Task {

@@ -14,7 +14,8 @@ use memcheck_core::tolerance::Tolerance;
 
 use crate::devices::{Kind, Leg};
 use crate::error::Failure;
-use crate::run::{Runner, Task};
+use crate::run::Runner;
+use crate::task::Task;
 use expect::{Expected, expected};
 
 pub(crate) use attempt::{Attempt, Rooms};

@@ -18,7 +18,7 @@ use std::sync::OnceLock;
 
 use memcheck_core::variables;
 
-use crate::build::Binary;
+use crate::binary::Binary;
 
 pub(crate) use advice::{Missing, advice};
 

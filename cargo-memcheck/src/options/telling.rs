@@ -3,10 +3,20 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::Capture;
 use crate::cli::{
     AnnotationsFlag, ColorFlag, FormatFlag, NoTestsFlag, OutputFlags, ReportFlag, ReportFlags,
 };
+
+/// What happens to the output of tests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Capture {
+    /// Kept, and shown for tests that fail.
+    Kept,
+    /// Shown as it comes.
+    Shown,
+    /// Left alone: what a bench prints on stdout is its result.
+    None,
+}
 
 /// How much is said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

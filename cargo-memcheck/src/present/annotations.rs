@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use memcheck_core::finding::{Class, Level};
 use memcheck_core::location;
 
-use super::Presenter;
 use crate::note::Note;
-use crate::run::{Outcome, Task};
+use crate::presenter::Presenter;
+use crate::task::{Outcome, Task};
 
 /// Prints annotations as tests end.
 #[derive(Debug)]

@@ -6,7 +6,7 @@ use memcheck_core::driver::Untracked;
 use memcheck_core::record::Record;
 use memcheck_core::size::{self, both};
 
-use crate::run::Outcome;
+use crate::task::Outcome;
 
 /// Behind figures of a simulated device.
 pub(super) const ESTIMATE: &str = "an estimate: the device is simulated";
@@ -69,10 +69,14 @@ mod tests {
     use memcheck_core::space::Space;
 
     use super::super::example::leaky;
-    use super::super::{JsonLines, Junit, Markdown, Report};
+    use super::super::html::Html;
+    use super::super::json::JsonLines;
+    use super::super::junit::Junit;
+    use super::super::markdown::Markdown;
     use super::*;
     use crate::gpus::RanOn;
-    use crate::run::example::task;
+    use crate::presenter::Report;
+    use crate::task::example::task;
 
     /// A test on a GPU, with a pool and NVML.
     pub(in crate::present) fn on_a_gpu(simulated: bool) -> Outcome {
@@ -135,7 +139,7 @@ mod tests {
         assert_eq!(lines(&outcome)[0], format!("ran on {said}"));
         for report in [
             text(Markdown::default(), &outcome),
-            text(super::super::Html::default(), &outcome),
+            text(Html::default(), &outcome),
             text(Junit::default(), &outcome),
         ] {
             assert!(report.contains(said), "{report}");
@@ -159,7 +163,7 @@ mod tests {
             };
             marked(&lines(&outcome).join("\n"), "terminal and profile");
             marked(&text(Markdown::default(), &outcome), "markdown");
-            marked(&text(super::super::Html::default(), &outcome), "html");
+            marked(&text(Html::default(), &outcome), "html");
             let json = text(JsonLines::new(Vec::new()), &outcome);
             marked(&json, "json");
             let line: serde_json::Value = serde_json::from_str(&json).unwrap();

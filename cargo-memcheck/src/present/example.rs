@@ -11,7 +11,7 @@ use memcheck_core::stack::{Frame, Stack};
 use memcheck_core::survivors::Group;
 use memcheck_core::verdict::judge;
 
-use crate::run::{Outcome, example};
+use crate::task::{Outcome, example};
 
 const MIB: u64 = 1 << 20;
 

@@ -1,7 +1,8 @@
 //! A failure that ends the command: `error:` and `hint:` on stderr.
 
-use super::{say, style};
+use super::style;
 use crate::error::Failure;
+use crate::talk::say;
 
 /// Says why the command ends.
 pub(crate) fn failure(failure: &Failure) {

@@ -1,8 +1,8 @@
 //! Findings as lines of text: one of summary, then hint and sites. Shared by
 //! terminal, JUnit and Markdown, so that all say the same; HTML has tables.
 
-use memcheck_core::across::{Fit, Told};
 use memcheck_core::finding::{Finding, Grown, Site};
+use memcheck_core::shape::{Fit, Told};
 use memcheck_core::size::{self, Size, both, exact};
 
 use crate::options::Verbosity;

@@ -8,12 +8,13 @@ use memcheck_core::size::{Size, both};
 use memcheck_core::space::Space;
 use serde::Serialize;
 
-use super::{json, say, style};
+use super::{json, style};
 use crate::cli::FormatFlag;
 use crate::devices::Kind;
 use crate::fit::{Attempt, Fitted, Goal, Prediction};
 use crate::options::Telling;
-use crate::run::Task;
+use crate::talk::say;
+use crate::task::Task;
 
 /// Version of the object.
 const VERSION: u32 = 1;

@@ -9,8 +9,8 @@ use memcheck_core::size::Size;
 use memcheck_core::space::Space;
 use memcheck_core::stack::Frame;
 
-use super::{Presenter, Report};
-use crate::run::{Outcome, Task};
+use crate::presenter::{Presenter, Report};
+use crate::task::{Outcome, Task};
 
 /// What is drawn where no test was followed.
 const NOTHING: &str = "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"640\" height=\"48\">\
@@ -90,7 +90,7 @@ impl Report for FlameGraph {
 mod tests {
     use super::super::example::leaky;
     use super::*;
-    use crate::run::example::task;
+    use crate::task::example::task;
 
     #[test]
     fn the_bytes_of_a_space_add_up_to_its_peak() {

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use memcheck_core::across::Told;
 use memcheck_core::device::Family;
 use memcheck_core::digest::Digest;
 use memcheck_core::driver::{ESTIMATES, Occupant, Untracked};
@@ -13,17 +12,18 @@ use memcheck_core::finding::{Code, Finding, Level};
 use memcheck_core::limits::Limits;
 use memcheck_core::protocol::Status;
 use memcheck_core::record::{Mark, Metrics};
+use memcheck_core::shape::Told;
 use memcheck_core::space::Space;
 use serde::Serialize;
 
-use super::{Presenter, Report};
 use crate::cli::FormatFlag;
 use crate::devices::Leg;
 use crate::error::Failure;
 use crate::gpus::RanOn;
 use crate::note::Note;
-use crate::run::{Outcome, Task};
+use crate::presenter::{Presenter, Report};
 use crate::tally::Tally;
+use crate::task::{Outcome, Task};
 
 /// Version of the stream.
 const VERSION: u32 = 1;
@@ -310,7 +310,7 @@ pub(in crate::present) fn print(line: &impl Serialize) {
 mod tests {
     use super::super::example::leaky;
     use super::*;
-    use crate::run::example;
+    use crate::task::example;
 
     #[test]
     fn the_stream_is_the_one_that_is_documented() {

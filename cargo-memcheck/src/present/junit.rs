@@ -7,10 +7,11 @@ use memcheck_core::finding::Level;
 use memcheck_core::protocol::Status;
 use quick_junit::{NonSuccessKind, Report as Xml, TestCase, TestCaseStatus, TestSuite};
 
-use super::{Presenter, Report, findings};
+use super::findings;
 use crate::note::Note;
 use crate::options::Verbosity;
-use crate::run::{Outcome, Task};
+use crate::presenter::{Presenter, Report};
+use crate::task::{Outcome, Task};
 
 /// Collects suites.
 #[derive(Debug, Default)]

@@ -5,11 +5,12 @@ use std::fmt::Write;
 use memcheck_core::protocol::Status;
 use memcheck_core::size::{Size, exact};
 
-use super::{Presenter, Report, beside, findings, summary};
+use super::{beside, findings, summary};
 use crate::note::Note;
 use crate::options::Verbosity;
-use crate::run::{Outcome, Task};
+use crate::presenter::{Presenter, Report};
 use crate::tally::Tally;
+use crate::task::{Outcome, Task};
 
 /// Collects the parts of the page.
 #[derive(Debug, Default)]

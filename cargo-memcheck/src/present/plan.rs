@@ -9,10 +9,11 @@ use memcheck_core::size::{Size, both};
 use memcheck_core::tolerance::Tolerance;
 use serde::Serialize;
 
-use super::{json, say, style};
+use super::{json, style};
 use crate::cli::FormatFlag;
 use crate::options::{Telling, Verbosity};
-use crate::run::Task;
+use crate::talk::say;
+use crate::task::Task;
 
 /// Version of the object.
 const VERSION: u32 = 1;

@@ -9,13 +9,15 @@ use memcheck_core::finding::{Class, Code, Level};
 use memcheck_core::protocol::{Progress, Status};
 use memcheck_core::size::Size;
 
-use super::{Presenter, beside, findings, say, style, summary};
+use super::{beside, findings, style, summary};
 use crate::cli::NoTestsFlag;
 use crate::devices::Leg;
 use crate::note::Note;
 use crate::options::{Audience, Capture, Pending, Verbosity};
-use crate::run::{Outcome, Task};
+use crate::presenter::Presenter;
+use crate::talk::say;
 use crate::tally::Tally;
+use crate::task::{Outcome, Task};
 
 /// First and last lines of a failing test's own output that are shown where
 /// not all are wanted.
@@ -34,8 +36,8 @@ pub(crate) struct Terminal {
     started: Instant,
     /// How long the run took, where it is not this one.
     took: Option<Duration>,
-    /// Running tests, and how far they are.
-    running: BTreeMap<String, String>,
+    /// Running tests by binary and name, and how far they are.
+    running: BTreeMap<(String, String), String>,
 }
 
 impl Terminal {
@@ -60,13 +62,9 @@ impl Terminal {
         }
     }
 
-    fn key(&self, task: &Task) -> String {
-        task.entry.name.clone()
-    }
-
     fn refresh(&self) {
         let mut running = self.running.iter();
-        let Some((test, at)) = running.next() else { return self.bar.set_message("") };
+        let Some(((_, test), at)) = running.next() else { return self.bar.set_message("") };
         let others = match running.count() {
             0 => String::new(),
             others => format!("  (+{others})"),
@@ -177,6 +175,11 @@ impl Terminal {
     }
 }
 
+/// Tests of two binaries may have one name, and run at the same time.
+fn key(task: &Task) -> (String, String) {
+    (task.binary.id.clone(), task.entry.name.clone())
+}
+
 /// The laws of the cases that the test is the largest of.
 fn laws(outcome: &Outcome, verbosity: Verbosity) -> Vec<String> {
     let lines = findings::laws(&outcome.across.laws, verbosity).into_iter();
@@ -199,21 +202,21 @@ impl Presenter for Terminal {
     }
 
     fn test_started(&mut self, task: &Task) {
-        self.running.insert(self.key(task), String::new());
+        self.running.insert(key(task), String::new());
         self.refresh();
     }
 
     fn progress(&mut self, task: &Task, progress: &Progress) {
         let Progress { iteration, of, live } = progress;
         let at = format!("iteration {iteration}/{of}  {} live", Size(*live));
-        if let Some(known) = self.running.get_mut(&task.entry.name) {
+        if let Some(known) = self.running.get_mut(&key(task)) {
             *known = at;
         }
         self.refresh();
     }
 
     fn test_finished(&mut self, task: &Task, outcome: &Outcome) {
-        self.running.remove(&self.key(task));
+        self.running.remove(&key(task));
         let mut lines = Vec::new();
         let uneventful = matches!(outcome.verdict.status, Status::Passed | Status::Ignored);
         if self.verbosity > Verbosity::Quiet || !uneventful {

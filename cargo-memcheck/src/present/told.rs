@@ -4,13 +4,18 @@ use std::path::{Path, PathBuf};
 
 use memcheck_core::exit;
 
-use super::{
-    FlameGraph, GithubAnnotations, Html, JsonLines, Junit, Markdown, Presenter, Report, Terminal,
-    Trace,
-};
+use super::annotations::GithubAnnotations;
+use super::flamegraph::FlameGraph;
+use super::html::Html;
+use super::json::JsonLines;
+use super::junit::Junit;
+use super::markdown::Markdown;
+use super::terminal::Terminal;
+use super::trace::Trace;
 use crate::cli::ReportFlag;
 use crate::error::Expected;
 use crate::options::{Annotations, Audience};
+use crate::presenter::{Presenter, Report};
 use crate::tally::Tally;
 
 /// Everybody who is told about the run.

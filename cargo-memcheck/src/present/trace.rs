@@ -11,8 +11,8 @@ use memcheck_core::record::Record;
 use serde_json::{Map, Value, json};
 
 use super::profile::kind_name;
-use super::{Presenter, Report};
-use crate::run::{Outcome, Task};
+use crate::presenter::{Presenter, Report};
+use crate::task::{Outcome, Task};
 
 /// Microseconds that stand for one iteration.
 const ITERATION: usize = 1_000;
@@ -124,7 +124,7 @@ impl Report for Trace {
 mod tests {
     use super::super::example::leaky;
     use super::*;
-    use crate::run::example::task;
+    use crate::task::example::task;
 
     fn events(outcome: &Outcome) -> Vec<Value> {
         let mut trace = Trace::default();

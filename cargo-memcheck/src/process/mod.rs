@@ -122,14 +122,9 @@ impl Source<'_> {
     }
 }
 
-/// Runs `command` to its end, or to the time-out, or until the run is interrupted.
-pub(crate) fn run(
-    mut command: Command,
-    watch: Watch<'_>,
-    on_progress: impl Fn(Progress) + Send + 'static,
-) -> std::io::Result<Ended> {
-    command.stdin(Stdio::null()).process_group(0);
-    match watch.capture {
+/// Puts the output of `command` where it belongs.
+fn redirect(command: &mut Command, capture: Capture) -> std::io::Result<()> {
+    match capture {
         Capture::Shown => {
             // Both to stderr: stdout is for results.
             let stderr = || std::io::stderr().as_fd().try_clone_to_owned();
@@ -140,6 +135,38 @@ pub(crate) fn run(
         }
         Capture::None => {}
     }
+    Ok(())
+}
+
+/// Waits for the end of `child`, for the time-out from when it has begun, or for
+/// an interrupt: then there is none.
+fn wait(child: &mut Child, source: &Source<'_>, watch: &Watch<'_>) -> std::io::Result<Option<End>> {
+    let mut begun = None;
+    loop {
+        if watch.interrupt.is_set() {
+            return Ok(None);
+        }
+        if begun.is_none() && source.has_begun() {
+            begun = Some(Instant::now());
+        }
+        let left = begun.map_or(LOOK_UP, |begun| watch.timeout.saturating_sub(begun.elapsed()));
+        if left.is_zero() {
+            return Ok(Some(End::TimedOut(watch.timeout)));
+        }
+        if let Some(status) = child.wait_timeout(left.min(LOOK_UP))? {
+            return Ok(Some(End::Exited(status)));
+        }
+    }
+}
+
+/// Runs `command` to its end, or to the time-out, or until the run is interrupted.
+pub(crate) fn run(
+    mut command: Command,
+    watch: Watch<'_>,
+    on_progress: impl Fn(Progress) + Send + 'static,
+) -> std::io::Result<Ended> {
+    command.stdin(Stdio::null()).process_group(0);
+    redirect(&mut command, watch.capture)?;
     let source = match watch.kind {
         Kind::Own => {
             let (from_child, to_us) = std::io::pipe()?;
@@ -159,23 +186,7 @@ pub(crate) fn run(
     let group = child.id();
     let stdout = Collector::start(child.stdout.take());
     let stderr = Collector::start(child.stderr.take());
-
-    let mut begun = None;
-    let end = loop {
-        if watch.interrupt.is_set() {
-            break None;
-        }
-        if begun.is_none() && source.has_begun() {
-            begun = Some(Instant::now());
-        }
-        let left = begun.map_or(LOOK_UP, |begun| watch.timeout.saturating_sub(begun.elapsed()));
-        if left.is_zero() {
-            break Some(End::TimedOut(watch.timeout));
-        }
-        if let Some(status) = child.wait_timeout(left.min(LOOK_UP))? {
-            break Some(End::Exited(status));
-        }
-    };
+    let end = wait(&mut child, &source, &watch)?;
     let duration = launched.elapsed();
     let is_over = matches!(end, Some(End::Exited(_)));
     if !is_over && !matches!(watch.kind, Kind::Own) {

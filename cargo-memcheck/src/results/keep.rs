@@ -6,12 +6,13 @@ use std::time::Instant;
 use anyhow::Context;
 use serde::Serialize;
 
-use super::{End, Kept, Line, Run};
+use super::Run;
+use super::line::{End, Kept, Line};
 use crate::devices::Leg;
 use crate::note::Note;
-use crate::present::{Presenter, Report};
-use crate::run::{Outcome, Task};
+use crate::presenter::{Presenter, Report};
 use crate::tally::Tally;
+use crate::task::{Outcome, Task};
 
 /// Collects the lines of the file.
 #[derive(Debug)]

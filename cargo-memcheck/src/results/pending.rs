@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use memcheck_core::protocol::Status;
 
 use super::{Results, ResultsError, Whole};
-use crate::run::{Across, Needs};
 use crate::snapshots::leave;
+use crate::task::{Across, Needs};
 use crate::workspace::Places;
 
 impl Results {

@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::{End, FILE, Kept, Line, ResultsError, Run, VERSION, file};
+use super::ResultsError;
+use super::line::{End, FILE, Kept, Line, file};
+use super::run::{Run, VERSION};
 use crate::devices::Leg;
 use crate::note::Note;
-use crate::run::{Outcome, Task};
+use crate::task::{Outcome, Task};
 
 /// A test as it is read.
 pub(crate) type Test = Kept<Task, Outcome>;

@@ -2,20 +2,22 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
-use memcheck_core::across::Scaling;
 use memcheck_core::explain::Explain;
 use memcheck_core::finding::{Code, Level};
 use memcheck_core::limits::Limits;
+use memcheck_core::shape::Scaling;
 use memcheck_core::{protocol, record};
 use serde::{Deserialize, Serialize};
 
-use super::VERSION;
 use crate::devices::Leg;
 use crate::options::{Levels, Mode, Partition, hash};
-use crate::run::Task;
 use crate::session::{LegTests, Session};
+use crate::task::Task;
+use crate::workspace;
+
+/// Version of the file.
+pub(super) const VERSION: u32 = 1;
 
 /// What a run was.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -84,7 +86,7 @@ impl Run {
             selected: selected(session, legs),
             commit: match &session.archive {
                 Some(archive) => archive.commit(),
-                None => commit(session.workspace.root()),
+                None => workspace::commit(session.workspace.root()),
             },
             archived: session.archive.is_some(),
             mode: options.mode,
@@ -129,17 +131,4 @@ fn selected(session: &Session, legs: &[LegTests]) -> String {
     };
     let text = serde_json::to_string(&selected).expect("it is made of text and numbers");
     format!("{:016x}", hash(&text))
-}
-
-/// The commit of the sources at `root`, where git knows one.
-pub(crate) fn commit(root: &Path) -> Option<String> {
-    let output = Command::new("git")
-        .args(["rev-parse", "HEAD"])
-        .current_dir(root)
-        .stdin(Stdio::null())
-        .stderr(Stdio::null())
-        .output()
-        .ok()?;
-    let text = String::from_utf8(output.stdout).ok()?;
-    (output.status.success() && !text.trim().is_empty()).then(|| text.trim().to_owned())
 }

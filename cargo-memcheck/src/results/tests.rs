@@ -1,17 +1,19 @@
 //! Results are read as they were kept, and joined only where nothing is amiss.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use memcheck_core::exit;
 use memcheck_core::protocol::Status;
 
+use super::run::VERSION;
 use super::*;
 use crate::cli::CargoFlags;
+use crate::error::Expected;
 use crate::options::Mode;
-use crate::present::{Presenter, Report};
-use crate::run::{Outcome, Task, example};
+use crate::presenter::{Presenter, Report};
 use crate::tally::Tally;
+use crate::task::{Outcome, Task, example};
 use crate::workspace::Places;
 
 fn run(part: &str) -> Run {

@@ -18,10 +18,9 @@ use memcheck_core::record;
 use memcheck_core::verdict::conclude;
 use serde::Deserialize;
 
-use super::Across;
-use super::{Outcome, Task};
 use crate::options::Levels;
 use crate::process::{End, Ended};
+use crate::task::{Across, Outcome, Task};
 
 /// What lies where the report should be.
 #[derive(Debug, PartialEq)]
@@ -196,9 +195,9 @@ fn crashed(status: ExitStatus, when: &str) -> Finding {
 
 #[cfg(test)]
 mod tests {
-    use super::super::example::{self, task};
     use super::*;
     use crate::options::Mode;
+    use crate::task::example::{self, task};
     use std::collections::BTreeMap;
     use std::time::Duration;
 

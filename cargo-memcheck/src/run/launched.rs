@@ -13,11 +13,11 @@ use memcheck_core::exit;
 use memcheck_core::finding::{Code, Finding};
 use memcheck_core::protocol::Progress;
 
-use super::Across;
+use super::Runner;
 use super::judge::{self, Judged, Written};
-use super::{Outcome, Runner, Task};
 use crate::launcher::shown;
 use crate::process::{self, End, Ended, Output, Watch};
+use crate::task::{Across, Outcome, Task};
 
 /// A shell, and most launchers, return this and the number of the signal that
 /// ended a process.
@@ -113,8 +113,8 @@ fn not_started(error: &std::io::Error, line: &str) -> Finding {
 
 #[cfg(test)]
 mod tests {
-    use super::super::example;
     use super::*;
+    use crate::task::example;
 
     fn exited(raw: i32) -> End {
         End::Exited(ExitStatus::from_raw(raw))

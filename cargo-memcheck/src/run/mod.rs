@@ -1,8 +1,5 @@
-//! One test, one child process: what is run, and what came of it.
+//! One test, one child process.
 
-mod across;
-#[cfg(test)]
-pub(crate) mod example;
 mod judge;
 mod launched;
 mod program;
@@ -10,47 +7,24 @@ mod program;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use anyhow::Context;
 use memcheck_core::device::{Family, Request};
 use memcheck_core::explain;
 use memcheck_core::finding::Code;
-use memcheck_core::limits::Limits;
-use memcheck_core::protocol::{Entry, Follow, Job, Progress, Report, Status, VERSION, Verdict};
+use memcheck_core::protocol::{Follow, Job, Progress, Report, VERSION};
 use memcheck_core::variables;
-use serde::{Deserialize, Serialize};
 
-use crate::build::Binary;
-use crate::devices::{Kind, Leg};
-use crate::gpus::{Pool, RanOn, Slot};
+use crate::devices::Kind;
+use crate::gpus::{Pool, Slot};
 use crate::launcher::Launcher;
 use crate::options::{Mode, Options};
-use crate::process::{self, Interrupt, Output, Watch};
+use crate::process::{self, Interrupt, Watch};
 use crate::session::Session;
+use crate::task::{Outcome, Task};
 use crate::toolchain::NVML_VARIABLE;
 
-pub(crate) use across::{Across, Needs, Other};
 use launched::ExitCode;
-
-/// One test on one device.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Task {
-    /// The package.
-    pub(crate) package: String,
-    /// Its folder.
-    pub(crate) folder: PathBuf,
-    /// The version of candle-core that it is built with, for the baseline's header.
-    pub(crate) candle: String,
-    /// The executable.
-    pub(crate) binary: Binary,
-    /// The test.
-    pub(crate) entry: Entry,
-    /// The device.
-    pub(crate) leg: Leg,
-    /// The limits in force.
-    pub(crate) limits: Limits,
-}
 
 /// What one run of a test is to do beyond what is said of the test.
 #[derive(Debug, Clone, Default)]
@@ -64,51 +38,6 @@ pub(crate) struct Setting {
 impl From<Follow> for Setting {
     fn from(follow: Follow) -> Self {
         Self { follow, ..Self::default() }
-    }
-}
-
-/// What came of a task.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Outcome {
-    /// The verdict: the test process's own, unless its record is incomplete.
-    pub(crate) verdict: Verdict,
-    /// What the test process reported, where that can be believed.
-    pub(crate) report: Option<Report>,
-    /// What it printed.
-    pub(crate) output: Output,
-    /// How long it took.
-    pub(crate) duration: Duration,
-    /// The real GPU that it was on.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) gpu: Option<RanOn>,
-    /// What was found across tests.
-    #[serde(default)]
-    pub(crate) across: Across,
-}
-
-impl Outcome {
-    /// A test that is not run because `#[ignore]` stands on it.
-    pub(crate) fn ignored() -> Self {
-        let verdict = Verdict { status: Status::Ignored, findings: Vec::new(), denied: Vec::new() };
-        Self {
-            verdict,
-            report: None,
-            output: Output::default(),
-            duration: Duration::ZERO,
-            gpu: None,
-            across: Across::default(),
-        }
-    }
-
-    /// The same, with the GPU that it was given, or found.
-    fn on(self, slot: Option<&Slot<'_>>) -> Self {
-        let record = self.report.as_ref().map(|report| &report.record);
-        Self { gpu: RanOn::of(slot, record), ..self }
-    }
-
-    /// The pending snapshot that the test left.
-    pub(crate) fn pending(&self) -> Option<&Path> {
-        self.report.as_ref().and_then(|report| report.pending.as_deref())
     }
 }
 

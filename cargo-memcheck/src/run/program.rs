@@ -10,12 +10,14 @@ use memcheck_core::protocol::{ProgramJob, VERSION, claim};
 use memcheck_core::variables;
 
 use super::launched::ExitCode;
-use super::{NVML_VARIABLE, Outcome, Runner, Task, device, judge};
+use super::{Runner, device, judge};
 use crate::devices::Kind;
 use crate::gpus::Slot;
 use crate::launcher::Launcher;
 use crate::options::Capture;
 use crate::process::{self, End, Watch};
+use crate::task::{Outcome, Task};
+use crate::toolchain::NVML_VARIABLE;
 
 impl Runner<'_> {
     /// Runs a program with these arguments; `None` where it was interrupted. Its

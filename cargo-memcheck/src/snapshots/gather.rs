@@ -6,7 +6,7 @@ use super::{SnapshotError, SnapshotFile, pending, pending_below};
 use crate::cli::{CargoFlags, SnapshotArgs};
 use crate::error::Failure;
 use crate::options::Verbosity;
-use crate::present::say;
+use crate::talk::say;
 use crate::workspace::Workspace;
 
 /// The workspace of a command that builds nothing.

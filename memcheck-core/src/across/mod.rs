@@ -25,7 +25,7 @@ use crate::record::Facts;
 pub use family::{Family, LEAST_VALUES, families, size_values};
 pub use partner::{PartnerError, circle, partner};
 pub use relative::relative;
-pub use scaling::{Fit, Member, Metric, Room, Scaling, Shape, Told, scaling, told, unchanged};
+pub use scaling::{Member, Room, scaling, told, unchanged};
 
 /// The figures of a baseline that stands for a test which was not run.
 ///

@@ -5,6 +5,7 @@ use crate::baseline::{Holders, Laws};
 use crate::bound::{Bound, Relative};
 use crate::law::{Fraction, Sizes};
 use crate::record::{Metrics, Record};
+use crate::shape::{Metric, Scaling, Told};
 use crate::space::Space;
 use crate::verdict::tests::{GPU, armed, record};
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::across::{Metric, Shape, Told};
 use crate::record::Facts;
+use crate::shape::{Metric, Shape, Told};
 use crate::space::Space;
 
 /// Laws by space and figure.

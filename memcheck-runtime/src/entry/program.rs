@@ -28,7 +28,7 @@ use memcheck_core::verdict;
 use super::{session, settings};
 use crate::attribution::{self, Attributor};
 use crate::recorder::Recorder;
-use crate::{canary, device, ledger, scope};
+use crate::{block, canary, device, ledger, scope};
 
 /// A program that is being followed.
 struct Following {
@@ -175,7 +175,7 @@ fn report(following: Following) -> Report {
 fn judged(family: Family) -> Vec<Space> {
     let used = |space: &Space| space.is_device() && ledger::snapshot(*space).allocations > 0;
     let devices: Vec<Space> = match family {
-        Family::Cuda => ledger::spaces().filter(used).collect(),
+        Family::Cuda => block::spaces().filter(used).collect(),
         Family::Cpu => Vec::new(),
     };
     if devices.is_empty() { vec![Space::Host] } else { devices }

@@ -21,7 +21,7 @@ use crate::description::Description;
 use crate::probe;
 use crate::recorder::Recorder;
 use crate::trial::{self, Case, Trial};
-use crate::{attribution, canary, device, ledger, outcome, scope, site, snapshot};
+use crate::{attribution, block, canary, device, ledger, outcome, scope, site, snapshot};
 
 /// Runs the test of this process and leaves it: with 0 if it passed, with
 /// [`exit::FAILED`] if not. Without a report, nothing has passed.
@@ -162,7 +162,7 @@ fn judged(own: Space) -> Vec<Space> {
     if own == Space::Host {
         return vec![own];
     }
-    ledger::spaces()
+    block::spaces()
         .filter(|space| space.is_device())
         .filter(|space| *space == own || ledger::snapshot(*space).allocations > 0)
         .collect()

@@ -13,7 +13,7 @@ use memcheck_core::space::Space;
 use memcheck_core::survivors::Group;
 use rustc_hash::FxHashMap;
 
-use super::Origin;
+use crate::block::Origin;
 
 /// Live blocks after one iteration.
 #[derive(Debug, Clone, Default)]

@@ -22,138 +22,34 @@
 //! value that it produced, every value is offered to `peak`, so `peak` is the
 //! maximum over the order in which the counter really changed.
 
-pub(crate) mod block;
 mod census;
+mod counters;
+mod mode;
 mod peak;
 mod small;
 pub(crate) mod table;
 
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use memcheck_core::space::Space;
 
-use self::block::SPACES;
+use self::counters::{Counters, raise, restart};
 use self::table::Table;
+use crate::block::{Block, Origin, SPACES, index};
 use crate::site;
 use crate::trace::{self, Event};
 
-pub(crate) use block::{Block, Origin, index, space, spaces};
 pub(crate) use census::{Census, census};
+pub(crate) use counters::Snapshot;
+pub(crate) use mode::{Mode, arm, follow_tensors, is_armed, mode};
 pub(crate) use peak::PeakWindow;
 pub(crate) use small::{small_allocated, small_freed, small_live};
 
-static MODE: AtomicU8 = AtomicU8::new(0);
 static BLOCKS: Table = Table::new();
 static COUNTERS: [Counters; SPACES] = [const { Counters::new() }; SPACES];
 /// The iteration in which blocks are born now; 0 is the set-up.
 static ITERATION: AtomicU32 = AtomicU32::new(0);
 static LOST: AtomicU64 = AtomicU64::new(0);
-
-/// The counters of one space, alone on their cache lines.
-#[repr(align(128))]
-struct Counters {
-    live: AtomicU64,
-    peak: AtomicU64,
-    /// The highest of the peaks that were started anew since the body began.
-    earlier_peak: AtomicU64,
-    iteration_peak: AtomicU64,
-    allocations: AtomicU64,
-    allocated_total: AtomicU64,
-    frees: AtomicU64,
-    failed_frees: AtomicU64,
-    refused_bytes: AtomicU64,
-    refused_live: AtomicU64,
-    refused_after: AtomicU64,
-}
-
-impl Counters {
-    const fn new() -> Self {
-        Self {
-            live: AtomicU64::new(0),
-            peak: AtomicU64::new(0),
-            earlier_peak: AtomicU64::new(0),
-            iteration_peak: AtomicU64::new(0),
-            allocations: AtomicU64::new(0),
-            allocated_total: AtomicU64::new(0),
-            frees: AtomicU64::new(0),
-            failed_frees: AtomicU64::new(0),
-            refused_bytes: AtomicU64::new(0),
-            refused_live: AtomicU64::new(0),
-            refused_after: AtomicU64::new(0),
-        }
-    }
-
-    fn add(&self, bytes: u64) {
-        let live = self.live.fetch_add(bytes, Relaxed) + bytes;
-        raise(&self.peak, live);
-        raise(&self.iteration_peak, live);
-    }
-
-    /// Starts anew from what is live.
-    fn reset(&self) {
-        let Self {
-            live,
-            peak,
-            earlier_peak,
-            iteration_peak,
-            allocations,
-            allocated_total,
-            frees,
-            failed_frees,
-            refused_bytes,
-            refused_live,
-            refused_after,
-        } = self;
-        restart(peak, live);
-        restart(iteration_peak, live);
-        for counter in [
-            earlier_peak,
-            allocations,
-            allocated_total,
-            frees,
-            failed_frees,
-            refused_bytes,
-            refused_live,
-            refused_after,
-        ] {
-            counter.store(0, Relaxed);
-        }
-    }
-
-    fn count(&self, bytes: u64) {
-        self.allocations.fetch_add(1, Relaxed);
-        self.allocated_total.fetch_add(bytes, Relaxed);
-    }
-}
-
-/// Offers `live` to a peak. PERF: most offers are below it, and to see that
-/// takes a load; `fetch_max` would be a locked instruction each time. Nothing is
-/// missed: between two resets a peak only rises, so what was loaded is a bound.
-#[inline]
-fn raise(peak: &AtomicU64, live: u64) {
-    if peak.load(Relaxed) < live {
-        peak.fetch_max(live, Relaxed);
-    }
-}
-
-/// The figures of one space at one moment.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Snapshot {
-    pub(crate) live: u64,
-    /// Since it was last started anew.
-    pub(crate) peak: u64,
-    /// Since the body began, whatever was started anew.
-    pub(crate) whole_peak: u64,
-    pub(crate) iteration_peak: u64,
-    pub(crate) allocations: u64,
-    pub(crate) allocated_total: u64,
-    pub(crate) frees: u64,
-    pub(crate) failed_frees: u64,
-    pub(crate) refused_bytes: u64,
-    pub(crate) refused_live: u64,
-    /// `allocations` at the last refusal.
-    pub(crate) refused_after: u64,
-}
 
 /// Where a block comes from that is born here and now.
 #[inline]
@@ -167,55 +63,6 @@ fn here() -> Origin {
 /// When the system refuses the memory.
 pub(crate) fn prepare() -> std::io::Result<()> {
     BLOCKS.map()
-}
-
-/// What is done with events.
-// PERF: all that an event asks for stands in one byte: one relaxed load is what
-// an uninstrumented run pays, and a counting one no second.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Mode(u8);
-
-impl Mode {
-    const ARMED: u8 = 1;
-    const TENSORS: u8 = 2;
-
-    /// Whether events are looked at.
-    #[inline]
-    pub(crate) fn is_armed(self) -> bool {
-        self.0 & Self::ARMED != 0
-    }
-
-    /// Whether host blocks are also looked at as what may be a tensor.
-    #[inline]
-    pub(crate) fn follows_tensors(self) -> bool {
-        self.0 & Self::TENSORS != 0
-    }
-}
-
-/// What is done with events now.
-#[inline]
-pub(crate) fn mode() -> Mode {
-    Mode(MODE.load(Relaxed))
-}
-
-/// Whether events are looked at now.
-#[inline]
-pub(crate) fn is_armed() -> bool {
-    mode().is_armed()
-}
-
-/// Starts to look at events.
-pub(crate) fn arm() {
-    MODE.fetch_or(Mode::ARMED, Relaxed);
-}
-
-/// From here on host blocks are looked at as what may be a tensor, or no more.
-pub(crate) fn follow_tensors(follow: bool) {
-    if follow {
-        MODE.fetch_or(Mode::TENSORS, Relaxed);
-    } else {
-        MODE.fetch_and(!Mode::TENSORS, Relaxed);
-    }
 }
 
 /// From here on new blocks are born in `iteration`, and the peak within the
@@ -238,14 +85,6 @@ pub(crate) fn end_iteration() {
 #[cfg(feature = "cuda")]
 pub(crate) fn iteration() -> u32 {
     ITERATION.load(Relaxed)
-}
-
-/// Starts a peak anew from what is live, and returns what it was. What other
-/// threads allocate meanwhile is either in the old peak or raises the new one.
-fn restart(peak: &AtomicU64, live: &AtomicU64) -> u64 {
-    let before = peak.swap(0, Relaxed);
-    raise(peak, live.load(Relaxed));
-    before
 }
 
 /// Starts every figure anew, apart from what is live: the body begins.
@@ -423,23 +262,7 @@ pub(crate) fn lost_one() {
 
 /// The figures of `space` now.
 pub(crate) fn snapshot(space: Space) -> Snapshot {
-    let Some(counters) = index(space).map(|index| &COUNTERS[index]) else {
-        return Snapshot::default();
-    };
-    let peak = counters.peak.load(Relaxed);
-    Snapshot {
-        live: counters.live.load(Relaxed),
-        peak,
-        whole_peak: peak.max(counters.earlier_peak.load(Relaxed)),
-        iteration_peak: counters.iteration_peak.load(Relaxed),
-        allocations: counters.allocations.load(Relaxed),
-        allocated_total: counters.allocated_total.load(Relaxed),
-        frees: counters.frees.load(Relaxed),
-        failed_frees: counters.failed_frees.load(Relaxed),
-        refused_bytes: counters.refused_bytes.load(Relaxed),
-        refused_live: counters.refused_live.load(Relaxed),
-        refused_after: counters.refused_after.load(Relaxed),
-    }
+    index(space).map(|index| COUNTERS[index].snapshot()).unwrap_or_default()
 }
 
 /// Events that could not be taken. Not zero: the figures prove nothing.

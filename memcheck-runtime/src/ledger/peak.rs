@@ -5,7 +5,9 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use memcheck_core::space::Space;
 
-use super::{COUNTERS, Counters, index, raise, restart};
+use super::COUNTERS;
+use super::counters::{Counters, raise, restart};
+use crate::block::index;
 
 /// A look at the peak of one space, from here to where it is closed.
 #[derive(Debug)]

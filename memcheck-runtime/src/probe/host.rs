@@ -19,6 +19,7 @@ use memcheck_core::quiet::is_quiet;
 use memcheck_core::space::Space;
 
 use super::tensor;
+use crate::block::Block;
 use crate::ledger::{self, Mode};
 
 /// Least size of a block in the tensor class, in bytes.
@@ -173,12 +174,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Tracking<A> {
 
 /// Books a block that was resized, within its class or across it.
 #[inline]
-fn resized(
-    mode: Mode,
-    new: *mut u8,
-    layout: Layout,
-    (new_size, old): (usize, Option<ledger::Block>),
-) {
+fn resized(mode: Mode, new: *mut u8, layout: Layout, (new_size, old): (usize, Option<Block>)) {
     // SAFETY: `realloc` succeeded, so its contract held: `new_size` rounded up
     // to the alignment is a size, and the alignment is that of a layout.
     let new_layout = unsafe { Layout::from_size_align_unchecked(new_size, layout.align()) };

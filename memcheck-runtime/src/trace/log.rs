@@ -3,7 +3,7 @@
 use memcheck_core::space::Space;
 
 use super::Event;
-use crate::ledger::block::Block;
+use crate::block::Block;
 
 /// Events that are kept at most, some 400 MB of them.
 const MOST: usize = 1 << 24;
@@ -67,7 +67,7 @@ impl Log {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ledger::block::Origin;
+    use crate::block::Origin;
 
     #[test]
     fn a_full_log_counts_what_it_has_no_place_for() {

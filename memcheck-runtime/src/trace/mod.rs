@@ -12,15 +12,17 @@
 //! thread wait until the collector has caught up.
 
 mod collector;
+mod fold;
 mod log;
 mod ring;
 mod timeline;
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use crate::ledger::block::Block;
+use crate::block::Block;
 
-pub(crate) use collector::{Collector, Held, Key, Refused, Trace, start};
+pub(crate) use collector::{Collector, start};
+pub(crate) use fold::{Held, Key, Refused, Trace};
 pub(crate) use log::{Log, Logged};
 pub(crate) use timeline::Timeline;
 

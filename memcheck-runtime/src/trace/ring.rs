@@ -14,7 +14,7 @@ use std::sync::atomic::{
 };
 
 use super::Event;
-use crate::ledger::block::{Block, Origin, index, space};
+use crate::block::{Block, Origin, index, space};
 use crate::mapping;
 use crate::prefetch;
 

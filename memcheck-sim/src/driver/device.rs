@@ -8,6 +8,7 @@ use crate::code::{Answer, Code, describe};
 use crate::ffi::{self, Out, Text, exports};
 use crate::machine::with;
 use crate::spec::MAX_DEVICES;
+use crate::uuid::{slice_uuid_of, uuid_of};
 
 /// CUDA 13.0, as the driver and the libraries number it.
 pub(crate) use crate::version::VERSION;
@@ -127,33 +128,6 @@ fn error_text(
 
 fn card(device: c_int) -> Answer<&'static Card> {
     with(|machine| Ok(machine.device(device)?.spec.card))
-}
-
-/// An identity that is the same in every run: "memcheck-sim", and the number of
-/// the device on the machine.
-pub(crate) fn uuid_of(number: u32) -> [u8; 16] {
-    let mut uuid = *b"memcheck-sim\0\0\0\0";
-    uuid[12..].copy_from_slice(&number.to_be_bytes());
-    uuid
-}
-
-/// That of the slice, where the device is one.
-pub(crate) fn slice_uuid_of(number: u32) -> [u8; 16] {
-    let mut uuid = *b"memcheck-mig\0\0\0\0";
-    uuid[12..].copy_from_slice(&number.to_be_bytes());
-    uuid
-}
-
-/// What NVML and `CUDA_VISIBLE_DEVICES` call the device of this number, or the
-/// slice that it is.
-pub(crate) fn uuid_text(number: u32, slice: bool) -> String {
-    let (kind, uuid) = match slice {
-        true => ("MIG", slice_uuid_of(number)),
-        false => ("GPU", uuid_of(number)),
-    };
-    let digits: String = uuid.iter().map(|b| format!("{b:02x}")).collect();
-    let (a, b, c) = (&digits[..8], &digits[8..12], &digits[12..16]);
-    format!("{kind}-{a}-{b}-{c}-{}-{}", &digits[16..20], &digits[20..])
 }
 
 /// One bus per device, the last for the first: NVML counts devices by their

@@ -13,7 +13,7 @@ mod module;
 mod pool;
 mod stream;
 
-pub(crate) use device::{VERSION, attribute, pci_bus, pci_bus_id, uuid_text};
+pub(crate) use device::{VERSION, attribute, pci_bus, pci_bus_id};
 pub(crate) use module::checked;
 
 /// The functions of every room.

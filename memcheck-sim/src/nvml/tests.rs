@@ -1,6 +1,6 @@
 //! NVML and the driver on the same machine: what each calls a device.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 
 use super::*;
 use crate::driver::tests::{context, machine, out};
@@ -103,7 +103,7 @@ fn what_is_allocated_on_a_device_is_used_on_it() {
 fn a_slice_of_a_card_has_a_uuid_of_its_own() {
     machine();
     // None of these devices is one: the MIG UUID of the first is nobody's.
-    let text = driver::uuid_text(0, true);
+    let text = crate::uuid::uuid_text(0, true);
     assert_eq!(text, "MIG-6d656d63-6865-636b-2d6d-696700000000");
     assert_eq!(handle(&CString::new(text).unwrap()), Err(6));
     let whole = handle(&uuid(0)).unwrap();

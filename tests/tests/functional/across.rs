@@ -3,8 +3,8 @@
 //! a plain harness.
 
 use candle_core::DType;
-use memcheck_core::across::Metric;
 use memcheck_core::baseline::{Laws, Parts};
+use memcheck_core::shape::Metric;
 use memcheck_core::space::Space;
 use memcheck_tests::{bert, llama};
 use serde_json::{Value, json};

@@ -7,9 +7,15 @@ use memcheck_core::finding::{self, Class, Level};
 use memcheck_core::{diagnosis, exit, variables};
 
 use crate::fixture::{memcheck, workspace};
+use crate::links::links;
 
+/// All of the reference: its first page, and every page that this one links to.
 pub(crate) fn reference() -> String {
-    std::fs::read_to_string(workspace().join("docs/reference.md")).expect("docs/reference.md")
+    let page =
+        |name: &str| std::fs::read_to_string(workspace().join("docs").join(name)).expect(name);
+    let first = page("reference.md");
+    let pages = links(&first).into_iter().map(|link| page(&link));
+    std::iter::once(first.clone()).chain(pages).collect::<Vec<_>>().join("\n")
 }
 
 #[test]
@@ -110,8 +116,8 @@ fn every_variable_of_the_toolkit_is_in_the_reference_and_the_other_way_round() {
 fn every_subcommand_is_in_the_documentation_and_the_other_way_round() {
     let help = memcheck(&workspace(), &["--help"]).exits(0).stdout;
     let (_, commands) = help.split_once("Commands:\n").expect("a list of commands");
-    let pages = ["README.md", "docs/reference.md", "CHANGELOG.md"]
-        .map(|page| std::fs::read_to_string(workspace().join(page)).expect(page));
+    let page = |name| std::fs::read_to_string(workspace().join(name)).expect(name);
+    let pages = [page("README.md"), reference(), page("CHANGELOG.md")];
     let names: Vec<&str> = commands
         .lines()
         .take_while(|line| !line.is_empty())
@@ -175,8 +181,9 @@ pub(crate) fn flags(text: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// A section of a page, from its title to the next.
+/// A section of a page, from its title to the next, or to the next page.
 pub(crate) fn section<'a>(page: &'a str, title: &str) -> &'a str {
     let (_, section) = page.split_once(title).expect("the section is there");
-    section.split("\n## ").next().unwrap_or_default()
+    let end = ["\n## ", "\n# "].iter().filter_map(|next| section.find(next)).min();
+    &section[..end.unwrap_or(section.len())]
 }

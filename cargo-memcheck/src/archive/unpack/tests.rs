@@ -1,7 +1,11 @@
 //! What is in an archive, and what becomes of it here.
 
+use std::fs;
+
 use serde_json::json;
 
+use super::super::elf::Target;
+use super::super::file;
 use super::*;
 use crate::error::Expected;
 use memcheck_core::exit;
@@ -11,7 +15,7 @@ fn manifest(target: &str, kinds: &[&str], devices: &[&str]) -> Manifest {
         |kind: &&str| json!({"kind": kind, "executables": [], "not_built": [], "nvml": null});
     let devices: Vec<Request> = devices.iter().map(|text| text.parse().unwrap()).collect();
     serde_json::from_value(json!({
-        "version": super::super::VERSION, "memcheck": env!("CARGO_PKG_VERSION"), "id": "1",
+        "version": super::super::file::VERSION, "memcheck": env!("CARGO_PKG_VERSION"), "id": "1",
         "files": 0, "target": target, "commit": "0123456789abcdef", "profile": "dev",
         "features": ["a", "b"], "devices": devices, "packages": [], "names_targets": false,
         "builds": kinds.iter().map(build).collect::<Vec<_>>(),

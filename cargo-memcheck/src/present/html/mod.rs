@@ -12,11 +12,12 @@ use memcheck_core::record::SpaceRecord;
 use memcheck_core::size::exact;
 use memcheck_core::space::Space;
 
-use super::{Presenter, Report, beside, summary};
+use super::{beside, summary};
 use crate::note::Note;
 use crate::options::Verbosity;
-use crate::run::{Outcome, Task};
+use crate::presenter::{Presenter, Report};
 use crate::tally::Tally;
+use crate::task::{Outcome, Task};
 
 const STYLE: &str = "body{font:15px/1.45 system-ui,sans-serif;margin:2rem auto;max-width:70rem;padding:0 1rem}\
 table{border-collapse:collapse}td,th{padding:.2rem .7rem;text-align:left;border-bottom:1px solid #8884}\
@@ -131,7 +132,7 @@ impl Report for Html {
 mod tests {
     use super::super::example::leaky;
     use super::*;
-    use crate::run::example::task;
+    use crate::task::example::task;
 
     fn page(outcome: &Outcome) -> String {
         let mut html = Html::default();

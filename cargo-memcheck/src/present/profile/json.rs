@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::Subject;
 use crate::gpus::RanOn;
 use crate::present::json;
-use crate::run::{Outcome, Task};
+use crate::task::{Outcome, Task};
 
 /// Version of the object.
 const VERSION: u32 = 1;

@@ -17,11 +17,13 @@ use memcheck_core::space::Space;
 pub(super) use growth::title as growth_title;
 pub(super) use holders::{kind_name, when};
 
-use super::{Presenter, beside, say, style};
+use super::{beside, style};
 use crate::cli::FormatFlag;
 use crate::options::{Telling, Verbosity};
-use crate::run::{Outcome, Task};
+use crate::presenter::Presenter;
+use crate::talk::say;
 use crate::tally::Tally;
+use crate::task::{Outcome, Task};
 
 /// How the operation table is laid out.
 #[derive(Debug, Clone, Copy)]

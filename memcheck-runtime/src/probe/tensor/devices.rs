@@ -8,6 +8,8 @@ use memcheck_core::space::Space;
 
 #[cfg(feature = "cuda")]
 use super::layout;
+use crate::block;
+#[cfg(feature = "cuda")]
 use crate::ledger;
 
 const ITERATION_BITS: u32 = u32::BITS;
@@ -31,7 +33,7 @@ pub(super) fn note(tensor: &Tensor) {
         }
         match known.compare_exchange(0, number, Relaxed, Relaxed) {
             Ok(_) => {
-                let space = ledger::index(crate::device::space(tensor.device())).unwrap_or(0);
+                let space = block::index(crate::device::space(tensor.device())).unwrap_or(0);
                 let seen = u64::from(ledger::iteration()) | (space as u64) << ITERATION_BITS;
                 return birth.store(seen, Relaxed);
             }
@@ -51,7 +53,7 @@ pub(crate) fn since(first: u32) -> BTreeMap<Space, u64> {
     for (number, seen) in &DEVICES {
         let seen = seen.load(Relaxed);
         if number.load(Relaxed) != 0 && seen as u32 >= first {
-            let space = ledger::space((seen >> ITERATION_BITS) as usize);
+            let space = block::space((seen >> ITERATION_BITS) as usize);
             *opened.entry(space).or_default() += 1;
         }
     }

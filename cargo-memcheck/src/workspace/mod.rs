@@ -1,103 +1,34 @@
 //! The workspace: which packages are selected, which of them carry memory
 //! tests, and which candle crates these can reach.
 
-use std::collections::{BTreeSet, HashSet};
+mod commit;
+mod error;
+mod package;
+mod places;
+
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use cargo_metadata::{DependencyKind, Metadata, Package, PackageId};
 use globset::Glob;
-use memcheck_core::exit;
 use memcheck_core::lock::CANDLE;
 
 use crate::cli::CargoFlags;
-use crate::error::Expected;
+
+pub(crate) use commit::commit;
+pub(crate) use error::WorkspaceError;
+pub(crate) use package::TestPackage;
+pub(crate) use places::{Places, pending_of_results};
 
 /// The crate that a package depends on to have memory tests.
 pub(crate) use memcheck_core::lock::RUNTIME;
-
-/// Why there is no workspace to work on.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum WorkspaceError {
-    /// `cargo metadata` failed; its message.
-    #[error("`cargo metadata` failed\n{0}")]
-    Metadata(String),
-    /// There is no cargo.
-    #[error("`cargo metadata`: {0}")]
-    NoCargo(std::io::Error),
-    /// `-p` or `--exclude` names no package.
-    #[error("package `{0}` is not a member of this workspace: {1}")]
-    NoMember(String, String),
-    /// None of the selected packages has memory tests.
-    #[error("no memory tests: none of the selected packages depends on {RUNTIME} ({0})")]
-    NoRuntime(String),
-}
-
-impl Expected for WorkspaceError {
-    fn exit_code(&self) -> u8 {
-        match self {
-            Self::Metadata(_) | Self::NoCargo(_) => exit::METADATA,
-            Self::NoMember(..) => exit::USAGE,
-            Self::NoRuntime(_) => exit::NO_TESTS,
-        }
-    }
-
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::NoRuntime(_) => Some(format!(
-                "`cargo add --dev {RUNTIME} --git URL` with the URL of memcheck's repository (or \
-                 `--path` to it in a clone), and write a test with #[mem_test]"
-            )),
-            Self::NoCargo(_) => Some(
-                "`cargo memcheck archive` packs tests for machines without cargo: --archive-file"
-                    .to_owned(),
-            ),
-            Self::Metadata(_) | Self::NoMember(..) => None,
-        }
-    }
-}
 
 /// The workspace as cargo sees it.
 #[derive(Debug)]
 pub(crate) struct Workspace {
     metadata: Metadata,
     target_directory: PathBuf,
-}
-
-/// A package that can carry memory tests.
-#[derive(Debug, Clone)]
-pub(crate) struct TestPackage {
-    /// As cargo knows it.
-    pub(crate) package: Package,
-    /// How this package calls its dependency on the runtime.
-    runtime: String,
-    /// The features of the runtime that switch CUDA on in the candle crates
-    /// that this package can reach.
-    candle_features: BTreeSet<&'static str>,
-    /// The version of candle-core that the runtime depends on.
-    pub(crate) candle: Option<String>,
-}
-
-impl TestPackage {
-    /// The name.
-    pub(crate) fn name(&self) -> &str {
-        &self.package.name
-    }
-
-    /// The folder of its Cargo.toml.
-    pub(crate) fn folder(&self) -> &Path {
-        self.package.manifest_path.parent().expect("a manifest lies in a folder").as_std_path()
-    }
-
-    /// The features to switch on for a build with CUDA, as `dependency/feature`.
-    /// Cargo takes these for dev-dependencies too, and wants the name that the
-    /// package itself gave to the dependency.
-    pub(crate) fn cuda_features(&self, first: &str) -> Vec<String> {
-        std::iter::once(first)
-            .chain(self.candle_features.iter().copied())
-            .map(|feature| format!("{}/{feature}", self.runtime))
-            .collect()
-    }
 }
 
 impl Workspace {
@@ -170,6 +101,11 @@ impl Workspace {
     /// Where `--ci` leaves pending snapshots.
     pub(crate) fn pending_directory(&self) -> PathBuf {
         self.own_directory().join("pending")
+    }
+
+    /// Where the results of a run are kept unless somebody says otherwise.
+    pub(crate) fn results_directory(&self) -> PathBuf {
+        self.own_directory().join("results")
     }
 
     /// Every package of the workspace.
@@ -291,55 +227,6 @@ impl Workspace {
     /// The package of this name in the resolved graph.
     pub(crate) fn resolved(&self, name: &str) -> Option<&Package> {
         self.metadata.packages.iter().find(|package| package.name.as_str() == name)
-    }
-}
-
-/// The folders of a workspace, for those who need no more of it.
-#[derive(Debug)]
-pub(crate) struct Places {
-    root: PathBuf,
-    own: PathBuf,
-}
-
-impl Places {
-    /// Asks cargo; where there is none, or nothing that it knows, the current
-    /// folder stands for that of a workspace.
-    pub(crate) fn find(flags: &CargoFlags) -> Result<Self, WorkspaceError> {
-        let here = Self::here(flags);
-        let is_known = || here.root.ancestors().any(|folder| folder.join("Cargo.toml").is_file());
-        match Workspace::outline(flags) {
-            Ok(workspace) => {
-                Ok(Self { root: workspace.root().to_owned(), own: workspace.own_directory() })
-            }
-            // A cargo without a toolchain says no more than that it failed.
-            Err(WorkspaceError::Metadata(_)) if flags.manifest_path.is_none() && !is_known() => {
-                Ok(here)
-            }
-            Err(WorkspaceError::NoCargo(_)) => Ok(here),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// The current folder, as if it were that of a workspace.
-    pub(crate) fn here(flags: &CargoFlags) -> Self {
-        let root = std::env::current_dir().unwrap_or_default();
-        let target = flags.target_dir.clone().unwrap_or_else(|| "target".into());
-        Self { own: root.join(target).join("memcheck"), root }
-    }
-
-    /// The folder of the workspace's Cargo.toml.
-    pub(crate) fn root(&self) -> &Path {
-        &self.root
-    }
-
-    /// Where the tool keeps its own files.
-    pub(crate) fn own_directory(&self) -> PathBuf {
-        self.own.clone()
-    }
-
-    /// Where `--ci` leaves pending snapshots.
-    pub(crate) fn pending_directory(&self) -> PathBuf {
-        self.own.join("pending")
     }
 }
 

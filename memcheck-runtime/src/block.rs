@@ -1,15 +1,13 @@
-//! What a block is, and how the table keeps it.
+//! What a block is, and the two words that the ledger's table keeps of it.
 
 use memcheck_core::space::Space;
-
-use super::table;
 
 /// GPUs that the ledger keeps apart.
 const DEVICES: usize = 32;
 /// Host, pinned, managed, then the devices.
-pub(super) const SPACES: usize = 3 + DEVICES;
+pub(crate) const SPACES: usize = 3 + DEVICES;
 
-/// What the table knows about a block.
+/// What is known about a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Block {
     pub(crate) size: u64,
@@ -20,13 +18,14 @@ pub(crate) struct Block {
 impl Block {
     const SIZE_BITS: u32 = 48;
 
-    /// As the table keeps it.
-    pub(super) fn words(self) -> table::Words {
+    /// As the ledger's table keeps it.
+    pub(crate) fn words(self) -> [u64; 2] {
         let space = index(self.space).unwrap_or(0) as u64;
         [space << Self::SIZE_BITS | self.size, self.origin.pack()]
     }
 
-    pub(super) fn of([size, origin]: table::Words) -> Self {
+    /// The block that a table has kept so.
+    pub(crate) fn of([size, origin]: [u64; 2]) -> Self {
         Self {
             size: size & ((1 << Self::SIZE_BITS) - 1),
             space: space((size >> Self::SIZE_BITS) as usize),

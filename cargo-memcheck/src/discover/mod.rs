@@ -4,22 +4,25 @@
 //! one that dies or hangs is an error with its name, because tests that it
 //! may carry would be lost without a word.
 
+mod error;
+
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
+use std::process::ExitStatus;
 use std::time::Duration;
 
-use memcheck_core::exit;
 use memcheck_core::protocol::{Entry, Listing, VERSION};
 use memcheck_core::variables;
 
-use crate::build::Binary;
+use crate::binary::Binary;
 use crate::devices::{Kind, Leg};
-use crate::error::Expected;
 use crate::launcher::{Launcher, TURN};
-use crate::libraries::{self, Missing, Search};
+use crate::libraries::{Missing, Search};
 use crate::options::Capture;
 use crate::process::{self, End, Ended, Interrupt, Watch};
 use crate::workspace::TestPackage;
+
+pub(crate) use error::DiscoverError;
 
 /// The exit status of what a loader, or a shell, could not start.
 const NOT_STARTED: [i32; 2] = [126, 127];
@@ -27,71 +30,6 @@ const NOT_STARTED: [i32; 2] = [126, 127];
 const LISTING: Duration = Duration::from_secs(10);
 /// Rust's exit status for a panic in `main`.
 const PANICKED: i32 = 101;
-
-/// Why an executable could not be asked.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum DiscoverError {
-    /// It died.
-    #[error("{0}: the test executable died when it was asked for its tests: {1}{2}")]
-    Died(String, String, String),
-    /// It did not answer.
-    #[error("{id}: the test executable did not list its tests within {seconds} s", seconds = .patience.as_secs())]
-    Hangs {
-        /// The executable.
-        id: String,
-        /// How long it was waited for.
-        patience: Duration,
-    },
-    /// It cannot be started without these libraries.
-    #[error("{0}: the test executable cannot be started: {1}")]
-    Missing(String, Missing),
-    /// It could not be started.
-    #[error("{0}: the test executable could not be started: {1}")]
-    Start(String, std::io::Error),
-    /// It speaks another version of the protocol.
-    #[error("{0}: memcheck-runtime speaks version {1} of the protocol, cargo-memcheck {VERSION}")]
-    Version(String, u32),
-    /// It lacks the device.
-    #[error("{0}: the test executable was built without {1}")]
-    NotFor(String, &'static str),
-}
-
-impl Expected for DiscoverError {
-    fn exit_code(&self) -> u8 {
-        match self {
-            Self::NotFor(..) => exit::NO_DEVICE,
-            Self::Missing(_, missing) => missing.exit_code(),
-            _ => exit::NOT_MEASURED,
-        }
-    }
-
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::Missing(_, missing) => Some(libraries::advice(missing)),
-            Self::Hangs { patience, .. } if *patience == TURN => {
-                Some("is it the launcher that waits, for its turn in a queue?".to_owned())
-            }
-            Self::Died(..) | Self::Hangs { .. } => {
-                Some("a constructor that runs before `main`, or a harness of its own?".to_owned())
-            }
-            Self::Version(..) => {
-                Some("use memcheck-runtime and cargo-memcheck of the same release".to_owned())
-            }
-            Self::Start(_, error) if error.kind() == std::io::ErrorKind::PermissionDenied => Some(
-                "is its directory mounted noexec? of an archive --extract-to names another"
-                    .to_owned(),
-            ),
-            Self::NotFor(..) | Self::Start(..) => None,
-        }
-    }
-}
-
-impl DiscoverError {
-    /// Whether it is for want of libraries.
-    pub(crate) fn is_missing_libraries(&self) -> bool {
-        matches!(self, Self::Missing(..))
-    }
-}
 
 /// What one executable carries.
 #[derive(Debug, Clone)]
@@ -166,6 +104,58 @@ pub(crate) fn program(
     }
 }
 
+/// How asking an executable ended.
+struct Answer {
+    /// Its process, or the launcher's.
+    ended: std::io::Result<Ended>,
+    /// Libraries that it misses here.
+    missing: Option<Missing>,
+    /// Whether it did not start here.
+    lacks: bool,
+    /// How long it was waited for.
+    patience: Duration,
+}
+
+/// The exit status of a process that came to an end.
+fn status(ended: &Ended) -> Option<ExitStatus> {
+    match ended.end {
+        Some(End::Exited(status)) => Some(status),
+        _ => None,
+    }
+}
+
+/// Starts an executable to list its tests: here, then with the libraries that it
+/// misses, then where the launcher leads.
+fn start(binary: &mut Binary, folder: &Path, launcher: &Launcher, search: &Search) -> Answer {
+    let mut patience = LISTING;
+    let mut ended = list(binary, folder, &Launcher::None, patience);
+    // So ends what the loader refuses, and never by a signal.
+    let refused = |ended: &Ended| {
+        status(ended).and_then(|status| status.code()).is_some_and(|code| code != 0)
+    };
+    let mut missing = None;
+    if ended.as_ref().is_ok_and(refused) {
+        match search.complete(binary) {
+            Ok(true) => ended = list(binary, folder, &Launcher::None, patience),
+            Ok(false) => {}
+            // Where a launcher leads they may be there.
+            Err(why) => missing = Some(why),
+        }
+    }
+    // A harness that starts here and has no list has none elsewhere.
+    let started = |ended: &Ended| {
+        status(ended)
+            .is_some_and(|status| status.code().is_none_or(|code| !NOT_STARTED.contains(&code)))
+    };
+    let lacks = missing.is_some() || !ended.as_ref().is_ok_and(started);
+    let listed = ended.as_ref().ok().and_then(status).is_some_and(|status| status.success());
+    if launcher.is_some() && lacks && !listed {
+        patience = TURN;
+        ended = list(binary, folder, launcher, patience);
+    }
+    Answer { ended, missing, lacks, patience }
+}
+
 fn ask(
     mut binary: Binary,
     folder: &Path,
@@ -173,68 +163,37 @@ fn ask(
     launcher: &Launcher,
     search: &Search,
 ) -> Result<Carried, DiscoverError> {
-    let id = binary.id.clone();
-    let id = || id.clone();
-    let listed = |ended: &std::io::Result<Ended>| {
-        let end = ended.as_ref().ok().and_then(|ended| ended.end);
-        matches!(end, Some(End::Exited(status)) if status.success())
-    };
-    let mut patience = LISTING;
-    let mut ended = list(&binary, folder, &Launcher::None, patience);
-    // So ends what the loader refuses, and never by a signal.
-    let refused = |ended: &Ended| match ended.end {
-        Some(End::Exited(status)) => status.code().is_some_and(|code| code != 0),
-        _ => false,
-    };
-    let mut missing = None;
-    if ended.as_ref().is_ok_and(refused) {
-        match search.complete(&mut binary) {
-            Ok(true) => ended = list(&binary, folder, &Launcher::None, patience),
-            Ok(false) => {}
-            // Where a launcher leads they may be there.
-            Err(why) => missing = Some(why),
-        }
-    }
-    // A harness that starts here and has no list has none elsewhere.
-    let not_started = |ended: &Ended| match ended.end {
-        Some(End::Exited(status)) => status.code().is_some_and(|code| NOT_STARTED.contains(&code)),
-        _ => true,
-    };
-    let lacks = missing.is_some() || !ended.as_ref().is_ok_and(|ended| !not_started(ended));
-    if launcher.is_some() && lacks && !listed(&ended) {
-        patience = TURN;
-        ended = list(&binary, folder, launcher, patience);
-    }
+    let Answer { ended, missing, lacks, patience } = start(&mut binary, folder, launcher, search);
+    let id = || binary.id.clone();
     let ended = ended.map_err(|error| DiscoverError::Start(id(), error))?;
-    let Some(End::Exited(status)) = ended.end else {
+    let Some(status) = status(&ended) else {
         return Err(DiscoverError::Hangs { id: id(), patience });
     };
     let stdout = &ended.output.stdout;
-    let listing: Option<Listing> = said(stdout, |line| serde_json::from_str(line).ok());
-    if let Some(version) = listing.is_none().then(|| said(stdout, version_of)).flatten() {
-        return Err(DiscoverError::Version(id(), version));
-    }
-    if listing.is_none()
-        && !status.success()
-        && let Some(missing) = missing
-    {
-        return Err(DiscoverError::Missing(id(), missing));
-    }
-    // An executable that cannot be asked may have tests: it is not one without.
-    if status.signal().is_some()
-        || status.code() == Some(PANICKED)
-        || (listing.is_none() && lacks && !status.success())
-    {
-        let said = ended.output.stderr.trim().to_owned();
-        let said = if said.is_empty() { said } else { format!("\n{said}") };
-        return Err(DiscoverError::Died(id(), status.to_string(), said));
-    }
-    let warning = (listing.is_none() && !status.success()).then(|| {
-        format!("{}: {status} when asked for its tests; taken to carry no memory tests", binary.id)
-    });
-    let Some(mut listing) = listing else {
+    let Some(mut listing) = said(stdout, |line| serde_json::from_str::<Listing>(line).ok()) else {
+        if let Some(version) = said(stdout, version_of) {
+            return Err(DiscoverError::Version(id(), version));
+        }
+        if !status.success()
+            && let Some(missing) = missing
+        {
+            return Err(DiscoverError::Missing(id(), missing));
+        }
+        // An executable that cannot be asked may have tests: it is not one without.
+        if is_dead(status) || (lacks && !status.success()) {
+            return Err(died(id(), status, &ended));
+        }
+        let warning = (!status.success()).then(|| {
+            format!(
+                "{}: {status} when asked for its tests; taken to carry no memory tests",
+                binary.id
+            )
+        });
         return Ok(Carried { binary, tests: Vec::new(), warning });
     };
+    if is_dead(status) {
+        return Err(died(id(), status, &ended));
+    }
     if listing.memcheck != VERSION {
         return Err(DiscoverError::Version(id(), listing.memcheck));
     }
@@ -250,7 +209,18 @@ fn ask(
         return Err(DiscoverError::NotFor(id(), needed));
     }
     listing.tests.sort_by(|a, b| a.name.cmp(&b.name));
-    Ok(Carried { binary, tests: listing.tests, warning })
+    Ok(Carried { binary, tests: listing.tests, warning: None })
+}
+
+/// Whether a process died, whatever it said before.
+fn is_dead(status: ExitStatus) -> bool {
+    status.signal().is_some() || status.code() == Some(PANICKED)
+}
+
+fn died(id: String, status: ExitStatus, ended: &Ended) -> DiscoverError {
+    let said = ended.output.stderr.trim();
+    let said = if said.is_empty() { String::new() } else { format!("\n{said}") };
+    DiscoverError::Died(id, status.to_string(), said)
 }
 
 /// The version in a listing whose other fields are not understood.
@@ -267,8 +237,10 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use memcheck_core::device::Request;
+    use memcheck_core::exit;
 
     use super::*;
+    use crate::error::Expected;
 
     #[test]
     fn a_binary_that_does_not_start_here_is_listed_where_its_launcher_leads() {

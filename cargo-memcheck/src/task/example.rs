@@ -9,7 +9,7 @@ use memcheck_core::record;
 use serde_json::{Value, json};
 
 use super::Task;
-use crate::build::Binary;
+use crate::binary::Binary;
 use crate::devices::{Kind, Leg};
 
 /// A test on the CPU.

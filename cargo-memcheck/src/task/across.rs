@@ -3,8 +3,8 @@
 
 use std::path::PathBuf;
 
-use memcheck_core::across::Told;
 use memcheck_core::law::Sizes;
+use memcheck_core::shape::Told;
 use serde::{Deserialize, Serialize};
 
 /// Another test, and where its baseline lies.

@@ -1,0 +1,138 @@
+//! The counters of one space: what is live, what was at its peak, and how much came
+//! and went.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// The counters of one space, alone on their cache lines.
+#[repr(align(128))]
+pub(super) struct Counters {
+    pub(super) live: AtomicU64,
+    pub(super) peak: AtomicU64,
+    /// The highest of the peaks that were started anew since the body began.
+    pub(super) earlier_peak: AtomicU64,
+    pub(super) iteration_peak: AtomicU64,
+    pub(super) allocations: AtomicU64,
+    pub(super) allocated_total: AtomicU64,
+    pub(super) frees: AtomicU64,
+    pub(super) failed_frees: AtomicU64,
+    pub(super) refused_bytes: AtomicU64,
+    pub(super) refused_live: AtomicU64,
+    pub(super) refused_after: AtomicU64,
+}
+
+impl Counters {
+    pub(super) const fn new() -> Self {
+        Self {
+            live: AtomicU64::new(0),
+            peak: AtomicU64::new(0),
+            earlier_peak: AtomicU64::new(0),
+            iteration_peak: AtomicU64::new(0),
+            allocations: AtomicU64::new(0),
+            allocated_total: AtomicU64::new(0),
+            frees: AtomicU64::new(0),
+            failed_frees: AtomicU64::new(0),
+            refused_bytes: AtomicU64::new(0),
+            refused_live: AtomicU64::new(0),
+            refused_after: AtomicU64::new(0),
+        }
+    }
+
+    #[inline]
+    pub(super) fn add(&self, bytes: u64) {
+        let live = self.live.fetch_add(bytes, Relaxed) + bytes;
+        raise(&self.peak, live);
+        raise(&self.iteration_peak, live);
+    }
+
+    /// Starts anew from what is live.
+    pub(super) fn reset(&self) {
+        let Self {
+            live,
+            peak,
+            earlier_peak,
+            iteration_peak,
+            allocations,
+            allocated_total,
+            frees,
+            failed_frees,
+            refused_bytes,
+            refused_live,
+            refused_after,
+        } = self;
+        restart(peak, live);
+        restart(iteration_peak, live);
+        for counter in [
+            earlier_peak,
+            allocations,
+            allocated_total,
+            frees,
+            failed_frees,
+            refused_bytes,
+            refused_live,
+            refused_after,
+        ] {
+            counter.store(0, Relaxed);
+        }
+    }
+
+    #[inline]
+    pub(super) fn count(&self, bytes: u64) {
+        self.allocations.fetch_add(1, Relaxed);
+        self.allocated_total.fetch_add(bytes, Relaxed);
+    }
+
+    /// The figures now.
+    pub(super) fn snapshot(&self) -> Snapshot {
+        let peak = self.peak.load(Relaxed);
+        Snapshot {
+            live: self.live.load(Relaxed),
+            peak,
+            whole_peak: peak.max(self.earlier_peak.load(Relaxed)),
+            iteration_peak: self.iteration_peak.load(Relaxed),
+            allocations: self.allocations.load(Relaxed),
+            allocated_total: self.allocated_total.load(Relaxed),
+            frees: self.frees.load(Relaxed),
+            failed_frees: self.failed_frees.load(Relaxed),
+            refused_bytes: self.refused_bytes.load(Relaxed),
+            refused_live: self.refused_live.load(Relaxed),
+            refused_after: self.refused_after.load(Relaxed),
+        }
+    }
+}
+
+/// Offers `live` to a peak. PERF: most offers are below it, and to see that
+/// takes a load; `fetch_max` would be a locked instruction each time. Nothing is
+/// missed: between two resets a peak only rises, so what was loaded is a bound.
+#[inline]
+pub(super) fn raise(peak: &AtomicU64, live: u64) {
+    if peak.load(Relaxed) < live {
+        peak.fetch_max(live, Relaxed);
+    }
+}
+
+/// Starts a peak anew from what is live, and returns what it was. What other
+/// threads allocate meanwhile is either in the old peak or raises the new one.
+pub(super) fn restart(peak: &AtomicU64, live: &AtomicU64) -> u64 {
+    let before = peak.swap(0, Relaxed);
+    raise(peak, live.load(Relaxed));
+    before
+}
+
+/// The figures of one space at one moment.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Snapshot {
+    pub(crate) live: u64,
+    /// Since it was last started anew.
+    pub(crate) peak: u64,
+    /// Since the body began, whatever was started anew.
+    pub(crate) whole_peak: u64,
+    pub(crate) iteration_peak: u64,
+    pub(crate) allocations: u64,
+    pub(crate) allocated_total: u64,
+    pub(crate) frees: u64,
+    pub(crate) failed_frees: u64,
+    pub(crate) refused_bytes: u64,
+    pub(crate) refused_live: u64,
+    /// `allocations` at the last refusal.
+    pub(crate) refused_after: u64,
+}

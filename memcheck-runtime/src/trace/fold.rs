@@ -1,0 +1,369 @@
+//! Folds events into what a report needs.
+//!
+//! Who held the memory at the peak is known without a copy at every new peak:
+//! each holder keeps its live bytes and, lazily, what they were at the latest
+//! peak. A peak only raises a number, the epoch; a holder that is about to
+//! change and whose epoch is older saves its live bytes first.
+
+use memcheck_core::space::Space;
+use rustc_hash::FxHashMap;
+
+use super::{Event, Log, Timeline};
+use crate::block::{Block, Origin};
+
+/// A place in the program and what it allocates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Key {
+    pub(crate) space: Space,
+    pub(crate) context: u32,
+    pub(crate) shape: u16,
+}
+
+/// What a place allocated, over the whole body and in the measured iterations.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Total {
+    pub(crate) calls: u64,
+    pub(crate) bytes: u64,
+    /// In the last iteration that it allocated in.
+    pub(crate) last_calls: u64,
+    pub(crate) last_bytes: u64,
+    /// The number of that iteration; 0 is outside of them.
+    pub(crate) iteration: u32,
+}
+
+/// What a place held at the peak, by iteration of birth.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Held {
+    pub(crate) key: Key,
+    pub(crate) birth: u32,
+    pub(crate) bytes: u64,
+    pub(crate) count: u64,
+}
+
+/// An allocation that was refused, and what was live then.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    pub(crate) block: Block,
+    pub(crate) live: Vec<Held>,
+}
+
+/// Everything that was folded.
+#[derive(Debug, Default)]
+pub(crate) struct Trace {
+    pub(crate) events: u64,
+    pub(crate) totals: FxHashMap<Key, Total>,
+    pub(crate) spaces: FxHashMap<Space, SpaceTrace>,
+    /// The last refusal of each space.
+    pub(crate) refused: FxHashMap<Space, Refused>,
+    /// Event by event, where that is asked for.
+    pub(crate) log: Option<Log>,
+    holders: FxHashMap<(Key, u32), Holder>,
+    iteration: u32,
+}
+
+/// One space over time.
+#[derive(Debug, Default)]
+pub(crate) struct SpaceTrace {
+    live: i64,
+    pub(crate) peak: u64,
+    /// The iteration of the peak; 0 is the set-up.
+    pub(crate) peak_iteration: u32,
+    epoch: u64,
+    pub(crate) timeline: Timeline,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Amount {
+    bytes: i64,
+    count: i64,
+}
+
+#[derive(Debug, Default)]
+struct Holder {
+    live: Amount,
+    at_peak: Amount,
+    epoch: u64,
+    /// The epoch just before the latest block came: tells whether that block
+    /// was there at the latest peak.
+    before_latest: u64,
+    /// The iteration that the latest block was counted in; 0 is outside of them.
+    latest: u32,
+}
+
+impl Holder {
+    /// What was live at the peak of `epoch`, kept before a change.
+    fn save(&mut self, epoch: u64) {
+        if self.epoch != epoch {
+            self.at_peak = self.live;
+            self.epoch = epoch;
+        }
+    }
+
+    fn add(&mut self, bytes: i64, count: i64) {
+        self.live.bytes += bytes;
+        self.live.count += count;
+    }
+}
+
+fn signed(bytes: u64) -> i64 {
+    i64::try_from(bytes).unwrap_or(i64::MAX)
+}
+
+impl Trace {
+    /// A trace of nothing yet; the events of one space go into `log` as well.
+    pub(super) fn new(log: Option<Log>) -> Self {
+        Self { log, ..Self::default() }
+    }
+
+    /// Takes one event.
+    pub(super) fn take(&mut self, event: Event) {
+        self.events += 1;
+        if let Some(log) = &mut self.log {
+            log.take(event);
+        }
+        self.fold(event);
+    }
+
+    fn fold(&mut self, event: Event) {
+        match event {
+            Event::Allocated(block) => {
+                self.count(&block, self.iteration);
+                self.came(&block);
+            }
+            Event::Kept(block) => self.came(&block),
+            Event::Freed(block) => {
+                let space = self.spaces.entry(block.space).or_default();
+                let holder = self.holders.entry((key(&block), block.origin.birth)).or_default();
+                holder.save(space.epoch);
+                holder.add(-signed(block.size), -1);
+                space.live -= signed(block.size);
+                space.timeline.push(u64::try_from(space.live).unwrap_or(0));
+            }
+            Event::Refused(block) => {
+                let live = self.held(block.space, |holder| holder.live);
+                self.refused.insert(block.space, Refused { block, live });
+            }
+            Event::Shaped(block, shape) => self.shaped(&block, shape),
+            Event::Iteration(iteration) => self.iteration = iteration,
+            Event::End => {}
+        }
+        if self.events.is_multiple_of(1 << 20) {
+            self.prune();
+        }
+    }
+
+    fn count(&mut self, block: &Block, iteration: u32) {
+        let total = self.totals.entry(key(block)).or_default();
+        total.calls += 1;
+        total.bytes += block.size;
+        // Between iterations, or after them: not the iteration's.
+        if iteration == 0 && total.iteration != 0 {
+            return;
+        }
+        if total.iteration != iteration {
+            (total.last_calls, total.last_bytes) = (0, 0);
+            total.iteration = iteration;
+        }
+        total.last_calls += 1;
+        total.last_bytes += block.size;
+    }
+
+    fn came(&mut self, block: &Block) {
+        let space = self.spaces.entry(block.space).or_default();
+        let holder = self.holders.entry((key(block), block.origin.birth)).or_default();
+        holder.save(space.epoch);
+        holder.before_latest = space.epoch;
+        holder.latest = self.iteration;
+        holder.add(signed(block.size), 1);
+        space.live += signed(block.size);
+        let live = u64::try_from(space.live).unwrap_or(0);
+        space.timeline.push(live);
+        if live > space.peak {
+            space.peak = live;
+            space.peak_iteration = block.origin.birth;
+            space.epoch += 1;
+        }
+    }
+
+    /// Moves the latest block of a place from "shape unknown" to its shape.
+    fn shaped(&mut self, block: &Block, shape: u16) {
+        let epoch = self.spaces.entry(block.space).or_default().epoch;
+        let (from, to) = (key(block), Key { shape, ..key(block) });
+        let birth = block.origin.birth;
+        let size = signed(block.size);
+        let Some(holder) = self.holders.get_mut(&(from, birth)) else { return };
+        holder.save(epoch);
+        let at_peak = holder.before_latest < epoch;
+        // The iteration may be over, or the next one have begun.
+        let iteration = holder.latest;
+        holder.add(-size, -1);
+        if at_peak {
+            holder.at_peak.bytes -= size;
+            holder.at_peak.count -= 1;
+        }
+        let holder = self.holders.entry((to, birth)).or_default();
+        holder.save(epoch);
+        holder.add(size, 1);
+        if at_peak {
+            holder.at_peak.bytes += size;
+            holder.at_peak.count += 1;
+        }
+        let Some(total) = self.totals.get_mut(&from) else { return };
+        total.calls -= 1;
+        total.bytes -= block.size;
+        let in_last = total.iteration == iteration && total.last_calls > 0;
+        if in_last {
+            total.last_calls -= 1;
+            total.last_bytes = total.last_bytes.saturating_sub(block.size);
+        }
+        let shaped = Block { origin: Origin { shape, ..block.origin }, ..*block };
+        self.count(&shaped, iteration);
+    }
+
+    /// Forgets holders that hold nothing and held nothing at the peak.
+    fn prune(&mut self) {
+        let spaces = &self.spaces;
+        self.holders.retain(|(key, _), holder| {
+            let epoch = spaces.get(&key.space).map_or(0, |space| space.epoch);
+            holder.save(epoch);
+            holder.live.bytes != 0 || holder.at_peak.bytes != 0
+        });
+    }
+
+    /// Who held the memory of `space` at its peak. The bytes add up to the peak.
+    pub(crate) fn peak(&self, space: Space) -> Vec<Held> {
+        let Some(epoch) = self.spaces.get(&space).map(|space| space.epoch) else {
+            return Vec::new();
+        };
+        self.held(space, |holder| if holder.epoch == epoch { holder.at_peak } else { holder.live })
+    }
+
+    /// Who holds how much of `space` at some moment.
+    fn held(&self, space: Space, amount: impl Fn(&Holder) -> Amount) -> Vec<Held> {
+        self.holders
+            .iter()
+            .filter(|((key, _), _)| key.space == space)
+            .filter_map(|(&(key, birth), holder)| {
+                let Amount { bytes, count } = amount(holder);
+                let bytes = u64::try_from(bytes).ok().filter(|&bytes| bytes > 0)?;
+                Some(Held { key, birth, bytes, count: u64::try_from(count).unwrap_or(0) })
+            })
+            .collect()
+    }
+}
+
+fn key(block: &Block) -> Key {
+    Key { space: block.space, context: block.origin.context, shape: block.origin.shape }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SPACE: Space = Space::Cuda(0);
+
+    fn block(context: u32, size: u64) -> Block {
+        Block { size, space: SPACE, origin: Origin { birth: 1, context, shape: 0 } }
+    }
+
+    fn folded(events: &[Event]) -> Trace {
+        let mut trace = Trace::default();
+        for event in events {
+            trace.take(*event);
+        }
+        trace
+    }
+
+    fn held(trace: &Trace) -> Vec<(u32, u16, u64)> {
+        let mut held: Vec<_> = trace
+            .peak(SPACE)
+            .iter()
+            .map(|held| (held.key.context, held.key.shape, held.bytes))
+            .collect();
+        held.sort_unstable();
+        held
+    }
+
+    #[test]
+    fn holders_at_the_peak_add_up_to_it_whatever_came_after() {
+        use Event::{Allocated, Freed};
+        let trace = folded(&[
+            Allocated(block(1, 100)),
+            Allocated(block(2, 50)),
+            Freed(block(1, 100)),
+            Allocated(block(3, 120)), // the peak: 170
+            Freed(block(2, 50)),
+            Freed(block(3, 120)),
+            Allocated(block(1, 60)),
+        ]);
+        assert_eq!(trace.spaces[&SPACE].peak, 170);
+        assert_eq!(held(&trace), [(2, 0, 50), (3, 0, 120)]);
+    }
+
+    #[test]
+    fn what_is_live_at_the_last_refusal_is_kept() {
+        use Event::{Allocated, Freed, Refused};
+        let trace = folded(&[
+            Allocated(block(1, 100)),
+            Allocated(block(2, 50)),
+            Refused(block(3, 900)),
+            Freed(block(1, 100)),
+            Refused(block(4, 800)),
+            Freed(block(2, 50)),
+        ]);
+        let refused = &trace.refused[&SPACE];
+        assert_eq!((refused.block.origin.context, refused.block.size), (4, 800));
+        let live: Vec<_> = refused.live.iter().map(|held| (held.key.context, held.bytes)).collect();
+        assert_eq!(live, [(2, 50)]);
+        assert_eq!(trace.spaces[&SPACE].peak, 150, "what was refused was never live");
+    }
+
+    #[test]
+    fn a_shape_that_is_known_late_counts_at_the_peak() {
+        use Event::{Allocated, Freed, Shaped};
+        let trace = folded(&[
+            Allocated(block(1, 100)),
+            Shaped(block(1, 100), 7),
+            Allocated(block(1, 40)), // the peak: 140
+            Shaped(block(1, 40), 8),
+            Freed(Block { origin: Origin { shape: 8, ..block(1, 0).origin }, ..block(1, 40) }),
+            Allocated(block(1, 30)), // below it
+            Shaped(block(1, 30), 9),
+        ]);
+        assert_eq!(trace.spaces[&SPACE].peak, 140);
+        assert_eq!(held(&trace), [(1, 7, 100), (1, 8, 40)]);
+        let calls: u64 = trace.totals.values().map(|total| total.calls).sum();
+        assert_eq!(calls, 3);
+    }
+
+    #[test]
+    fn a_shape_that_is_known_late_counts_where_its_block_did() {
+        use Event::{Allocated, Iteration, Shaped};
+        let trace = folded(&[
+            Allocated(block(1, 100)), // set-up
+            Iteration(1),
+            Shaped(block(1, 100), 7),
+            Allocated(block(2, 40)),
+            Iteration(0),
+            Shaped(block(2, 40), 8),
+        ]);
+        let total = |context, shape| trace.totals[&Key { space: SPACE, context, shape }];
+        assert_eq!((total(1, 7).iteration, total(1, 7).last_calls), (0, 1));
+        assert_eq!((total(2, 8).iteration, total(2, 8).last_calls), (1, 1));
+        assert_eq!((total(1, 0).calls, total(2, 0).calls), (0, 0));
+    }
+
+    #[test]
+    fn pruning_changes_no_figure() {
+        use Event::{Allocated, Freed};
+        let mut trace = folded(&[Allocated(block(1, 100)), Freed(block(1, 100))]);
+        for context in 2..50 {
+            trace.fold(Allocated(block(context, 10)));
+            trace.fold(Freed(block(context, 10)));
+        }
+        let before = held(&trace);
+        trace.prune();
+        assert_eq!(held(&trace), before);
+        assert_eq!(trace.holders.len(), 1);
+    }
+}

@@ -1,0 +1,89 @@
+//! Connecting the library that nvml-wrapper opens with the functions here.
+
+use std::ffi::{CString, c_char, c_int, c_void};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use memcheck_core::quiet;
+
+use crate::cupti;
+
+/// Why the library could not be attached.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NvmlError {
+    /// The path holds a zero byte, or the dynamic linker refuses the file.
+    #[error("cannot open {path}: {reason}")]
+    Open {
+        /// The path as given.
+        path: String,
+        /// What the dynamic linker says.
+        reason: String,
+    },
+    /// Not the library that is built from `cargo-memcheck/toolkit/nvml.c`.
+    #[error("{0} has no `memcheck_nvml_set`: it is not the simulated NVML")]
+    NotOurs(String),
+    /// Built from another version of `cargo-memcheck/toolkit/nvml.c`.
+    #[error("{path} does not know {function}")]
+    Missing {
+        /// The path as given.
+        path: String,
+        /// The function that it lacks.
+        function: &'static str,
+    },
+}
+
+/// The functions of NVML and of CUPTI that are simulated, by name.
+pub fn nvml_table() -> impl Iterator<Item = (&'static str, *const c_void)> {
+    let tables = [super::TABLE, cupti::EXPORTS, cupti::OTHERS];
+    tables.into_iter().flatten().map(|symbol| (symbol.name, symbol.address.cast()))
+}
+
+unsafe extern "C" {
+    fn dlopen(name: *const c_char, flags: c_int) -> *mut c_void;
+    fn dlsym(library: *mut c_void, name: *const c_char) -> *mut c_void;
+    fn dlerror() -> *const c_char;
+}
+
+/// `RTLD_NOW`.
+const NOW: c_int = 2;
+
+/// Loads the library that was built from `cargo-memcheck/toolkit/nvml.c`, and connects it.
+///
+/// It stays loaded, so nvml-wrapper, which opens the same path afterwards, gets
+/// the connected one. May be repeated.
+///
+/// # Errors
+///
+/// The file cannot be loaded, or is not that library.
+pub fn attach_nvml(library: &Path) -> Result<(), NvmlError> {
+    let _quiet = quiet::enter();
+    let path = library.display().to_string();
+    let open = |reason: String| NvmlError::Open { path: path.clone(), reason };
+    let name =
+        CString::new(library.as_os_str().as_bytes()).map_err(|error| open(error.to_string()))?;
+    // SAFETY: a zero-terminated text. The library has no initialisers.
+    let handle = unsafe { dlopen(name.as_ptr(), NOW) };
+    if handle.is_null() {
+        // SAFETY: dlopen has just failed on this thread, so there is a text,
+        // good until the next call of its family.
+        let reason = unsafe { std::ffi::CStr::from_ptr(dlerror()) };
+        return Err(open(reason.to_string_lossy().into_owned()));
+    }
+    // SAFETY: a handle that is never closed, and a zero-terminated text.
+    let set = unsafe { dlsym(handle, c"memcheck_nvml_set".as_ptr()) };
+    if set.is_null() {
+        return Err(NvmlError::NotOurs(path));
+    }
+    type Set = unsafe extern "C" fn(*const c_char, *const c_void) -> c_int;
+    // SAFETY: nvml.c declares it so.
+    let set: Set = unsafe { std::mem::transmute::<*mut c_void, Set>(set) };
+    for (function, address) in nvml_table() {
+        let text = CString::new(function).expect("the table has names without zero bytes");
+        // SAFETY: a zero-terminated text, and a function that lives as long as
+        // the process and takes what NVML's function of that name takes.
+        if unsafe { set(text.as_ptr(), address) } != 0 {
+            return Err(NvmlError::Missing { path, function });
+        }
+    }
+    Ok(())
+}

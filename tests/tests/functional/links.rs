@@ -1,0 +1,126 @@
+//! Every link of a page to a page leads somewhere: the file is there, and so is the
+//! heading.
+
+use std::path::{Path, PathBuf};
+
+use crate::fixture::workspace;
+
+/// The lines of a page that are no code.
+fn prose(page: &str) -> impl Iterator<Item = &str> {
+    let mut is_code = false;
+    page.lines().filter(move |line| {
+        let is_fence = line.trim_start().starts_with("```");
+        is_code ^= is_fence;
+        !is_code && !is_fence
+    })
+}
+
+/// A text without what stands in backticks.
+fn without_code(text: &str) -> String {
+    text.split('`').step_by(2).collect::<Vec<_>>().join("``")
+}
+
+/// Where the links of a page lead, but for those to other sites.
+pub(crate) fn links(page: &str) -> Vec<String> {
+    // A link's text may go over two lines.
+    let text = prose(page).map(without_code).collect::<Vec<_>>().join("\n");
+    let targets = text.split("](").skip(1).filter_map(|rest| rest.split_once(')'));
+    targets.map(|(target, _)| target.to_owned()).filter(|to| !to.contains("://")).collect()
+}
+
+/// The names by which the headings of a page are linked to, as GitHub makes them.
+fn anchors(page: &str) -> Vec<String> {
+    let titles = prose(page).filter_map(|line| {
+        line.trim_start_matches('#').strip_prefix(' ').filter(|_| line.starts_with('#'))
+    });
+    let mut anchors: Vec<String> = Vec::new();
+    for title in titles {
+        let kept = |c: &char| c.is_alphanumeric() || matches!(c, '-' | '_' | ' ');
+        let anchor: String = title.to_lowercase().chars().filter(kept).collect();
+        let anchor = anchor.replace(' ', "-");
+        let same = anchors.iter().filter(|known| **known == anchor).count();
+        anchors.push(if same == 0 { anchor } else { format!("{anchor}-{same}") });
+    }
+    anchors
+}
+
+/// The links of the page at `path` that lead nowhere.
+fn broken(path: &Path, page: &str) -> Vec<String> {
+    let leads = |link: &String| {
+        let (file, anchor) = link.split_once('#').unwrap_or((link, ""));
+        let target = match file {
+            "" => path.to_owned(),
+            file => path.with_file_name(file),
+        };
+        match std::fs::read_to_string(&target) {
+            Ok(_) if anchor.is_empty() => true,
+            Ok(text) => anchors(&text).iter().any(|known| known == anchor),
+            Err(_) => anchor.is_empty() && target.exists(),
+        }
+    };
+    let lost = links(page).into_iter().filter(|link| !leads(link));
+    lost.map(|link| format!("{}: {link}", path.display())).collect()
+}
+
+/// The pages below a folder, but for what is built.
+fn pages(folder: &Path, into: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
+        let (path, name) = (entry.path(), entry.file_name());
+        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        if is_folder && name != "target" && name != ".git" {
+            pages(&path, into);
+        } else if !is_folder && path.extension().is_some_and(|extension| extension == "md") {
+            into.push(path);
+        }
+    }
+}
+
+#[test]
+fn every_link_of_every_page_leads_to_a_file_and_a_heading_of_it() {
+    let mut all = Vec::new();
+    pages(&workspace(), &mut all);
+    let read = |path: &PathBuf| std::fs::read_to_string(path).expect("a page");
+    let lost: Vec<String> = all.iter().flat_map(|path| broken(path, &read(path))).collect();
+    assert!(lost.is_empty(), "{}", lost.join("\n"));
+    let links: usize = all.iter().map(|path| links(&read(path)).len()).sum();
+    assert!(links > 20, "{links} links in {} pages", all.len());
+}
+
+#[test]
+fn every_page_of_the_reference_is_in_its_index() {
+    let docs = workspace().join("docs");
+    let index = std::fs::read_to_string(docs.join("reference.md")).expect("the index");
+    let mut linked: Vec<PathBuf> = links(&index).iter().map(|link| docs.join(link)).collect();
+    let mut there = Vec::new();
+    pages(&docs.join("reference"), &mut there);
+    linked.sort();
+    there.sort();
+    assert_eq!(linked, there);
+}
+
+#[test]
+fn a_link_that_leads_nowhere_is_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    write(
+        "b.md",
+        "# Other\n\n## A flag: `--x`\n\n```sh\n# no heading\n```\n\n## Twice\n\n## Twice\n",
+    );
+    let page = "\
+# One
+
+[a](b.md) [b](b.md#a-flag---x) [c](#one) [d](b.md#twice-1) [e](https://example.org/x#y) [f
+g](b.md#other) `[h](gone.md)`
+[i](c.md) [j](b.md#no-heading) [k](#two) [l](b.md#twice-2)
+
+```
+[m](gone.md)
+```
+";
+    let path = folder.path().join("a.md");
+    std::fs::write(&path, page).unwrap();
+    let lost: Vec<String> = ["c.md", "b.md#no-heading", "#two", "b.md#twice-2"]
+        .map(|link| format!("{}: {link}", path.display()))
+        .to_vec();
+    assert_eq!(broken(&path, page), lost);
+}

@@ -1,0 +1,159 @@
+//! Data flows one way: among the rooms of a crate, which are its modules at the
+//! top, there is no circle. What only unit tests take from elsewhere does not count.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use crate::fixture::workspace;
+
+/// What each room takes from which others.
+type Rooms = BTreeMap<String, BTreeSet<String>>;
+
+/// The source without comments and without its unit tests; and the modules that
+/// are there for unit tests only.
+fn production(source: &str) -> (String, BTreeSet<String>) {
+    let (mut kept, mut for_tests) = (String::new(), BTreeSet::new());
+    let mut lines = source.lines().filter(|line| !line.trim_start().starts_with("//"));
+    while let Some(line) = lines.next() {
+        if line != "#[cfg(test)]" {
+            kept.push_str(line);
+            kept.push('\n');
+            continue;
+        }
+        let item = lines.next().unwrap_or_default();
+        if let Some((_, module)) = item.split_once("mod ") {
+            match module.strip_suffix(';') {
+                Some(name) => drop(for_tests.insert(name.to_owned())),
+                // They stand at the end.
+                None => break,
+            }
+        }
+    }
+    (kept, for_tests)
+}
+
+/// The first names of all paths of a source that begin at the crate.
+fn taken(source: &str) -> Vec<&str> {
+    let name =
+        |path: &str| path.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(path.len());
+    let mut names = Vec::new();
+    for path in source.split("crate::").skip(1) {
+        match path.strip_prefix('{').and_then(|list| list.split_once("};")) {
+            Some((list, _)) => {
+                let mut depth = 0;
+                for piece in list.split_inclusive([',', '{', '}']) {
+                    let piece = piece.trim_start();
+                    if depth == 0 {
+                        names.push(&piece[..name(piece)]);
+                    }
+                    depth += i32::from(piece.ends_with('{')) - i32::from(piece.ends_with('}'));
+                }
+            }
+            None => names.push(&path[..name(path)]),
+        }
+    }
+    names
+}
+
+/// Adds what the files of a room take.
+fn read(path: &Path, room: &str, rooms: &mut Rooms) {
+    let source = std::fs::read_to_string(path).expect("a source file");
+    let (source, for_tests) = production(&source);
+    let of_room = rooms.entry(room.to_owned()).or_default();
+    of_room.extend(taken(&source).into_iter().map(str::to_owned));
+    // `a.rs` and `a/mod.rs` have their modules in `a`.
+    let folder = match path.file_stem().is_some_and(|stem| stem == "mod") {
+        true => path.parent().expect("a file lies in a folder").to_owned(),
+        false => path.with_extension(""),
+    };
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        if name == "mod" || for_tests.contains(&name) {
+            continue;
+        }
+        match path.is_dir() {
+            true if path.join("mod.rs").is_file() => read(&path.join("mod.rs"), room, rooms),
+            // Read with the file beside it.
+            true => {}
+            false => read(&path, room, rooms),
+        }
+    }
+}
+
+/// The rooms of a crate.
+fn rooms(sources: &Path) -> Rooms {
+    let mut rooms = Rooms::new();
+    for entry in std::fs::read_dir(sources).expect("a folder of sources").flatten() {
+        let path = entry.path();
+        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        if path.join("mod.rs").is_file() {
+            read(&path.join("mod.rs"), &name, &mut rooms);
+        } else if path.is_file() && name != "lib" && name != "main" {
+            read(&path, &name, &mut rooms);
+        }
+    }
+    let known: BTreeSet<String> = rooms.keys().cloned().collect();
+    for (room, takes) in &mut rooms {
+        takes.retain(|name| known.contains(name) && name != room);
+    }
+    rooms
+}
+
+/// What is left when rooms that take nothing from those that are left are taken
+/// away, again and again, and likewise those that give nothing.
+fn circles(mut rooms: Rooms) -> Rooms {
+    loop {
+        let before = rooms.len();
+        let given: BTreeSet<String> = rooms.values().flatten().cloned().collect();
+        rooms.retain(|room, takes| !takes.is_empty() && given.contains(room));
+        let left: BTreeSet<String> = rooms.keys().cloned().collect();
+        for takes in rooms.values_mut() {
+            takes.retain(|name| left.contains(name));
+        }
+        if rooms.len() == before {
+            return rooms;
+        }
+    }
+}
+
+#[test]
+fn among_the_rooms_of_each_crate_there_is_no_circle() {
+    for (name, least) in [
+        ("cargo-memcheck", 30),
+        ("memcheck-core", 30),
+        ("memcheck-estimate", 5),
+        ("memcheck-macros", 5),
+        ("memcheck-runtime", 20),
+        ("memcheck-sim", 20),
+    ] {
+        let rooms = rooms(&workspace().join(name).join("src"));
+        assert!(rooms.len() >= least, "{name} has {} rooms", rooms.len());
+        assert!(rooms.values().any(|takes| takes.len() > 2), "{name}: {rooms:?}");
+        let circles = circles(rooms);
+        assert!(circles.is_empty(), "{name}: {circles:#?}");
+    }
+}
+
+#[test]
+fn a_circle_is_found_and_one_by_way_of_unit_tests_is_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    write("lib.rs", "mod a;\nmod b;\nmod c;\nuse crate::c::C;\n");
+    write("a/mod.rs", "mod inner;\n");
+    write("a/inner.rs", "use crate::b::B;\n");
+    write("b.rs", "use std::fmt;\nuse crate::{\n    c::{C, D},\n    fmt::a,\n};\n");
+    write("c.rs", "// crate::a\n#[cfg(test)]\nmod tests;\n");
+    write("c/tests.rs", "use crate::a;\n");
+    assert!(circles(rooms(folder.path())).is_empty());
+    write("c/tests.rs", "");
+    write("c.rs", "#[cfg(test)]\nmod tests {\n    use crate::a::A;\n}\n");
+    assert!(circles(rooms(folder.path())).is_empty());
+    write("c/more.rs", "fn x() {\n    crate::a::y();\n}\n");
+    let found: Vec<String> = circles(rooms(folder.path())).into_keys().collect();
+    assert_eq!(found, ["a", "b", "c"]);
+}
