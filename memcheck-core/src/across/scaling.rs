@@ -158,9 +158,29 @@ pub struct Told {
     pub order: Order,
     /// How fast it may grow.
     pub allowed: Order,
+    /// Sizes that have too few values to confirm an exact law, and how many.
+    #[serde(default, skip_serializing_if = "Sizes::is_empty")]
+    pub few: Sizes,
     /// The largest sizes that the test's device holds, by this law.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fits: Vec<Fit>,
+}
+
+impl Told {
+    /// For people: as [`Shape::told`], and why no law can be exact where there are
+    /// too few values for one.
+    pub fn shown(&self) -> String {
+        if self.few.is_empty() {
+            return self.law.told(self.metric);
+        }
+        let few: Vec<String> =
+            self.few.iter().map(|(size, count)| format!("{count} of {size}")).collect();
+        format!(
+            "no exact law can be confirmed with so few values ({}), {}",
+            few.join(", "),
+            self.law
+        )
+    }
 }
 
 /// The largest value of a size that fits, by a law: predicted, not run.
@@ -215,9 +235,9 @@ pub fn told(
             let points: Option<Vec<Point>> = members.iter().map(point).collect();
             // A figure that this space does not have: counts, on the host.
             let Some(points) = points else { continue };
-            let law = match law::find(&points) {
-                Ok(law) => Shape::Law(law),
-                Err(NoLaw::Uneven { about }) => Shape::About(about),
+            let (law, few) = match law::find(&points) {
+                Ok(law) => (Shape::Law(law), Sizes::new()),
+                Err(NoLaw::Uneven { about, few }) => (Shape::About(about), few),
                 Err(NoLaw::Incomplete { .. }) => continue,
             };
             let room = room(space).filter(|_| *metric == Metric::PeakAllocated);
@@ -226,6 +246,7 @@ pub fn told(
                 metric: *metric,
                 order: law.order(),
                 allowed: most.clone(),
+                few,
                 fits: room.map_or_else(Vec::new, |room| fits(&law, &last.at, &room)),
                 law,
             });
@@ -276,8 +297,8 @@ pub fn unchanged(
 pub fn scaling(told: &[Told], accepted: Option<&Laws>, record: &Record) -> Vec<Finding> {
     told.iter()
         .filter_map(|told| {
-            let Told { space, metric, law, order, allowed, fits: _ } = told;
-            let (space, text) = (*space, law.told(*metric));
+            let Told { space, metric, law, order, allowed, few: _, fits: _ } = told;
+            let (space, text) = (*space, told.shown());
             let (message, hint) = if !law.within(allowed) {
                 let about = if matches!(law, Shape::Law(_)) { "" } else { "about " };
                 (

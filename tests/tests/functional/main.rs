@@ -32,3 +32,4 @@ mod runner;
 mod shards;
 mod simulated;
 mod slurm;
+mod strangers;
