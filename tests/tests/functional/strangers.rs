@@ -204,7 +204,7 @@ fn what_strangers_write_compiles_and_is_measured() {
     let finding = run.stderr.split("leak: ").nth(1).expect("a leak");
     let lines: Vec<&str> = finding.lines().map(str::trim).take(4).collect();
     assert!(lines.iter().any(|line| *line == "zeros [1024] f32 in step"), "{lines:?}");
-    for line in lines.iter().chain(&["cause: a tensor is kept"]) {
+    for line in lines.iter().chain(&["cause: tensors of each iteration are kept (tensor-kept)"]) {
         assert!(said.contains(line), "`{line}` is not said in\n{said}");
     }
 }
