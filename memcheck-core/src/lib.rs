@@ -38,6 +38,7 @@ pub mod fault;
 pub mod finding;
 pub mod law;
 pub mod limits;
+pub mod lines;
 pub mod location;
 pub mod lock;
 pub mod machine;

@@ -142,6 +142,10 @@ pub struct Job {
     /// does, by the baselines of the others.
     #[serde(default)]
     pub alone: bool,
+    /// Whether its body installs a `tracing` subscriber of its own, as it has
+    /// just shown: then nobody else does.
+    #[serde(default)]
+    pub own_subscriber: bool,
 }
 
 impl Job {

@@ -154,9 +154,29 @@ pub struct Told {
     pub order: Order,
     /// How fast it may grow.
     pub allowed: Order,
+    /// Sizes that have too few values to confirm an exact law, and how many.
+    #[serde(default, skip_serializing_if = "Sizes::is_empty")]
+    pub few: Sizes,
     /// The largest sizes that the test's device holds, by this law.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fits: Vec<Fit>,
+}
+
+impl Told {
+    /// For people: as [`Shape::told`], and why no law can be exact where there are
+    /// too few values for one.
+    pub fn shown(&self) -> String {
+        if self.few.is_empty() {
+            return self.law.told(self.metric);
+        }
+        let few: Vec<String> =
+            self.few.iter().map(|(size, count)| format!("{count} of {size}")).collect();
+        format!(
+            "no exact law can be confirmed with so few values ({}), {}",
+            few.join(", "),
+            self.law
+        )
+    }
 }
 
 /// The largest value of a size that fits, by a law: predicted, not run.

@@ -9,6 +9,7 @@ use syn::spanned::Spanned;
 use syn::{Expr, ExprLit, ExprPath, ExprUnary, Ident, Lit, Token, UnOp};
 
 use crate::list::List;
+use crate::options::plain;
 
 /// Most tests that one attribute makes.
 const MOST: usize = 256;
@@ -151,7 +152,8 @@ impl Parse for Written {
             return Err(syn::Error::new(name.span(), expected));
         }
         input.parse::<Token![=]>()?;
-        let list = match input.parse::<Expr>()? {
+        let written = input.parse::<Expr>()?;
+        let list = match plain(&written) {
             Expr::Array(list) => list,
             other => {
                 let message = format!("{expected}, each value {VALUES}");
@@ -198,7 +200,7 @@ fn text(element: &Expr) -> syn::Result<String> {
             Err(syn::Error::new_spanned(tokens, message))
         }
     };
-    match element {
+    match plain(element) {
         Expr::Lit(ExprLit { lit, .. }) => match lit {
             Lit::Int(literal) => number(literal.base10_digits(), literal.suffix(), literal),
             Lit::Float(literal) => number(literal.base10_digits(), literal.suffix(), literal),
@@ -206,7 +208,7 @@ fn text(element: &Expr) -> syn::Result<String> {
             Lit::Bool(boolean) => Ok(boolean.value.to_string()),
             _ => Err(wrong()),
         },
-        Expr::Unary(ExprUnary { op: UnOp::Neg(_), expr, .. }) => match &**expr {
+        Expr::Unary(ExprUnary { op: UnOp::Neg(_), expr, .. }) => match plain(expr) {
             Expr::Lit(ExprLit { lit: Lit::Int(_) | Lit::Float(_), .. }) => {
                 Ok(format!("-{}", text(expr)?))
             }

@@ -3,7 +3,7 @@
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
-use syn::{Attribute, FnArg, Ident, ItemFn, Path, Type, parse_quote};
+use syn::{Attribute, FnArg, GenericParam, Ident, ItemFn, Path, ReturnType, Type, parse_quote};
 
 use crate::cases::Cases;
 use crate::layer;
@@ -40,6 +40,8 @@ pub(crate) fn expand(options: &Options, function: &ItemFn) -> syn::Result<TokenS
 struct Test<'a> {
     options: &'a Options,
     form: Form,
+    /// Whether the body returns `!`: it panics, as `#[should_panic]` expects.
+    diverges: bool,
     /// The path to what the expansion uses.
     private: TokenStream,
     /// Attributes that belong to the test and not to the body.
@@ -62,7 +64,9 @@ impl<'a> Test<'a> {
             .iter()
             .partition(|attribute| is(attribute, "ignore") || is(attribute, "should_panic"));
         let should_panic = should_panic(function);
-        Self { options, form, private: quote!(#krate::__private), on_test, on_body, should_panic }
+        let diverges = matches!(&function.sig.output, ReturnType::Type(_, ty) if matches!(**ty, Type::Never(_)));
+        let private = quote!(#krate::__private);
+        Self { options, form, diverges, private, on_test, on_body, should_panic }
     }
 
     fn named(&self, name: &str) -> Vec<&Attribute> {
@@ -136,14 +140,17 @@ impl<'a> Test<'a> {
         let (private, should_panic) = (&self.private, &self.should_panic);
         let ignored = self.on_test.iter().any(|attribute| is(attribute, "ignore"));
         let deviceless = matches!(self.form, Form::Nothing);
+        let returns = self.diverges.then(|| quote!(-> ()));
         let call = match self.form {
+            // A value of type `!` becomes one of any type, but not of itself.
+            Form::Trial if self.diverges => quote!(|trial| #body(trial)),
             Form::Trial => quote!(|trial| #private::Returned::report(#body(trial))),
             Form::Device => quote!(|trial| {
                 let device = #private::Clone::clone(trial.device());
-                #private::Returned::report(trial.iterate(|_| #body(&device)))
+                #private::Returned::report(trial.iterate(|_| #returns { #body(&device) }))
             }),
             Form::Nothing => {
-                quote!(|trial| #private::Returned::report(trial.iterate(|_| #body())))
+                quote!(|trial| #private::Returned::report(trial.iterate(|_| #returns { #body() })))
             }
         };
         let limits = layer::expression(&self.options.limits, private);
@@ -214,10 +221,18 @@ fn form(function: &ItemFn) -> syn::Result<Form> {
         return Err(syn::Error::new_spanned(first, FORMS));
     };
     // By mutability: the type may be written by any path, or renamed.
-    match &*argument.ty {
+    match without_group(&argument.ty) {
         Type::Reference(reference) if reference.mutability.is_some() => Ok(Form::Trial),
         Type::Reference(_) => Ok(Form::Device),
         other => Err(syn::Error::new_spanned(other, FORMS)),
+    }
+}
+
+/// The type itself, where a `macro_rules!` macro has handed it on.
+fn without_group(ty: &Type) -> &Type {
+    match ty {
+        Type::Group(group) => without_group(&group.elem),
+        _ => ty,
     }
 }
 
@@ -229,7 +244,9 @@ fn refuse_what_no_test_can_be(function: &ItemFn) -> syn::Result<()> {
             "a mem_test cannot be async: block on the future in its body",
         ));
     }
-    if let Some(parameter) = signature.generics.params.first() {
+    // A lifetime is that of the argument.
+    let is_lifetime = |parameter: &&GenericParam| matches!(parameter, GenericParam::Lifetime(_));
+    if let Some(parameter) = signature.generics.params.iter().find(|one| !is_lifetime(one)) {
         return Err(syn::Error::new_spanned(parameter, "a mem_test cannot be generic"));
     }
     if let Some(test) = function.attrs.iter().find(|attribute| attribute.path().is_ident("test")) {

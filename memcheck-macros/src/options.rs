@@ -184,8 +184,17 @@ fn wrong(value: &Expr, message: impl std::fmt::Display) -> syn::Error {
     syn::Error::new_spanned(value, message)
 }
 
-fn literal(value: &Expr) -> Option<&Lit> {
+/// The expression itself, where a `macro_rules!` macro has handed it on: what
+/// stands for `$value:expr` or `$value:literal` comes in an invisible group.
+pub(crate) fn plain(value: &Expr) -> &Expr {
     match value {
+        Expr::Group(group) => plain(&group.expr),
+        _ => value,
+    }
+}
+
+fn literal(value: &Expr) -> Option<&Lit> {
+    match plain(value) {
         Expr::Lit(ExprLit { lit, .. }) => Some(lit),
         _ => None,
     }
@@ -200,7 +209,7 @@ fn text<'a>(value: &'a Expr, expected: &str) -> syn::Result<&'a LitStr> {
 
 fn mib(value: &Expr) -> syn::Result<Size> {
     const EXPECTED: &str = "expected a number of MiB, zero or more, such as `1.0`";
-    if matches!(value, Expr::Unary(ExprUnary { op: UnOp::Neg(_), .. })) {
+    if matches!(plain(value), Expr::Unary(ExprUnary { op: UnOp::Neg(_), .. })) {
         return Err(wrong(value, EXPECTED));
     }
     let number: f64 = match literal(value) {
@@ -275,4 +284,58 @@ fn need(value: &Expr) -> syn::Result<Need> {
     let text = text(value, &expected)?.value();
     Need::from_name(&text)
         .ok_or_else(|| wrong(value, format!("unknown device `{text}`, expected {expected}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use proc_macro2::{Delimiter, Group, TokenStream};
+    use quote::quote;
+
+    use super::*;
+
+    /// As the compiler hands on what stands for `$value:expr`.
+    fn handed_on(value: TokenStream) -> Group {
+        Group::new(Delimiter::None, value)
+    }
+
+    #[test]
+    fn a_value_that_a_macro_hands_on_is_the_value() {
+        let (growth, peak) = (handed_on(quote!("64 KiB")), handed_on(quote!(1.5)));
+        // Through two macros.
+        let iterations =
+            handed_on(TokenStream::from(proc_macro2::TokenTree::from(handed_on(quote!(7)))));
+        let (baseline, sizes) = (handed_on(quote!(false)), handed_on(quote!([1, 8])));
+        let below = handed_on(quote!(-2));
+        let order = handed_on(quote!("batch"));
+        let options: Options = syn::parse2(quote! {
+            max_growth = #growth, max_peak_mb = #peak, iterations = #iterations,
+            baseline = #baseline, cases(batch = #sizes, from = [#below]),
+            scaling(peak_allocated <= #order)
+        })
+        .unwrap();
+        let limits = &options.limits;
+        assert_eq!(limits.max_growth, Some(Size(65_536)));
+        assert_eq!(limits.max_peak, Some(Bound::Bytes(Size(3 << 19))));
+        assert_eq!((limits.iterations, limits.baseline), (Some(7), Some(false)));
+        let cases = options.cases.unwrap();
+        let tests: Vec<String> =
+            cases.combinations().into_iter().map(|combination| combination.test).collect();
+        assert_eq!(tests, ["batch_1_from_minus_2", "batch_8_from_minus_2"]);
+        let rows: Vec<_> = options.scaling.iter().flat_map(Scaling::rows).collect();
+        assert_eq!(rows, [("peak_allocated", "batch".to_owned())]);
+    }
+
+    #[test]
+    fn a_wrong_value_that_a_macro_hands_on_is_wrong() {
+        for (option, value) in [
+            (quote!(max_growth_mb), quote!(-1.0)),
+            (quote!(max_growth), quote!(64)),
+            (quote!(iterations), quote!(0)),
+            (quote!(iterations), quote!(several)),
+        ] {
+            let value = handed_on(value);
+            let options = syn::parse2::<Options>(quote!(#option = #value));
+            assert!(options.is_err(), "{option} = {value}");
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! `scaling(peak_allocated <= "seq", growth <= "1")`: figures and how fast they may
 //! grow over the cases, each checked on its own token.
 
-use memcheck_core::across::{LEAST_VALUES, size_values};
+use memcheck_core::across::{LEAST_VALUES, whole_numbers};
 use memcheck_core::law::Order;
 use memcheck_core::shape::Metric;
 use proc_macro2::Span;
@@ -54,7 +54,7 @@ impl Scaling {
             let message = "scaling is judged over cases, add `cases(seq = [64, 128, 256, 512])`";
             return Err(syn::Error::new(self.word, message));
         };
-        if !cases.parameters().any(|(_, values)| sizes(&values).is_some()) {
+        if !cases.parameters().any(|(_, values)| has_numbers(&values)) {
             let message = format!(
                 "scaling is judged over sizes, and no case has {LEAST_VALUES} or more whole numbers"
             );
@@ -72,17 +72,10 @@ impl Row {
                 let names: Vec<&str> = cases.parameters().map(|(name, _)| name).collect();
                 return error(format!("there is no case `{size}`, but {}", list(&names)));
             };
-            let Some(there) = sizes(&values) else {
+            // Whether they are enough for a law, the laws themselves say.
+            if !has_numbers(&values) {
                 return error(format!(
                     "`{size}` is no size: a size has {LEAST_VALUES} or more whole numbers"
-                ));
-            };
-            // A law has a coefficient for each power, and one value more confirms it.
-            let power = self.most.power(size);
-            let wanted = power as usize + 2;
-            if there < wanted {
-                return error(format!(
-                    "`{size}` has {there} values, and {wanted} are wanted to tell a power of {power}"
                 ));
             }
         }
@@ -90,9 +83,9 @@ impl Row {
     }
 }
 
-/// How many sizes these values are, where they are sizes.
-fn sizes(values: &[&str]) -> Option<usize> {
-    size_values(values.iter().copied()).map(|values| values.len())
+/// Whether these values have anything to go by: two whole numbers.
+fn has_numbers(values: &[&str]) -> bool {
+    whole_numbers(values.iter().copied()).is_some()
 }
 
 /// A row, and the token of its figure.

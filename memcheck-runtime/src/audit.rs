@@ -67,50 +67,58 @@ struct Limits {
 enum AuditError {
     #[error("`Audit::every(0)` never looks: write a number of steps, at least 1")]
     Never,
+    #[error("`Audit::every` was given no number of steps: write one from 1 to 2^64 - 1")]
+    Steps,
     #[error("`{option}` of an audit: {source}")]
     Size { option: &'static str, source: SizeError },
 }
 
 impl Audit {
-    /// Looks at every `steps`-th call of [`Audit::step`], at least 1.
+    /// Looks at every `steps`-th call of [`Audit::step`], at least 1: an integer
+    /// of any type. A negative one is the error of every step.
     ///
     /// Outside a memory test the probes are armed here; see [`crate::usage()`].
-    pub fn every(steps: u64) -> Self {
+    pub fn every(steps: impl TryInto<u64>) -> Self {
         {
             let _quiet = quiet::enter();
             usage::arm();
         }
+        let (every, wrong) = match steps.try_into() {
+            Ok(0) => (0, Some(AuditError::Never)),
+            Ok(steps) => (steps, None),
+            Err(_) => (0, Some(AuditError::Steps)),
+        };
         Self {
-            every: steps,
+            every,
             step: 0,
             limits: Limits::default(),
             resets_peak: false,
             on_alert: None,
             last: None,
-            wrong: (steps == 0).then_some(AuditError::Never),
+            wrong,
         }
     }
 
     /// Raises an alert where more than `size` is live at a look.
     #[must_use]
-    pub fn alert_above(mut self, size: &str) -> Self {
-        self.limits.allocated = self.read("alert_above", size);
+    pub fn alert_above(mut self, size: impl AsRef<str>) -> Self {
+        self.limits.allocated = self.read("alert_above", size.as_ref());
         self
     }
 
     /// Raises an alert where the peak is above `size`: that of the whole run, or
     /// with [`Audit::reset_peak`] that since the last look.
     #[must_use]
-    pub fn alert_peak_above(mut self, size: &str) -> Self {
-        self.limits.peak = self.read("alert_peak_above", size);
+    pub fn alert_peak_above(mut self, size: impl AsRef<str>) -> Self {
+        self.limits.peak = self.read("alert_peak_above", size.as_ref());
         self
     }
 
     /// Raises an alert where live bytes rose by more than `size` a step since
     /// the last look. The first look has none before it.
     #[must_use]
-    pub fn alert_growth(mut self, size: &str) -> Self {
-        self.limits.growth = self.read("alert_growth", size);
+    pub fn alert_growth(mut self, size: impl AsRef<str>) -> Self {
+        self.limits.growth = self.read("alert_growth", size.as_ref());
         self
     }
 
@@ -253,5 +261,11 @@ mod tests {
         assert!(size.contains("MiB"), "{size}");
         let never = error(Audit::every(0));
         assert!(never.contains("at least 1"), "{never}");
+        let negative = error(Audit::every(-3));
+        assert!(negative.contains("from 1 to 2^64 - 1"), "{negative}");
+        // Sizes and steps of the types that programs have them in.
+        let mut audit = Audit::every(2_usize).alert_above(String::from("1 KiB"));
+        assert!(audit.step(&Device::Cpu).unwrap().is_none());
+        assert!(audit.step(&Device::Cpu).unwrap().is_some());
     }
 }

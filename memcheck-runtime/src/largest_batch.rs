@@ -2,7 +2,7 @@
 //! out-of-memory, then bisecting.
 
 use std::fmt::{Debug, Display};
-use std::ops::RangeInclusive;
+use std::ops::{Bound, RangeBounds, RangeInclusive};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use candle_core::Device;
@@ -36,7 +36,7 @@ const MARGIN: Tolerance = Tolerance { percent: 5.0, bytes: 0 };
 /// See [`LargestBatch::find`].
 pub fn largest_batch<R, E: Debug + Display>(
     device: &Device,
-    batches: RangeInclusive<usize>,
+    batches: impl RangeBounds<usize>,
     attempt: impl FnMut(usize) -> Result<R, E>,
 ) -> Result<usize, LargestBatchError<E>> {
     LargestBatch::new(batches).find(device, attempt)
@@ -69,6 +69,9 @@ pub enum LargestBatchError<E: Debug + Display> {
         /// Bytes that were live when it had ended, and not before it began.
         bytes: u64,
     },
+    /// A range without an end: only a device that refuses would end it.
+    #[error("the range of batches has no end: write the largest one to try, as in `1..=512`")]
+    Endless,
     /// The range of batches.
     #[error(transparent)]
     Range(#[from] RangeError),
@@ -96,37 +99,50 @@ impl From<LargestBatchError<candle_core::Error>> for candle_core::Error {
 /// A search for the largest batch.
 #[derive(Debug, Clone)]
 pub struct LargestBatch {
-    batches: RangeInclusive<usize>,
+    /// `None`: they have no end.
+    batches: Option<RangeInclusive<usize>>,
     margin: Result<Tolerance, String>,
     limit: Result<Option<Size>, String>,
     max_retained: Result<Option<Size>, String>,
 }
 
 impl LargestBatch {
-    /// Over these batches, with 5 % of the device left free.
-    pub fn new(batches: RangeInclusive<usize>) -> Self {
+    /// Over these batches (`1..=512`, `1..513`, `..=512`; from 1 where there is
+    /// no beginning), with 5 % of the device left free.
+    pub fn new(batches: impl RangeBounds<usize>) -> Self {
+        let from = match batches.start_bound() {
+            Bound::Included(&from) => from,
+            Bound::Excluded(&before) => before.saturating_add(1),
+            Bound::Unbounded => 1,
+        };
+        let to = match batches.end_bound() {
+            Bound::Included(&to) => Some(to),
+            Bound::Excluded(&behind) => Some(behind.saturating_sub(1)),
+            Bound::Unbounded => None,
+        };
+        let batches = to.map(|to| from..=to);
         Self { batches, margin: Ok(MARGIN), limit: Ok(None), max_retained: Ok(None) }
     }
 
     /// What is left free of the device: `"5%"`, `"2 GiB"`, or the larger of
     /// both, `"5% | 2 GiB"`.
     #[must_use]
-    pub fn margin(self, margin: &str) -> Self {
-        Self { margin: margin.parse().map_err(shown), ..self }
+    pub fn margin(self, margin: impl AsRef<str>) -> Self {
+        Self { margin: margin.as_ref().parse().map_err(shown), ..self }
     }
 
     /// The most that may be live at once, `"8 GiB"`: on the CPU, which has no
     /// capacity of its own, and on a device that others use as well.
     #[must_use]
-    pub fn limit(self, limit: &str) -> Self {
-        Self { limit: limit.parse().map(Some).map_err(shown), ..self }
+    pub fn limit(self, limit: impl AsRef<str>) -> Self {
+        Self { limit: limit.as_ref().parse().map(Some).map_err(shown), ..self }
     }
 
     /// What an attempt may leave behind, `"32 MiB"`: the workspace of a library,
     /// say. Nothing unless said, on the CPU 64 KiB.
     #[must_use]
-    pub fn max_retained(self, bytes: &str) -> Self {
-        Self { max_retained: bytes.parse().map(Some).map_err(shown), ..self }
+    pub fn max_retained(self, bytes: impl AsRef<str>) -> Self {
+        Self { max_retained: bytes.as_ref().parse().map(Some).map_err(shown), ..self }
     }
 
     /// The largest batch that `attempt` has room for: with it and with the next
@@ -141,7 +157,7 @@ impl LargestBatch {
     ///
     /// # Errors
     /// When there is no room for the smallest batch, an attempt fails for
-    /// another reason, or leaves memory behind.
+    /// another reason, or leaves memory behind; when the range has no end.
     ///
     /// # Panics
     /// When an attempt panics for another reason than memory.
@@ -164,12 +180,13 @@ impl LargestBatch {
         device: &Device,
         mut attempt: impl FnMut(usize) -> Result<R, E>,
     ) -> Result<usize, LargestBatchError<E>> {
-        use LargestBatchError::{Device as OfDevice, Kept, NoCapacity, NoRoom, Written};
+        use LargestBatchError::{Device as OfDevice, Endless, Kept, NoCapacity, NoRoom, Written};
+        let batches = self.batches.ok_or(Endless)?;
         let margin = self.margin.map_err(Written)?;
         let limit = self.limit.map_err(Written)?.map(|Size(bytes)| bytes);
         let allowed = self.max_retained.map_err(Written)?.map(|Size(bytes)| bytes);
         let start = if device.is_cpu() { Start::Lowest } else { Start::Highest };
-        let (from, to) = (*self.batches.start() as u64, *self.batches.end() as u64);
+        let (from, to) = (*batches.start() as u64, *batches.end() as u64);
         let mut search = Search::new(from..=to, start)?;
         let space = device::space(device);
         let allowed = allowed.unwrap_or(if space.is_device() {
@@ -212,7 +229,7 @@ impl LargestBatch {
             last = full.unwrap_or(last);
         }
         let largest = search.largest().and_then(|value| usize::try_from(value).ok());
-        largest.ok_or(NoRoom { batch: *self.batches.start(), why: last })
+        largest.ok_or(NoRoom { batch: *batches.start(), why: last })
     }
 }
 
@@ -278,4 +295,35 @@ fn available(device: &Device, space: Space) -> candle_core::Result<Option<u64>> 
 #[cfg(not(feature = "cuda"))]
 fn available(_: &Device, _: Space) -> candle_core::Result<Option<u64>> {
     Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_of_any_form_is_searched_and_one_without_an_end_refused() {
+        let found = |search: LargestBatch| {
+            let attempt = |batch: usize| match batch {
+                // No memory is asked for: what has no room says so.
+                0..=7 => Ok(()),
+                _ => Err("out of memory"),
+            };
+            // Other tests of this process allocate meanwhile.
+            let search = search.limit(String::from("1 GiB")).max_retained("1 GiB");
+            search.find(&Device::Cpu, attempt)
+        };
+        for search in [
+            LargestBatch::new(1..=64),
+            LargestBatch::new(1..65),
+            LargestBatch::new(..=64),
+            LargestBatch::new((Bound::Excluded(6), Bound::Included(8))),
+        ] {
+            assert_eq!(found(search).unwrap(), 7);
+        }
+        assert_eq!(found(LargestBatch::new(1..7)).unwrap(), 6, "the end is not tried");
+        let endless = found(LargestBatch::new(1..)).unwrap_err().to_string();
+        assert!(endless.contains("write the largest one to try, as in `1..=512`"), "{endless}");
+        assert!(found(LargestBatch::new(8..8)).is_err(), "there is none");
+    }
 }

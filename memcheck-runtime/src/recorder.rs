@@ -60,11 +60,16 @@ impl Recorder {
         self.warmup.is_some()
     }
 
-    pub(crate) fn start(&mut self, warmup: usize, iterations: usize) {
+    /// The iterations begin; `false` where they have begun before.
+    pub(crate) fn start(&mut self, warmup: usize, iterations: usize) -> bool {
+        if self.has_started() {
+            return false;
+        }
         self.warmup = Some(warmup);
         self.last = (warmup + iterations).saturating_sub(1);
         self.iterations.reserve(iterations);
         self.setup = active().map(|(space, now)| (space, now.live)).collect();
+        true
     }
 
     pub(crate) fn begin(&mut self, index: usize) {

@@ -1,5 +1,7 @@
 //! What a test body is given: its device, its iterations, its figures.
 
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
 use candle_core::Device;
 use memcheck_core::limits::Limits;
 use memcheck_core::protocol::Progress;
@@ -15,22 +17,27 @@ use crate::{block, canary, device, ledger};
 /// Name and value of each parameter of one run, in the order of the attribute.
 pub(crate) type Case = Vec<(&'static str, String)>;
 
+/// What the canaries of the devices other than the test's own proved.
+pub(crate) type Canaries = Vec<(Space, bool)>;
+
 /// One run of one memory test.
 ///
 /// The body sets up, hands its iteration to [`Trial::iterate`], and returns:
 /// what it allocated before is `setup`, what an iteration leaves behind is
 /// `growth`, what is still live after it returned is `retained`.
+///
+/// Every method takes `&self`: the body of an iteration may use the trial too.
 #[derive(Debug)]
 pub struct Trial {
     device: Device,
-    devices: Vec<Device>,
+    devices: OnceLock<Vec<Device>>,
     iterations: usize,
     warmup: usize,
-    pub(crate) recorder: Recorder,
-    /// What the canaries of the devices other than the test's own proved.
-    pub(crate) canaries: Vec<(Space, bool)>,
+    /// Never locked while the body runs: what it calls locks it for itself.
+    recorder: Mutex<Recorder>,
+    canaries: Mutex<Canaries>,
     case: Case,
-    progress: Option<std::fs::File>,
+    progress: Mutex<Option<std::fs::File>>,
     #[cfg(feature = "cuda")]
     watches_pool: bool,
 }
@@ -55,16 +62,26 @@ impl Trial {
     ) -> Self {
         Self {
             device,
-            devices: Vec::new(),
+            devices: OnceLock::new(),
             iterations: limits.iterations.value as usize,
             warmup: limits.warmup.value as usize,
-            recorder: Recorder::default(),
-            canaries: Vec::new(),
+            recorder: Mutex::default(),
+            canaries: Mutex::default(),
             case,
-            progress,
+            progress: Mutex::new(progress),
             #[cfg(feature = "cuda")]
             watches_pool: limits.max_reserved_growth.value.is_some(),
         }
+    }
+
+    /// What is left of it when the body is done.
+    pub(crate) fn into_parts(self) -> (Recorder, Canaries) {
+        let recorder = self.recorder.into_inner().unwrap_or_else(PoisonError::into_inner);
+        (recorder, self.canaries.into_inner().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn recorder(&self) -> MutexGuard<'_, Recorder> {
+        self.recorder.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The device that the test runs on. Its memory is what is judged.
@@ -77,18 +94,21 @@ impl Trial {
     ///
     /// # Errors
     /// When a device cannot be opened.
-    pub fn devices(&mut self) -> candle_core::Result<&[Device]> {
-        if self.devices.is_empty() {
-            let _quiet = quiet::enter();
-            self.devices = device::all(&self.device)?;
-            let own = device::space(&self.device);
-            for other in self.devices.iter().filter(|other| device::space(other) != own) {
-                let space = device::space(other);
-                self.canaries.push((space, canary::on(other)?));
-                ledger::reset_unused(space);
-            }
+    pub fn devices(&self) -> candle_core::Result<&[Device]> {
+        let _quiet = quiet::enter();
+        // Held all the while: of two threads that ask, one opens them.
+        let mut canaries = self.canaries.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(devices) = self.devices.get() {
+            return Ok(devices);
         }
-        Ok(&self.devices)
+        let devices = device::all(&self.device)?;
+        let own = device::space(&self.device);
+        for other in devices.iter().filter(|other| device::space(other) != own) {
+            let space = device::space(other);
+            canaries.push((space, canary::on(other)?));
+            ledger::reset_unused(space);
+        }
+        Ok(self.devices.get_or_init(|| devices))
     }
 
     /// The value of this test's case named `name`, of `cases(…)` in the attribute.
@@ -128,18 +148,35 @@ impl Trial {
     /// 1, 2, … with the warm-up counted in, and returns nothing or a `Result`;
     /// the first error ends the iterations and is returned.
     ///
+    /// Where more comes behind it, an iteration says which error it has:
+    ///
+    /// ```no_run
+    /// # use candle_core::{DType, Tensor};
+    /// # use memcheck_runtime::Trial;
+    /// # fn test(trial: &mut Trial) -> candle_core::Result<()> {
+    /// let device = trial.device();
+    /// trial.iterate(|_| {
+    ///     Tensor::zeros((8, 128), DType::F32, device)?.sqr()?;
+    ///     trial.mark("squared");
+    ///     candle_core::Result::Ok(()) // with anyhow: `anyhow::Ok(())`
+    /// })?;
+    /// trial.mark("done");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Panics
     /// When it is called a second time: growth is measured over one series.
-    pub fn iterate<R: Returned>(&mut self, mut body: impl FnMut(usize) -> R) -> R {
+    pub fn iterate<R: Returned>(&self, mut body: impl FnMut(usize) -> R) -> R {
+        let started = {
+            let _quiet = quiet::enter();
+            self.recorder().start(self.warmup, self.iterations)
+        };
         assert!(
-            !self.recorder.has_started(),
+            started,
             "Trial::iterate was called twice: growth is measured over one series, \
              so put both parts into one iteration or into two tests"
         );
-        {
-            let _quiet = quiet::enter();
-            self.recorder.start(self.warmup, self.iterations);
-        }
         for index in 0..self.warmup + self.iterations {
             self.begin(index);
             let returned = body(index);
@@ -151,28 +188,28 @@ impl Trial {
         R::done()
     }
 
-    fn begin(&mut self, index: usize) {
+    fn begin(&self, index: usize) {
         let _quiet = quiet::enter();
-        self.recorder.begin(index);
+        self.recorder().begin(index);
     }
 
-    fn end(&mut self, index: usize) {
+    fn end(&self, index: usize) {
         // What the iteration made last is its own.
         tensor::settle();
         let _quiet = quiet::enter();
-        self.recorder.end(index);
+        self.recorder().end(index);
         // Only where it is judged: to ask the driver takes up what it has to
         // say of a call before.
         #[cfg(feature = "cuda")]
         if self.watches_pool {
-            self.recorder.observe(index, &self.device);
+            self.recorder().observe(index, &self.device);
         }
         let progress = Progress {
             iteration: u32::try_from(index + 1).unwrap_or(u32::MAX),
             of: u32::try_from(self.warmup + self.iterations).unwrap_or(u32::MAX),
             live: ledger::snapshot(device::space(&self.device)).live,
         };
-        tell(&mut self.progress, &progress);
+        tell(&mut self.progress.lock().unwrap_or_else(PoisonError::into_inner), &progress);
     }
 
     /// The memory of the test's device now.
@@ -180,17 +217,18 @@ impl Trial {
         crate::usage::usage(&self.device)
     }
 
-    /// Keeps a labelled line of usage in the record.
-    pub fn mark(&mut self, label: &str) {
+    /// Keeps a labelled line of usage in the record: one for each call, in order,
+    /// those of the warm-up among them where an iteration calls it.
+    pub fn mark(&self, label: impl AsRef<str>) {
         let _quiet = quiet::enter();
-        self.recorder.mark(label);
+        self.recorder().mark(label.as_ref());
     }
 
     /// Sets the peak that [`Trial::usage`] reports to what is live now, on every
     /// device; see [`crate::reset_peak`].
     ///
     /// The peak that is judged and recorded stays that of the whole body.
-    pub fn reset_peak(&mut self) {
+    pub fn reset_peak(&self) {
         block::spaces().for_each(ledger::reset_peak);
     }
 

@@ -51,8 +51,8 @@ pub fn usage(device: &Device) -> Usage {
 /// `memcheck`: the figures as fields, in bytes, and a message for people.
 ///
 /// Without a subscriber nothing is shown.
-pub fn log_usage(label: &str, device: &Device) {
-    log(label, device, &usage(device));
+pub fn log_usage(label: impl AsRef<str>, device: &Device) {
+    log(label.as_ref(), device, &usage(device));
 }
 
 /// The event of [`log_usage`], of figures that are known.

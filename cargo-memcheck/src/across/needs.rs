@@ -82,7 +82,7 @@ pub(crate) fn needs(
         let cases: Vec<&Entry> =
             entries.into_iter().filter(|entry| entry.module == task.entry.module).collect();
         let values: Vec<_> = cases.iter().map(|entry| &entry.case).collect();
-        for family in families(&values) {
+        for family in families(&values, &task.entry.scaling) {
             let runs = |entry: &Entry| {
                 let same = |task: &&Task| task.entry.name == entry.name;
                 tasks.iter().filter(|other| other.binary.id == task.binary.id).any(|t| same(&t))
@@ -177,7 +177,7 @@ pub(crate) fn law_baselines(
     let mut baselines = Vec::new();
     for cases in of_test.values() {
         let values: Vec<_> = cases.iter().map(|entry| &entry.case).collect();
-        for found in families(&values) {
+        for found in families(&values, &cases[0].scaling) {
             baselines.push(law_baseline(root, cases[0], family, &found.common));
         }
     }

@@ -215,6 +215,7 @@ impl<'a> Runner<'a> {
             // We kill it ourselves, whatever happens.
             parent: None,
             alone: false,
+            own_subscriber: false,
         };
         let mut command = launcher.command(&task.binary.path);
         command

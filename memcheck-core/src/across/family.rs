@@ -3,16 +3,39 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::law::Sizes;
+use crate::shape::Scaling;
 
-/// Values that a parameter has at least to be a size. Two have a straight line
-/// through whatever they do.
-pub const LEAST_VALUES: usize = 3;
+/// Values that a parameter has at least to be a size.
+pub const LEAST_VALUES: usize = 2;
 
-/// The values of a parameter, ascending, where it is a size: whole numbers, and
-/// enough of them.
-pub fn size_values<'a>(values: impl Iterator<Item = &'a str>) -> Option<BTreeSet<u64>> {
+/// Values from which on a parameter is a size unasked. Two have a straight line
+/// through whatever they do: such a one is a size where an order names it, or
+/// where no parameter has more.
+const ENOUGH: usize = 3;
+
+/// The values of a parameter, ascending, where it may be a size: whole numbers,
+/// and two of them at least.
+pub fn whole_numbers<'a>(values: impl Iterator<Item = &'a str>) -> Option<BTreeSet<u64>> {
     let values: Option<BTreeSet<u64>> = values.map(|text| text.parse().ok()).collect();
     values.filter(|values| values.len() >= LEAST_VALUES)
+}
+
+/// The parameters that are sizes where these figures are asked for.
+fn sizes<'a>(cases: &[&'a BTreeMap<String, String>], asked: &[Scaling]) -> BTreeSet<&'a String> {
+    let names: BTreeSet<&String> = cases.iter().flat_map(|case| case.keys()).collect();
+    let numbers: Vec<(&String, usize)> = names
+        .into_iter()
+        .filter_map(|name| {
+            let values = cases.iter().filter_map(|case| case.get(name));
+            Some((name, whole_numbers(values.map(String::as_str))?.len()))
+        })
+        .collect();
+    let least =
+        if numbers.iter().any(|(_, count)| *count >= ENOUGH) { ENOUGH } else { LEAST_VALUES };
+    let is_named =
+        |name: &String| asked.iter().any(|row| row.most.sizes().any(|size| size == name.as_str()));
+    let is_size = |(name, count): &(&'a String, usize)| *count >= least || is_named(name);
+    numbers.into_iter().filter(is_size).map(|(name, _)| name).collect()
 }
 
 /// The cases of one test that differ in sizes alone.
@@ -24,14 +47,9 @@ pub struct Family {
     pub members: Vec<(Sizes, usize)>,
 }
 
-/// The families of the cases of one test.
-pub fn families(cases: &[&BTreeMap<String, String>]) -> Vec<Family> {
-    let names: BTreeSet<&String> = cases.iter().flat_map(|case| case.keys()).collect();
-    let is_size = |name: &&String| {
-        let values = cases.iter().filter_map(|case| case.get(*name));
-        size_values(values.map(String::as_str)).is_some()
-    };
-    let sizes: BTreeSet<&String> = names.into_iter().filter(is_size).collect();
+/// The families of the cases of one test, of which these figures are asked for.
+pub fn families(cases: &[&BTreeMap<String, String>], asked: &[Scaling]) -> Vec<Family> {
+    let sizes = sizes(cases, asked);
     let mut families: BTreeMap<BTreeMap<String, String>, Vec<(Sizes, usize)>> = BTreeMap::new();
     for (number, case) in cases.iter().enumerate() {
         let mut at = Sizes::new();

@@ -45,9 +45,9 @@ pub fn told(
             let points: Option<Vec<Point>> = members.iter().map(point).collect();
             // A figure that this space does not have: counts, on the host.
             let Some(points) = points else { continue };
-            let law = match law::find(&points) {
-                Ok(law) => Shape::Law(law),
-                Err(NoLaw::Uneven { about }) => Shape::About(about),
+            let (law, few) = match law::find(&points) {
+                Ok(law) => (Shape::Law(law), Sizes::new()),
+                Err(NoLaw::Uneven { about, few }) => (Shape::About(about), few),
                 Err(NoLaw::Incomplete { .. }) => continue,
             };
             let room = room(space).filter(|_| *metric == Metric::PeakAllocated);
@@ -56,6 +56,7 @@ pub fn told(
                 metric: *metric,
                 order: law.order(),
                 allowed: most.clone(),
+                few,
                 fits: room.map_or_else(Vec::new, |room| fits(&law, &last.at, &room)),
                 law,
             });
@@ -106,8 +107,8 @@ pub fn unchanged(
 pub fn scaling(told: &[Told], accepted: Option<&Laws>, record: &Record) -> Vec<Finding> {
     told.iter()
         .filter_map(|told| {
-            let Told { space, metric, law, order, allowed, fits: _ } = told;
-            let (space, text) = (*space, law.told(*metric));
+            let Told { space, metric, law, order, allowed, few: _, fits: _ } = told;
+            let (space, text) = (*space, told.shown());
             let (message, hint) = if !law.within(allowed) {
                 let about = if matches!(law, Shape::Law(_)) { "" } else { "about " };
                 (

@@ -116,6 +116,44 @@ fn case(values: &[(&str, &str)]) -> BTreeMap<String, String> {
     values.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
 }
 
+fn peak_within(order: &str) -> Scaling {
+    Scaling { metric: Metric::PeakAllocated, most: order.parse().unwrap() }
+}
+
+#[test]
+fn two_whole_numbers_are_a_size_where_there_are_no_more() {
+    let cases = [1, 8].map(|batch: u64| case(&[("batch", &batch.to_string())]));
+    let found = families(&cases.iter().collect::<Vec<_>>(), &[peak_within("1")]);
+    assert_eq!((found.len(), found[0].members.len()), (1, 2));
+}
+
+/// What is told and found of a peak at batches of 1 and 8.
+fn of_two(peak: fn(u64) -> u64, allowed: &str) -> (Vec<Told>, Vec<Finding>) {
+    let records = [1, 8].map(|batch| (batch, of_peak(peak(batch))));
+    let figures: Vec<(u64, Figures)> =
+        records.iter().map(|(batch, record)| (*batch, Figures::of(record))).collect();
+    let at = |batch: u64| Sizes::from([("batch".to_owned(), batch)]);
+    let members: Vec<Member<'_>> =
+        figures.iter().map(|(batch, figures)| Member { at: at(*batch), figures }).collect();
+    let told = told(&members, &[peak_within(allowed)], |_| None);
+    let findings = scaling(&told, None, &records[1].1);
+    (told, findings)
+}
+
+#[test]
+fn two_values_are_judged_by_their_step_and_say_that_it_confirms_no_law() {
+    let said = "no exact law can be confirmed with so few values (2 of batch), about ";
+    let (told, findings) = of_two(|batch| 4_096 + 100 * batch, "batch");
+    assert_eq!((told[0].shown(), findings.len()), (format!("{said}batch"), 0));
+    let (_, findings) = of_two(|batch| 100 * batch * batch, "batch");
+    assert_eq!(findings[0].code, Code::Scaling);
+    let message = format!("grows with about batch^2 over the cases, at most batch allowed: {said}");
+    assert!(findings[0].message.contains(&message), "{}", findings[0].message);
+    assert_eq!(of_two(|batch| 4_096 + batch, "1").1.len(), 1, "what rises is not constant");
+    let (told, findings) = of_two(|_| 4_096, "1");
+    assert_eq!((told[0].shown().as_str(), findings.len()), ("4.0 KiB", 0));
+}
+
 #[test]
 fn sizes_are_three_whole_numbers_and_the_rest_splits() {
     let mut cases = Vec::new();
@@ -126,7 +164,12 @@ fn sizes_are_three_whole_numbers_and_the_rest_splits() {
             }
         }
     }
-    let families = families(&cases.iter().collect::<Vec<_>>());
+    let cases: Vec<&BTreeMap<String, String>> = cases.iter().collect();
+    let families = |order: &str| families(&cases, &[peak_within(order)]);
+    // An order that names them makes them one: a law for each dtype.
+    let named = families("batch*seq");
+    assert_eq!((named.len(), named[0].members.len()), (2, 6));
+    let families = families("seq");
     assert_eq!(families.len(), 4, "two batches are no size");
     assert_eq!(families[0].common, case(&[("batch", "1"), ("dtype", "bf16")]));
     let members: Vec<(u64, usize)> =

@@ -34,6 +34,9 @@ pub enum NoLaw {
     Uneven {
         /// How fast it grows at the largest sizes, judged by its last steps.
         about: Order,
+        /// Sizes with fewer values than would confirm a law that grows so, and
+        /// how many these have.
+        few: Sizes,
     },
 }
 
@@ -52,7 +55,9 @@ pub fn find(points: &[Point]) -> Result<Law, NoLaw> {
             return Ok(Law { from, ..law });
         }
     }
-    Err(NoLaw::Uneven { about: grid.about() })
+    let about = grid.about();
+    let few = grid.too_few_for(&about);
+    Err(NoLaw::Uneven { about, few })
 }
 
 /// One size and its values, ascending.
@@ -166,21 +171,35 @@ impl Grid {
         Some(Law { terms: terms.collect::<Option<_>>()?, from: Sizes::new() })
     }
 
-    /// The order that the last two steps of each size look like.
+    /// The sizes of which a power of this order, the first at least, is not confirmed
+    /// by a value more than it needs, with the number of their values.
+    fn too_few_for(&self, order: &Order) -> Sizes {
+        let has_few =
+            |axis: &&Axis| axis.values.len() < order.power(&axis.size).max(1) as usize + 2;
+        let few = self.axes.iter().filter(has_few);
+        few.map(|axis| (axis.size.clone(), axis.values.len() as u64)).collect()
+    }
+
+    /// The order that the last two steps of each size look like; of a size with two
+    /// values, the one step.
     fn about(&self) -> Order {
         let lengths: Vec<usize> = self.axes.iter().map(|axis| axis.values.len()).collect();
         let mut powers = Vec::new();
         for (number, axis) in self.axes.iter().enumerate() {
             let stride: usize = lengths[number + 1..].iter().product();
             let length = lengths[number];
-            let [.., x, y, z] = axis.values[..] else { continue };
-            let steepest = (0..self.figures.len())
-                .filter(|i| (i / stride) % length == length - 1)
-                .map(|i| {
-                    let of = |back: usize| self.figures[i - back * stride].numerator() as f64;
-                    nearest_power([x, y, z].map(|x| x as f64), [of(2), of(1), of(0)])
-                })
-                .max();
+            let power_at = |i: usize| {
+                let of = |back: usize| self.figures[i - back * stride].numerator() as f64;
+                match axis.values[..] {
+                    [.., x, y, z] => {
+                        nearest_power([x, y, z].map(|x| x as f64), [of(2), of(1), of(0)])
+                    }
+                    [x, y] => power_of_step([x, y].map(|x| x as f64), [of(1), of(0)]),
+                    _ => 0,
+                }
+            };
+            let ends = (0..self.figures.len()).filter(|i| (i / stride) % length == length - 1);
+            let steepest = ends.map(power_at).max();
             powers.push((axis.size.clone(), steepest.unwrap_or(0)));
         }
         Order::of([Monomial::new(powers)])
@@ -231,6 +250,23 @@ fn polynomial(at: &[u64], figures: &[Fraction]) -> Option<Vec<Fraction>> {
     Some(coefficients)
 }
 
+/// The power by which one step has grown the whole. What is constant in it, such
+/// as weights, hides how fast the rest grows: what rises at all grows with the
+/// size.
+fn power_of_step(x: [f64; 2], y: [f64; 2]) -> u32 {
+    if y[1] <= y[0] {
+        return 0;
+    }
+    nearest(y[1] / y[0].max(1.0), |power| libm::pow(x[1] / x[0].max(1.0), f64::from(power))).max(1)
+}
+
+/// The power for which `of_power` is nearest to `steps`, as factors.
+fn nearest(steps: f64, of_power: impl Fn(u32) -> f64) -> u32 {
+    let distance = |power: &u32| (libm::log(steps) - libm::log(of_power(*power))).abs();
+    let nearer = |a: &u32, b: &u32| distance(a).total_cmp(&distance(b));
+    (0..=MOST).min_by(nearer).unwrap_or(MOST)
+}
+
 /// The power whose steps between three sizes are most like these.
 fn nearest_power(x: [f64; 3], y: [f64; 3]) -> u32 {
     let [first, second] = [y[1] - y[0], y[2] - y[1]];
@@ -250,7 +286,5 @@ fn nearest_power(x: [f64; 3], y: [f64; 3]) -> u32 {
             (at[2] - at[1]) / (at[1] - at[0])
         })
     };
-    let distance = |power: &u32| (libm::log(steps) - libm::log(of_power(*power))).abs();
-    let nearer = |a: &u32, b: &u32| distance(a).total_cmp(&distance(b));
-    (0..=MOST).min_by(nearer).unwrap_or(MOST)
+    nearest(steps, of_power)
 }

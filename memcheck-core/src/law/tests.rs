@@ -76,8 +76,8 @@ fn a_byte_more_or_less_is_no_law() {
         let mut points = grid(&[SEQ], |at| 16 * at[0] * at[0]);
         points[off].value += 1;
         // Three points on a line would be one: these are on a parabola.
-        let Err(NoLaw::Uneven { about }) = find(&points) else { panic!("{off}") };
-        assert_eq!(about.to_string(), "seq^2");
+        let Err(NoLaw::Uneven { about, few }) = find(&points) else { panic!("{off}") };
+        assert_eq!((about.to_string().as_str(), few.len()), ("seq^2", 0));
     }
 }
 
@@ -101,10 +101,44 @@ fn steps_of_a_granule_have_an_order_and_no_law() {
     ] {
         let points = grid(&[axis], |at| granule(figure(at[0]) + 7 * (at[0] % 9)));
         match find(&points) {
-            Err(NoLaw::Uneven { about }) => assert_eq!(about.to_string(), order),
+            Err(NoLaw::Uneven { about, .. }) => assert_eq!(about.to_string(), order),
             other => assert_eq!(other.map(|law| law.order().to_string()), Ok(order.to_owned())),
         }
     }
+}
+
+/// The order by the nearest powers, and the sizes that have too few values.
+fn about(axes: &[(&str, &[u64])], figure: impl Fn(&[u64]) -> u64) -> (String, Sizes) {
+    match find(&grid(axes, figure)) {
+        Err(NoLaw::Uneven { about, few }) => (about.to_string(), few),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn two_values_say_the_nearest_power_of_their_step() {
+    const TWO: (&str, &[u64]) = ("n", &[1, 8]);
+    for (figure, order) in [
+        ((|n| 100 * n) as fn(u64) -> u64, "n"),
+        (|n| 100 * n * n, "n^2"),
+        // 64 + 512 over 8 + 8 is 36, and 8^1 = 8 is further off than 8^2 = 64.
+        (|n| 8 * n + 8 * n * n, "n^2"),
+        // Weights hide how fast the rest grows, but not that it grows.
+        (|n| (1 << 20) + 100 * n, "n"),
+        (|n| 1_000 - 3 * n, "1"),
+    ] {
+        assert_eq!(about(&[TWO], |at| figure(at[0])), (order.to_owned(), sizes(&[("n", 2)])));
+    }
+    // What is constant is exactly so.
+    assert_eq!(find(&grid(&[TWO], |_| 9)).unwrap().to_string(), "9");
+    // A power of 2 needs four values, and a line three.
+    let square = |at: &[u64]| at[0] * at[0];
+    let three = about(&[("n", &[1, 2, 4])], square);
+    assert_eq!(three, ("n^2".to_owned(), sizes(&[("n", 3)])));
+    assert!(find(&grid(&[("n", &[1, 2, 4])], |at| 7 * at[0])).is_ok());
+    // Beside a size that has enough, only the other is said to have too few.
+    let both = about(&[TWO, SEQ], |at| 4_096 * at[0] * at[1]);
+    assert_eq!(both, ("n*seq".to_owned(), sizes(&[("n", 2)])));
 }
 
 #[test]

@@ -106,6 +106,41 @@ fn growth_above_its_limit_is_a_leak_with_its_blocks() {
 }
 
 #[test]
+fn growth_of_one_iteration_is_not_measured_where_the_test_itself_limits_it() {
+    let one = record(armed(Metrics::default()));
+    let one = Record { iterations: 1, ..one };
+    let strict = Layer { max_growth: Some(Size(0)), ..Layer::default() };
+    let pool = Layer { max_reserved_growth: Some(Size(0)), ..Layer::default() };
+    let iterations = |count| Layer { iterations: Some(count), ..Layer::default() };
+    let found = |layers: &[(Source, Layer)]| {
+        let layers = layers.iter().map(|(source, layer)| (source.clone(), layer));
+        let limits = Limits::resolve(Family::Cuda, layers);
+        let verdict = judge(&one, &Baseline::Off, &limits, |code| code.default_level(false));
+        verdict.findings.first().map(|finding| finding.message.clone())
+    };
+    use Source::{Attribute, Default, Environment, Flag, Override};
+    for (layers, name) in [
+        ([(Attribute, strict.clone()), (Attribute, iterations(1))], "max_growth"),
+        ([(Attribute, strict.clone()), (Override(1), iterations(1))], "max_growth"),
+        ([(Default, iterations(1)), (Override(1), strict.clone())], "max_growth"),
+        ([(Attribute, iterations(1)), (Attribute, pool)], "max_reserved_growth"),
+    ] {
+        let said = format!("`{name}` limits growth, and one measured iteration cannot show any");
+        assert_eq!(found(&layers), Some(said));
+    }
+    // Said of many tests at once, or in passing, it is none of one test's business.
+    for layers in [
+        [(Attribute, strict.clone()), (Flag, iterations(1))],
+        [(Attribute, strict.clone()), (Environment, iterations(1))],
+        [(Attribute, iterations(1)), (Flag, strict.clone())],
+        [(Default, strict.clone()), (Attribute, iterations(1))],
+    ] {
+        assert_eq!(found(&layers), None, "{layers:?}");
+    }
+    assert_eq!(found(&[(Attribute, iterations(1))]), None, "the limit is built in");
+}
+
+#[test]
 fn each_limit_fires_above_it_and_not_at_it() {
     let metrics = Metrics { peak_allocated: 100, retained: 7, ..Metrics::default() };
     // The most in one iteration, not the median.

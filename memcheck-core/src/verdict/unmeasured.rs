@@ -63,7 +63,32 @@ pub(super) fn incomplete(record: &Record, limits: &Limits) -> Option<Finding> {
             finding.hint("return the error of `Trial::iterate`, or handle it in the iteration"),
         );
     }
-    unseen_pool(record, limits)
+    one_iteration(limits).or_else(|| unseen_pool(record, limits))
+}
+
+/// A limit on growth that is this test's own, over one iteration: what that left
+/// behind may as well have happened once. Who asks for one iteration by a flag or
+/// a variable looks quickly at many tests, and is told so by a note.
+fn one_iteration(limits: &Limits) -> Option<Finding> {
+    let Limits { iterations, max_growth, max_reserved_growth, .. } = limits;
+    let asked_in_passing = matches!(iterations.source, Source::Flag | Source::Environment);
+    if iterations.value > 1 || asked_in_passing {
+        return None;
+    }
+    let is_own = |source: &Source| matches!(source, Source::Attribute | Source::Override(_));
+    let name = match (is_own(&max_growth.source), is_own(&max_reserved_growth.source)) {
+        (true, _) => "max_growth",
+        (false, true) => "max_reserved_growth",
+        (false, false) => return None,
+    };
+    let finding = Finding::new(
+        Code::NotMeasured,
+        format!("`{name}` limits growth, and one measured iteration cannot show any"),
+    );
+    Some(finding.hint(
+        "`iterations = 2` or more; or drop the limit: what outlives the body is judged by \
+         `max_retained`",
+    ))
 }
 
 /// Limits of iterations that the test's own attribute sets, on a body without

@@ -67,7 +67,7 @@ fn scaling(
         .filter(|other| (other.package, other.module) == (description.package, description.module))
         .collect();
     let values: Vec<_> = cases.iter().map(|case| case.case()).collect();
-    let families = across::families(&values.iter().collect::<Vec<_>>());
+    let families = across::families(&values.iter().collect::<Vec<_>>(), &asked);
     let own = families.iter().find(|family| {
         family.members.last().is_some_and(|(_, last)| cases[*last].name == description.name)
     });

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use memcheck_core::config::DEFAULT_THREADS;
 use memcheck_core::device::Family;
+use memcheck_core::lines::{Much, lines};
 use memcheck_core::protocol::{self, Job, Report, Status};
 use memcheck_core::record::Outcome;
 use memcheck_core::variables;
@@ -69,6 +70,7 @@ pub(super) fn run(description: &'static Description) {
         case: Default::default(),
         parent: Some(std::process::id()),
         alone: true,
+        own_subscriber: false,
     };
     let threads = config.threads.unwrap_or(DEFAULT_THREADS);
     let run = |job: &Job| {
@@ -207,16 +209,10 @@ fn conclude(description: &Description, report: &Report) {
     }
 }
 
-/// A line for each finding, and one for its hint.
+/// The lines of each finding, as the command prints them.
 fn findings(report: &Report) -> String {
-    let mut text = String::new();
-    for finding in &report.verdict.findings {
-        text.push_str(&format!("{}: {}\n", finding.code, finding.message));
-        if let Some(hint) = &finding.hint {
-            text.push_str(&format!("  hint: {hint}\n"));
-        }
-    }
-    text
+    let findings = report.verdict.findings.iter();
+    findings.flat_map(|finding| lines(finding, Much::Few)).map(|line| line + "\n").collect()
 }
 
 /// Fails the test: by a panic, or by none where the harness expects one.

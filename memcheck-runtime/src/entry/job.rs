@@ -64,6 +64,7 @@ mod tests {
             case: Default::default(),
             parent: None,
             alone: false,
+            own_subscriber: false,
         };
         let text = |job: &Job| serde_json::to_string(job).unwrap();
         assert!(matches!(read(&text(&job)), Purpose::Job(read) if *read == job));

@@ -9,6 +9,7 @@
 //! ```
 
 mod across;
+mod anew;
 mod isolate;
 mod job;
 mod listing;

@@ -15,7 +15,7 @@ use memcheck_core::space::Space;
 use memcheck_core::{exit, fault, quiet, verdict};
 
 use super::observe::{self, Beside};
-use super::{across, settings};
+use super::{across, anew, settings};
 use crate::description::Description;
 #[cfg(feature = "cuda")]
 use crate::probe;
@@ -89,7 +89,8 @@ fn measure(description: &'static Description, job: &Job) -> Result<(Record, Base
     if let Err(error) = probe::pool::reset_peak(&device) {
         return Err(about_the_device(error.to_string(), false));
     }
-    let attribute = |modules| attribution::start(scope::Install::Now, modules).map(Some);
+    let scopes = if job.own_subscriber { scope::Install::Never } else { scope::Install::Now };
+    let attribute = |modules| attribution::start(scopes, modules).map(Some);
     let attributor = match job.follow {
         Follow::No => None,
         Follow::Yes | Follow::Again(_) => attribute(None)?,
@@ -99,9 +100,11 @@ fn measure(description: &'static Description, job: &Job) -> Result<(Record, Base
 
     let mut trial = Trial::new(device.clone(), &limits, case.clone(), progress);
     let outcome = body(description, &mut trial);
-    let mut recorder = std::mem::take(&mut trial.recorder);
-    let others = std::mem::take(&mut trial.canaries);
-    drop(trial);
+    if attributor.is_some() && !job.own_subscriber && anew::is_wanted(&outcome) {
+        let error = anew::begin(job);
+        eprintln!("memcheck: it cannot be run anew: {error}");
+    }
+    let (mut recorder, others) = trial.into_parts();
 
     let judged = judged(own);
     let live = attributor.as_ref().map(|_| attribution::live());
@@ -115,6 +118,9 @@ fn measure(description: &'static Description, job: &Job) -> Result<(Record, Base
         let live = live.unwrap_or_default();
         record.attribution =
             attributor.finish((recorder.iterations(), &live), &judged, job.sources());
+        if job.own_subscriber && scope::all().is_empty() {
+            record.notes.push(anew::NO_SCOPES.to_owned());
+        }
         if record.attribution.is_none() {
             record.notes.push("attribution broke down".to_owned());
         }

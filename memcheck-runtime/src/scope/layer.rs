@@ -11,8 +11,9 @@ use super::{Mark, current, number};
 /// A `tracing_subscriber` layer that keeps the scope of every thread.
 ///
 /// In a run with attribution `memcheck` installs a subscriber that does,
-/// unless the program has installed one of its own before its first tensor. Such
-/// a program adds this layer, and its spans become scopes:
+/// unless the program has installed one of its own before its first tensor, or the
+/// body of a test installs one. Such a program adds this layer, and its spans
+/// become scopes:
 ///
 /// ```
 /// use tracing_subscriber::prelude::*;

@@ -142,6 +142,8 @@ pub(crate) enum Install {
     /// that installs a subscriber of its own has done so by then, and would not
     /// find it already done.
     Late,
+    /// Not at all: the body installs its own.
+    Never,
 }
 
 static WANTED: AtomicBool = AtomicBool::new(false);
@@ -151,6 +153,7 @@ pub(crate) fn install(when: Install) {
     match when {
         Install::Now => install_now(),
         Install::Late => WANTED.store(true, Relaxed),
+        Install::Never => {}
     }
 }
 

@@ -148,6 +148,7 @@ fn run_seed(
         case: Default::default(),
         parent: None,
         alone: false,
+        own_subscriber: false,
     };
     let run = |job: Job| -> anyhow::Result<Result<Report, String>> {
         let output = process::Command::new(executable)

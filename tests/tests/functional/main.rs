@@ -36,3 +36,4 @@ mod runner;
 mod shards;
 mod simulated;
 mod slurm;
+mod strangers;
