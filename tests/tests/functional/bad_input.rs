@@ -67,7 +67,7 @@ fn a_usage_error_is_two() {
     let (_, named) = hint.split_once("it takes ").expect("a list of flags");
     let (named, _) = named.split_once(';').expect("the end of the list");
     let reference = reference();
-    let section = section(&reference, "## Flags of `run`");
+    let section = section(&reference, "## Behind `--`");
     for flag in named.split(", ") {
         assert!(section.contains(&format!("`{flag}`")), "{flag} is not in the reference");
     }
