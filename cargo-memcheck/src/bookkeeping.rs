@@ -184,7 +184,8 @@ pub(crate) fn unmatched_overrides(session: &Session, legs: &[LegTests]) -> Vec<N
     let configuration = &session.options.configuration;
     let note = |number| Note {
         package: "workspace".to_owned(),
-        path: configuration.path.clone(),
+        // That of an archive lies where it was extracted, which differs from shard to shard.
+        path: configuration.path.clone().filter(|_| session.archive.is_none()),
         finding: Finding::new(
             Code::UnmatchedOverride,
             format!("[[override]] {number} of the configuration matches no test"),
