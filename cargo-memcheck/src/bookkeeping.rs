@@ -4,15 +4,17 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use memcheck_core::config::Subject;
+use memcheck_core::config::{Override, Subject};
 use memcheck_core::device::Family;
 use memcheck_core::finding::{Code, Finding, Level};
 use memcheck_core::location;
+use memcheck_core::protocol::Entry;
 
 use crate::across;
 use crate::note::Note;
 use crate::session::{LegTests, Session};
 use crate::snapshots::{self, SnapshotFile, Written};
+use crate::workspace::TestPackage;
 
 /// Everything there is to note once the tests of all legs are known.
 pub(crate) fn notes(session: &Session, legs: &[LegTests]) -> std::io::Result<Vec<Note>> {
@@ -37,6 +39,7 @@ pub(crate) fn notes(session: &Session, legs: &[LegTests]) -> std::io::Result<Vec
         let level = level(Code::StaleBaseline);
         notes.push(Note { package, path: Some(file.path), finding, level });
     }
+    notes.extend(unmatched_overrides(session, legs));
     notes.retain(|note| note.level != Level::Allow);
     Ok(notes)
 }
@@ -180,36 +183,104 @@ fn has_sibling(path: &Path, known: &BTreeSet<PathBuf>) -> bool {
     own.is_some() && known.iter().any(|known| function(known) == own)
 }
 
-/// Overrides of the configuration that match no test, each as a warning. Said
-/// only where every test of the workspace was listed.
-pub(crate) fn unmatched_overrides(session: &Session, legs: &[LegTests]) -> Vec<String> {
-    let whole = !session.names_targets()
-        && session.workspace.test_packages().len() == session.packages.len()
-        && legs.iter().all(|leg| leg.built.not_built.is_empty());
-    if !whole {
+/// The `[[override]]`s of the configuration that match no test.
+pub(crate) fn unmatched_overrides(session: &Session, legs: &[LegTests]) -> Vec<Note> {
+    let level = session.options.levels.of(Code::UnmatchedOverride);
+    if level == Level::Allow {
         return Vec::new();
     }
-    let tests = || {
-        legs.iter().flat_map(|leg| &leg.carried).flat_map(|carried| {
-            carried
-                .tests
-                .iter()
-                .map(|entry| (session.packages[carried.binary.package].name(), entry))
-        })
+    let packages = session.workspace.test_packages();
+    let listed: Vec<Listed<'_>> =
+        packages.iter().map(|package| Listed::of(session, legs, package)).collect();
+    let configuration = &session.options.configuration;
+    let note = |number| Note {
+        package: "workspace".to_owned(),
+        // That of an archive lies where it was extracted, which differs from shard to shard.
+        path: configuration.path.clone().filter(|_| session.archive.is_none()),
+        finding: Finding::new(
+            Code::UnmatchedOverride,
+            format!("[[override]] {number} of the configuration matches no test"),
+        )
+        .hint("`cargo memcheck list` shows the names of tests, which its glob has to match whole"),
+        level,
     };
-    // For either family: that a device was not asked for is no mistake in the file.
-    let matches_some = |o: &memcheck_core::config::Override| {
-        tests().any(|(package, entry)| {
-            [Family::Cpu, Family::Cuda].into_iter().any(|family| {
-                entry.need.admits(family)
-                    && o.matches(Subject { package, test: &entry.name, family })
-            })
-        })
+    matching_none(&configuration.config.overrides, &listed).into_iter().map(note).collect()
+}
+
+/// What is known of a package with memory tests.
+struct Listed<'a> {
+    name: &'a str,
+    /// Whether it has no other tests than these.
+    whole: bool,
+    /// Path of each test with the device that it runs on.
+    tests: Vec<(&'a str, Family)>,
+}
+
+impl<'a> Listed<'a> {
+    fn of(session: &Session, legs: &'a [LegTests], package: &'a TestPackage) -> Self {
+        let name = package.name();
+        let selected = session.packages.iter().position(|selected| selected.name() == name);
+        let carried = || {
+            let all = legs.iter().flat_map(|leg| &leg.carried);
+            all.filter(|carried| Some(carried.binary.package) == selected)
+        };
+        let not_built = |leg: &LegTests| leg.built.not_built.iter().any(|t| t.package == name);
+        let whole = selected.is_some()
+            && !session.names_targets()
+            && !legs.iter().any(not_built)
+            && carried().all(|carried| carried.warning.is_none());
+        // For either family: that a device was not asked for is no mistake in the file.
+        let families = [Family::Cpu, Family::Cuda].into_iter();
+        let on = |entry: &'a Entry| {
+            let admitted = families.clone().filter(|family| entry.need.admits(*family));
+            admitted.map(|family| (entry.name.as_str(), entry.family_on(family)))
+        };
+        Self { name, whole, tests: carried().flat_map(|c| &c.tests).flat_map(on).collect() }
+    }
+}
+
+/// The numbers, from 1, of the overrides that are known to match no test: all
+/// tests that each could be for were listed.
+fn matching_none(overrides: &[Override], packages: &[Listed<'_>]) -> Vec<u32> {
+    let is_for = |o: &Override, package: &Listed<'_>| o.package().is_none_or(|p| p == package.name);
+    let matches = |o: &Override, package: &Listed<'_>| {
+        package
+            .tests
+            .iter()
+            .any(|&(test, family)| o.matches(Subject { package: package.name, test, family }))
     };
-    let overrides = &session.options.configuration.config.overrides;
-    (1..)
-        .zip(overrides)
-        .filter(|(_, o)| !matches_some(o))
-        .map(|(number, _)| format!("[[override]] {number} of the configuration matches no test"))
-        .collect()
+    let matches_none = |o: &Override| {
+        let mut could = packages.iter().filter(|package| is_for(o, package));
+        could.all(|package| package.whole && !matches(o, package))
+    };
+    (1..).zip(overrides).filter(|(_, o)| matches_none(o)).map(|(number, _)| number).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use memcheck_core::config::Config;
+
+    use super::*;
+
+    #[test]
+    fn an_override_is_known_to_match_nothing_where_all_that_it_is_for_was_listed() {
+        let text = "[[override]]\ntest = \"llama::*\"\n[[override]]\ntest = \"gone\"\n\
+                    [[override]]\npackage = \"alpha\"\ntest = \"gone\"\n\
+                    [[override]]\npackage = \"alhpa\"\n\
+                    [[override]]\ntest = \"parse\"\ndevice = \"cuda\"\n\
+                    [[override]]\npackage = \"beta\"\n";
+        let overrides = Config::parse(text).unwrap().overrides;
+        let alpha = |whole| Listed {
+            name: "alpha",
+            whole,
+            tests: vec![("llama::kv", Family::Cuda), ("parse", Family::Cpu)],
+        };
+        let beta = |whole| Listed { name: "beta", whole, tests: vec![] };
+        let none = |packages: &[Listed<'_>]| matching_none(&overrides, packages);
+        assert_eq!(none(&[alpha(true), beta(true)]), [2, 3, 4, 5, 6]);
+        // Tests of the other package may be what two of them are for.
+        assert_eq!(none(&[alpha(true), beta(false)]), [3, 4]);
+        assert_eq!(none(&[alpha(false), beta(true)]), [4, 6]);
+        assert_eq!(none(&[alpha(false), beta(false)]), [4]);
+    }
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use memcheck_core::config::{Config, ConfigError, PATH};
 use memcheck_core::exit;
+use serde::{Deserialize, Deserializer};
 
 use crate::error::Expected;
 use crate::launcher::Launcher;
@@ -61,11 +62,8 @@ impl Configuration {
         };
         let config =
             Config::parse(&text).map_err(|error| ConfigurationError::Wrong(path.clone(), error))?;
-        let launcher = config.runner.as_deref().map(|text| Launcher::read(text, sources));
-        let launcher = launcher.transpose().map_err(|error| {
-            let why = ConfigError::Value(format!("`runner`: {error}"));
-            ConfigurationError::Wrong(path.clone(), why)
-        })?;
+        let launcher = launcher(&text, sources)
+            .map_err(|error| ConfigurationError::Wrong(path.clone(), error.into()))?;
         Ok(Self { path: Some(path), text: Some(text), config, launcher })
     }
 
@@ -79,6 +77,27 @@ impl Configuration {
             launcher: None,
         })
     }
+}
+
+/// The `runner` of a configuration, which is read by itself: that it is a command
+/// line is for us to say, and only while it is read the place is known.
+fn launcher(text: &str, sources: &Path) -> Result<Option<Launcher>, toml::de::Error> {
+    #[derive(Deserialize)]
+    struct Only {
+        #[serde(default)]
+        runner: Option<Line>,
+    }
+    struct Line(String);
+    impl<'de> Deserialize<'de> for Line {
+        fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+            let line = String::deserialize(from)?;
+            Launcher::read(&line, Path::new("")).map_err(serde::de::Error::custom)?;
+            Ok(Self(line))
+        }
+    }
+    let Only { runner } = toml::from_str(text)?;
+    let read = |Line(line)| Launcher::read(&line, sources).map_err(serde::de::Error::custom);
+    runner.map(read).transpose()
 }
 
 #[cfg(test)]
@@ -110,7 +129,9 @@ mod tests {
         let command = launcher.command(Path::new("/mem"));
         assert_eq!(command.get_program(), folder.path().join("ci/on-gpu"));
         let error = read("runner = \"srun 'a\"").unwrap_err();
-        assert!(error.to_string().contains("`runner`"), "{error}");
+        for part in ["line 1, column 10", "a quote or a backslash is left open"] {
+            assert!(error.to_string().contains(part), "{error}");
+        }
         assert_eq!(error.exit_code(), exit::CONFIG);
     }
 }

@@ -24,14 +24,16 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use globset::{Glob, GlobMatcher};
-use serde::{Deserialize, Serialize};
+use globset::GlobMatcher;
+use serde::Serialize;
 
+use self::file::{Devices, File};
 use crate::device::{Family, Request};
 use crate::finding::{Code, Level};
 use crate::limits::{Layer, Limits, Source};
-use crate::settings::Written;
 use crate::size::Size;
+
+mod file;
 
 /// Where the file lies below the workspace root.
 pub const PATH: &str = ".config/memcheck.toml";
@@ -40,44 +42,6 @@ pub const PATH: &str = ".config/memcheck.toml";
 /// environment say a number: one, so that baselines made on a laptop and in
 /// CI were made alike, and so that tests can run side by side.
 pub const DEFAULT_THREADS: u32 = 1;
-
-/// The whole file.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct File {
-    #[serde(default)]
-    device: Devices,
-    threads: Option<u32>,
-    runner: Option<String>,
-    #[serde(default)]
-    default: Written,
-    #[serde(default, rename = "override")]
-    overrides: Vec<RawOverride>,
-    #[serde(default)]
-    findings: BTreeMap<String, Level>,
-}
-
-/// `device = "sim"` or `device = ["sim", "cpu"]`.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(
-    untagged,
-    expecting = "a device or a list of devices: auto, cpu, sim, sim:CARD, cuda, cuda:N"
-)]
-enum Devices {
-    #[default]
-    None,
-    One(Request),
-    Several(Vec<Request>),
-}
-
-#[derive(Debug, Clone, Deserialize)]
-struct RawOverride {
-    test: Option<String>,
-    package: Option<String>,
-    device: Option<Family>,
-    #[serde(flatten)]
-    limits: toml::Table,
-}
 
 /// One `[[override]]`.
 #[derive(Debug, Clone)]
@@ -107,26 +71,15 @@ pub struct Config {
     pub levels: BTreeMap<Code, Level>,
 }
 
-/// Why a text is not a configuration. The message names the place.
+/// Why a text is not a configuration: in words, with the place in the text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ConfigError {
-    /// Not TOML, an unknown key, or a value of the wrong kind.
-    #[error("{0}")]
-    Toml(String),
-    /// A wrong value inside an `[[override]]`.
-    #[error("[[override]] {number}: {why}")]
-    Override {
-        /// Counted from 1.
-        number: usize,
-        /// What is wrong with it.
-        why: String,
-    },
-    /// A key of `[findings]` that is no code.
-    #[error("[findings]: {0}")]
-    Finding(String),
-    /// A value that no test could run with.
-    #[error("{0}")]
-    Value(String),
+#[error("{0}")]
+pub struct ConfigError(String);
+
+impl From<toml::de::Error> for ConfigError {
+    fn from(error: toml::de::Error) -> Self {
+        Self(error.to_string().trim_end().to_owned())
+    }
 }
 
 /// The test that a configuration is asked about.
@@ -146,43 +99,18 @@ impl Config {
     /// # Errors
     /// On anything that is not understood: nothing in the file is ignored.
     pub fn parse(text: &str) -> Result<Self, ConfigError> {
-        let file: File =
-            toml::from_str(text).map_err(|error| ConfigError::Toml(error.to_string()))?;
-        let overrides = file
-            .overrides
-            .into_iter()
-            .enumerate()
-            .map(|(index, raw)| {
-                Override::from_raw(raw)
-                    .map_err(|why| ConfigError::Override { number: index + 1, why })
-            })
-            .collect::<Result<_, _>>()?;
-        let levels = file
-            .findings
-            .into_iter()
-            .map(|(code, level)| {
-                let code: Code = code.parse().map_err(|error: crate::finding::CodeError| {
-                    ConfigError::Finding(error.to_string())
-                })?;
-                code.check_level(level).map_err(|error| ConfigError::Finding(error.to_string()))?;
-                Ok((code, level))
-            })
-            .collect::<Result<_, _>>()?;
-        if file.threads == Some(0) {
-            return Err(ConfigError::Value("`threads` must be at least 1".to_owned()));
-        }
+        let File { device, threads, runner, default, overrides, findings } = toml::from_str(text)?;
         Ok(Self {
-            devices: match file.device {
+            devices: match device {
                 Devices::None => Vec::new(),
                 Devices::One(request) => vec![request],
                 Devices::Several(requests) => requests,
             },
-            threads: file.threads,
-            runner: file.runner,
-            default: Layer::try_from(file.default)
-                .map_err(|error| ConfigError::Value(format!("[default]: {error}")))?,
+            threads,
+            runner,
+            default,
             overrides,
-            levels,
+            levels: findings.0,
         })
     }
 
@@ -251,26 +179,9 @@ impl Config {
 }
 
 impl Override {
-    fn from_raw(raw: RawOverride) -> Result<Self, String> {
-        if raw.test.is_none() && raw.package.is_none() && raw.device.is_none() {
-            return Err("it names no `test`, `package` or `device`; for every test, use [default]"
-                .to_owned());
-        }
-        let test = raw
-            .test
-            .map(|glob| Glob::new(&glob).map(|glob| glob.compile_matcher()))
-            .transpose()
-            .map_err(|error| error.to_string())?;
-        let written: Written =
-            raw.limits.try_into().map_err(|error: toml::de::Error| error.message().to_owned())?;
-        Ok(Self {
-            test,
-            package: raw.package,
-            device: raw.device,
-            layer: written
-                .try_into()
-                .map_err(|error: crate::settings::WrittenError| error.to_string())?,
-        })
+    /// The one package whose tests it is for, where it names one.
+    pub fn package(&self) -> Option<&str> {
+        self.package.as_deref()
     }
 
     /// Whether this override holds for `subject`.
@@ -377,30 +288,43 @@ mod tests {
     }
 
     #[test]
-    fn nothing_in_the_file_is_ignored() {
-        for (text, said) in [
-            ("max_growth = 3", "unknown field"),
-            ("[default]\nmax_grwth = 3", "unknown field"),
-            ("[default]\nmax_growth = \"3 parsec\"", "parsec"),
-            ("[default]\nmax_growth = 3\nmax_growth_mb = 1.0", "max_growth"),
-            ("[default]\niterations = 0", "iterations"),
-            ("[default]\nfits = \"rtx4091\"", "line 2"),
-            ("[default]\nfits = \"rtx4091\"", "did you mean `rtx4090`"),
-            ("[[override]]\ntest = \"a\"\nfits = \"a100\"", "[[override]] 1: `a100`"),
-            ("[default]\nmax_peak = \"60% x other\"", "`60%` is not a factor"),
-            ("[default]\nmax_growth = \"0.6 x other\"", "is not a size"),
-            ("[default]\nmax_reserved_growth = 3\nmax_reserved_growth_mb = 1.0", "growth_mb`"),
-            ("[[override]]\ntest = \"a\"\nmax_grwth = 3", "[[override]] 1"),
-            ("[[override]]\nmax_growth = 3", "[default]"),
-            ("[[override]]\ntest = \"a[\"", "[[override]] 1"),
-            ("[findings]\nleek = \"deny\"", "leak"),
-            ("[findings]\nleak = \"allow\"", "leak"),
-            ("device = \"gpu\"", "sim:CARD"),
-            ("threads = 0", "threads"),
-            ("threads", "line 1"),
+    fn nothing_in_the_file_is_ignored_and_each_error_has_its_place() {
+        // What is said, and the line and the column at which.
+        for (text, said, at) in [
+            ("max_growth = 3", "unknown field", (1, 1)),
+            ("[default]\nmax_grwth = 3", "unknown field", (2, 1)),
+            ("[default]\nmax_growth = \"3 parsec\"", "parsec", (2, 14)),
+            ("[default]\nmax_growth = 3\nmax_growth_mb = 1.0", "`max_growth_mb` say", (1, 1)),
+            ("[default]\nmax_peak_mb = -1.0", "a number of MiB, zero or more", (2, 15)),
+            ("threads = 2\n[default]\n\niterations = 0", "at least 1", (4, 14)),
+            ("[default]\ntimeout = \"soon\"", "`soon` is not a time-out", (2, 11)),
+            ("[default]\nfits = \"rtx4091\"", "did you mean `rtx4090`", (2, 8)),
+            ("[default]\nmax_peak = \"60% x other\"", "`60%` is not a factor", (2, 12)),
+            ("[default]\nmax_growth = \"0.6 x other\"", "is not a size", (2, 14)),
+            ("[default]\ntest = \"a\"", "unknown field `test`", (2, 1)),
+            ("[[override]]\ntest = \"a\"\nfits = \"a100\"", "`a100`", (3, 8)),
+            ("[[override]]\ntest = \"a\"\nmax_peek = 3", "unknown field `max_peek`", (3, 1)),
+            ("[[override]]\ntset = \"a\"", "`timeout`, `test`, `package`, `device`", (2, 1)),
+            ("[[override]]\ntest = 3", "expected a string", (2, 8)),
+            ("[[override]]\ndevice = \"gpu\"", "unknown variant `gpu`", (2, 10)),
+            ("[[override]]\ntest = \"a\"\n[[override]]\nmax_growth = 3", "use [default]", (3, 1)),
+            (
+                "[[override]]\ntest = \"a\"\n\n[[override]]\ntest = \"b\"\niterations = 0",
+                "at least 1",
+                (6, 14),
+            ),
+            ("[[override]]\ntest = \"a[\"", "unclosed character class", (2, 8)),
+            ("[findings]\nleek = \"deny\"", "`leek` is not a finding: leak", (2, 1)),
+            ("[findings]\nleak = \"allow\"", "`leak` is measured", (2, 8)),
+            ("[findings]\nimproved = \"no\"", "unknown variant `no`", (2, 12)),
+            ("device = \"gpu\"", "sim:CARD", (1, 10)),
+            ("threads = 0", "`threads` must be at least 1", (1, 11)),
+            ("threads", "expected", (1, 8)),
         ] {
             let error = Config::parse(text).expect_err(text).to_string();
             assert!(error.contains(said), "{text}\n{error}");
+            let place = format!("line {}, column {}\n", at.0, at.1);
+            assert!(error.contains(&place), "{text}\n{place}{error}");
         }
     }
 }

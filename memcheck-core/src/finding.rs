@@ -107,6 +107,8 @@ codes! {
     CorruptBaseline = "corrupt-baseline", Bookkeeping, Deny, "the baseline cannot be read";
     /// A baseline belongs to no test.
     StaleBaseline = "stale-baseline", Bookkeeping, Warn, "the baseline belongs to no test";
+    /// An `[[override]]` of the configuration matches no test.
+    UnmatchedOverride = "unmatched-override", Bookkeeping, Warn, "an override of the configuration matches no test";
     /// A figure is below its baseline.
     Improved = "improved", Bookkeeping, Warn, "a figure is below its baseline";
     /// A test target was not built.
@@ -186,6 +188,7 @@ impl Code {
             | Self::UncomparableBaseline
             | Self::CorruptBaseline
             | Self::StaleBaseline
+            | Self::UnmatchedOverride
             | Self::Improved
             | Self::NotBuilt => false,
         }

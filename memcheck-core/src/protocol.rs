@@ -213,11 +213,14 @@ pub struct Refusal {
     pub why: String,
     /// Whether it is the device that could not be opened.
     pub device: bool,
+    /// What to do next.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
 }
 
 impl<E: std::error::Error> From<E> for Refusal {
     fn from(error: E) -> Self {
-        Self { why: error.to_string(), device: false }
+        Self { why: error.to_string(), device: false, hint: None }
     }
 }
 

@@ -2,7 +2,8 @@
 //! on the command line, with both spellings of a size (`max_peak_mb`,
 //! `max_peak`). Checked here once, so that a [`Layer`] is always sound.
 
-use serde::Deserialize;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
 
 use crate::bound::Bound;
 use crate::capacity::Capacity;
@@ -16,20 +17,50 @@ use crate::tolerance::Tolerance;
 #[expect(missing_docs, reason = "the fields are those of `Layer`, and their `_mb` spellings")]
 pub struct Written {
     pub max_growth: Option<Size>,
+    #[serde(deserialize_with = "mib")]
     pub max_growth_mb: Option<f64>,
     pub max_peak: Option<Bound>,
+    #[serde(deserialize_with = "mib")]
     pub max_peak_mb: Option<f64>,
     pub max_retained: Option<Size>,
+    #[serde(deserialize_with = "mib")]
     pub max_retained_mb: Option<f64>,
     pub max_allocations: Option<u64>,
     pub max_reserved_growth: Option<Size>,
+    #[serde(deserialize_with = "mib")]
     pub max_reserved_growth_mb: Option<f64>,
     pub fits: Option<Capacity>,
+    #[serde(deserialize_with = "iterations")]
     pub iterations: Option<u32>,
     pub warmup: Option<u32>,
     pub tolerance: Option<Tolerance>,
     pub baseline: Option<bool>,
+    #[serde(deserialize_with = "timeout")]
     pub timeout: Option<String>,
+}
+
+// What is wrong with one value is said where that is read, which knows its place.
+
+fn mib<'de, D: Deserializer<'de>>(from: D) -> Result<Option<f64>, D::Error> {
+    match Option::deserialize(from)? {
+        Some(mib) if Size::from_mib(mib).is_none() => {
+            Err(Error::custom("expected a number of MiB, zero or more"))
+        }
+        mib => Ok(mib),
+    }
+}
+
+fn iterations<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>, D::Error> {
+    match Option::deserialize(from)? {
+        Some(0) => Err(Error::custom(WrittenError::NoIterations)),
+        number => Ok(number),
+    }
+}
+
+fn timeout<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    let text: Option<String> = Option::deserialize(from)?;
+    text.as_deref().map(parse_timeout).transpose().map_err(Error::custom)?;
+    Ok(text)
 }
 
 /// Why limits that were written cannot hold.

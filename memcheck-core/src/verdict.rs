@@ -79,10 +79,16 @@ pub fn is_worth_keeping(verdict: &Verdict) -> bool {
 }
 
 /// Sorts findings into a verdict: leaves out what is allowed, collects what is
-/// denied, and settles the status.
+/// denied, and settles the status. What was not measured has nothing to accept:
+/// bookkeeping is left out beside an instrument that failed.
 pub fn conclude(findings: Vec<Finding>, level: impl Fn(Code) -> Level) -> Verdict {
-    let findings: Vec<Finding> =
-        findings.into_iter().filter(|finding| level(finding.code) != Level::Allow).collect();
+    let is_of = |finding: &Finding, class| finding.code.row().class == class;
+    let blind = findings.iter().any(|finding| is_of(finding, Class::Instrument));
+    let findings: Vec<Finding> = findings
+        .into_iter()
+        .filter(|finding| !blind || !is_of(finding, Class::Bookkeeping))
+        .filter(|finding| level(finding.code) != Level::Allow)
+        .collect();
     let of_class = |class: Class| {
         findings.iter().map(|finding| finding.code).filter(move |code| code.row().class == class)
     };

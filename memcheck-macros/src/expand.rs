@@ -3,7 +3,9 @@
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
-use syn::{Attribute, FnArg, GenericParam, Ident, ItemFn, Path, ReturnType, Type, parse_quote};
+use syn::{
+    Attribute, FnArg, GenericParam, Ident, Item, ItemFn, Path, ReturnType, Type, parse_quote,
+};
 
 use crate::cases::Cases;
 use crate::layer;
@@ -21,6 +23,18 @@ enum Form {
 const FORMS: &str = "a mem_test takes `trial: &mut Trial`, `device: &Device`, or nothing";
 
 const NEEDS_TRIAL: &str = "cases need `trial: &mut Trial`, which hands them to the body";
+
+const GOES_ON: &str =
+    "#[mem_test] goes on a function: `fn(trial: &mut Trial)`, `fn(device: &Device)` or `fn()`";
+
+/// What is wrong with an item that `error` says is no function: another item, or
+/// a function that is not written as one.
+pub(crate) fn no_function(item: TokenStream, error: syn::Error) -> syn::Error {
+    match syn::parse2(item) {
+        Ok(Item::Fn(_) | Item::Verbatim(_)) | Err(_) => error,
+        Ok(_) => syn::Error::new(error.span(), GOES_ON),
+    }
+}
 
 pub(crate) fn expand(options: &Options, function: &ItemFn) -> syn::Result<TokenStream> {
     let form = form(function)?;

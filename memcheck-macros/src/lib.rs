@@ -29,6 +29,9 @@ use syn::parse_macro_input;
 #[proc_macro_attribute]
 pub fn mem_test(attribute: TokenStream, item: TokenStream) -> TokenStream {
     let options = parse_macro_input!(attribute as options::Options);
-    let function = parse_macro_input!(item as syn::ItemFn);
+    let function = match syn::parse(item.clone()) {
+        Ok(function) => function,
+        Err(error) => return expand::no_function(item.into(), error).into_compile_error().into(),
+    };
     expand::expand(&options, &function).unwrap_or_else(syn::Error::into_compile_error).into()
 }

@@ -104,7 +104,7 @@ impl Parse for Pair {
         if input.peek(Token![crate]) {
             let name = Ident::new("crate", input.parse::<Token![crate]>()?.span);
             input.parse::<Token![=]>()?;
-            return Ok(Self { name, value: Value::Path(input.parse()?) });
+            return Ok(Self { name, value: Value::Path(path(input)?) });
         }
         let name: Ident = input
             .parse()
@@ -126,6 +126,17 @@ impl Parse for Pair {
         input.parse::<Token![=]>()?;
         Ok(Self { name, value: Value::Expr(input.parse()?) })
     }
+}
+
+/// A path as it is, or as a text, which is how serde has it spelled.
+fn path(input: ParseStream<'_>) -> syn::Result<Path> {
+    const EXPECTED: &str = "expected a path, such as `crate = renamed` or `crate = \"renamed\"`";
+    if input.peek(LitStr) {
+        let text: LitStr = input.parse()?;
+        let parsed = text.parse_with(Path::parse_mod_style);
+        return parsed.map_err(|_| syn::Error::new(text.span(), EXPECTED));
+    }
+    input.parse().map_err(|error: syn::Error| syn::Error::new(error.span(), EXPECTED))
 }
 
 fn unknown(name: &Ident) -> syn::Error {
@@ -164,12 +175,12 @@ impl Options {
             "max_peak" => limits.max_peak = Some(bound(value)?),
             "max_retained_mb" => limits.max_retained = Some(mib(value)?),
             "max_retained" => limits.max_retained = Some(size(value)?),
-            "max_allocations" => limits.max_allocations = Some(integer(value)?),
+            "max_allocations" => limits.max_allocations = Some(integer(value, u64::MAX)?),
             "max_reserved_growth_mb" => limits.max_reserved_growth = Some(mib(value)?),
             "max_reserved_growth" => limits.max_reserved_growth = Some(size(value)?),
             "fits" => limits.fits = Some(capacity(value)?),
             "iterations" => limits.iterations = Some(at_least_one(value)?),
-            "warmup" => limits.warmup = Some(integer(value)?),
+            "warmup" => limits.warmup = Some(integer(value, u32::MAX)?),
             "tolerance" => limits.tolerance = Some(tolerance(value)?),
             "baseline" => limits.baseline = Some(boolean(value)?),
             "timeout" => limits.timeout = Some(timeout(value)?),
@@ -254,15 +265,18 @@ fn timeout(value: &Expr) -> syn::Result<Duration> {
     parse_timeout(&text.value()).map_err(|error| wrong(value, error))
 }
 
-fn integer<T: std::str::FromStr<Err: std::fmt::Display>>(value: &Expr) -> syn::Result<T> {
-    match literal(value) {
-        Some(Lit::Int(number)) => number.base10_parse(),
-        _ => Err(wrong(value, "expected a whole number, zero or more")),
-    }
+fn integer<T: TryFrom<u128> + std::fmt::Display>(value: &Expr, most: T) -> syn::Result<T> {
+    let Some(Lit::Int(number)) = literal(value) else {
+        return Err(wrong(value, "expected a whole number, zero or more"));
+    };
+    // A number that is too large for this is so for every limit.
+    let read = number.base10_parse::<u128>().ok();
+    read.and_then(|number| T::try_from(number).ok())
+        .ok_or_else(|| wrong(value, format!("expected at most {most}")))
 }
 
 fn at_least_one(value: &Expr) -> syn::Result<u32> {
-    match integer(value)? {
+    match integer(value, u32::MAX)? {
         0 => Err(wrong(value, "expected at least 1: nothing would be measured")),
         number => Ok(number),
     }
@@ -337,5 +351,22 @@ mod tests {
             let options = syn::parse2::<Options>(quote!(#option = #value));
             assert!(options.is_err(), "{option} = {value}");
         }
+    }
+
+    #[test]
+    fn the_crate_is_a_path_or_a_text_that_is_one() {
+        for written in ["crate = ::a::b", "crate = \"::a::b\", baseline = false"] {
+            let path = syn::parse_str::<Options>(written).unwrap().krate.unwrap();
+            assert_eq!(quote!(#path).to_string(), ":: a :: b", "{written}");
+        }
+    }
+
+    #[test]
+    fn a_number_may_be_as_large_as_its_limit() {
+        let limits = |written: &str| syn::parse_str::<Options>(written).map(|o| o.limits);
+        assert_eq!(limits("iterations = 4_294_967_295").unwrap().iterations, Some(u32::MAX));
+        assert!(limits("iterations = 4_294_967_296").is_err());
+        let most = limits("max_allocations = 0xffff_ffff_ffff_ffff").unwrap();
+        assert_eq!(most.max_allocations, Some(u64::MAX));
     }
 }

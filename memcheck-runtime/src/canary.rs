@@ -35,6 +35,21 @@ pub(crate) fn on(device: &Device) -> candle_core::Result<bool> {
     }
 }
 
+/// Whether the driver took the block of the canary back. A free has no result:
+/// cudarc keeps its error for whoever asks the context next, which is not to be
+/// the program.
+///
+/// # Errors
+/// What the driver said when the block was freed.
+#[cfg(feature = "cuda")]
+pub(crate) fn taken_back(device: &Device) -> candle_core::Result<()> {
+    use candle_core::cuda_backend::WrapErr;
+    match device {
+        Device::Cuda(cuda) => cuda.cuda_stream().context().check_err().w(),
+        _ => Ok(()),
+    }
+}
+
 fn saw(space: Space, canary: impl FnOnce()) -> bool {
     let before = ledger::snapshot(space);
     canary();

@@ -24,12 +24,39 @@ pub(crate) struct LibtestArgs {
     pub(crate) passed_on: Vec<String>,
 }
 
+/// Flags that say which tests are run, and how.
+const UNDERSTOOD: &[&str] = &[
+    "--exact",
+    "--skip",
+    "--ignored",
+    "--include-ignored",
+    "--nocapture",
+    "--no-capture",
+    "--test-threads",
+];
+/// Flags for the harness of each test.
+const PASSED_ON: &[&str] = &["--show-output", "--quiet", "-q", "--test"];
+/// The same with a value, which is no filter.
+const WITH_VALUE: &[&str] = &["--color", "-Z"];
+/// Flags for the harness that it takes behind `-Z unstable-options` only.
+const UNSTABLE: &[&str] =
+    &["--report-time", "--ensure-time", "--force-run-in-process", "--shuffle", "--shuffle-seed"];
+/// Flags with which the harness does not run the test, or says so elsewhere.
+const NOT_A_RUN: &[&str] =
+    &["--list", "--bench", "--help", "-h", "--format", "--logfile", "--exclude-should-panic"];
+
 /// Why arguments after `--` are refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum LibtestError {
-    /// Listing, benchmarks and output formats are not for test runs.
+    /// What only lists, leaves out or formats is not for a single test.
     #[error("`{0}` after `--` would stop the harness from running the test")]
     NotARun(String),
+    /// The harness knows no such flag, and would end without a test.
+    #[error("the test harness has no flag `{0}`, which stands after `--`")]
+    Unknown(String),
+    /// The harness takes it with `-Z unstable-options` only.
+    #[error("`{0}` after `--` is not stable")]
+    Unstable(String),
     /// An option without its value.
     #[error("`{0}` after `--` needs a value")]
     NoValue(String),
@@ -41,7 +68,17 @@ impl crate::error::Expected for LibtestError {
     }
 
     fn hint(&self) -> Option<String> {
-        matches!(self, Self::NotARun(_)).then(|| "to see the tests: `cargo memcheck list`".into())
+        match self {
+            Self::NotARun(_) => Some("to see the tests: `cargo memcheck list`".to_owned()),
+            Self::Unknown(_) => Some(format!(
+                "it takes {}; flags of cargo memcheck stand before `--`",
+                [UNDERSTOOD, PASSED_ON, WITH_VALUE, UNSTABLE].concat().join(", ")
+            )),
+            Self::Unstable(_) => Some(
+                "of a nightly compiler the harness takes it behind `-Z unstable-options`".into(),
+            ),
+            Self::NoValue(_) => None,
+        }
     }
 }
 
@@ -50,6 +87,7 @@ impl LibtestArgs {
     pub(crate) fn read(args: &[String]) -> Result<Self, LibtestError> {
         let mut read = Self::default();
         let mut args = args.iter();
+        let mut unstable = None;
         while let Some(arg) = args.next() {
             let (name, inline) = match arg.split_once('=') {
                 Some((name, value)) if name.starts_with("--") => (name, Some(value.to_owned())),
@@ -66,19 +104,34 @@ impl LibtestArgs {
                 "--nocapture" | "--no-capture" => read.no_capture = true,
                 "--skip" => read.skip.push(value()?),
                 "--test-threads" => read.test_threads = Some(value()?),
-                // What stands behind them is no filter.
-                "--color" | "--shuffle-seed" | "-Z" => {
+                "--shuffle-seed" => {
+                    unstable.get_or_insert_with(|| name.to_owned());
                     let value = value()?;
                     read.passed_on.extend([name.to_owned(), value]);
                 }
-                "--list" | "--bench" | "--help" | "-h" | "--format" | "--logfile" => {
+                _ if WITH_VALUE.contains(&name) => {
+                    let value = value()?;
+                    read.passed_on.extend([name.to_owned(), value]);
+                }
+                _ if NOT_A_RUN.contains(&name) => {
                     return Err(LibtestError::NotARun(name.to_owned()));
                 }
-                _ if name.starts_with('-') => read.passed_on.push(arg.clone()),
+                _ if UNSTABLE.contains(&name) => {
+                    unstable.get_or_insert_with(|| name.to_owned());
+                    read.passed_on.push(arg.clone());
+                }
+                // With its value in one word.
+                _ if name.starts_with("-Z") => read.passed_on.push(arg.clone()),
+                _ if PASSED_ON.contains(&name) => read.passed_on.push(arg.clone()),
+                _ if name.starts_with('-') => return Err(LibtestError::Unknown(name.to_owned())),
                 _ => read.filters.push(arg.clone()),
             }
         }
-        Ok(read)
+        let allowed = read.passed_on.iter().any(|arg| arg.contains("unstable-options"));
+        match unstable.filter(|_| !allowed) {
+            Some(name) => Err(LibtestError::Unstable(name)),
+            None => Ok(read),
+        }
     }
 }
 
@@ -104,7 +157,37 @@ mod tests {
 
     #[test]
     fn what_would_run_nothing_is_refused() {
-        assert!(matches!(read("--list"), Err(LibtestError::NotARun(_))));
+        for name in NOT_A_RUN {
+            assert_eq!(read(name), Err(LibtestError::NotARun((*name).to_owned())));
+        }
+    }
+
+    #[test]
+    fn a_flag_that_the_harness_lacks_is_refused_with_those_that_it_has() {
+        let error = read("llama --nonsense=3").unwrap_err();
+        assert_eq!(error, LibtestError::Unknown("--nonsense".to_owned()));
+        let hint = crate::error::Expected::hint(&error).unwrap();
+        for name in ["--exact", "--skip", "--show-output", "--color", "--shuffle"] {
+            assert!(hint.contains(name), "{hint}");
+        }
+        assert_eq!(read("-x"), Err(LibtestError::Unknown("-x".to_owned())));
+    }
+
+    #[test]
+    fn what_is_not_stable_needs_its_own_flag() {
+        let unstable = Err(LibtestError::Unstable("--shuffle".to_owned()));
+        assert_eq!(read("--shuffle"), unstable);
+        assert_eq!(read("--shuffle --shuffle-seed 3"), unstable);
+        let passed_on = read("--shuffle -Zunstable-options").unwrap().passed_on;
+        assert_eq!(passed_on, ["--shuffle", "-Zunstable-options"]);
+    }
+
+    #[test]
+    fn every_flag_that_is_named_is_taken() {
+        for name in [UNDERSTOOD, PASSED_ON, WITH_VALUE, UNSTABLE].concat() {
+            let line = format!("{name} 3 -Z unstable-options");
+            assert!(read(&line).is_ok(), "{line}");
+        }
     }
 
     #[test]

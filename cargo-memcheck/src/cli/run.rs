@@ -53,12 +53,24 @@ pub(crate) struct ListArgs {
     pub(crate) part: PartFlags,
     #[command(flatten)]
     pub(crate) archive: ArchiveFlags,
+    /// Command that asks a test binary for its tests where that cannot be started here ("srun --gres=gpu:1").
+    #[arg(long, value_name = "COMMAND", help_heading = "Running")]
+    pub(crate) runner: Option<String>,
     #[command(flatten)]
     pub(crate) limits: LimitFlags,
     #[command(flatten)]
     pub(crate) output: OutputFlags,
     #[command(flatten)]
     pub(crate) cargo: CargoFlags,
+}
+
+impl ListArgs {
+    /// The same as arguments of `run`.
+    pub(crate) fn as_run(&self) -> RunArgs {
+        let Self { select, ci, part, archive, runner, limits, output, cargo } = self.clone();
+        let schedule = ScheduleFlags { runner, ..ScheduleFlags::default() };
+        RunArgs { select, ci, part, archive, schedule, limits, output, cargo, ..RunArgs::default() }
+    }
 }
 
 /// `cargo memcheck doctor`.

@@ -31,6 +31,9 @@ pub(crate) struct PruneArgs {
     pub(crate) dry_run: bool,
     #[command(flatten)]
     pub(crate) select: SelectFlags,
+    /// Command that asks a test binary for its tests where that cannot be started here ("srun --gres=gpu:1").
+    #[arg(long, value_name = "COMMAND", help_heading = "Running")]
+    pub(crate) runner: Option<String>,
     #[command(flatten)]
     pub(crate) ci: CiFlags,
     #[command(flatten)]

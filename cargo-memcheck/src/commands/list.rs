@@ -9,10 +9,12 @@ use memcheck_core::limits::Limits;
 use serde::Serialize;
 
 use crate::bookkeeping;
-use crate::cli::{self, FormatFlag, ListArgs, NoTestsFlag, RunArgs};
+use crate::cli::{self, FormatFlag, ListArgs, NoTestsFlag};
 use crate::error::Failure;
+use crate::note::Note;
 use crate::options::{Aim, Verbosity};
-use crate::present::{Unselected, style};
+use crate::present::{JsonLines, Unselected, style};
+use crate::presenter::Presenter;
 use crate::session::Session;
 use crate::talk::{print, say};
 use crate::task::Task;
@@ -49,13 +51,14 @@ enum Line<'a> {
 
 /// Lists the selected tests.
 pub(super) fn list(args: &ListArgs) -> Result<u8, Failure> {
-    let ListArgs { select, ci, part, archive, limits, output, cargo } = args.clone();
-    let args = RunArgs { select, ci, part, archive, limits, output, cargo, ..RunArgs::default() };
-    let session = Session::open(&args, Aim::Run)?;
+    let session = Session::open(&args.as_run(), Aim::Run)?;
     session.announce();
     let (_, legs) = session.discover()?;
-    for warning in bookkeeping::unmatched_overrides(&session, &legs) {
-        say!("{} {warning}", style::warning("warning:"));
+    let notes = bookkeeping::unmatched_overrides(&session, &legs);
+    if session.options.telling.verbosity != Verbosity::Quiet {
+        for Note { finding, .. } in &notes {
+            say!("{} {}: {}", style::warning("warning:"), finding.code, finding.message);
+        }
     }
     let mut tasks: Vec<(Task, Fate)> = Vec::new();
     for tests in &legs {
@@ -74,7 +77,11 @@ pub(super) fn list(args: &ListArgs) -> Result<u8, Failure> {
     let none = runs == 0 && session.options.scheduling.no_tests == NoTestsFlag::Fail;
     let exit_code = if none { exit::NO_TESTS } else { exit::OK };
     match session.options.telling.format {
-        FormatFlag::Json => print_json(&tasks, runs, exit_code),
+        FormatFlag::Json => {
+            let mut lines = JsonLines::new(std::io::stdout());
+            notes.iter().for_each(|note| lines.note(note));
+            print_json(&tasks, runs, exit_code);
+        }
         FormatFlag::Human if session.options.telling.verbosity == Verbosity::Verbose => {
             print_limits(&tasks);
         }

@@ -4,7 +4,7 @@ use anyhow::Context;
 use memcheck_core::exit;
 
 use crate::bookkeeping;
-use crate::cli::{PruneArgs, RunArgs, RunIgnoredFlag};
+use crate::cli::{PruneArgs, RunArgs, RunIgnoredFlag, ScheduleFlags};
 use crate::error::Failure;
 use crate::options::{Aim, Mode, OptionsError, Verbosity};
 use crate::present::{json, stopped};
@@ -16,7 +16,7 @@ use crate::talk::say;
 /// Removes stale baselines of the selected packages and devices; in CI, where
 /// the source tree is left alone, only says which.
 pub(super) fn prune(args: &PruneArgs) -> Result<u8, Failure> {
-    let PruneArgs { dry_run, select, ci, output, cargo } = args.clone();
+    let PruneArgs { dry_run, select, runner, ci, output, cargo } = args.clone();
     let refused = [
         (select.exact, "--exact"),
         (select.run_ignored != RunIgnoredFlag::Default, "--run-ignored"),
@@ -24,8 +24,9 @@ pub(super) fn prune(args: &PruneArgs) -> Result<u8, Failure> {
     if let Some((_, flag)) = refused.into_iter().find(|(given, _)| *given) {
         return Err(OptionsError::Prune(flag).into());
     }
-    let session =
-        Session::open(&RunArgs { select, ci, output, cargo, ..RunArgs::default() }, Aim::Run)?;
+    let schedule = ScheduleFlags { runner, ..ScheduleFlags::default() };
+    let args_of_run = RunArgs { select, ci, schedule, output, cargo, ..RunArgs::default() };
+    let session = Session::open(&args_of_run, Aim::Run)?;
     session.announce();
     let dry_run = dry_run || session.options.mode == Mode::Ci;
     let (_, legs) = session.discover()?;

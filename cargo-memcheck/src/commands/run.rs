@@ -39,9 +39,6 @@ pub(super) fn run(args: &RunArgs) -> Result<u8, Failure> {
     let Some((nvml, legs)) = interrupt.outlived(session.discover())? else {
         return Ok(stopped(&session.options));
     };
-    for warning in bookkeeping::unmatched_overrides(&session, &legs) {
-        say!("{} {warning}", style::warning("warning:"));
-    }
     run_legs(&session, nvml, &legs, &interrupt)
 }
 

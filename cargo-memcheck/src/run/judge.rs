@@ -151,9 +151,9 @@ fn timed_out(after: std::time::Duration) -> Finding {
 /// Why a process that could not measure says that it could not. Without its
 /// device it has not even begun.
 fn refused(refusal: Refusal) -> Finding {
-    let Refusal { why, device } = refusal;
+    let Refusal { why, device, hint } = refusal;
     if !device {
-        return Finding::new(Code::NotMeasured, why);
+        return Finding { hint, ..Finding::new(Code::NotMeasured, why) };
     }
     match fault::of(&why) {
         Some((fault, error)) => {
@@ -214,7 +214,7 @@ mod tests {
     }
 
     fn refusal(why: &str, device: bool) -> Written {
-        Written::Refused(Refusal { why: why.to_owned(), device })
+        Written::Refused(Refusal { why: why.to_owned(), device, hint: None })
     }
 
     fn exited(code: i32) -> End {
@@ -303,7 +303,7 @@ mod tests {
 
     #[test]
     fn a_device_that_is_not_there_is_said_to_be_so_with_what_to_do() {
-        let of = |why: &str| refused(Refusal { why: why.to_owned(), device: true });
+        let of = |why: &str| refused(Refusal { why: why.to_owned(), device: true, hint: None });
         let known = of("the device `cuda` cannot be opened: CUDA_ERROR_SYSTEM_DRIVER_MISMATCH");
         let said = "two versions (CUDA_ERROR_SYSTEM_DRIVER_MISMATCH); the device `cuda` cannot";
         assert!(known.message.contains(said), "{}", known.message);

@@ -192,7 +192,7 @@ fn a_body_that_fails_is_test_failed_and_its_leftovers_are_not_judged() {
 fn iterations_that_did_not_come_to_their_end_prove_nothing() {
     let mut run = record(armed(Metrics::default()));
     run.iterations = 3;
-    assert_eq!(codes(&run, &Baseline::Missing, Layer::default())[0], "not-measured");
+    assert_eq!(codes(&run, &Baseline::Missing, Layer::default()), ["not-measured"]);
     // A body that never iterates has no growth to judge, unless it was asked to.
     run.iterations = 0;
     run.iterated = false;
@@ -311,6 +311,28 @@ fn baselines_that_cannot_be_compared_never_pass_in_ci() {
         let allowed = judge(&run, &baseline, &run.limits, |_| Level::Allow);
         assert_eq!(allowed.status, Status::Passed, "{code}");
     }
+}
+
+#[test]
+fn what_was_not_measured_has_nothing_to_accept() {
+    let figures = Metrics { peak_allocated: 9, ..Metrics::default() };
+    let then = record(armed(Metrics { peak_allocated: 10, ..figures }));
+    let mut blind = record(armed(figures));
+    blind.spaces.get_mut(&GPU).unwrap().armed = false;
+    for baseline in [Baseline::Missing, Baseline::Corrupt("torn".into()), kept(&then)] {
+        let verdict = judge(&blind, &baseline, &blind.limits, |code| code.default_level(true));
+        let found: Vec<Code> = verdict.findings.iter().map(|finding| finding.code).collect();
+        assert_eq!((found, verdict.denied), (vec![Code::NotMeasured], vec![]), "{baseline:?}");
+        assert_eq!(verdict.status, Status::NotMeasured);
+        // The same with its canary seen has one.
+        let mut seen = blind.clone();
+        seen.spaces.get_mut(&GPU).unwrap().armed = true;
+        assert_eq!(codes(&seen, &baseline, Layer::default()).len(), 1, "{baseline:?}");
+    }
+    // A regression is measured: it is told beside.
+    let lower = record(armed(Metrics { peak_allocated: 8, ..figures }));
+    let told = codes(&blind, &kept(&lower), Layer::default());
+    assert_eq!(told, ["not-measured", "peak-regression"]);
 }
 
 #[test]

@@ -70,7 +70,7 @@ pub(super) fn start(job: &str) {
         return;
     }
     if let Err(why) = follow(job, report.clone()) {
-        session::leave(&report, &Refusal { why, device: false });
+        session::leave(&report, &Refusal { why, device: false, hint: None });
     }
 }
 

@@ -12,6 +12,7 @@ use memcheck_core::limits::Limits;
 use memcheck_core::protocol::{self, Follow, Job, Progress, Refusal, Report, Status};
 use memcheck_core::record::{self, Facts, Outcome, Record};
 use memcheck_core::space::Space;
+use memcheck_core::variables::SIM_FAULTS;
 use memcheck_core::{exit, fault, quiet, verdict};
 
 use super::observe::{self, Beside};
@@ -36,7 +37,7 @@ pub(super) fn run(description: &'static Description, job: &Job) -> ! {
         Ok(()) => std::process::exit(i32::from(if failed { exit::FAILED } else { exit::OK })),
         Err(error) => {
             let why = format!("the report could not be written: {error}");
-            leave(&job.report, &Refusal { why, device: false })
+            leave(&job.report, &Refusal { why, device: false, hint: None })
         }
     }
 }
@@ -44,6 +45,9 @@ pub(super) fn run(description: &'static Description, job: &Job) -> ! {
 /// Leaves without a report, and says why: to people, and in its place.
 pub(super) fn leave(report: &Path, refusal: &Refusal) -> ! {
     eprintln!("memcheck: {}", refusal.why);
+    if let Some(hint) = &refusal.hint {
+        eprintln!("hint: {hint}");
+    }
     // Who cannot write this either finds the exit status.
     let text = serde_json::to_vec(refusal).unwrap_or_default();
     let _ = std::fs::write(protocol::refusal(report), text);
@@ -53,7 +57,20 @@ pub(super) fn leave(report: &Path, refusal: &Refusal) -> ! {
 /// An error of a device, which may name what is wrong with it.
 fn about_the_device(why: String, certain: bool) -> Refusal {
     let device = certain || fault::of(&why).is_some();
-    Refusal { why, device }
+    let hint = (!device).then(|| match std::env::var(SIM_FAULTS.name) {
+        Ok(faults) if cfg!(feature = "sim") && !faults.is_empty() => format!(
+            "{}={faults} asks for it: before each body the device is opened, and a block \
+             allocated and freed to see that the probe sees it",
+            SIM_FAULTS.name
+        ),
+        _ if verdict::says_out_of_memory(&why) => {
+            "end what holds its memory, wait for it, or take another device".to_owned()
+        }
+        _ => "`nvidia-smi` and `dmesg | grep Xid` tell how the GPU is; `cargo memcheck doctor` \
+              tries it, and `--device sim` needs none"
+            .to_owned(),
+    });
+    Refusal { why, device, hint }
 }
 
 fn measure(description: &'static Description, job: &Job) -> Result<(Record, Baseline), Refusal> {
@@ -63,6 +80,7 @@ fn measure(description: &'static Description, job: &Job) -> Result<(Record, Base
     let case = description.case_with(&job.case).map_err(|name| Refusal {
         why: format!("`{}` has no case `{name}`", description.path()),
         device: false,
+        hint: None,
     })?;
     // Before anything that may hang: from here on the test's time is taken.
     let mut progress = job
@@ -86,8 +104,13 @@ fn measure(description: &'static Description, job: &Job) -> Result<(Record, Base
     })?;
     let canaries = [(Space::Host, canary::on_host()), (own, on_device)];
     #[cfg(feature = "cuda")]
-    if let Err(error) = probe::pool::reset_peak(&device) {
-        return Err(about_the_device(error.to_string(), false));
+    {
+        let told =
+            |what: &str, error| about_the_device(format!("{what} `{request}`: {error}"), false);
+        canary::taken_back(&device)
+            .map_err(|error| told("the first block to be freed was not taken back by", error))?;
+        probe::pool::reset_peak(&device)
+            .map_err(|error| told("no measuring can begin with the memory pool of", error))?;
     }
     let scopes = if job.own_subscriber { scope::Install::Never } else { scope::Install::Now };
     let attribute = |modules| attribution::start(scopes, modules).map(Some);

@@ -1,7 +1,8 @@
 //! What a person can get wrong: each is a clear error with its exit code and
 //! says what to do next.
 
-use crate::fixture::{CLEAN_AND_FIXED, Project, memcheck_with};
+use crate::documentation::{reference, section};
+use crate::fixture::{CLEAN_AND_FIXED, Project, Run, memcheck_with};
 
 #[test]
 fn an_unknown_key_in_the_configuration_names_the_place() {
@@ -11,6 +12,18 @@ fn an_unknown_key_in_the_configuration_names_the_place() {
     assert_eq!(run.summary()["exit_code"], 96);
     project.write(".config/memcheck.toml", "[default]\nmax_growth = \"1 parsec\"\n");
     project.run(&[]).exits(96).says("parsec");
+    for (text, said, place) in [
+        ("[[override]]\ntest = \"a\"\nmax_peek = 1\n", "`max_peek`", "line 3, column 1"),
+        ("[[override]]\ntest = \"a[\"\n", "character class", "line 2, column 8"),
+        ("[findings]\nleek = \"deny\"\n", "`leek`", "line 2, column 1"),
+        ("[default]\niterations = 0\n", "at least 1", "line 2, column 14"),
+        ("threads = 1\nrunner = \"srun 'a\"\n", "left open", "line 2, column 10"),
+    ] {
+        project.write(".config/memcheck.toml", text);
+        let run = project.run(&[]).exits(96).says(said).says(place);
+        let message = run.summary()["error"]["message"].to_string();
+        assert!(message.contains(place), "{message}");
+    }
 }
 
 #[test]
@@ -63,6 +76,17 @@ fn a_usage_error_is_two() {
         estimate.exits(2).says("MEMCHECK_SIM").says(why);
     }
     project.memcheck(&["explain", "leek"]).exits(2).says("leak");
+    project.memcheck(&["list", "--runner", "srun 'a"]).exits(2).says("not a command line");
+    project.memcheck(&["prune", "--runner", "srun 'a"]).exits(2).says("not a command line");
+    let run = project.run(&["--", "--nonsense"]).exits(2).says("has no flag `--nonsense`");
+    let hint = run.summary()["error"]["hint"].as_str().expect("what is understood").to_owned();
+    let (_, named) = hint.split_once("it takes ").expect("a list of flags");
+    let (named, _) = named.split_once(';').expect("the end of the list");
+    let reference = reference();
+    let section = section(&reference, "## Behind `--`");
+    for flag in named.split(", ") {
+        assert!(section.contains(&format!("`{flag}`")), "{flag} is not in the reference");
+    }
 }
 
 #[test]
@@ -181,5 +205,33 @@ fn precedence_is_flag_variable_override_attribute_default() {
 fn an_override_that_matches_no_test_is_reported() {
     let project = Project::new("#[mem_test(baseline = false)]\nfn passes() {}\n");
     project.write(".config/memcheck.toml", "[[override]]\ntest = \"gone::*\"\niterations = 6\n");
-    project.run(&[]).exits(0).says("[[override]] 1 of the configuration matches no test");
+    let said = "[[override]] 1 of the configuration matches no test";
+    let unmatched = |run: &Run| -> Vec<String> {
+        let lines = run.json().into_iter().filter(|line| line["type"] == "bookkeeping");
+        let lines = lines.filter(|line| line["finding"]["code"] == "unmatched-override");
+        lines.map(|line| line["finding"]["message"].as_str().unwrap().to_owned()).collect()
+    };
+    let run = project.run(&[]).exits(0).says(said);
+    assert_eq!(unmatched(&run), [said]);
+    assert_eq!(unmatched(&project.run(&["-D", "unmatched-override"]).exits(5)), [said]);
+    assert!(unmatched(&project.run(&["-A", "unmatched-override"]).exits(0)).is_empty());
+    let list = ["list", "--device", "cpu", "--message-format", "json"];
+    let list = project.memcheck(&list).exits(0).says(said);
+    assert_eq!(unmatched(&list), [said]);
+    assert_eq!(list.summary()["tests"], 1);
+    // Of what was not listed nothing is known, but of a package that is not there.
+    assert!(unmatched(&project.run(&["--test", "mem"]).exits(0)).is_empty());
+    project.write(
+        ".config/memcheck.toml",
+        "[[override]]\npackage = \"gone\"\niterations = 6\n[[override]]\ntest = \"passes\"\n",
+    );
+    assert_eq!(unmatched(&project.run(&["--test", "mem"]).exits(0)), [said]);
+    // Where a target waits for a feature, the test may be in it.
+    let manifest = project.read("Cargo.toml");
+    let waiting = "[features]\nextra = []\n[[test]]\nname = \"extra\"\n\
+                   required-features = [\"extra\"]\n[profile.dev]";
+    project.write("Cargo.toml", &manifest.replace("[profile.dev]", waiting));
+    project.write("tests/extra.rs", "#[memcheck_runtime::mem_test]\nfn other() {}\n");
+    project.write(".config/memcheck.toml", "[[override]]\ntest = \"gone::*\"\niterations = 6\n");
+    assert!(unmatched(&project.run(&[]).exits(0)).is_empty());
 }

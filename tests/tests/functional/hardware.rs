@@ -181,6 +181,18 @@ fn a_fault_of_hardware_is_a_finding_of_its_own_and_the_next_test_starts_clean() 
         }
         assert_eq!(run.test("small")["status"], "passed", "{faults}");
     }
+    // It opens, and does not take back the block that proves the probe.
+    let run = with("free-fails=1", 104);
+    assert_eq!(run.codes("ten_mebibytes"), ["not-measured"]);
+    let text = said(&run, "ten_mebibytes");
+    for part in [
+        "the first block to be freed was not taken back by `sim:t4`",
+        "CUDA_ERROR_UNKNOWN",
+        "MEMCHECK_SIM_FAULTS=free-fails=1 asks for it",
+    ] {
+        assert!(text.contains(part), "`{part}` is not in {text}");
+    }
+    assert_eq!(run.test("small")["status"], "passed");
     // It fails while the body runs: measured, exit code 100.
     for (faults, parts) in [
         ("module=no-binary", ["CUDA_ERROR_NO_BINARY_FOR_GPU", "CUDA_COMPUTE_CAP"]),

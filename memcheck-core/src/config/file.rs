@@ -1,0 +1,213 @@
+//! The file as it is written. All of it is checked while it is read: so every
+//! error has the place at which the reader of TOML then is.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use globset::{Glob, GlobMatcher};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{DeserializeSeed, Error, IntoDeserializer, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+
+use super::Override;
+use crate::device::{Family, Request};
+use crate::finding::{Code, Level};
+use crate::limits::Layer;
+use crate::settings::Written;
+
+/// The whole file.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct File {
+    #[serde(default)]
+    pub(super) device: Devices,
+    #[serde(default, deserialize_with = "threads")]
+    pub(super) threads: Option<u32>,
+    pub(super) runner: Option<String>,
+    #[serde(default, deserialize_with = "layer")]
+    pub(super) default: Layer,
+    #[serde(default, rename = "override")]
+    pub(super) overrides: Vec<Override>,
+    #[serde(default)]
+    pub(super) findings: Levels,
+}
+
+/// `device = "sim"` or `device = ["sim", "cpu"]`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(
+    untagged,
+    expecting = "a device or a list of devices: auto, cpu, sim, sim:CARD, cuda, cuda:N"
+)]
+pub(super) enum Devices {
+    #[default]
+    None,
+    One(Request),
+    Several(Vec<Request>),
+}
+
+fn threads<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>, D::Error> {
+    match Option::deserialize(from)? {
+        Some(0) => Err(Error::custom("`threads` must be at least 1")),
+        number => Ok(number),
+    }
+}
+
+fn layer<'de, D: Deserializer<'de>>(from: D) -> Result<Layer, D::Error> {
+    Layer::try_from(Written::deserialize(from)?).map_err(Error::custom)
+}
+
+/// `[findings]`.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Levels(pub(super) BTreeMap<Code, Level>);
+
+impl<'de> Deserialize<'de> for Levels {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Reader;
+        impl<'de> Visitor<'de> for Reader {
+            type Value = Levels;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("findings with a level each")
+            }
+
+            fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Levels, M::Error> {
+                let mut levels = BTreeMap::new();
+                while let Some(code) = map.next_key()? {
+                    levels.insert(code, map.next_value_seed(LevelOf(code))?);
+                }
+                Ok(Levels(levels))
+            }
+        }
+        from.deserialize_map(Reader)
+    }
+}
+
+/// The level of a finding, which may have it.
+struct LevelOf(Code);
+
+impl<'de> DeserializeSeed<'de> for LevelOf {
+    type Value = Level;
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Level, D::Error> {
+        let level = Level::deserialize(from)?;
+        self.0.check_level(level).map_err(Error::custom)?;
+        Ok(level)
+    }
+}
+
+impl<'de> Deserialize<'de> for Override {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Reader;
+        impl<'de> Visitor<'de> for Reader {
+            type Value = Override;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a table")
+            }
+
+            fn visit_map<M: MapAccess<'de>>(self, map: M) -> Result<Override, M::Error> {
+                let mut meant = Meant::default();
+                let layer = layer(MapAccessDeserializer::new(Limits { map, meant: &mut meant }))?;
+                let Meant { test, package, device } = meant;
+                if test.is_none() && package.is_none() && device.is_none() {
+                    return Err(Error::custom(
+                        "it names no `test`, `package` or `device`; for every test, use [default]",
+                    ));
+                }
+                Ok(Override { test, package, device, layer })
+            }
+        }
+        from.deserialize_map(Reader)
+    }
+}
+
+/// The tests that an `[[override]]` is for.
+#[derive(Default)]
+struct Meant {
+    test: Option<GlobMatcher>,
+    package: Option<String>,
+    device: Option<Family>,
+}
+
+/// The names of its fields, as an error lists them behind those of limits.
+const MEANT: &str = "`test`, `package`, `device`";
+
+/// An `[[override]]` without the keys that say which tests it is for: these are
+/// taken out on the way. serde's `flatten` would lose the places of all of them.
+struct Limits<'a, M> {
+    map: M,
+    meant: &'a mut Meant,
+}
+
+impl<'de, M: MapAccess<'de>> MapAccess<'de> for Limits<'_, M> {
+    type Error = M::Error;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(
+        &mut self,
+        mut seed: K,
+    ) -> Result<Option<K::Value>, M::Error> {
+        loop {
+            seed = match self.map.next_key_seed(Key(seed))? {
+                None => return Ok(None),
+                Some(Found::Limit(value)) => return Ok(Some(value)),
+                Some(Found::Test(seed)) => {
+                    self.meant.test = Some(self.map.next_value::<Pattern>()?.0);
+                    seed
+                }
+                Some(Found::Package(seed)) => {
+                    self.meant.package = Some(self.map.next_value()?);
+                    seed
+                }
+                Some(Found::Device(seed)) => {
+                    self.meant.device = Some(self.map.next_value()?);
+                    seed
+                }
+            };
+        }
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, M::Error> {
+        self.map.next_value_seed(seed)
+    }
+}
+
+/// A key, read by whoever reads limits unless it is none of theirs.
+struct Key<K>(K);
+
+/// What a key is: that of a limit, or the reader of limits back.
+enum Found<K, V> {
+    Test(K),
+    Package(K),
+    Device(K),
+    Limit(V),
+}
+
+impl<'de, K: DeserializeSeed<'de>> DeserializeSeed<'de> for Key<K> {
+    type Value = Found<K, K::Value>;
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Self::Value, D::Error> {
+        let Self(limit) = self;
+        let key = String::deserialize(from)?;
+        Ok(match key.as_str() {
+            "test" => Found::Test(limit),
+            "package" => Found::Package(limit),
+            "device" => Found::Device(limit),
+            _ => {
+                let known = limit.deserialize(key.into_deserializer());
+                Found::Limit(known.map_err(|error: D::Error| {
+                    Error::custom(format!("{}, {MEANT}", error.to_string().trim_end()))
+                })?)
+            }
+        })
+    }
+}
+
+/// A glob.
+struct Pattern(GlobMatcher);
+
+impl<'de> Deserialize<'de> for Pattern {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let glob = Glob::new(&String::deserialize(from)?).map_err(Error::custom)?;
+        Ok(Self(glob.compile_matcher()))
+    }
+}
