@@ -9,7 +9,7 @@ use syn::spanned::Spanned;
 use syn::{Expr, ExprLit, ExprPath, ExprUnary, Ident, Lit, Token, UnOp};
 
 use crate::list::List;
-use crate::options::plain;
+use crate::plain::plain;
 
 /// Most tests that one attribute makes.
 const MOST: usize = 256;

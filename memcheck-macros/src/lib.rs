@@ -15,6 +15,7 @@ mod layer;
 mod list;
 mod names;
 mod options;
+mod plain;
 mod scaling;
 
 use proc_macro::TokenStream;

@@ -16,6 +16,7 @@ use syn::{Expr, ExprLit, ExprUnary, Ident, Lit, LitStr, Path, Token, UnOp};
 
 use crate::cases::Cases;
 use crate::names::list;
+use crate::plain::plain;
 use crate::scaling::Scaling;
 
 /// The names, as errors list them.
@@ -193,15 +194,6 @@ impl Options {
 
 fn wrong(value: &Expr, message: impl std::fmt::Display) -> syn::Error {
     syn::Error::new_spanned(value, message)
-}
-
-/// The expression itself, where a `macro_rules!` macro has handed it on: what
-/// stands for `$value:expr` or `$value:literal` comes in an invisible group.
-pub(crate) fn plain(value: &Expr) -> &Expr {
-    match value {
-        Expr::Group(group) => plain(&group.expr),
-        _ => value,
-    }
 }
 
 fn literal(value: &Expr) -> Option<&Lit> {
