@@ -29,6 +29,6 @@ fn planted_program(trial: &mut Trial) -> anyhow::Result<()> {
 #[mem_test(baseline = false)]
 #[ignore = "measures nothing"]
 fn executable(trial: &mut Trial) -> anyhow::Result<()> {
-    trial.mark(&std::env::current_exe()?.display().to_string());
+    trial.mark(std::env::current_exe()?.display().to_string());
     Ok(())
 }

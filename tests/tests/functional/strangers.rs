@@ -203,7 +203,7 @@ fn what_strangers_write_compiles_and_is_measured() {
     let said = String::from_utf8_lossy(&output.stdout);
     let finding = run.stderr.split("leak: ").nth(1).expect("a leak");
     let lines: Vec<&str> = finding.lines().map(str::trim).take(4).collect();
-    assert!(lines.iter().any(|line| *line == "zeros [1024] f32 in step"), "{lines:?}");
+    assert!(lines.contains(&"zeros [1024] f32 in step"), "{lines:?}");
     for line in lines.iter().chain(&["cause: tensors of each iteration are kept (tensor-kept)"]) {
         assert!(said.contains(line), "`{line}` is not said in\n{said}");
     }
