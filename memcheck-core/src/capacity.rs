@@ -7,7 +7,7 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::cards::{self, Card};
-use crate::size::Size;
+use crate::size::{Size, SizeError};
 
 /// A capacity that a person wrote: `"24 GiB"`, `"rtx4090"`, `25769803776`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +30,9 @@ pub enum CapacityError {
         known = cards::CARDS.iter().map(|card| card.id).collect::<Vec<_>>().join(", ")
     )]
     Neither(String),
+    /// A size of more bytes than can be counted.
+    #[error(transparent)]
+    TooLarge(SizeError),
     /// Nothing fits into nothing.
     #[error("`{0}` holds nothing: write a size such as `24 GiB`, or a card such as `rtx4090`")]
     Nothing(String),
@@ -68,8 +71,10 @@ impl std::str::FromStr for Capacity {
         if let Some(card) = cards::find(text) {
             return Ok(Self::Card(card));
         }
-        if let Ok(size) = text.parse() {
-            return Self::of(size, text);
+        match text.parse::<Size>() {
+            Ok(size) => return Self::of(size, text),
+            Err(error) if error.is_too_large() => return Err(CapacityError::TooLarge(error)),
+            Err(_) => {}
         }
         Err(match cards::near(text) {
             near if near.is_empty() => CapacityError::Neither(text.to_owned()),
@@ -145,6 +150,7 @@ mod tests {
             ("24 gigs", "neither a size"),
             ("", "neither a size"),
             ("0 B", "holds nothing"),
+            ("99999999999 TiB", "no memory has so many bytes"),
         ] {
             let error = text.parse::<Capacity>().expect_err(text).to_string();
             assert!(error.contains(said), "{text}: {error}");

@@ -189,8 +189,8 @@ pub struct Record {
     pub iterations: u32,
     /// The figures by space.
     pub spaces: BTreeMap<Space, SpaceRecord>,
-    /// What each simulated device holds, in bytes, whatever `fits` says: that of
-    /// its card, or of `capacity=`. Empty on any other device.
+    /// What each device holds, in bytes, whatever `fits` says: as its driver says,
+    /// or that of the simulated card or of `capacity=`. Empty on the host.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub capacities: BTreeMap<Space, u64>,
     /// Events that the ledger could not take. Not zero: nothing is proven.

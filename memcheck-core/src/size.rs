@@ -17,6 +17,15 @@ pub struct SizeError {
     why: &'static str,
 }
 
+impl SizeError {
+    /// Whether it is written as a size, of more bytes than can be counted.
+    pub fn is_too_large(&self) -> bool {
+        self.why == TOO_LARGE
+    }
+}
+
+const TOO_LARGE: &str = "no memory has so many bytes";
+
 impl Size {
     /// `mib` times 1024², rounded to the nearest byte; `None` if that is
     /// negative, not finite or more than a `u64` holds.
@@ -44,7 +53,7 @@ impl std::str::FromStr for Size {
         }
         match trimmed.parse::<bytesize::ByteSize>().map_err(|_| error())?.as_u64() {
             // What is beyond is made that.
-            u64::MAX => Err(of("no memory has so many bytes")),
+            u64::MAX => Err(of(TOO_LARGE)),
             bytes => Ok(Self(bytes)),
         }
     }

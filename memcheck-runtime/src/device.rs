@@ -45,23 +45,30 @@ pub(crate) fn open(request: &Request) -> Result<Device, OpenError> {
     }
 }
 
-/// Makes sure that the device of `request` can be opened by whoever does: it
-/// describes the simulated machine, whose devices each hold no more than `fits`.
+/// Makes sure that the device of `request` can be opened by whoever does, and that
+/// each holds no more than `fits`: the simulated machine is described so, and in
+/// front of a real driver the probes refuse the rest.
 pub(crate) fn prepare(request: &Request, fits: Option<Capacity>) -> Result<(), OpenError> {
-    // Only a simulated device can be made smaller than it is.
-    #[cfg(not(feature = "sim"))]
+    // The host has no capacity.
+    #[cfg(not(feature = "cuda"))]
     let _ = fits;
     match request {
         Request::Cpu => Ok(()),
         #[cfg(feature = "sim")]
         Request::Sim(machine) => simulate(machine.as_deref(), fits),
         #[cfg(all(feature = "cuda", not(feature = "sim")))]
-        Request::Cuda(_) => Ok(()),
+        Request::Cuda(_) => {
+            if let Some(fits) = fits {
+                crate::probe::cuda::limit::set(fits.bytes());
+            }
+            Ok(())
+        }
         other => Err(OpenError::NotBuilt(other.clone())),
     }
 }
 
-/// What each simulated device of `request` holds by itself; empty on any other.
+/// What each device of `request` holds by itself, whatever `fits` says; empty on
+/// the host.
 pub(crate) fn capacities(request: &Request) -> BTreeMap<Space, u64> {
     match request {
         #[cfg(feature = "sim")]
@@ -69,6 +76,8 @@ pub(crate) fn capacities(request: &Request) -> BTreeMap<Space, u64> {
             let devices = machine_of(machine.as_deref()).map_or_else(|_| Vec::new(), |m| m.devices);
             (0..).map(Space::Cuda).zip(devices.iter().map(|device| device.capacity)).collect()
         }
+        #[cfg(all(feature = "cuda", not(feature = "sim")))]
+        Request::Cuda(_) => crate::probe::card::capacities(),
         _ => BTreeMap::new(),
     }
 }

@@ -207,8 +207,8 @@ fn members(
     known.collect()
 }
 
-/// What the device of a test holds, where that is known: on a real GPU, and on
-/// the host, only what `fits` says.
+/// What the device of a test may hold: what `fits` says, or all that it has. The
+/// host has no capacity.
 fn room(record: &Record, space: Space) -> Option<Room> {
     let fits = record.limits.fits.value.filter(|_| space.is_device());
     let capacity = record.capacities.get(&space).copied();

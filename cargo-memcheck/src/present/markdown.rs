@@ -71,15 +71,12 @@ impl Presenter for Markdown {
             let _ = writeln!(self.laws, "- {test} on {}: `{}`", task.leg.name(), laws.join("`, `"));
         }
         if !matches!(verdict.status, Status::Passed | Status::Ignored) {
-            let _ = writeln!(self.findings, "### {test} on {}\n\n```text", task.leg.name());
-            for finding in &verdict.findings {
-                let _ = writeln!(
-                    self.findings,
-                    "{}",
-                    findings::lines(finding, Verbosity::Normal).join("\n")
-                );
-            }
-            self.findings.push_str("```\n\n");
+            let found = verdict.findings.iter();
+            let lines: Vec<String> =
+                found.flat_map(|finding| findings::lines(finding, Verbosity::Normal)).collect();
+            let leg = task.leg.name();
+            let _ =
+                writeln!(self.findings, "### {test} on {leg}\n\n{}\n", fenced(&lines.join("\n")));
         }
     }
 
@@ -112,10 +109,29 @@ impl Report for Markdown {
         if !beside.is_empty() {
             let _ = writeln!(
                 page,
-                "\n<details><summary>Driver and NVML</summary>\n\n```text\n{}```\n\n</details>",
-                beside.trim_end_matches('\n').to_owned() + "\n"
+                "\n<details><summary>Driver and NVML</summary>\n\n{}\n\n</details>",
+                fenced(beside.trim_end_matches('\n'))
             );
         }
         Ok(page.into_bytes())
+    }
+}
+
+/// The text in a fence that is longer than any in it: a body may print Markdown
+/// itself when it fails.
+fn fenced(text: &str) -> String {
+    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    let fence = "`".repeat(longest.max(2) + 1);
+    format!("{fence}text\n{text}\n{fence}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fence_is_longer_than_any_in_it() {
+        assert_eq!(fenced("a `b` c"), "```text\na `b` c\n```");
+        assert_eq!(fenced("```\nnot the end"), "````text\n```\nnot the end\n````");
     }
 }

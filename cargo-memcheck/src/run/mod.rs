@@ -1,30 +1,33 @@
 //! One test, one child process.
+//!
+//! Here is what is run, how often and where; `test` starts the process of a test,
+//! `program` that of a program, `launched` one of either by a launcher, and `judge`
+//! reads what they leave.
 
 mod judge;
 mod launched;
 mod program;
+mod test;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::Context;
 use memcheck_core::device::{Family, Request};
 use memcheck_core::explain;
 use memcheck_core::finding::Code;
-use memcheck_core::protocol::{Follow, Job, Progress, Report, VERSION};
+use memcheck_core::protocol::{Follow, Progress, Report};
 use memcheck_core::variables;
 
 use crate::devices::Kind;
 use crate::gpus::{Pool, Slot};
-use crate::launcher::Launcher;
-use crate::options::{Mode, Options};
-use crate::process::{self, Interrupt, Watch};
+use crate::options::Options;
+use crate::process::Interrupt;
 use crate::session::Session;
 use crate::task::{Outcome, Task};
 use crate::toolchain::NVML_VARIABLE;
-
-use launched::ExitCode;
 
 /// What one run of a test is to do beyond what is said of the test.
 #[derive(Debug, Clone, Default)]
@@ -169,95 +172,17 @@ impl<'a> Runner<'a> {
         self.pool.take(if on_a_gpu { task.leg.gpus.as_slice() } else { &[] })
     }
 
-    /// Runs one test once, on the GPU that it was given.
-    fn on(
-        &self,
-        slot: Option<&Slot<'_>>,
-        task: &Task,
-        setting: Setting,
-        on_progress: impl Fn(Progress) + Send + 'static,
-    ) -> anyhow::Result<Option<Outcome>> {
-        let outcome = self.start(slot, task, setting, on_progress)?;
-        Ok(outcome.map(|outcome| outcome.on(slot)))
-    }
-
-    /// Starts the process of a test, and judges what it leaves.
-    fn start(
-        &self,
-        slot: Option<&Slot<'_>>,
-        task: &Task,
-        setting: Setting,
-        on_progress: impl Fn(Progress) + Send + 'static,
-    ) -> anyhow::Result<Option<Outcome>> {
-        let folder = self.folder()?;
-        let (report, progress) =
-            (folder.path().join("report.json"), folder.path().join("progress"));
-        let launcher = &self.options.scheduling.launcher;
-        let follows = setting.follow != Follow::No;
-        let job = Job {
-            version: VERSION,
-            test: task.entry.name.clone(),
-            report: report.clone(),
-            progress: Some(match launcher {
-                Launcher::None => process::PROGRESS_PATH.into(),
-                Launcher::Command(_) => progress.clone(),
-            }),
-            device: device(slot, task),
-            flags: self.options.flags.clone(),
-            config: self.options.configuration.text.clone(),
-            levels: self.options.levels.said().clone(),
-            ci: self.options.mode == Mode::Ci,
-            workspace: self.workspace_root.to_owned(),
-            compiled_in: self.compiled_in.map(Path::to_owned),
-            candle: task.candle.clone(),
-            follow: setting.follow,
-            case: setting.case,
-            // We kill it ourselves, whatever happens.
-            parent: None,
-            alone: false,
-            own_subscriber: false,
-        };
-        let mut command = launcher.command(&task.binary.path);
-        command
-            .arg(&task.entry.name)
-            .args(["--exact", "--nocapture", "--test-threads=1"])
-            .args(task.entry.ignored.then_some("--include-ignored"))
-            .args(&self.options.scheduling.libtest)
-            .current_dir(&task.folder)
-            .envs(task.binary.environment.iter().map(|(name, value)| (name, value)))
-            .envs(&self.environment)
-            .env_remove(variables::LIST)
-            .env(variables::JOB, serde_json::to_string(&job)?);
+    /// Shows a process the GPU that it was given, and on a simulated device the
+    /// library that answers for NVML.
+    fn show_gpus(&self, command: &mut Command, slot: Option<&Slot<'_>>, task: &Task) {
         if task.leg.kind == Kind::Sim
             && let Some(nvml) = &self.nvml
         {
             command.env(NVML_VARIABLE, nvml);
         }
-        if task.leg.kind == Kind::Cuda
-            && follows
-            && let Some(cupti) = self.options.search.cupti()
-        {
-            command.env(variables::CUPTI, cupti);
-        }
         if let Some(slot) = slot {
-            slot.show(&mut command);
+            slot.show(command);
         }
-        let watch = Watch {
-            kind: process::Kind::Own,
-            timeout: task.limits.timeout.value,
-            capture: self.options.scheduling.capture,
-            interrupt: &self.interrupt,
-        };
-        if launcher.is_some() {
-            let watch = Watch { kind: process::Kind::Launcher(&progress), ..watch };
-            std::fs::write(&progress, "").with_context(|| progress.display().to_string())?;
-            return self.launch(task, command, watch, (&report, ExitCode::Silent), on_progress);
-        }
-        let ended = process::run(command, watch, on_progress)
-            .with_context(|| format!("{}: {}", task.binary.id, task.binary.path.display()))?;
-        let Some(end) = ended.end else { return Ok(None) };
-        let written = judge::Written::read(&report)?;
-        Ok(Some(judge::judge(&end, written, task, &self.options.levels).outcome(ended)))
     }
 
     /// A folder of its own for what a process leaves: nothing that an earlier one

@@ -11,13 +11,11 @@ use memcheck_core::variables;
 
 use super::launched::ExitCode;
 use super::{Runner, device, judge};
-use crate::devices::Kind;
 use crate::gpus::Slot;
 use crate::launcher::Launcher;
 use crate::options::Capture;
 use crate::process::{self, End, Watch};
 use crate::task::{Outcome, Task};
-use crate::toolchain::NVML_VARIABLE;
 
 impl Runner<'_> {
     /// Runs a program with these arguments; `None` where it was interrupted. Its
@@ -114,14 +112,7 @@ impl Runner<'_> {
             .env_remove(variables::LIST)
             .env_remove(variables::JOB)
             .env(variables::PROGRAM, serde_json::to_string(&job)?);
-        if task.leg.kind == Kind::Sim
-            && let Some(nvml) = &self.nvml
-        {
-            command.env(NVML_VARIABLE, nvml);
-        }
-        if let Some(slot) = slot {
-            slot.show(&mut command);
-        }
+        self.show_gpus(&mut command, slot, task);
         Ok(command)
     }
 

@@ -1,9 +1,8 @@
 //! `does-not-fit`: the capacity that a test says it fits into, on each device
 //! for itself.
 //!
-//! On a simulated device it is enforced, so that a test which takes more has an
-//! allocation refused; on a real one it is only seen in the peak. The host has
-//! none.
+//! It is enforced, so that a test which takes more has an allocation refused. What
+//! threads were given at the same moment is seen in the peak. The host has none.
 
 use crate::blame;
 use crate::capacity::Capacity;

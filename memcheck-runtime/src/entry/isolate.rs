@@ -1,6 +1,7 @@
 //! A memory test under a plain test harness: starts a process of its own for
 //! it, waits, and fails as the harness expects.
 
+use std::fmt::Display;
 use std::io::Read;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
@@ -9,12 +10,13 @@ use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use memcheck_core::config::DEFAULT_THREADS;
-use memcheck_core::device::Family;
+use memcheck_core::device::{Family, Request};
+use memcheck_core::explain::{self, Explain};
 use memcheck_core::lines::{Much, lines};
+use memcheck_core::lock;
 use memcheck_core::protocol::{self, Job, Report, Status};
 use memcheck_core::record::Outcome;
 use memcheck_core::variables;
-use memcheck_core::{explain, lock};
 use nix::unistd::Pid;
 use wait_timeout::ChildExt;
 
@@ -28,31 +30,21 @@ use crate::description::Description;
 /// that is within its limits, with the body's own message.
 pub(super) fn run(description: &'static Description) {
     let workspace = description.workspace();
-    let text = settings::config_text(workspace).unwrap_or_else(|error| panic!("{error}"));
-    let config = settings::parse(text.as_deref()).unwrap_or_else(|error| panic!("{error}"));
-    let ci = settings::ci().unwrap_or_else(|error| panic!("{error}"));
-    let device = settings::device().unwrap_or_else(|error| panic!("{error}"));
-    let device = description.device_on(&device);
+    let text = said(settings::config_text(workspace));
+    let config = said(settings::parse(text.as_deref()));
+    let (ci, explain) = (said(settings::ci()), said(settings::explain()));
+    let device = description.device_on(&said(settings::device()));
     let family = device.family().unwrap_or(Family::Cpu);
     if !description.need.admits(family) {
-        println!(
-            "memcheck: not run, it needs another device than `{device}`: use `cargo memcheck`"
-        );
-        if let Some(expected) = description.should_panic {
-            panic!("not run on `{device}`, where it would say: {expected}");
-        }
-        return;
+        return not_run(description, &device);
     }
-    let limits = settings::limits(description, family, &config, &Default::default())
-        .unwrap_or_else(|error| panic!("{error}"));
-
+    let limits = said(settings::limits(description, family, &config, &Default::default()));
     across::partner(description, &limits).unwrap_or_else(|error| panic!("memcheck: {error}"));
 
     let folder = tempfile::Builder::new()
         .prefix("memcheck-")
         .tempdir()
         .unwrap_or_else(|error| panic!("no temporary folder: {error}"));
-    let explain = settings::explain().unwrap_or_else(|error| panic!("{error}"));
     let job = Job {
         version: protocol::VERSION,
         test: description.path(),
@@ -77,22 +69,42 @@ pub(super) fn run(description: &'static Description) {
         let ended = start(job, threads).and_then(|child| wait(child, limits.timeout.value));
         ended.unwrap_or_else(|error| panic!("the test's own process: {error}"))
     };
-    let ended = run(&job);
+    match measured(&job, explain, run) {
+        Ok(report) => conclude(description, &report),
+        Err(why) => fail(description, &why),
+    }
+}
+
+/// What was read, or a failure of the test with what is wrong with it.
+fn said<T, E: Display>(read: Result<T, E>) -> T {
+    read.unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Says that this harness has no device for the test.
+fn not_run(description: &Description, device: &Request) {
+    println!("memcheck: not run, it needs another device than `{device}`: use `cargo memcheck`");
+    if let Some(expected) = description.should_panic {
+        panic!("not run on `{device}`, where it would say: {expected}");
+    }
+}
+
+/// What the test measured, run once more where that is to be explained; or why
+/// nothing is known.
+fn measured(job: &Job, explain: Explain, run: impl Fn(&Job) -> Ended) -> Result<Report, String> {
+    let ended = run(job);
     print!("{}", ended.stdout);
     eprint!("{}", ended.stderr);
     // Before another process adds its own: this one answers for its report.
-    let report = match ended.believed(report(&job)) {
-        Ok(first) => match explain.again(&first) {
-            Some(follow) => {
-                let again = Job { follow, report: folder.path().join("again.json"), ..job.clone() };
-                run(&again);
-                explain::merge(first, self::report(&again))
-            }
-            None => first,
-        },
-        Err(why) => return fail(description, &why),
-    };
-    conclude(description, &report);
+    let first = ended.believed(report(job))?;
+    Ok(match explain.again(&first) {
+        Some(follow) => {
+            let again =
+                Job { follow, report: job.report.with_file_name("again.json"), ..job.clone() };
+            run(&again);
+            explain::merge(first, report(&again))
+        }
+        None => first,
+    })
 }
 
 /// The report that the process of `job` left, if it is a whole one of this test.

@@ -4,7 +4,7 @@
 //! cargo test, nextest ──► run ──► isolate ──► a process of its own ─┐
 //! cargo memcheck ────────────────────────────► (the same, directly) ─┤
 //!                                                                    ▼
-//!                                          run ──► session: body, record, verdict
+//!                                          run ──► session: measure, verdict, report
 //! cargo memcheck profile --bin ──► before main ──► program: from there to its exit
 //! ```
 
@@ -13,6 +13,7 @@ mod anew;
 mod isolate;
 mod job;
 mod listing;
+mod measure;
 mod observe;
 mod parent;
 mod program;

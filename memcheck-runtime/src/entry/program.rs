@@ -25,7 +25,7 @@ use memcheck_core::record::{self, Facts, Outcome, Record};
 use memcheck_core::space::Space;
 use memcheck_core::verdict;
 
-use super::{session, settings};
+use super::{measure, session, settings};
 use crate::attribution::{self, Attributor};
 use crate::recorder::Recorder;
 use crate::{block, canary, device, ledger, scope};
@@ -159,7 +159,7 @@ fn report(following: Following) -> Report {
         spaces,
         capacities: device::capacities(&job.device),
         lost_events: ledger::lost_events(),
-        unsupported_calls: session::unsupported_calls(),
+        unsupported_calls: measure::unsupported_calls(),
         notes,
         driver: Default::default(),
         marks: Vec::new(),

@@ -180,7 +180,9 @@ fn a_source_file_outside_its_package_keeps_its_baseline_beside_it() {
     let (profile, workspace) =
         ("[profile.dev]\ndebug = false\nincremental = false\n", "[workspace]\n");
     project.write("app/Cargo.toml", &manifest.replace(profile, "").replace(workspace, ""));
-    project.write("Cargo.toml", &format!("{workspace}members = [\"app\"]\n{profile}"));
+    // With the resolver of a single package: with another candle would be built anew.
+    let members = "resolver = \"3\"\nmembers = [\"app\"]\n";
+    project.write("Cargo.toml", &format!("{workspace}{members}{profile}"));
     project.write("app/src/lib.rs", "//! A member.\n");
     project.write("app/tests/mem.rs", "#[path = \"../../common/outside.rs\"]\nmod outside;\n");
     lives_beside_its_source(&project, "outside", "common/outside.rs", "common/snapshots");

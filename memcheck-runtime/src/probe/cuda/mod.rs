@@ -9,10 +9,12 @@
 //! not come through here: what they hold shows in NVML only.
 //!
 //! `driver` and `cudart` are tables of the functions, one for each library;
-//! `next` makes a probe of a row.
+//! `next` makes a probe of a row; `limit` refuses what a test must do without.
 
 mod cudart;
 mod driver;
+#[cfg(not(feature = "sim"))]
+pub(crate) mod limit;
 mod next;
 
 use std::ffi::c_int;
@@ -80,6 +82,19 @@ mod space {
     /// Page-locked host memory.
     pub(super) fn pinned() -> Option<Space> {
         Some(Space::Pinned)
+    }
+}
+
+/// Whether `size` bytes more are refused before anyone is asked.
+#[inline]
+fn is_refused(space: fn() -> Option<Space>, size: usize) -> bool {
+    #[cfg(not(feature = "sim"))]
+    return ledger::is_armed() && limit::is_set() && limit::is_above(space(), size);
+    // The device itself is as small as it must be.
+    #[cfg(feature = "sim")]
+    {
+        let _ = (space, size);
+        false
     }
 }
 

@@ -32,7 +32,10 @@ macro_rules! allocation {
         // SAFETY: the caller keeps the function's contract; on success it has
         // written an address to its first argument.
         unsafe {
-            let result = next::$name($out, $size $(, $rest)*);
+            let result = match super::is_refused(super::space::$space, $size) {
+                true => super::OUT_OF_MEMORY,
+                false => next::$name($out, $size $(, $rest)*),
+            };
             super::book(stringify!($name), result, ($out.cast(), $size), super::space::$space())
         }
     };
@@ -44,7 +47,12 @@ macro_rules! pitched {
         // SAFETY: the caller keeps the function's contract; on success it has
         // written an address and the width of a row to its first two arguments.
         unsafe {
-            let result = next::$name($out, $pitch, $width, $height $(, $rest)*);
+            // Rows are not narrower than they were asked for.
+            let least = $width.saturating_mul($height);
+            let result = match super::is_refused(super::space::$space, least) {
+                true => super::OUT_OF_MEMORY,
+                false => next::$name($out, $pitch, $width, $height $(, $rest)*),
+            };
             let row = if result == super::SUCCESS { $pitch.read() } else { $width };
             let size = row.saturating_mul($height);
             super::book(stringify!($name), result, ($out.cast(), size), super::space::$space())

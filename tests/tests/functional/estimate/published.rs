@@ -1,9 +1,13 @@
 //! Published models: their parameters, to the last, from configurations with
 //! their published hyper-parameters.
 
+use std::collections::BTreeMap;
+
 use memcheck_core::exit;
+use memcheck_core::size::exact;
 
 use super::{config, estimate, figures};
+use crate::fixture::workspace;
 
 /// A decoder with gated feed-forward layers and RMS norms, of vocabulary v,
 /// width h, feed-forward f, layers l, queries q and keys k (heads x head width):
@@ -182,6 +186,9 @@ const PUBLISHED: &[Published] = &[
     // Gated, with biases but for those of the gate.
     same("gte-large-en-v1.5", 434_139_136,
         bert(30_528, 0, 2, 1024, 4096, 24) + 24 * (1024 * 4096 - 4096)),
+    // One norm a layer, one head for keys and values; the file has a head of its own.
+    same("falcon-7b", 7_217_189_760, 2 * 65_024 * 4544 + 2 * 4544
+        + 32 * (4544 * (4544 + 2 * 64) + 4544 * 4544 + 8 * 4544 * 4544 + 2 * 4544)),
     // Of the model with images, the text.
     Published { name: "gemma-3-4b", published: 4_300_079_472,
         loaded: gated(1, 262_208, 2560, 10_240, 34, 2048, 1024, 4) + 34 * 2 * 256,
@@ -203,12 +210,28 @@ const PUBLISHED: &[Published] = &[
         loaded: whisper(51_866, 128, 1280, 32, 448), difference: -(1500 * 1280) },
     Published { name: "whisper-tiny", published: 37_760_640,
         loaded: whisper(51_865, 80, 384, 4, 448), difference: -(1500 * 384) },
-    // Candle reads a head of its own, where the model has its embeddings.
-    Published { name: "falcon-7b", published: 6_921_720_704,
-        loaded: 2 * 65_024 * 4544 + 32 * (4544 * (4544 + 2 * 64) + 4544 * 4544 + 8 * 4544 * 4544 + 2 * 4544)
-            + 2 * 4544,
-        difference: 65_024 * 4544 },
 ];
+
+#[test]
+fn the_page_of_sources_has_each_of_them() {
+    let page = workspace().join("memcheck-estimate/configs/README.md");
+    let page = std::fs::read_to_string(page).expect("the page");
+    let rows: BTreeMap<&str, &str> = page
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split_once("` | "))
+        .map(|(name, rest)| (name, rest.split(" | ").nth(1).unwrap_or_default()))
+        .collect();
+    let ours: BTreeMap<&str, String> = PUBLISHED
+        .iter()
+        .map(|Published { name, published, .. }| (*name, exact(*published)))
+        .collect();
+    assert_eq!(rows.len(), ours.len());
+    for (name, published) in ours {
+        assert_eq!(rows.get(name), Some(&published.as_str()), "{name}");
+        let file = workspace().join(format!("memcheck-estimate/configs/{name}.json"));
+        assert!(file.exists(), "{name}");
+    }
+}
 
 #[test]
 fn published_models_have_their_published_parameters() {

@@ -1,0 +1,111 @@
+//! The process of one test: what it is told, how it is started, and what it leaves.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::Context;
+use memcheck_core::protocol::{Follow, Job, Progress, VERSION};
+use memcheck_core::variables;
+
+use super::launched::ExitCode;
+use super::{Runner, Setting, device, judge};
+use crate::devices::Kind;
+use crate::gpus::Slot;
+use crate::launcher::Launcher;
+use crate::options::Mode;
+use crate::process::{self, Watch};
+use crate::task::{Outcome, Task};
+
+/// What a test process writes.
+struct Files {
+    report: PathBuf,
+    /// Where a launcher stands between: descriptors end at it.
+    progress: PathBuf,
+}
+
+impl Runner<'_> {
+    /// Runs one test once, on the GPU that it was given; `None` where it was interrupted.
+    pub(super) fn on(
+        &self,
+        slot: Option<&Slot<'_>>,
+        task: &Task,
+        setting: Setting,
+        on_progress: impl Fn(Progress) + Send + 'static,
+    ) -> anyhow::Result<Option<Outcome>> {
+        let folder = self.folder()?;
+        let of = |name: &str| folder.path().join(name);
+        let files = Files { report: of("report.json"), progress: of("progress") };
+        let command = self.command(&self.job(slot, task, setting, &files), slot, task)?;
+        let mut watch = Watch {
+            kind: process::Kind::Own,
+            timeout: task.limits.timeout.value,
+            capture: self.options.scheduling.capture,
+            interrupt: &self.interrupt,
+        };
+        let Files { report, progress } = &files;
+        let outcome = if self.options.scheduling.launcher.is_some() {
+            watch.kind = process::Kind::Launcher(progress);
+            std::fs::write(progress, "").with_context(|| progress.display().to_string())?;
+            self.launch(task, command, watch, (report, ExitCode::Silent), on_progress)?
+        } else {
+            let ended = process::run(command, watch, on_progress)
+                .with_context(|| format!("{}: {}", task.binary.id, task.binary.path.display()))?;
+            let Some(end) = ended.end else { return Ok(None) };
+            let written = judge::Written::read(report)?;
+            Some(judge::judge(&end, written, task, &self.options.levels).outcome(ended))
+        };
+        Ok(outcome.map(|outcome| outcome.on(slot)))
+    }
+
+    /// What the process is told.
+    fn job(&self, slot: Option<&Slot<'_>>, task: &Task, setting: Setting, files: &Files) -> Job {
+        let options = self.options;
+        Job {
+            version: VERSION,
+            test: task.entry.name.clone(),
+            report: files.report.clone(),
+            progress: Some(match &options.scheduling.launcher {
+                Launcher::None => process::PROGRESS_PATH.into(),
+                Launcher::Command(_) => files.progress.clone(),
+            }),
+            device: device(slot, task),
+            flags: options.flags.clone(),
+            config: options.configuration.text.clone(),
+            levels: options.levels.said().clone(),
+            ci: options.mode == Mode::Ci,
+            workspace: self.workspace_root.to_owned(),
+            compiled_in: self.compiled_in.map(Path::to_owned),
+            candle: task.candle.clone(),
+            follow: setting.follow,
+            case: setting.case,
+            // We kill it ourselves, whatever happens.
+            parent: None,
+            alone: false,
+            own_subscriber: false,
+        }
+    }
+
+    /// The command line of the process, with its job.
+    fn command(&self, job: &Job, slot: Option<&Slot<'_>>, task: &Task) -> anyhow::Result<Command> {
+        let scheduling = &self.options.scheduling;
+        let mut command = scheduling.launcher.command(&task.binary.path);
+        command
+            .arg(&task.entry.name)
+            .args(["--exact", "--nocapture", "--test-threads=1"])
+            .args(task.entry.ignored.then_some("--include-ignored"))
+            .args(&scheduling.libtest)
+            .current_dir(&task.folder)
+            .envs(task.binary.environment.iter().map(|(name, value)| (name, value)))
+            .envs(&self.environment)
+            .env_remove(variables::LIST)
+            .env(variables::JOB, serde_json::to_string(job)?);
+        if task.leg.kind == Kind::Cuda
+            && job.follow != Follow::No
+            && let Some(cupti) = self.options.search.cupti()
+        {
+            command.env(variables::CUPTI, cupti);
+        }
+        self.show_gpus(&mut command, slot, task);
+        Ok(command)
+    }
+}

@@ -1,0 +1,274 @@
+//! What a test's own process measures: the device and the probes are made ready,
+//! the body is run, and all that was counted becomes a record.
+
+use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
+
+use candle_core::Device;
+use memcheck_core::baseline::{self, Baseline};
+use memcheck_core::device::{Family, Request};
+use memcheck_core::limits::Limits;
+use memcheck_core::protocol::{Follow, Job, Progress, Refusal};
+use memcheck_core::record::{self, Facts, Outcome, Record};
+use memcheck_core::space::Space;
+use memcheck_core::variables::SIM_FAULTS;
+use memcheck_core::{fault, quiet, verdict};
+
+use super::observe::{self, Beside};
+use super::{anew, settings};
+use crate::attribution::Attributor;
+use crate::description::Description;
+#[cfg(feature = "cuda")]
+use crate::probe;
+use crate::recorder::Recorder;
+use crate::trial::{self, Case, Trial};
+use crate::{attribution, block, canary, device, ledger, outcome, scope, site, snapshot};
+
+/// Measures one test, and reads its baseline.
+pub(super) fn measure(
+    description: &'static Description,
+    job: &Job,
+) -> Result<(Record, Baseline), Refusal> {
+    let request = description.device_on(&job.device);
+    let family = request.family().unwrap_or(Family::Cpu);
+    let limits = settings::limits_of(description, family, job)?;
+    let case = description.case_with(&job.case).map_err(|name| Refusal {
+        why: format!("`{}` has no case `{name}`", description.path()),
+        device: false,
+        hint: None,
+    })?;
+    // Before anything that may hang: from here on the test's time is taken.
+    let mut progress = job
+        .progress
+        .as_ref()
+        .and_then(|path| std::fs::OpenOptions::new().write(true).open(path).ok());
+    let of = limits.warmup.value.saturating_add(limits.iterations.value);
+    trial::tell(&mut progress, &Progress { iteration: 0, of, live: 0 });
+
+    let ready = Ready::make(job, &request, &limits)?;
+    let mut trial = Trial::new(ready.device.clone(), &limits, case.clone(), progress);
+    let outcome = body(description, &mut trial);
+    if ready.attributor.is_some() && !job.own_subscriber && anew::is_wanted(&outcome) {
+        let error = anew::begin(job);
+        eprintln!("memcheck: it cannot be run anew: {error}");
+    }
+    let record = ready.record(
+        trial,
+        |recorder, judged| {
+            assemble(description, (job, &request), limits, (case, outcome), recorder, judged)
+        },
+        job,
+    );
+    let baseline = if record.limits.baseline.value {
+        snapshot::load(&snapshot::path(description, &job.workspace, family))
+    } else {
+        Baseline::Off
+    };
+    Ok((record, baseline))
+}
+
+/// A process in which a body can be measured.
+struct Ready {
+    device: Device,
+    own: Space,
+    /// Whether the probe of each space has seen a block come and go.
+    canaries: [(Space, bool); 2],
+    beside: Beside,
+    attributor: Option<Attributor>,
+}
+
+impl Ready {
+    /// Opens the device, arms the probes and proves that they see.
+    fn make(job: &Job, request: &Request, limits: &Limits) -> Result<Self, Refusal> {
+        let on_gpu = request.family() == Some(Family::Cuda);
+        ledger::prepare()?;
+        device::prepare(request, limits.fits.value)?;
+        let beside = Beside::start(on_gpu && job.follow != Follow::No);
+        let device = device::open(request)
+            .map_err(|error| about_the_device(error.to_string(), error.is_about_the_device()))?;
+        start_pool();
+        ledger::arm();
+        let own = device::space(&device);
+        let on_device = canary::on(&device).map_err(|error| {
+            let others = observe::others(own);
+            let why = format!("not a block can be allocated on `{request}`: {error}{others}");
+            about_the_device(why, false)
+        })?;
+        let canaries = [(Space::Host, canary::on_host()), (own, on_device)];
+        #[cfg(feature = "cuda")]
+        {
+            let told =
+                |what: &str, error| about_the_device(format!("{what} `{request}`: {error}"), false);
+            canary::taken_back(&device).map_err(|error| {
+                told("the first block to be freed was not taken back by", error)
+            })?;
+            probe::pool::reset_peak(&device)
+                .map_err(|error| told("no measuring can begin with the memory pool of", error))?;
+        }
+        let scopes = if job.own_subscriber { scope::Install::Never } else { scope::Install::Now };
+        let attribute = |modules| attribution::start(scopes, modules).map(Some);
+        let attributor = match job.follow {
+            Follow::No => None,
+            Follow::Yes | Follow::Again(_) => attribute(None)?,
+            Follow::Modules => attribute(Some(own))?,
+        };
+        ledger::reset();
+        Ok(Self { device, own, canaries, beside, attributor })
+    }
+
+    /// The record that `assemble` makes of a trial, with what only this process
+    /// knows of it: which probes are armed, what others count, who holds what.
+    fn record(
+        self,
+        trial: Trial,
+        assemble: impl FnOnce(&mut Recorder, &[Space]) -> Record,
+        job: &Job,
+    ) -> Record {
+        let (mut recorder, others) = trial.into_parts();
+        let judged = judged(self.own);
+        let live = self.attributor.as_ref().map(|_| attribution::live());
+        let mut record = assemble(&mut recorder, &judged);
+        for (space, measured) in &mut record.spaces {
+            let mut canaries = self.canaries.iter().chain(&others);
+            measured.armed = canaries.any(|canary| *canary == (*space, true));
+        }
+        self.beside.observe(&self.device, self.own, &mut record);
+        if let Some(attributor) = self.attributor {
+            let live = live.unwrap_or_default();
+            record.attribution =
+                attributor.finish((recorder.iterations(), &live), &judged, job.sources());
+            if job.own_subscriber && scope::all().is_empty() {
+                record.notes.push(anew::NO_SCOPES.to_owned());
+            }
+            if record.attribution.is_none() {
+                record.notes.push("attribution broke down".to_owned());
+            }
+            record.note_peaks();
+        }
+        record
+    }
+}
+
+/// Starts rayon's pool, which candle's CPU backend computes on: what a worker
+/// allocates when it is born (its deque, some 2 KiB) is the pool's and not the
+/// workload's, and a worker that is born late would make it a matter of luck.
+fn start_pool() {
+    rayon::broadcast(|_| ());
+}
+
+/// The body, with its panics caught and its allocations counted.
+fn body(description: &Description, trial: &mut Trial) -> Outcome {
+    // To print a panic resolves a backtrace, for which std keeps tens of MiB
+    // for ever: that is not the workload's memory.
+    let print = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        let _quiet = quiet::enter();
+        print(info);
+    }));
+    let result = std::panic::catch_unwind(AssertUnwindSafe(|| {
+        quiet::lifted(|| site::within(|| (description.body)(trial)))
+    }));
+    match result {
+        Ok(Ok(())) => Outcome::Returned,
+        Ok(Err(error)) => {
+            eprintln!("Error: {error}");
+            Outcome::Failed { error }
+        }
+        Err(payload) => Outcome::Panicked { message: outcome::panic_message(&*payload) },
+    }
+}
+
+/// The test's own space, and every other device that it allocated on.
+fn judged(own: Space) -> Vec<Space> {
+    if own == Space::Host {
+        return vec![own];
+    }
+    block::spaces()
+        .filter(|space| space.is_device())
+        .filter(|space| *space == own || ledger::snapshot(*space).allocations > 0)
+        .collect()
+}
+
+fn assemble(
+    description: &Description,
+    (job, request): (&Job, &Request),
+    limits: Limits,
+    (case, outcome): (Case, Outcome),
+    recorder: &mut Recorder,
+    judged: &[Space],
+) -> Record {
+    let family = request.family().unwrap_or(Family::Cpu);
+    let case: BTreeMap<String, String> =
+        case.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    let dtype = case.get("dtype").cloned();
+    let mut notes = Vec::new();
+    if limits.iterations.value == 1 {
+        notes.push("one iteration cannot show growth: at least two are needed".to_owned());
+    }
+    if outcome == Outcome::Returned && !recorder.has_started() {
+        notes.push(
+            "the body did not iterate: peak and retained bytes are measured, growth is not"
+                .to_owned(),
+        );
+    }
+    Record {
+        version: record::VERSION,
+        package: description.package.to_owned(),
+        test: description.path(),
+        case,
+        device: request.to_string(),
+        family,
+        judged: judged.to_vec(),
+        outcome,
+        should_panic: description.should_panic.map(str::to_owned),
+        facts: Facts {
+            memcheck: baseline::VERSION,
+            candle: job.candle.clone(),
+            profile: if cfg!(debug_assertions) { "debug" } else { "release" }.to_owned(),
+            iterations: limits.iterations.value,
+            warmup: limits.warmup.value,
+            threads: (family == Family::Cpu).then(settings::threads),
+            dtype,
+        },
+        limits,
+        iterated: recorder.has_started(),
+        iterations: recorder.measured(),
+        spaces: recorder.finish(judged),
+        capacities: device::capacities(request),
+        lost_events: ledger::lost_events(),
+        unsupported_calls: unsupported_calls(),
+        notes,
+        driver: Default::default(),
+        marks: recorder.take_marks(),
+        attribution: None,
+    }
+}
+
+#[cfg(feature = "sim")]
+pub(super) fn unsupported_calls() -> Vec<String> {
+    memcheck_sim::unsupported_calls().into_iter().map(str::to_owned).collect()
+}
+
+#[cfg(not(feature = "sim"))]
+pub(super) fn unsupported_calls() -> Vec<String> {
+    Vec::new()
+}
+
+/// An error of a device, which may name what is wrong with it.
+fn about_the_device(why: String, certain: bool) -> Refusal {
+    let device = certain || fault::of(&why).is_some();
+    let hint = (!device).then(|| match std::env::var(SIM_FAULTS.name) {
+        Ok(faults) if cfg!(feature = "sim") && !faults.is_empty() => format!(
+            "{}={faults} asks for it: before each body the device is opened, and a block \
+             allocated and freed to see that the probe sees it",
+            SIM_FAULTS.name
+        ),
+        _ if verdict::says_out_of_memory(&why) => {
+            "end what holds its memory, wait for it, or take another device".to_owned()
+        }
+        _ => "`nvidia-smi` and `dmesg | grep Xid` tell how the GPU is; `cargo memcheck doctor` \
+              tries it, and `--device sim` needs none"
+            .to_owned(),
+    });
+    Refusal { why, device, hint }
+}
