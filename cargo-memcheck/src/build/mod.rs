@@ -9,12 +9,16 @@ mod program;
 mod resolved;
 
 use std::collections::HashMap;
-use std::io::BufReader;
+use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
 
 use cargo_metadata::{Artifact, BuildScript, Message, Target, TargetKind};
 use memcheck_core::exit;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 
 use resolved::Stamp;
@@ -26,6 +30,7 @@ use crate::cli::CargoFlags;
 use crate::devices::Kind;
 use crate::error::{Expected, Failure};
 use crate::options::{Options, Verbosity};
+use crate::process::Interrupt;
 use crate::toolchain::Toolkit;
 use crate::workspace::{TestPackage, Workspace, cargo};
 
@@ -173,10 +178,33 @@ fn run(mut command: Command, goal: Goal<'_>) -> Result<Said, BuildError> {
     let mut child =
         command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().map_err(BuildError::Cargo)?;
     let stdout = BufReader::new(child.stdout.take().expect("stdout is piped"));
+    let cargo = i32::try_from(child.id()).map(Pid::from_raw);
+    let heard = thread::scope(|scope| {
+        let (done, ended) = mpsc::channel::<()>();
+        scope.spawn(move || {
+            // Ctrl-C reaches all of a terminal; another signal, or another sender, us alone.
+            if let (true, Ok(cargo)) = (Interrupt::comes_before(&ended), cargo) {
+                let _ = kill(cargo, Signal::SIGTERM);
+            }
+        });
+        let heard = hear(stdout, goal);
+        drop(done);
+        heard
+    });
+    if heard.is_err() {
+        let _ = child.kill();
+    }
+    let ended = child.wait();
+    let said = heard.map_err(BuildError::Cargo)?;
+    Ok(Said { ok: ended.map_err(BuildError::Cargo)?.success(), ..said })
+}
+
+/// Reads what cargo says, to its end.
+fn hear(stdout: impl BufRead, goal: Goal<'_>) -> std::io::Result<Said> {
     let mut said = Said::default();
     for message in Message::parse_stream(stdout) {
         said.began = true;
-        match message.map_err(BuildError::Cargo)? {
+        match message? {
             Message::CompilerArtifact(artifact)
                 if artifact.executable.is_some() && goal.wants(&artifact) =>
             {
@@ -188,7 +216,6 @@ fn run(mut command: Command, goal: Goal<'_>) -> Result<Said, BuildError> {
             _ => {}
         }
     }
-    said.ok = child.wait().map_err(BuildError::Cargo)?.success();
     Ok(said)
 }
 

@@ -1,5 +1,7 @@
 //! `cargo memcheck archive`: build, and pack what carries memory tests.
 
+use std::path::Path;
+
 use memcheck_core::exit;
 use memcheck_core::size::Size;
 
@@ -19,7 +21,7 @@ use crate::talk::say;
 /// Writes the archive.
 pub(super) fn archive(args: &ArchiveArgs) -> Result<u8, Failure> {
     let line_tables = LineTables::read(&args.line_tables);
-    if matches!(&line_tables, LineTables::Apart(path) if *path == args.archive_file) {
+    if matches!(&line_tables, LineTables::Apart(path) if is_same(path, &args.archive_file)) {
         return Err(ArchiveError::SameFile(args.archive_file.clone()).into());
     }
     let session = Session::open(&args.as_run(), Aim::Archive)?;
@@ -71,6 +73,16 @@ pub(super) fn archive(args: &ArchiveArgs) -> Result<u8, Failure> {
         say!("{what}: {} ({})", path.display(), Size(size));
     }
     Ok(exit::OK)
+}
+
+/// Whether both name one file, which need not be there.
+fn is_same(one: &Path, other: &Path) -> bool {
+    let whole = |path: &Path| {
+        let path = std::path::absolute(path).ok()?;
+        let folder = std::fs::canonicalize(path.parent()?).ok()?;
+        Some(folder.join(path.file_name()?))
+    };
+    one == other || whole(one).is_some_and(|one| whole(other) == Some(one))
 }
 
 /// How many memory tests an executable carries; `None` where it cannot be

@@ -71,7 +71,7 @@ pub(super) fn bench(args: &BenchArgs) -> Result<u8, Failure> {
     let nvml = toolkit.and_then(|toolkit| toolkit.nvml.ok());
     let runner = Runner::prepare(&session, nvml, interrupt.clone())?;
     let mut failed = Vec::new();
-    let mut exit_code = exit::OK;
+    let mut codes = Vec::new();
     for Bench { task, measured } in &built {
         say!("running {} on {}", task.binary.id, task.leg.name());
         let Some(status) = runner.bench(task, &args.for_harness(), measured)? else {
@@ -80,13 +80,14 @@ pub(super) fn bench(args: &BenchArgs) -> Result<u8, Failure> {
         };
         if !status.success() {
             failed.push(told(task, status));
-            exit_code = exit_code.max(code(status));
+            codes.push(code(status));
         }
     }
     for failure in &failed {
         say!("{failure}");
     }
-    Ok(exit_code)
+    let gravest = [exit::FAILED, exit::NO_DEVICE, exit::NOT_MEASURED];
+    Ok(gravest.into_iter().find(|code| codes.contains(code)).unwrap_or(exit::OK))
 }
 
 /// The exit code for a bench that ended so. Where the runtime had no device for
@@ -117,10 +118,15 @@ fn benches(session: &Session, named: &[String]) -> Result<Vec<Program>, Failure>
             .collect();
     }
     let targets = session.packages.iter().flat_map(|package| &package.package.targets);
-    let mut all: Vec<Program> = targets
-        .filter(|target| target.is_bench() && target.required_features.is_empty())
-        .map(|target| program(&target.name))
-        .collect();
+    let (wanting, free): (Vec<_>, Vec<_>) = targets
+        .filter(|target| target.is_bench())
+        .partition(|target| !target.required_features.is_empty());
+    for target in wanting {
+        let features = target.required_features.join(", ");
+        let name = &target.name;
+        say!("note: bench {name} is left out, it wants the features {features}: --bench {name}");
+    }
+    let mut all: Vec<Program> = free.into_iter().map(|target| program(&target.name)).collect();
     all.sort_by(|one, other| one.name.cmp(&other.name));
     all.dedup();
     if all.is_empty() { Err(BenchError::None.into()) } else { Ok(all) }

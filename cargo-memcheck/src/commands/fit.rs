@@ -8,7 +8,7 @@ use crate::error::Failure;
 use crate::fit::{FitError, Goal, Wanted, choose};
 use crate::options::{Aim, Verbosity};
 use crate::present::fit as present;
-use crate::present::stopped;
+use crate::present::interrupted;
 use crate::process::Interrupt;
 use crate::run::Runner;
 use crate::session::Session;
@@ -28,7 +28,7 @@ pub(super) fn fit(args: &FitArgs) -> Result<u8, Failure> {
     let session = Session::open(&args.as_run(), Aim::Room)?;
     session.announce();
     let Some((nvml, legs)) = interrupt.outlived(session.discover())? else {
-        return Ok(stopped(&session.options));
+        return Err(interrupted());
     };
     let wanted = Wanted { name, param: &search.param, cases: &search.case };
     let chosen = legs.iter().map(|tests| session.choose(tests)).collect();
@@ -44,7 +44,7 @@ pub(super) fn fit(args: &FitArgs) -> Result<u8, Failure> {
         };
         match goal.search(&runner, task, tell)? {
             Some(fitted) => all.push(fitted),
-            None => return Ok(stopped(&session.options)),
+            None => return Err(interrupted()),
         }
     }
     present::fitted(telling, &tasks, &goal, &all);

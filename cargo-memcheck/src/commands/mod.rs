@@ -28,6 +28,7 @@ use memcheck_core::exit;
 
 use crate::cli::{self, Cli, Command, FormFlags, FormatFlag};
 use crate::error::Failure;
+use crate::options::environment_is_text;
 use crate::present::{self, json, style};
 use crate::process::{INTERRUPTED, Interrupt};
 use crate::talk::say;
@@ -39,6 +40,14 @@ pub(crate) fn main(args: Vec<OsString>) -> u8 {
         Ok(cli) => cli,
         Err(error) => return refused(&error, json),
     };
+    if let Err(error) = environment_is_text() {
+        let failure = Failure::from(error);
+        present::failure(&failure);
+        if json {
+            json::failure(&failure);
+        }
+        return failure.exit_code();
+    }
     match &cli.command {
         Command::Run(args) => told(&args.output.form, Summary::Own, || run::run(args)),
         Command::Profile(args) => told(&args.output.form, Summary::Own, || profile::profile(args)),

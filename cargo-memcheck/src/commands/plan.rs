@@ -15,8 +15,8 @@ use super::one::only;
 use crate::cli::PlanArgs;
 use crate::error::{Expected, Failure};
 use crate::options::Aim;
+use crate::present::interrupted;
 use crate::present::plan::{self as present, Placed};
-use crate::present::stopped;
 use crate::process::Interrupt;
 use crate::run::{Runner, Setting};
 use crate::session::{Chosen, Session};
@@ -112,7 +112,7 @@ pub(super) fn plan(args: &PlanArgs) -> Result<u8, Failure> {
     let session = Session::open(&args.as_run(measured_on(&machine)?), Aim::Room)?;
     session.announce();
     let Some((nvml, legs)) = interrupt.outlived(session.discover())? else {
-        return Ok(stopped(&session.options));
+        return Err(interrupted());
     };
     let chosen: Vec<Chosen> = legs.iter().map(|tests| session.choose(tests)).collect();
     let tasks = only("plan", name, chosen)?;
@@ -122,7 +122,7 @@ pub(super) fn plan(args: &PlanArgs) -> Result<u8, Failure> {
     }
     let runner = Runner::prepare(&session, nvml, interrupt.clone())?;
     let Some(outcome) = runner.once(task, Setting::from(Follow::Modules), |_| {})? else {
-        return Ok(stopped(&session.options));
+        return Err(interrupted());
     };
     let modules = measured(task, &outcome)?;
     let usable: Vec<u64> = usable.gpus.iter().map(|gpu| gpu.capacity).collect();

@@ -7,7 +7,7 @@ use crate::bookkeeping;
 use crate::cli::{PruneArgs, RunArgs, RunIgnoredFlag, ScheduleFlags};
 use crate::error::Failure;
 use crate::options::{Aim, Mode, OptionsError, Verbosity};
-use crate::present::{json, stopped};
+use crate::present::{interrupted, json};
 use crate::process::Interrupt;
 use crate::session::Session;
 use crate::snapshots::{self, SnapshotError};
@@ -46,7 +46,7 @@ pub(super) fn prune(args: &PruneArgs) -> Result<u8, Failure> {
     let mut removed = 0;
     for (_, file) in stale.iter().filter(|(_, file)| file.is_named(filters)) {
         if Interrupt::has_come() {
-            return Ok(stopped(&session.options));
+            return Err(interrupted());
         }
         let shown = snapshots::shown(&file.path, &session.workspace);
         let action = if dry_run { "stale" } else { "removed" };

@@ -100,9 +100,15 @@ fn run_legs(
     tally.interrupted = interrupt.is_set();
     tally.sort();
     // Written after the run: what the tests left is compared with what there is.
-    for note in bookkeeping::notes(session, legs).context("looking for baselines")? {
-        tally.note(&note);
-        told.tell(|to| to.note(&note));
+    match bookkeeping::notes(session, legs).context("looking for baselines") {
+        Ok(notes) => {
+            for note in &notes {
+                tally.note(note);
+                told.tell(|to| to.note(note));
+            }
+        }
+        // What was measured is told all the same.
+        Err(error) => drop(failed.get_or_insert(error)),
     }
     let mut exit_code = tally.exit_code(options.scheduling.no_tests);
     if let Some(error) = failed {
@@ -163,10 +169,17 @@ impl RunningLeg<'_> {
             },
         );
         held.sort_by_key(|(number, _)| *number);
-        let mut left = 0;
-        for (number, outcome) in held {
+        let (mut left, mut failed) = (0, None);
+        for (number, first) in held {
             let (task, needs) = (&tasks[number], self.needs[number].as_ref());
-            let outcome = self.across(task, outcome, needs, &seen)?;
+            let outcome = match self.across(task, first.clone(), needs, &seen) {
+                Ok(outcome) => outcome,
+                // Its own verdict stands, and so do those behind it.
+                Err(error) => {
+                    failed.get_or_insert(error);
+                    first
+                }
+            };
             left += usize::from(outcome.across.left.is_some());
             tally.add(&outcome);
             told.tell(|to| to.test_finished(task, &outcome));
@@ -176,7 +189,7 @@ impl RunningLeg<'_> {
                 "note: limits across tests of {left} are judged by `cargo memcheck report --merge`"
             );
         }
-        ran
+        ran.and(failed.map_or(Ok(()), Err))
     }
 
     /// Adds what is found across tests, or what is needed to find it later.

@@ -17,6 +17,7 @@ use std::path::PathBuf;
 
 use memcheck_core::explain::Explain;
 use memcheck_core::limits::Layer;
+use memcheck_core::variables::{self, Variable, VariableError};
 
 use crate::cli::{CargoFlags, NoTestsFlag, RunIgnoredFlag};
 use crate::config::Configuration;
@@ -97,6 +98,18 @@ pub(crate) struct Options {
     pub(crate) configuration: Configuration,
     /// `RAYON_NUM_THREADS` of a test.
     pub(crate) rayon_threads: String,
+}
+
+/// Makes sure that no variable of ours is read as unset because it is no text.
+///
+/// # Errors
+/// When one is no UTF-8.
+pub(crate) fn environment_is_text() -> Result<(), OptionsError> {
+    let broken = |name| matches!(std::env::var(name), Err(std::env::VarError::NotUnicode(_)));
+    match variables::all().find(|variable| broken(variable.name)) {
+        Some(Variable { name, .. }) => Err(VariableError::new(name, "it is no UTF-8").into()),
+        None => Ok(()),
+    }
 }
 
 /// Reads a variable of the environment; empty is unset.

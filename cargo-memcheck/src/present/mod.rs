@@ -27,6 +27,6 @@ mod trace;
 
 pub(crate) use failure::failure;
 pub(crate) use json::JsonLines;
-pub(crate) use stopped::stopped;
+pub(crate) use stopped::{interrupted, stopped};
 pub(crate) use summary::Unselected;
 pub(crate) use told::Told;

@@ -2,9 +2,12 @@
 //! second one ends us at once.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, OnceLock};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+use super::LOOK_UP;
 
 /// The exit code after a signal, as shells expect it.
 pub(crate) const INTERRUPTED: u8 = 130;
@@ -33,7 +36,12 @@ impl Interrupt {
 
     fn start() -> std::io::Result<Self> {
         let interrupt = Self::default();
+        let ignored = ignored();
         for signal in [SIGINT, SIGTERM, SIGHUP] {
+            // `nohup`, or a shell that starts us in the background, has said not to.
+            if ignored >> (signal - 1) & 1 == 1 {
+                continue;
+            }
             // In this order: the shutdown looks at what an earlier signal has set.
             signal_hook::flag::register_conditional_shutdown(
                 signal,
@@ -43,6 +51,17 @@ impl Interrupt {
             signal_hook::flag::register(signal, Arc::clone(&interrupt.0))?;
         }
         Ok(interrupt)
+    }
+
+    /// Waits until a signal comes or the other end of `done` is dropped; whether it came.
+    pub(crate) fn comes_before(done: &Receiver<()>) -> bool {
+        loop {
+            match done.recv_timeout(LOOK_UP) {
+                Err(RecvTimeoutError::Timeout) if Self::has_come() => return true,
+                Err(RecvTimeoutError::Timeout) | Ok(()) => {}
+                Err(RecvTimeoutError::Disconnected) => return false,
+            }
+        }
     }
 
     /// Whether a signal has come.
@@ -64,6 +83,14 @@ impl Interrupt {
     pub(crate) fn set(&self) {
         self.0.store(true, Ordering::SeqCst);
     }
+}
+
+/// The signals that were ignored when this process began, as a mask; none where the
+/// system does not say.
+fn ignored() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
 }
 
 #[cfg(test)]

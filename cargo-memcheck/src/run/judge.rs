@@ -92,11 +92,17 @@ impl Judged {
 /// Judges how `task` ended and what it left.
 pub(super) fn judge(end: &End, written: Written, task: &Task, levels: &Levels) -> Judged {
     let own = |finding| Judged::own(finding, levels);
-    let status = match end {
-        End::TimedOut(after) => {
-            return own(timed_out(*after));
+    let beside = |report: Box<Report>, finding| {
+        let findings = [vec![finding], report.verdict.findings.clone()].concat();
+        let verdict = conclude(findings, |code| levels.of(code));
+        Judged { verdict, report: Some(*report) }
+    };
+    let (status, written) = match (end, written) {
+        (End::TimedOut(after), Written::Report(report)) if doubt(&report, task).is_none() => {
+            return beside(report, timed_out(*after, ", its record complete"));
         }
-        End::Exited(status) => *status,
+        (End::TimedOut(after), _) => return own(timed_out(*after, "")),
+        (End::Exited(status), written) => (*status, written),
     };
     let died = status.signal().is_some();
     match written {
@@ -114,10 +120,7 @@ pub(super) fn judge(end: &End, written: Written, task: &Task, levels: &Levels) -
             // A test that is to be reviewed may pass or fail its harness, one
             // that failed should fail it; a pass has only one way to end.
             None if died || (!status.success() && report.verdict.status == Status::Passed) => {
-                let mut findings = report.verdict.findings.clone();
-                findings.insert(0, crashed(status, "after its record was complete"));
-                let verdict = conclude(findings, |code| levels.of(code));
-                Judged { verdict, report: Some(*report) }
+                beside(report, crashed(status, "after its record was complete"))
             }
             None => Judged { verdict: report.verdict.clone(), report: Some(*report) },
         },
@@ -142,9 +145,9 @@ fn doubt(report: &Report, task: &Task) -> Option<String> {
     (passing && unarmed).then(|| "it passed without an armed instrument".to_owned())
 }
 
-fn timed_out(after: std::time::Duration) -> Finding {
+fn timed_out(after: std::time::Duration, how: &str) -> Finding {
     let after = humantime::format_duration(after);
-    Finding::new(Code::TimedOut, format!("it was still running after {after}"))
+    Finding::new(Code::TimedOut, format!("it was still running after {after}{how}"))
         .hint("`timeout = \"…\"` in the attribute, or --timeout")
 }
 

@@ -26,6 +26,7 @@ use crate::gpus::{Pool, Slot};
 use crate::options::Options;
 use crate::process::Interrupt;
 use crate::session::Session;
+use crate::talk::say;
 use crate::task::{Outcome, Task};
 use crate::toolchain::NVML_VARIABLE;
 
@@ -144,8 +145,15 @@ impl<'a> Runner<'a> {
         on_progress: impl Fn(Progress) + Send + 'static,
     ) -> anyhow::Result<Option<Outcome>> {
         let Some(report) = first.report.take() else { return Ok(Some(first)) };
-        let second = self.on(slot, task, follow.into(), on_progress)?;
-        let Some(second) = second else { return Ok(None) };
+        // Whatever becomes of the second run, the first has measured.
+        let second = match self.on(slot, task, follow.into(), on_progress) {
+            Ok(Some(second)) => second,
+            Ok(None) => return Ok(Some(Outcome { report: Some(report), ..first })),
+            Err(error) => {
+                say!("warning: {}: it cannot be run once more: {error:#}", task.entry.name);
+                return Ok(Some(Outcome { report: Some(report), ..first }));
+            }
+        };
         let report = explain::merge(report, second.report);
         let duration = first.duration + second.duration;
         // A process that died after its report is judged by more than its report.

@@ -84,7 +84,13 @@ fn walk(root: &Path, leave_out: &Path, ending: &str) -> io::Result<Vec<PathBuf>>
     let mut open = vec![root.to_owned()];
     while let Some(folder) = open.pop() {
         let entries = match fs::read_dir(&folder) {
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied && folder != root => {
+            // Of another user, or gone since its name was read.
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::PermissionDenied | io::ErrorKind::NotFound
+                ) && folder != root =>
+            {
                 continue;
             }
             entries => entries?,

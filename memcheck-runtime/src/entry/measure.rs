@@ -15,7 +15,7 @@ use memcheck_core::variables::SIM_FAULTS;
 use memcheck_core::{fault, quiet, verdict};
 
 use super::observe::{self, Beside};
-use super::{anew, settings};
+use super::{anew, open, settings};
 use crate::attribution::Attributor;
 use crate::description::Description;
 #[cfg(feature = "cuda")]
@@ -82,9 +82,9 @@ impl Ready {
     fn make(job: &Job, request: &Request, limits: &Limits) -> Result<Self, Refusal> {
         let on_gpu = request.family() == Some(Family::Cuda);
         ledger::prepare()?;
-        device::prepare(request, limits.fits.value)?;
+        open::prepare(request, limits.fits.value)?;
         let beside = Beside::start(on_gpu && job.follow != Follow::No);
-        let device = device::open(request)
+        let device = open::device(request)
             .map_err(|error| about_the_device(error.to_string(), error.is_about_the_device()))?;
         start_pool();
         ledger::arm();
@@ -234,7 +234,7 @@ fn assemble(
         iterated: recorder.has_started(),
         iterations: recorder.measured(),
         spaces: recorder.finish(judged),
-        capacities: device::capacities(request),
+        capacities: open::capacities(request),
         lost_events: ledger::lost_events(),
         unsupported_calls: unsupported_calls(),
         notes,

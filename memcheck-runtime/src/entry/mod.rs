@@ -15,6 +15,7 @@ mod job;
 mod listing;
 mod measure;
 mod observe;
+mod open;
 mod parent;
 mod program;
 mod session;

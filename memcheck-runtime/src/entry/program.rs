@@ -25,10 +25,10 @@ use memcheck_core::record::{self, Facts, Outcome, Record};
 use memcheck_core::space::Space;
 use memcheck_core::verdict;
 
-use super::{measure, session, settings};
+use super::{measure, open, session, settings};
 use crate::attribution::{self, Attributor};
 use crate::recorder::Recorder;
-use crate::{block, canary, device, ledger, scope};
+use crate::{block, canary, ledger, scope};
 
 /// A program that is being followed.
 struct Following {
@@ -80,7 +80,7 @@ fn shown(error: impl std::fmt::Display) -> String {
 
 /// The device and the probes.
 fn make_ready(job: &ProgramJob) -> Result<(), String> {
-    device::prepare(&job.device, job.limits.fits.value).map_err(shown)?;
+    open::prepare(&job.device, job.limits.fits.value).map_err(shown)?;
     ledger::prepare().map_err(shown)?;
     ledger::arm();
     Ok(())
@@ -157,7 +157,7 @@ fn report(following: Following) -> Report {
         iterated: false,
         iterations: 0,
         spaces,
-        capacities: device::capacities(&job.device),
+        capacities: open::capacities(&job.device),
         lost_events: ledger::lost_events(),
         unsupported_calls: measure::unsupported_calls(),
         notes,

@@ -88,6 +88,10 @@ fn an_allocation_shows_in_the_memory_of_its_device_until_it_is_freed() {
         assert_eq!(before - free, 1000);
         assert_eq!(cuMemAlloc_v2(&mut address.clone(), total), 2);
         assert_eq!(cuMemAlloc_v2(&mut address.clone(), 0), 1);
+        // From a pool an empty block can be had: it is none, and is freed as one.
+        let mut empty = 1;
+        assert_eq!(cuMemAllocAsync(&mut empty, 0, 2 as *mut c_void), 0);
+        assert_eq!((empty, cuMemFreeAsync(empty, null_mut())), (0, 0));
         assert_eq!(cuMemAlloc_v2(null_mut(), 8), 1);
         assert_eq!(cuMemFreeAsync(address, null_mut()), 0);
         assert_eq!(cuMemFreeAsync(address, null_mut()), 1);

@@ -185,6 +185,18 @@ fn an_archive_runs_where_there_is_neither_cargo_nor_a_source() {
 }
 
 #[test]
+fn one_file_cannot_be_both_archive_and_line_tables() {
+    let project = Project::new("#[mem_test(baseline = false)]\nfn a() {}\n");
+    for tables in ["a.tar.zst", "./a.tar.zst", "src/../a.tar.zst"] {
+        let arguments = ["archive", "--device", "cpu", "--archive-file", "a.tar.zst"];
+        let arguments = [&arguments[..], &["--line-tables", tables]].concat();
+        let run = project.memcheck(&arguments);
+        assert_eq!(run.code, 2, "{tables}: {}", run.stderr);
+        assert!(!project.has("a.tar.zst"), "{tables}");
+    }
+}
+
+#[test]
 fn what_is_new_in_an_archive_is_carried_back() {
     let project = Project::new(
         "#[mem_test(max_growth = \"0 B\")]\nfn fresh(device: &Device) -> candle_core::Result<()> {

@@ -75,6 +75,29 @@ fn a_binary_that_hangs_is_killed_with_its_children() {
 }
 
 #[test]
+fn what_was_measured_stands_beside_a_time_out_after_it() {
+    let project = Project::new(
+        "unsafe extern \"C\" {
+    fn atexit(function: extern \"C\" fn()) -> i32;
+}
+extern \"C\" fn hang() {
+    std::thread::sleep(std::time::Duration::from_secs(600));
+}
+#[mem_test(max_growth = \"0 B\", baseline = false, timeout = \"5s\")]
+fn leaks_and_hangs(trial: &mut Trial) {
+    // SAFETY: the function has no arguments and does not unwind.
+    unsafe { atexit(hang) };
+    let mut kept = Vec::new();
+    trial.iterate(|_| { kept.push(vec![0u8; 4096]); Ok::<_, String>(()) }).unwrap();
+}
+",
+    );
+    let run = project.run(&["--explain", "never"]).exits(100);
+    assert_eq!(run.codes("leaks_and_hangs"), ["timed-out", "leak"]);
+    assert_eq!(run.test("leaks_and_hangs")["metrics"]["host"]["growth"], 4096);
+}
+
+#[test]
 fn an_interrupt_stops_the_tests_and_prints_the_summary_so_far() {
     let project = Project::new(
         "#[mem_test(baseline = false)]

@@ -42,6 +42,18 @@ fn a_wrong_variable_is_named() {
 }
 
 #[test]
+fn a_variable_that_is_no_text_is_a_usage_error_and_not_unset() {
+    use std::os::unix::ffi::OsStrExt;
+    let project = Project::new(CLEAN_AND_FIXED);
+    let value = std::ffi::OsStr::from_bytes(b"/home/andr\xe9/memcheck.toml");
+    let mut command = crate::fixture::command(project.path(), &["list", "--device", "cpu"]);
+    let output = command.env("MEMCHECK_CONFIG_FILE", value).output().expect("it runs");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("MEMCHECK_CONFIG_FILE: it is no UTF-8"), "{said}");
+}
+
+#[test]
 fn a_usage_error_is_two() {
     let project = Project::new(CLEAN_AND_FIXED);
     for wrong in [

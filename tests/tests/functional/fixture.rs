@@ -60,24 +60,69 @@ pub(crate) fn memcheck_with(folder: &Path, arguments: &[&str], variables: &[(&st
 /// Starts the command and interrupts it, as Ctrl-C does, once `file` of
 /// `folder` is there.
 pub(crate) fn memcheck_interrupted(folder: &Path, arguments: &[&str], file: &str) -> Run {
-    let mut command = command(folder, arguments);
+    memcheck_signalled(folder, arguments, file, interrupt())
+}
+
+/// What Ctrl-C sends. A shell without job control has what it starts in the
+/// background ignore that, and so would all that is started here: then the next
+/// kinder signal.
+pub(crate) fn interrupt() -> &'static str {
+    const SIGINT: u32 = 2;
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    if ignored.is_some_and(|mask| mask >> (SIGINT - 1) & 1 == 1) { "-TERM" } else { "-INT" }
+}
+
+/// Starts the command and sends it, and nobody else, a signal once `file` of
+/// `folder` is there.
+pub(crate) fn memcheck_signalled(
+    folder: &Path,
+    arguments: &[&str],
+    file: &str,
+    signal: &str,
+) -> Run {
+    signalled(command(folder, arguments), &folder.join(file), signal)
+}
+
+/// The same of a command behind `program` with `before`.
+pub(crate) fn memcheck_signalled_by(
+    (program, before): (&str, &[&str]),
+    folder: &Path,
+    arguments: &[&str],
+    file: &str,
+    signal: &str,
+) -> Run {
+    let own = command(folder, arguments);
+    let mut command = Command::new(program);
+    command.args(before).arg(own.get_program()).args(own.get_args()).current_dir(folder);
+    for (name, value) in own.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    signalled(command, &folder.join(file), signal)
+}
+
+fn signalled(mut command: Command, file: &Path, signal: &str) -> Run {
     let child = command
         .stdout(std::process::Stdio::piped())
         .stderr(std::process::Stdio::piped())
         .spawn()
         .expect("cargo-memcheck starts");
     let patience = std::time::Instant::now() + std::time::Duration::from_secs(300);
-    while !folder.join(file).exists() && std::time::Instant::now() < patience {
+    while !file.exists() && std::time::Instant::now() < patience {
         std::thread::sleep(std::time::Duration::from_millis(50));
     }
     let id = child.id().to_string();
-    let sent = Command::new("kill").args(["-INT", &id]).status();
+    let sent = Command::new("kill").args([signal, &id]).status();
     assert!(sent.is_ok_and(|status| status.success()), "the signal is sent");
     Run::of(&child.wait_with_output().expect("cargo-memcheck ends"))
 }
 
 /// The command in an environment that says nothing about CI, devices or limits.
-fn command(folder: &Path, arguments: &[&str]) -> Command {
+pub(crate) fn command(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(command_path());
     command.arg("memcheck").args(arguments).current_dir(folder);
     for name in std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()) {

@@ -21,6 +21,7 @@ mod fixture;
 mod gpus;
 mod guide;
 mod hardware;
+mod interrupts;
 mod libraries;
 mod links;
 mod machine;

@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::fixture::{Project, is_running};
+use crate::fixture::{Project, interrupt, is_running};
 
 /// A test that starts a child, says so in the file `ids`, and hangs.
 fn hangs(timeout: &str) -> Project {
@@ -69,17 +69,6 @@ fn parent(id: &str) -> String {
     let status = std::fs::read_to_string(format!("/proc/{id}/status")).expect("it runs");
     let line = status.lines().find_map(|line| line.strip_prefix("PPid:"));
     line.expect("every process has a parent").trim().to_owned()
-}
-
-/// What Ctrl-C sends. A shell without job control has what it starts in the
-/// background ignore that, and so would all that is started here: then the next
-/// kinder signal.
-fn interrupt() -> &'static str {
-    const SIGINT: u32 = 2;
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
-    if ignored.is_some_and(|mask| mask >> (SIGINT - 1) & 1 == 1) { "-TERM" } else { "-INT" }
 }
 
 #[test]

@@ -36,3 +36,18 @@ fn an_iteration_with_one_allocation(device: &Device) -> candle_core::Result<()> 
     Tensor::zeros(1024, DType::F32, device)?;
     Ok(())
 }
+
+/// A cache before its first token: nothing is allocated for it, and nothing fails.
+#[mem_test(max_growth = "0 B", max_allocations = 1, baseline = false, device = "cuda")]
+fn empty_tensors(trial: &mut Trial) -> Result<()> {
+    let device = trial.device().clone();
+    let keys = Tensor::zeros((4, 0, 64), DType::F32, &device)?;
+    let query = Tensor::zeros((4, 1, 64), DType::F32, &device)?;
+    trial.iterate(|_| {
+        let scores = query.matmul(&keys.transpose(1, 2)?.contiguous()?)?;
+        assert_eq!(scores.dims(), [4, 1, 0]);
+        let cache = Tensor::cat(&[&keys, &query], 1)?;
+        assert_eq!(cache.dims(), [4, 1, 64]);
+        Ok(())
+    })
+}

@@ -89,7 +89,14 @@ mod space {
 #[inline]
 fn is_refused(space: fn() -> Option<Space>, size: usize) -> bool {
     #[cfg(not(feature = "sim"))]
-    return ledger::is_armed() && limit::is_set() && limit::is_above(space(), size);
+    return ledger::is_armed() && limit::is_set() && {
+        let space = space();
+        // A tensor that was dropped meanwhile makes room before anything is decided.
+        limit::is_above(space, size) && {
+            tensor::settle();
+            limit::is_above(space, size)
+        }
+    };
     // The device itself is as small as it must be.
     #[cfg(feature = "sim")]
     {

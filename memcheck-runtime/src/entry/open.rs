@@ -1,0 +1,119 @@
+//! Opening the device that a test runs on.
+
+use std::collections::BTreeMap;
+
+use candle_core::Device;
+use memcheck_core::capacity::Capacity;
+use memcheck_core::device::Request;
+use memcheck_core::space::Space;
+
+#[cfg(all(feature = "cuda", not(feature = "sim")))]
+use crate::probe;
+
+/// Why there is no device.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum OpenError {
+    /// The binary has no code for it.
+    #[error("this binary was not built for `{0}`: run it through `cargo memcheck --device {0}`")]
+    NotBuilt(Request),
+    /// The simulated machine does not exist.
+    #[cfg(feature = "sim")]
+    #[error("{0}")]
+    Machine(String),
+    /// candle or the driver refuse it.
+    #[cfg(feature = "cuda")]
+    #[error("the device `{0}` cannot be opened: {1}")]
+    Refused(Request, candle_core::Error),
+}
+
+impl OpenError {
+    /// Whether the device itself is not to be had.
+    pub(super) fn is_about_the_device(&self) -> bool {
+        #[cfg(feature = "cuda")]
+        if let Self::Refused(..) = self {
+            return true;
+        }
+        false
+    }
+}
+
+/// Opens the device of `request`, which is never `auto` and was prepared.
+pub(super) fn device(request: &Request) -> Result<Device, OpenError> {
+    match request {
+        #[cfg(feature = "sim")]
+        Request::Sim(_) => cuda(request, 0),
+        #[cfg(all(feature = "cuda", not(feature = "sim")))]
+        Request::Cuda(ordinal) => cuda(request, usize::from(ordinal.unwrap_or(0))),
+        _ => Ok(Device::Cpu),
+    }
+}
+
+/// Makes sure that the device of `request` can be opened by whoever does, and that
+/// each holds no more than `fits`: the simulated machine is described so, and in
+/// front of a real driver the probes refuse the rest.
+pub(super) fn prepare(request: &Request, fits: Option<Capacity>) -> Result<(), OpenError> {
+    // The host has no capacity.
+    #[cfg(not(feature = "cuda"))]
+    let _ = fits;
+    match request {
+        Request::Cpu => Ok(()),
+        #[cfg(feature = "sim")]
+        Request::Sim(machine) => simulate(machine.as_deref(), fits),
+        #[cfg(all(feature = "cuda", not(feature = "sim")))]
+        Request::Cuda(_) => {
+            if let Some(fits) = fits {
+                probe::cuda::limit::set(fits.bytes());
+            }
+            Ok(())
+        }
+        other => Err(OpenError::NotBuilt(other.clone())),
+    }
+}
+
+/// What each device of `request` holds by itself, whatever `fits` says; empty on
+/// the host.
+pub(super) fn capacities(request: &Request) -> BTreeMap<Space, u64> {
+    match request {
+        #[cfg(feature = "sim")]
+        Request::Sim(machine) => {
+            let devices = machine_of(machine.as_deref()).map_or_else(|_| Vec::new(), |m| m.devices);
+            (0..).map(Space::Cuda).zip(devices.iter().map(|device| device.capacity)).collect()
+        }
+        #[cfg(all(feature = "cuda", not(feature = "sim")))]
+        Request::Cuda(_) => probe::card::capacities(),
+        _ => BTreeMap::new(),
+    }
+}
+
+#[cfg(feature = "sim")]
+fn machine_of(name: Option<&str>) -> Result<memcheck_sim::Spec, memcheck_sim::SpecError> {
+    name.unwrap_or(memcheck_sim::DEFAULT_MACHINE).parse()
+}
+
+#[cfg(feature = "sim")]
+fn simulate(machine: Option<&str>, fits: Option<Capacity>) -> Result<(), OpenError> {
+    use memcheck_core::variables::{SIM_FAULTS, SIM_PROCESSES};
+    fn shown(error: impl std::fmt::Display) -> OpenError {
+        OpenError::Machine(error.to_string())
+    }
+    memcheck_sim::link();
+    let mut spec = machine_of(machine).map_err(shown)?;
+    let processes = std::env::var(SIM_PROCESSES.name).unwrap_or_default();
+    let named = |error| shown(format!("{}: {error}", SIM_PROCESSES.name));
+    let processes = memcheck_sim::processes(&processes).map_err(named)?;
+    spec = spec.with_processes(processes).map_err(named)?;
+    if let Some(fits) = fits {
+        spec.limit(fits.bytes());
+    }
+    let faults = std::env::var(SIM_FAULTS.name).unwrap_or_default();
+    let faults: memcheck_sim::Faults = match faults.as_str() {
+        "" => memcheck_sim::Faults::default(),
+        text => text.parse().map_err(|error| shown(format!("{}: {error}", SIM_FAULTS.name)))?,
+    };
+    memcheck_sim::configure(&spec.with_faults(faults)).map_err(shown)
+}
+
+#[cfg(feature = "cuda")]
+fn cuda(request: &Request, ordinal: usize) -> Result<Device, OpenError> {
+    Device::new_cuda(ordinal).map_err(|error| OpenError::Refused(request.clone(), error))
+}

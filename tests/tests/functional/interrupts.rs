@@ -1,0 +1,83 @@
+//! What a signal leaves: all that was measured by then, and a stream that is closed once.
+
+use crate::fixture::{
+    Project, is_running, memcheck_interrupted, memcheck_signalled, memcheck_signalled_by,
+};
+
+const JSON: [&str; 5] = ["--device", "cpu", "--message-format", "json", "--no-ci"];
+
+#[test]
+fn a_verdict_stands_whose_explanation_is_interrupted() {
+    let project = Project::new(
+        "#[mem_test(max_growth = \"0 B\", baseline = false)]
+fn leaky(trial: &mut Trial) {
+    let mut kept = Vec::new();
+    trial.iterate(|_| { kept.push(vec![0u8; 4096]); Ok::<_, String>(()) }).unwrap();
+    // The first run has made this file, the second waits to be ended.
+    if std::fs::exists(\"once\").unwrap() {
+        std::fs::write(\"second\", std::process::id().to_string()).unwrap();
+        std::thread::sleep(std::time::Duration::from_secs(600));
+    }
+    std::fs::write(\"once\", \"\").unwrap();
+}
+",
+    );
+    let run = memcheck_interrupted(project.path(), &[&["run"][..], &JSON].concat(), "second");
+    let run = run.exits(130);
+    assert_eq!(run.codes("leaky"), ["leak"]);
+    let summary = run.summary();
+    assert_eq!((&summary["failed"], &summary["interrupted"]), (&1.into(), &true.into()));
+    assert!(!is_running(&project.read("second")), "the second run is left behind");
+}
+
+#[test]
+fn a_build_ends_with_the_command_whoever_sends_the_signal() {
+    let project = Project::new("#[mem_test(baseline = false)]\nfn a() {}\n");
+    project.write(
+        "build.rs",
+        "fn main() {
+    std::fs::write(\"building\", \"\").unwrap();
+    std::thread::sleep(std::time::Duration::from_secs(60));
+    std::fs::write(\"built\", \"\").unwrap();
+}
+",
+    );
+    let arguments = [&["run"][..], &JSON].concat();
+    let run = memcheck_signalled(project.path(), &arguments, "building", "-TERM").exits(130);
+    assert_eq!(run.summary()["interrupted"], true);
+    assert!(!project.has("built"), "it waited for the build");
+}
+
+#[test]
+fn a_search_closes_its_stream_once() {
+    let project = Project::new(
+        "#[mem_test(cases(batch = [1]), baseline = false)]
+fn waits(_trial: &mut Trial) {
+    std::fs::write(\"waiting\", \"\").unwrap();
+    std::thread::sleep(std::time::Duration::from_secs(600));
+}
+",
+    );
+    let arguments = ["fit", "waits", "--param", "batch", "--device", "sim"];
+    let arguments = [&arguments[..], &["--message-format", "json"]].concat();
+    let run = memcheck_interrupted(project.path(), &arguments, "waiting").exits(130);
+    let closed = run.json().iter().filter(|line| line["type"] == "summary").count();
+    assert_eq!(closed, 1, "{}", run.stdout);
+}
+
+#[test]
+fn a_signal_that_was_ignored_at_the_start_stays_so() {
+    let project = Project::new(
+        "#[mem_test(baseline = false)]
+fn goes_on() {
+    std::fs::write(\"running\", \"\").unwrap();
+    std::thread::sleep(std::time::Duration::from_secs(2));
+}
+",
+    );
+    let arguments = [&["run"][..], &JSON].concat();
+    // As `nohup` does it.
+    let shell = ("sh", &["-c", "trap '' HUP; exec \"$@\"", "sh"][..]);
+    let run = memcheck_signalled_by(shell, project.path(), &arguments, "running", "-HUP");
+    assert_eq!(run.exits(0).test("goes_on")["status"], "passed");
+}
