@@ -63,6 +63,8 @@ impl Machine {
             ("CARGO", path(&format!("{folder}/cargo"))),
             ("RUSTC", path(&format!("{folder}/rustc"))),
             ("TMPDIR", path("tmp")),
+            // Nor what cargo, or an exported toolkit, has put before this test's own.
+            ("LD_LIBRARY_PATH", String::new()),
         ];
         let variables = variables.each_ref().map(|(name, value)| (*name, value.as_str()));
         memcheck_with(self.path(), arguments, &variables)

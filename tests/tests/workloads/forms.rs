@@ -39,7 +39,7 @@ fn an_iteration_with_one_allocation(device: &Device) -> candle_core::Result<()> 
 
 /// A cache before its first token: nothing is allocated for it, and nothing fails.
 #[mem_test(max_growth = "0 B", max_allocations = 1, baseline = false, device = "cuda")]
-fn empty_tensors(trial: &mut Trial) -> Result<()> {
+fn empty_tensors(trial: &mut Trial) -> candle_core::Result<()> {
     let device = trial.device().clone();
     let keys = Tensor::zeros((4, 0, 64), DType::F32, &device)?;
     let query = Tensor::zeros((4, 1, 64), DType::F32, &device)?;
