@@ -3,6 +3,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Read};
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
@@ -15,10 +16,11 @@ use crate::process::Interrupt;
 pub(super) const VERSION: u32 = 1;
 /// zstd's own default: higher ones take much longer for little less.
 const LEVEL: i32 = 3;
-/// How far back repetitions are looked for, as a power of two: 128 MiB. Most of a
-/// test executable is in the next one too. It is what zstd unpacks unasked, and
+/// How far back repetitions are looked for, as powers of two. Most of a test
+/// executable is in the next one too, so it is farther than the largest is long. The
+/// least, 128 MiB, is what zstd unpacks unasked; more is asked for by `--long`. It is
 /// memory that packing and unpacking take.
-const WINDOW: u32 = 27;
+const WINDOWS: RangeInclusive<u32> = 27..=30;
 /// What every file of zstd begins with.
 const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
@@ -85,7 +87,7 @@ pub(super) fn write<P: Page>(
     let mut zstd = zstd::Encoder::new(BufWriter::new(unfinished.as_file()), LEVEL).map_err(io)?;
     zstd.include_checksum(true).map_err(io)?;
     zstd.long_distance_matching(true).map_err(io)?;
-    zstd.window_log(WINDOW).map_err(io)?;
+    zstd.window_log(window(entries)).map_err(io)?;
     let mut tar = tar::Builder::new(zstd);
     // The same executables make the same archive.
     tar.mode(tar::HeaderMode::Deterministic);
@@ -113,6 +115,18 @@ pub(super) fn write<P: Page>(
     Ok(size)
 }
 
+/// The window in which each file of the entries is found in the one behind it.
+fn window(entries: &[Entry]) -> u32 {
+    let length = |entry: &Entry| match &entry.source {
+        Source::Text(text) => text.len() as u64,
+        Source::File(file) => fs::metadata(file).map_or(0, |metadata| metadata.len()),
+    };
+    let largest = entries.iter().map(length).max().unwrap_or(0);
+    // Files that are nearly the same are not equally long.
+    let far = largest.saturating_add(largest / 4).max(1);
+    far.next_power_of_two().ilog2().clamp(*WINDOWS.start(), *WINDOWS.end())
+}
+
 fn add_bytes<W: io::Write>(tar: &mut tar::Builder<W>, name: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut header = tar::Header::new_gnu();
     header.set_size(bytes.len() as u64);
@@ -136,7 +150,7 @@ pub(super) fn read<P: Page>(
         return Err(other());
     }
     let mut zstd = zstd::Decoder::with_buffer(file).map_err(torn)?;
-    zstd.window_log_max(WINDOW).map_err(torn)?;
+    zstd.window_log_max(*WINDOWS.end()).map_err(torn)?;
     let mut tar = tar::Archive::new(zstd);
     let mut entries = tar.entries().map_err(torn)?;
     let mut first = entries.next().ok_or_else(other)?.map_err(torn)?;
@@ -285,6 +299,20 @@ mod tests {
         let (one, three) = (packed(1), packed(3));
         assert!(one > 11 << 20, "{one}");
         assert!(three < one + one / 10, "{one} for one, {three} for three");
+    }
+
+    #[test]
+    fn the_window_is_farther_than_the_largest_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let of = |bytes: u64| {
+            // A hole: nothing is written.
+            let path = folder.path().join(bytes.to_string());
+            File::create(&path).unwrap().set_len(bytes).unwrap();
+            window(&[text("a"), Entry { name: "b".into(), source: Source::File(path) }])
+        };
+        for (mib, log) in [(1, 27), (102, 27), (103, 28), (150, 28), (205, 29), (4000, 30)] {
+            assert_eq!(of(mib << 20), log, "{mib} MiB");
+        }
     }
 
     #[test]
