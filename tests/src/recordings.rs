@@ -10,8 +10,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
 
-/// Set to `write`, this run is recorded and not compared.
+/// Set to `write`, this run is recorded and not compared; set to a path, it is
+/// compared with the recordings there.
 pub const VARIABLE: &str = "FIDELITY_RECORDINGS";
+
+const WRITE: &str = "write";
 
 /// Calls around the first one that differs.
 const AROUND: usize = 3;
@@ -25,9 +28,12 @@ pub struct Maker {
     pub facts: Vec<String>,
 }
 
-/// The recordings of this package.
+/// The recordings of this package, or those that [`VARIABLE`] names.
 pub fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("recordings")
+    match std::env::var_os(VARIABLE).filter(|value| value != WRITE) {
+        Some(folder) => folder.into(),
+        None => Path::new(env!("CARGO_MANIFEST_DIR")).join("recordings"),
+    }
 }
 
 /// Compares the calls of a workload with every recording of it, or records them.
@@ -44,7 +50,7 @@ pub fn check(
 ) -> anyhow::Result<()> {
     order(&mut calls);
     let calls = &calls;
-    if std::env::var(VARIABLE).is_ok_and(|value| value == "write") {
+    if std::env::var_os(VARIABLE).is_some_and(|value| value == WRITE) {
         return write(&folder.join(&maker.device), workload, calls, maker);
     }
     let mut compared = 0;

@@ -16,6 +16,7 @@ mod detection;
 mod documentation;
 mod estimate;
 mod exactness;
+mod fidelity;
 mod fit;
 mod fixture;
 mod gpus;

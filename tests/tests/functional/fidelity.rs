@@ -1,0 +1,53 @@
+//! The simulated device is replayed against the recordings, and one call that is
+//! another, or a byte, is told.
+
+use std::path::Path;
+
+use crate::fixture::{Run, memcheck_with, workspace};
+
+fn replay(more: &[&str], variables: &[(&str, &str)]) -> Run {
+    let arguments = ["run", "-p", "memcheck-tests", "--test", "fidelity", "--device", "sim"];
+    let json = ["--message-format", "json", "--ci"];
+    memcheck_with(&workspace(), &[&arguments[..], &json, more].concat(), variables)
+}
+
+fn recordings() -> std::path::PathBuf {
+    workspace().join("tests/recordings/sim")
+}
+
+#[test]
+fn every_recording_is_replayed_on_the_simulated_device() {
+    let run = replay(&[], &[]).exits(0);
+    let files = std::fs::read_dir(recordings()).expect("there are recordings");
+    let recorded = files.filter(|file| {
+        let name = file.as_ref().expect("an entry").file_name();
+        Path::new(&name).extension().is_some_and(|extension| extension == "calls")
+    });
+    let recorded = recorded.count();
+    assert!(recorded > 0);
+    // A test for each, and none that compares nothing.
+    assert_eq!(run.summary()["passed"], recorded);
+}
+
+#[test]
+fn a_recording_that_differs_by_a_byte_or_a_call_fails_and_is_told() {
+    let recorded = std::fs::read_to_string(recordings().join("bert.calls")).expect("a recording");
+    let last = recorded.lines().last().expect("a call");
+    let sized = recorded.lines().find(|line| line.contains("Alloc")).expect("an allocation");
+    let (call, bytes) = sized.rsplit_once(' ').expect("a call and its bytes");
+    let larger = format!("{call} {}", bytes.parse::<u64>().expect("bytes") + 1);
+    for (changed, said) in [
+        (recorded.replacen(sized, &larger, 1), format!("recorded `{larger}`, made `{sized}`")),
+        (recorded.clone() + "cuMemAllocAsync 4\n", "made `nothing more`".to_owned()),
+        (recorded.replace(&format!("{last}\n"), ""), "made `".to_owned()),
+    ] {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let card = folder.path().join("card");
+        std::fs::create_dir(&card).expect("the folder is made");
+        std::fs::write(card.join("bert.calls"), &changed).expect("the file is written");
+        let folder = folder.path().display().to_string();
+        let run = replay(&["--exact", "bert"], &[("FIDELITY_RECORDINGS", &folder)]).exits(100);
+        let message = run.test("bert")["findings"][0]["message"].to_string();
+        assert!(message.contains("sim differs from") && message.contains(&said), "{message}");
+    }
+}
