@@ -258,7 +258,7 @@ fn row_16_the_largest_batch_is_exact_on_every_card_and_bad_input_is_told() {
         (&["forward", "--param", "batch", "--margin", "150%"], 2, "--margin 0% uses all of it"),
         (&["forward", "--param", "batch", "--to", TOO_MANY], 2, "from 1 to 18446744073709551615"),
         (&["forward", "--param", "batch", "--from", "-1"], 2, "'-1'"),
-        (&["forward", "--param", "batch", "--fits", "99999999999TiB"], 2, "neither a size"),
+        (&["forward", "--param", "batch", "--fits", "99999999999TiB"], 2, "no memory has so many"),
         (&["forward", "--param", "batch", "--config-file", "broken.toml"], 96, "broken.toml"),
         // 3 * batch overflows: the test panics, and that is no want of memory.
         (&["forward", "--param", "batch", "--from", U64_MAX, "--to", U64_MAX], 100, "test-failed"),
