@@ -169,17 +169,10 @@ impl RunningLeg<'_> {
             },
         );
         held.sort_by_key(|(number, _)| *number);
-        let (mut left, mut failed) = (0, None);
-        for (number, first) in held {
+        let mut left = 0;
+        for (number, outcome) in held {
             let (task, needs) = (&tasks[number], self.needs[number].as_ref());
-            let outcome = match self.across(task, first.clone(), needs, &seen) {
-                Ok(outcome) => outcome,
-                // Its own verdict stands, and so do those behind it.
-                Err(error) => {
-                    failed.get_or_insert(error);
-                    first
-                }
-            };
+            let outcome = self.across(task, outcome, needs, &seen);
             left += usize::from(outcome.across.left.is_some());
             tally.add(&outcome);
             told.tell(|to| to.test_finished(task, &outcome));
@@ -189,22 +182,16 @@ impl RunningLeg<'_> {
                 "note: limits across tests of {left} are judged by `cargo memcheck report --merge`"
             );
         }
-        ran.and(failed.map_or(Ok(()), Err))
+        ran
     }
 
     /// Adds what is found across tests, or what is needed to find it later.
-    fn across(
-        &self,
-        task: &Task,
-        outcome: Outcome,
-        needs: Option<&Needs>,
-        seen: &Seen,
-    ) -> anyhow::Result<Outcome> {
-        let Some(needs) = needs else { return Ok(outcome) };
+    fn across(&self, task: &Task, outcome: Outcome, needs: Option<&Needs>, seen: &Seen) -> Outcome {
+        let Some(needs) = needs else { return outcome };
         let mut judged = outcome.clone();
         if self.session.options.selection.partition.is_some() {
             judged.across.left = Some(needs.clone());
-            return Ok(judged);
+            return judged;
         }
         let pending = self.session.pending_directory();
         let judge = Judge {
@@ -214,10 +201,10 @@ impl RunningLeg<'_> {
         };
         judge.judge(task, &mut judged, needs, seen);
         // A test that found something itself was explained already.
-        if let Some(mut explained) = self.runner.explain(task, &outcome, &judged)? {
+        if let Some(mut explained) = self.runner.explain(task, &outcome, &judged) {
             judge.judge(task, &mut explained, needs, seen);
             judged = explained;
         }
-        Ok(judged)
+        judged
     }
 }

@@ -111,47 +111,38 @@ impl<'a> Runner<'a> {
         let first = self.on(slot.as_ref(), task, explain.follow().into(), on_progress.clone())?;
         let Some(first) = first else { return Ok(None) };
         match first.report.as_ref().and_then(|report| explain.again(report)) {
-            Some(follow) => self.again(task, first, (slot.as_ref(), follow), on_progress),
+            Some(follow) => Ok(Some(self.again(task, first, (slot.as_ref(), follow), on_progress))),
             None => Ok(Some(first)),
         }
     }
 
     /// Runs a test once more, where what was found across tests is to be explained
-    /// and its own run is not; `None` where that is not so, or was interrupted.
-    pub(crate) fn explain(
-        &self,
-        task: &Task,
-        first: &Outcome,
-        found: &Outcome,
-    ) -> anyhow::Result<Option<Outcome>> {
-        let Some(report) = &first.report else { return Ok(None) };
+    /// and its own run is not; `None` where that is not so.
+    pub(crate) fn explain(&self, task: &Task, first: &Outcome, found: &Outcome) -> Option<Outcome> {
+        let report = first.report.as_ref()?;
         // As if it had found itself what was found across tests.
         let judged = Report { verdict: found.verdict.clone(), ..report.clone() };
-        match self.options.scheduling.explain.again(&judged) {
-            Some(follow) => {
-                let slot = self.slot(task);
-                self.again(task, first.clone(), (slot.as_ref(), follow), |_| {})
-            }
-            None => Ok(None),
-        }
+        let follow = self.options.scheduling.explain.again(&judged)?;
+        let slot = self.slot(task);
+        Some(self.again(task, first.clone(), (slot.as_ref(), follow), |_| {}))
     }
 
-    /// Runs a test once more to explain what the first run measured.
+    /// Runs a test once more to explain what the first run measured, which stands
+    /// whatever becomes of the second.
     fn again(
         &self,
         task: &Task,
         mut first: Outcome,
         (slot, follow): (Option<&Slot<'_>>, Follow),
         on_progress: impl Fn(Progress) + Send + 'static,
-    ) -> anyhow::Result<Option<Outcome>> {
-        let Some(report) = first.report.take() else { return Ok(Some(first)) };
-        // Whatever becomes of the second run, the first has measured.
+    ) -> Outcome {
+        let Some(report) = first.report.take() else { return first };
         let second = match self.on(slot, task, follow.into(), on_progress) {
             Ok(Some(second)) => second,
-            Ok(None) => return Ok(Some(Outcome { report: Some(report), ..first })),
+            Ok(None) => return Outcome { report: Some(report), ..first },
             Err(error) => {
                 say!("warning: {}: it cannot be run once more: {error:#}", task.entry.name);
-                return Ok(Some(Outcome { report: Some(report), ..first }));
+                return Outcome { report: Some(report), ..first };
             }
         };
         let report = explain::merge(report, second.report);
@@ -161,7 +152,7 @@ impl<'a> Runner<'a> {
             true => first.verdict,
             false => report.verdict.clone(),
         };
-        Ok(Some(Outcome { verdict, report: Some(report), duration, ..first }))
+        Outcome { verdict, report: Some(report), duration, ..first }
     }
 
     /// Runs one test once.
