@@ -221,7 +221,7 @@ impl Session {
     ) -> Result<Option<Toolkit>, Failure> {
         let simulated = self.legs.iter().any(|leg| leg.kind == Kind::Sim);
         let toolkit =
-            simulated.then(|| Toolkit::prepare(&self.workspace.own_directory())).transpose()?;
+            simulated.then(|| Toolkit::prepare(self.workspace.toolkit_directory())).transpose()?;
         if let Some(Err(why)) = toolkit.as_ref().map(|toolkit| &toolkit.nvml) {
             say!("note: no simulated NVML, `device_used` is not available: {why}");
         }

@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::baseline::Figures;
 use crate::finding::{Class, Code};
-use crate::names::names;
 use crate::protocol::{Follow, Report};
 use crate::survivors::{self, Group};
+use memcheck_limits::names;
 
 /// When tests are run with attribution.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -16,6 +16,10 @@
 //! compiles no candle.
 #![forbid(unsafe_code)]
 
+pub use memcheck_limits::{
+    bound, capacity, cards, device, law, limits, search, shape, size, space, tolerance,
+};
+
 /// Where this crate is compiled: its own frames in a call stack are told by it.
 pub const FOLDER: &str = env!("CARGO_MANIFEST_DIR");
 
@@ -23,11 +27,7 @@ pub mod across;
 pub mod attribution;
 pub mod baseline;
 pub mod blame;
-pub mod bound;
-pub mod capacity;
-pub mod cards;
 pub mod config;
-pub mod device;
 pub mod diagnosis;
 pub mod digest;
 pub mod driver;
@@ -36,25 +36,17 @@ pub mod exit;
 pub mod explain;
 pub mod fault;
 pub mod finding;
-pub mod law;
-pub mod limits;
 pub mod lines;
 pub mod location;
 pub mod lock;
 pub mod machine;
-mod names;
 pub mod placement;
 pub mod profile;
 pub mod protocol;
 pub mod quiet;
 pub mod record;
-pub mod search;
 pub mod settings;
-pub mod shape;
-pub mod size;
-pub mod space;
 pub mod stack;
 pub mod survivors;
-pub mod tolerance;
 pub mod variables;
 pub mod verdict;

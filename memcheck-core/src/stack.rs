@@ -14,9 +14,7 @@ use frame::plain;
 pub use frame::{Frame, has_path};
 pub use owner::{Owner, module_of};
 
-/// The static that `#[mem_test]` describes a test with. Its closures call the
-/// body, and are on the stack of everything that the body does.
-pub const TEST: &str = "__MEM_TEST";
+pub use memcheck_limits::TEST;
 
 /// A call stack without plumbing, the innermost frame first.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -169,15 +169,15 @@ impl<'a> Test<'a> {
         };
         let limits = layer::expression(&self.options.limits, private);
         let need = match self.options.need {
-            memcheck_core::device::Need::Any => quote!(Any),
-            memcheck_core::device::Need::Cpu => quote!(Cpu),
-            memcheck_core::device::Need::Cuda => quote!(Cuda),
+            memcheck_limits::device::Need::Any => quote!(Any),
+            memcheck_limits::device::Need::Cpu => quote!(Cpu),
+            memcheck_limits::device::Need::Cuda => quote!(Cuda),
         };
         let case = case.iter().map(|(name, value)| quote!((#name, #value)));
         let scaling = self.options.scaling.iter().flat_map(Scaling::rows);
         let scaling = scaling.map(|(metric, most)| quote!((#metric, #most)));
         // Reports know its closures by its name, and leave them out of stacks.
-        let test = format_ident!("{}", memcheck_core::stack::TEST);
+        let test = format_ident!("{}", memcheck_limits::TEST);
         quote! {
             static #test: #private::Description = #private::Description {
                 name: #name,

@@ -1,9 +1,9 @@
 //! The limits of an attribute, as an expression that makes the layer anew.
 
-use memcheck_core::bound::Bound;
-use memcheck_core::capacity::Capacity;
-use memcheck_core::limits::Layer;
-use memcheck_core::size::Size;
+use memcheck_limits::bound::Bound;
+use memcheck_limits::capacity::Capacity;
+use memcheck_limits::limits::Layer;
+use memcheck_limits::size::Size;
 use proc_macro2::TokenStream;
 use quote::quote;
 

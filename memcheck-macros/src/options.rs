@@ -5,12 +5,12 @@
 
 use std::time::Duration;
 
-use memcheck_core::bound::Bound;
-use memcheck_core::capacity::Capacity;
-use memcheck_core::device::Need;
-use memcheck_core::limits::{Layer, parse_timeout};
-use memcheck_core::size::Size;
-use memcheck_core::tolerance::Tolerance;
+use memcheck_limits::bound::Bound;
+use memcheck_limits::capacity::Capacity;
+use memcheck_limits::device::Need;
+use memcheck_limits::limits::{Layer, parse_timeout};
+use memcheck_limits::size::Size;
+use memcheck_limits::tolerance::Tolerance;
 use syn::parse::{Parse, ParseStream};
 use syn::{Expr, ExprLit, ExprUnary, Ident, Lit, LitStr, Path, Token, UnOp};
 

@@ -1,9 +1,8 @@
 //! `scaling(peak_allocated <= "seq", growth <= "1")`: figures and how fast they may
 //! grow over the cases, each checked on its own token.
 
-use memcheck_core::across::{LEAST_VALUES, whole_numbers};
-use memcheck_core::law::Order;
-use memcheck_core::shape::Metric;
+use memcheck_limits::law::Order;
+use memcheck_limits::shape::{LEAST_VALUES, Metric, whole_numbers};
 use proc_macro2::Span;
 use syn::parse::{Parse, ParseStream};
 use syn::{Ident, LitStr, Token};

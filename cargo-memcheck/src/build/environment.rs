@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use cargo_metadata::{Artifact, BuildScript};
 
-use crate::workspace::{TestPackage, cargo};
+use crate::workspace::{TestPackage, Workspace, cargo};
 
 /// What cargo sets for a test at run time.
 pub(super) fn for_test(
@@ -61,13 +61,21 @@ pub(super) fn for_test(
 }
 
 /// The folder in a build script's `rustc-link-search`, where cargo would put
-/// it on the search path of a test: only what was built, as cargo does.
-pub(super) fn library_path(said: &str, target_directory: &Path) -> Option<PathBuf> {
+/// it on the search path of a test: only what was built, as cargo does, and not
+/// the simulated toolkit.
+pub(super) fn library_path(said: &str, workspace: &Workspace) -> Option<PathBuf> {
+    let built = [workspace.target_directory(), workspace.build_directory()];
+    below(said, &built, &workspace.toolkit_directory())
+}
+
+fn below(said: &str, built: &[&Path], toolkit: &Path) -> Option<PathBuf> {
     let path = match said.split_once('=') {
         Some(("dependency" | "crate" | "native" | "framework" | "all", path)) => path,
         _ => said,
     };
-    Path::new(path).starts_with(target_directory).then(|| path.into())
+    let path = Path::new(path);
+    let is_built = built.iter().any(|folder| path.starts_with(folder));
+    (is_built && !path.starts_with(toolkit)).then(|| path.into())
 }
 
 #[cfg(test)]
@@ -76,8 +84,11 @@ mod tests {
 
     #[test]
     fn the_simulated_toolkit_is_never_on_the_search_path_of_a_test() {
-        let built = Path::new("/t/memcheck/sim");
-        assert!(library_path("native=/t/memcheck/sim/debug/build/x/out", built).is_some());
-        assert!(library_path("native=/t/memcheck/toolkit-0.1.0/lib", built).is_none());
+        let toolkit = Path::new("/t/memcheck/toolkit-0.1.0");
+        let built = |said| below(said, &[Path::new("/t"), Path::new("/b")], toolkit);
+        assert!(built("native=/t/debug/build/x/out").is_some());
+        assert!(built("native=/b/debug/build/x/out").is_some());
+        assert!(built("native=/usr/lib").is_none());
+        assert!(built("native=/t/memcheck/toolkit-0.1.0/lib").is_none());
     }
 }

@@ -1,9 +1,10 @@
 //! Building the test executables of one leg, with cargo.
 //!
-//! Each kind of leg has a target directory of its own where its features
-//! differ from what the user builds by hand: neither a `cargo test` in another
-//! window nor a real CUDA build is disturbed.
+//! A leg whose features differ from those of a build by hand has a target
+//! directory of its own, so that `target/debug/app` stays the user's. Cargo's
+//! intermediate files are shared where that is safe (`directories`).
 
+mod directories;
 mod environment;
 mod program;
 mod resolved;
@@ -23,6 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use resolved::Stamp;
 
+pub(crate) use directories::target_directory;
 pub(crate) use program::{Program, ProgramError, ProgramKind};
 
 use crate::binary::Binary;
@@ -110,15 +112,6 @@ pub(crate) struct Built {
     pub(crate) not_built: Vec<NotBuilt>,
 }
 
-/// The directory that a leg of this kind is built in.
-pub(crate) fn target_directory(workspace: &Workspace, kind: Kind) -> PathBuf {
-    match kind {
-        Kind::Cpu => workspace.target_directory().to_owned(),
-        Kind::Sim => workspace.own_directory().join("sim"),
-        Kind::Cuda => workspace.own_directory().join("cuda"),
-    }
-}
-
 /// The features that a leg of this kind adds to those of the command line.
 fn features(packages: &[TestPackage], kind: Kind) -> Vec<String> {
     let first = match kind {
@@ -158,6 +151,9 @@ fn command(
         command.arg("--features").arg(features.join(","));
     }
     command.arg("--target-dir").arg(target_directory(workspace, kind));
+    if let Some(directory) = directories::build_directory(workspace, kind) {
+        command.env(directories::BUILD_DIRECTORY, directory);
+    }
     if let Some(toolkit) = toolkit {
         toolkit.apply(&mut command);
     }
@@ -258,7 +254,7 @@ pub(crate) fn build(
     let linked: Vec<PathBuf> = scripts
         .values()
         .flat_map(|script| &script.linked_paths)
-        .filter_map(|path| environment::library_path(path.as_str(), &directory))
+        .filter_map(|path| environment::library_path(path.as_str(), workspace))
         .collect();
     for (index, package) in packages.iter().enumerate() {
         let of_package = || artifacts.iter().filter(|a| a.package_id == package.package.id);

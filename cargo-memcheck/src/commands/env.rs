@@ -27,7 +27,7 @@ pub(super) fn env(args: &EnvArgs) -> Result<u8, Failure> {
     let EnvArgs { manifest_path, target_dir, form } = args.clone();
     let workspace =
         Workspace::load(&CargoFlags { manifest_path, target_dir, ..CargoFlags::default() })?;
-    let toolkit = Toolkit::prepare(&workspace.own_directory())?;
+    let toolkit = Toolkit::prepare(workspace.toolkit_directory())?;
     let mut variables = toolkit.environment();
     match &toolkit.nvml {
         Ok(library) => variables.push((NVML_VARIABLE, Some(library.into()))),

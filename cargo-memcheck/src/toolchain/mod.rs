@@ -42,9 +42,8 @@ pub(crate) struct Toolkit {
 }
 
 impl Toolkit {
-    /// Writes the toolkit below `own_directory`, where it is not there yet.
-    pub(crate) fn prepare(own_directory: &Path) -> anyhow::Result<Self> {
-        let root = own_directory.join(concat!("toolkit-", env!("CARGO_PKG_VERSION")));
+    /// Writes the toolkit into the folder `root`, if it is not there yet.
+    pub(crate) fn prepare(root: PathBuf) -> anyhow::Result<Self> {
         let written = || -> io::Result<()> {
             // Programs look into lib or lib64, whichever they know.
             for folder in ["bin", "include", "lib", "lib64"] {
@@ -154,18 +153,18 @@ mod tests {
     #[test]
     fn a_second_preparation_writes_nothing() {
         let folder = tempfile::tempdir().unwrap();
-        let toolkit = Toolkit::prepare(folder.path()).unwrap();
+        let toolkit = Toolkit::prepare(folder.path().to_owned()).unwrap();
         let nvcc = toolkit.root.join("bin/nvcc");
         let before = fs::metadata(&nvcc).unwrap().modified().unwrap();
         std::thread::sleep(std::time::Duration::from_millis(20));
-        Toolkit::prepare(folder.path()).unwrap();
+        Toolkit::prepare(folder.path().to_owned()).unwrap();
         assert_eq!(fs::metadata(&nvcc).unwrap().modified().unwrap(), before);
     }
 
     #[test]
     fn the_stand_in_compiler_answers_what_build_scripts_ask() {
         let folder = tempfile::tempdir().unwrap();
-        let toolkit = Toolkit::prepare(folder.path()).unwrap();
+        let toolkit = Toolkit::prepare(folder.path().to_owned()).unwrap();
         let nvcc = toolkit.root.join("bin/nvcc");
         let asked = |args: &[&str]| Command::new(&nvcc).args(args).output().unwrap();
         let version = String::from_utf8(asked(&["--version"]).stdout).unwrap();

@@ -29,12 +29,13 @@ pub(crate) use memcheck_core::lock::RUNTIME;
 pub(crate) struct Workspace {
     metadata: Metadata,
     target_directory: PathBuf,
+    build_directory: PathBuf,
 }
 
 impl Workspace {
     /// What cargo said elsewhere; `own` is where the tool keeps its files here.
     pub(crate) fn of(metadata: Metadata, own: PathBuf) -> Self {
-        Self { metadata, target_directory: own }
+        Self { metadata, build_directory: own.clone(), target_directory: own }
     }
 
     /// What cargo said.
@@ -71,7 +72,12 @@ impl Workspace {
                 .map_err(|error| WorkspaceError::Metadata(error.to_string()))?,
             None => metadata.target_directory.clone().into_std_path_buf(),
         };
-        Ok(Self { metadata, target_directory })
+        // Cargo's own rule: without `build.build-dir` it is the target directory.
+        let build_directory = match &metadata.build_directory {
+            Some(build) if *build != metadata.target_directory => build.clone().into_std_path_buf(),
+            _ => target_directory.clone(),
+        };
+        Ok(Self { metadata, target_directory, build_directory })
     }
 
     /// The folder of the workspace's Cargo.toml.
@@ -91,6 +97,17 @@ impl Workspace {
     /// The target directory.
     pub(crate) fn target_directory(&self) -> &Path {
         &self.target_directory
+    }
+
+    /// The directory of cargo's intermediate files: its `build.build-dir`.
+    pub(crate) fn build_directory(&self) -> &Path {
+        &self.build_directory
+    }
+
+    /// The folder of the simulated toolkit. Build scripts watch its path, so every
+    /// build that shares a build directory must find it in the same place.
+    pub(crate) fn toolkit_directory(&self) -> PathBuf {
+        self.build_directory.join(concat!("memcheck/toolkit-", env!("CARGO_PKG_VERSION")))
     }
 
     /// Where the tool keeps its own files.

@@ -3,22 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::law::Sizes;
-use crate::shape::Scaling;
-
-/// Values that a parameter has at least to be a size.
-pub const LEAST_VALUES: usize = 2;
+use crate::shape::{LEAST_VALUES, Scaling, whole_numbers};
 
 /// Values from which on a parameter is a size unasked. Two have a straight line
 /// through whatever they do: such a one is a size where an order names it, or
 /// where no parameter has more.
 const ENOUGH: usize = 3;
-
-/// The values of a parameter, ascending, where it may be a size: whole numbers,
-/// and two of them at least.
-pub fn whole_numbers<'a>(values: impl Iterator<Item = &'a str>) -> Option<BTreeSet<u64>> {
-    let values: Option<BTreeSet<u64>> = values.map(|text| text.parse().ok()).collect();
-    values.filter(|values| values.len() >= LEAST_VALUES)
-}
 
 /// The parameters that are sizes where these figures are asked for.
 fn sizes<'a>(cases: &[&'a BTreeMap<String, String>], asked: &[Scaling]) -> BTreeSet<&'a String> {

@@ -22,7 +22,7 @@ use crate::baseline::{Baseline, Figures};
 use crate::finding::{Code, Finding};
 use crate::record::Facts;
 
-pub use family::{Family, LEAST_VALUES, families, whole_numbers};
+pub use family::{Family, families};
 pub use partner::{PartnerError, circle, partner};
 pub use relative::relative;
 pub use scaling::{Member, Room, scaling, told, unchanged};

@@ -23,10 +23,10 @@ mod tests;
 use serde::Serialize;
 
 use crate::attribution::{Attribution, Place};
-use crate::names::names;
 use crate::record::Record;
 use crate::space::Space;
 use crate::stack::Stack;
+use memcheck_limits::names;
 
 pub use growth::{Growth, Survivor};
 pub use holders::{Held, KindSum, kinds};

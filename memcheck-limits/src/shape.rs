@@ -1,12 +1,13 @@
 //! How a figure grows over the cases of a test: what is asked of it, what was found,
 //! and how a baseline writes that down.
 
+use std::collections::BTreeSet;
 use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::law::{Law, LawError, Order, Sizes};
-use crate::names::names;
+use crate::names;
 use crate::space::Space;
 
 /// The figures that a baseline keeps: only these are the same in every run.
@@ -193,4 +194,14 @@ pub struct Fit {
     pub room: String,
     /// The same in bytes.
     pub bytes: u64,
+}
+
+/// Values that a parameter has at least to be a size.
+pub const LEAST_VALUES: usize = 2;
+
+/// The values of a parameter, ascending, if it may be a size: at least
+/// [`LEAST_VALUES`] different whole numbers.
+pub fn whole_numbers<'a>(values: impl Iterator<Item = &'a str>) -> Option<BTreeSet<u64>> {
+    let values: Option<BTreeSet<u64>> = values.map(|text| text.parse().ok()).collect();
+    values.filter(|values| values.len() >= LEAST_VALUES)
 }

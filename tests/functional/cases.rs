@@ -3,7 +3,7 @@
 
 use std::process::Command;
 
-use crate::fixture::{Project, memcheck_with, shared_target};
+use crate::fixture::{Project, memcheck_with, share_build};
 
 /// The block is `rows` times 1,024 elements of `dtype`, and `rows` is 1 or 4.
 const FORWARD: &str = "
@@ -152,14 +152,10 @@ fn harness(arguments: &[&str]) -> (Option<i32>, String) {
     let project = Project::new(&FORWARD.replace("max_growth", "max_peak = \"10 KB\", max_growth"));
     // It builds what the harness runs.
     project.run(&[]).exits(100);
-    let output = Command::new(env!("CARGO"))
-        .args(arguments)
-        .args(["--test", "mem"])
-        .current_dir(project.path())
-        .env("CARGO_TARGET_DIR", shared_target())
-        .env_remove("CI")
-        .output()
-        .expect("cargo runs");
+    let mut command = Command::new(env!("CARGO"));
+    command.args(arguments).args(["--test", "mem"]).current_dir(project.path()).env_remove("CI");
+    share_build(&mut command);
+    let output = command.output().expect("cargo runs");
     let said = [output.stdout, output.stderr].concat();
     (output.status.code(), String::from_utf8_lossy(&said).into_owned())
 }

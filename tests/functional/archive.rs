@@ -44,14 +44,6 @@ fn said(run: &Run) -> Vec<Value> {
     lines
 }
 
-/// Line tables for the package alone: those of candle would be built anew.
-fn with_lines(project: &Project) {
-    let manifest = project.read("Cargo.toml");
-    let lines = "debug = \"line-tables-only\"";
-    let own = format!("{manifest}[profile.dev.package.{}]\n{lines}\n", project.name());
-    project.write("Cargo.toml", &own);
-}
-
 /// Baselines that are said to belong to no test.
 fn stale(run: &Run) -> Vec<String> {
     let lines = run.json().into_iter().filter(|line| line["type"] == "bookkeeping");
@@ -67,7 +59,6 @@ fn sites(run: &Run) -> Value {
 #[test]
 fn an_archive_runs_where_there_is_neither_cargo_nor_a_source() {
     let project = Project::new(&format!("{CLEAN_AND_LEAKY}#[cfg(any())]\nfn left_out() {{}}\n"));
-    with_lines(&project);
     project.write(".config/memcheck.toml", "[default]\nmax_peak = \"1 GiB\"\n");
     project.run(&[]).exits(100);
     project.memcheck(&["accept"]).exits(0);

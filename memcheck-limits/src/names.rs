@@ -3,6 +3,8 @@
 
 /// Gives a type without fields its names: `NAMES`, in the order in which they are
 /// listed, and [`std::str::FromStr`], whose error lists them.
+#[doc(hidden)]
+#[macro_export]
 macro_rules! names {
     ($type:ident { $($name:literal => $variant:ident),+ $(,)? }) => {
         impl $type {
@@ -22,18 +24,23 @@ macro_rules! names {
         }
     };
 }
-pub(crate) use names;
 
 #[cfg(test)]
 mod tests {
-    use crate::explain::Explain;
+    #[derive(Debug, PartialEq)]
+    enum When {
+        Never,
+        Always,
+    }
+
+    names!(When { "never" => Never, "always" => Always });
 
     #[test]
     fn every_name_is_read_and_no_other() {
-        assert_eq!(Explain::NAMES, ["never", "failed", "always"]);
-        assert_eq!("never".parse(), Ok(Explain::Never));
-        assert_eq!("always".parse(), Ok(Explain::Always));
-        let error = "now".parse::<Explain>().unwrap_err();
-        assert_eq!(error, "`now` is not one of never, failed, always");
+        assert_eq!(When::NAMES, ["never", "always"]);
+        assert_eq!("never".parse(), Ok(When::Never));
+        assert_eq!("always".parse(), Ok(When::Always));
+        let error = "now".parse::<When>().unwrap_err();
+        assert_eq!(error, "`now` is not one of never, always");
     }
 }

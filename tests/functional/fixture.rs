@@ -7,8 +7,8 @@ use serde_json::Value;
 
 /// The root of this workspace.
 pub(crate) fn workspace() -> PathBuf {
-    let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
-    tests.parent().expect("the workspace above the package").to_owned()
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    package.ancestors().nth(2).expect("the workspace above the package").to_owned()
 }
 
 /// The target directory that this test was built into.
@@ -136,14 +136,24 @@ pub(crate) fn command(folder: &Path, arguments: &[&str]) -> Command {
         }
     }
     if folder != workspace() {
-        command.env("CARGO_TARGET_DIR", shared_target());
+        share_build(&mut command);
     }
     command
 }
 
 /// The target directory that the projects share.
-pub(crate) fn shared_target() -> PathBuf {
+fn shared_target() -> PathBuf {
     target().join("functional")
+}
+
+/// Has a build of a project take candle from the build of this workspace: the same
+/// build directory, the same profile ([`Project::bare`]) and the same features give
+/// the same compiled crates. Final artifacts go to a directory of the projects.
+pub(crate) fn share_build(command: &mut Command) {
+    command
+        .env("CARGO_TARGET_DIR", shared_target())
+        .env("CARGO_BUILD_BUILD_DIR", target())
+        .env("CARGO_INCREMENTAL", "0");
 }
 
 /// What a run of the command said.
@@ -242,7 +252,8 @@ impl Project {
         let runtime = workspace().join("memcheck-runtime");
         let manifest = manifest.replace("RUNTIME", &runtime.display().to_string());
         let own = MANIFEST.replace("NAME", &project.name);
-        project.write("Cargo.toml", &format!("{own}{manifest}{PROFILE}"));
+        let profile = profile(&manifest);
+        project.write("Cargo.toml", &format!("{own}{manifest}\n{profile}"));
         project.write("src/lib.rs", "//! A user's package.\n");
         // The versions of this workspace: nothing new is fetched.
         std::fs::copy(workspace().join("Cargo.lock"), project.path().join("Cargo.lock"))
@@ -287,8 +298,8 @@ impl Project {
     /// A plain `cargo test`.
     pub(crate) fn cargo_test(&self) -> Command {
         let mut command = Command::new(env!("CARGO"));
-        command.args(["test", "--test", "mem"]).current_dir(self.path());
-        command.env("CARGO_TARGET_DIR", shared_target()).env_remove("CI");
+        command.args(["test", "--test", "mem"]).current_dir(self.path()).env_remove("CI");
+        share_build(&mut command);
         command
     }
 
@@ -328,12 +339,26 @@ edition = \"2024\"
 candle-core = \"0.11.1\"
 ";
 
-/// Debug information and optimisation cost time that these tests do not need.
-const PROFILE: &str = "\
-[profile.dev]
-debug = false
-incremental = false
-";
+/// The profile of this workspace, for the packages that a project can reach: cargo
+/// warns about a profile of any other package.
+fn profile(manifest: &str) -> String {
+    let root = include_str!("../../Cargo.toml");
+    let reached = |section: &str| match section.split_once("profile.dev.package.") {
+        None => section.starts_with("profile.dev]"),
+        Some((_, package)) => ["\"*\"]", "candle-core]", "candle-nn]", "candle-transformers]"]
+            .into_iter()
+            .filter(|name| package.starts_with(name))
+            .any(|name| !name.starts_with("candle-") || reaches(manifest, &name[..name.len() - 1])),
+    };
+    root.split("\n[").filter(|section| reached(section)).map(|text| format!("[{text}\n")).collect()
+}
+
+/// Whether a project with this manifest depends on a crate of candle.
+fn reaches(manifest: &str, candle: &str) -> bool {
+    candle == "candle-core"
+        || manifest.contains(&format!("{candle} ="))
+        || manifest.contains("memcheck-estimate")
+}
 
 const PRELUDE: &str = "\
 #![allow(unused_imports, dead_code)]
