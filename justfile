@@ -16,20 +16,27 @@ check:
 test:
     cargo test --workspace
 
+# The time of each test of the suite, the slowest first. libtest prints times on
+# request of the variable only; it is set for the test executables and not for cargo.
+times *ARGS:
+    CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="env RUSTC_BOOTSTRAP=1" \
+        cargo test --workspace --lib --bins --tests {{ARGS}} -- -Z unstable-options --report-time \
+        | sed -nE 's/^test (.*) \.\.\. (ok|FAILED) <([0-9.]+)s>$/\3 s  \1/p' | sort -rn
+
 # The memory tests, on the simulated GPU and on the CPU.
 memcheck *ARGS:
     cargo memcheck {{ARGS}}
 
 # Speed against others, side by side in one run.
 bench:
-    cargo bench -p memcheck-tests
+    cargo bench -p memcheck-tests -F benches
 
 # The build by a real CUDA toolkit measures what the simulated one does: fetches the
 # toolkit, compiles candle's kernels, needs no GPU.
 real:
     scripts/cuda-toolkit >/dev/null
-    cargo test -p memcheck-tests --test functional real:: -- --ignored --nocapture --test-threads 1
+    cargo test -p memcheck-functional real:: -- --ignored --nocapture --test-threads 1
 
 # Thirty runs on each device, bit by bit.
 exactness:
-    cargo test -p memcheck-tests --test functional exactness -- --ignored --nocapture
+    cargo test -p memcheck-functional exactness -- --ignored --nocapture

@@ -2,7 +2,7 @@
 //! same test with counters only, in one run.
 //!
 //! ```console
-//! cargo bench -p memcheck-tests --bench attribution
+//! cargo bench -p memcheck-tests -F benches --bench attribution
 //! ```
 //!
 //! On the simulated device nothing computes, so a forward pass of BERT-base is

@@ -1,7 +1,7 @@
 //! Bytes in the place of time: what a forward pass of a tiny BERT allocates, and
 //! the most that it has live at once, by criterion.
 //!
-//! `cargo memcheck bench -p memcheck-tests --bench bytes` runs it on the simulated
+//! `cargo memcheck bench -p memcheck-tests -F benches --bench bytes` runs it on the simulated
 //! GPU. Any change of a figure is one that criterion calls significant.
 
 use candle_core::{DType, Device, Tensor};

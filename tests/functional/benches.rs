@@ -5,7 +5,8 @@ use crate::fixture::{Run, memcheck, workspace};
 const QUICK: [&str; 5] = ["--", "--warm-up-time", "0.1", "--measurement-time", "0.1"];
 
 fn bench(arguments: &[&str]) -> Run {
-    let all = ["bench", "-p", "memcheck-tests", "--bench", "bytes", "--device", "sim"];
+    let all =
+        ["bench", "-p", "memcheck-tests", "-F", "benches", "--bench", "bytes", "--device", "sim"];
     memcheck(&workspace(), &[&all, arguments].concat())
 }
 

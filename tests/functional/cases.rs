@@ -1,9 +1,8 @@
 //! A test over cases: one test, one baseline and one line for each
 //! combination, under `cargo test`, nextest and `cargo memcheck`.
 
-use std::process::Command;
 
-use crate::fixture::{Project, memcheck_with, share_build};
+use crate::fixture::{Project, cargo, memcheck_with, share_build};
 
 /// The block is `rows` times 1,024 elements of `dtype`, and `rows` is 1 or 4.
 const FORWARD: &str = "
@@ -152,7 +151,7 @@ fn harness(arguments: &[&str]) -> (Option<i32>, String) {
     let project = Project::new(&FORWARD.replace("max_growth", "max_peak = \"10 KB\", max_growth"));
     // It builds what the harness runs.
     project.run(&[]).exits(100);
-    let mut command = Command::new(env!("CARGO"));
+    let mut command = cargo();
     command.args(arguments).args(["--test", "mem"]).current_dir(project.path()).env_remove("CI");
     share_build(&mut command);
     let output = command.output().expect("cargo runs");
@@ -172,7 +171,7 @@ fn a_plain_cargo_test_runs_every_case_apart() {
 
 #[test]
 fn nextest_runs_every_case_apart() {
-    let there = Command::new(env!("CARGO")).args(["nextest", "--version"]).output();
+    let there = cargo().args(["nextest", "--version"]).output();
     if !there.is_ok_and(|output| output.status.success()) {
         // CI installs it: there it is never passed over.
         assert!(std::env::var_os("CI").is_none(), "there is no cargo-nextest");

@@ -6,12 +6,11 @@ mod published;
 mod refused;
 
 use std::collections::BTreeSet;
-use std::process::Command;
 
 use memcheck_core::exit;
 use serde_json::Value;
 
-use crate::fixture::{Run, memcheck, workspace};
+use crate::fixture::{Run, cargo, memcheck, workspace};
 
 fn config(name: &str) -> String {
     let file = format!("memcheck-estimate/configs/{name}.json");
@@ -163,7 +162,7 @@ fn the_readme_shows_what_the_command_says() {
 
 /// The lines of `cargo tree` for a package, each once.
 fn tree(package: &str, arguments: &[&str]) -> BTreeSet<String> {
-    let output = Command::new(env!("CARGO"))
+    let output = cargo()
         .args(["tree", "--offline", "--prefix", "none", "-p", package])
         .args(arguments)
         .current_dir(workspace())

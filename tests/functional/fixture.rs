@@ -18,11 +18,19 @@ fn target() -> PathBuf {
     own.ancestors().nth(3).expect("a target directory").to_owned()
 }
 
+/// The cargo that runs this test, without what `just times` asks of this test alone:
+/// build scripts would read it, and compile candle again.
+pub(crate) fn cargo() -> Command {
+    let mut command = Command::new(env!("CARGO"));
+    command.env_remove("RUSTC_BOOTSTRAP");
+    command
+}
+
 /// The command under test, built as the alias `cargo memcheck` builds it.
 fn command_path() -> PathBuf {
     static BUILT: std::sync::Once = std::sync::Once::new();
     BUILT.call_once(|| {
-        let built = Command::new(env!("CARGO"))
+        let built = cargo()
             .args(["build", "--quiet", "--package", "cargo-memcheck", "--target-dir"])
             .arg(target())
             .current_dir(workspace())
@@ -34,7 +42,7 @@ fn command_path() -> PathBuf {
 
 /// An example of this workspace, built.
 pub(crate) fn build_example(name: &str) -> PathBuf {
-    let built = Command::new(env!("CARGO"))
+    let built = cargo()
         .args(["build", "--quiet", "--package", "memcheck-tests", "--example", name])
         .arg("--target-dir")
         .arg(target())
@@ -127,8 +135,14 @@ pub(crate) fn command(folder: &Path, arguments: &[&str]) -> Command {
     command.arg("memcheck").args(arguments).current_dir(folder);
     for name in std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()) {
         let ours = ["MEMCHECK_", "INSTA_", "CARGO_", "GITHUB_"];
-        let theirs =
-            ["CI", "RAYON_NUM_THREADS", "RUST_BACKTRACE", "NEXTEST", "CUDA_VISIBLE_DEVICES"];
+        let theirs = [
+            "CI",
+            "RAYON_NUM_THREADS",
+            "RUST_BACKTRACE",
+            "RUSTC_BOOTSTRAP",
+            "NEXTEST",
+            "CUDA_VISIBLE_DEVICES",
+        ];
         if (ours.iter().any(|prefix| name.starts_with(prefix)) && name != "CARGO_HOME")
             || theirs.contains(&name.as_str())
         {
@@ -297,7 +311,7 @@ impl Project {
 
     /// A plain `cargo test`.
     pub(crate) fn cargo_test(&self) -> Command {
-        let mut command = Command::new(env!("CARGO"));
+        let mut command = cargo();
         command.args(["test", "--test", "mem"]).current_dir(self.path()).env_remove("CI");
         share_build(&mut command);
         command

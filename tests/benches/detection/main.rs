@@ -7,7 +7,7 @@
 //! exact bytes, the line that allocates, the pattern and the cause. Ends with 1
 //! if anything is wrong.
 //!
-//! Nothing here is timed: `cargo bench -p memcheck-tests --bench detection
+//! Nothing here is timed: `cargo bench -p memcheck-tests -F benches --bench detection
 //! --profile dev` spares building candle once more.
 
 mod programs;

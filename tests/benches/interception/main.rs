@@ -3,8 +3,8 @@
 //!
 //! ```console
 //! eval "$(scripts/cuda-toolkit)"            # where there is no nvcc
-//! cargo bench -p memcheck-tests --bench interception
-//! MEMCHECK_RUNNER=scripts/simulated-driver cargo bench -p memcheck-tests --bench interception
+//! cargo bench -p memcheck-tests -F benches --bench interception
+//! MEMCHECK_RUNNER=scripts/simulated-driver cargo bench -p memcheck-tests -F benches --bench interception
 //! ```
 //!
 //! Two programs, built by a real toolkit: one that does not link memcheck, and

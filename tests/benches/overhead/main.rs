@@ -2,7 +2,7 @@
 //! pick instead, in one run.
 //!
 //! ```console
-//! cargo bench -p memcheck-tests --bench overhead
+//! cargo bench -p memcheck-tests -F benches --bench overhead
 //! ```
 //!
 //! # Method
