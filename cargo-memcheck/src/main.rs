@@ -23,6 +23,7 @@ mod fit;
 mod generated;
 mod gpus;
 mod launcher;
+mod legs;
 mod libraries;
 mod matching;
 mod note;

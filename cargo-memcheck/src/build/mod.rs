@@ -4,23 +4,22 @@
 //! differ from what the user builds by hand: neither a `cargo test` in another
 //! window nor a real CUDA build is disturbed.
 
+mod cargo;
 mod environment;
 mod program;
+mod progress;
 mod resolved;
 
-use std::collections::HashMap;
-use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
-use std::sync::mpsc;
-use std::thread;
+use std::process::Command;
 
-use cargo_metadata::{Artifact, BuildScript, Message, Target, TargetKind};
+use anstream::ColorChoice;
+use cargo_metadata::{Artifact, Target, TargetKind};
 use memcheck_core::exit;
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 
+use cargo::Said;
+use progress::Meter;
 use resolved::Stamp;
 
 pub(crate) use program::{Program, ProgramError, ProgramKind};
@@ -30,9 +29,8 @@ use crate::cli::CargoFlags;
 use crate::devices::Kind;
 use crate::error::{Expected, Failure};
 use crate::options::{Options, Verbosity};
-use crate::process::Interrupt;
 use crate::toolchain::Toolkit;
-use crate::workspace::{TestPackage, Workspace, cargo};
+use crate::workspace::{TestPackage, Workspace};
 
 /// Why there are no executables.
 #[derive(Debug, thiserror::Error)]
@@ -63,6 +61,15 @@ pub(crate) enum Goal<'a> {
 }
 
 impl<'a> Goal<'a> {
+    /// What is built, for people.
+    pub(crate) fn described(self) -> String {
+        match self {
+            Self::Tests => "the tests".to_owned(),
+            Self::Program(program) => format!("`{}`", program.name),
+            Self::Benches(_) => "the benches".to_owned(),
+        }
+    }
+
     /// The arguments of cargo, apart from those that are typed.
     fn arguments(self) -> Vec<&'static str> {
         match self {
@@ -142,12 +149,8 @@ fn command(
     kind: Kind,
     toolkit: Option<&Toolkit>,
 ) -> Command {
-    let mut command = Command::new(cargo());
+    let mut command = Command::new(crate::workspace::cargo());
     command.args(goal.arguments()).args(["--message-format", "json-render-diagnostics"]);
-    command.args(["--color", options.telling.color.name()]);
-    if options.telling.verbosity == Verbosity::Quiet {
-        command.arg("--quiet");
-    }
     for package in packages {
         command.arg("--package").arg(workspace.spec(&package.package));
     }
@@ -164,68 +167,14 @@ fn command(
     command
 }
 
-/// What cargo said while it built.
-#[derive(Default)]
-struct Said {
-    ok: bool,
-    /// Whether it came as far as building: everything was resolved.
-    began: bool,
-    artifacts: Vec<Artifact>,
-    scripts: HashMap<String, BuildScript>,
-}
-
-fn run(mut command: Command, goal: Goal<'_>) -> Result<Said, BuildError> {
-    let mut child =
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().map_err(BuildError::Cargo)?;
-    let stdout = BufReader::new(child.stdout.take().expect("stdout is piped"));
-    let cargo = i32::try_from(child.id()).map(Pid::from_raw);
-    let heard = thread::scope(|scope| {
-        let (done, ended) = mpsc::channel::<()>();
-        scope.spawn(move || {
-            // Ctrl-C reaches all of a terminal; another signal, or another sender, us alone.
-            if let (true, Ok(cargo)) = (Interrupt::comes_before(&ended), cargo) {
-                let _ = kill(cargo, Signal::SIGTERM);
-            }
-        });
-        let heard = hear(stdout, goal);
-        drop(done);
-        heard
-    });
-    if heard.is_err() {
-        let _ = child.kill();
-    }
-    let ended = child.wait();
-    let said = heard.map_err(BuildError::Cargo)?;
-    Ok(Said { ok: ended.map_err(BuildError::Cargo)?.success(), ..said })
-}
-
-/// Reads what cargo says, to its end.
-fn hear(stdout: impl BufRead, goal: Goal<'_>) -> std::io::Result<Said> {
-    let mut said = Said::default();
-    for message in Message::parse_stream(stdout) {
-        said.began = true;
-        match message? {
-            Message::CompilerArtifact(artifact)
-                if artifact.executable.is_some() && goal.wants(&artifact) =>
-            {
-                said.artifacts.push(artifact);
-            }
-            Message::BuildScriptExecuted(script) => {
-                said.scripts.insert(script.package_id.repr.clone(), script);
-            }
-            _ => {}
-        }
-    }
-    Ok(said)
-}
-
-/// Builds the executables of `packages` that are wanted for a leg of this kind.
+/// Builds the executables of `packages` that are wanted for a leg of this kind;
+/// people are told of the build as that of `subject`.
 pub(crate) fn build(
     workspace: &Workspace,
     packages: &[TestPackage],
     options: &Options,
     goal: Goal<'_>,
-    kind: Kind,
+    (kind, subject): (Kind, &str),
     toolkit: Option<&Toolkit>,
 ) -> Result<Built, Failure> {
     let what = match kind {
@@ -236,19 +185,24 @@ pub(crate) fn build(
     let command = || command(workspace, packages, options, goal, kind, toolkit);
     let directory = target_directory(workspace, kind);
     let stamp = Stamp::of(workspace, &options.cargo, &command(), (kind, &directory));
-    let mut said = if stamp.as_ref().is_some_and(Stamp::holds) {
-        let mut offline = command();
-        offline.arg("--offline");
-        run(offline, goal)?
-    } else {
-        run(command(), goal)?
+    let verbosity = options.telling.verbosity;
+    let meter = (verbosity > Verbosity::Quiet).then(|| Meter::new(subject, verbosity));
+    let run = |how: &[&str]| {
+        let mut command = command();
+        command.args(how).args(["--color", color()]);
+        cargo::run(command, goal, meter.as_ref())
     };
-    if !said.ok && !said.began && stamp.as_ref().is_some_and(Stamp::holds) {
+    let holds = stamp.as_ref().is_some_and(Stamp::holds);
+    let mut said = run(if holds { &["--offline"] } else { &[] })?;
+    if !said.ok && !said.began && holds {
         // What was resolved last time is not on this machine any more.
-        said = run(command(), goal)?;
+        said = run(&[])?;
     }
     if let Some(stamp) = stamp {
         stamp.set(said.began);
+    }
+    if let Some(meter) = &meter {
+        meter.finish(said.ok);
     }
     if !said.ok {
         return Err(BuildError::Failed(what).into());
@@ -284,6 +238,15 @@ pub(crate) fn build(
     }
     built.binaries.sort_by(|a, b| a.id.cmp(&b.id));
     Ok(built)
+}
+
+/// Whether cargo colours what it prints: our stderr decides, because cargo's own
+/// is a pipe.
+fn color() -> &'static str {
+    match anstream::AutoStream::choice(&std::io::stderr()) {
+        ColorChoice::Never => "never",
+        ColorChoice::Auto | ColorChoice::AlwaysAnsi | ColorChoice::Always => "always",
+    }
 }
 
 /// Whether a plain `cargo test` with these flags would build `target`, were
