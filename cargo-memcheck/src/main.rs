@@ -20,6 +20,7 @@ mod discover;
 mod error;
 mod estimator;
 mod fit;
+mod fresh;
 mod generated;
 mod gpus;
 mod launcher;

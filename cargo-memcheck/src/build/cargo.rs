@@ -1,7 +1,6 @@
 //! The cargo process of a build: started, heard on both of its streams, and
 //! ended where a signal comes.
 
-use std::collections::HashMap;
 use std::io::{self, BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -11,9 +10,11 @@ use std::time::Duration;
 use cargo_metadata::{Artifact, BuildScript, Message};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use serde::{Deserialize, Serialize};
 
 use super::progress::{self, Meter};
 use super::{BuildError, Goal};
+use crate::fresh::is_local;
 use crate::process::Interrupt;
 
 /// How often the meter is looked at.
@@ -25,8 +26,17 @@ pub(super) struct Said {
     pub(super) ok: bool,
     /// Whether it came as far as building: everything was resolved.
     pub(super) began: bool,
+    /// Everything that packages of this machine were compiled to.
+    pub(super) own: Vec<Artifact>,
+    pub(super) made: Made,
+}
+
+/// What a build made, as cargo tells it.
+#[derive(Default, Serialize, Deserialize)]
+pub(super) struct Made {
+    /// The executables that are wanted.
     pub(super) artifacts: Vec<Artifact>,
-    pub(super) scripts: HashMap<String, BuildScript>,
+    pub(super) scripts: Vec<BuildScript>,
 }
 
 /// Runs cargo to its end. Without a meter it is quiet.
@@ -83,13 +93,14 @@ fn hear(stdout: impl BufRead, goal: Goal<'_>, meter: Option<&Meter>) -> io::Resu
                 if let Some(meter) = meter.filter(|_| !artifact.fresh) {
                     meter.compiled();
                 }
+                if is_local(&artifact.package_id) {
+                    said.own.push(artifact.clone());
+                }
                 if artifact.executable.is_some() && goal.wants(&artifact) {
-                    said.artifacts.push(artifact);
+                    said.made.artifacts.push(artifact);
                 }
             }
-            Message::BuildScriptExecuted(script) => {
-                said.scripts.insert(script.package_id.repr.clone(), script);
-            }
+            Message::BuildScriptExecuted(script) => said.made.scripts.push(script),
             _ => {}
         }
     }

@@ -10,15 +10,16 @@ mod program;
 mod progress;
 mod resolved;
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::process::Command;
 
 use anstream::ColorChoice;
-use cargo_metadata::{Artifact, Target, TargetKind};
+use cargo_metadata::{Artifact, BuildScript, Target, TargetKind};
 use memcheck_core::exit;
 use serde::{Deserialize, Serialize};
 
-use cargo::Said;
+use cargo::{Made, Said};
 use progress::Meter;
 use resolved::Stamp;
 
@@ -28,6 +29,7 @@ use crate::binary::Binary;
 use crate::cli::CargoFlags;
 use crate::devices::Kind;
 use crate::error::{Expected, Failure};
+use crate::fresh::{Place, Watched, manifests, sources, surroundings};
 use crate::options::{Options, Verbosity};
 use crate::toolchain::Toolkit;
 use crate::workspace::{TestPackage, Workspace};
@@ -184,30 +186,26 @@ pub(crate) fn build(
     };
     let command = || command(workspace, packages, options, goal, kind, toolkit);
     let directory = target_directory(workspace, kind);
-    let stamp = Stamp::of(workspace, &options.cargo, &command(), (kind, &directory));
-    let verbosity = options.telling.verbosity;
-    let meter = (verbosity > Verbosity::Quiet).then(|| Meter::new(subject, verbosity));
-    let run = |how: &[&str]| {
-        let mut command = command();
-        command.args(how).args(["--color", color()]);
-        cargo::run(command, goal, meter.as_ref())
+    let place = Place::of(&directory, "built", &command());
+    let Made { artifacts, scripts } = match place.read() {
+        Some(made) => made,
+        None => {
+            let stamp = Stamp::of(workspace, &options.cargo, &command(), (kind, &directory));
+            let verbosity = options.telling.verbosity;
+            let meter = (verbosity > Verbosity::Quiet).then(|| Meter::new(subject, verbosity));
+            let said = resolve_and_run(&command, goal, stamp, meter.as_ref())?;
+            if !said.ok {
+                return Err(BuildError::Failed(what).into());
+            }
+            // A warning of cargo is to be seen in the next run, too.
+            let is_silent = meter.is_some_and(|meter| !meter.has_spoken());
+            let watched = is_silent.then(|| inputs(workspace, &options.cargo, &said)).flatten();
+            place.write(watched, &said.made);
+            said.made
+        }
     };
-    let holds = stamp.as_ref().is_some_and(Stamp::holds);
-    let mut said = run(if holds { &["--offline"] } else { &[] })?;
-    if !said.ok && !said.began && holds {
-        // What was resolved last time is not on this machine any more.
-        said = run(&[])?;
-    }
-    if let Some(stamp) = stamp {
-        stamp.set(said.began);
-    }
-    if let Some(meter) = &meter {
-        meter.finish(said.ok);
-    }
-    if !said.ok {
-        return Err(BuildError::Failed(what).into());
-    }
-    let Said { artifacts, scripts, .. } = said;
+    let scripts: HashMap<&str, &BuildScript> =
+        scripts.iter().map(|script| (script.package_id.repr.as_str(), script)).collect();
     let mut built = Built::default();
     let linked: Vec<PathBuf> = scripts
         .values()
@@ -216,7 +214,7 @@ pub(crate) fn build(
         .collect();
     for (index, package) in packages.iter().enumerate() {
         let of_package = || artifacts.iter().filter(|a| a.package_id == package.package.id);
-        let script = scripts.get(&package.package.id.repr);
+        let script = scripts.get(package.package.id.repr.as_str()).copied();
         built.binaries.extend(of_package().map(|artifact| Binary {
             id: binary_id(package.name(), &artifact.target),
             package: index,
@@ -238,6 +236,40 @@ pub(crate) fn build(
     }
     built.binaries.sort_by(|a, b| a.id.cmp(&b.id));
     Ok(built)
+}
+
+/// Runs cargo: offline where the same was resolved before.
+fn resolve_and_run(
+    command: &impl Fn() -> Command,
+    goal: Goal<'_>,
+    stamp: Option<Stamp>,
+    meter: Option<&Meter>,
+) -> Result<Said, BuildError> {
+    let run = |how: &[&str]| {
+        let mut command = command();
+        command.args(how).args(["--color", color()]);
+        cargo::run(command, goal, meter)
+    };
+    let holds = stamp.as_ref().is_some_and(Stamp::holds);
+    let mut said = run(if holds { &["--offline"] } else { &[] })?;
+    if !said.ok && !said.began && holds {
+        // What was resolved last time is not on this machine any more.
+        said = run(&[])?;
+    }
+    if let Some(stamp) = stamp {
+        stamp.set(said.began);
+    }
+    if let Some(meter) = meter {
+        meter.finish(said.ok);
+    }
+    Ok(said)
+}
+
+/// All that a build depends on, if it is known.
+fn inputs(workspace: &Workspace, flags: &CargoFlags, said: &Said) -> Option<Watched> {
+    let watched = surroundings(flags, &crate::workspace::cargo())?;
+    let watched = manifests(workspace.metadata(), watched)?;
+    sources(workspace.metadata(), &said.own, &said.made.scripts, watched)
 }
 
 /// Whether cargo colours what it prints: our stderr decides, because cargo's own

@@ -4,11 +4,11 @@
 //! Cargo counts what is left in its own progress bar only, so it is asked to
 //! draw that bar, and the bar is read.
 
-use std::fmt::{self, Display, Formatter};
+use std::fmt::{self, Display, Formatter, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressState, ProgressStyle};
 
 use crate::options::Verbosity;
 use crate::talk::say;
@@ -54,10 +54,12 @@ struct State {
     /// Whether people were told that there is something to build.
     announced: bool,
     position: Option<Position>,
+    /// Whether cargo printed more than its status: a warning, most often.
+    spoke: bool,
     /// Crates that were compiled, not found fresh.
     compiled: u64,
     /// When a log got its last line.
-    spoke: Instant,
+    latest: Instant,
 }
 
 /// Shows the progress of one build.
@@ -78,14 +80,16 @@ impl Meter {
         let bar = ProgressBar::hidden()
             .with_prefix(subject.to_owned())
             .with_finish(ProgressFinish::AndClear);
-        bar.set_style(
-            ProgressStyle::with_template(
-                "{spinner} building {prefix} [{elapsed_precise}] {wide_msg}",
-            )
-            .expect("the template is sound"),
-        );
+        let style =
+            ProgressStyle::with_template("{spinner} building {prefix} [{clock}] {wide_msg}")
+                .expect("the template is sound");
+        bar.set_style(style.with_key("clock", |state: &ProgressState, to: &mut dyn Write| {
+            let seconds = state.elapsed().as_secs();
+            let _ = write!(to, "{}:{:02}", seconds / 60, seconds % 60);
+        }));
         let started = Instant::now();
-        let state = State { announced: false, position: None, compiled: 0, spoke: started };
+        let state =
+            State { announced: false, position: None, spoke: false, compiled: 0, latest: started };
         let (subject, state) = (subject.to_owned(), Mutex::new(state));
         Self { subject, verbosity, started, bar, state }
     }
@@ -100,6 +104,7 @@ impl Meter {
         if status == Some("Compiling") {
             self.announce(&mut self.state());
         }
+        self.state().spoke |= status.is_none();
         if status.is_none() || self.verbosity == Verbosity::Verbose {
             // Above the bar, not through it.
             self.bar.suspend(|| say!("{line}"));
@@ -114,6 +119,11 @@ impl Meter {
         }
     }
 
+    /// True if cargo printed what a reader must see in every run, such as warnings.
+    pub(super) fn has_spoken(&self) -> bool {
+        self.state().spoke
+    }
+
     /// A crate was compiled.
     pub(super) fn compiled(&self) {
         self.state().compiled += 1;
@@ -125,8 +135,8 @@ impl Meter {
         if self.started.elapsed() > PATIENCE {
             self.announce(&mut state);
         }
-        if self.bar.is_hidden() && state.announced && state.spoke.elapsed() > SIGN_OF_LIFE {
-            state.spoke = Instant::now();
+        if self.bar.is_hidden() && state.announced && state.latest.elapsed() > SIGN_OF_LIFE {
+            state.latest = Instant::now();
             let position = state.position.map(|position| format!("{position} "));
             let position = position.unwrap_or_default();
             say!("building {}: {position}after {}", self.subject, self.elapsed());

@@ -23,6 +23,7 @@ mod gpus;
 mod guide;
 mod hardware;
 mod interrupts;
+mod legs;
 mod libraries;
 mod links;
 mod machine;
