@@ -30,6 +30,9 @@ pub(crate) use watched::Watched;
 /// asks for one of them is seen to in `sources`.
 const FLEETING: [&str; 3] = ["_", "OLDPWD", "SHLVL"];
 
+/// Answers of one kind that a folder holds.
+const MOST: usize = 16;
+
 /// A file with an answer.
 #[derive(Debug, Serialize, Deserialize)]
 struct Kept<T> {
@@ -51,9 +54,11 @@ pub(crate) struct Place {
 impl Place {
     /// Where the answer to `command` is kept in `folder`.
     pub(crate) fn of(folder: &Path, what: &str, command: &Command) -> Self {
-        let mut arguments = DefaultHasher::new();
-        command.get_args().collect::<Vec<&OsStr>>().hash(&mut arguments);
-        let path = folder.join(format!(".memcheck-{what}-{:016x}.json", arguments.finish()));
+        // Several workspaces may share a target directory.
+        let mut name = DefaultHasher::new();
+        std::env::current_dir().unwrap_or_default().hash(&mut name);
+        command.get_args().collect::<Vec<&OsStr>>().hash(&mut name);
+        let path = folder.join(format!(".memcheck-{what}-{:016x}.json", name.finish()));
         Self { path, key: key(command), began: SystemTime::now() }
     }
 
@@ -81,9 +86,30 @@ impl Place {
         let written = text.is_some_and(|text| {
             fs::write(&unfinished, text).and_then(|()| fs::rename(&unfinished, &self.path)).is_ok()
         });
-        if !written {
+        if written {
+            self.prune();
+        } else {
             let _ = fs::remove_file(&unfinished);
             let _ = fs::remove_file(&self.path);
+        }
+    }
+
+    /// Removes the oldest answers of this kind, of which there are too many.
+    fn prune(&self) {
+        let (Some(folder), Some(name)) = (self.path.parent(), self.path.file_name()) else {
+            return;
+        };
+        let name = name.to_string_lossy();
+        let kind = name.rsplit_once('-').map_or(&*name, |(kind, _)| kind);
+        let files = fs::read_dir(folder).into_iter().flatten().flatten();
+        let mut answers: Vec<(SystemTime, PathBuf)> = files
+            .filter(|file| file.file_name().to_string_lossy().starts_with(kind))
+            .filter_map(|file| Some((file.metadata().ok()?.modified().ok()?, file.path())))
+            .collect();
+        answers.sort();
+        let too_many = answers.len().saturating_sub(MOST);
+        for (_, path) in &answers[..too_many] {
+            let _ = fs::remove_file(path);
         }
     }
 }
@@ -168,6 +194,21 @@ mod tests {
         made.add_output(&source);
         place.write(Some(made), &7);
         assert_eq!(kept(&place), Some(7));
+    }
+
+    #[test]
+    fn only_the_latest_answers_are_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let of = |number: u32| {
+            let mut command = Command::new("cargo");
+            command.arg(number.to_string());
+            Place::of(folder.path(), "test", &command)
+        };
+        for number in 0..40 {
+            of(number).write(Some(Watched::default()), &number);
+        }
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), MOST);
+        assert_eq!(kept(&of(39)), Some(39));
     }
 
     #[test]

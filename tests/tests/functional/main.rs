@@ -40,3 +40,4 @@ mod shards;
 mod simulated;
 mod slurm;
 mod strangers;
+mod unchanged;
