@@ -32,6 +32,8 @@ const STATUS: [&str; 9] = [
     "Running",
     "Building",
 ];
+/// Others, which are of interest at the time only.
+const PASSING: [&str; 4] = ["Blocking", "Updating", "Locking", "Downloading"];
 /// The column that cargo aligns the words of its status to.
 const STATUS_WIDTH: usize = 12;
 
@@ -100,11 +102,11 @@ impl Meter {
 
     /// Takes a line that cargo printed.
     pub(super) fn line(&self, line: &str) {
-        let status = status(line);
+        let status = status(line, &STATUS);
         if status == Some("Compiling") {
             self.announce(&mut self.state());
         }
-        self.state().spoke |= status.is_none();
+        self.state().spoke |= status.is_none() && self::status(line, &PASSING).is_none();
         if status.is_none() || self.verbosity == Verbosity::Verbose {
             // Above the bar, not through it.
             self.bar.suspend(|| say!("{line}"));
@@ -172,12 +174,12 @@ impl Meter {
     }
 }
 
-/// The word that cargo begins a status with, if it is one of [`STATUS`].
-fn status(line: &str) -> Option<&'static str> {
+/// The word of `words` that cargo begins a status with, if it is one.
+fn status(line: &str, words: &[&'static str]) -> Option<&'static str> {
     let plain = console::strip_ansi_codes(line);
     let (word, rest) = plain.split_at_checked(STATUS_WIDTH)?;
     let word = word.trim_start();
-    STATUS.into_iter().find(|status| *status == word && rest.starts_with(' '))
+    words.iter().find(|status| **status == word && rest.starts_with(' ')).copied()
 }
 
 /// What `   Building [====>     ] 23/120: candle-core, gemm(build)` means: how far
@@ -220,10 +222,13 @@ mod tests {
             "   Compilingx y",
             "",
         ] {
-            assert_eq!(status(shown), None, "{shown}");
+            assert_eq!(status(shown, &STATUS), None, "{shown}");
         }
         let green = "\x1b[1m\x1b[92m   Compiling\x1b[0m p v0.1.0 (/p)";
-        assert_eq!(status(green), Some("Compiling"));
-        assert_eq!(status("    Finished `test` profile in 2.62s"), Some("Finished"));
+        assert_eq!(status(green, &STATUS), Some("Compiling"));
+        let finished = "    Finished `test` profile in 2.62s";
+        assert_eq!(status(finished, &STATUS), Some("Finished"));
+        let blocked = "    Blocking waiting for file lock on package cache";
+        assert_eq!(status(blocked, &PASSING), Some("Blocking"));
     }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use memcheck_core::exit;
 use memcheck_core::finding::{Class, Code, Level};
 use memcheck_core::protocol::{Progress, Status};
 use memcheck_core::size::Size;
@@ -171,8 +172,8 @@ impl Terminal {
 }
 
 /// `ok on cpu: 3 passed, 0 failed in 0.83s`.
-fn verdict(place: &str, tally: &Tally, exit_code: u8) -> String {
-    let result = if exit_code == 0 { style::strong("ok") } else { style::error("not ok") };
+fn verdict(place: &str, tally: &Tally, ok: bool) -> String {
+    let result = if ok { style::strong("ok") } else { style::error("not ok") };
     let seconds = tally.took.as_secs_f64();
     format!("{result}{place}: {} in {seconds:.2}s", summary::counts(tally))
 }
@@ -250,14 +251,14 @@ impl Presenter for Terminal {
         self.bar.finish_and_clear();
         if self.several_legs && self.verbosity > Verbosity::Quiet {
             // Whether there was a test at all is for the summary to say.
-            let exit_code = tally.exit_code(NoTestsFlag::Pass);
-            self.print(&[verdict(&format!(" on {}", leg.name()), tally, exit_code)]);
+            let ok = tally.exit_code(NoTestsFlag::Pass) == exit::OK && tally.not_run == 0;
+            self.print(&[verdict(&format!(" on {}", leg.name()), tally, ok)]);
         }
     }
 
     fn finished(&mut self, tally: &Tally, exit_code: u8) {
         self.bar.finish_and_clear();
-        let mut lines = vec![verdict("", tally, exit_code)];
+        let mut lines = vec![verdict("", tally, exit_code == exit::OK)];
         lines.extend(summary::next_steps(tally, &self.filters, &self.pending, self.no_tests));
         self.print(&lines);
     }
