@@ -39,20 +39,13 @@ pub(super) struct Made {
     pub(super) scripts: Vec<BuildScript>,
 }
 
-/// Runs cargo to its end. Without a meter it is quiet.
-pub(super) fn run(
-    mut command: Command,
-    goal: Goal<'_>,
-    meter: Option<&Meter>,
-) -> Result<Said, BuildError> {
-    match meter {
-        Some(_) => command.args(progress::ARGUMENTS).stderr(Stdio::piped()),
-        None => command.arg("--quiet"),
-    };
-    let mut child =
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().map_err(BuildError::Cargo)?;
+/// Runs cargo to its end, and lets `meter` show how far it is.
+pub(super) fn run(mut command: Command, goal: Goal<'_>, meter: &Meter) -> Result<Said, BuildError> {
+    command.args(progress::ARGUMENTS).stdin(Stdio::null());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(BuildError::Cargo)?;
     let stdout = BufReader::new(child.stdout.take().expect("stdout is piped"));
-    let stderr = child.stderr.take();
+    let stderr = child.stderr.take().expect("stderr is piped");
     let cargo = i32::try_from(child.id()).map(Pid::from_raw);
     let heard = thread::scope(|scope| {
         let (done, ended) = mpsc::channel::<()>();
@@ -63,14 +56,12 @@ pub(super) fn run(
             }
         });
         let (_built, ended) = mpsc::channel::<()>();
-        if let (Some(stderr), Some(meter)) = (stderr, meter) {
-            scope.spawn(move || listen(stderr, meter));
-            scope.spawn(move || {
-                while ended.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
-                    meter.tick();
-                }
-            });
-        }
+        scope.spawn(move || listen(stderr, meter));
+        scope.spawn(move || {
+            while ended.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
+                meter.tick();
+            }
+        });
         let heard = hear(stdout, goal, meter);
         drop(done);
         if let (Err(_), Ok(cargo)) = (&heard, cargo) {
@@ -84,13 +75,13 @@ pub(super) fn run(
 }
 
 /// Reads what cargo says, to its end.
-fn hear(stdout: impl BufRead, goal: Goal<'_>, meter: Option<&Meter>) -> io::Result<Said> {
+fn hear(stdout: impl BufRead, goal: Goal<'_>, meter: &Meter) -> io::Result<Said> {
     let mut said = Said::default();
     for message in Message::parse_stream(stdout) {
         said.began = true;
         match message? {
             Message::CompilerArtifact(artifact) => {
-                if let Some(meter) = meter.filter(|_| !artifact.fresh) {
+                if !artifact.fresh {
                     meter.compiled();
                 }
                 if is_local(&artifact.package_id) {

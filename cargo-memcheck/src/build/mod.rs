@@ -30,7 +30,7 @@ use crate::cli::CargoFlags;
 use crate::devices::Kind;
 use crate::error::{Expected, Failure};
 use crate::fresh::{Place, Watched, manifests, sources, surroundings};
-use crate::options::{Options, Verbosity};
+use crate::options::Options;
 use crate::toolchain::Toolkit;
 use crate::workspace::{TestPackage, Workspace};
 
@@ -191,15 +191,14 @@ pub(crate) fn build(
         Some(made) => made,
         None => {
             let stamp = Stamp::of(workspace, &options.cargo, &command(), (kind, &directory));
-            let verbosity = options.telling.verbosity;
-            let meter = (verbosity > Verbosity::Quiet).then(|| Meter::new(subject, verbosity));
-            let said = resolve_and_run(&command, goal, stamp, meter.as_ref())?;
+            let meter = Meter::new(subject, options.telling.verbosity);
+            let said = resolve_and_run(&command, goal, stamp, &meter)?;
             if !said.ok {
                 return Err(BuildError::Failed(what).into());
             }
             // A warning of cargo is to be seen in the next run, too.
-            let is_silent = meter.is_some_and(|meter| !meter.has_spoken());
-            let watched = is_silent.then(|| inputs(workspace, &options.cargo, &said)).flatten();
+            let watched =
+                (!meter.has_spoken()).then(|| inputs(workspace, &options.cargo, &said)).flatten();
             place.write(watched, &said.made);
             said.made
         }
@@ -243,7 +242,7 @@ fn resolve_and_run(
     command: &impl Fn() -> Command,
     goal: Goal<'_>,
     stamp: Option<Stamp>,
-    meter: Option<&Meter>,
+    meter: &Meter,
 ) -> Result<Said, BuildError> {
     let run = |how: &[&str]| {
         let mut command = command();
@@ -259,9 +258,7 @@ fn resolve_and_run(
     if let Some(stamp) = stamp {
         stamp.set(said.began);
     }
-    if let Some(meter) = meter {
-        meter.finish(said.ok);
-    }
+    meter.finish(said.ok);
     Ok(said)
 }
 

@@ -106,8 +106,14 @@ impl Meter {
         if status == Some("Compiling") {
             self.announce(&mut self.state());
         }
-        self.state().spoke |= status.is_none() && self::status(line, &PASSING).is_none();
-        if status.is_none() || self.verbosity == Verbosity::Verbose {
+        let is_passing = self::status(line, &PASSING).is_some();
+        self.state().spoke |= status.is_none() && !is_passing;
+        let is_shown = match self.verbosity {
+            Verbosity::Quiet => status.is_none() && !is_passing,
+            Verbosity::Normal => status.is_none(),
+            Verbosity::Verbose => true,
+        };
+        if is_shown {
             // Above the bar, not through it.
             self.bar.suspend(|| say!("{line}"));
         }
@@ -146,7 +152,8 @@ impl Meter {
     }
 
     fn announce(&self, state: &mut State) {
-        if std::mem::replace(&mut state.announced, true) {
+        let quiet = self.verbosity == Verbosity::Quiet;
+        if quiet || std::mem::replace(&mut state.announced, true) {
             return;
         }
         // Hidden by itself where stderr is not a terminal.
