@@ -11,8 +11,9 @@ use memcheck_core::location;
 use memcheck_core::protocol::Entry;
 
 use crate::across;
+use crate::legs::LegTests;
 use crate::note::Note;
-use crate::session::{LegTests, Session};
+use crate::session::Session;
 use crate::snapshots::{self, SnapshotFile, Written};
 use crate::workspace::TestPackage;
 

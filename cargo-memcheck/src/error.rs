@@ -2,6 +2,7 @@
 //! to do about them, and bugs, which are neither.
 
 use memcheck_core::exit;
+use serde::{Deserialize, Serialize};
 
 /// An error that a user can meet without a bug: each module's own enum.
 pub(crate) trait Expected: std::error::Error + Send + Sync + 'static {
@@ -46,6 +47,25 @@ impl Failure {
             Self::Expected(error) => error.hint(),
             Self::Internal(_) => None,
         }
+    }
+}
+
+/// The part of a failure that outlives it, in the summary and in the results of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Reported {
+    /// The exit code.
+    pub(crate) exit_code: u8,
+    /// The message, with its causes.
+    pub(crate) message: String,
+    /// What to do about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) hint: Option<String>,
+}
+
+impl From<&Failure> for Reported {
+    fn from(failure: &Failure) -> Self {
+        let (exit_code, message) = (failure.exit_code(), failure.message());
+        Self { exit_code, message, hint: failure.hint() }
     }
 }
 

@@ -14,6 +14,7 @@ use crate::build::{Goal, Program, ProgramKind};
 use crate::cli::{CargoFlags, EstimatorFlags, OutputFlags, RunArgs, SelectFlags};
 use crate::error::{Expected, Failure};
 use crate::generated::Generated;
+use crate::legs::Legs;
 use crate::options::Aim;
 use crate::session::Session;
 use crate::workspace::{RUNTIME, Workspace};
@@ -111,11 +112,9 @@ impl Estimator {
         };
         let session = Session::open(&args, Aim::Run)?;
         let program = Program { kind, name: ESTIMATOR.to_owned() };
-        let mut binary = None;
-        session.build(&session.packages, Goal::Program(&program), |_, built| {
-            binary = built.binaries.first().cloned();
-            Ok(())
-        })?;
+        let leg = session.legs.first().context("`sim` is a leg")?;
+        let built = Legs::open(&session)?.build(leg, &session.packages, Goal::Program(&program))?;
+        let binary = built.binaries.into_iter().next();
         Ok(Self { binary: binary.context("cargo built no estimator")? })
     }
 

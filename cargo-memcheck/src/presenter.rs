@@ -5,6 +5,7 @@ use memcheck_core::protocol::Progress;
 
 use crate::devices::Leg;
 use crate::note::Note;
+use crate::results::Run;
 use crate::tally::Tally;
 use crate::task::{Outcome, Task};
 
@@ -18,6 +19,10 @@ pub(crate) trait Presenter {
     fn progress(&mut self, _task: &Task, _progress: &Progress) {}
     /// A test has ended, or is ignored.
     fn test_finished(&mut self, _task: &Task, _outcome: &Outcome) {}
+    /// The tests of a device have ended, with these counts.
+    fn leg_finished(&mut self, _leg: &Leg, _tally: &Tally) {}
+    /// The tests of all devices are known, and so what the run was.
+    fn selected(&mut self, _run: &Run) {}
     /// Something was found about the workspace.
     fn note(&mut self, _note: &Note) {}
     /// All is over.

@@ -1,7 +1,6 @@
 //! From the command line to the tests that were found: the part of the
 //! pipeline that `run`, `list` and `prune` share.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use memcheck_core::config::Subject;
@@ -9,19 +8,19 @@ use memcheck_core::limits::Limits;
 use memcheck_core::protocol::Entry;
 
 use crate::archive::Unpacked;
-use crate::build::{self, Built, Goal};
+use crate::build;
 use crate::cli::{CargoFlags, RunArgs};
 use crate::config::Configuration;
 use crate::devices::{self, Kind, Leg};
-use crate::discover::{self, Carried};
 use crate::error::Failure;
+use crate::legs::{LegTests, Legs};
 use crate::options::{
     Aim, Audience, Mode, Options, Pending, Selection, Typed, Verbosity, environment,
 };
 use crate::select::{Choice, choose};
 use crate::talk::say;
 use crate::task::Task;
-use crate::toolchain::{Toolkit, gpu};
+use crate::toolchain::gpu;
 use crate::workspace::{Places, TestPackage, Workspace, pending_of_results};
 
 /// What is needed before anything is built.
@@ -37,17 +36,6 @@ pub(crate) struct Session {
     pub(crate) packages: Vec<TestPackage>,
     /// The devices.
     pub(crate) legs: Vec<Leg>,
-}
-
-/// The tests of one leg.
-#[derive(Debug)]
-pub(crate) struct LegTests {
-    /// The device.
-    pub(crate) leg: Leg,
-    /// What was built for it.
-    pub(crate) built: Built,
-    /// What the executables carry.
-    pub(crate) carried: Vec<Carried>,
 }
 
 /// The tests of one leg, sorted by what is done with them.
@@ -145,7 +133,6 @@ impl Session {
             capture: scheduling.capture,
             no_tests: scheduling.no_tests,
             filters: &self.options.selection.filters,
-            took: None,
         }
     }
 
@@ -181,63 +168,12 @@ impl Session {
         }
     }
 
-    /// Builds and lists every leg, so that nothing runs before all is built.
-    /// Answers with the simulated NVML too, where there is one.
+    /// Builds and lists every leg before anything runs. Answers with the
+    /// simulated NVML too, where there is one.
     pub(crate) fn discover(&self) -> Result<(Option<PathBuf>, Vec<LegTests>), Failure> {
-        let mut legs = Vec::new();
-        if let Some(archive) = &self.archive {
-            for leg in &self.legs {
-                let built = archive.built(leg.kind, &self.packages);
-                let tests = self.list(leg, &built)?;
-                archive.check(leg.kind, &tests.carried)?;
-                legs.push(tests);
-            }
-            return Ok((archive.nvml(), legs));
-        }
-        let toolkit = self.build(&self.packages, Goal::Tests, |leg, built| {
-            legs.push(self.list(leg, built)?);
-            Ok(())
-        })?;
-        Ok((toolkit.and_then(|toolkit| toolkit.nvml.ok()), legs))
-    }
-
-    /// Asks what was built for a leg for its tests.
-    fn list(&self, leg: &Leg, built: &Built) -> Result<LegTests, Failure> {
-        let Options { scheduling, search, .. } = &self.options;
-        let carried =
-            discover::discover(&built.binaries, &self.packages, leg, &scheduling.launcher, search)?;
-        for warning in carried.iter().filter_map(|carried| carried.warning.as_ref()) {
-            say!("warning: {warning}");
-        }
-        Ok(LegTests { leg: leg.clone(), built: built.clone(), carried })
-    }
-
-    /// Builds for every leg, once for each kind, and hands on what was built.
-    pub(crate) fn build(
-        &self,
-        packages: &[TestPackage],
-        goal: Goal<'_>,
-        mut done: impl FnMut(&Leg, &Built) -> Result<(), Failure>,
-    ) -> Result<Option<Toolkit>, Failure> {
-        let simulated = self.legs.iter().any(|leg| leg.kind == Kind::Sim);
-        let toolkit =
-            simulated.then(|| Toolkit::prepare(self.workspace.toolkit_directory())).transpose()?;
-        if let Some(Err(why)) = toolkit.as_ref().map(|toolkit| &toolkit.nvml) {
-            say!("note: no simulated NVML, `device_used` is not available: {why}");
-        }
-        let mut builds: BTreeMap<Kind, Built> = BTreeMap::new();
-        for leg in &self.legs {
-            let built = match builds.get(&leg.kind) {
-                Some(built) => built.clone(),
-                None => {
-                    let toolkit = toolkit.as_ref().filter(|_| leg.kind == Kind::Sim);
-                    build::build(&self.workspace, packages, &self.options, goal, leg.kind, toolkit)?
-                }
-            };
-            done(leg, &built)?;
-            builds.insert(leg.kind, built);
-        }
-        Ok(toolkit)
+        let mut legs = Legs::open(self)?;
+        let tests = legs.all()?;
+        Ok((legs.nvml(), tests))
     }
 
     /// Sorts the tests of a leg by what is done with them.

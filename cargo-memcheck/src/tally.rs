@@ -2,17 +2,19 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use memcheck_core::exit;
 use memcheck_core::finding::{Code, Level};
 use memcheck_core::protocol::Status;
 
 use crate::cli::NoTestsFlag;
+use crate::error::Reported;
 use crate::note::Note;
 use crate::process::INTERRUPTED;
 use crate::task::Outcome;
 
-/// The counts of a run, over all its devices.
+/// The counts of a run: of one device, or over all of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
     /// Passed.
@@ -39,6 +41,12 @@ pub(crate) struct Tally {
     pub(crate) pending: Vec<PathBuf>,
     /// Whether a signal ended the run.
     pub(crate) interrupted: bool,
+    /// The failure that ended the run, such as the build of a later device.
+    pub(crate) failure: Option<Reported>,
+    /// Devices whose tests were not started, because the run ended before.
+    pub(crate) unstarted: Vec<String>,
+    /// Wall-clock time of the tests, without the builds.
+    pub(crate) took: Duration,
 }
 
 impl Tally {
@@ -70,6 +78,43 @@ impl Tally {
         }
     }
 
+    /// Adds the counts of one device.
+    pub(crate) fn join(&mut self, leg: Self) {
+        // Taken apart, so that a new field cannot be forgotten.
+        let Self {
+            passed,
+            failed,
+            new,
+            not_measured,
+            no_device,
+            ignored,
+            needs_review,
+            elsewhere,
+            not_run,
+            denied,
+            pending,
+            interrupted,
+            failure,
+            unstarted,
+            took,
+        } = leg;
+        self.passed += passed;
+        self.failed += failed;
+        self.new += new;
+        self.not_measured += not_measured;
+        self.no_device += no_device;
+        self.ignored += ignored;
+        self.needs_review += needs_review;
+        self.elsewhere += elsewhere;
+        self.not_run += not_run;
+        self.denied.extend(denied);
+        self.pending.extend(pending);
+        self.interrupted |= interrupted;
+        self.failure = self.failure.take().or(failure);
+        self.unstarted.extend(unstarted);
+        self.took += took;
+    }
+
     /// The pending snapshots in order, each once.
     pub(crate) fn sort(&mut self) {
         self.pending.sort();
@@ -81,10 +126,13 @@ impl Tally {
         self.passed + self.failed + self.not_measured + self.needs_review
     }
 
-    /// The exit code: the gravest that happened. A measured failure is graver
-    /// than a test that was not measured, because it is certain.
+    /// The exit code: that of the failure that ended the run, else the gravest
+    /// that happened. A measured failure is graver than a test that was not
+    /// measured, because it is certain.
     pub(crate) fn exit_code(&self, no_tests: NoTestsFlag) -> u8 {
-        if self.interrupted {
+        if let Some(failure) = &self.failure {
+            failure.exit_code
+        } else if self.interrupted {
             INTERRUPTED
         } else if self.failed > 0 {
             exit::FAILED
@@ -122,6 +170,23 @@ mod tests {
         assert_eq!(code(|t| (t.failed, t.no_device) = (1, 1)), exit::FAILED);
         assert_eq!(code(|t| (t.failed, t.not_measured) = (1, 1)), exit::FAILED);
         assert_eq!(code(|t| (t.failed, t.interrupted) = (1, true)), INTERRUPTED);
+        let failure = Reported { exit_code: exit::BUILD, message: String::new(), hint: None };
+        assert_eq!(code(|t| (t.failed, t.failure) = (1, Some(failure))), exit::BUILD);
+    }
+
+    #[test]
+    fn the_counts_of_two_devices_add_up() {
+        let leg = |passed, took| Tally {
+            passed,
+            took: Duration::from_secs(took),
+            pending: vec!["a.snap.new".into()],
+            ..Tally::default()
+        };
+        let mut all = leg(3, 2);
+        all.join(Tally { not_run: 4, interrupted: true, ..leg(1, 1) });
+        all.sort();
+        let expected = Tally { not_run: 4, interrupted: true, ..leg(4, 3) };
+        assert_eq!(all, expected);
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! A test over cases: one test, one baseline and one line for each
 //! combination, under `cargo test`, nextest and `cargo memcheck`.
 
-
 use crate::fixture::{Project, cargo, memcheck_with, share_build};
 
 /// The block is `rows` times 1,024 elements of `dtype`, and `rows` is 1 or 4.

@@ -4,24 +4,24 @@
 //! directory of its own, so that `target/debug/app` stays the user's. Cargo's
 //! intermediate files are shared where that is safe (`directories`).
 
+mod cargo;
 mod directories;
 mod environment;
 mod program;
+mod progress;
 mod resolved;
 
 use std::collections::HashMap;
-use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
-use std::sync::mpsc;
-use std::thread;
+use std::process::Command;
 
-use cargo_metadata::{Artifact, BuildScript, Message, Target, TargetKind};
+use anstream::ColorChoice;
+use cargo_metadata::{Artifact, BuildScript, Target, TargetKind};
 use memcheck_core::exit;
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 
+use cargo::{Made, Said};
+use progress::Meter;
 use resolved::Stamp;
 
 pub(crate) use directories::target_directory;
@@ -31,10 +31,10 @@ use crate::binary::Binary;
 use crate::cli::CargoFlags;
 use crate::devices::Kind;
 use crate::error::{Expected, Failure};
-use crate::options::{Options, Verbosity};
-use crate::process::Interrupt;
+use crate::fresh::{Place, Watched, manifests, sources, surroundings};
+use crate::options::Options;
 use crate::toolchain::Toolkit;
-use crate::workspace::{TestPackage, Workspace, cargo};
+use crate::workspace::{TestPackage, Workspace};
 
 /// Why there are no executables.
 #[derive(Debug, thiserror::Error)]
@@ -65,6 +65,15 @@ pub(crate) enum Goal<'a> {
 }
 
 impl<'a> Goal<'a> {
+    /// What is built, for people.
+    pub(crate) fn described(self) -> String {
+        match self {
+            Self::Tests => "the tests".to_owned(),
+            Self::Program(program) => format!("`{}`", program.name),
+            Self::Benches(_) => "the benches".to_owned(),
+        }
+    }
+
     /// The arguments of cargo, apart from those that are typed.
     fn arguments(self) -> Vec<&'static str> {
         match self {
@@ -135,12 +144,8 @@ fn command(
     kind: Kind,
     toolkit: Option<&Toolkit>,
 ) -> Command {
-    let mut command = Command::new(cargo());
+    let mut command = Command::new(crate::workspace::cargo());
     command.args(goal.arguments()).args(["--message-format", "json-render-diagnostics"]);
-    command.args(["--color", options.telling.color.name()]);
-    if options.telling.verbosity == Verbosity::Quiet {
-        command.arg("--quiet");
-    }
     for package in packages {
         command.arg("--package").arg(workspace.spec(&package.package));
     }
@@ -160,68 +165,14 @@ fn command(
     command
 }
 
-/// What cargo said while it built.
-#[derive(Default)]
-struct Said {
-    ok: bool,
-    /// Whether it came as far as building: everything was resolved.
-    began: bool,
-    artifacts: Vec<Artifact>,
-    scripts: HashMap<String, BuildScript>,
-}
-
-fn run(mut command: Command, goal: Goal<'_>) -> Result<Said, BuildError> {
-    let mut child =
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().map_err(BuildError::Cargo)?;
-    let stdout = BufReader::new(child.stdout.take().expect("stdout is piped"));
-    let cargo = i32::try_from(child.id()).map(Pid::from_raw);
-    let heard = thread::scope(|scope| {
-        let (done, ended) = mpsc::channel::<()>();
-        scope.spawn(move || {
-            // Ctrl-C reaches all of a terminal; another signal, or another sender, us alone.
-            if let (true, Ok(cargo)) = (Interrupt::comes_before(&ended), cargo) {
-                let _ = kill(cargo, Signal::SIGTERM);
-            }
-        });
-        let heard = hear(stdout, goal);
-        drop(done);
-        heard
-    });
-    if heard.is_err() {
-        let _ = child.kill();
-    }
-    let ended = child.wait();
-    let said = heard.map_err(BuildError::Cargo)?;
-    Ok(Said { ok: ended.map_err(BuildError::Cargo)?.success(), ..said })
-}
-
-/// Reads what cargo says, to its end.
-fn hear(stdout: impl BufRead, goal: Goal<'_>) -> std::io::Result<Said> {
-    let mut said = Said::default();
-    for message in Message::parse_stream(stdout) {
-        said.began = true;
-        match message? {
-            Message::CompilerArtifact(artifact)
-                if artifact.executable.is_some() && goal.wants(&artifact) =>
-            {
-                said.artifacts.push(artifact);
-            }
-            Message::BuildScriptExecuted(script) => {
-                said.scripts.insert(script.package_id.repr.clone(), script);
-            }
-            _ => {}
-        }
-    }
-    Ok(said)
-}
-
-/// Builds the executables of `packages` that are wanted for a leg of this kind.
+/// Builds the executables of `packages` that are wanted for a leg of this kind;
+/// people are told of the build as that of `subject`.
 pub(crate) fn build(
     workspace: &Workspace,
     packages: &[TestPackage],
     options: &Options,
     goal: Goal<'_>,
-    kind: Kind,
+    (kind, subject): (Kind, &str),
     toolkit: Option<&Toolkit>,
 ) -> Result<Built, Failure> {
     let what = match kind {
@@ -231,25 +182,25 @@ pub(crate) fn build(
     };
     let command = || command(workspace, packages, options, goal, kind, toolkit);
     let directory = target_directory(workspace, kind);
-    let stamp = Stamp::of(workspace, &options.cargo, &command(), (kind, &directory));
-    let mut said = if stamp.as_ref().is_some_and(Stamp::holds) {
-        let mut offline = command();
-        offline.arg("--offline");
-        run(offline, goal)?
-    } else {
-        run(command(), goal)?
+    let place = Place::of(&directory, "built", &command());
+    let Made { artifacts, scripts } = match place.read() {
+        Some(made) => made,
+        None => {
+            let stamp = Stamp::of(workspace, &options.cargo, &command(), (kind, &directory));
+            let meter = Meter::new(subject, options.telling.verbosity);
+            let said = resolve_and_run(&command, goal, stamp, &meter)?;
+            if !said.ok {
+                return Err(BuildError::Failed(what).into());
+            }
+            // A warning of cargo is to be seen in the next run, too.
+            let watched =
+                (!meter.has_spoken()).then(|| inputs(workspace, &options.cargo, &said)).flatten();
+            place.write(watched, &said.made);
+            said.made
+        }
     };
-    if !said.ok && !said.began && stamp.as_ref().is_some_and(Stamp::holds) {
-        // What was resolved last time is not on this machine any more.
-        said = run(command(), goal)?;
-    }
-    if let Some(stamp) = stamp {
-        stamp.set(said.began);
-    }
-    if !said.ok {
-        return Err(BuildError::Failed(what).into());
-    }
-    let Said { artifacts, scripts, .. } = said;
+    let scripts: HashMap<&str, &BuildScript> =
+        scripts.iter().map(|script| (script.package_id.repr.as_str(), script)).collect();
     let mut built = Built::default();
     let linked: Vec<PathBuf> = scripts
         .values()
@@ -258,7 +209,7 @@ pub(crate) fn build(
         .collect();
     for (index, package) in packages.iter().enumerate() {
         let of_package = || artifacts.iter().filter(|a| a.package_id == package.package.id);
-        let script = scripts.get(&package.package.id.repr);
+        let script = scripts.get(package.package.id.repr.as_str()).copied();
         built.binaries.extend(of_package().map(|artifact| Binary {
             id: binary_id(package.name(), &artifact.target),
             package: index,
@@ -280,6 +231,47 @@ pub(crate) fn build(
     }
     built.binaries.sort_by(|a, b| a.id.cmp(&b.id));
     Ok(built)
+}
+
+/// Runs cargo: offline where the same was resolved before.
+fn resolve_and_run(
+    command: &impl Fn() -> Command,
+    goal: Goal<'_>,
+    stamp: Option<Stamp>,
+    meter: &Meter,
+) -> Result<Said, BuildError> {
+    let run = |how: &[&str]| {
+        let mut command = command();
+        command.args(how).args(["--color", color()]);
+        cargo::run(command, goal, meter)
+    };
+    let holds = stamp.as_ref().is_some_and(Stamp::holds);
+    let mut said = run(if holds { &["--offline"] } else { &[] })?;
+    if !said.ok && !said.began && holds {
+        // What was resolved last time is not on this machine any more.
+        said = run(&[])?;
+    }
+    if let Some(stamp) = stamp {
+        stamp.set(said.began);
+    }
+    meter.finish(said.ok);
+    Ok(said)
+}
+
+/// All that a build depends on, if it is known.
+fn inputs(workspace: &Workspace, flags: &CargoFlags, said: &Said) -> Option<Watched> {
+    let watched = surroundings(flags, &crate::workspace::cargo())?;
+    let watched = manifests(workspace.metadata(), watched)?;
+    sources(workspace.metadata(), &said.own, &said.made.scripts, watched)
+}
+
+/// Whether cargo colours what it prints: our stderr decides, because cargo's own
+/// is a pipe.
+fn color() -> &'static str {
+    match anstream::AutoStream::choice(&std::io::stderr()) {
+        ColorChoice::Never => "never",
+        ColorChoice::Auto | ColorChoice::AlwaysAnsi | ColorChoice::Always => "always",
+    }
 }
 
 /// Whether a plain `cargo test` with these flags would build `target`, were

@@ -53,17 +53,6 @@ pub(crate) enum ColorFlag {
     Never,
 }
 
-impl ColorFlag {
-    /// As cargo spells it.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Auto => "auto",
-            Self::Always => "always",
-            Self::Never => "never",
-        }
-    }
-}
-
 /// `--annotations`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum AnnotationsFlag {

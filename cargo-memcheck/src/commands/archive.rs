@@ -13,6 +13,7 @@ use crate::devices::{Kind, Leg};
 use crate::discover::{self, Carried};
 use crate::error::Failure;
 use crate::launcher::Launcher;
+use crate::legs::Legs;
 use crate::options::Aim;
 use crate::present::{json, style};
 use crate::session::Session;
@@ -27,10 +28,12 @@ pub(super) fn archive(args: &ArchiveArgs) -> Result<u8, Failure> {
     let session = Session::open(&args.as_run(), Aim::Archive)?;
     session.announce();
     let mut leaves: Vec<Leaf> = Vec::new();
-    let toolkit = session.build(&session.packages, Goal::Tests, |leg, built| {
+    let mut legs = Legs::open(&session)?;
+    for leg in &session.legs {
         if leaves.iter().any(|leaf| leaf.kind == leg.kind) {
-            return Ok(());
+            continue;
         }
+        let built = legs.build(leg, &session.packages, Goal::Tests)?;
         let mut binaries = Vec::new();
         for binary in &built.binaries {
             match tests(&session, binary, leg)? {
@@ -42,17 +45,12 @@ pub(super) fn archive(args: &ArchiveArgs) -> Result<u8, Failure> {
             kind: leg.kind,
             folder: session.target_directory(leg.kind),
             binaries,
-            not_built: built.not_built.clone(),
-            nvml: None,
+            not_built: built.not_built,
+            nvml: legs.nvml().filter(|_| leg.kind == Kind::Sim),
         });
-        Ok(())
-    })?;
+    }
     if leaves.iter().all(|leaf| leaf.binaries.is_empty()) {
         return Err(ArchiveError::NoTests.into());
-    }
-    let nvml = toolkit.and_then(|toolkit| toolkit.nvml.ok());
-    for leaf in leaves.iter_mut().filter(|leaf| leaf.kind == Kind::Sim) {
-        leaf.nvml.clone_from(&nvml);
     }
     let origin = Origin {
         workspace: &session.workspace,

@@ -7,11 +7,14 @@ use anyhow::Context;
 use memcheck_core::exit;
 
 use super::program;
+use crate::binary::Binary;
 use crate::build::{Goal, Program, ProgramError, ProgramKind};
 use crate::cli::BenchArgs;
+use crate::devices::Leg;
 use crate::discover;
 use crate::error::{Expected, Failure};
-use crate::options::Aim;
+use crate::legs::Legs;
+use crate::options::{Aim, Options};
 use crate::present::stopped;
 use crate::process::INTERRUPTED;
 use crate::process::Interrupt;
@@ -52,24 +55,16 @@ pub(super) fn bench(args: &BenchArgs) -> Result<u8, Failure> {
     let session = Session::open(&args.as_run(), Aim::Profile)?;
     let benches = benches(&session, &args.bench)?;
     session.announce();
+    let mut legs = Legs::open(&session)?;
     let mut built = Vec::new();
-    let toolkit = session.build(&session.packages, Goal::Benches(&benches), |leg, made| {
-        let scheduling = &session.options.scheduling;
+    for leg in &session.legs {
+        let made = legs.build(leg, &session.packages, Goal::Benches(&benches));
+        let Some(made) = interrupt.outlived(made)? else { return Ok(stopped(&session.options)) };
         for binary in &made.binaries {
-            let binary = discover::program(binary, &scheduling.launcher, &session.options.search)?;
-            let package = &session.packages[binary.package];
-            let name = binary.id.rsplit('/').next().unwrap_or_default().to_owned();
-            let named = Program { kind: ProgramKind::Bench, name };
-            let (_, file) = named.find(std::slice::from_ref(package), session.workspace.root())?;
-            let task = program::task(&session, package, &named, &file, leg, &binary);
-            let measured = session.workspace.own_directory().join("criterion").join(leg.name());
-            built.push(Bench { task, measured });
+            built.push(self::built(&session, leg, binary)?);
         }
-        Ok(())
-    });
-    let Some(toolkit) = interrupt.outlived(toolkit)? else { return Ok(stopped(&session.options)) };
-    let nvml = toolkit.and_then(|toolkit| toolkit.nvml.ok());
-    let runner = Runner::prepare(&session, nvml, interrupt.clone())?;
+    }
+    let runner = Runner::prepare(&session, legs.nvml(), interrupt.clone())?;
     let mut failed = Vec::new();
     let mut codes = Vec::new();
     for Bench { task, measured } in &built {
@@ -88,6 +83,19 @@ pub(super) fn bench(args: &BenchArgs) -> Result<u8, Failure> {
     }
     let gravest = [exit::FAILED, exit::NO_DEVICE, exit::NOT_MEASURED];
     Ok(gravest.into_iter().find(|code| codes.contains(code)).unwrap_or(exit::OK))
+}
+
+/// A bench that an executable was built of.
+fn built(session: &Session, leg: &Leg, binary: &Binary) -> Result<Bench, Failure> {
+    let Options { scheduling, search, .. } = &session.options;
+    let binary = discover::program(binary, &scheduling.launcher, search)?;
+    let package = &session.packages[binary.package];
+    let name = binary.id.rsplit('/').next().unwrap_or_default().to_owned();
+    let named = Program { kind: ProgramKind::Bench, name };
+    let (_, file) = named.find(std::slice::from_ref(package), session.workspace.root())?;
+    let task = program::task(session, package, &named, &file, leg, &binary);
+    let measured = session.workspace.own_directory().join("criterion").join(leg.name());
+    Ok(Bench { task, measured })
 }
 
 /// The exit code for a bench that ended so. Where the runtime had no device for

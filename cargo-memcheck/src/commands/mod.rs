@@ -27,7 +27,7 @@ use std::ffi::OsString;
 use memcheck_core::exit;
 
 use crate::cli::{self, Cli, Command, FormFlags, FormatFlag};
-use crate::error::Failure;
+use crate::error::{Failure, Reported};
 use crate::options::environment_is_text;
 use crate::present::{self, json, style};
 use crate::process::{INTERRUPTED, Interrupt};
@@ -98,7 +98,8 @@ fn told(form: &FormFlags, summary: Summary, command: impl FnOnce() -> Result<u8,
         Err(_) if Interrupt::has_come() => {
             say!("{}", style::warning("interrupted"));
             if json {
-                json::failed(INTERRUPTED, "interrupted".to_owned(), None);
+                let message = "interrupted".to_owned();
+                json::failed(Reported { exit_code: INTERRUPTED, message, hint: None });
             }
             INTERRUPTED
         }
@@ -128,7 +129,8 @@ fn refused(error: &clap::Error, json: bool) -> u8 {
     }
     if json {
         let message = error.render().to_string();
-        json::failed(exit::USAGE, message.lines().next().unwrap_or_default().to_owned(), None);
+        let message = message.lines().next().unwrap_or_default().to_owned();
+        json::failed(Reported { exit_code: exit::USAGE, message, hint: None });
     }
     exit::USAGE
 }

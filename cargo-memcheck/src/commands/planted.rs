@@ -10,14 +10,15 @@ use memcheck_core::finding::Code;
 use memcheck_core::protocol::Status;
 use memcheck_core::size::Size;
 
-use crate::cli::{CargoFlags, CiFlags, DoctorArgs, LimitFlags, OutputFlags, RunArgs, SelectFlags};
+use crate::cli::{CargoFlags, CiFlags, DoctorArgs, LimitFlags, RunArgs, SelectFlags};
 use crate::error::Failure;
 use crate::generated::Generated;
-use crate::options::Aim;
+use crate::options::{Aim, Verbosity};
 use crate::process::Interrupt;
 use crate::run::Runner;
 use crate::schedule::{self, Event};
 use crate::session::Session;
+use crate::talk::say;
 use crate::task::Outcome;
 use crate::workspace::{RUNTIME, Workspace};
 
@@ -25,6 +26,10 @@ use crate::workspace::{RUNTIME, Workspace};
 const LEAK: u64 = 1 << 20;
 /// Iterations of it.
 const ITERATIONS: u32 = 8;
+/// What a first build takes, before it begins.
+const FIRST_BUILD: &str = "planting a leak: the first build compiles candle once for each kind of \
+                           device (CPU, CUDA), which takes 2 to 6 minutes on two cores; later \
+                           builds take seconds";
 
 const SOURCE: &str = r#"//! Written by `cargo memcheck doctor`.
 #![cfg(test)]
@@ -58,6 +63,9 @@ pub(super) struct Answer {
 
 /// Builds and runs the two tests on every device that is asked for.
 pub(super) fn run(args: &DoctorArgs, workspace: &Workspace) -> Result<Vec<Answer>, Failure> {
+    if Verbosity::of(&args.output) > Verbosity::Quiet {
+        say!("{FIRST_BUILD}");
+    }
     let folder = workspace.own_directory().join("doctor");
     write_package(&folder, workspace).context("the package with the planted leak")?;
     let args = RunArgs {
@@ -70,7 +78,7 @@ pub(super) fn run(args: &DoctorArgs, workspace: &Workspace) -> Result<Vec<Answer
             warmup: Some(2),
             ..LimitFlags::default()
         },
-        output: OutputFlags { quiet: true, ..args.output.clone() },
+        output: args.output.clone(),
         cargo: CargoFlags {
             manifest_path: Some(folder.join("Cargo.toml")),
             target_dir: Some(workspace.target_directory().to_owned()),

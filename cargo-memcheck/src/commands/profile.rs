@@ -1,5 +1,7 @@
 //! `cargo memcheck profile`: one test, or one program, run with attribution.
 
+use std::time::Instant;
+
 use anyhow::Context;
 use memcheck_core::exit;
 
@@ -9,10 +11,10 @@ use crate::build::{Goal, Program, ProgramKind};
 use crate::cli::{NoTestsFlag, ProfileArgs};
 use crate::discover;
 use crate::error::{Expected, Failure};
+use crate::legs::Legs;
 use crate::options::{Aim, Options, Verbosity};
 use crate::present::profile::{Layout, Profiler, Subject};
 use crate::present::{Told, stopped};
-use crate::process::INTERRUPTED;
 use crate::process::Interrupt;
 use crate::run::Runner;
 use crate::schedule::{self, Event};
@@ -103,6 +105,7 @@ fn profile_test(args: &ProfileArgs) -> Result<u8, Failure> {
         Some(Box::new(on_stdout)),
     );
     let mut tally = Tally::default();
+    let started = Instant::now();
     for task in &tasks {
         if interrupt.is_set() {
             break;
@@ -116,13 +119,12 @@ fn profile_test(args: &ProfileArgs) -> Result<u8, Failure> {
             |event| tell(&mut told, &mut tally, task, event),
         )?;
     }
-    Ok(end(told, tally, &interrupt))
+    Ok(end(told, tally, started, &interrupt))
 }
 
-fn end(told: Told, mut tally: Tally, interrupt: &Interrupt) -> u8 {
-    tally.interrupted = interrupt.is_set();
-    let exit_code =
-        if tally.interrupted { INTERRUPTED } else { tally.exit_code(NoTestsFlag::Fail) };
+fn end(told: Told, mut tally: Tally, started: Instant, interrupt: &Interrupt) -> u8 {
+    (tally.interrupted, tally.took) = (interrupt.is_set(), started.elapsed());
+    let exit_code = tally.exit_code(NoTestsFlag::Fail);
     told.finish(&tally, exit_code)
 }
 
@@ -139,22 +141,22 @@ fn profile_program(args: &ProfileArgs, program: &Program) -> Result<u8, Failure>
     let (package, file) = program.find(&session.packages, root)?;
     let package = &session.packages[package];
     session.announce();
+    let options = &session.options;
+    let Options { scheduling, search, .. } = options;
+    let mut legs = Legs::open(&session)?;
     let mut tasks = Vec::new();
-    let packages = std::slice::from_ref(package);
-    let built = session.build(packages, Goal::Program(program), |leg, built| {
+    for leg in &session.legs {
+        let built = legs.build(leg, std::slice::from_ref(package), Goal::Program(program));
+        let Some(built) = interrupt.outlived(built)? else { return Ok(stopped(options)) };
         let binary = built.binaries.first().context("cargo built no executable")?;
-        let Options { scheduling, search, .. } = &session.options;
         let binary = discover::program(binary, &scheduling.launcher, search)?;
         tasks.push(program::task(&session, package, program, &file, leg, &binary));
-        Ok(())
-    });
-    let Some(toolkit) = interrupt.outlived(built)? else { return Ok(stopped(&session.options)) };
-    let options = &session.options;
-    let nvml = toolkit.and_then(|toolkit| toolkit.nvml.ok());
-    let runner = Runner::prepare(&session, nvml, interrupt.clone())?;
+    }
+    let runner = Runner::prepare(&session, legs.nvml(), interrupt.clone())?;
     let on_stdout = Profiler::new(&options.telling, layout(args), Subject::Program);
     let mut told = Told::new(&session.audience(), root, tasks.len(), Some(Box::new(on_stdout)));
     let mut tally = Tally::default();
+    let started = Instant::now();
     // As cargo does it: a bench runs in its package, any other program here.
     let folder = package.folder().to_owned();
     let folder = (program.kind == ProgramKind::Bench).then_some(&folder);
@@ -167,7 +169,7 @@ fn profile_program(args: &ProfileArgs, program: &Program) -> Result<u8, Failure>
             None => break,
         }
     }
-    Ok(end(told, tally, &interrupt))
+    Ok(end(told, tally, started, &interrupt))
 }
 
 fn layout(args: &ProfileArgs) -> Layout {

@@ -4,13 +4,11 @@
 
 use std::io;
 
-use memcheck_core::exit;
-
 use crate::across;
 use crate::cli::{CargoFlags, FormatFlag, ReportArgs};
 use crate::error::Failure;
 use crate::options::{Audience, Capture, Mode, Pending, Telling, environment};
-use crate::present::{JsonLines, Told};
+use crate::present::{self, JsonLines, Told};
 use crate::presenter::Presenter;
 use crate::results::{self, ResultsError, Whole};
 use crate::workspace::{Places, pending_of_results};
@@ -36,7 +34,6 @@ pub(super) fn report(args: &ReportArgs) -> Result<u8, Failure> {
         no_tests: args.no_tests,
         // Those of the run chose what was kept; here all of it is told.
         filters: &[],
-        took: Some(whole.took),
     };
     Ok(tell(whole, &audience, &places))
 }
@@ -80,7 +77,7 @@ fn whole(args: &ReportArgs, places: &Places) -> Result<Whole, Failure> {
 
 /// The same events, in the order of a run.
 fn tell(whole: Whole, audience: &Audience<'_>, places: &Places) -> u8 {
-    let Whole { run: _, legs, tests, notes, mut tally, broke, took: _ } = whole;
+    let Whole { run: _, legs, tests, notes, mut tally } = whole;
     let json = audience.telling.format == FormatFlag::Json;
     let on_stdout = json.then(|| Box::new(JsonLines::new(io::stdout())) as Box<dyn Presenter>);
     let mut told = Told::new(audience, places.root(), legs.len(), on_stdout);
@@ -96,6 +93,9 @@ fn tell(whole: Whole, audience: &Audience<'_>, places: &Places) -> u8 {
         told.tell(|to| to.note(note));
     }
     tally.sort();
-    let exit_code = if broke { exit::INTERNAL } else { tally.exit_code(audience.no_tests) };
+    if let Some(failure) = &tally.failure {
+        present::reported(failure);
+    }
+    let exit_code = tally.exit_code(audience.no_tests);
     told.finish(&tally, exit_code)
 }

@@ -1,7 +1,8 @@
-//! `cargo memcheck run`: build, list, run, tell.
+//! `cargo memcheck run`: build, list, run, tell; one device after another, so
+//! that the first verdict does not wait for the second build.
 
 use std::io;
-use std::path::PathBuf;
+use std::time::Instant;
 
 use anyhow::Context;
 use memcheck_core::exit;
@@ -9,7 +10,9 @@ use memcheck_core::exit;
 use crate::across::{self, Judge, Seen};
 use crate::bookkeeping;
 use crate::cli::{FormatFlag, NoTestsFlag, RunArgs};
+use crate::devices::Leg;
 use crate::error::Failure;
+use crate::legs::{LegTests, Legs};
 use crate::options::Aim;
 use crate::present::{JsonLines, Told, stopped, style};
 use crate::presenter::Presenter;
@@ -17,7 +20,7 @@ use crate::process::Interrupt;
 use crate::results::{self, Keeper, Run};
 use crate::run::Runner;
 use crate::schedule::{self, Event};
-use crate::session::{Chosen, LegTests, Session};
+use crate::session::{Chosen, Session};
 use crate::talk::say;
 use crate::tally::Tally;
 use crate::task::{Needs, Outcome, Task};
@@ -36,10 +39,7 @@ pub(super) fn run(args: &RunArgs) -> Result<u8, Failure> {
     };
     session.announce();
     results::discard(&session.results_directory())?;
-    let Some((nvml, legs)) = interrupt.outlived(session.discover())? else {
-        return Ok(stopped(&session.options));
-    };
-    run_legs(&session, nvml, &legs, &interrupt)
+    run_legs(&session, &interrupt)
 }
 
 fn nothing(args: &RunArgs, failure: Failure) -> Result<u8, Failure> {
@@ -55,86 +55,144 @@ fn nothing(args: &RunArgs, failure: Failure) -> Result<u8, Failure> {
     Ok(exit::OK)
 }
 
-fn run_legs(
-    session: &Session,
-    nvml: Option<PathBuf>,
-    legs: &[LegTests],
-    interrupt: &Interrupt,
-) -> Result<u8, Failure> {
+/// A run, leg by leg.
+struct Course<'a> {
+    session: &'a Session,
+    runner: Runner<'a>,
+    interrupt: &'a Interrupt,
+    told: Told,
+    tally: Tally,
+    /// The legs whose tests are known and were not refused.
+    listed: Vec<LegTests>,
+}
+
+/// Builds, lists and runs one leg after another.
+fn run_legs(session: &Session, interrupt: &Interrupt) -> Result<u8, Failure> {
     let options = &session.options;
-    let root = session.workspace.root();
-    // Before anything runs: a limit that means no test is a mistake.
-    let chosen: Vec<(Chosen, Vec<Option<Needs>>)> = legs
-        .iter()
-        .map(|tests| {
-            let chosen = session.choose(tests);
-            across::needs(tests, &chosen.run, root).map(|needs| (chosen, needs))
-        })
-        .collect::<Result<_, _>>()?;
-    let runner = Runner::prepare(session, nvml, interrupt.clone())?;
+    let (first, others) = session.legs.split_first().context("a run has a device")?;
+    let begun = Legs::open(session).and_then(|mut legs| {
+        let first = RunningLeg::begin(session, &mut legs, first)?;
+        Ok((legs, first))
+    });
+    // Until then, a failure is all that there is to report.
+    let Some((mut legs, first)) = interrupt.outlived(begun)? else { return Ok(stopped(options)) };
     let json = options.telling.format == FormatFlag::Json;
     let on_stdout = json.then(|| Box::new(JsonLines::new(io::stdout())) as Box<dyn Presenter>);
-    let mut told = Told::new(&session.audience(), root, legs.len(), on_stdout);
-    told.also(results::file(&session.results_directory()), Keeper::new(&Run::of(session, legs)));
-    let mut tally = Tally::default();
-    let mut failed = None;
-    for (tests, (chosen, needs)) in legs.iter().zip(chosen) {
-        tally.elsewhere += chosen.elsewhere.len();
-        told.tell(|to| to.leg_started(&tests.leg, chosen.run.len()));
+    let root = session.workspace.root();
+    let mut told = Told::new(&session.audience(), root, session.legs.len(), on_stdout);
+    told.also(results::file(&session.results_directory()), Keeper::default());
+    let mut course = Course {
+        session,
+        runner: Runner::prepare(session, legs.nvml(), interrupt.clone())?,
+        interrupt,
+        told,
+        tally: Tally::default(),
+        listed: Vec::new(),
+    };
+    course.run(first);
+    for leg in others {
+        if course.is_over() && !legs.has(leg) {
+            course.tally.unstarted.push(leg.name());
+            continue;
+        }
+        match interrupt.outlived(RunningLeg::begin(session, &mut legs, leg)) {
+            Ok(Some(leg)) => course.run(leg),
+            Ok(None) => course.tally.unstarted.push(leg.name()),
+            Err(failure) => {
+                course.tally.unstarted.push(leg.name());
+                course.fail(&failure);
+            }
+        }
+    }
+    Ok(course.finish())
+}
+
+impl Course<'_> {
+    /// True if no further test is started.
+    fn is_over(&self) -> bool {
+        let Tally { failed, not_measured, failure, .. } = &self.tally;
+        let fail_fast = self.session.options.scheduling.fail_fast;
+        failure.is_some() || self.interrupt.is_set() || (fail_fast && failed + not_measured > 0)
+    }
+
+    /// Reports a failure, after which no test is started. The first one decides
+    /// the exit code.
+    fn fail(&mut self, failure: &Failure) {
+        crate::present::failure(failure);
+        self.tally.failure.get_or_insert(failure.into());
+    }
+
+    /// Runs the tests of a leg, and tells its verdict.
+    fn run(&mut self, leg: RunningLeg<'_>) {
+        let RunningLeg { tests, chosen, .. } = &leg;
+        let started = Instant::now();
+        let mut tally = Tally { elsewhere: chosen.elsewhere.len(), ..Tally::default() };
+        self.told.tell(|to| to.leg_started(&tests.leg, chosen.run.len()));
         for task in &chosen.ignored {
             let outcome = Outcome::ignored();
             tally.add(&outcome);
-            told.tell(|to| to.test_finished(task, &outcome));
+            self.told.tell(|to| to.test_finished(task, &outcome));
         }
-        let before = tally.ran();
-        if failed.is_none()
-            && !interrupt.is_set()
-            && !(options.scheduling.fail_fast && stops(&tally))
+        if !self.is_over()
+            && let Err(error) = leg.run(&self.runner, &mut self.told, &mut tally)
         {
-            let mut leg =
-                RunningLeg { session, runner: &runner, tests, chosen: &chosen, needs: &needs };
-            failed = leg.run(&mut told, &mut tally).err();
+            self.fail(&Failure::Internal(error));
+            tally.failure.clone_from(&self.tally.failure);
         }
-        tally.not_run += chosen.run.len() - (tally.ran() - before);
+        tally.not_run = chosen.run.len() - tally.ran();
+        tally.interrupted = self.interrupt.is_set();
+        tally.took = started.elapsed();
+        self.told.tell(|to| to.leg_finished(&tests.leg, &tally));
+        self.tally.join(tally);
+        self.listed.push(leg.tests);
     }
-    tally.interrupted = interrupt.is_set();
-    tally.sort();
-    // Written after the run: what the tests left is compared with what there is.
-    match bookkeeping::notes(session, legs).context("looking for baselines") {
-        Ok(notes) => {
-            for note in &notes {
-                tally.note(note);
-                told.tell(|to| to.note(note));
+
+    /// Reports what can be known of the workspace now, and closes the run.
+    fn finish(mut self) -> u8 {
+        self.tally.interrupted |= self.interrupt.is_set();
+        self.tally.sort();
+        self.told.tell({
+            let run = Run::of(self.session, &self.listed);
+            move |to| to.selected(&run)
+        });
+        // Only where every test is known can a baseline belong to none. After the
+        // run: what the tests left is compared with what there is.
+        if self.tally.unstarted.is_empty() {
+            match bookkeeping::notes(self.session, &self.listed).context("looking for baselines") {
+                Ok(notes) => {
+                    for note in &notes {
+                        self.tally.note(note);
+                        self.told.tell(|to| to.note(note));
+                    }
+                }
+                Err(error) => self.fail(&Failure::Internal(error)),
             }
         }
-        // What was measured is told all the same.
-        Err(error) => drop(failed.get_or_insert(error)),
+        let exit_code = self.tally.exit_code(self.session.options.scheduling.no_tests);
+        self.told.finish(&self.tally, exit_code)
     }
-    let mut exit_code = tally.exit_code(options.scheduling.no_tests);
-    if let Some(error) = failed {
-        // The summary so far, and then the reason on stderr.
-        exit_code = exit::INTERNAL;
-        crate::present::failure(&Failure::Internal(error));
-    }
-    Ok(told.finish(&tally, exit_code))
-}
-
-fn stops(tally: &Tally) -> bool {
-    tally.failed + tally.not_measured > 0
 }
 
 /// The tests of a leg, and what they want of each other.
 struct RunningLeg<'a> {
     session: &'a Session,
-    runner: &'a Runner<'a>,
-    tests: &'a LegTests,
-    chosen: &'a Chosen,
-    needs: &'a [Option<Needs>],
+    tests: LegTests,
+    chosen: Chosen,
+    needs: Vec<Option<Needs>>,
 }
 
-impl RunningLeg<'_> {
+impl<'a> RunningLeg<'a> {
+    /// Builds and lists a leg. A limit that means no test is refused here, before
+    /// a test of the leg runs.
+    fn begin(session: &'a Session, legs: &mut Legs<'_>, leg: &Leg) -> Result<Self, Failure> {
+        let tests = legs.tests(leg)?;
+        let chosen = session.choose(&tests);
+        let needs = across::needs(&tests, &chosen.run, session.workspace.root())?;
+        Ok(Self { session, tests, chosen, needs })
+    }
+
     /// Runs them. Who wants figures of others is told when all have ended.
-    fn run(&mut self, told: &mut Told, tally: &mut Tally) -> anyhow::Result<()> {
+    fn run(&self, runner: &Runner<'_>, told: &mut Told, tally: &mut Tally) -> anyhow::Result<()> {
         let options = &self.session.options;
         let tasks = &self.chosen.run;
         let workers = schedule::workers(
@@ -149,9 +207,7 @@ impl RunningLeg<'_> {
             tasks.len(),
             workers,
             options.scheduling.fail_fast,
-            |number, teller| {
-                self.runner.run(&tasks[number], move |progress| teller.progress(progress))
-            },
+            |number, teller| runner.run(&tasks[number], move |progress| teller.progress(progress)),
             |event| match event {
                 Event::Started(number) => told.tell(|to| to.test_started(&tasks[number])),
                 Event::Progress(number, progress) => {
@@ -172,7 +228,7 @@ impl RunningLeg<'_> {
         let mut left = 0;
         for (number, outcome) in held {
             let (task, needs) = (&tasks[number], self.needs[number].as_ref());
-            let outcome = self.across(task, outcome, needs, &seen);
+            let outcome = self.across(runner, task, outcome, (needs, &seen));
             left += usize::from(outcome.across.left.is_some());
             tally.add(&outcome);
             told.tell(|to| to.test_finished(task, &outcome));
@@ -186,7 +242,13 @@ impl RunningLeg<'_> {
     }
 
     /// Adds what is found across tests, or what is needed to find it later.
-    fn across(&self, task: &Task, outcome: Outcome, needs: Option<&Needs>, seen: &Seen) -> Outcome {
+    fn across(
+        &self,
+        runner: &Runner<'_>,
+        task: &Task,
+        outcome: Outcome,
+        (needs, seen): (Option<&Needs>, &Seen),
+    ) -> Outcome {
         let Some(needs) = needs else { return outcome };
         let mut judged = outcome.clone();
         if self.session.options.selection.partition.is_some() {
@@ -201,7 +263,7 @@ impl RunningLeg<'_> {
         };
         judge.judge(task, &mut judged, needs, seen);
         // A test that found something itself was explained already.
-        if let Some(mut explained) = self.runner.explain(task, &outcome, &judged) {
+        if let Some(mut explained) = runner.explain(task, &outcome, &judged) {
             judge.judge(task, &mut explained, needs, seen);
             judged = explained;
         }

@@ -9,6 +9,7 @@ mod error;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::ExitStatus;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use memcheck_core::protocol::{Entry, Listing, VERSION};
@@ -20,6 +21,7 @@ use crate::launcher::{Launcher, TURN};
 use crate::libraries::{Missing, Search};
 use crate::options::Capture;
 use crate::process::{self, End, Ended, Interrupt, Watch};
+use crate::schedule;
 use crate::workspace::TestPackage;
 
 pub(crate) use error::DiscoverError;
@@ -42,7 +44,7 @@ pub(crate) struct Carried {
     pub(crate) warning: Option<String>,
 }
 
-/// Asks all executables of a leg.
+/// Asks all executables of a leg, several at a time.
 pub(crate) fn discover(
     binaries: &[Binary],
     packages: &[TestPackage],
@@ -56,7 +58,20 @@ pub(crate) fn discover(
         let folder = packages[binary.package].folder();
         ask(binary, folder, leg, launcher, search)
     };
-    binaries.iter().map(ask).collect()
+    // A launcher may hand them out one by one.
+    let workers = if launcher.is_some() { 1 } else { schedule::cores().min(binaries.len()) };
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let numbers = std::iter::repeat_with(|| next.fetch_add(1, Ordering::SeqCst));
+        let mine = numbers.map_while(|number| Some((number, binaries.get(number)?)));
+        mine.map(|(number, binary)| (number, ask(binary))).collect::<Vec<_>>()
+    };
+    let mut answers: Vec<_> = std::thread::scope(|scope| {
+        let handles: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
+        handles.into_iter().flat_map(|handle| handle.join().expect("no worker panics")).collect()
+    });
+    answers.sort_by_key(|(number, _)| *number);
+    answers.into_iter().map(|(_, answer)| answer).collect()
 }
 
 /// Starts an executable to list its tests.

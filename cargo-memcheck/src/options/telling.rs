@@ -1,11 +1,8 @@
 //! How results are told, and what those who are told must know of the run.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
-use crate::cli::{
-    AnnotationsFlag, ColorFlag, FormatFlag, NoTestsFlag, OutputFlags, ReportFlag, ReportFlags,
-};
+use crate::cli::{AnnotationsFlag, FormatFlag, NoTestsFlag, OutputFlags, ReportFlag, ReportFlags};
 
 /// What happens to the output of tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,8 +51,6 @@ pub(crate) enum Annotations {
 pub(crate) struct Telling {
     /// What stdout carries.
     pub(crate) format: FormatFlag,
-    /// When colours are used.
-    pub(crate) color: ColorFlag,
     /// How much is said.
     pub(crate) verbosity: Verbosity,
     /// Reports to write.
@@ -86,8 +81,6 @@ pub(crate) struct Audience<'a> {
     pub(crate) no_tests: NoTestsFlag,
     /// Which tests were asked for by name.
     pub(crate) filters: &'a [String],
-    /// How long the run took, where it is not this one.
-    pub(crate) took: Option<Duration>,
 }
 
 impl Telling {
@@ -99,7 +92,6 @@ impl Telling {
     ) -> Self {
         Self {
             format: output.form.message_format,
-            color: output.form.color,
             verbosity: Verbosity::of(output),
             reports: report.report.clone(),
             annotations: match report.annotations {

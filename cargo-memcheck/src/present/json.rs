@@ -18,7 +18,7 @@ use serde::Serialize;
 
 use crate::cli::FormatFlag;
 use crate::devices::Leg;
-use crate::error::Failure;
+use crate::error::{Failure, Reported};
 use crate::gpus::RanOn;
 use crate::note::Note;
 use crate::presenter::{Presenter, Report};
@@ -104,7 +104,7 @@ struct Bookkeeping<'a> {
     finding: &'a Finding,
 }
 
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Serialize)]
 struct Summary<'a> {
     passed: usize,
     failed: usize,
@@ -119,14 +119,20 @@ struct Summary<'a> {
     pending: &'a [PathBuf],
     exit_code: u8,
     #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<ErrorLine>,
+    error: Option<ErrorLine<'a>>,
 }
 
 #[derive(Debug, Serialize)]
-struct ErrorLine {
-    message: String,
+struct ErrorLine<'a> {
+    message: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    hint: Option<String>,
+    hint: Option<&'a str>,
+}
+
+impl<'a> ErrorLine<'a> {
+    fn of(failure: &'a Reported) -> Self {
+        Self { message: &failure.message, hint: failure.hint.as_deref() }
+    }
 }
 
 /// Writes the lines somewhere.
@@ -233,6 +239,9 @@ fn summary(tally: &Tally, exit_code: u8) -> Summary<'_> {
         denied,
         pending,
         interrupted,
+        failure,
+        unstarted: _,
+        took: _,
     } = tally;
     Summary {
         passed: *passed,
@@ -247,20 +256,20 @@ fn summary(tally: &Tally, exit_code: u8) -> Summary<'_> {
         denied: denied.iter().copied().collect(),
         pending,
         exit_code,
-        error: None,
+        error: failure.as_ref().map(ErrorLine::of),
     }
 }
 
 /// The stream of a command that failed before it could run anything.
-pub(crate) fn failed(exit_code: u8, message: String, hint: Option<String>) {
-    let error = Some(ErrorLine { message, hint });
-    let summary = Summary { exit_code, error, ..Summary::default() };
-    JsonLines::new(std::io::stdout()).line(&Line::Summary(summary));
+pub(crate) fn failed(failure: Reported) {
+    let exit_code = failure.exit_code;
+    let tally = Tally { failure: Some(failure), ..Tally::default() };
+    JsonLines::new(std::io::stdout()).finished(&tally, exit_code);
 }
 
 /// [`failed`], from a failure.
 pub(crate) fn failure(failure: &Failure) {
-    failed(failure.exit_code(), failure.message(), failure.hint());
+    failed(failure.into());
 }
 
 /// The line of one snapshot that something was done with: `accepted`,

@@ -25,7 +25,7 @@ mod terminal;
 mod told;
 mod trace;
 
-pub(crate) use failure::failure;
+pub(crate) use failure::{failure, reported};
 pub(crate) use json::JsonLines;
 pub(crate) use stopped::{interrupted, stopped};
 pub(crate) use summary::Unselected;

@@ -24,6 +24,9 @@ pub(super) fn counts(tally: &Tally) -> String {
         denied: _,
         pending: _,
         interrupted: _,
+        failure: _,
+        unstarted: _,
+        took: _,
     } = tally;
     let mut parts = vec![format!("{passed} passed"), format!("{failed} failed")];
     for (count, word) in [
@@ -81,7 +84,15 @@ pub(super) fn next_steps(
     if tally.interrupted {
         lines.push(style::warning("interrupted: the counts are those so far"));
     }
-    if tally.ran() == 0 && !tally.interrupted && no_tests != NoTestsFlag::Pass {
+    if !tally.unstarted.is_empty() {
+        let devices = tally.unstarted.join(", ");
+        lines.push(style::warning(&format!("not run on {devices}: the run ended before")));
+    }
+    if tally.ran() == 0
+        && !tally.interrupted
+        && tally.failure.is_none()
+        && no_tests != NoTestsFlag::Pass
+    {
         let why = Unselected { elsewhere: tally.elsewhere > 0, ignored: tally.ignored > 0 };
         let line = why.said_of(filters);
         let fails = no_tests == NoTestsFlag::Fail;

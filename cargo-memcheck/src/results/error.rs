@@ -33,6 +33,9 @@ pub(crate) enum ResultsError {
     /// Shards that are not of one run.
     #[error("{a} and {b} are not shards of one run: {what}", a = .0.display(), b = .1.display(), what = .2)]
     Different(PathBuf, PathBuf, String),
+    /// A shard that ended before the tests of a device began.
+    #[error("{path} holds no results on {1}: that run ended before", path = .0.display())]
+    Unstarted(PathBuf, String),
     /// Several folders of which one is not that of a shard.
     #[error("{path} holds the results of a whole run: there is nothing to merge it with", path = .0.display())]
     Whole(PathBuf),
@@ -61,7 +64,9 @@ impl Expected for ResultsError {
         match self {
             Self::Io(..) => exit::INTERNAL,
             // Tests that nobody knows anything of were not measured.
-            Self::None(_) | Self::Torn(..) | Self::Missing(_) => exit::NOT_MEASURED,
+            Self::None(_) | Self::Torn(..) | Self::Missing(_) | Self::Unstarted(..) => {
+                exit::NOT_MEASURED
+            }
             Self::NoFolder(_)
             | Self::Several(_)
             | Self::Version(..)
@@ -77,6 +82,7 @@ impl Expected for ResultsError {
             Self::Several(_) => "--merge joins the shards of one run",
             Self::None(_) => "a run leaves them when it ends; one that did not build has none",
             Self::Torn(..) => "the run was killed, or the copy is incomplete: run this shard again",
+            Self::Unstarted(..) => "the log of that run has the reason: run this shard again",
             Self::Missing(_) => {
                 "name the folder of every shard; one that ended before its tests says why in its log"
             }

@@ -1,8 +1,6 @@
 //! Keeping results: told everything like any other presenter, and written at
 //! the end of the run.
 
-use std::time::Instant;
-
 use anyhow::Context;
 use serde::Serialize;
 
@@ -15,28 +13,30 @@ use crate::tally::Tally;
 use crate::task::{Outcome, Task};
 
 /// Collects the lines of the file.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Keeper {
+    /// The first line, once it is known.
+    run: Vec<u8>,
+    /// Those behind it.
     lines: Vec<u8>,
     tests: usize,
-    started: Instant,
     /// Why the file would not be whole.
     error: Option<anyhow::Error>,
 }
 
 impl Keeper {
-    /// Begins with what the run is.
-    pub(crate) fn new(run: &Run) -> Self {
-        let mut keeper = Self { lines: Vec::new(), tests: 0, started: Instant::now(), error: None };
-        keeper.line(&Line::<()>::Run(Box::new(run.clone())));
-        keeper
+    fn line(&mut self, line: &Line<impl Serialize>) {
+        let text = self.text_of(line);
+        self.lines.extend(text);
     }
 
-    fn line(&mut self, line: &Line<impl Serialize>) {
-        if let Err(error) = serde_json::to_writer(&mut self.lines, line) {
+    fn text_of(&mut self, line: &Line<impl Serialize>) -> Vec<u8> {
+        let mut text = serde_json::to_vec(line).unwrap_or_else(|error| {
             self.error.get_or_insert(error.into());
-        }
-        self.lines.push(b'\n');
+            Vec::new()
+        });
+        text.push(b'\n');
+        text
     }
 }
 
@@ -55,6 +55,10 @@ impl Presenter for Keeper {
         self.tests += 1;
     }
 
+    fn selected(&mut self, run: &Run) {
+        self.run = self.text_of(&Line::<()>::Run(Box::new(run.clone())));
+    }
+
     fn note(&mut self, note: &Note) {
         self.line(&Line::<()>::Note(Box::new(note.clone())));
     }
@@ -66,7 +70,9 @@ impl Presenter for Keeper {
             not_run: tally.not_run,
             interrupted: tally.interrupted,
             exit_code,
-            seconds: self.started.elapsed().as_secs_f64(),
+            failure: tally.failure.clone(),
+            unstarted: tally.unstarted.clone(),
+            seconds: tally.took.as_secs_f64(),
         }));
     }
 }
@@ -74,7 +80,8 @@ impl Presenter for Keeper {
 impl Report for Keeper {
     fn text(&self) -> anyhow::Result<Vec<u8>> {
         match &self.error {
-            None => Ok(self.lines.clone()),
+            None if self.run.is_empty() => Err(anyhow::anyhow!("the run has no first line")),
+            None => Ok([self.run.as_slice(), &self.lines].concat()),
             Some(error) => Err(anyhow::anyhow!("{error:#}")),
         }
     }

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::run::Run;
 use crate::devices::Leg;
+use crate::error::Reported;
 use crate::note::Note;
 
 /// The file in a folder of results.
@@ -48,7 +49,13 @@ pub(crate) struct End {
     pub(super) interrupted: bool,
     /// The exit code, but for reports that could not be written.
     pub(super) exit_code: u8,
-    /// Wall-clock time of the run.
+    /// The failure that ended the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) failure: Option<Reported>,
+    /// Devices whose tests were not started.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) unstarted: Vec<String>,
+    /// Wall-clock time of the tests.
     pub(super) seconds: f64,
 }
 

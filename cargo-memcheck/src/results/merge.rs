@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use memcheck_core::exit;
 use memcheck_core::protocol::Status;
 
 use super::{Results, ResultsError, Run, Test};
@@ -27,25 +26,23 @@ pub(crate) struct Whole {
     pub(crate) tests: Vec<Test>,
     /// What was found about the workspace, each once.
     pub(crate) notes: Vec<Note>,
-    /// Counts that no test says.
+    /// Counts that no test says, and how long the longest run took.
     pub(crate) tally: Tally,
-    /// Whether one of the runs ended with an internal error.
-    pub(crate) broke: bool,
-    /// How long the longest run took.
-    pub(crate) took: Duration,
 }
 
 impl From<Results> for Whole {
     fn from(results: Results) -> Self {
-        let took = results.took();
         let Results { folder: _, run, legs, tests, notes, end } = results;
         let tally = Tally {
             elsewhere: end.elsewhere,
             not_run: end.not_run,
             interrupted: end.interrupted,
+            failure: end.failure,
+            unstarted: end.unstarted,
+            took: Duration::try_from_secs_f64(end.seconds).unwrap_or_default(),
             ..Tally::default()
         };
-        Self { run, legs, tests, notes, tally, broke: end.exit_code == exit::INTERNAL, took }
+        Self { run, legs, tests, notes, tally }
     }
 }
 
@@ -55,17 +52,16 @@ pub(crate) fn merge(shards: Vec<Results>) -> Result<Whole, ResultsError> {
     let mut shards = shards.into_iter();
     let mut whole = Whole::from(shards.next().expect("the command line names a folder"));
     for shard in shards {
-        let Whole { run: _, legs, tests, notes, tally, broke, took } = Whole::from(shard);
+        let Whole { run: _, legs, tests, notes, tally } = Whole::from(shard);
         for ((_, count), (_, more)) in whole.legs.iter_mut().zip(legs) {
             *count += more;
         }
         whole.tests.extend(tests);
         whole.notes.extend(notes);
-        whole.tally.elsewhere += tally.elsewhere;
-        whole.tally.not_run += tally.not_run;
-        whole.tally.interrupted |= tally.interrupted;
-        whole.broke |= broke;
-        whole.took = whole.took.max(took);
+        // They ran at the same time, on machines of their own.
+        let took = whole.tally.took.max(tally.took);
+        whole.tally.join(tally);
+        whole.tally.took = took;
     }
     let devices = whole.run.devices.clone();
     let place = |test: &Test| devices.iter().position(|device| *device == test.task.leg.name());
@@ -92,6 +88,12 @@ fn id(test: &Test) -> (String, String, String) {
 /// Whether these are all shards of one run, each once.
 fn check(shards: &[Results]) -> Result<(), ResultsError> {
     let Some((first, others)) = shards.split_first() else { return Ok(()) };
+    if let (true, Some(cut)) =
+        (!others.is_empty(), shards.iter().find(|shard| !shard.end.unstarted.is_empty()))
+    {
+        let devices = cut.end.unstarted.join(", ");
+        return Err(ResultsError::Unstarted(cut.folder.clone(), devices));
+    }
     if let Some(whole) = shards.iter().find(|shard| shard.run.partition.is_none()) {
         return match others {
             [] => Ok(()),

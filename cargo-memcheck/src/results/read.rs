@@ -2,7 +2,6 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use serde::Deserialize;
 
@@ -31,13 +30,6 @@ pub(crate) struct Results {
     pub(crate) notes: Vec<Note>,
     /// What was known at the end.
     pub(crate) end: End,
-}
-
-impl Results {
-    /// How long the run took.
-    pub(crate) fn took(&self) -> Duration {
-        Duration::try_from_secs_f64(self.end.seconds).unwrap_or_default()
-    }
 }
 
 /// Reads a folder.
@@ -73,6 +65,8 @@ fn parse(folder: &Path, text: &str) -> Result<Results, ResultsError> {
             not_run: 0,
             interrupted: false,
             exit_code: 0,
+            failure: None,
+            unstarted: Vec::new(),
             seconds: 0.0,
         },
     };

@@ -8,8 +8,8 @@ use memcheck_core::protocol::Status;
 
 use super::run::VERSION;
 use super::*;
-use crate::cli::CargoFlags;
-use crate::error::Expected;
+use crate::cli::{CargoFlags, NoTestsFlag};
+use crate::error::{Expected, Reported};
 use crate::options::Mode;
 use crate::presenter::{Presenter, Report};
 use crate::tally::Tally;
@@ -61,7 +61,8 @@ fn kept(run: &Run, tests: &[&str]) -> String {
 
 fn kept_with(run: &Run, tests: &[&str], tally: &Tally, exit_code: u8) -> String {
     let folder = tempfile::tempdir().unwrap();
-    let mut keeper = Keeper::new(run);
+    let mut keeper = Keeper::default();
+    keeper.selected(run);
     keeper.leg_started(&example::task().leg, tests.len());
     for name in tests {
         keeper.test_finished(&task(name), &outcome(folder.path(), name));
@@ -125,14 +126,20 @@ fn shards_are_joined_in_the_order_of_a_run() {
 #[test]
 fn a_shard_that_did_not_come_to_its_end_is_known_in_the_whole() {
     let (first, second) = (run("hash:1/2"), run("hash:2/2"));
-    let ended = |interrupted, exit_code| {
-        let tally = Tally { interrupted, ..Tally::default() };
+    let ended = |tally: Tally| {
+        let exit_code = tally.exit_code(NoTestsFlag::Pass);
         let whole = merged(&[kept(&first, &["a"]), kept_with(&second, &["b"], &tally, exit_code)]);
-        whole.map(|whole| (whole.tally.interrupted, whole.broke)).unwrap()
+        whole.map(|whole| (whole.tally.interrupted, whole.tally.failure))
     };
-    assert_eq!(ended(false, exit::FAILED), (false, false));
-    assert_eq!(ended(true, 130), (true, false));
-    assert_eq!(ended(false, exit::INTERNAL), (false, true));
+    let failure = Some(Reported { exit_code: exit::INTERNAL, message: "e".into(), hint: None });
+    assert_eq!(ended(Tally::default()).unwrap(), (false, None));
+    assert_eq!(ended(Tally { interrupted: true, ..Tally::default() }).unwrap(), (true, None));
+    let broke = Tally { failure: failure.clone(), ..Tally::default() };
+    assert_eq!(ended(broke).unwrap(), (false, failure));
+    let cut = Tally { unstarted: vec!["cpu".to_owned()], ..Tally::default() };
+    let error = ended(cut).unwrap_err();
+    assert_eq!(error.exit_code(), exit::NOT_MEASURED);
+    assert!(error.to_string().ends_with("holds no results on cpu: that run ended before"));
 }
 
 #[test]

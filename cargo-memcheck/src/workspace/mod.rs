@@ -15,6 +15,7 @@ use globset::Glob;
 use memcheck_core::lock::CANDLE;
 
 use crate::cli::CargoFlags;
+use crate::fresh::{Place, manifests, surroundings};
 
 pub(crate) use commit::commit;
 pub(crate) use error::WorkspaceError;
@@ -43,9 +44,20 @@ impl Workspace {
         &self.metadata
     }
 
-    /// Asks cargo.
+    /// Asks cargo, or reads what it said the last time where that still holds.
     pub(crate) fn load(flags: &CargoFlags) -> Result<Self, WorkspaceError> {
-        Self::ask(flags, &[])
+        let command = metadata(flags, &[]);
+        let place = |folder: &Path| Place::of(folder, "metadata", &command);
+        let kept = Places::candidates(flags).iter().find_map(|folder| place(folder).read());
+        if let Some(metadata) = kept {
+            return Self::from(metadata, flags);
+        }
+        let began = place(Path::new(""));
+        let workspace = Self::ask(flags, &[])?;
+        let watched = surroundings(flags, &cargo())
+            .and_then(|watched| manifests(&workspace.metadata, watched));
+        began.below(&workspace.own_directory()).write(watched, &workspace.metadata);
+        Ok(workspace)
     }
 
     /// The same without what the packages depend on, which cargo may have to
@@ -55,18 +67,17 @@ impl Workspace {
     }
 
     fn ask(flags: &CargoFlags, how: &[&str]) -> Result<Self, WorkspaceError> {
-        let output = Command::new(cargo())
-            .args(["metadata", "--format-version", "1"])
-            .args(how)
-            .args(flags.for_metadata())
-            .output()
-            .map_err(WorkspaceError::NoCargo)?;
+        let output = metadata(flags, how).output().map_err(WorkspaceError::NoCargo)?;
         if !output.status.success() {
             let said = String::from_utf8_lossy(&output.stderr).trim_end().to_owned();
             return Err(WorkspaceError::Metadata(said));
         }
         let metadata: Metadata = serde_json::from_slice(&output.stdout)
             .map_err(|error| WorkspaceError::Metadata(error.to_string()))?;
+        Self::from(metadata, flags)
+    }
+
+    fn from(metadata: Metadata, flags: &CargoFlags) -> Result<Self, WorkspaceError> {
         let target_directory = match &flags.target_dir {
             Some(path) => std::path::absolute(path)
                 .map_err(|error| WorkspaceError::Metadata(error.to_string()))?,
@@ -245,6 +256,13 @@ impl Workspace {
     pub(crate) fn resolved(&self, name: &str) -> Option<&Package> {
         self.metadata.packages.iter().find(|package| package.name.as_str() == name)
     }
+}
+
+/// The command that asks cargo for the workspace.
+fn metadata(flags: &CargoFlags, how: &[&str]) -> Command {
+    let mut command = Command::new(cargo());
+    command.args(["metadata", "--format-version", "1"]).args(how).args(flags.for_metadata());
+    command
 }
 
 /// The cargo that started us, or the one on the path.

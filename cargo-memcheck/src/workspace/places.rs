@@ -39,6 +39,18 @@ impl Places {
         Self { own: root.join(target).join("memcheck"), root }
     }
 
+    /// Where the tool may keep its files, as far as that is known without cargo.
+    pub(super) fn candidates(flags: &CargoFlags) -> Vec<PathBuf> {
+        let here = std::env::current_dir().unwrap_or_default();
+        let named = ["CARGO_TARGET_DIR", "CARGO_BUILD_TARGET_DIR"].into_iter();
+        let named = named.filter_map(std::env::var_os).map(PathBuf::from);
+        let from = flags.manifest_path.as_ref().and_then(|path| path.parent());
+        let from = from.map_or_else(|| here.clone(), |folder| here.join(folder));
+        let above = from.ancestors().map(|folder| folder.join("target"));
+        let targets = flags.target_dir.iter().cloned().chain(named).chain(above);
+        targets.map(|target| here.join(target).join("memcheck")).collect()
+    }
+
     /// The folder of the workspace's Cargo.toml.
     pub(crate) fn root(&self) -> &Path {
         &self.root

@@ -1,0 +1,228 @@
+//! Answers of cargo that are kept, so that cargo need not be started only to
+//! say that nothing changed.
+//!
+//! An answer holds only while every input that cargo looks at is as it was when
+//! cargo gave it: arguments, environment, configuration, toolchain, manifests,
+//! folders in which cargo looks for targets, and sources. Wherever an input
+//! cannot be named, nothing is kept and cargo is asked. It is so once more where
+//! an input changed while cargo ran, because cargo may have read it before.
+
+mod sources;
+mod surroundings;
+mod watched;
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::SystemTime;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+pub(crate) use sources::{is_local, sources};
+pub(crate) use surroundings::{manifests, surroundings};
+use watched::State;
+pub(crate) use watched::Watched;
+
+/// Variables that a shell changes from command to command. A build script that
+/// asks for one of them is seen to in `sources`.
+const FLEETING: [&str; 3] = ["_", "OLDPWD", "SHLVL"];
+
+/// Answers of one kind that a folder holds.
+const MOST: usize = 16;
+
+/// A file with an answer.
+#[derive(Debug, Serialize, Deserialize)]
+struct Kept<T> {
+    /// A hash of all inputs that are not files.
+    key: String,
+    watched: Watched,
+    answer: T,
+}
+
+/// The place of one answer.
+#[derive(Debug)]
+pub(crate) struct Place {
+    path: PathBuf,
+    key: String,
+    /// When cargo began to look, if it did.
+    began: SystemTime,
+}
+
+impl Place {
+    /// Where the answer to `command` is kept in `folder`.
+    pub(crate) fn of(folder: &Path, what: &str, command: &Command) -> Self {
+        // Several workspaces may share a target directory.
+        let mut name = DefaultHasher::new();
+        std::env::current_dir().unwrap_or_default().hash(&mut name);
+        command.get_args().collect::<Vec<&OsStr>>().hash(&mut name);
+        let path = folder.join(format!(".memcheck-{what}-{:016x}.json", name.finish()));
+        Self { path, key: key(command), began: SystemTime::now() }
+    }
+
+    /// The same in another folder.
+    pub(crate) fn below(self, folder: &Path) -> Self {
+        let name = self.path.file_name().unwrap_or_default();
+        Self { path: folder.join(name), ..self }
+    }
+
+    /// The answer, if it still holds.
+    pub(crate) fn read<T: DeserializeOwned>(&self) -> Option<T> {
+        let text = fs::read(&self.path).ok()?;
+        let kept: Kept<T> = serde_json::from_slice(&text).ok()?;
+        (kept.key == self.key && kept.watched.holds()).then_some(kept.answer)
+    }
+
+    /// Keeps an answer with its inputs; `None`: they cannot all be named. Without
+    /// it the next command asks cargo, so an error here is of no consequence.
+    pub(crate) fn write<T: Serialize>(&self, watched: Option<Watched>, answer: &T) {
+        let watched = watched.filter(|watched| watched.are_older_than(self.began));
+        let text = watched.and_then(|watched| {
+            serde_json::to_vec(&Kept { key: self.key.clone(), watched, answer }).ok()
+        });
+        let unfinished = self.path.with_extension(format!("{}.tmp", std::process::id()));
+        let written = text.is_some_and(|text| {
+            fs::write(&unfinished, text).and_then(|()| fs::rename(&unfinished, &self.path)).is_ok()
+        });
+        if written {
+            self.prune();
+        } else {
+            let _ = fs::remove_file(&unfinished);
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+
+    /// Removes the oldest answers of this kind, of which there are too many.
+    fn prune(&self) {
+        let (Some(folder), Some(name)) = (self.path.parent(), self.path.file_name()) else {
+            return;
+        };
+        let name = name.to_string_lossy();
+        let kind = name.rsplit_once('-').map_or(&*name, |(kind, _)| kind);
+        let files = fs::read_dir(folder).into_iter().flatten().flatten();
+        let mut answers: Vec<(SystemTime, PathBuf)> = files
+            .filter(|file| file.file_name().to_string_lossy().starts_with(kind))
+            .filter_map(|file| Some((file.metadata().ok()?.modified().ok()?, file.path())))
+            .collect();
+        answers.sort();
+        let too_many = answers.len().saturating_sub(MOST);
+        for (_, path) in &answers[..too_many] {
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+/// A hash of everything that is not a file: this program, the current folder,
+/// the command line and the environment of cargo.
+fn key(command: &Command) -> String {
+    let mut hasher = DefaultHasher::new();
+    let own = std::env::current_exe().unwrap_or_default();
+    (env!("CARGO_PKG_VERSION"), State::of(&own), own).hash(&mut hasher);
+    std::env::current_dir().unwrap_or_default().hash(&mut hasher);
+    command.get_program().hash(&mut hasher);
+    command.get_args().collect::<Vec<&OsStr>>().hash(&mut hasher);
+    command.get_envs().collect::<Vec<_>>().hash(&mut hasher);
+    let mut environment: Vec<(OsString, OsString)> = std::env::vars_os().collect();
+    environment.retain(|(name, _)| FLEETING.iter().all(|fleeting| name != fleeting));
+    environment.sort();
+    environment.hash(&mut hasher);
+    format!("{:016x}", hasher.finish())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn kept(place: &Place) -> Option<u32> {
+        place.read()
+    }
+
+    /// A place whose cargo begins after all files of the test were written.
+    fn later(folder: &Path, command: &Command) -> Place {
+        let began = SystemTime::now() + Duration::from_secs(5);
+        Place { began, ..Place::of(folder, "test", command) }
+    }
+
+    #[test]
+    fn an_answer_holds_as_long_as_its_inputs() {
+        let folder = tempfile::tempdir().unwrap();
+        let (source, absent) = (folder.path().join("a.rs"), folder.path().join("build.rs"));
+        fs::write(&source, "1").unwrap();
+        let mut command = Command::new("cargo");
+        command.arg("test");
+        let place = later(folder.path(), &command);
+        let watched = || {
+            let mut watched = Watched::default();
+            watched.add(&source);
+            watched.add(&absent);
+            Some(watched)
+        };
+        assert_eq!(kept(&place), None);
+        place.write(watched(), &7);
+        assert_eq!(kept(&place), Some(7));
+        fs::write(&absent, "").unwrap();
+        assert_eq!(kept(&place), None, "a file that was not there");
+        fs::remove_file(&absent).unwrap();
+        assert_eq!(kept(&place), Some(7));
+        // As an archiver restores a file: another text, and the time of the first.
+        let modified = fs::metadata(&source).unwrap().modified().unwrap();
+        fs::write(&source, "2").unwrap();
+        fs::File::options().write(true).open(&source).unwrap().set_modified(modified).unwrap();
+        assert_eq!(kept(&place), None, "the time of a change is not what was set");
+        place.write(watched(), &8);
+        assert_eq!(kept(&place), Some(8));
+        place.write(None, &9);
+        assert_eq!(kept(&place), None, "inputs that cannot be named");
+    }
+
+    #[test]
+    fn an_input_that_changed_while_cargo_ran_is_looked_at_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = Place::of(folder.path(), "test", &Command::new("cargo"));
+        let source = folder.path().join("a.rs");
+        fs::write(&source, "").unwrap();
+        let mut watched = Watched::default();
+        watched.add(&source);
+        place.write(Some(watched), &7);
+        assert_eq!(kept(&place), None);
+        // What cargo itself has made is newer, of course.
+        let mut made = Watched::default();
+        made.add_output(&source);
+        place.write(Some(made), &7);
+        assert_eq!(kept(&place), Some(7));
+    }
+
+    #[test]
+    fn only_the_latest_answers_are_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let of = |number: u32| {
+            let mut command = Command::new("cargo");
+            command.arg(number.to_string());
+            Place::of(folder.path(), "test", &command)
+        };
+        for number in 0..40 {
+            of(number).write(Some(Watched::default()), &number);
+        }
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), MOST);
+        assert_eq!(kept(&of(39)), Some(39));
+    }
+
+    #[test]
+    fn another_command_line_or_environment_has_another_answer() {
+        let folder = tempfile::tempdir().unwrap();
+        let of = |arguments: &[&str], variable: Option<&str>| {
+            let mut command = Command::new("cargo");
+            command.args(arguments).envs(variable.map(|value| ("NVCC", value)));
+            Place::of(folder.path(), "test", &command)
+        };
+        let plain = of(&["test"], None);
+        plain.write(Some(Watched::default()), &7);
+        assert_eq!(kept(&of(&["test"], None)), Some(7));
+        assert_eq!(kept(&of(&["test", "--release"], None)), None);
+        assert_eq!(kept(&of(&["test"], Some("/usr/bin/nvcc"))), None);
+    }
+}

@@ -1,0 +1,148 @@
+//! What a build reads: the sources of the workspace's own packages, which rustc
+//! lists in files beside what it compiles, and what build scripts say they read.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use cargo_metadata::{Artifact, BuildScript, Metadata, Package, PackageId, TargetKind};
+
+use super::{FLEETING, Watched};
+
+/// Watches what made these artifacts, and the artifacts. `None` where something
+/// does not say what it was made of.
+pub(crate) fn sources(
+    metadata: &Metadata,
+    artifacts: &[Artifact],
+    scripts: &[BuildScript],
+    mut watched: Watched,
+) -> Option<Watched> {
+    let packages: BTreeMap<&str, &Package> =
+        metadata.packages.iter().map(|package| (package.id.repr.as_str(), package)).collect();
+    let root = metadata.workspace_root.as_std_path();
+    for artifact in artifacts.iter().filter(|artifact| is_local(&artifact.package_id)) {
+        let package = packages.get(artifact.package_id.repr.as_str())?;
+        let folder = package.manifest_path.as_std_path().parent()?;
+        for file in dep_infos(artifact)? {
+            for source in listed(&fs::read_to_string(file).ok()?)? {
+                // As rustc was started: in the workspace, or else in the package.
+                watched.add(&root.join(&source));
+                watched.add(&folder.join(&source));
+            }
+        }
+        artifact.filenames.iter().for_each(|made| watched.add_output(made.as_std_path()));
+    }
+    for script in scripts {
+        // The files of any other package do not change, wherever they are: another
+        // version is another package.
+        let local = match is_local(&script.package_id) {
+            true => Some(packages.get(script.package_id.repr.as_str())?),
+            false => None,
+        };
+        let folder = local.and_then(|package| package.manifest_path.as_std_path().parent());
+        let output = script.out_dir.as_std_path().parent()?.join("output");
+        let text = fs::read_to_string(&output).ok()?;
+        watched.add_output(&output);
+        let mut names_inputs = false;
+        for (key, value) in instructions(&text) {
+            let path = match folder {
+                Some(folder) => Some(folder.join(value)),
+                None => Some(PathBuf::from(value)).filter(|path| path.is_absolute()),
+            };
+            match (key, path) {
+                ("rerun-if-changed", Some(path)) if !watched.add_tree(&path) => return None,
+                // Out of the package.
+                ("rerun-if-changed", None) if value.contains("..") => return None,
+                ("rerun-if-env-changed", _) if FLEETING.contains(&value) => return None,
+                ("rerun-if-changed" | "rerun-if-env-changed", _) => names_inputs = true,
+                _ => {}
+            }
+        }
+        // Any file of the package may be one.
+        if local.is_some() && !names_inputs {
+            return None;
+        }
+    }
+    Some(watched)
+}
+
+/// True for a package that is a folder of this machine.
+pub(crate) fn is_local(package: &PackageId) -> bool {
+    package.repr.contains("path+file:")
+}
+
+/// The lists of sources beside an artifact; `None` where there is none.
+fn dep_infos(artifact: &Artifact) -> Option<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    if artifact.target.kind.contains(&TargetKind::CustomBuild) {
+        let folder = artifact.filenames.first()?.parent()?.as_std_path();
+        let files = fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path());
+        found.extend(files.filter(|path| path.extension().is_some_and(|it| it == "d")));
+    } else {
+        for made in artifact.filenames.iter().chain(&artifact.executable) {
+            let made = made.as_std_path();
+            let name = made.file_stem()?.to_str()?;
+            let bare = name.strip_prefix("lib").unwrap_or(name);
+            let names = [
+                made.with_file_name(format!("{name}.d")),
+                made.with_file_name(format!("{bare}.d")),
+            ];
+            found.extend(names.into_iter().filter(|path| path.is_file()));
+        }
+    }
+    (!found.is_empty()).then_some(found)
+}
+
+/// The sources in a list that rustc wrote: `made: source source`, where a space in
+/// a path has a backslash in front. `None` where it depends on a variable that a
+/// shell changes.
+fn listed(text: &str) -> Option<Vec<PathBuf>> {
+    let mut sources = Vec::new();
+    for line in text.lines() {
+        if let Some(variable) = line.strip_prefix("# env-dep:") {
+            let name = variable.split('=').next().unwrap_or_default();
+            if FLEETING.contains(&name) {
+                return None;
+            }
+        } else if let Some((_, list)) = line.split_once(": ") {
+            let mut path = String::new();
+            for word in list.split(' ') {
+                path.push_str(word);
+                match path.strip_suffix('\\') {
+                    Some(begun) => path = format!("{begun} "),
+                    None => sources.push(PathBuf::from(std::mem::take(&mut path))),
+                }
+            }
+        }
+    }
+    sources.retain(|path| path != Path::new(""));
+    Some(sources)
+}
+
+/// The instructions of a build script: `cargo:key=value` or `cargo::key=value`.
+fn instructions(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    text.lines().filter_map(|line| {
+        let line = line.strip_prefix("cargo:")?;
+        line.strip_prefix(':').unwrap_or(line).split_once('=')
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_of_rustc_is_read() {
+        let text = "/t/deps/mem-1: tests/mem.rs /a\\ b/c.rs\n\ntests/mem.rs:\n\n# env-dep:NVCC=x\n";
+        let expected = ["tests/mem.rs", "/a b/c.rs"].map(PathBuf::from);
+        assert_eq!(listed(text).unwrap(), expected);
+        assert_eq!(listed("a: b\n# env-dep:SHLVL=1\n"), None);
+    }
+
+    #[test]
+    fn both_spellings_of_an_instruction_are_read() {
+        let text = "cargo:rerun-if-changed=a.cu\ncargo::rerun-if-env-changed=NVCC\nhello\n";
+        let read: Vec<_> = instructions(text).collect();
+        assert_eq!(read, [("rerun-if-changed", "a.cu"), ("rerun-if-env-changed", "NVCC")]);
+    }
+}

@@ -1,0 +1,128 @@
+//! Files and folders, and how they were.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
+
+/// How far the clock of a file system may be behind: files get the time of the
+/// latest tick.
+const TICK: Duration = Duration::from_millis(100);
+/// Entries of a folder tree that are watched one by one.
+const MOST_ENTRIES: usize = 20_000;
+
+/// How a file or folder was. The time of the last change of its entry cannot be
+/// set by a program, so that a file which was replaced by an older one differs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(super) enum State {
+    /// It was not there.
+    Absent,
+    /// It was.
+    There { modified: (i64, i64), changed: (i64, i64), size: u64, inode: u64 },
+}
+
+impl State {
+    /// How it is now. One that cannot be looked at is none that ever was.
+    pub(super) fn of(path: &Path) -> Option<Self> {
+        match fs::metadata(path) {
+            Ok(found) => Some(Self::There {
+                modified: (found.mtime(), found.mtime_nsec()),
+                changed: (found.ctime(), found.ctime_nsec()),
+                size: found.size(),
+                inode: found.ino(),
+            }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Some(Self::Absent),
+            // A file where a folder would be.
+            Err(error) if error.kind() == io::ErrorKind::NotADirectory => Some(Self::Absent),
+            Err(_) => None,
+        }
+    }
+
+    /// The later of its two times, since the epoch.
+    fn time(self) -> Duration {
+        let of = |(seconds, nanos): (i64, i64)| {
+            let (seconds, nanos) = (u64::try_from(seconds), u32::try_from(nanos));
+            Duration::new(seconds.unwrap_or(0), nanos.unwrap_or(0))
+        };
+        match self {
+            Self::Absent => Duration::ZERO,
+            Self::There { modified, changed, .. } => of(modified).max(of(changed)),
+        }
+    }
+}
+
+/// The files and folders that an answer depends on.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct Watched {
+    inputs: BTreeMap<PathBuf, Option<State>>,
+    outputs: BTreeMap<PathBuf, Option<State>>,
+}
+
+impl Watched {
+    /// Watches what cargo reads: a file, or the list of a folder; or that there is
+    /// none.
+    pub(crate) fn add(&mut self, path: &Path) {
+        if !self.inputs.contains_key(path) {
+            self.inputs.insert(path.to_owned(), State::of(path));
+        }
+    }
+
+    /// Watches what cargo makes.
+    pub(crate) fn add_output(&mut self, path: &Path) {
+        self.outputs.insert(path.to_owned(), State::of(path));
+    }
+
+    /// Watches a folder in which cargo looks for targets: `x.rs` and `x/main.rs`.
+    pub(crate) fn add_targets(&mut self, folder: &Path) {
+        self.add(folder);
+        for entry in entries(folder).filter(|path| path.is_dir()) {
+            self.add(&entry.join("main.rs"));
+        }
+    }
+
+    /// Watches a folder whose folders are members of a workspace.
+    pub(crate) fn add_members(&mut self, folder: &Path) {
+        self.add(folder);
+        for entry in entries(folder).filter(|path| path.is_dir()) {
+            self.add(&entry.join("Cargo.toml"));
+        }
+    }
+
+    /// Watches a file, or a folder with all that is below it; `false` where that is
+    /// too much.
+    pub(crate) fn add_tree(&mut self, path: &Path) -> bool {
+        let mut open = vec![path.to_owned()];
+        let mut count = 0;
+        while let Some(path) = open.pop() {
+            self.add(&path);
+            count += 1;
+            if count > MOST_ENTRIES {
+                return false;
+            }
+            open.extend(entries(&path));
+        }
+        true
+    }
+
+    /// True if everything is as it was.
+    pub(super) fn holds(&self) -> bool {
+        let is_same = |(path, state): (&PathBuf, &Option<State>)| {
+            state.is_some() && State::of(path) == *state
+        };
+        self.inputs.iter().chain(&self.outputs).all(is_same)
+    }
+
+    /// True if no input was changed at this time or later.
+    pub(super) fn are_older_than(&self, began: SystemTime) -> bool {
+        let began = began.duration_since(UNIX_EPOCH).unwrap_or_default().saturating_sub(TICK);
+        self.inputs.values().all(|state| state.is_some_and(|state| state.time() < began))
+    }
+}
+
+fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> {
+    fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path())
+}

@@ -1,0 +1,128 @@
+//! Building and listing the legs of a session, one after another, so that the
+//! first can run before the second is built. Legs of one kind share both.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use crate::build::{self, Built, Goal};
+use crate::devices::{Kind, Leg};
+use crate::discover::{self, Carried};
+use crate::error::Failure;
+use crate::options::Options;
+use crate::session::Session;
+use crate::talk::say;
+use crate::toolchain::Toolkit;
+use crate::workspace::TestPackage;
+
+/// The tests of one leg.
+#[derive(Debug)]
+pub(crate) struct LegTests {
+    /// The device.
+    pub(crate) leg: Leg,
+    /// What was built for it.
+    pub(crate) built: Built,
+    /// What the executables carry.
+    pub(crate) carried: Vec<Carried>,
+}
+
+/// The legs of a session, as far as they are built and listed.
+#[derive(Debug)]
+pub(crate) struct Legs<'a> {
+    session: &'a Session,
+    toolkit: Option<Toolkit>,
+    built: BTreeMap<Kind, Built>,
+    carried: BTreeMap<Kind, Vec<Carried>>,
+}
+
+impl<'a> Legs<'a> {
+    /// Prepares what every build needs. An archive is built already: its legs
+    /// are all listed here, so that a run does not begin with half of one.
+    pub(crate) fn open(session: &'a Session) -> Result<Self, Failure> {
+        let simulated = session.legs.iter().any(|leg| leg.kind == Kind::Sim);
+        let toolkit = match &session.archive {
+            None if simulated => Some(Toolkit::prepare(session.workspace.toolkit_directory())?),
+            _ => None,
+        };
+        if let Some(Err(why)) = toolkit.as_ref().map(|toolkit| &toolkit.nvml) {
+            say!("note: no simulated NVML, `device_used` is not available: {why}");
+        }
+        let (built, carried) = (BTreeMap::new(), BTreeMap::new());
+        let mut legs = Self { session, toolkit, built, carried };
+        if let Some(archive) = &session.archive {
+            for leg in &session.legs {
+                legs.built.insert(leg.kind, archive.built(leg.kind, &session.packages));
+                archive.check(leg.kind, &legs.tests(leg)?.carried)?;
+            }
+        }
+        Ok(legs)
+    }
+
+    /// The library that answers for the simulated device's NVML, where there is one.
+    pub(crate) fn nvml(&self) -> Option<PathBuf> {
+        match &self.session.archive {
+            Some(archive) => archive.nvml(),
+            None => self.toolkit.as_ref().and_then(|toolkit| toolkit.nvml.clone().ok()),
+        }
+    }
+
+    /// True if the tests of a leg are known without another build.
+    pub(crate) fn has(&self, leg: &Leg) -> bool {
+        self.carried.contains_key(&leg.kind)
+    }
+
+    /// Builds `goal` for a leg, unless a leg of its kind was built before.
+    pub(crate) fn build(
+        &mut self,
+        leg: &Leg,
+        packages: &[TestPackage],
+        goal: Goal<'_>,
+    ) -> Result<Built, Failure> {
+        if let Some(built) = self.built.get(&leg.kind) {
+            return Ok(built.clone());
+        }
+        let Session { workspace, options, .. } = self.session;
+        let toolkit = self.toolkit.as_ref().filter(|_| leg.kind == Kind::Sim);
+        let subject = self.described(leg, goal);
+        let build = (leg.kind, subject.as_str());
+        let built = build::build(workspace, packages, options, goal, build, toolkit)?;
+        self.built.insert(leg.kind, built.clone());
+        Ok(built)
+    }
+
+    /// `the tests for sim:h200 (leg 1 of 2)`.
+    fn described(&self, leg: &Leg, goal: Goal<'_>) -> String {
+        let legs = &self.session.legs;
+        let number = legs.iter().position(|known| known == leg).filter(|_| legs.len() > 1);
+        let place = number.map(|number| format!(" (leg {} of {})", number + 1, legs.len()));
+        format!("{} for {}{}", goal.described(), leg.name(), place.unwrap_or_default())
+    }
+
+    /// Builds the tests of a leg and asks them what they are.
+    pub(crate) fn tests(&mut self, leg: &Leg) -> Result<LegTests, Failure> {
+        let session = self.session;
+        let built = self.build(leg, &session.packages, Goal::Tests)?;
+        let carried = match self.carried.get(&leg.kind) {
+            Some(carried) => carried.clone(),
+            None => self.list(leg, &built)?,
+        };
+        self.carried.insert(leg.kind, carried.clone());
+        Ok(LegTests { leg: leg.clone(), built, carried })
+    }
+
+    /// The tests of every leg, for commands that need all of them at once.
+    pub(crate) fn all(&mut self) -> Result<Vec<LegTests>, Failure> {
+        self.session.legs.iter().map(|leg| self.tests(leg)).collect()
+    }
+
+    /// Asks what was built for a leg for its tests.
+    fn list(&self, leg: &Leg, built: &Built) -> Result<Vec<Carried>, Failure> {
+        let Session { packages, options, .. } = self.session;
+        let Options { scheduling, search, .. } = options;
+        let carried =
+            discover::discover(&built.binaries, packages, leg, &scheduling.launcher, search)?;
+        for warning in carried.iter().filter_map(|carried| carried.warning.as_ref()) {
+            say!("warning: {warning}");
+        }
+        Ok(carried)
+    }
+}

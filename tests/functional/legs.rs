@@ -1,0 +1,94 @@
+//! Several devices in one run: each is built, run and judged before the next is
+//! built, and a build shows how far it is.
+
+use crate::fixture::{CLEAN_AND_LEAKY, Project, memcheck, memcheck_signalled};
+
+const ONE: &str = "#[mem_test(baseline = false)]\nfn a() {}\n";
+const BOTH: [&str; 7] = ["run", "--device", "cpu", "--device", "sim", "--message-format", "json"];
+
+/// A project whose build for the simulated device does `then` before candle is compiled.
+fn with_cuda_build(tests: &str, then: &str) -> Project {
+    let project = Project::new(tests);
+    project.write(
+        "build.rs",
+        &format!(
+            "fn main() {{
+    println!(\"cargo::rerun-if-env-changed=NVCC\");
+    if std::env::var(\"NVCC\").is_ok_and(|path| path.contains(\"memcheck/toolkit\")) {{
+        {then}
+    }}
+}}
+"
+        ),
+    );
+    project
+}
+
+/// The place of `text` on stderr.
+#[track_caller]
+fn place(stderr: &str, text: &str) -> usize {
+    stderr.find(text).unwrap_or_else(|| panic!("`{text}` is not said in\n{stderr}"))
+}
+
+#[test]
+fn a_verdict_does_not_wait_for_the_next_build() {
+    let project = with_cuda_build(ONE, "panic!(\"no CUDA today\");");
+    let run = memcheck(project.path(), &BOTH).exits(101);
+    let said = [
+        "building the tests for cpu (leg 1 of 2)…",
+        "ok on cpu: 1 passed, 0 failed in ",
+        "no CUDA today",
+        "error: the build for the simulated CUDA device failed",
+        "not ok: 1 passed, 0 failed in ",
+        "not run on sim:h200: the run ended before",
+    ];
+    let places: Vec<usize> = said.iter().map(|text| place(&run.stderr, text)).collect();
+    assert!(places.is_sorted(), "{places:?}\n{}", run.stderr);
+    assert_eq!(run.test("a")["status"], "passed");
+    let started = run.json().iter().filter(|line| line["type"] == "run-started").count();
+    assert_eq!(started, 1, "{}", run.stdout);
+    let summary = run.summary();
+    assert_eq!((&summary["passed"], &summary["exit_code"]), (&1.into(), &101.into()));
+    assert_eq!(summary["error"]["message"], "the build for the simulated CUDA device failed");
+    // What was kept of the run is no pass either.
+    let report = project.memcheck(&["report", "--message-format", "json"]).exits(101);
+    assert_eq!(report.summary(), summary);
+    report.says("error: the build for the simulated CUDA device failed");
+}
+
+#[test]
+fn the_first_failure_spares_the_next_build() {
+    let project = with_cuda_build(CLEAN_AND_LEAKY, "panic!(\"it is built\");");
+    let run = memcheck(project.path(), &[&BOTH[..], &["--fail-fast"]].concat()).exits(100);
+    assert!(!run.stderr.contains("it is built"), "{}", run.stderr);
+    let run = run.says("not ok on cpu: ").says("not run on sim:h200: the run ended before");
+    assert_eq!(run.summary().get("error"), None);
+}
+
+#[test]
+fn what_was_measured_stands_where_the_next_build_is_interrupted() {
+    let wait = "std::fs::write(\"building\", \"\").unwrap();
+        std::thread::sleep(std::time::Duration::from_secs(60));";
+    let project = with_cuda_build(ONE, wait);
+    let run = memcheck_signalled(project.path(), &BOTH, "building", "-TERM").exits(130);
+    let run = run.says("ok on cpu: 1 passed").says("interrupted: the counts are those so far");
+    let summary = run.summary();
+    assert_eq!((&summary["passed"], &summary["interrupted"]), (&1.into(), &true.into()));
+}
+
+#[test]
+fn a_log_has_a_line_at_both_ends_of_a_build() {
+    let project = Project::new(ONE);
+    let run = project.run(&[]).exits(0).says("building the tests for cpu…");
+    let run = run.says("built the tests for cpu: ").says(" crates in ");
+    assert!(!run.stderr.contains("Compiling"), "{}", run.stderr);
+    let fresh = project.run(&[]).exits(0);
+    assert!(!fresh.stderr.contains("built the tests"), "{}", fresh.stderr);
+    // What cargo has to say of the sources is shown all the same.
+    project.write("src/lib.rs", "//! A user's package.\nfn unused() {}\n");
+    let warned = project.run(&["--verbose"]).exits(0).says("function `unused` is never used");
+    warned.says("Compiling");
+    project.write("src/lib.rs", "//! A user's package.\n");
+    let quiet = project.run(&["--quiet"]).exits(0);
+    assert!(!quiet.stderr.contains("buil"), "{}", quiet.stderr);
+}
