@@ -51,7 +51,8 @@ pub(super) fn leave(report: &Path, refusal: &Refusal) -> ! {
 
 /// Judges the record, and keeps its figures as pending where they are new. A run
 /// without a baseline, and one that measured what it is not to explain, leave
-/// alone what is pending.
+/// alone what is pending. New figures whose record the command judges are pending
+/// until then, and it removes them where the record breaks a limit.
 fn report(description: &Description, job: &Job, measured: Measured) -> Report {
     let level =
         |code: Code| job.levels.get(&code).copied().unwrap_or_else(|| code.default_level(job.ci));
