@@ -1,10 +1,11 @@
 //! What a run with attribution knows beyond the figures: who holds the bytes.
 //!
-//! Wire types, part of the record. Stacks, scopes and tensors are names here;
-//! how they were found is the runtime's.
+//! Types of the record. Stacks, scopes and tensors are names here; `unresolved`
+//! has them as a test process measures them, with addresses in place of names.
 
 #[cfg(test)]
 pub(crate) mod builder;
+mod unresolved;
 
 use std::collections::BTreeMap;
 
@@ -15,6 +16,8 @@ use crate::space::Space;
 use crate::stack::Stack;
 use crate::survivors::Group;
 
+pub use unresolved::Unresolved;
+
 /// The type of a tensor.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Tensor {
@@ -22,6 +25,13 @@ pub struct Tensor {
     pub shape: Vec<u64>,
     /// Its element type: `f32`.
     pub dtype: String,
+}
+
+impl Tensor {
+    /// Its elements.
+    fn elements(&self) -> u128 {
+        self.shape.iter().map(|&dim| u128::from(dim)).product()
+    }
 }
 
 impl std::fmt::Display for Tensor {
@@ -76,17 +86,25 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// What bytes are for that were allocated by `stack` in iteration `birth`
-    /// and live in iteration `now`; 0 is the set-up.
-    pub fn of(stack: &Stack, birth: u32, now: u32) -> Self {
+    /// The kind of bytes that were allocated in iteration `birth` and are live in
+    /// iteration `now`, by their age alone; 0 is the set-up.
+    pub fn by_age(birth: u32, now: u32) -> Self {
+        match () {
+            () if birth == 0 => Self::Setup,
+            () if birth < now => Self::Kept,
+            () => Self::Activations,
+        }
+    }
+
+    /// The kind of bytes of this age that `stack` allocated.
+    #[must_use]
+    pub fn on(self, stack: &Stack) -> Self {
         match () {
             // An optimizer's `backward_step` is both, and what it allocates in
             // the backward pass is gradients.
             () if stack.is_backward() => Self::Gradients,
             () if stack.is_optimizer() => Self::Optimizer,
-            () if birth == 0 => Self::Setup,
-            () if birth < now => Self::Kept,
-            () => Self::Activations,
+            () => self,
         }
     }
 
@@ -178,6 +196,17 @@ pub struct HeldBy {
     pub graph: u64,
     /// Blocks that a variable holds.
     pub variables: u64,
+}
+
+impl HeldBy {
+    /// Adds the blocks of another place.
+    fn join(&mut self, other: Self) {
+        self.whole += other.whole;
+        self.views += other.views;
+        self.view_bytes = self.view_bytes.max(other.view_bytes);
+        self.graph += other.graph;
+        self.variables += other.variables;
+    }
 }
 
 /// Everything that a run with attribution adds to its record.

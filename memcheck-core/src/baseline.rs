@@ -137,6 +137,8 @@ fn gated(space: Space, metrics: &Metrics) -> BTreeMap<&'static str, u64> {
 /// The text of a snapshot file, taken apart: insta's header and the body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parts<'a> {
+    /// The header, as YAML.
+    header: &'a str,
     /// The `info` of the header, as JSON.
     pub info: Option<String>,
     /// The figures, as YAML.
@@ -166,9 +168,15 @@ impl<'a> Parts<'a> {
         }
         let rest = text.strip_prefix("---\n").ok_or(PartsError::NoHeader)?;
         let (header, body) = rest.split_once("\n---\n").ok_or(PartsError::NoHeader)?;
-        let header: Header = serde_yaml_ng::from_str(header)
+        let Header { info } = serde_yaml_ng::from_str(header)
             .map_err(|error| PartsError::Header(error.to_string()))?;
-        Ok(Self { info: header.info.map(|info| info.to_string()), body: body.trim_end() })
+        let info = info.map(|info| info.to_string());
+        Ok(Self { header, info, body: body.trim_end() })
+    }
+
+    /// The text of the same file with another body.
+    pub fn with_body(&self, body: &str) -> String {
+        format!("---\n{}\n---\n{body}\n", self.header)
     }
 
     /// Whether the snapshot is one of ours: its `info` names the format.
@@ -201,6 +209,15 @@ pub enum Baseline {
 }
 
 impl Baseline {
+    /// The baseline in a snapshot file, as reading the file ended.
+    pub fn from_file(read: std::io::Result<String>) -> Self {
+        match read {
+            Ok(text) => Self::from_text(&text),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Self::Missing,
+            Err(error) => Self::Corrupt(error.to_string()),
+        }
+    }
+
     /// The baseline in the text of a snapshot file.
     pub fn from_text(text: &str) -> Self {
         if has_conflict_markers(text) {
@@ -359,6 +376,8 @@ mod tests {
         let parts = Parts::of(text).unwrap();
         assert!(parts.is_memcheck());
         assert_eq!(parts.body, "host:\n  growth: 0");
+        assert_eq!(parts.with_body(parts.body), text);
+        assert!(parts.with_body("host:\n  growth: 9").ends_with("---\nhost:\n  growth: 9\n"));
         let other = Parts::of("---\nsource: tests/a.rs\n---\ntext\n").unwrap();
         assert!(!other.is_memcheck());
         for torn in ["", "---\nsource: a\n", "host:\n  growth: 0"] {

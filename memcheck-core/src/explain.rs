@@ -108,7 +108,14 @@ mod tests {
         let verdict = judge(&record, &crate::baseline::Baseline::Off, &limits, |code| {
             code.default_level(false)
         });
-        Report { version: VERSION, record, verdict, snapshot: None, pending: None }
+        Report {
+            version: VERSION,
+            record,
+            unresolved: None,
+            verdict,
+            snapshot: None,
+            pending: None,
+        }
     }
 
     fn leaky() -> SpaceRecord {

@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::attribution::Unresolved;
 use crate::baseline::Figures;
 use crate::device::{Family, Need, Request};
 use crate::finding::{Code, Finding, Level};
@@ -25,7 +26,7 @@ use crate::record::Record;
 use crate::shape::Scaling;
 
 /// Version of this page. A binary of another version is asked to be rebuilt.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// What the binary carries.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -138,8 +139,8 @@ pub struct Job {
     /// with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<u32>,
-    /// Whether nobody else judges what is judged across tests: then this process
-    /// does, by the baselines of the others.
+    /// True if no command reads the report. Then this process looks up the names of
+    /// call stacks, and judges the limits across tests by the baselines of the others.
     #[serde(default)]
     pub alone: bool,
     /// Whether its body installs a `tracing` subscriber of its own, as it has
@@ -190,6 +191,11 @@ pub struct Report {
     pub version: u32,
     /// What was measured.
     pub record: Record,
+    /// The attribution of the record, as long as its call stacks have no names.
+    /// Whoever resolves it judges the record: until then, the verdict has only
+    /// findings about the process, and the pending snapshot may have to be removed.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub unresolved: Option<Box<Unresolved>>,
     /// What was found in it.
     pub verdict: Verdict,
     /// The snapshot, accepted or not.

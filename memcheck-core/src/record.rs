@@ -8,12 +8,13 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::attribution::Attribution;
+use crate::attribution::{Attribution, Unresolved};
 use crate::device::Family;
 use crate::driver::Driver;
 use crate::limits::Limits;
 use crate::size::both;
 use crate::space::Space;
+use crate::stack::Frame;
 use crate::survivors::Group;
 
 /// Version of [`Record`] and of everything in it.
@@ -213,9 +214,15 @@ pub struct Record {
 }
 
 impl Record {
+    /// Adds an attribution, once its call stacks can be looked up.
+    pub fn attribute(&mut self, unresolved: Unresolved, lookup: impl FnMut(u64) -> Vec<Frame>) {
+        self.attribution = Some(unresolved.resolve(lookup));
+        self.note_peaks();
+    }
+
     /// Notes the judged spaces whose holders add up to another peak than the
     /// counters saw: then the order of events is not the one they happened in.
-    pub fn note_peaks(&mut self) {
+    fn note_peaks(&mut self) {
         let Some(attribution) = &self.attribution else { return };
         for space in &self.judged {
             let counted = self.spaces.get(space).map(|measured| measured.metrics.peak_allocated);

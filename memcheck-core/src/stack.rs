@@ -7,12 +7,14 @@ mod ends;
 mod frame;
 mod operation;
 mod owner;
+mod sources;
 
 use serde::{Deserialize, Serialize};
 
+pub use frame::Frame;
 use frame::plain;
-pub use frame::{Frame, has_path};
-pub use owner::{Owner, module_of};
+pub use owner::Owner;
+pub use sources::Sources;
 
 pub use memcheck_limits::TEST;
 

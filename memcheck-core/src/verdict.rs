@@ -22,6 +22,7 @@ mod unmeasured;
 
 pub use ended::{gist, says_out_of_memory};
 pub use growth::{SMALL_FLOOR, TREND_CONFIDENCE};
+pub use unmeasured::unwritten;
 
 /// Judges one run of one test. `level` says what is done about bookkeeping.
 pub fn judge(
@@ -66,11 +67,11 @@ pub fn judge(
     conclude(findings, level)
 }
 
-/// Whether figures with this verdict may wait to become the baseline: not those of
+/// Whether figures with these findings may wait to become the baseline: not those of
 /// a run that broke a limit or did not come to its end; those that only differ from
 /// the baseline may.
-pub fn is_worth_keeping(verdict: &Verdict) -> bool {
-    verdict.findings.iter().all(|finding| {
+pub fn is_worth_keeping(findings: &[Finding]) -> bool {
+    findings.iter().all(|finding| {
         matches!(
             finding.code,
             Code::PeakRegression | Code::AllocationsRegression | Code::GrowthRegression

@@ -1,9 +1,10 @@
 //! What is live at the end of the last iteration, block by block.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 
 use memcheck_core::attribution::HeldBy;
 use memcheck_core::space::Space;
+use rustc_hash::FxHashMap;
 
 use crate::block::Block;
 use crate::ledger;
@@ -17,7 +18,7 @@ pub(crate) struct AtEnd {
     held: HashMap<u64, HeldBy>,
 }
 
-/// What is known of the survivors of one place.
+/// What is known of the survivors of one context.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     pub(crate) shapes: BTreeSet<u16>,
@@ -36,19 +37,14 @@ impl AtEnd {
         Self { blocks, held: tensor::held() }
     }
 
-    /// The survivors of `space` that were born in `first` or later, by place.
-    pub(crate) fn of<P: Ord>(
-        &self,
-        space: Space,
-        first: u32,
-        mut place: impl FnMut(u32) -> P,
-    ) -> BTreeMap<P, Found> {
-        let mut found: BTreeMap<P, Found> = BTreeMap::new();
+    /// The survivors of `space` that were born in `first` or later, by context.
+    pub(crate) fn of(&self, space: Space, first: u32) -> FxHashMap<u32, Found> {
+        let mut found: FxHashMap<u32, Found> = FxHashMap::default();
         for (address, block) in &self.blocks {
             if block.space != space || block.origin.birth < first {
                 continue;
             }
-            let found = found.entry(place(block.origin.context)).or_default();
+            let found = found.entry(block.origin.context).or_default();
             if block.origin.shape != 0 {
                 found.shapes.insert(block.origin.shape);
             }

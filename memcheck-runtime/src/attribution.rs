@@ -1,27 +1,25 @@
-//! A run with attribution: switched on before the body, made into names after.
+//! A run with attribution: switched on before the body, and read after it.
 //!
 //! What is followed is followed elsewhere (`site`, `scope`, `trace`,
-//! `probe::tensor`); here it becomes the record's [`Attribution`]: contexts
-//! become stacks without plumbing, and contexts that are alike then are one
-//! place.
+//! `probe::tensor`); here it becomes an [`Attribution`] whose call stacks are
+//! addresses. The names of addresses are looked up later.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use memcheck_core::attribution::{
-    Attribution, Holder, Kind, Peak, Place, Refused, Survivors, Tensor,
+    Attribution, Holder, Kind, Peak, Place, Refused, Survivors, Unresolved,
 };
 use memcheck_core::placement::{self, Modules, ScopeKind, Step};
 use memcheck_core::space::Space;
-use memcheck_core::stack::Stack;
-use memcheck_core::survivors::Group;
+use rustc_hash::FxHashMap;
 
-use crate::at_end::AtEnd;
+use crate::at_end::{AtEnd, Found};
 use crate::block::Origin;
 use crate::ledger::{self, Census};
 use crate::probe::tensor;
 use crate::scope::{self, Mark};
-use crate::site::{self, Symbols};
+use crate::site;
 use crate::trace::{self, Held, Key, Log, Logged, Trace};
 
 /// Attribution at work.
@@ -87,28 +85,28 @@ impl Iterations<'_> {
 }
 
 impl Attributor {
-    /// Switches attribution off and names what it saw. `None` where it broke down.
+    /// Switches attribution off and returns what it saw. `None` where it broke down.
+    /// `workspace` is the folder that files of the program are named below.
     pub(crate) fn finish(
         self,
         (iterations, live): (Iterations<'_>, &[Held]),
         judged: &[Space],
         workspace: &Path,
-    ) -> Option<Attribution> {
+    ) -> Option<Unresolved> {
         site::stop();
         let all_tensors = tensor::stop();
         let trace = self.collector.finish()?;
-        let mut names = Names::new(workspace);
-        let (places, place_of) = names.places(&trace);
+        let mut numbers = Numbers::default();
+        let places = numbers.places(&trace);
         let peaks = trace
             .spaces
             .iter()
             .map(|(&space, of_space)| {
-                let holders = names.holders(&trace.peak(space), of_space.peak_iteration, &place_of);
                 let (stretch, timeline) = of_space.timeline.clone().into_parts();
                 let peak = Peak {
                     bytes: of_space.peak,
                     iteration: of_space.peak_iteration,
-                    holders,
+                    holders: numbers.holders(&trace.peak(space), of_space.peak_iteration),
                     stretch,
                     timeline,
                 };
@@ -118,14 +116,13 @@ impl Attributor {
         let refused = trace
             .refused
             .iter()
-            .map(|(&space, refused)| (space, names.refused(space, refused, &place_of)))
+            .map(|(&space, refused)| (space, numbers.refused(space, refused)))
             .collect();
         let survivors =
-            judged.iter().flat_map(|&space| names.survivors(iterations, space)).collect();
-        let retained = names.holders(live, iterations.after(), &place_of);
-        let hint = names.hint(self.knows_tensors, all_tensors);
-        Some(Attribution {
-            stacks: names.stacks,
+            judged.iter().flat_map(|&space| numbers.survivors(iterations, space)).collect();
+        let retained = numbers.holders(live, iterations.after());
+        let attribution = Attribution {
+            stacks: Vec::new(),
             places,
             peaks,
             refused,
@@ -135,8 +132,20 @@ impl Attributor {
             modules: trace.log.as_ref().and_then(modules),
             unlogged: trace.log.as_ref().map_or(0, |log| log.lost),
             events: trace.events,
-            hint,
-        })
+            hint: hint(self.knows_tensors, all_tensors).map(str::to_owned),
+        };
+        Some(Unresolved { sources: site::sources(workspace), calls: numbers.calls(), attribution })
+    }
+}
+
+/// Why shapes are missing, if any are.
+fn hint(knows_tensors: bool, all_tensors: bool) -> Option<&'static str> {
+    match (knows_tensors, all_tensors) {
+        (false, _) => {
+            Some("this version of candle lays tensors out in an unknown way: shapes are not known")
+        }
+        (true, false) => Some("not every tensor could be followed: some shapes are not known"),
+        (true, true) => None,
     }
 }
 
@@ -170,167 +179,88 @@ fn modules(log: &Log) -> Option<Modules> {
     placement::measure(&scopes, &steps)
 }
 
-/// Numbers of the run, and what they mean.
-struct Names {
-    symbols: Symbols,
-    stacks: Vec<Stack>,
-    known: HashMap<Stack, usize>,
-    /// Context -> stack and scope.
-    contexts: HashMap<u32, (usize, String)>,
+/// Indices of stacks and places in the attribution, by the numbers of the run.
+#[derive(Debug, Default)]
+struct Numbers {
+    /// The stack and the scope of each context.
+    contexts: FxHashMap<u32, (usize, String)>,
+    calls: Vec<Vec<u64>>,
+    places: FxHashMap<Key, usize>,
 }
 
-impl Names {
-    fn new(workspace: &Path) -> Self {
-        Self {
-            symbols: Symbols::open(workspace),
-            stacks: Vec::new(),
-            known: HashMap::new(),
-            contexts: HashMap::new(),
-        }
-    }
-
+impl Numbers {
+    /// The stack of a context, by its index, and its scope.
     fn context(&mut self, number: u32) -> (usize, String) {
-        if let Some(known) = self.contexts.get(&number) {
-            return known.clone();
-        }
-        let (stack, scope) = match site::context(number) {
-            Some(context) => (self.symbols.stack(&context.frames), scope::path(context.scope)),
-            None => (Stack::default(), String::new()),
-        };
-        let place = *self.known.entry(stack.clone()).or_insert_with(|| {
-            self.stacks.push(stack);
-            self.stacks.len() - 1
+        let known = self.contexts.entry(number).or_insert_with(|| {
+            let context = site::context(number);
+            let scope = context.as_ref().map_or(0, |context| context.scope);
+            self.calls.push(context.map(|context| context.frames).unwrap_or_default());
+            (self.calls.len() - 1, scope::path(scope))
         });
-        self.contexts.insert(number, (place, scope.clone()));
-        (place, scope)
+        known.clone()
     }
 
-    /// Every place that allocated, sorted, and which one a key is.
-    fn places(&mut self, trace: &Trace) -> (Vec<Place>, HashMap<Key, usize>) {
-        type Identity = (Space, usize, String, Option<Tensor>);
-        let mut merged: BTreeMap<Identity, (Place, Vec<Key>)> = BTreeMap::new();
+    /// The calls of each stack, as addresses in the executable.
+    fn calls(self) -> Vec<Vec<u64>> {
+        let executable = site::Executable::find();
+        self.calls.iter().map(|frames| executable.calls(frames)).collect()
+    }
+
+    /// Every place that allocated.
+    fn places(&mut self, trace: &Trace) -> Vec<Place> {
         let at_peak = trace.spaces.keys().flat_map(|&space| trace.peak(space));
         let at_refusal = trace.refused.values().flat_map(|refused| refused.live.iter().copied());
         let held: HashSet<Key> = at_peak.chain(at_refusal).map(|held| held.key).collect();
+        let mut places = Vec::new();
         for (&key, total) in &trace.totals {
             // Every block of it turned out to have a shape, and has another key.
             if total.calls == 0 && !held.contains(&key) {
                 continue;
             }
             let (stack, scope) = self.context(key.context);
-            let tensor = tensor::named(key.shape);
-            let operation = self.stacks[stack].operation();
-            let identity = (key.space, stack, scope.clone(), tensor.clone());
-            let (place, keys) = merged.entry(identity).or_insert_with(|| {
-                let place = Place {
-                    space: key.space,
-                    stack,
-                    scope,
-                    operation,
-                    tensor,
-                    calls: 0,
-                    bytes: 0,
-                    last_calls: 0,
-                    last_bytes: 0,
-                    last: 0,
-                };
-                (place, Vec::new())
+            self.places.insert(key, places.len());
+            places.push(Place {
+                space: key.space,
+                stack,
+                scope,
+                operation: None,
+                tensor: tensor::named(key.shape),
+                calls: total.calls,
+                bytes: total.bytes,
+                last_calls: total.last_calls,
+                last_bytes: total.last_bytes,
+                last: total.iteration,
             });
-            place.calls += total.calls;
-            place.bytes += total.bytes;
-            if total.iteration > place.last {
-                place.last = total.iteration;
-                (place.last_calls, place.last_bytes) = (0, 0);
-            }
-            if total.iteration == place.last {
-                place.last_calls += total.last_calls;
-                place.last_bytes += total.last_bytes;
-            }
-            keys.push(key);
         }
-        let mut merged: Vec<(Place, Vec<Key>)> = merged.into_values().collect();
-        // The order of stacks is that of a hash map: sort by what they say.
-        merged.sort_by_cached_key(|(place, _)| {
-            (
-                place.space,
-                std::cmp::Reverse(place.bytes),
-                self.stacks[place.stack].sorted_by(),
-                place.scope.clone(),
-                place.tensor.clone(),
-            )
-        });
-        let mut place_of = HashMap::new();
-        for (number, (_, keys)) in merged.iter().enumerate() {
-            place_of.extend(keys.iter().map(|&key| (key, number)));
-        }
-        (merged.into_iter().map(|(place, _)| place).collect(), place_of)
+        places
     }
 
-    fn holders(&mut self, held: &[Held], now: u32, place_of: &HashMap<Key, usize>) -> Vec<Holder> {
-        let mut merged: BTreeMap<(usize, Kind), (u64, u64)> = BTreeMap::new();
-        for &Held { key, birth, bytes, count } in held {
-            let Some(&place) = place_of.get(&key) else { continue };
-            let (stack, _) = self.context(key.context);
-            let kind = Kind::of(&self.stacks[stack], birth, now);
-            let sum = merged.entry((place, kind)).or_default();
-            sum.0 += bytes;
-            sum.1 += count;
-        }
-        let mut holders: Vec<Holder> = merged
-            .into_iter()
-            .map(|((place, kind), (bytes, count))| Holder { place, kind, bytes, count })
-            .collect();
-        holders.sort_by_key(|holder| (std::cmp::Reverse(holder.bytes), holder.place));
-        holders
+    fn holders(&self, held: &[Held], now: u32) -> Vec<Holder> {
+        let holder = |&Held { key, birth, bytes, count }: &Held| {
+            let place = *self.places.get(&key)?;
+            Some(Holder { place, kind: Kind::by_age(birth, now), bytes, count })
+        };
+        held.iter().filter_map(holder).collect()
     }
 
-    fn refused(
-        &mut self,
-        space: Space,
-        refused: &trace::Refused,
-        place_of: &HashMap<Key, usize>,
-    ) -> Refused {
+    fn refused(&mut self, space: Space, refused: &trace::Refused) -> Refused {
         let Origin { birth, context, .. } = refused.block.origin;
         let (stack, scope) = self.context(context);
-        let holders = self.holders(&refused.live, birth, place_of);
+        let holders = self.holders(&refused.live, birth);
         Refused { stack, scope, requested: ledger::snapshot(space).refused_bytes, holders }
     }
 
     fn survivors(&mut self, iterations: Iterations<'_>, space: Space) -> Vec<Survivors> {
         let Iterations { censuses, first, at_end } = iterations;
-        let groups: Vec<((usize, String), Group)> =
-            Census::survivors_by(censuses, space, first, |context| self.context(context));
-        let mut of_place = at_end.of(space, first, |context| self.context(context));
-        groups
+        let mut of_context = at_end.of(space, first);
+        Census::survivors_by_context(censuses, space, first)
             .into_iter()
-            .map(|((stack, scope), group)| {
-                let found = of_place.remove(&(stack, scope.clone())).unwrap_or_default();
-                let mut tensors: Vec<Tensor> =
-                    found.shapes.into_iter().filter_map(tensor::named).collect();
-                tensors.sort();
-                tensors.sort_by_key(|tensor| {
-                    std::cmp::Reverse(
-                        tensor.shape.iter().map(|&dim| u128::from(dim)).product::<u128>(),
-                    )
-                });
-                Survivors { space, stack, scope, tensors, group, held: found.held }
+            .map(|(context, group)| {
+                let (stack, scope) = self.context(context);
+                let Found { shapes, held } = of_context.remove(&context).unwrap_or_default();
+                let tensors = shapes.into_iter().filter_map(tensor::named).collect();
+                Survivors { space, stack, scope, tensors, group, held }
             })
             .collect()
-    }
-
-    fn hint(&self, knows_tensors: bool, all_tensors: bool) -> Option<String> {
-        let has_lines = self.stacks.is_empty() || self.stacks.iter().any(Stack::has_lines);
-        let hint = match (has_lines, knows_tensors, all_tensors) {
-            (false, _, _) => {
-                "the binary has no line tables: set `debug = \"line-tables-only\"` in its \
-                 profile to see files and lines"
-            }
-            (true, false, _) => {
-                "this version of candle lays tensors out in an unknown way: shapes are not known"
-            }
-            (true, true, false) => "not every tensor could be followed: some shapes are not known",
-            (true, true, true) => return None,
-        };
-        Some(hint.to_owned())
     }
 }

@@ -18,11 +18,7 @@ pub(crate) fn path(description: &Description, workspace: &Path, family: Family) 
 
 /// Reads the baseline at `path`.
 pub(crate) fn load(path: &Path) -> Baseline {
-    match std::fs::read_to_string(path) {
-        Ok(text) => Baseline::from_text(&text),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Baseline::Missing,
-        Err(error) => Baseline::Corrupt(error.to_string()),
-    }
+    Baseline::from_file(std::fs::read_to_string(path))
 }
 
 /// insta's view of "the same": figures within the tolerance, under the same

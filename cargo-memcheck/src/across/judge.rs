@@ -11,7 +11,7 @@ use memcheck_core::law::Sizes;
 use memcheck_core::protocol::Status;
 use memcheck_core::record::{self, Record};
 use memcheck_core::space::Space;
-use memcheck_core::verdict::{conclude, is_worth_keeping};
+use memcheck_core::verdict::{conclude, is_worth_keeping, unwritten};
 
 use super::snapshot;
 use crate::options::Levels;
@@ -74,7 +74,7 @@ impl Judge<'_> {
         let kept = needs.law.as_ref().and_then(|law| snapshot::read(law, &record.facts));
         let accepted = kept.as_ref();
         findings.extend(across::scaling(&across.laws, accepted, record));
-        let too_much = !is_worth_keeping(&outcome.verdict)
+        let too_much = !is_worth_keeping(&outcome.verdict.findings)
             || findings.iter().any(|finding| match finding.code {
                 Code::PeakLimit => true,
                 // Not a law that only differs from the accepted one.
@@ -93,7 +93,7 @@ impl Judge<'_> {
                 .then(|| now.to_snapshot(&task.entry.file.display().to_string(), &record.facts));
             match self.keep(law, text.as_deref()) {
                 Ok(pending) => (across.pending, across.text) = (pending, text),
-                Err(error) => findings.push(unwritten(&error)),
+                Err(error) => findings.push(unwritten("snapshot of its law", error)),
             }
             if is_new && !too_much && accepted.is_none() {
                 let finding = no_law_yet(law);
@@ -141,14 +141,6 @@ fn discard_pending(outcome: &mut Outcome) {
     }
 }
 
-fn unwritten(error: &std::io::Error) -> Finding {
-    Finding::new(
-        Code::NotMeasured,
-        format!("the pending snapshot of its law could not be written: {error}"),
-    )
-    .hint("is the disk full, or the source tree read-only?")
-}
-
 fn no_law_yet(law: &Path) -> Finding {
     let exists = law.exists();
     let (code, message) = match exists {
@@ -168,11 +160,7 @@ fn figures_of(other: &Other, task: &Task, record: &Record, seen: &Seen) -> Resul
         Some(Some(figures)) => Ok(figures.clone()),
         Some(None) => Err("left no figures here".to_owned()),
         None => {
-            let baseline = match std::fs::read_to_string(&other.snapshot) {
-                Ok(text) => Baseline::from_text(&text),
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => Baseline::Missing,
-                Err(error) => Baseline::Corrupt(error.to_string()),
-            };
+            let baseline = Baseline::from_file(std::fs::read_to_string(&other.snapshot));
             standing_in(&baseline, &record.facts).cloned()
         }
     }

@@ -54,7 +54,7 @@ impl Runner<'_> {
             }
         };
         let Ended { end: Some(end), began, .. } = ended else { return Ok(None) };
-        let written = Written::read(report)?;
+        let written = self.written(report, task)?;
         let end = match (exit_code, &written) {
             (ExitCode::OfProgram, Written::Report(_)) => Ok(end),
             _ => end_of_test(end, &written, began, &line),

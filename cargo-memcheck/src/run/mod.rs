@@ -1,11 +1,12 @@
 //! One test, one child process.
 //!
 //! Here is what is run, how often and where; `test` starts the process of a test,
-//! `program` that of a program, `launched` one of either by a launcher, and `judge`
-//! reads what they leave.
+//! `program` that of a program, `launched` one of either by a launcher, `judge`
+//! reads what they leave, and `names` looks up the names of call stacks in it.
 
 mod judge;
 mod launched;
+mod names;
 mod program;
 mod test;
 
@@ -29,6 +30,8 @@ use crate::session::Session;
 use crate::talk::say;
 use crate::task::{Outcome, Task};
 use crate::toolchain::NVML_VARIABLE;
+use judge::Written;
+use names::Names;
 
 /// What one run of a test is to do beyond what is said of the test.
 #[derive(Debug, Clone, Default)]
@@ -56,6 +59,7 @@ pub(crate) struct Runner<'a> {
     reports: tempfile::TempDir,
     interrupt: Interrupt,
     pool: Pool,
+    names: Names,
 }
 
 impl<'a> Runner<'a> {
@@ -86,7 +90,7 @@ impl<'a> Runner<'a> {
             environment.insert("INSTA_PENDING_DIR", folder.into());
         }
         let (workspace_root, compiled_in) = (workspace.root(), session.compiled_in());
-        let pool = Pool::default();
+        let (pool, names) = (Pool::default(), Names::default());
         Ok(Self {
             options,
             workspace_root,
@@ -96,6 +100,7 @@ impl<'a> Runner<'a> {
             reports,
             interrupt,
             pool,
+            names,
         })
     }
 
@@ -182,6 +187,16 @@ impl<'a> Runner<'a> {
         if let Some(slot) = slot {
             slot.show(command);
         }
+    }
+
+    /// Reads what a process left at `report`, and judges it where the process could
+    /// not: as long as call stacks had no names.
+    fn written(&self, report: &Path, task: &Task) -> anyhow::Result<Written> {
+        let mut written = Written::read(report)?;
+        if let Written::Report(report) = &mut written {
+            self.names.complete(report, &task.binary.path, &self.options.levels);
+        }
+        Ok(written)
     }
 
     /// A folder of its own for what a process leaves: nothing that an earlier one

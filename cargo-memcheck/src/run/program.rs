@@ -49,7 +49,7 @@ impl Runner<'_> {
         let ended = process::run(command, watch, |_| {})
             .with_context(|| format!("{}: {}", task.binary.id, task.binary.path.display()))?;
         let Some(end) = ended.end else { return Ok(None) };
-        let written = judge::Written::read(&report)?;
+        let written = self.written(&report, task)?;
         let ended_well = matches!(end, End::Exited(status) if status.success());
         let unheard = ended_well && written == judge::Written::Nothing;
         let mut judged = judge::judge(&end, written, task, &self.options.levels);

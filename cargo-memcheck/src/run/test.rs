@@ -51,7 +51,7 @@ impl Runner<'_> {
             let ended = process::run(command, watch, on_progress)
                 .with_context(|| format!("{}: {}", task.binary.id, task.binary.path.display()))?;
             let Some(end) = ended.end else { return Ok(None) };
-            let written = judge::Written::read(report)?;
+            let written = self.written(report, task)?;
             Some(judge::judge(&end, written, task, &self.options.levels).outcome(ended))
         };
         Ok(outcome.map(|outcome| outcome.on(slot)))

@@ -173,7 +173,7 @@ impl Run {
         for group in of_places.chain(&nobody).filter(|group| group.block.is_some()) {
             let block = group.block.unwrap_or_default();
             let sum = sizes.entry(block).or_insert_with(|| kept(block, [0; ITERATIONS]));
-            add(sum, group);
+            sum.join(group);
         }
         let survivors: Vec<Group> = sizes.into_values().collect();
         let retained = attribution.retained.iter().map(|holder| holder.bytes).sum();
@@ -181,18 +181,5 @@ impl Run {
         let metrics = Metrics { growth, retained, ..Metrics::default() };
         let measured = SpaceRecord { survivors, failed_frees, ..armed(metrics) };
         Record { attribution: Some(attribution), ..record(measured) }
-    }
-}
-
-fn add(sum: &mut Group, group: &Group) {
-    for (sum, series) in [
-        (&mut sum.births, &group.births),
-        (&mut sum.bytes, &group.bytes),
-        (&mut sum.live, &group.live),
-        (&mut sum.live_bytes, &group.live_bytes),
-        (&mut sum.old, &group.old),
-        (&mut sum.old_bytes, &group.old_bytes),
-    ] {
-        sum.iter_mut().zip(series).for_each(|(sum, value)| *sum += value);
     }
 }

@@ -72,7 +72,7 @@ impl Frame {
 }
 
 /// Whether a function is named with its path, and not by its bare name.
-pub fn has_path(function: &str) -> bool {
+pub(super) fn has_path(function: &str) -> bool {
     function.starts_with('<') || function.split('<').next().is_some_and(|name| name.contains("::"))
 }
 

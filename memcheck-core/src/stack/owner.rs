@@ -90,7 +90,7 @@ impl Frame {
 
 /// Crate and module of a library's source file, by where it lies:
 /// `candle_core::tensor`; `None` for a file of the program.
-pub fn module_of(file: &str) -> Option<String> {
+pub(super) fn module_of(file: &str) -> Option<String> {
     let (krate, path) = if let Some((_, rest)) = file.split_once(REGISTRY) {
         let (folder, path) = rest.split_once('/')?.1.split_once("/src/")?;
         (folder.rsplit_once('-').map_or(folder, |(name, _)| name), path)

@@ -113,6 +113,21 @@ impl Group {
         self.births.iter().sum()
     }
 
+    /// Adds the blocks of another group over the same iterations.
+    pub fn join(&mut self, other: &Self) {
+        for (sum, series) in [
+            (&mut self.births, &other.births),
+            (&mut self.bytes, &other.bytes),
+            (&mut self.live, &other.live),
+            (&mut self.live_bytes, &other.live_bytes),
+            (&mut self.old, &other.old),
+            (&mut self.old_bytes, &other.old_bytes),
+        ] {
+            sum.iter_mut().zip(series).for_each(|(sum, value)| *sum += value);
+        }
+        self.block = self.block.filter(|_| self.block == other.block);
+    }
+
     /// What is left of the group without the blocks of `other`, which are among
     /// its own.
     #[must_use]

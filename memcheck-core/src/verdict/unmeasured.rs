@@ -91,6 +91,12 @@ fn one_iteration(limits: &Limits) -> Option<Finding> {
     ))
 }
 
+/// A pending file of a baseline that could not be written; `which` names it.
+pub fn unwritten(which: &str, error: impl std::fmt::Display) -> Finding {
+    let message = format!("the pending {which} could not be written: {error}");
+    Finding::new(Code::NotMeasured, message).hint("is the disk full, or the source tree read-only?")
+}
+
 /// Limits of iterations that the test's own attribute sets, on a body without
 /// iterations. What a flag or the configuration says is said of many tests, and
 /// some of them have none.

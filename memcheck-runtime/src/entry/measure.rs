@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 
 use candle_core::Device;
+use memcheck_core::attribution::Unresolved;
 use memcheck_core::baseline::{self, Baseline};
 use memcheck_core::device::{Family, Request};
 use memcheck_core::limits::Limits;
@@ -24,11 +25,17 @@ use crate::recorder::Recorder;
 use crate::trial::{self, Case, Trial};
 use crate::{attribution, block, canary, device, ledger, outcome, scope, site, snapshot};
 
+/// What one test measured.
+#[derive(Debug)]
+pub(super) struct Measured {
+    pub(super) record: Record,
+    /// The attribution of the record; `None` in a run that only counted.
+    pub(super) attribution: Option<Unresolved>,
+    pub(super) baseline: Baseline,
+}
+
 /// Measures one test, and reads its baseline.
-pub(super) fn measure(
-    description: &'static Description,
-    job: &Job,
-) -> Result<(Record, Baseline), Refusal> {
+pub(super) fn measure(description: &'static Description, job: &Job) -> Result<Measured, Refusal> {
     let request = description.device_on(&job.device);
     let family = request.family().unwrap_or(Family::Cpu);
     let limits = settings::limits_of(description, family, job)?;
@@ -52,7 +59,7 @@ pub(super) fn measure(
         let error = anew::begin(job);
         eprintln!("memcheck: it cannot be run anew: {error}");
     }
-    let record = ready.record(
+    let (record, attribution) = ready.record(
         trial,
         |recorder, judged| {
             assemble(description, (job, &request), limits, (case, outcome), recorder, judged)
@@ -64,7 +71,7 @@ pub(super) fn measure(
     } else {
         Baseline::Off
     };
-    Ok((record, baseline))
+    Ok(Measured { record, attribution, baseline })
 }
 
 /// A process in which a body can be measured.
@@ -117,13 +124,14 @@ impl Ready {
     }
 
     /// The record that `assemble` makes of a trial, with what only this process
-    /// knows of it: which probes are armed, what others count, who holds what.
+    /// knows of it: which probes are armed and what others count. And which call
+    /// stacks hold what, if that was followed.
     fn record(
         self,
         trial: Trial,
         assemble: impl FnOnce(&mut Recorder, &[Space]) -> Record,
         job: &Job,
-    ) -> Record {
+    ) -> (Record, Option<Unresolved>) {
         let (mut recorder, others) = trial.into_parts();
         let judged = judged(self.own);
         let live = self.attributor.as_ref().map(|_| attribution::live());
@@ -133,19 +141,16 @@ impl Ready {
             measured.armed = canaries.any(|canary| *canary == (*space, true));
         }
         self.beside.observe(&self.device, self.own, &mut record);
-        if let Some(attributor) = self.attributor {
-            let live = live.unwrap_or_default();
-            record.attribution =
-                attributor.finish((recorder.iterations(), &live), &judged, job.sources());
-            if job.own_subscriber && scope::all().is_empty() {
-                record.notes.push(anew::NO_SCOPES.to_owned());
-            }
-            if record.attribution.is_none() {
-                record.notes.push("attribution broke down".to_owned());
-            }
-            record.note_peaks();
+        let Some(attributor) = self.attributor else { return (record, None) };
+        let live = live.unwrap_or_default();
+        let attribution = attributor.finish((recorder.iterations(), &live), &judged, job.sources());
+        if job.own_subscriber && scope::all().is_empty() {
+            record.notes.push(anew::NO_SCOPES.to_owned());
         }
-        record
+        if attribution.is_none() {
+            record.notes.push("attribution broke down".to_owned());
+        }
+        (record, attribution)
     }
 }
 

@@ -134,7 +134,7 @@ fn report(following: Following) -> Report {
         Some(_) => Vec::new(),
         None => vec!["attribution broke down".to_owned()],
     };
-    let mut record = Record {
+    let record = Record {
         version: record::VERSION,
         package: job.package.clone(),
         test: job.program.clone(),
@@ -163,12 +163,22 @@ fn report(following: Following) -> Report {
         notes,
         driver: Default::default(),
         marks: Vec::new(),
-        attribution,
+        attribution: None,
     };
-    record.note_peaks();
     let level = |code: Code| code.default_level(false);
-    let verdict = verdict::judge(&record, &Baseline::Off, &record.limits, level);
-    Report { version: protocol::VERSION, record, verdict, snapshot: None, pending: None }
+    let findings = match attribution {
+        // Judged by the command, which looks up the names of its call stacks.
+        Some(_) => Vec::new(),
+        None => verdict::judge(&record, &Baseline::Off, &record.limits, level).findings,
+    };
+    Report {
+        version: protocol::VERSION,
+        record,
+        unresolved: attribution.map(Box::new),
+        verdict: verdict::conclude(findings, level),
+        snapshot: None,
+        pending: None,
+    }
 }
 
 /// The devices that it allocated on; the host where there are none.

@@ -1,25 +1,30 @@
 //! The process of one test: has it measured, judges the record, writes the report,
-//! and leaves.
+//! and leaves. A record with call stacks is judged by the command, which looks up
+//! their names; without a command, this process does both.
 
 use std::path::Path;
 
-use memcheck_core::baseline::{Baseline, Figures};
-use memcheck_core::finding::{Code, Finding};
+use memcheck_core::baseline::Figures;
+use memcheck_core::finding::Code;
 use memcheck_core::protocol::{self, Follow, Job, Refusal, Report, Status};
 use memcheck_core::record::Record;
 use memcheck_core::{exit, quiet, verdict};
+use memcheck_symbols::Symbols;
 
 use super::across;
-use super::measure::measure;
+use super::measure::{Measured, measure};
 use crate::description::Description;
 use crate::snapshot;
+
+/// The file that this process was started from.
+const EXECUTABLE: &str = "/proc/self/exe";
 
 /// Runs the test of this process and leaves it: with 0 if it passed, with
 /// [`exit::FAILED`] if not. Without a report, nothing has passed.
 pub(super) fn run(description: &'static Description, job: &Job) -> ! {
     let _quiet = quiet::enter();
     let report = match measure(description, job) {
-        Ok((record, baseline)) => judge(description, job, record, &baseline),
+        Ok(measured) => report(description, job, measured),
         Err(refusal) => leave(&job.report, &refusal),
     };
     let failed = matches!(report.verdict.status, Status::Failed | Status::NotMeasured);
@@ -46,40 +51,44 @@ pub(super) fn leave(report: &Path, refusal: &Refusal) -> ! {
 
 /// Judges the record, and keeps its figures as pending where they are new. A run
 /// without a baseline, and one that measured what it is not to explain, leave
-/// alone what is pending.
-fn judge(description: &Description, job: &Job, record: Record, baseline: &Baseline) -> Report {
+/// alone what is pending. New figures whose record the command judges are pending
+/// until then, and it removes them where the record breaks a limit.
+fn report(description: &Description, job: &Job, measured: Measured) -> Report {
     let level =
         |code: Code| job.levels.get(&code).copied().unwrap_or_else(|| code.default_level(job.ci));
-    let mut verdict = verdict::judge(&record, baseline, &record.limits, level);
+    let Measured { mut record, mut attribution, baseline } = measured;
+    if job.alone
+        && let Some(unresolved) = attribution.take()
+    {
+        let mut symbols = Symbols::open(Path::new(EXECUTABLE));
+        record.attribute(unresolved, |call| symbols.frames(call));
+    }
+    let mut findings = match attribution {
+        Some(_) => Vec::new(),
+        None => verdict::judge(&record, &baseline, &record.limits, level).findings,
+    };
     if job.alone {
-        let across = across::findings(description, job, &record);
-        verdict = verdict::conclude([verdict.findings, across].concat(), level);
+        findings.extend(across::findings(description, job, &record));
     }
     let path = snapshot::path(description, &job.workspace, record.family);
     let mut pending = None;
-    let kept = record.limits.baseline.value && is_expected(job, &record);
-    if kept && !verdict::is_worth_keeping(&verdict) {
-        // Nor are those of an earlier run: what it measured is not this code.
-        snapshot::discard_pending(&job.workspace, &path);
-    } else if kept {
-        match snapshot::assert(description, &job.workspace, &record, baseline) {
-            Ok(written) => pending = written,
-            Err(error) => {
-                let finding = Finding::new(
-                    Code::NotMeasured,
-                    format!("the pending snapshot could not be written: {error}"),
-                );
-                let mut findings = verdict.findings;
-                findings.push(finding.hint("is the disk full, or the source tree read-only?"));
-                verdict = verdict::conclude(findings, level);
+    if record.limits.baseline.value && is_expected(job, &record) {
+        if verdict::is_worth_keeping(&findings) {
+            match snapshot::assert(description, &job.workspace, &record, &baseline) {
+                Ok(written) => pending = written,
+                Err(error) => findings.push(verdict::unwritten("snapshot", error)),
             }
+        } else {
+            // Nor are those of an earlier run: what it measured is not this code.
+            snapshot::discard_pending(&job.workspace, &path);
         }
     }
     Report {
         version: protocol::VERSION,
         snapshot: record.limits.baseline.value.then_some(path),
+        verdict: verdict::conclude(findings, level),
+        unresolved: attribution.map(Box::new),
         record,
-        verdict,
         pending,
     }
 }

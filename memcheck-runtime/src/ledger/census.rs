@@ -142,61 +142,67 @@ impl Census {
     /// block size. `series` is a census after each measured iteration, the
     /// last of them this one; `first` is the first measured iteration.
     pub(crate) fn survivors(series: &[Self], space: Space, first: u32) -> Vec<Group> {
-        let groups = groups(series, |census| &census.by_size, (space, first), |size| size);
+        let sizes = |census: &Self| &census.by_size;
+        let left = left(series, sizes, (space, first));
+        let groups = groups(series, sizes, (space, first), &left);
         groups.into_iter().map(|(_, group)| group).collect()
     }
 
-    /// The same by place: `place` says which place a context is, and contexts
-    /// of one place make one group.
-    pub(crate) fn survivors_by<P: Ord + Clone>(
+    /// The same by context. If there are any survivors, blocks of the other contexts
+    /// are in it as well, because some of them may read alike.
+    pub(crate) fn survivors_by_context(
         series: &[Self],
         space: Space,
         first: u32,
-        place: impl FnMut(u32) -> P,
-    ) -> Vec<(P, Group)> {
-        groups(series, |census| &census.by_context, (space, first), place)
+    ) -> Vec<(u32, Group)> {
+        let contexts = |census: &Self| &census.by_context;
+        if left(series, contexts, (space, first)).is_empty() {
+            return Vec::new();
+        }
+        let all = series.iter().flat_map(|census| census.by_context.each());
+        let all = all.filter(|(of, ..)| *of == space).map(|(_, context, ..)| context).collect();
+        groups(series, contexts, (space, first), &all)
     }
 }
 
-/// The survivors of each kind that `name` makes one of, in the order of names.
-fn groups<K: Copy + Eq + Hash + Ord, P: Ord + Clone>(
+/// The kinds of which blocks of measured iterations survive.
+fn left<K: Copy + Eq + Hash + Ord>(
     series: &[Census],
     kinds: impl Fn(&Census) -> &Kinds<K>,
     (space, first): (Space, u32),
-    mut name: impl FnMut(K) -> P,
-) -> Vec<(P, Group)> {
-    let Some(last) = series.last() else { return Vec::new() };
-    let left: BTreeSet<P> = kinds(last)
-        .each()
-        .filter(|&(of, _, birth, _)| of == space && birth >= first)
-        .map(|(_, kind, ..)| name(kind))
-        .collect();
-    let mut births: BTreeMap<P, Vec<Births>> =
-        left.into_iter().map(|name| (name, vec![Births::new(); series.len()])).collect();
-    if births.is_empty() {
-        return Vec::new();
-    }
+) -> BTreeSet<K> {
+    let last = series.last().into_iter().flat_map(|last| kinds(last).each());
+    last.filter(|&(of, _, birth, _)| of == space && birth >= first)
+        .map(|(_, kind, ..)| kind)
+        .collect()
+}
+
+/// The groups of these kinds, in order.
+fn groups<K: Copy + Eq + Hash + Ord>(
+    series: &[Census],
+    kinds: impl Fn(&Census) -> &Kinds<K>,
+    (space, first): (Space, u32),
+    wanted: &BTreeSet<K>,
+) -> Vec<(K, Group)> {
+    let mut births: BTreeMap<K, Vec<Births>> =
+        wanted.iter().map(|&kind| (kind, vec![Births::new(); series.len()])).collect();
     for (at, census) in series.iter().enumerate() {
         for (_, kind, birth, amount) in kinds(census).each().filter(|(of, ..)| *of == space) {
-            if let Some(of_kind) = births.get_mut(&name(kind)) {
+            if let Some(of_kind) = births.get_mut(&kind) {
                 of_kind[at].entry(birth).or_default().add(amount);
             }
         }
     }
-    births.into_iter().filter_map(|(name, births)| Some((name, group(&births, first)?))).collect()
+    births.into_iter().map(|(kind, births)| (kind, group(&births, first))).collect()
 }
 
-/// One group from its live blocks after each measured iteration; `None` where
-/// none that was born in a measured iteration survives.
-fn group(series: &[Births], first: u32) -> Option<Group> {
-    let last = series.last()?;
+/// One group from its live blocks after each measured iteration.
+fn group(series: &[Births], first: u32) -> Group {
+    let last = |iteration| series.last().and_then(|last| last.get(&iteration));
     let born: Vec<Amount> = (first..)
         .take(series.len())
-        .map(|iteration| last.get(&iteration).copied().unwrap_or_default())
+        .map(|iteration| last(iteration).copied().unwrap_or_default())
         .collect();
-    if born.iter().all(|amount| amount.count == 0) {
-        return None;
-    }
     let until = |latest: fn(u32) -> Option<u32>| -> Vec<Amount> {
         (first..)
             .zip(series)
@@ -209,7 +215,7 @@ fn group(series: &[Births], first: u32) -> Option<Group> {
     let counts = |series: &[Amount]| series.iter().map(|amount| amount.count).collect();
     let bytes = |series: &[Amount]| series.iter().map(|amount| amount.bytes).collect();
     let size = live.iter().fold(Size::Unseen, |size, amount| size.and(amount.size));
-    Some(Group {
+    Group {
         block: match size {
             Size::Alike(size) => Some(size),
             _ => None,
@@ -220,5 +226,5 @@ fn group(series: &[Births], first: u32) -> Option<Group> {
         live_bytes: bytes(&live),
         old: counts(&old),
         old_bytes: bytes(&old),
-    })
+    }
 }

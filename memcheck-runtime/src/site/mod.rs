@@ -3,20 +3,20 @@
 //! Asked for only in a run with attribution. A stack is walked by its unwind
 //! tables (`unwind`), as far as it is not one that the thread has walked before
 //! (`stacks`); what was walked gets a number (`contexts`), which is all
-//! that a block keeps. Numbers become functions, files and lines when the body
-//! is done (`symbols`).
+//! that a block keeps. Once the body has ended, numbers become addresses in the
+//! executable (`executable`).
 
 mod arch;
 mod contexts;
+mod executable;
 mod modules;
 mod stacks;
-mod symbols;
 mod unwind;
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 pub(crate) use contexts::context;
-pub(crate) use symbols::Symbols;
+pub(crate) use executable::{Executable, sources};
 
 static ON: AtomicBool = AtomicBool::new(false);
 

@@ -147,7 +147,7 @@ fn run_seed(
         follow,
         case: Default::default(),
         parent: None,
-        alone: false,
+        alone: true,
         own_subscriber: false,
     };
     let run = |job: Job| -> anyhow::Result<Result<Report, String>> {

@@ -1,0 +1,111 @@
+//! The names of addresses in an executable: functions, files and lines.
+//!
+//! They are read from the line tables, inlined calls included, or from the symbol
+//! table where there are no line tables. Of the line tables, only the units that an
+//! address lies in are parsed, and every answer is kept: so an executable costs its
+//! index once, however many call stacks are looked up in it.
+//!
+//! `cargo-memcheck` uses this crate for the test processes that it starts, and
+//! `memcheck-runtime` for a test process that no command started.
+#![forbid(unsafe_code)]
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use addr2line::Loader;
+use memcheck_core::protocol;
+use memcheck_core::stack::Frame;
+
+/// The names of the addresses in one executable.
+pub struct Symbols {
+    /// `None` where the file cannot be read: then no address has a name.
+    loader: Option<Loader>,
+    known: HashMap<u64, Vec<Frame>>,
+}
+
+impl std::fmt::Debug for Symbols {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Symbols").field("known", &self.known.len()).finish_non_exhaustive()
+    }
+}
+
+impl Symbols {
+    /// Opens the tables of an executable. If it was stripped for an archive, they are
+    /// in a file next to it.
+    pub fn open(executable: &Path) -> Self {
+        let stripped = executable.canonicalize().ok().map(|path| protocol::line_tables(&path));
+        let loader = stripped
+            .filter(|path| path.is_file())
+            .and_then(|path| Loader::new(path).ok())
+            .or_else(|| Loader::new(executable).ok());
+        Self { loader, known: HashMap::new() }
+    }
+
+    /// The frames at an address relative to the executable's base, the innermost
+    /// first. Functions and files are named as the tables name them.
+    pub fn frames(&mut self, address: u64) -> Vec<Frame> {
+        let Some(loader) = &self.loader else { return Vec::new() };
+        self.known.entry(address).or_insert_with(|| frames(loader, address)).clone()
+    }
+}
+
+fn frames(loader: &Loader, address: u64) -> Vec<Frame> {
+    let mut frames = Vec::new();
+    if let Ok(mut found) = loader.find_frames(address) {
+        while let Ok(Some(frame)) = found.next() {
+            let function = frame
+                .function
+                .as_ref()
+                .and_then(|function| function.demangle().ok())
+                .map(std::borrow::Cow::into_owned);
+            let location = frame.location.as_ref();
+            frames.push(Frame {
+                function: function.unwrap_or_default(),
+                file: location.and_then(|location| location.file).map(str::to_owned),
+                line: location.and_then(|location| location.line),
+            });
+        }
+    }
+    // The outermost of them is the function that was not inlined: the symbol table
+    // has its whole path.
+    if let Some(symbol) = loader.find_symbol(address) {
+        let function = addr2line::demangle_auto(symbol.into(), None).into_owned();
+        match frames.last_mut() {
+            Some(frame) => frame.function = function,
+            None => frames.push(Frame { function, file: None, line: None }),
+        }
+    }
+    frames.retain(|frame| !frame.function.is_empty());
+    frames
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Where this function is, relative to the base of the test's executable.
+    #[inline(never)]
+    fn here() -> u64 {
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let base = maps.split('-').next().unwrap();
+        here as fn() -> u64 as usize as u64 - u64::from_str_radix(base, 16).unwrap()
+    }
+
+    #[test]
+    fn an_address_has_its_function_file_and_line() {
+        let mut symbols = Symbols::open(&std::env::current_exe().unwrap());
+        let address = here();
+        let frames = symbols.frames(address);
+        let frame = frames.last().unwrap();
+        assert_eq!(frame.function, "memcheck_symbols::tests::here");
+        assert!(frame.file.as_ref().unwrap().ends_with("memcheck-symbols/src/lib.rs"));
+        assert!(frame.line.is_some());
+        assert_eq!(symbols.frames(address), frames);
+    }
+
+    #[test]
+    fn without_an_executable_no_address_has_a_name() {
+        let mut symbols = Symbols::open(Path::new("/nowhere/at/all"));
+        assert_eq!(symbols.frames(here()), []);
+    }
+}
