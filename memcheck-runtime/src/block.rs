@@ -24,6 +24,13 @@ impl Block {
         [space << Self::SIZE_BITS | self.size, self.origin.pack()]
     }
 
+    /// The place in tables of the space of such words.
+    // PERF: from the word, because the way over `Space` is a jump table.
+    #[inline]
+    pub(crate) fn index_of([size, _]: [u64; 2]) -> usize {
+        ((size >> Self::SIZE_BITS) as usize).min(SPACES - 1)
+    }
+
     /// The block that a table has kept so.
     pub(crate) fn of([size, origin]: [u64; 2]) -> Self {
         Self {
