@@ -70,7 +70,7 @@ pub(crate) fn prepare() -> std::io::Result<()> {
 /// iteration starts from what is live.
 pub(crate) fn begin_iteration(iteration: u32) {
     ITERATION.store(iteration, Relaxed);
-    trace::push(Event::Iteration(iteration));
+    trace::push(|| Event::Iteration(iteration));
     for counters in &COUNTERS {
         restart(&counters.iteration_peak, &counters.live);
     }
@@ -79,7 +79,7 @@ pub(crate) fn begin_iteration(iteration: u32) {
 /// The iteration is over: what is allocated from here on is no part of its
 /// figures, though it is born in it.
 pub(crate) fn end_iteration() {
-    trace::push(Event::Iteration(0));
+    trace::push(|| Event::Iteration(0));
 }
 
 /// The iteration in which blocks are born now; 0 is the set-up.
@@ -132,7 +132,7 @@ pub(crate) fn allocated(space: Space, address: u64, size: u64) {
         is_taken
     });
     if is_taken {
-        trace::push(Event::Allocated(block));
+        trace::push(|| Event::Allocated(block));
     } else {
         lost_one();
     }
@@ -142,15 +142,15 @@ pub(crate) fn allocated(space: Space, address: u64, size: u64) {
 /// ledger's eyes: then it is nobody's.
 #[inline]
 pub(crate) fn freed(address: u64) -> Option<Block> {
-    let block = shard::with(|shard| {
+    let words = shard::with(|shard| {
         let words = BLOCKS.remove(address, shard.kept())?;
-        let (block, index) = (Block::of(words), Block::index_of(words));
-        COUNTERS[index].live.fetch_sub(block.size, Relaxed);
+        let index = Block::index_of(words);
+        COUNTERS[index].live.fetch_sub(Block::size_of(words), Relaxed);
         shard.count_free(index);
-        Some(block)
+        Some(words)
     })?;
-    trace::push(Event::Freed(block));
-    Some(block)
+    trace::push(|| Event::Freed(Block::of(words)));
+    Some(Block::of(words))
 }
 
 /// The free of `block` was refused: it is live after all.
@@ -161,7 +161,7 @@ pub(crate) fn free_failed(address: u64, block: Block) {
         shard::with(|shard| shard.uncount_free(index));
         if BLOCKS.insert(address, block.words(), None) {
             COUNTERS[index].add(block.size);
-            trace::push(Event::Kept(block));
+            trace::push(|| Event::Kept(block));
         } else {
             lost_one();
         }
@@ -195,7 +195,7 @@ pub(crate) fn moved(old: Block, address: u64, size: u64) {
     if !is_taken {
         lost_one();
     }
-    trace::push_pair(Event::Freed(old), Event::Allocated(block));
+    trace::push_pair(|| (Event::Freed(old), Event::Allocated(block)));
     if size >= old.size {
         COUNTERS[index].add(size - old.size);
     } else {
@@ -209,7 +209,7 @@ pub(crate) fn left(old: Block) {
     if let Some(index) = index(old.space) {
         COUNTERS[index].live.fetch_sub(old.size, Relaxed);
         shard::with(|shard| shard.count_free(index));
-        trace::push(Event::Freed(old));
+        trace::push(|| Event::Freed(old));
     }
 }
 
@@ -236,7 +236,7 @@ pub(crate) fn shaped(address: u64, bytes: u64, shape: impl FnOnce() -> u16) -> b
         Block { origin: Origin { shape, ..block.origin }, ..block }.words()
     });
     if let Some((block, shape)) = before {
-        trace::push(Event::Shaped(block, shape));
+        trace::push(|| Event::Shaped(block, shape));
     }
     whole
 }
@@ -251,9 +251,7 @@ pub(crate) fn each(mut see: impl FnMut(u64, Block)) {
 pub(crate) fn refused(space: Space, size: u64) {
     if let Some(index) = index(space) {
         COUNTERS[index].refuse(size, shard::totals(index));
-        if trace::is_on() {
-            trace::push(Event::Refused(Block { size, space, origin: here() }));
-        }
+        trace::push(|| Event::Refused(Block { size, space, origin: here() }));
     }
 }
 

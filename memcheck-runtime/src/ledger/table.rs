@@ -114,7 +114,9 @@ impl Table {
     }
 
     /// Adds an address. `false` if there is no table, or no room.
-    #[inline]
+    // PERF: the home bucket is all that most calls see; a call of a function
+    // would pass the words through memory.
+    #[inline(always)]
     pub(crate) fn insert(&self, address: u64, words: Words, kept: Option<&Kept>) -> bool {
         let base = self.base.load(Acquire);
         if base.is_null() || address <= CLAIMED {
@@ -133,18 +135,26 @@ impl Table {
                 self.mark_used(index);
                 true
             }
-            None => self.insert_beyond(base, hash, address, words),
+            None => self.insert_beyond(base, hash, address, words[0], words[1]),
         }
     }
 
     /// Adds an address, whose home bucket is full.
+    // PERF: an array would be written to memory in every call of `insert`.
     #[cold]
     #[inline(never)]
-    fn insert_beyond(&self, base: *mut Bucket, hash: u64, address: u64, words: Words) -> bool {
+    fn insert_beyond(
+        &self,
+        base: *mut Bucket,
+        hash: u64,
+        address: u64,
+        first: u64,
+        second: u64,
+    ) -> bool {
         let active = self.active.load(Relaxed);
         for level in 0..LEVELS {
             let reach = if level + 1 < active { SHORT_REACH } else { REACH };
-            if self.insert_at(base, (level, reach), hash, address, words) {
+            if self.insert_at(base, (level, reach), hash, address, [first, second]) {
                 if level >= active {
                     self.active.fetch_max(level + 1, Relaxed);
                 }
@@ -212,7 +222,8 @@ impl Table {
     }
 
     /// Takes an address out. `None` if it is not there.
-    #[inline]
+    // PERF: as `insert`.
+    #[inline(always)]
     pub(crate) fn remove(&self, address: u64, kept: Option<&Kept>) -> Option<Words> {
         let base = self.base.load(Acquire);
         if base.is_null() || address <= CLAIMED {
