@@ -197,6 +197,9 @@ impl Table {
         }
     }
 
+    /// Finds an address wherever it is.
+    #[cold]
+    #[inline(never)]
     fn find(&self, base: *mut Bucket, hash: u64, address: u64) -> Option<Found> {
         for level in 0..self.active.load(Relaxed) {
             for step in 0..REACH {
@@ -210,6 +213,21 @@ impl Table {
             }
         }
         None
+    }
+
+    /// The bucket and the slot of an address.
+    #[inline]
+    fn locate(&self, address: u64) -> Option<(&'static Bucket, usize)> {
+        let base = self.base.load(Acquire);
+        if base.is_null() || address <= CLAIMED {
+            return None;
+        }
+        let hash = hash(address);
+        let home = bucket(base, place(0, hash, 0));
+        match home.slot(address) {
+            Some(slot) => Some((home, slot)),
+            None => self.find(base, hash, address).map(|found| (found.bucket, found.slot)),
+        }
     }
 
     /// An address will be added soon.
@@ -263,22 +281,13 @@ impl Table {
     /// What is kept for an address.
     #[cfg(any(feature = "cuda", test))]
     pub(crate) fn get(&self, address: u64) -> Option<Words> {
-        let base = self.base.load(Acquire);
-        if base.is_null() || address <= CLAIMED {
-            return None;
-        }
-        let Found { bucket, slot, .. } = self.find(base, hash(address), address)?;
-        Some(bucket.read(slot))
+        self.locate(address).map(|(bucket, slot)| bucket.read(slot))
     }
 
     /// Replaces what is kept for an address by what `change` makes of it. For
     /// whoever knows that the address stays meanwhile.
     pub(crate) fn update(&self, address: u64, change: impl FnOnce(Words) -> Words) {
-        let base = self.base.load(Acquire);
-        if base.is_null() || address <= CLAIMED {
-            return;
-        }
-        if let Some(Found { bucket, slot, .. }) = self.find(base, hash(address), address) {
+        if let Some((bucket, slot)) = self.locate(address) {
             bucket.write(slot, change(bucket.read(slot)));
         }
     }
