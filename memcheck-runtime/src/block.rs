@@ -24,12 +24,25 @@ impl Block {
         [space << Self::SIZE_BITS | self.size, self.origin.pack()]
     }
 
+    /// The size in such words.
+    #[inline]
+    pub(crate) fn size_of([size, _]: [u64; 2]) -> u64 {
+        size & ((1 << Self::SIZE_BITS) - 1)
+    }
+
+    /// The place in tables of the space in such words.
+    // PERF: from the word, because the way over `Space` is a jump table.
+    #[inline]
+    pub(crate) fn index_of([size, _]: [u64; 2]) -> usize {
+        ((size >> Self::SIZE_BITS) as usize).min(SPACES - 1)
+    }
+
     /// The block that a table has kept so.
-    pub(crate) fn of([size, origin]: [u64; 2]) -> Self {
+    pub(crate) fn of(words: [u64; 2]) -> Self {
         Self {
-            size: size & ((1 << Self::SIZE_BITS) - 1),
-            space: space((size >> Self::SIZE_BITS) as usize),
-            origin: Origin::unpack(origin),
+            size: Self::size_of(words),
+            space: space(Self::index_of(words)),
+            origin: Origin::unpack(words[1]),
         }
     }
 }

@@ -54,6 +54,7 @@ mod cudart;
 mod cupti;
 mod curand;
 mod driver;
+mod events;
 mod faults;
 mod ffi;
 mod handle;

@@ -11,6 +11,7 @@ use std::time::Duration;
 use crate::activity::{Activity, Record};
 use crate::code::{Answer, Code};
 use crate::contents::Contents;
+use crate::events::Events;
 use crate::faults::Schedule;
 use crate::host::{HostMemory, Origin};
 use crate::memory::{self, Block, Memory};
@@ -86,8 +87,7 @@ pub(crate) struct Machine {
     pub(crate) devices: Vec<Device>,
     pub(crate) contexts: BTreeMap<Handle, Context>,
     pub(crate) streams: BTreeMap<Handle, Stream>,
-    /// Events, with the context each belongs to.
-    pub(crate) events: BTreeMap<Handle, Handle>,
+    pub(crate) events: Events,
     pub(crate) pools: BTreeMap<Handle, Pool>,
     /// Modules, with the context each belongs to.
     pub(crate) modules: BTreeMap<Handle, Handle>,
@@ -111,7 +111,7 @@ impl Machine {
             devices: Vec::new(),
             contexts: BTreeMap::new(),
             streams: BTreeMap::new(),
-            events: BTreeMap::new(),
+            events: Events::default(),
             pools: BTreeMap::new(),
             modules: BTreeMap::new(),
             functions: BTreeMap::new(),
@@ -235,7 +235,7 @@ impl Machine {
         }
         self.contexts.remove(&context);
         self.streams.retain(|_, stream| stream.context != context);
-        self.events.retain(|_, owner| *owner != context);
+        self.events.destroy_those_of(context);
         self.modules.retain(|_, owner| *owner != context);
         let ended = self.libraries.extract_if(.., |_, library| library.context == context);
         for (handle, library) in ended {

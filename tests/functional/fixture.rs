@@ -349,6 +349,14 @@ edition = \"2024\"
 
 [workspace]
 
+# What the build of this workspace has too, so that candle is compiled once.
+[target.'cfg(all())'.dependencies]
+libc = { version = \"0.2\", features = [\"extra_traits\"] }
+rustix = { version = \"1\", features = [\"stdio\", \"termios\"] }
+serde_core = \"1\"
+serde_json = { version = \"1\", features = [\"unbounded_depth\"] }
+tracing = \"0.1\"
+
 [dependencies]
 candle-core = \"0.11.1\"
 ";

@@ -17,7 +17,6 @@ use memcheck_core::lock;
 use memcheck_core::protocol::{self, Job, Report, Status};
 use memcheck_core::record::Outcome;
 use memcheck_core::variables;
-use nix::unistd::Pid;
 use wait_timeout::ChildExt;
 
 use super::{across, parent, settings};
@@ -173,7 +172,7 @@ fn wait(mut child: Child, timeout: Duration) -> std::io::Result<Ended> {
     let status = child.wait_timeout(timeout);
     // Also after a regular end: what the test started does not outlive it.
     if let Ok(group) = i32::try_from(child.id()) {
-        parent::kill_group(Pid::from_raw(group));
+        parent::kill_group(group);
     }
     let status = status?;
     if status.is_none() {

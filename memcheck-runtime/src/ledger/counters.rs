@@ -1,7 +1,9 @@
-//! The counters of one space: what is live, what was at its peak, and how much came
-//! and went.
+//! The counters of one space: what is live, what was at its peak, and the last
+//! refusal. Threads count what came and went alone ([`super::shard`]).
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use super::shard::Totals;
 
 /// The counters of one space, alone on their cache lines.
 #[repr(align(128))]
@@ -11,13 +13,15 @@ pub(super) struct Counters {
     /// The highest of the peaks that were started anew since the body began.
     pub(super) earlier_peak: AtomicU64,
     pub(super) iteration_peak: AtomicU64,
-    pub(super) allocations: AtomicU64,
-    pub(super) allocated_total: AtomicU64,
-    pub(super) frees: AtomicU64,
     pub(super) failed_frees: AtomicU64,
     pub(super) refused_bytes: AtomicU64,
-    pub(super) refused_live: AtomicU64,
-    pub(super) refused_after: AtomicU64,
+    refused_live: AtomicU64,
+    /// Allocations at the last refusal, since the last reset.
+    refused_after: AtomicU64,
+    /// The totals of the threads at the last reset.
+    allocations_before: AtomicU64,
+    allocated_before: AtomicU64,
+    frees_before: AtomicU64,
 }
 
 impl Counters {
@@ -27,13 +31,13 @@ impl Counters {
             peak: AtomicU64::new(0),
             earlier_peak: AtomicU64::new(0),
             iteration_peak: AtomicU64::new(0),
-            allocations: AtomicU64::new(0),
-            allocated_total: AtomicU64::new(0),
-            frees: AtomicU64::new(0),
             failed_frees: AtomicU64::new(0),
             refused_bytes: AtomicU64::new(0),
             refused_live: AtomicU64::new(0),
             refused_after: AtomicU64::new(0),
+            allocations_before: AtomicU64::new(0),
+            allocated_before: AtomicU64::new(0),
+            frees_before: AtomicU64::new(0),
         }
     }
 
@@ -44,54 +48,52 @@ impl Counters {
         raise(&self.iteration_peak, live);
     }
 
-    /// Starts anew from what is live.
-    pub(super) fn reset(&self) {
+    /// Starts anew from what is live and from the totals of the threads.
+    pub(super) fn reset(&self, totals: Totals) {
         let Self {
             live,
             peak,
             earlier_peak,
             iteration_peak,
-            allocations,
-            allocated_total,
-            frees,
             failed_frees,
             refused_bytes,
             refused_live,
             refused_after,
+            allocations_before,
+            allocated_before,
+            frees_before,
         } = self;
         restart(peak, live);
         restart(iteration_peak, live);
-        for counter in [
-            earlier_peak,
-            allocations,
-            allocated_total,
-            frees,
-            failed_frees,
-            refused_bytes,
-            refused_live,
-            refused_after,
-        ] {
+        for counter in [earlier_peak, failed_frees, refused_bytes, refused_live, refused_after] {
             counter.store(0, Relaxed);
         }
+        allocations_before.store(totals.allocations, Relaxed);
+        allocated_before.store(totals.allocated_total, Relaxed);
+        frees_before.store(totals.frees, Relaxed);
     }
 
-    #[inline]
-    pub(super) fn count(&self, bytes: u64) {
-        self.allocations.fetch_add(1, Relaxed);
-        self.allocated_total.fetch_add(bytes, Relaxed);
+    /// Notes that there was no memory for `bytes`, after so many allocations.
+    #[cfg(feature = "cuda")]
+    pub(super) fn refuse(&self, bytes: u64, totals: Totals) {
+        let after = totals.allocations.wrapping_sub(self.allocations_before.load(Relaxed));
+        self.refused_bytes.store(bytes, Relaxed);
+        self.refused_live.store(self.live.load(Relaxed), Relaxed);
+        self.refused_after.store(after, Relaxed);
     }
 
     /// The figures now.
-    pub(super) fn snapshot(&self) -> Snapshot {
+    pub(super) fn snapshot(&self, totals: Totals) -> Snapshot {
         let peak = self.peak.load(Relaxed);
+        let since = |total: u64, before: &AtomicU64| total.wrapping_sub(before.load(Relaxed));
         Snapshot {
             live: self.live.load(Relaxed),
             peak,
             whole_peak: peak.max(self.earlier_peak.load(Relaxed)),
             iteration_peak: self.iteration_peak.load(Relaxed),
-            allocations: self.allocations.load(Relaxed),
-            allocated_total: self.allocated_total.load(Relaxed),
-            frees: self.frees.load(Relaxed),
+            allocations: since(totals.allocations, &self.allocations_before),
+            allocated_total: since(totals.allocated_total, &self.allocated_before),
+            frees: since(totals.frees, &self.frees_before),
             failed_frees: self.failed_frees.load(Relaxed),
             refused_bytes: self.refused_bytes.load(Relaxed),
             refused_live: self.refused_live.load(Relaxed),

@@ -22,11 +22,12 @@
 //! value that it produced, every value is offered to `peak`, so `peak` is the
 //! maximum over the order in which the counter really changed.
 
+mod bucket;
 mod census;
 mod counters;
 mod mode;
 mod peak;
-mod small;
+mod shard;
 pub(crate) mod table;
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -43,7 +44,7 @@ pub(crate) use census::{Census, census};
 pub(crate) use counters::Snapshot;
 pub(crate) use mode::{Mode, arm, follow_tensors, is_armed, mode};
 pub(crate) use peak::PeakWindow;
-pub(crate) use small::{small_allocated, small_freed, small_live};
+pub(crate) use shard::{small_allocated, small_freed, small_live};
 
 static BLOCKS: Table = Table::new();
 static COUNTERS: [Counters; SPACES] = [const { Counters::new() }; SPACES];
@@ -69,7 +70,7 @@ pub(crate) fn prepare() -> std::io::Result<()> {
 /// iteration starts from what is live.
 pub(crate) fn begin_iteration(iteration: u32) {
     ITERATION.store(iteration, Relaxed);
-    trace::push(Event::Iteration(iteration));
+    trace::push(|| Event::Iteration(iteration));
     for counters in &COUNTERS {
         restart(&counters.iteration_peak, &counters.live);
     }
@@ -78,7 +79,7 @@ pub(crate) fn begin_iteration(iteration: u32) {
 /// The iteration is over: what is allocated from here on is no part of its
 /// figures, though it is born in it.
 pub(crate) fn end_iteration() {
-    trace::push(Event::Iteration(0));
+    trace::push(|| Event::Iteration(0));
 }
 
 /// The iteration in which blocks are born now; 0 is the set-up.
@@ -90,18 +91,18 @@ pub(crate) fn iteration() -> u32 {
 /// Starts every figure anew, apart from what is live: the body begins.
 pub(crate) fn reset() {
     ITERATION.store(0, Relaxed);
-    for counters in &COUNTERS {
-        counters.reset();
+    for (index, counters) in COUNTERS.iter().enumerate() {
+        counters.reset(shard::totals(index));
     }
 }
 
 /// Starts the figures of a space anew in which nothing is live: a canary was
 /// the first to use it.
 pub(crate) fn reset_unused(space: Space) {
-    if let Some(counters) = index(space).map(|index| &COUNTERS[index])
-        && counters.live.load(Relaxed) == 0
+    if let Some(index) = index(space)
+        && COUNTERS[index].live.load(Relaxed) == 0
     {
-        counters.reset();
+        COUNTERS[index].reset(shard::totals(index));
     }
 }
 
@@ -117,17 +118,23 @@ pub(crate) fn reset_peak(space: Space) {
 /// A block was allocated.
 #[inline]
 pub(crate) fn allocated(space: Space, address: u64, size: u64) {
-    let Some(counters) = index(space).map(|index| &COUNTERS[index]) else {
-        LOST.fetch_add(1, Relaxed);
+    let Some(index) = index(space) else {
+        lost_one();
         return;
     };
     let block = Block { size, space, origin: here() };
-    if BLOCKS.insert(address, block.words()) {
-        counters.add(size);
-        counters.count(size);
-        trace::push(Event::Allocated(block));
+    let is_taken = shard::with(|shard| {
+        let is_taken = BLOCKS.insert(address, block.words(), shard.kept());
+        if is_taken {
+            COUNTERS[index].add(size);
+            shard.count_allocation(index, size);
+        }
+        is_taken
+    });
+    if is_taken {
+        trace::push(|| Event::Allocated(block));
     } else {
-        LOST.fetch_add(1, Relaxed);
+        lost_one();
     }
 }
 
@@ -135,26 +142,28 @@ pub(crate) fn allocated(space: Space, address: u64, size: u64) {
 /// ledger's eyes: then it is nobody's.
 #[inline]
 pub(crate) fn freed(address: u64) -> Option<Block> {
-    let block = Block::of(BLOCKS.remove(address)?);
-    if let Some(index) = index(block.space) {
-        COUNTERS[index].live.fetch_sub(block.size, Relaxed);
-        COUNTERS[index].frees.fetch_add(1, Relaxed);
-        trace::push(Event::Freed(block));
-    }
-    Some(block)
+    let words = shard::with(|shard| {
+        let words = BLOCKS.remove(address, shard.kept())?;
+        let index = Block::index_of(words);
+        COUNTERS[index].live.fetch_sub(Block::size_of(words), Relaxed);
+        shard.count_free(index);
+        Some(words)
+    })?;
+    trace::push(|| Event::Freed(Block::of(words)));
+    Some(Block::of(words))
 }
 
 /// The free of `block` was refused: it is live after all.
 #[cfg(any(feature = "cuda", test))]
 pub(crate) fn free_failed(address: u64, block: Block) {
-    if let Some(counters) = index(block.space).map(|index| &COUNTERS[index]) {
-        counters.failed_frees.fetch_add(1, Relaxed);
-        counters.frees.fetch_sub(1, Relaxed);
-        if BLOCKS.insert(address, block.words()) {
-            counters.add(block.size);
-            trace::push(Event::Kept(block));
+    if let Some(index) = index(block.space) {
+        COUNTERS[index].failed_frees.fetch_add(1, Relaxed);
+        shard::with(|shard| shard.uncount_free(index));
+        if BLOCKS.insert(address, block.words(), None) {
+            COUNTERS[index].add(block.size);
+            trace::push(|| Event::Kept(block));
         } else {
-            LOST.fetch_add(1, Relaxed);
+            lost_one();
         }
     }
 }
@@ -163,32 +172,35 @@ pub(crate) fn free_failed(address: u64, block: Block) {
 /// the peak sees neither none nor both.
 #[inline]
 pub(crate) fn taken(address: u64) -> Option<Block> {
-    BLOCKS.remove(address).map(Block::of)
+    shard::with(|shard| BLOCKS.remove(address, shard.kept())).map(Block::of)
 }
 
 /// A block that was [`taken`] could not be moved.
 #[inline]
 pub(crate) fn put_back(address: u64, block: Block) {
-    if !BLOCKS.insert(address, block.words()) {
-        LOST.fetch_add(1, Relaxed);
+    if !BLOCKS.insert(address, block.words(), None) {
+        lost_one();
     }
 }
 
 /// A block that was [`taken`] now lies at `address` with `size` bytes.
 #[inline]
 pub(crate) fn moved(old: Block, address: u64, size: u64) {
-    let Some(counters) = index(old.space).map(|index| &COUNTERS[index]) else { return };
+    let Some(index) = index(old.space) else { return };
     let block = Block { size, space: old.space, origin: here() };
-    if !BLOCKS.insert(address, block.words()) {
-        LOST.fetch_add(1, Relaxed);
+    let is_taken = shard::with(|shard| {
+        shard.count_allocation(index, size);
+        BLOCKS.insert(address, block.words(), shard.kept())
+    });
+    if !is_taken {
+        lost_one();
     }
-    trace::push_pair(Event::Freed(old), Event::Allocated(block));
+    trace::push_pair(|| (Event::Freed(old), Event::Allocated(block)));
     if size >= old.size {
-        counters.add(size - old.size);
+        COUNTERS[index].add(size - old.size);
     } else {
-        counters.live.fetch_sub(old.size - size, Relaxed);
+        COUNTERS[index].live.fetch_sub(old.size - size, Relaxed);
     }
-    counters.count(size);
 }
 
 /// A block that was [`taken`] left the class that is counted.
@@ -196,8 +208,8 @@ pub(crate) fn moved(old: Block, address: u64, size: u64) {
 pub(crate) fn left(old: Block) {
     if let Some(index) = index(old.space) {
         COUNTERS[index].live.fetch_sub(old.size, Relaxed);
-        COUNTERS[index].frees.fetch_add(1, Relaxed);
-        trace::push(Event::Freed(old));
+        shard::with(|shard| shard.count_free(index));
+        trace::push(|| Event::Freed(old));
     }
 }
 
@@ -224,7 +236,7 @@ pub(crate) fn shaped(address: u64, bytes: u64, shape: impl FnOnce() -> u16) -> b
         Block { origin: Origin { shape, ..block.origin }, ..block }.words()
     });
     if let Some((block, shape)) = before {
-        trace::push(Event::Shaped(block, shape));
+        trace::push(|| Event::Shaped(block, shape));
     }
     whole
 }
@@ -237,13 +249,9 @@ pub(crate) fn each(mut see: impl FnMut(u64, Block)) {
 /// The device had no memory for `size` bytes.
 #[cfg(feature = "cuda")]
 pub(crate) fn refused(space: Space, size: u64) {
-    if let Some(counters) = index(space).map(|index| &COUNTERS[index]) {
-        counters.refused_bytes.store(size, Relaxed);
-        counters.refused_live.store(counters.live.load(Relaxed), Relaxed);
-        counters.refused_after.store(counters.allocations.load(Relaxed), Relaxed);
-        if trace::is_on() {
-            trace::push(Event::Refused(Block { size, space, origin: here() }));
-        }
+    if let Some(index) = index(space) {
+        COUNTERS[index].refuse(size, shard::totals(index));
+        trace::push(|| Event::Refused(Block { size, space, origin: here() }));
     }
 }
 
@@ -255,14 +263,14 @@ pub(crate) fn forget_refusal(space: Space) {
 }
 
 /// An event was seen that the ledger could not take.
-#[cfg(feature = "cuda")]
+#[cold]
 pub(crate) fn lost_one() {
     LOST.fetch_add(1, Relaxed);
 }
 
 /// The figures of `space` now.
 pub(crate) fn snapshot(space: Space) -> Snapshot {
-    index(space).map(|index| COUNTERS[index].snapshot()).unwrap_or_default()
+    index(space).map(|index| COUNTERS[index].snapshot(shard::totals(index))).unwrap_or_default()
 }
 
 /// Events that could not be taken. Not zero: the figures prove nothing.

@@ -58,7 +58,7 @@ impl Collector {
     /// Takes no more events and returns what was made of them.
     /// `None` where the thread died: nothing is known then.
     pub(crate) fn finish(self) -> Option<Trace> {
-        super::push(Event::End);
+        super::push(|| Event::End);
         super::ON.store(false, SeqCst);
         self.0.join().ok()
     }

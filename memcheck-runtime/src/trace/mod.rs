@@ -56,18 +56,19 @@ pub(crate) fn is_on() -> bool {
     ON.load(Relaxed)
 }
 
-/// Hands an event on, where events are wanted.
+/// Hands an event on, where events are wanted. PERF: only there it is made.
 #[inline]
-pub(crate) fn push(event: Event) {
+pub(crate) fn push(event: impl FnOnce() -> Event) {
     if is_on() {
-        ring::push(event);
+        ring::push(event());
     }
 }
 
 /// Hands two events on that nothing comes between.
 #[inline]
-pub(crate) fn push_pair(first: Event, second: Event) {
+pub(crate) fn push_pair(events: impl FnOnce() -> (Event, Event)) {
     if is_on() {
+        let (first, second) = events();
         ring::push_pair(first, second);
     }
 }

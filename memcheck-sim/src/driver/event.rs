@@ -15,14 +15,12 @@ exports! { ffi::driver;
         event.put(with(|machine| {
             let context = current::get();
             machine.context(context)?;
-            let handle = machine.handle();
-            machine.events.insert(handle, context);
-            Ok(handle)
+            machine.events.create(context)
         })?)
     }
 
     fn cuEventDestroy_v2(event: Handle) {
-        with(|machine| machine.events.remove(&event).map(drop).ok_or(Code::INVALID_HANDLE))
+        with(|machine| machine.events.destroy(event))
     }
 
     fn cuEventRecord(event: Handle, stream: Handle) {
@@ -59,5 +57,5 @@ exports! { ffi::driver;
 
 /// The context of an event.
 fn exists(event: Handle) -> Answer<Handle> {
-    with(|machine| machine.events.get(&event).copied().ok_or(Code::INVALID_HANDLE))
+    with(|machine| machine.events.context(event))
 }

@@ -41,7 +41,7 @@ exports! { ffi::driver;
 
     fn cuStreamWaitEvent(stream: Handle, event: Handle, _flags: c_uint) {
         touch(stream)?;
-        with(|machine| machine.events.get(&event).map(drop).ok_or(Code::INVALID_HANDLE))
+        with(|machine| machine.events.context(event).map(drop))
     }
 
     fn cuStreamIsCapturing(stream: Handle, status: Out<c_int>) {

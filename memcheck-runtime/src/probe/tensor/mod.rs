@@ -127,10 +127,10 @@ pub(crate) fn freed(address: u64, of: Layout) {
 #[inline(never)]
 fn gone(address: u64) {
     settle();
-    if TENSORS.remove(address).is_none() {
+    if TENSORS.remove(address, None).is_none() {
         pending::forget(address);
         // What another thread was looking at meanwhile is there now.
-        TENSORS.remove(address);
+        TENSORS.remove(address, None);
     }
 }
 
@@ -190,7 +190,7 @@ fn look(marked: &Marked, learned: &Learned) -> Option<Tensor> {
         | flag(whole, WHOLE)
         | flag(tensor.track_op() && !tensor.is_variable(), GRAPH)
         | flag(tensor.is_variable(), VARIABLE);
-    if !TENSORS.insert(address, [block, what]) {
+    if !TENSORS.insert(address, [block, what], None) {
         FULL.store(true, Relaxed);
     }
     Some(tensor)

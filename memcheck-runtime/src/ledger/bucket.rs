@@ -1,0 +1,138 @@
+//! A bucket of the table: seven slots, and the slot that a thread keeps for
+//! its next address.
+
+use std::sync::atomic::{
+    AtomicU64, AtomicUsize,
+    Ordering::{Acquire, Relaxed, Release},
+};
+
+pub(super) const SLOTS: usize = 7;
+
+/// A key that is not an address: a thread owns the slot, either to write its
+/// words or as its [`Kept`] one.
+pub(super) const CLAIMED: u64 = 1;
+
+/// What is kept for an address.
+pub(crate) type Words = [u64; 2];
+
+#[repr(C, align(64))]
+pub(super) struct Bucket {
+    keys: [AtomicU64; SLOTS],
+    pub(super) overflow: AtomicU64,
+    // PERF: the two words of a slot are neighbours, and so in one cache line.
+    words: [[AtomicU64; 2]; SLOTS],
+    _pad: [u64; 2],
+}
+
+const _: () = assert!(size_of::<Bucket>() == 192);
+
+impl Bucket {
+    /// The slot of an address.
+    #[inline]
+    pub(super) fn slot(&self, address: u64) -> Option<usize> {
+        self.keys.iter().position(|key| key.load(Acquire) == address)
+    }
+
+    /// Claims a free slot. `None` if there is none.
+    #[inline]
+    pub(super) fn claim(&self) -> Option<usize> {
+        self.keys.iter().position(|key| {
+            key.load(Relaxed) == 0 && key.compare_exchange(0, CLAIMED, Acquire, Relaxed).is_ok()
+        })
+    }
+
+    /// Fills a claimed slot. The key comes last, so that a census on another
+    /// thread reads a whole entry or none.
+    #[inline]
+    pub(super) fn fill(&self, slot: usize, address: u64, words: Words) {
+        self.write(slot, words);
+        self.keys[slot].store(address, Release);
+    }
+
+    /// Takes the address out of a slot, which stays claimed.
+    #[inline]
+    pub(super) fn keep(&self, slot: usize) {
+        self.keys[slot].store(CLAIMED, Relaxed);
+    }
+
+    /// Frees a slot that was claimed or filled.
+    #[inline]
+    pub(super) fn release(&self, slot: usize) {
+        self.keys[slot].store(0, Release);
+    }
+
+    /// Every address with its words. Entries that other threads add or remove
+    /// meanwhile may be missing.
+    pub(super) fn entries(&self) -> impl Iterator<Item = (u64, Words)> {
+        self.keys.iter().enumerate().filter_map(|(slot, key)| {
+            let address = key.load(Acquire);
+            (address > CLAIMED).then(|| (address, self.read(slot)))
+        })
+    }
+
+    #[inline]
+    pub(super) fn read(&self, slot: usize) -> Words {
+        let [first, second] = &self.words[slot];
+        [first.load(Relaxed), second.load(Relaxed)]
+    }
+
+    #[inline]
+    pub(super) fn write(&self, slot: usize, [first, second]: Words) {
+        self.words[slot][0].store(first, Relaxed);
+        self.words[slot][1].store(second, Relaxed);
+    }
+}
+
+/// The slot of the last address that a thread removed, if that was in its home
+/// bucket of the first level. Only this thread uses it. The slot stays claimed
+/// when the thread ends, so each thread costs at most one slot.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    /// `bucket * STRIDE + slot + 1`; 0 without a slot.
+    slot: AtomicUsize,
+}
+
+impl Kept {
+    const STRIDE: usize = SLOTS + 1;
+
+    pub(crate) const fn new() -> Self {
+        Self { slot: AtomicUsize::new(0) }
+    }
+
+    /// The kept slot of bucket `index`, which is then no longer kept.
+    #[inline]
+    pub(super) fn take_from(&self, index: usize) -> Option<usize> {
+        let slot = self.slot.load(Relaxed).wrapping_sub(index * Self::STRIDE + 1);
+        (slot < SLOTS).then(|| {
+            self.slot.store(0, Relaxed);
+            slot
+        })
+    }
+
+    /// Keeps a slot, and returns the bucket and slot that were kept before.
+    #[inline]
+    pub(super) fn replace(&self, index: usize, slot: usize) -> Option<(usize, usize)> {
+        let before = self.slot.load(Relaxed);
+        self.slot.store(index * Self::STRIDE + slot + 1, Relaxed);
+        let before = before.checked_sub(1)?;
+        Some((before / Self::STRIDE, before % Self::STRIDE))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kept_slot_is_given_to_its_own_bucket_and_once() {
+        let kept = Kept::new();
+        assert_eq!(kept.replace(0, 0), None);
+        assert_eq!(kept.take_from(1), None);
+        assert_eq!(kept.take_from(0), Some(0));
+        assert_eq!(kept.take_from(0), None);
+        assert_eq!(kept.replace(5, 6), None);
+        assert_eq!((kept.take_from(4), kept.take_from(6)), (None, None));
+        assert_eq!(kept.replace(7, 1), Some((5, 6)));
+        assert_eq!(kept.take_from(7), Some(1));
+    }
+}

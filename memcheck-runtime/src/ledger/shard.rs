@@ -1,0 +1,210 @@
+//! Figures that each thread counts alone, in a shard: host blocks below the
+//! tensor class, and how many blocks and bytes came and went in each space.
+//!
+//! A shard is written by its one thread, with plain loads and stores of
+//! relaxed atomics, so that counting costs additions and no traffic between
+//! cores. Readers sum over all shards. Threads beyond the last shard share that
+//! one and pay for it with read-modify-write operations. Shards are never given
+//! back: their totals outlive their thread.
+//!
+//! Live bytes are not in a shard, because a peak over threads needs the one
+//! order in which the total changed.
+
+use std::cell::Cell;
+use std::sync::atomic::{
+    AtomicU64, AtomicUsize,
+    Ordering::{Relaxed, SeqCst},
+    compiler_fence,
+};
+
+use super::bucket::Kept;
+use crate::block::SPACES;
+
+const SHARDS: usize = 512;
+const SHARED: &Shard = &ALL[SHARDS - 1];
+
+/// The figures of one thread, alone on their cache lines.
+#[repr(align(128))]
+pub(super) struct Shard {
+    small_allocated: AtomicU64,
+    small_freed: AtomicU64,
+    kept: Kept,
+    traffic: [Traffic; SPACES],
+}
+
+/// What came and went in one space, on one thread.
+struct Traffic {
+    allocations: AtomicU64,
+    allocated_total: AtomicU64,
+    frees: AtomicU64,
+}
+
+/// What came and went in one space, on all threads.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Totals {
+    pub(super) allocations: u64,
+    pub(super) allocated_total: u64,
+    pub(super) frees: u64,
+}
+
+static ALL: [Shard; SHARDS] = [const { Shard::new() }; SHARDS];
+static NEXT: AtomicUsize = AtomicUsize::new(0);
+
+thread_local! {
+    static MINE: Cell<Option<&'static Shard>> = const { Cell::new(None) };
+}
+
+impl Shard {
+    const fn new() -> Self {
+        Self {
+            small_allocated: AtomicU64::new(0),
+            small_freed: AtomicU64::new(0),
+            kept: Kept::new(),
+            traffic: [const {
+                Traffic {
+                    allocations: AtomicU64::new(0),
+                    allocated_total: AtomicU64::new(0),
+                    frees: AtomicU64::new(0),
+                }
+            }; SPACES],
+        }
+    }
+
+    #[inline]
+    fn is_shared(&self) -> bool {
+        std::ptr::eq(self, SHARED)
+    }
+
+    #[inline]
+    fn add(&self, counter: &AtomicU64, amount: u64) {
+        if self.is_shared() {
+            counter.fetch_add(amount, Relaxed);
+        } else {
+            counter.store(counter.load(Relaxed).wrapping_add(amount), Relaxed);
+        }
+    }
+
+    /// The table slot that this thread keeps; `None` if other threads use this
+    /// shard too.
+    #[inline]
+    pub(super) fn kept(&self) -> Option<&Kept> {
+        (!self.is_shared()).then_some(&self.kept)
+    }
+
+    /// Counts an allocation.
+    #[inline]
+    pub(super) fn count_allocation(&self, space: usize, bytes: u64) {
+        let traffic = &self.traffic[space];
+        self.add(&traffic.allocations, 1);
+        self.add(&traffic.allocated_total, bytes);
+    }
+
+    /// Counts a free.
+    #[inline]
+    pub(super) fn count_free(&self, space: usize) {
+        self.add(&self.traffic[space].frees, 1);
+    }
+
+    /// Takes back a free that was counted, on whichever thread.
+    #[cfg(any(feature = "cuda", test))]
+    pub(super) fn uncount_free(&self, space: usize) {
+        self.add(&self.traffic[space].frees, 1u64.wrapping_neg());
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn claim() -> &'static Shard {
+    let shard = &ALL[NEXT.fetch_add(1, Relaxed).min(SHARDS - 1)];
+    MINE.set(Some(shard));
+    shard
+}
+
+#[inline]
+fn mine() -> &'static Shard {
+    MINE.get().unwrap_or_else(claim)
+}
+
+/// Passes the shard of this thread to `work`.
+///
+/// Until `work` returns, the thread is assigned to the shared shard, so that a
+/// signal handler which allocates meanwhile does not change this one.
+#[inline]
+pub(super) fn with<R>(work: impl FnOnce(&Shard) -> R) -> R {
+    let shard = mine();
+    MINE.set(Some(SHARED));
+    compiler_fence(SeqCst);
+    let result = work(shard);
+    compiler_fence(SeqCst);
+    MINE.set(Some(shard));
+    result
+}
+
+/// All shards that threads use, and the shared one.
+fn used() -> impl Iterator<Item = &'static Shard> {
+    ALL[..NEXT.load(Relaxed).min(SHARDS - 1)].iter().chain([SHARED])
+}
+
+/// What came and went in a space.
+pub(super) fn totals(space: usize) -> Totals {
+    used().fold(Totals::default(), |sum, shard| {
+        let traffic = &shard.traffic[space];
+        Totals {
+            allocations: sum.allocations.wrapping_add(traffic.allocations.load(Relaxed)),
+            allocated_total: sum
+                .allocated_total
+                .wrapping_add(traffic.allocated_total.load(Relaxed)),
+            frees: sum.frees.wrapping_add(traffic.frees.load(Relaxed)),
+        }
+    })
+}
+
+/// A small block was allocated on this thread.
+#[inline]
+pub(crate) fn small_allocated(bytes: u64) {
+    let shard = mine();
+    shard.add(&shard.small_allocated, bytes);
+}
+
+/// A small block was freed on this thread, whoever allocated it.
+#[inline]
+pub(crate) fn small_freed(bytes: u64) {
+    let shard = mine();
+    shard.add(&shard.small_freed, bytes);
+}
+
+/// Bytes in small blocks. Negative where blocks from before counting were freed.
+pub(crate) fn small_live() -> i64 {
+    used().fold(0, |live: i64, shard| {
+        live.wrapping_add(shard.small_allocated.load(Relaxed) as i64)
+            .wrapping_sub(shard.small_freed.load(Relaxed) as i64)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_inside_another_uses_the_shared_shard() {
+        with(|outer| {
+            assert!(!outer.is_shared() || NEXT.load(Relaxed) >= SHARDS);
+            with(|inner| assert!(inner.is_shared() && inner.kept().is_none()));
+        });
+        let before = totals(SPACES - 1);
+        with(|outer| {
+            outer.count_allocation(SPACES - 1, 10);
+            with(|inner| inner.count_allocation(SPACES - 1, 5));
+            outer.count_free(SPACES - 1);
+        });
+        let now = totals(SPACES - 1);
+        assert_eq!(
+            [
+                now.allocations - before.allocations,
+                now.allocated_total - before.allocated_total,
+                now.frees - before.frees
+            ],
+            [2, 15, 1]
+        );
+    }
+}

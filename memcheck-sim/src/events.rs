@@ -1,0 +1,130 @@
+//! The events that exist. cudarc makes two for each allocation, so they are in
+//! slots that are used again, and an event is found without a search.
+//!
+//! A handle holds the slot and how often that slot was used before. So no handle
+//! is given twice, and a stale one is always found out.
+
+use crate::code::{Answer, Code};
+use crate::handle::Handle;
+
+/// In every handle of an event, and in no other.
+const TAG: Handle = 1 << 62;
+const SLOT_BITS: u32 = 24;
+/// Handles are multiples of 16, as pointers of the driver are.
+const ALIGNMENT_BITS: u32 = 4;
+
+/// The events, with the context each belongs to.
+#[derive(Debug, Default)]
+pub(crate) struct Events {
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Slot {
+    /// 0 without an event.
+    context: Handle,
+    /// Events that were in this slot before.
+    before: u32,
+}
+
+impl Events {
+    /// Makes an event in `context`.
+    pub(crate) fn create(&mut self, context: Handle) -> Answer<Handle> {
+        let at = match self.free.pop() {
+            Some(at) => at,
+            None if self.slots.len() < 1 << SLOT_BITS => {
+                self.slots.push(Slot { context: 0, before: 0 });
+                self.slots.len() as u32 - 1
+            }
+            None => return Err(Code::OUT_OF_MEMORY),
+        };
+        let slot = &mut self.slots[at as usize];
+        slot.context = context;
+        Ok(handle(at, slot.before))
+    }
+
+    /// The context of an event.
+    pub(crate) fn context(&self, event: Handle) -> Answer<Handle> {
+        self.find(event).map(|at| self.slots[at as usize].context)
+    }
+
+    /// Ends an event.
+    pub(crate) fn destroy(&mut self, event: Handle) -> Answer {
+        let at = self.find(event)?;
+        self.end(at);
+        Ok(())
+    }
+
+    /// Ends the events of a context.
+    pub(crate) fn destroy_those_of(&mut self, context: Handle) {
+        for at in 0..self.slots.len() as u32 {
+            if self.slots[at as usize].context == context {
+                self.end(at);
+            }
+        }
+    }
+
+    fn end(&mut self, at: u32) {
+        let slot = &mut self.slots[at as usize];
+        slot.context = 0;
+        // A slot whose count is used up is not used again.
+        if let Some(before) = slot.before.checked_add(1) {
+            slot.before = before;
+            self.free.push(at);
+        }
+    }
+
+    fn find(&self, event: Handle) -> Answer<u32> {
+        let at = (event >> ALIGNMENT_BITS) as u32 & ((1 << SLOT_BITS) - 1);
+        match self.slots.get(at as usize) {
+            Some(slot) if slot.context != 0 && handle(at, slot.before) == event => Ok(at),
+            _ => Err(Code::INVALID_HANDLE),
+        }
+    }
+}
+
+fn handle(at: u32, before: u32) -> Handle {
+    TAG | Handle::from(before) << (SLOT_BITS + ALIGNMENT_BITS) | Handle::from(at) << ALIGNMENT_BITS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slot_is_used_again_and_its_stale_handles_are_found_out() {
+        let mut events = Events::default();
+        let (a, b) = (events.create(5).unwrap(), events.create(6).unwrap());
+        assert_eq!((events.context(a), events.context(b)), (Ok(5), Ok(6)));
+        events.destroy(a).unwrap();
+        let c = events.create(7).unwrap();
+        assert_eq!(events.slots.len(), 2);
+        for stale in [0, a, a + 1, c + 16, b & !TAG] {
+            assert_eq!(events.context(stale), Err(Code::INVALID_HANDLE));
+            assert_eq!(events.destroy(stale), Err(Code::INVALID_HANDLE));
+        }
+        assert_eq!((events.context(b), events.context(c)), (Ok(6), Ok(7)));
+    }
+
+    #[test]
+    fn events_end_with_their_context() {
+        let mut events = Events::default();
+        let [a, b, c] = [5, 6, 5].map(|context| events.create(context).unwrap());
+        events.destroy_those_of(5);
+        assert_eq!([a, b, c].map(|event| events.context(event).ok()), [None, Some(6), None]);
+        assert_eq!(events.free.len(), 2);
+    }
+
+    #[test]
+    fn a_slot_ends_with_its_count() {
+        let mut events = Events::default();
+        let first = events.create(5).unwrap();
+        events.destroy(first).unwrap();
+        events.slots[0].before = u32::MAX;
+        let last = events.create(5).unwrap();
+        events.destroy(last).unwrap();
+        assert_ne!(events.create(5), Ok(last));
+        assert_eq!(events.slots.len(), 2);
+    }
+}
