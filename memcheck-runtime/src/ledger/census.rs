@@ -31,6 +31,9 @@ struct Kinds<K> {
     new: Amounts<K>,
 }
 
+/// Which blocks of a census are meant.
+type Read<K> = fn(&Census) -> &Kinds<K>;
+
 /// By space, kind and iteration of birth.
 type Amounts<K> = FxHashMap<(Space, K, u32), Amount>;
 
@@ -142,7 +145,7 @@ impl Census {
     /// block size. `series` is a census after each measured iteration, the
     /// last of them this one; `first` is the first measured iteration.
     pub(crate) fn survivors(series: &[Self], space: Space, first: u32) -> Vec<Group> {
-        let sizes = |census: &Self| &census.by_size;
+        let sizes: Read<u64> = |census| &census.by_size;
         let left = left(series, sizes, (space, first));
         let groups = groups(series, sizes, (space, first), &left);
         groups.into_iter().map(|(_, group)| group).collect()
@@ -155,7 +158,7 @@ impl Census {
         space: Space,
         first: u32,
     ) -> Vec<(u32, Group)> {
-        let contexts = |census: &Self| &census.by_context;
+        let contexts: Read<u32> = |census| &census.by_context;
         if left(series, contexts, (space, first)).is_empty() {
             return Vec::new();
         }
@@ -168,7 +171,7 @@ impl Census {
 /// The kinds of which blocks of measured iterations survive.
 fn left<K: Copy + Eq + Hash + Ord>(
     series: &[Census],
-    kinds: impl Fn(&Census) -> &Kinds<K>,
+    kinds: Read<K>,
     (space, first): (Space, u32),
 ) -> BTreeSet<K> {
     let last = series.last().into_iter().flat_map(|last| kinds(last).each());
@@ -180,7 +183,7 @@ fn left<K: Copy + Eq + Hash + Ord>(
 /// The groups of these kinds, in order.
 fn groups<K: Copy + Eq + Hash + Ord>(
     series: &[Census],
-    kinds: impl Fn(&Census) -> &Kinds<K>,
+    kinds: Read<K>,
     (space, first): (Space, u32),
     wanted: &BTreeSet<K>,
 ) -> Vec<(K, Group)> {
