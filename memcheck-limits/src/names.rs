@@ -27,20 +27,13 @@ macro_rules! names {
 
 #[cfg(test)]
 mod tests {
-    #[derive(Debug, PartialEq)]
-    enum When {
-        Never,
-        Always,
-    }
-
-    names!(When { "never" => Never, "always" => Always });
+    use crate::shape::Metric;
 
     #[test]
     fn every_name_is_read_and_no_other() {
-        assert_eq!(When::NAMES, ["never", "always"]);
-        assert_eq!("never".parse(), Ok(When::Never));
-        assert_eq!("always".parse(), Ok(When::Always));
-        let error = "now".parse::<When>().unwrap_err();
-        assert_eq!(error, "`now` is not one of never, always");
+        assert_eq!(Metric::NAMES[..2], ["peak_allocated", "setup"]);
+        assert_eq!("setup".parse(), Ok(Metric::Setup));
+        let error = "now".parse::<Metric>().unwrap_err();
+        assert_eq!(error, format!("`now` is not one of {}", Metric::NAMES.join(", ")));
     }
 }
