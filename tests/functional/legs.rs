@@ -6,7 +6,7 @@ use crate::fixture::{CLEAN_AND_LEAKY, Project, memcheck, memcheck_signalled};
 const ONE: &str = "#[mem_test(baseline = false)]\nfn a() {}\n";
 const BOTH: [&str; 7] = ["run", "--device", "cpu", "--device", "sim", "--message-format", "json"];
 
-/// A project whose build for the simulated device does `then` before candle is compiled.
+/// A project whose build script does `then` where it is built for the simulated device.
 fn with_cuda_build(tests: &str, then: &str) -> Project {
     let project = Project::new(tests);
     project.write(

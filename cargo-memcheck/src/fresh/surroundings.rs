@@ -134,3 +134,22 @@ fn paths(value: &toml::Value) -> Vec<&str> {
     let own = table.get("path").and_then(toml::Value::as_str);
     own.into_iter().chain(table.values().flat_map(paths)).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_path_of_a_patch_is_found() {
+        let text = "[patch.crates-io]\na = { path = \"../a\" }\nb = { git = \"u\" }\n\
+                    [patch.\"https://example.org/c\".c]\npath = \"c\"\n";
+        let manifest: toml::Table = text.parse().unwrap();
+        assert_eq!(paths(&manifest["patch"]), ["../a", "c"]);
+    }
+
+    #[test]
+    fn a_configuration_that_leads_elsewhere_is_not_followed() {
+        let flags = CargoFlags { config: vec!["a.toml".to_owned()], ..CargoFlags::default() };
+        assert!(surroundings(&flags, OsStr::new("cargo")).is_none());
+    }
+}
