@@ -45,11 +45,11 @@ pub(crate) struct Memory {
     /// What processes of others hold.
     others: u64,
     used: u64,
-    /// Where the region starts.
-    start: u64,
     blocks: BTreeMap<u64, Block>,
-    /// What lies between two blocks, by length and start; no two touch.
-    gaps: BTreeSet<(u64, u64)>,
+    /// Start to length; no two touch.
+    gaps: BTreeMap<u64, u64>,
+    /// The same, by length and start.
+    by_length: BTreeSet<(u64, u64)>,
 }
 
 impl Memory {
@@ -59,9 +59,9 @@ impl Memory {
             capacity,
             others: 0,
             used: 0,
-            start,
             blocks: BTreeMap::new(),
-            gaps: BTreeSet::from([(SPAN, start)]),
+            gaps: BTreeMap::from([(start, SPAN)]),
+            by_length: BTreeSet::from([(SPAN, start)]),
         }
     }
 
@@ -96,10 +96,11 @@ impl Memory {
             return Err(Code::OUT_OF_MEMORY);
         }
         let length = rounded(block.bytes);
-        let &(gap, start) = self.gaps.range((length, 0)..).next().ok_or(Code::OUT_OF_MEMORY)?;
-        self.gaps.remove(&(gap, start));
+        let &(gap, start) =
+            self.by_length.range((length, 0)..).next().ok_or(Code::OUT_OF_MEMORY)?;
+        self.remove_gap(start, gap);
         if gap > length {
-            self.gaps.insert((gap - length, start + length));
+            self.insert_gap(start + length, gap - length);
         }
         self.blocks.insert(start, block);
         self.used += block.bytes;
@@ -110,18 +111,18 @@ impl Memory {
     pub(crate) fn release(&mut self, address: u64) -> Answer<Block> {
         let block = self.blocks.remove(&address).ok_or(Code::INVALID_VALUE)?;
         self.used -= block.bytes;
-        let end = address + rounded(block.bytes);
-        let before = self.blocks.range(..address).next_back();
-        let start = before.map_or(self.start, |(start, block)| start + rounded(block.bytes));
-        let after = self.blocks.range(address..).next();
-        let next = after.map_or(self.start + SPAN, |(&start, _)| start);
-        if start < address {
-            self.gaps.remove(&(address - start, start));
+        let (mut start, mut length) = (address, rounded(block.bytes));
+        if let Some((&before, &bytes)) = self.gaps.range(..start).next_back()
+            && before + bytes == start
+        {
+            self.remove_gap(before, bytes);
+            (start, length) = (before, bytes + length);
         }
-        if end < next {
-            self.gaps.remove(&(next - end, end));
+        if let Some(&bytes) = self.gaps.get(&(start + length)) {
+            self.remove_gap(start + length, bytes);
+            length += bytes;
         }
-        self.gaps.insert((next - start, start));
+        self.insert_gap(start, length);
         Ok(block)
     }
 
@@ -144,6 +145,16 @@ impl Memory {
     /// The blocks for which `condition` holds.
     pub(crate) fn select(&self, condition: impl Fn(&Block) -> bool) -> Vec<u64> {
         self.blocks.iter().filter(|(_, block)| condition(block)).map(|(&start, _)| start).collect()
+    }
+
+    fn insert_gap(&mut self, start: u64, length: u64) {
+        self.gaps.insert(start, length);
+        self.by_length.insert((length, start));
+    }
+
+    fn remove_gap(&mut self, start: u64, length: u64) {
+        self.gaps.remove(&start);
+        self.by_length.remove(&(length, start));
     }
 }
 
@@ -173,7 +184,8 @@ mod tests {
         memory.release(a).unwrap();
         memory.release(b).unwrap();
         memory.release(c).unwrap();
-        assert_eq!(memory.gaps, BTreeSet::from([(SPAN, BASE)]));
+        assert_eq!(memory.gaps, BTreeMap::from([(BASE, SPAN)]));
+        assert_eq!(memory.by_length, BTreeSet::from([(SPAN, BASE)]));
         assert_eq!(memory.used(), 0);
     }
 
