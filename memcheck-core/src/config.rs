@@ -24,7 +24,6 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use globset::GlobMatcher;
 use serde::Serialize;
 
 use self::file::{Devices, File};
@@ -46,7 +45,7 @@ pub const DEFAULT_THREADS: u32 = 1;
 /// One `[[override]]`.
 #[derive(Debug, Clone)]
 pub struct Override {
-    test: Option<GlobMatcher>,
+    test: Option<file::Pattern>,
     package: Option<String>,
     device: Option<Family>,
     /// What it says.
@@ -313,7 +312,7 @@ mod tests {
                 "at least 1",
                 (6, 14),
             ),
-            ("[[override]]\ntest = \"a[\"", "unclosed character class", (2, 8)),
+            ("[[override]]\ntest = \"a[\"", "has no end of `[`", (2, 8)),
             ("[findings]\nleek = \"deny\"", "`leek` is not a finding: leak", (2, 1)),
             ("[findings]\nleak = \"allow\"", "`leak` is measured", (2, 8)),
             ("[findings]\nimproved = \"no\"", "unknown variant `no`", (2, 12)),

@@ -350,7 +350,11 @@ edition = \"2024\"
 [workspace]
 
 # What the build of this workspace has too, so that candle is compiled once.
+[target.'cfg(all())'.build-dependencies]
+syn-3 = { package = \"syn\", version = \"3\", features = [\"full\"] }
+
 [target.'cfg(all())'.dependencies]
+aho-corasick = \"1\"
 libc = { version = \"0.2\", features = [\"extra_traits\"] }
 rustix = { version = \"1\", features = [\"stdio\", \"termios\"] }
 serde_core = \"1\"

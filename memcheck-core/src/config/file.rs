@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use globset::{Glob, GlobMatcher};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{DeserializeSeed, Error, IntoDeserializer, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -124,7 +123,7 @@ impl<'de> Deserialize<'de> for Override {
 /// The tests that an `[[override]]` is for.
 #[derive(Default)]
 struct Meant {
-    test: Option<GlobMatcher>,
+    test: Option<Pattern>,
     package: Option<String>,
     device: Option<Family>,
 }
@@ -151,7 +150,7 @@ impl<'de, M: MapAccess<'de>> MapAccess<'de> for Limits<'_, M> {
                 None => return Ok(None),
                 Some(Found::Limit(value)) => return Ok(Some(value)),
                 Some(Found::Test(seed)) => {
-                    self.meant.test = Some(self.map.next_value::<Pattern>()?.0);
+                    self.meant.test = Some(self.map.next_value()?);
                     seed
                 }
                 Some(Found::Package(seed)) => {
@@ -202,12 +201,41 @@ impl<'de, K: DeserializeSeed<'de>> DeserializeSeed<'de> for Key<K> {
     }
 }
 
-/// A glob.
-struct Pattern(GlobMatcher);
+/// A glob over the paths of tests.
+#[derive(Debug, Clone)]
+pub(super) struct Pattern(String);
+
+impl Pattern {
+    /// True if the glob matches the whole of `path`.
+    pub(super) fn is_match(&self, path: &str) -> bool {
+        fast_glob::glob_match(&self.0, path)
+    }
+
+    /// The bracket that nothing closes: such a glob matches no path.
+    fn unclosed(&self) -> Option<char> {
+        let mut open = Vec::new();
+        let mut chars = self.0.chars();
+        while let Some(c) = chars.next() {
+            match (c, open.last()) {
+                ('\\', _) => drop(chars.next()),
+                (']', Some('[')) | ('}', Some('{')) => drop(open.pop()),
+                (_, Some('[')) => {}
+                ('[' | '{', _) => open.push(c),
+                _ => {}
+            }
+        }
+        open.pop()
+    }
+}
 
 impl<'de> Deserialize<'de> for Pattern {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let glob = Glob::new(&String::deserialize(from)?).map_err(Error::custom)?;
-        Ok(Self(glob.compile_matcher()))
+        let glob = Self(String::deserialize(from)?);
+        match glob.unclosed() {
+            Some(open) => {
+                Err(Error::custom(format!("the glob `{}` has no end of `{open}`", glob.0)))
+            }
+            None => Ok(glob),
+        }
     }
 }
