@@ -72,7 +72,10 @@ struct Sample {
 
 impl Sample {
     fn new(shape: &[usize], dtype: DType) -> Option<Self> {
-        let tensor = Tensor::zeros(shape, dtype, &Device::Cpu).ok()?;
+        Self::of(Tensor::zeros(shape, dtype, &Device::Cpu).ok()?)
+    }
+
+    fn of(tensor: Tensor) -> Option<Self> {
         if size_of::<Tensor>() != 8 {
             return None;
         }
@@ -107,7 +110,7 @@ impl Sample {
 
 /// Learns the layout. `None` where something is not found, or found twice.
 pub(super) fn learn() -> Option<Learned> {
-    let samples = [
+    let made = [
         Sample::new(&[3, 5], DType::F32)?,
         Sample::new(&[2, 3, 4], DType::F16)?,
         Sample::new(&[7], DType::U8)?,
@@ -115,6 +118,14 @@ pub(super) fn learn() -> Option<Learned> {
         Sample::new(&[6, 2], DType::BF16)?,
         Sample::new(&[9, 1], DType::U32)?,
     ];
+    // Bytes that a tensor does not use keep what was on the stack of the function that
+    // made it: in code that is not optimised, its element type too. Another function
+    // leaves other bytes there.
+    let reshaped = made
+        .iter()
+        .map(|sample| Sample::of(sample.tensor.reshape(sample.tensor.shape()).ok()?))
+        .collect::<Option<Vec<_>>>()?;
+    let samples: Vec<&Sample> = made.iter().chain(&reshaped).collect();
     let size = COUNTS + size_of::<Inner>();
     let align = align_of::<Inner>().max(align_of::<usize>());
     let block = Layout::from_size_align(size, align).ok()?.pad_to_align();
@@ -123,7 +134,7 @@ pub(super) fn learn() -> Option<Learned> {
         [place] => Some(*place),
         _ => None,
     };
-    let all = |fits: &dyn Fn(&Sample) -> bool| samples.iter().all(fits);
+    let all = |fits: &dyn Fn(&Sample) -> bool| samples.iter().all(|sample| fits(sample));
 
     let number = only(
         words().filter(|&at| all(&|sample| sample.number() == Some(sample.word(at)))).collect(),
@@ -144,13 +155,13 @@ pub(super) fn learn() -> Option<Learned> {
     let storage = only(
         words()
             .filter(|&at| {
-                let first = inside(&samples[0], at);
+                let first = inside(samples[0], at);
                 first.is_some() && all(&|sample| inside(sample, at) == first)
             })
             .collect(),
     )?;
-    let inside = usize::try_from(inside(&samples[0], storage)?).ok()?;
-    let latest = samples.iter().filter_map(Sample::number).max()?;
+    let inside = usize::try_from(inside(samples[0], storage)?).ok()?;
+    let latest = samples.iter().filter_map(|sample| sample.number()).max()?;
     Some(Learned { block, latest, number, dims, dtype, storage, inside })
 }
 
