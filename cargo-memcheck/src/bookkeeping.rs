@@ -11,9 +11,8 @@ use memcheck_core::location;
 use memcheck_core::protocol::Entry;
 
 use crate::across;
-use crate::legs::LegTests;
 use crate::note::Note;
-use crate::session::Session;
+use crate::session::{LegTests, Session};
 use crate::snapshots::{self, SnapshotFile, Written};
 use crate::workspace::TestPackage;
 

@@ -9,21 +9,10 @@ use crate::devices::{Kind, Leg};
 use crate::discover::{self, Carried};
 use crate::error::Failure;
 use crate::options::Options;
-use crate::session::Session;
+use crate::session::{LegTests, Session};
 use crate::talk::say;
 use crate::toolchain::Toolkit;
 use crate::workspace::TestPackage;
-
-/// The tests of one leg.
-#[derive(Debug)]
-pub(crate) struct LegTests {
-    /// The device.
-    pub(crate) leg: Leg,
-    /// What was built for it.
-    pub(crate) built: Built,
-    /// What the executables carry.
-    pub(crate) carried: Vec<Carried>,
-}
 
 /// The legs of a session, as far as they are built and listed.
 #[derive(Debug)]
@@ -125,4 +114,12 @@ impl<'a> Legs<'a> {
         }
         Ok(carried)
     }
+}
+
+/// Builds and lists every leg before anything runs. Answers with the simulated NVML
+/// too, if there is one.
+pub(crate) fn discover(session: &Session) -> Result<(Option<PathBuf>, Vec<LegTests>), Failure> {
+    let mut legs = Legs::open(session)?;
+    let tests = legs.all()?;
+    Ok((legs.nvml(), tests))
 }

@@ -5,7 +5,6 @@ use memcheck_core::protocol::Progress;
 
 use crate::devices::Leg;
 use crate::note::Note;
-use crate::results::Run;
 use crate::tally::Tally;
 use crate::task::{Outcome, Task};
 
@@ -21,8 +20,6 @@ pub(crate) trait Presenter {
     fn test_finished(&mut self, _task: &Task, _outcome: &Outcome) {}
     /// The tests of a device have ended, with these counts.
     fn leg_finished(&mut self, _leg: &Leg, _tally: &Tally) {}
-    /// The tests of all devices are known, and so what the run was.
-    fn selected(&mut self, _run: &Run) {}
     /// Something was found about the workspace.
     fn note(&mut self, _note: &Note) {}
     /// All is over.

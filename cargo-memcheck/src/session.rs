@@ -8,12 +8,12 @@ use memcheck_core::limits::Limits;
 use memcheck_core::protocol::Entry;
 
 use crate::archive::Unpacked;
-use crate::build;
+use crate::build::{self, Built};
 use crate::cli::{CargoFlags, RunArgs};
 use crate::config::Configuration;
 use crate::devices::{self, Kind, Leg};
+use crate::discover::Carried;
 use crate::error::Failure;
-use crate::legs::{LegTests, Legs};
 use crate::options::{
     Aim, Audience, Mode, Options, Pending, Selection, Typed, Verbosity, environment,
 };
@@ -36,6 +36,17 @@ pub(crate) struct Session {
     pub(crate) packages: Vec<TestPackage>,
     /// The devices.
     pub(crate) legs: Vec<Leg>,
+}
+
+/// The tests of one leg.
+#[derive(Debug)]
+pub(crate) struct LegTests {
+    /// The device.
+    pub(crate) leg: Leg,
+    /// What was built for it.
+    pub(crate) built: Built,
+    /// What the executables carry.
+    pub(crate) carried: Vec<Carried>,
 }
 
 /// The tests of one leg, sorted by what is done with them.
@@ -166,14 +177,6 @@ impl Session {
         if self.options.mode == Mode::Ci {
             say!("ci: nothing is written into the source tree");
         }
-    }
-
-    /// Builds and lists every leg before anything runs. Answers with the
-    /// simulated NVML too, where there is one.
-    pub(crate) fn discover(&self) -> Result<(Option<PathBuf>, Vec<LegTests>), Failure> {
-        let mut legs = Legs::open(self)?;
-        let tests = legs.all()?;
-        Ok((legs.nvml(), tests))
     }
 
     /// Sorts the tests of a leg by what is done with them.

@@ -14,7 +14,7 @@ fn an_unknown_key_in_the_configuration_names_the_place() {
     project.run(&[]).exits(96).says("parsec");
     for (text, said, place) in [
         ("[[override]]\ntest = \"a\"\nmax_peek = 1\n", "`max_peek`", "line 3, column 1"),
-        ("[[override]]\ntest = \"a[\"\n", "character class", "line 2, column 8"),
+        ("[[override]]\ntest = \"a[\"\n", "has no end of `[`", "line 2, column 8"),
         ("[findings]\nleek = \"deny\"\n", "`leek`", "line 2, column 1"),
         ("[default]\niterations = 0\n", "at least 1", "line 2, column 14"),
         ("threads = 1\nrunner = \"srun 'a\"\n", "left open", "line 2, column 10"),

@@ -5,12 +5,10 @@ mod generated;
 mod published;
 mod refused;
 
-use std::collections::BTreeSet;
-
 use memcheck_core::exit;
 use serde_json::Value;
 
-use crate::fixture::{Run, cargo, memcheck, workspace};
+use crate::fixture::{Run, memcheck, workspace};
 
 fn config(name: &str) -> String {
     let file = format!("memcheck-estimate/configs/{name}.json");
@@ -158,35 +156,4 @@ fn the_readme_shows_what_the_command_says() {
     let arguments: Vec<&str> = std::iter::once("estimate").chain(typed).collect();
     let run = memcheck(&workspace(), &arguments).exits(exit::FAILED);
     assert_eq!(run.stdout, output);
-}
-
-/// The lines of `cargo tree` for a package, each once.
-fn tree(package: &str, arguments: &[&str]) -> BTreeSet<String> {
-    let output = cargo()
-        .args(["tree", "--offline", "--prefix", "none", "-p", package])
-        .args(arguments)
-        .current_dir(workspace())
-        .output()
-        .expect("cargo tree runs");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let text = String::from_utf8_lossy(&output.stdout).replace(" (*)", "");
-    text.lines().map(|line| format!("{} ", line.trim_end())).collect()
-}
-
-/// One build of candle for both: with other features cargo would make another.
-#[test]
-fn the_estimator_is_built_with_the_candle_of_the_tests() {
-    let on = ["nn-cuda", "sim", "transformers-cuda"].map(|f| format!("memcheck-runtime/{f}"));
-    let features = |package: &str| {
-        tree(package, &["-e", "normal,build,dev", "--features", &on.join(","), "-f", "{p} {f}"])
-    };
-    let (tests, estimator) = (features("memcheck-tests"), features("memcheck-estimate"));
-    let candle = tree("candle-transformers", &["-e", "normal,build", "-f", "{p}"]);
-    assert!(candle.len() > 50, "{candle:?}");
-    for package in candle {
-        let of = |all: &BTreeSet<String>| -> Vec<String> {
-            all.iter().filter(|line| line.starts_with(&package)).cloned().collect()
-        };
-        assert_eq!(of(&tests), of(&estimator), "{package}");
-    }
 }

@@ -261,13 +261,22 @@ impl Project {
     /// A package with `manifest` behind its own, where `RUNTIME` stands
     /// for the path of memcheck-runtime.
     pub(crate) fn bare(manifest: &str) -> Self {
+        Self::with_manifest(&format!("{ALIGNED}{MANIFEST}{manifest}"))
+    }
+
+    /// The same without the features by which it shares candle with this workspace.
+    pub(crate) fn plain(manifest: &str) -> Self {
+        Self::with_manifest(&format!("{MANIFEST}{manifest}"))
+    }
+
+    fn with_manifest(manifest: &str) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let project = Self { folder, name: unused_name() };
         let runtime = workspace().join("memcheck-runtime");
         let manifest = manifest.replace("RUNTIME", &runtime.display().to_string());
-        let own = MANIFEST.replace("NAME", &project.name);
+        let manifest = manifest.replace("NAME", &project.name);
         let profile = profile(&manifest);
-        project.write("Cargo.toml", &format!("{own}{manifest}\n{profile}"));
+        project.write("Cargo.toml", &format!("{manifest}\n{profile}"));
         project.write("src/lib.rs", "//! A user's package.\n");
         // The versions of this workspace: nothing new is fetched.
         std::fs::copy(workspace().join("Cargo.lock"), project.path().join("Cargo.lock"))
@@ -341,15 +350,8 @@ fn unused_name() -> String {
     if number == 0 { test } else { format!("{test}-{number}") }
 }
 
-const MANIFEST: &str = "\
-[package]
-name = \"NAME\"
-version = \"0.1.0\"
-edition = \"2024\"
-
-[workspace]
-
-# What the build of this workspace has too, so that candle is compiled once.
+/// Not used: features that this workspace switches on, so that candle is compiled once.
+const ALIGNED: &str = "\
 [target.'cfg(all())'.build-dependencies]
 syn-3 = { package = \"syn\", version = \"3\", features = [\"full\"] }
 
@@ -360,6 +362,16 @@ rustix = { version = \"1\", features = [\"stdio\", \"termios\"] }
 serde_core = \"1\"
 serde_json = { version = \"1\", features = [\"unbounded_depth\"] }
 tracing = \"0.1\"
+
+";
+
+const MANIFEST: &str = "\
+[package]
+name = \"NAME\"
+version = \"0.1.0\"
+edition = \"2024\"
+
+[workspace]
 
 [dependencies]
 candle-core = \"0.11.1\"

@@ -27,6 +27,7 @@ mod legs;
 mod libraries;
 mod links;
 mod machine;
+mod one_candle;
 mod outside;
 mod plain;
 mod plan;

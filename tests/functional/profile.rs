@@ -346,7 +346,7 @@ fn a_million_events_are_followed_in_bounded_memory() {
     };
     assert!(status.success());
     let report: Report = serde_json::from_slice(&std::fs::read(&report).unwrap()).unwrap();
-    let events = report.record.attribution.unwrap().events;
+    let events = report.unresolved.expect("addresses").attribution.events;
     assert!(events >= 1_000_000, "{events}");
     assert!((1 << 20..BOUND).contains(&most), "{most} bytes were resident");
 }

@@ -10,7 +10,7 @@ use memcheck_core::protocol::Entry;
 use memcheck_core::{exit, location};
 
 use crate::error::Expected;
-use crate::legs::LegTests;
+use crate::session::LegTests;
 use crate::task::{Needs, Other, Task};
 
 /// Why a limit across tests makes no sense.

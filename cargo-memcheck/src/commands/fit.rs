@@ -6,6 +6,7 @@ use memcheck_core::exit;
 use crate::cli::FitArgs;
 use crate::error::Failure;
 use crate::fit::{FitError, Goal, Wanted, choose};
+use crate::legs;
 use crate::options::{Aim, Verbosity};
 use crate::present::fit as present;
 use crate::present::interrupted;
@@ -27,7 +28,7 @@ pub(super) fn fit(args: &FitArgs) -> Result<u8, Failure> {
     let interrupt = Interrupt::listen().context("listening for signals")?;
     let session = Session::open(&args.as_run(), Aim::Room)?;
     session.announce();
-    let Some((nvml, legs)) = interrupt.outlived(session.discover())? else {
+    let Some((nvml, legs)) = interrupt.outlived(legs::discover(&session))? else {
         return Err(interrupted());
     };
     let wanted = Wanted { name, param: &search.param, cases: &search.case };

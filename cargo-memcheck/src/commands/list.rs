@@ -11,6 +11,7 @@ use serde::Serialize;
 use crate::bookkeeping;
 use crate::cli::{self, FormatFlag, ListArgs, NoTestsFlag};
 use crate::error::Failure;
+use crate::legs;
 use crate::note::Note;
 use crate::options::{Aim, Verbosity};
 use crate::present::{JsonLines, Unselected, style};
@@ -53,7 +54,7 @@ enum Line<'a> {
 pub(super) fn list(args: &ListArgs) -> Result<u8, Failure> {
     let session = Session::open(&args.as_run(), Aim::Run)?;
     session.announce();
-    let (_, legs) = session.discover()?;
+    let (_, legs) = legs::discover(&session)?;
     let notes = bookkeeping::unmatched_overrides(&session, &legs);
     if session.options.telling.verbosity != Verbosity::Quiet {
         for Note { finding, .. } in &notes {

@@ -14,6 +14,7 @@ use memcheck_core::tolerance::Tolerance;
 use super::one::only;
 use crate::cli::PlanArgs;
 use crate::error::{Expected, Failure};
+use crate::legs;
 use crate::options::Aim;
 use crate::present::interrupted;
 use crate::present::plan::{self as present, Placed};
@@ -111,7 +112,7 @@ pub(super) fn plan(args: &PlanArgs) -> Result<u8, Failure> {
     let interrupt = Interrupt::listen().context("listening for signals")?;
     let session = Session::open(&args.as_run(measured_on(&machine)?), Aim::Room)?;
     session.announce();
-    let Some((nvml, legs)) = interrupt.outlived(session.discover())? else {
+    let Some((nvml, legs)) = interrupt.outlived(legs::discover(&session))? else {
         return Err(interrupted());
     };
     let chosen: Vec<Chosen> = legs.iter().map(|tests| session.choose(tests)).collect();

@@ -13,6 +13,7 @@ use memcheck_core::size::Size;
 use crate::cli::{CargoFlags, CiFlags, DoctorArgs, LimitFlags, RunArgs, SelectFlags};
 use crate::error::Failure;
 use crate::generated::Generated;
+use crate::legs;
 use crate::options::{Aim, Verbosity};
 use crate::process::Interrupt;
 use crate::run::Runner;
@@ -87,7 +88,7 @@ pub(super) fn run(args: &DoctorArgs, workspace: &Workspace) -> Result<Vec<Answer
         ..RunArgs::default()
     };
     let session = Session::open(&args, Aim::Run)?;
-    let (nvml, legs) = session.discover()?;
+    let (nvml, legs) = legs::discover(&session)?;
     let interrupt = Interrupt::listen().context("listening for signals")?;
     let runner = Runner::prepare(&session, nvml, interrupt)?;
     let mut answers = Vec::new();

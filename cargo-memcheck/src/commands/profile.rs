@@ -11,6 +11,7 @@ use crate::build::{Goal, Program, ProgramKind};
 use crate::cli::{NoTestsFlag, ProfileArgs};
 use crate::discover;
 use crate::error::{Expected, Failure};
+use crate::legs;
 use crate::legs::Legs;
 use crate::options::{Aim, Options, Verbosity};
 use crate::present::profile::{Layout, Profiler, Subject};
@@ -90,7 +91,7 @@ fn profile_test(args: &ProfileArgs) -> Result<u8, Failure> {
     let interrupt = Interrupt::listen().context("listening for signals")?;
     let session = Session::open(&args.as_run(), Aim::Profile)?;
     session.announce();
-    let Some((nvml, legs)) = interrupt.outlived(session.discover())? else {
+    let Some((nvml, legs)) = interrupt.outlived(legs::discover(&session))? else {
         return Ok(stopped(&session.options));
     };
     let chosen: Vec<Chosen> = legs.iter().map(|tests| session.choose(tests)).collect();

@@ -6,6 +6,7 @@ use memcheck_core::exit;
 use crate::bookkeeping;
 use crate::cli::{PruneArgs, RunArgs, RunIgnoredFlag, ScheduleFlags};
 use crate::error::Failure;
+use crate::legs;
 use crate::options::{Aim, Mode, OptionsError, Verbosity};
 use crate::present::{interrupted, json};
 use crate::process::Interrupt;
@@ -29,7 +30,7 @@ pub(super) fn prune(args: &PruneArgs) -> Result<u8, Failure> {
     let session = Session::open(&args_of_run, Aim::Run)?;
     session.announce();
     let dry_run = dry_run || session.options.mode == Mode::Ci;
-    let (_, legs) = session.discover()?;
+    let (_, legs) = legs::discover(&session)?;
     if session.options.cargo.names_targets() {
         say!("warning: not all targets were built, so no baseline is known to be stale");
     }

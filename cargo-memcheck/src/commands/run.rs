@@ -1,7 +1,9 @@
 //! `cargo memcheck run`: build, list, run, tell; one device after another, so
 //! that the first verdict does not wait for the second build.
 
+use std::cell::OnceCell;
 use std::io;
+use std::rc::Rc;
 use std::time::Instant;
 
 use anyhow::Context;
@@ -12,7 +14,7 @@ use crate::bookkeeping;
 use crate::cli::{FormatFlag, NoTestsFlag, RunArgs};
 use crate::devices::Leg;
 use crate::error::Failure;
-use crate::legs::{LegTests, Legs};
+use crate::legs::Legs;
 use crate::options::Aim;
 use crate::present::{JsonLines, Told, stopped, style};
 use crate::presenter::Presenter;
@@ -20,7 +22,7 @@ use crate::process::Interrupt;
 use crate::results::{self, Keeper, Run};
 use crate::run::Runner;
 use crate::schedule::{self, Event};
-use crate::session::{Chosen, Session};
+use crate::session::{Chosen, LegTests, Session};
 use crate::talk::say;
 use crate::tally::Tally;
 use crate::task::{Needs, Outcome, Task};
@@ -64,6 +66,8 @@ struct Course<'a> {
     tally: Tally,
     /// The legs whose tests are known and were not refused.
     listed: Vec<LegTests>,
+    /// The first line of the results, which needs all legs.
+    run: Rc<OnceCell<Run>>,
 }
 
 /// Builds, lists and runs one leg after another.
@@ -80,7 +84,8 @@ fn run_legs(session: &Session, interrupt: &Interrupt) -> Result<u8, Failure> {
     let on_stdout = json.then(|| Box::new(JsonLines::new(io::stdout())) as Box<dyn Presenter>);
     let root = session.workspace.root();
     let mut told = Told::new(&session.audience(), root, session.legs.len(), on_stdout);
-    told.also(results::file(&session.results_directory()), Keeper::default());
+    let run = Rc::new(OnceCell::new());
+    told.also(results::file(&session.results_directory()), Keeper::new(run.clone()));
     let mut course = Course {
         session,
         runner: Runner::prepare(session, legs.nvml(), interrupt.clone())?,
@@ -88,6 +93,7 @@ fn run_legs(session: &Session, interrupt: &Interrupt) -> Result<u8, Failure> {
         told,
         tally: Tally::default(),
         listed: Vec::new(),
+        run,
     };
     course.run(first);
     for leg in others {
@@ -151,10 +157,7 @@ impl Course<'_> {
     fn finish(mut self) -> u8 {
         self.tally.interrupted |= self.interrupt.is_set();
         self.tally.sort();
-        self.told.tell({
-            let run = Run::of(self.session, &self.listed);
-            move |to| to.selected(&run)
-        });
+        self.run.get_or_init(|| Run::of(self.session, &self.listed));
         // Only where every test is known can a baseline belong to none. After the
         // run: what the tests left is compared with what there is.
         if self.tally.unstarted.is_empty() {

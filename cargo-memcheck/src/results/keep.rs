@@ -1,6 +1,9 @@
 //! Keeping results: told everything like any other presenter, and written at
 //! the end of the run.
 
+use std::cell::OnceCell;
+use std::rc::Rc;
+
 use anyhow::Context;
 use serde::Serialize;
 
@@ -15,9 +18,9 @@ use crate::task::{Outcome, Task};
 /// Collects the lines of the file.
 #[derive(Debug, Default)]
 pub(crate) struct Keeper {
-    /// The first line, once it is known.
-    run: Vec<u8>,
-    /// Those behind it.
+    /// The content of the first line. It is known when all legs are listed.
+    run: Rc<OnceCell<Run>>,
+    /// The other lines.
     lines: Vec<u8>,
     tests: usize,
     /// Why the file would not be whole.
@@ -25,19 +28,23 @@ pub(crate) struct Keeper {
 }
 
 impl Keeper {
-    fn line(&mut self, line: &Line<impl Serialize>) {
-        let text = self.text_of(line);
-        self.lines.extend(text);
+    /// A keeper of the results of `run`, which must be set before the text is read.
+    pub(crate) fn new(run: Rc<OnceCell<Run>>) -> Self {
+        Self { run, ..Self::default() }
     }
 
-    fn text_of(&mut self, line: &Line<impl Serialize>) -> Vec<u8> {
-        let mut text = serde_json::to_vec(line).unwrap_or_else(|error| {
-            self.error.get_or_insert(error.into());
-            Vec::new()
-        });
-        text.push(b'\n');
-        text
+    fn line(&mut self, line: &Line<impl Serialize>) {
+        match text_of(line) {
+            Ok(text) => self.lines.extend(text),
+            Err(error) => drop(self.error.get_or_insert(error)),
+        }
     }
+}
+
+fn text_of(line: &Line<impl Serialize>) -> anyhow::Result<Vec<u8>> {
+    let mut text = serde_json::to_vec(line)?;
+    text.push(b'\n');
+    Ok(text)
 }
 
 impl Presenter for Keeper {
@@ -53,10 +60,6 @@ impl Presenter for Keeper {
         });
         self.line(&Line::Test(Kept { task, outcome, pending }));
         self.tests += 1;
-    }
-
-    fn selected(&mut self, run: &Run) {
-        self.run = self.text_of(&Line::<()>::Run(Box::new(run.clone())));
     }
 
     fn note(&mut self, note: &Note) {
@@ -79,10 +82,10 @@ impl Presenter for Keeper {
 
 impl Report for Keeper {
     fn text(&self) -> anyhow::Result<Vec<u8>> {
-        match &self.error {
-            None if self.run.is_empty() => Err(anyhow::anyhow!("the run has no first line")),
-            None => Ok([self.run.as_slice(), &self.lines].concat()),
-            Some(error) => Err(anyhow::anyhow!("{error:#}")),
+        if let Some(error) = &self.error {
+            anyhow::bail!("{error:#}");
         }
+        let run = self.run.get().context("the run has no first line")?;
+        Ok([text_of(&Line::<()>::Run(Box::new(run.clone())))?, self.lines.clone()].concat())
     }
 }

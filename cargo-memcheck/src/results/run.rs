@@ -11,9 +11,8 @@ use memcheck_core::{protocol, record};
 use serde::{Deserialize, Serialize};
 
 use crate::devices::Leg;
-use crate::legs::LegTests;
 use crate::options::{Levels, Mode, Partition, hash};
-use crate::session::Session;
+use crate::session::{LegTests, Session};
 use crate::task::Task;
 use crate::workspace;
 

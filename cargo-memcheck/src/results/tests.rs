@@ -1,7 +1,9 @@
 //! Results are read as they were kept, and joined only where nothing is amiss.
 
+use std::cell::OnceCell;
 use std::fs;
 use std::path::PathBuf;
+use std::rc::Rc;
 
 use memcheck_core::exit;
 use memcheck_core::protocol::Status;
@@ -61,8 +63,7 @@ fn kept(run: &Run, tests: &[&str]) -> String {
 
 fn kept_with(run: &Run, tests: &[&str], tally: &Tally, exit_code: u8) -> String {
     let folder = tempfile::tempdir().unwrap();
-    let mut keeper = Keeper::default();
-    keeper.selected(run);
+    let mut keeper = Keeper::new(Rc::new(OnceCell::from(run.clone())));
     keeper.leg_started(&example::task().leg, tests.len());
     for name in tests {
         keeper.test_finished(&task(name), &outcome(folder.path(), name));

@@ -1,0 +1,137 @@
+//! Candle is compiled once for each kind of leg: every build of this repository
+//! compiles its crates with the same features and the same profile.
+//!
+//! Cargo lists what it would compile (`--unit-graph`, an unstable option that needs
+//! a variable). Nothing is compiled here.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::fixture::{Project, cargo, share_build, workspace};
+
+/// The crates that take long to compile.
+const CANDLE: [&str; 3] = ["candle_core", "candle_nn", "candle_transformers"];
+
+/// What cargo would compile, and for each unit a number that is the same wherever
+/// cargo would take one for the other.
+struct Units {
+    units: Vec<Value>,
+    identities: Vec<u64>,
+}
+
+impl Units {
+    /// The units of a cargo command in `folder`.
+    fn of(folder: &Path, arguments: &[&str]) -> Self {
+        let mut command = cargo();
+        share_build(&mut command);
+        command.args(arguments).args(["--unit-graph", "-Z", "unstable-options"]);
+        command.env("RUSTC_BOOTSTRAP", "1").current_dir(folder);
+        let output = command.output().expect("cargo runs");
+        let graph: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| {
+            panic!("no graph of {arguments:?}: {}", String::from_utf8_lossy(&output.stderr))
+        });
+        let units = graph["units"].as_array().expect("units").clone();
+        let mut known = vec![None; units.len()];
+        (0..units.len()).for_each(|unit| drop(identity(&units, unit, &mut known)));
+        Self { units, identities: known.into_iter().flatten().collect() }
+    }
+
+    /// The identities of candle's crates, by name.
+    fn candle(&self) -> BTreeMap<String, u64> {
+        let named = self.units.iter().zip(&self.identities).filter_map(|(unit, identity)| {
+            let name = unit["target"]["name"].as_str()?;
+            let is_library = unit["mode"] == "build" && unit["target"]["kind"][0] == "lib";
+            (is_library && CANDLE.contains(&name)).then(|| (name.to_owned(), *identity))
+        });
+        named.collect()
+    }
+
+    /// The features of each package, for a failure.
+    fn features(&self) -> BTreeSet<String> {
+        let of = |unit: &Value| format!("{} {}", unit["pkg_id"], unit["features"]);
+        self.units.iter().filter(|unit| unit["mode"] == "build").map(of).collect()
+    }
+}
+
+/// A hash of a unit and of all that it is built on.
+fn identity(units: &[Value], unit: usize, known: &mut Vec<Option<u64>>) -> u64 {
+    if let Some(known) = known[unit] {
+        return known;
+    }
+    let of = &units[unit];
+    let mut profile = of["profile"].clone();
+    // Units of the profiles `dev` and `test` are one if all else is.
+    profile.as_object_mut().expect("a profile").remove("name");
+    let dependencies = of["dependencies"].as_array().expect("dependencies");
+    let mut below: Vec<(String, u64)> = dependencies
+        .iter()
+        .map(|dependency| {
+            let number = dependency["index"].as_u64().expect("an index") as usize;
+            (dependency["extern_crate_name"].to_string(), identity(units, number, known))
+        })
+        .collect();
+    below.sort();
+    let mut hasher = DefaultHasher::new();
+    for part in ["pkg_id", "target", "platform", "mode", "features"] {
+        of[part].to_string().hash(&mut hasher);
+    }
+    (profile.to_string(), below).hash(&mut hasher);
+    *known[unit].insert(hasher.finish())
+}
+
+/// Asserts that the crates of candle that both builds have are the same.
+#[track_caller]
+fn assert_shared((name, units): (&str, &Units), (other, others): (&str, &Units)) {
+    let (candle, candles) = (units.candle(), others.candle());
+    assert!(candle.contains_key("candle_core"), "{name} has no candle");
+    for (krate, identity) in &candle {
+        if candles.get(krate).is_some_and(|other| other != identity) {
+            let (features, others) = (units.features(), others.features());
+            let only = features.symmetric_difference(&others).filter(|it| !it.contains("memcheck"));
+            panic!(
+                "{name} and {other} compile {krate} twice, because a crate below it differs. \
+                 Packages with other features: {:#?}",
+                only.collect::<Vec<_>>()
+            );
+        }
+    }
+}
+
+#[test]
+fn every_build_of_a_leg_takes_the_same_candle() {
+    let root = workspace();
+    let outside = Project::new("");
+    let tests = ["test", "--no-run", "-p", "memcheck-tests"];
+    let all = Units::of(&root, &["test", "--no-run", "--workspace"]);
+    let cpu = Units::of(&root, &tests);
+    let project = Units::of(outside.path(), &["test", "--no-run"]);
+    assert_shared(("`cargo test --workspace`", &all), ("the CPU's leg", &cpu));
+    assert_shared(("a project of these tests", &project), ("the CPU's leg", &cpu));
+
+    let features =
+        "memcheck-runtime/sim,memcheck-runtime/nn-cuda,memcheck-runtime/transformers-cuda";
+    let sim = Units::of(&root, &[&tests[..], &["--features", features]].concat());
+    let estimator =
+        ["build", "-p", "memcheck-estimate", "--example", "memcheck-estimate", "--features"];
+    let estimator = Units::of(&root, &[&estimator[..], &[features]].concat());
+    let project =
+        Units::of(outside.path(), &["test", "--no-run", "--features", "memcheck-runtime/sim"]);
+    assert_shared(("the estimator", &estimator), ("the leg of `sim`", &sim));
+    assert_shared(("a project of these tests on `sim`", &project), ("the leg of `sim`", &sim));
+}
+
+#[test]
+fn a_package_that_adds_memcheck_compiles_no_crate_of_candle_again() {
+    let candle = "candle-nn = \"0.11.1\"\ncandle-transformers = \"0.11.1\"\n";
+    let without = Project::plain(candle);
+    let with = Project::plain(&format!(
+        "{candle}[dev-dependencies]\nmemcheck-runtime = {{ path = \"RUNTIME\" }}\n"
+    ));
+    let test = ["test", "--no-run"];
+    let (without, with) = (Units::of(without.path(), &test), Units::of(with.path(), &test));
+    assert_eq!(without.candle().len(), CANDLE.len());
+    assert_shared(("the package", &without), ("the package with memcheck", &with));
+}
