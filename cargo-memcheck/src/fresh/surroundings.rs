@@ -99,10 +99,10 @@ pub(crate) fn manifests(metadata: &Metadata, mut watched: Watched) -> Option<Wat
         let folder = package.manifest_path.as_std_path().parent()?;
         FILES.iter().for_each(|file| watched.add(&folder.join(file)));
         TARGETS.iter().for_each(|targets| watched.add_targets(&folder.join(targets)));
-        let mut paths = package.dependencies.iter().filter_map(|it| it.path.as_ref());
-        if !paths.all(|path| known.contains(path.as_std_path())) {
-            return None;
-        }
+        // One that cargo did not list is optional and switched off: nothing of it is
+        // built, but cargo reads its manifest.
+        let paths = package.dependencies.iter().filter_map(|it| it.path.as_ref());
+        paths.for_each(|path| watched.add(&path.as_std_path().join("Cargo.toml")));
     }
     let text = fs::read_to_string(root.join("Cargo.toml")).ok()?;
     let manifest: toml::Table = text.parse().ok()?;
