@@ -380,22 +380,20 @@ candle-core = \"0.11.1\"
 /// The profile of this workspace, for the packages that a project can reach: cargo
 /// warns about a profile of any other package.
 fn profile(manifest: &str) -> String {
-    let root = include_str!("../../Cargo.toml");
-    let reached = |section: &str| match section.split_once("profile.dev.package.") {
-        None => section.starts_with("profile.dev]"),
-        Some((_, package)) => ["\"*\"]", "candle-core]", "candle-nn]", "candle-transformers]"]
-            .into_iter()
-            .filter(|name| package.starts_with(name))
-            .any(|name| !name.starts_with("candle-") || reaches(manifest, &name[..name.len() - 1])),
+    let depends = |krate: &str| manifest.contains(&format!("{krate} ="));
+    let reached = |section: &str| {
+        let name = section.split_once(']').map_or(section, |(name, _)| name);
+        match name.strip_prefix("profile.dev.package.") {
+            None => name == "profile.dev",
+            Some("candle-nn" | "candle-transformers") if manifest.contains("memcheck-estimate") => {
+                true
+            }
+            Some(krate @ ("candle-nn" | "candle-transformers")) => depends(krate),
+            Some(_) => true,
+        }
     };
+    let root = include_str!("../../Cargo.toml");
     root.split("\n[").filter(|section| reached(section)).map(|text| format!("[{text}\n")).collect()
-}
-
-/// Whether a project with this manifest depends on a crate of candle.
-fn reaches(manifest: &str, candle: &str) -> bool {
-    candle == "candle-core"
-        || manifest.contains(&format!("{candle} ="))
-        || manifest.contains("memcheck-estimate")
 }
 
 const PRELUDE: &str = "\
