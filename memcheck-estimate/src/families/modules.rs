@@ -139,7 +139,8 @@ const MODULES: &[(&str, Fate)] = &[
 fn models() -> PathBuf {
     let metadata = cargo_metadata::MetadataCommand::new()
         .manifest_path(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"))
-        .other_options(["--offline".to_owned()])
+        // Of this platform only: crates of others were not fetched.
+        .other_options(["--filter-platform".to_owned(), "x86_64-unknown-linux-gnu".to_owned()])
         .exec()
         .expect("cargo knows the dependencies");
     let candle = metadata.packages.iter().find(|package| package.name == "candle-transformers");
