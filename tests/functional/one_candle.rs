@@ -35,7 +35,9 @@ impl Units {
         });
         let units = graph["units"].as_array().expect("units").clone();
         let mut known = vec![None; units.len()];
-        (0..units.len()).for_each(|unit| drop(identity(&units, unit, &mut known)));
+        for unit in 0..units.len() {
+            identity(&units, unit, &mut known);
+        }
         Self { units, identities: known.into_iter().flatten().collect() }
     }
 
