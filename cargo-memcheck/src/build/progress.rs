@@ -222,7 +222,7 @@ mod tests {
         for shown in [
             "warning: unused variable: `x`",
             "    Blocking waiting for file lock on build directory",
-            "    Updating crates.io index",
+            "    Updating the index",
             // The output of a build script, in its error.
             "     Compiling x v1.0.0",
             "Compiling",
