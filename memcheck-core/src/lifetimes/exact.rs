@@ -42,9 +42,7 @@ pub(super) fn exact(series: &[i64], look: &Look) -> Option<Period> {
 /// True if the last `compared` values equal those one period before.
 fn repeats(series: &[i64], period: usize, compared: usize) -> bool {
     compared + period <= series.len()
-        && (series.len() - compared..series.len())
-            .rev()
-            .all(|at| series[at] == series[at - period])
+        && (series.len() - compared..series.len()).rev().all(|at| series[at] == series[at - period])
 }
 
 /// The entry from which on the series repeats.
@@ -78,8 +76,7 @@ fn before(series: &[i64], period: usize, begin: usize, is_long: bool) -> Option<
             }
         }
     }
-    let is_other =
-        |&at: &usize| series[at] > if at >= began { expected(at).max(0) } else { 0 };
+    let is_other = |&at: &usize| series[at] > if at >= began { expected(at).max(0) } else { 0 };
     Some(Events::of((0..begin).filter(is_other)))
 }
 
@@ -135,8 +132,7 @@ fn terms_explain(series: &[i64], length: usize, terms: &[Term]) -> bool {
     let before = series.len() - length;
     (0..before).all(|at| {
         let from_end = series.len() - 1 - at;
-        let matching =
-            terms.iter().filter(|term| from_end % term.period.length == term.phase);
+        let matching = terms.iter().filter(|term| from_end % term.period.length == term.phase);
         let most: i128 = matching.map(|term| term.period.sum).sum();
         i128::from(series[at]) <= most
     })
@@ -161,9 +157,7 @@ pub(super) fn quadratic(series: &[i64], look: &Look) -> Option<Increment> {
         let rise = |at: usize| series[at] - series[at - length];
         // Entries of a period without an event stay without one.
         let more = (0..length).map(|at| rise(last - at)).find(|&more| more != 0)?;
-        let is_even = |at: usize| {
-            rise(at) == more || (series[at] == 0 && series[at - length] == 0)
-        };
+        let is_even = |at: usize| rise(at) == more || (series[at] == 0 && series[at - length] == 0);
         let all = (series.len() - compared..series.len()).rev().all(is_even);
         (more > 0 && all).then_some(Increment { length, more })
     })

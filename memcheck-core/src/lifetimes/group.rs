@@ -43,8 +43,7 @@ impl Group {
             let (tally, factor) = kind.in_bytes();
             add_from(&tally.left, kind.from, factor, start, sum);
         });
-        let blocks =
-            sum(&|kind, sum| add_from(&kind.blocks.left, kind.from, 1, start, sum));
+        let blocks = sum(&|kind, sum| add_from(&kind.blocks.left, kind.from, 1, start, sum));
         let live = sum(&|kind, sum| kind.add_live(sum, start));
         let most = |value: &dyn Fn(&Kind) -> usize| {
             kinds.iter().map(|kind| value(kind)).max().unwrap_or(0)

@@ -128,8 +128,7 @@ fn without_rest(series: &[i64], blocks: &[i64], look: &Look) -> Option<State> {
     // Only whole periods, so that no phase counts more often than another.
     let entries = quarter.len() / count.length * count.length;
     let over: i128 = quarter[..quarter.len() - entries].iter().copied().map(i128::from).sum();
-    let rate =
-        Rate::new((bytes - over).unsigned_abs(), entries as u128, Certainty::Counted);
+    let rate = Rate::new((bytes - over).unsigned_abs(), entries as u128, Certainty::Counted);
     let pattern = Pattern::Counted {
         period: count.length as u32,
         blocks: u64::try_from(count.sum).unwrap_or(u64::MAX),
@@ -150,20 +149,12 @@ pub(super) fn growing(series: &[i64], length: usize, more: i64) -> Growth {
     let half = &series[series.len() - (series.len() / 2 / length).max(1) * length..];
     let bytes: i128 = half.iter().copied().map(i128::from).sum();
     Growth {
-        rate: Rate::new(
-            bytes.max(0).unsigned_abs(),
-            half.len() as u128,
-            Certainty::Growing,
-        ),
+        rate: Rate::new(bytes.max(0).unsigned_abs(), half.len() as u128, Certainty::Growing),
         pattern: Pattern::Growing { period: length as u32, more: more.unsigned_abs() },
         is_replaced: false,
     }
 }
 
 fn by_chance(series: &[i64]) -> Growth {
-    Growth {
-        rate: mean(series, Certainty::Mean),
-        pattern: Pattern::Mean,
-        is_replaced: false,
-    }
+    Growth { rate: mean(series, Certainty::Mean), pattern: Pattern::Mean, is_replaced: false }
 }

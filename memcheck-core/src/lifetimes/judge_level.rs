@@ -20,8 +20,7 @@ const CROSSINGS: usize = 8;
 pub(super) fn judge_level(level: &[i64], quiet: Option<&Group>, look: &Look) -> State {
     let records = records(level);
     let events = Events::of(records.iter().map(|&(at, _)| at));
-    if is_quiet(level, &events, look) || quiet.is_some_and(|group| is_bounded(level, group, look))
-    {
+    if is_quiet(level, &events, look) || quiet.is_some_and(|group| is_bounded(level, group, look)) {
         return State::Quiet;
     }
     if let Some(growth) = rises(level, look) {
@@ -70,9 +69,7 @@ fn swings(level: &[i64], look: &Look) -> bool {
     (1..=level.len() / 3).any(|period| {
         let compared = (2 * period).max(look.quiet);
         compared + period <= level.len()
-            && (level.len() - compared..level.len())
-                .rev()
-                .all(|at| level[at] == level[at - period])
+            && (level.len() - compared..level.len()).rev().all(|at| level[at] == level[at - period])
     })
 }
 
@@ -96,13 +93,8 @@ fn rises(level: &[i64], look: &Look) -> Option<Growth> {
         return Some(growing(&changes, increment.length, increment.more));
     }
     let never_falls = changes.iter().all(|&change| change >= 0);
-    let is_rise =
-        if never_falls { irregular(&changes, look) } else { climbs(level, look) };
-    is_rise.then(|| Growth {
-        rate: slope(level),
-        pattern: Pattern::Mean,
-        is_replaced: true,
-    })
+    let is_rise = if never_falls { irregular(&changes, look) } else { climbs(level, look) };
+    is_rise.then(|| Growth { rate: slope(level), pattern: Pattern::Mean, is_replaced: true })
 }
 
 /// Changes from entry to entry; the first is zero.

@@ -143,13 +143,7 @@ impl Kind {
     }
 
     /// Takes over a census: number and bytes of live blocks by the entry of their birth.
-    pub(super) fn replace(
-        &mut self,
-        left: &[u64],
-        bytes: &[u64],
-        set_up: (u64, u64),
-        now: usize,
-    ) {
+    pub(super) fn replace(&mut self, left: &[u64], bytes: &[u64], set_up: (u64, u64), now: usize) {
         let last = left.len().max(self.from + self.blocks.left.len());
         for entry in self.from..last {
             let value = |series: &[u64], at: usize| series.get(at).copied().unwrap_or(0);

@@ -23,7 +23,9 @@ pub(super) fn serialize<S: Serializer>(series: &[u64], serializer: S) -> Result<
     runs.serialize(serializer)
 }
 
-pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u64>, D::Error> {
+pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Vec<u64>, D::Error> {
     let runs = Vec::<i64>::deserialize(deserializer)?;
     let mut series = Vec::new();
     let mut value = 0u64;

@@ -36,8 +36,7 @@ pub fn step(history: &History, budget: &Budget) -> Decision {
             let node = Node::Leak { parts, is_whole, until };
             let is_decided = look.is_last
                 || node.is_exact()
-                || (node.is_at_least(Certainty::Amortised)
-                    && 4 * entries >= 5 * look.horizon);
+                || (node.is_at_least(Certainty::Amortised) && 4 * entries >= 5 * look.horizon);
             let Node::Leak { parts, is_whole, until } = node else { unreachable!() };
             if is_decided {
                 leak(history, parts, is_whole)
@@ -98,8 +97,7 @@ fn quiet_for(history: &History, kinds: &[&Kind]) -> u32 {
 }
 
 fn leak(history: &History, growing: Vec<Growing<'_>>, is_whole: bool) -> Decision {
-    let mut parts: Vec<Part> =
-        growing.iter().flat_map(|growing| parts(history, growing)).collect();
+    let mut parts: Vec<Part> = growing.iter().flat_map(|growing| parts(history, growing)).collect();
     parts.retain(|part| !part.rate.is_zero());
     parts.sort_by(|a, b| {
         b.rate
@@ -142,9 +140,7 @@ fn in_iterations(pattern: Pattern, epoch: u32) -> Pattern {
             Pattern::Counted { period: iterations(period), blocks }
         }
         Pattern::Mean => Pattern::Mean,
-        Pattern::Growing { period, more } => {
-            Pattern::Growing { period: iterations(period), more }
-        }
+        Pattern::Growing { period, more } => Pattern::Growing { period: iterations(period), more },
         Pattern::Amortised { bytes, distance } => {
             Pattern::Amortised { bytes, distance: iterations(distance) }
         }

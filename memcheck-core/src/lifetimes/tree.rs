@@ -88,9 +88,7 @@ pub(super) fn by_size<'a>(history: &History, kinds: &[&'a Kind], look: &Look) ->
 pub(super) fn by_site<'a>(history: &History, kinds: &[&'a Kind], look: &Look) -> Node<'a> {
     let sites = kinds.chunk_by(|a, b| a.site == b.site);
     let parts = sites.map(<[&Kind]>::to_vec).collect();
-    node(history, parts, look, &|kinds| {
-        (kinds.len() > 1).then(|| by_size(history, kinds, look))
-    })
+    node(history, parts, look, &|kinds| (kinds.len() > 1).then(|| by_size(history, kinds, look)))
 }
 
 fn single<'a>(history: &History, kinds: &[&'a Kind], look: &Look) -> Node<'a> {
@@ -192,11 +190,8 @@ fn undecided<'a>(
     }
     let mut stand = open;
     if !few.is_empty() {
-        let node = if stand.is_empty() {
-            as_node(pooled, &few)
-        } else {
-            single(history, &few, look)
-        };
+        let node =
+            if stand.is_empty() { as_node(pooled, &few) } else { single(history, &few, look) };
         stand.push(Part { kinds: few, node });
     }
     stand
