@@ -1,0 +1,3 @@
+//! Named programs, relations between programs, and the confusion matrix of all families.
+
+mod matrix;
