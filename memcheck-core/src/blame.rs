@@ -49,7 +49,7 @@ pub fn surviving(alike: &Alike<'_, '_>) -> Site {
 fn of_size(group: &Group) -> Site {
     let size =
         Site { block: group.block, bytes: group.bytes(), count: group.count(), ..Site::default() };
-    read(size, group.read())
+    read(size, group.reading)
 }
 
 /// A site with what is made of its survivors.

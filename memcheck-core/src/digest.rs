@@ -88,7 +88,8 @@ mod tests {
     use super::*;
     use crate::attribution::{Peak, Place, Survivors, Tensor};
     use crate::stack::{Frame, Stack};
-    use crate::survivors::{Group, Pattern};
+    use crate::attribution::builder::steady;
+    use crate::survivors::Pattern;
 
     const SPACE: Space = Space::Cuda(0);
 
@@ -127,7 +128,7 @@ mod tests {
             stack: 0,
             scope: "layer".to_owned(),
             tensors: Vec::new(),
-            group: Group::of_size(16, vec![1; 10], (1..=10).collect(), (0..10).collect()),
+            group: steady(16),
             held: Default::default(),
         };
         Attribution {

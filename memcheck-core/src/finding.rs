@@ -111,6 +111,8 @@ codes! {
     UnmatchedOverride = "unmatched-override", Bookkeeping, Warn, "an override of the configuration matches no test";
     /// A figure is below its baseline.
     Improved = "improved", Bookkeeping, Warn, "a figure is below its baseline";
+    /// Growth slowed, or a level moved, until no more iterations were allowed.
+    Undecided = "undecided", Bookkeeping, Warn, "it could not be decided whether memory grows";
     /// A test target was not built.
     NotBuilt = "not-built", Bookkeeping, Deny, "a test target was not built";
 }
@@ -190,6 +192,7 @@ impl Code {
             | Self::StaleBaseline
             | Self::UnmatchedOverride
             | Self::Improved
+            | Self::Undecided
             | Self::NotBuilt => false,
         }
     }

@@ -9,13 +9,14 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::attribution::{Attribution, Unresolved};
+use crate::baseline::Figures;
 use crate::device::Family;
 use crate::driver::Driver;
 use crate::limits::Limits;
 use crate::size::both;
 use crate::space::Space;
 use crate::stack::Frame;
-use crate::survivors::Group;
+use crate::survivors::{Group, Growth};
 
 /// Version of [`Record`] and of everything in it.
 pub const VERSION: u32 = 1;
@@ -66,8 +67,11 @@ pub struct SpaceRecord {
     /// line says, beside the exact `growth`. Reported, never judged.
     #[serde(default)]
     pub slope: f64,
-    /// Survivors of the measured iterations, by block size: what `growth` is
-    /// made of.
+    /// What is known of the growth.
+    #[serde(default)]
+    pub growth: Growth,
+    /// Survivors of the measured iterations by block size. In a run that knows call
+    /// sites, those that no site accounts for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub survivors: Vec<Group>,
     /// Live bytes in blocks below the tensor class at the end of each
@@ -102,6 +106,24 @@ pub struct Refusal {
     /// Whether nothing was allocated in its space after it.
     #[serde(default)]
     pub last: bool,
+}
+
+/// How far a test was followed beyond its measured iterations.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Followed {
+    /// Iterations without those of the warm-up.
+    pub iterations: u32,
+    /// Seconds that the iterations beyond the measured ones took.
+    pub seconds: f64,
+    /// True if further iterations would not change the verdict.
+    pub decided: bool,
+    /// True if the iterations beyond the measured ones changed what is live, so that the
+    /// figures of what the body does after them are not those of a run without them.
+    #[serde(default)]
+    pub disturbed: bool,
+    /// Why they came to their end early: an error of the body, or lack of time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<String>,
 }
 
 /// How the test body ended.
@@ -188,6 +210,9 @@ pub struct Record {
     pub iterated: bool,
     /// Measured iterations that ran to their end.
     pub iterations: u32,
+    /// How far the test was followed; `None` if no further than its iterations.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub followed: Option<Followed>,
     /// The figures by space.
     pub spaces: BTreeMap<Space, SpaceRecord>,
     /// What each device holds, in bytes, whatever `fits` says: as its driver says,
@@ -211,9 +236,49 @@ pub struct Record {
     /// Who holds the bytes; `None` in a run that only counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attribution: Option<Attribution>,
+    /// The call sites of the run that decided the growth, if that was another one. Its
+    /// peaks and what it retained are those of more iterations.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub longer: Option<Attribution>,
 }
 
 impl Record {
+    /// True if further iterations may decide the growth of a judged space.
+    pub fn is_undecided(&self) -> bool {
+        let mut judged = self.judged.iter().filter_map(|space| self.spaces.get(space));
+        self.iterated && judged.any(|measured| measured.growth == Growth::Unknown)
+    }
+
+    /// Takes over the growth of another run of the same test, with its call sites.
+    pub fn take_growth(&mut self, other: Self) {
+        for (space, measured) in &mut self.spaces {
+            if let Some(longer) = other.spaces.get(space) {
+                measured.metrics.growth = longer.metrics.growth;
+                measured.growth = longer.growth;
+                measured.survivors.clone_from(&longer.survivors);
+            }
+        }
+        self.followed = other.followed;
+        self.longer = other.longer.or(other.attribution);
+    }
+
+    /// Takes over these figures of an earlier run of the same test.
+    pub fn take_figures(&mut self, earlier: &Figures, names: &[&str]) {
+        for (space, measured) in &mut self.spaces {
+            let Some(figures) = earlier.0.get(space) else { continue };
+            let metrics = &mut measured.metrics;
+            for (name, own) in [
+                ("growth", &mut metrics.growth),
+                ("peak_allocated", &mut metrics.peak_allocated),
+                ("retained", &mut metrics.retained),
+            ] {
+                if let Some(&figure) = figures.get(name).filter(|_| names.contains(&name)) {
+                    *own = figure;
+                }
+            }
+        }
+    }
+
     /// Adds an attribution, once its call stacks can be looked up.
     pub fn attribute(&mut self, unresolved: Unresolved, lookup: impl FnMut(u64) -> Vec<Frame>) {
         self.attribution = Some(unresolved.resolve(lookup));

@@ -36,10 +36,8 @@ impl Names {
             record.attribute(*unresolved, |call| symbols.frames(call));
         }
         let level = |code| levels.of(code);
-        let baseline = match &report.snapshot {
-            Some(path) => Baseline::from_file(std::fs::read_to_string(path)),
-            None => Baseline::Off,
-        };
+        let baseline = baseline(report);
+        let record = &mut report.record;
         let mut findings = verdict::judge(record, &baseline, &record.limits, level).findings;
         findings.append(&mut report.verdict.findings);
         if let Some(pending) = report.pending.take() {
@@ -54,6 +52,14 @@ impl Names {
             }
         }
         report.verdict = verdict::conclude(findings, level);
+    }
+}
+
+/// The baseline of a report's test.
+pub(super) fn baseline(report: &Report) -> Baseline {
+    match &report.snapshot {
+        Some(path) => Baseline::from_file(std::fs::read_to_string(path)),
+        None => Baseline::Off,
     }
 }
 

@@ -34,6 +34,7 @@ mod kind;
 pub mod programs;
 mod rate;
 mod runs;
+mod series;
 mod state;
 mod step;
 #[cfg(test)]
@@ -43,4 +44,5 @@ mod tree;
 pub use decision::{Budget, Decision, Leak, Open, Part, Pattern, Undecided};
 pub use history::{History, Living};
 pub use rate::{Certainty, Rate};
+pub use series::Series;
 pub use step::step;

@@ -56,14 +56,18 @@ fn judge_trees<'a>(history: &History, kinds: &[&'a Kind], look: &Look) -> Node<'
     if kinds.is_empty() {
         return Node::Clean;
     }
-    let sizes = by_size(history, kinds, look);
-    let has_sites = kinds.iter().any(|kind| kind.site != kinds[0].site);
-    if !has_sites || sizes.is_exact() {
-        return sizes;
+    let has_sites = kinds.iter().any(|kind| kind.site.is_some());
+    if !has_sites {
+        return by_size(history, kinds, look);
     }
+    // Call sites first: if both are exact, a place in the program says more than a size.
     let sites = by_site(history, kinds, look);
     if sites.is_exact() {
         return sites;
+    }
+    let sizes = by_size(history, kinds, look);
+    if sizes.is_exact() {
+        return sizes;
     }
     match (sizes, sites) {
         (Node::Clean, _) | (_, Node::Clean) => Node::Clean,

@@ -10,7 +10,8 @@ use crate::device::Family;
 use crate::limits::{Layer, Source};
 use crate::record::{Facts, Outcome, Refusal, VERSION};
 use crate::size::Size;
-use crate::survivors::Group;
+use crate::attribution::builder::{self, grows};
+use crate::survivors::Pattern;
 
 pub(crate) const GPU: Space = Space::Cuda(0);
 
@@ -49,7 +50,9 @@ pub(crate) fn record(measured: SpaceRecord) -> Record {
         notes: Vec::new(),
         driver: Default::default(),
         marks: Vec::new(),
+        followed: None,
         attribution: None,
+        longer: None,
     }
 }
 
@@ -79,12 +82,7 @@ fn a_clean_run_with_its_own_baseline_passes() {
 
 #[test]
 fn growth_above_its_limit_is_a_leak_with_its_blocks() {
-    let group = Group::of_size(
-        500,
-        vec![2; 10],
-        (1..=10).map(|i| 2 * i).collect(),
-        (0..10).map(|i| 2 * i).collect(),
-    );
+    let group = builder::kept(500, [2; 10], grows(Pattern::Steady, 1_000));
     let measured = SpaceRecord {
         survivors: vec![group],
         ..armed(Metrics { growth: 1_000, ..Metrics::default() })

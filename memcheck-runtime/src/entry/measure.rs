@@ -53,7 +53,8 @@ pub(super) fn measure(description: &'static Description, job: &Job) -> Result<Me
     trial::tell(&mut progress, &Progress { iteration: 0, of, live: 0 });
 
     let ready = Ready::make(job, &request, &limits)?;
-    let mut trial = Trial::new(ready.device.clone(), &limits, case.clone(), progress);
+    let reach = (&limits, job.reach);
+    let mut trial = Trial::new(ready.device.clone(), reach, case.clone(), progress);
     let outcome = body(description, &mut trial);
     if ready.attributor.is_some() && !job.own_subscriber && anew::is_wanted(&outcome) {
         let error = anew::begin(job);
@@ -116,7 +117,7 @@ impl Ready {
         let attribute = |modules| attribution::start(scopes, modules).map(Some);
         let attributor = match job.follow {
             Follow::No => None,
-            Follow::Yes | Follow::Again(_) => attribute(None)?,
+            Follow::Yes => attribute(None)?,
             Follow::Modules => attribute(Some(own))?,
         };
         ledger::reset();
@@ -238,6 +239,7 @@ fn assemble(
         limits,
         iterated: recorder.has_started(),
         iterations: recorder.measured(),
+        followed: recorder.followed(),
         spaces: recorder.finish(judged),
         capacities: open::capacities(request),
         lost_events: ledger::lost_events(),
@@ -246,6 +248,7 @@ fn assemble(
         driver: Default::default(),
         marks: recorder.take_marks(),
         attribution: None,
+        longer: None,
     }
 }
 
