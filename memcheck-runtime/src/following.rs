@@ -129,7 +129,13 @@ impl Following {
             }
             (Reach::Decision, _) => self.undecided().min(self.budget.most.saturating_sub(ended)),
         };
-        let allowed = wanted.min(self.affordable(ended));
+        let affordable = self.affordable(ended);
+        let allowed = match self.reach {
+            Reach::Decision => wanted.min(affordable),
+            // A part of the way to the horizon proves little more than nothing of it.
+            Reach::Screen | Reach::Horizon if affordable < wanted => 0,
+            Reach::Screen | Reach::Horizon => wanted,
+        };
         if allowed == 0 {
             let stopped = if wanted > 0 { Stopped::Late } else { Stopped::Done };
             self.stop(stopped);
@@ -195,6 +201,11 @@ impl Following {
             let decision = step(history, &budget);
             let grown = survivors::read(history, &decision, self.screen as usize);
             let Growth::Unknown = grown.growth else { return (space, grown) };
+            if history.is_flat() {
+                // Nothing is left that another run could decide.
+                let growth = Growth::Quiet { iterations: ended.saturating_sub(self.warmup) };
+                return (space, Grown { growth, ..grown });
+            }
             // Until another run decides, the growth is that of the measured iterations.
             let alone = step(history, &Budget::of(ended));
             let alone = survivors::read(history, &alone, self.screen as usize);
