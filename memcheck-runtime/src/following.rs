@@ -193,25 +193,28 @@ impl Following {
 
     /// The growth of each judged space by all iterations so far.
     pub(crate) fn grown(&self) -> BTreeMap<Space, Grown> {
+        self.histories.iter().map(|(&space, history)| (space, self.grown_in(history))).collect()
+    }
+
+    fn grown_in(&self, history: &History) -> Grown {
+        let read = |budget: &Budget| {
+            survivors::read(history, &step(history, budget), self.screen as usize)
+        };
+        let grown = read(&self.budget);
+        let Growth::Unknown = grown.growth else { return grown };
         let ended = self.iterations();
-        // A run that decides has no iterations to wait for: it states what it knows.
-        let is_last = self.reach == Reach::Decision;
-        let budget = Budget { most: if is_last { ended } else { self.budget.most }, ..self.budget };
-        let grown = self.histories.iter().map(|(&space, history)| {
-            let decision = step(history, &budget);
-            let grown = survivors::read(history, &decision, self.screen as usize);
-            let Growth::Unknown = grown.growth else { return (space, grown) };
-            if history.is_flat() {
-                // Nothing is left that another run could decide.
-                let growth = Growth::Quiet { iterations: ended.saturating_sub(self.warmup) };
-                return (space, Grown { growth, ..grown });
+        match self.reach {
+            // It ended early, for an error of the body or lack of time. Then less is
+            // assumed, namely what the iterations that it has can show.
+            Reach::Decision => read(&Budget::of(ended)),
+            // Nothing is left that another run could decide.
+            _ if history.is_flat() => {
+                let iterations = ended.saturating_sub(self.warmup);
+                Grown { growth: Growth::Quiet { iterations }, ..grown }
             }
             // Until another run decides, the growth is that of the measured iterations.
-            let alone = step(history, &Budget::of(ended));
-            let alone = survivors::read(history, &alone, self.screen as usize);
-            (space, Grown { growth: Growth::Unknown, ..alone })
-        });
-        grown.collect()
+            _ => Grown { growth: Growth::Unknown, ..read(&Budget::of(ended)) },
+        }
     }
 
     /// How far the test was followed; `None` if no further than its measured iterations.

@@ -197,7 +197,11 @@ impl Recorder {
 
     /// The record of every active space, and of the judged ones in any case.
     /// Called when the body has returned and its values are dropped.
-    pub(crate) fn finish(&self, judged: &[Space]) -> BTreeMap<Space, SpaceRecord> {
+    pub(crate) fn finish(&mut self, judged: &[Space]) -> BTreeMap<Space, SpaceRecord> {
+        if self.has_started && self.grown.is_empty() {
+            // A panic has ended the iterations.
+            self.grown = self.following.grown();
+        }
         let mut spaces: Vec<Space> = active().map(|(space, _)| space).collect();
         spaces.extend(judged);
         spaces.sort();

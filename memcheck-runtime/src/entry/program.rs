@@ -119,7 +119,7 @@ extern "C" fn at_exit() {
 fn report(following: Following) -> Report {
     let Following { job, attributor, host_armed, .. } = following;
     let family = job.device.family().unwrap_or(Family::Cpu);
-    let recorder = Recorder::new(Space::Host, Reach::Screen, &job.limits);
+    let mut recorder = Recorder::new(Space::Host, Reach::Screen, &job.limits);
     let judged = judged(family);
     let live = attribution::live();
     let mut spaces = recorder.finish(&judged);
