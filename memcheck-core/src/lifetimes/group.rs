@@ -1,5 +1,6 @@
 //! The series of a group of kinds, from the first measured iteration on.
 
+use super::events::Events;
 use super::history::{FEW_BIRTHS, History};
 use super::kind::{Kind, add_from};
 
@@ -19,10 +20,8 @@ pub(super) struct Group {
     pub(super) live: Vec<i64>,
     /// The greatest age at death.
     pub(super) age: usize,
-    /// The entry in which that age rose last.
-    pub(super) rose: usize,
-    /// The longest distance between two rises.
-    pub(super) pause: usize,
+    /// The entries in which that age rose.
+    pub(super) ages: Events,
 }
 
 impl Group {
@@ -45,18 +44,8 @@ impl Group {
         });
         let blocks = sum(&|kind, sum| add_from(&kind.blocks.left, kind.from, 1, start, sum));
         let live = sum(&|kind, sum| kind.add_live(sum, start));
-        let most = |value: &dyn Fn(&Kind) -> usize| {
-            kinds.iter().map(|kind| value(kind)).max().unwrap_or(0)
-        };
-        Self {
-            born,
-            left,
-            blocks,
-            live,
-            age: most(&|kind| kind.age),
-            rose: most(&|kind| kind.rose.saturating_sub(start)),
-            pause: most(&|kind| kind.pause),
-        }
+        let (age, ages) = ages(kinds, start);
+        Self { born, left, blocks, live, age, ages }
     }
 
     /// Number of entries.
@@ -80,6 +69,21 @@ impl Group {
             })
             .collect()
     }
+}
+
+/// The greatest age at death, and the entries in which it rose.
+fn ages(kinds: &[&Kind], start: usize) -> (usize, Events) {
+    let mut rises: Vec<(u32, u32)> =
+        kinds.iter().flat_map(|kind| kind.rises.iter().copied()).collect();
+    rises.sort_unstable();
+    let mut oldest = 0;
+    rises.retain(|&(_, age)| {
+        let is_record = age > oldest;
+        oldest = oldest.max(age);
+        is_record
+    });
+    let events = Events::of(rises.iter().map(|&(entry, _)| (entry as usize).saturating_sub(start)));
+    (oldest as usize, events)
 }
 
 /// True if blocks of the kind were born in too few entries to show a rhythm.

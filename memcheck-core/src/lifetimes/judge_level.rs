@@ -56,9 +56,8 @@ fn is_bounded(level: &[i64], group: &Group, look: &Look) -> bool {
         return true;
     }
     let born = Events::of(self::records(&group.born).into_iter().map(|(at, _)| at));
-    let pause = look.quiet.max(group.pause * 11 / 5 + 1);
-    let is_full = born.is_quiet(length, look) && length.saturating_sub(group.rose) > pause;
-    if is_full && trend(&level[born.last.max(group.rose).min(length)..]) < 3.0 {
+    let is_full = born.is_quiet(length, look) && group.ages.is_quiet(length, look);
+    if is_full && trend(&level[born.last.max(group.ages.last).min(length)..]) < 3.0 {
         return true;
     }
     length >= 2 * look.quiet && trend(level) < 1.0 && crossings(level) >= CROSSINGS
@@ -66,9 +65,10 @@ fn is_bounded(level: &[i64], group: &Group, look: &Look) -> bool {
 
 /// The level repeats exactly, at least twice and for Q entries.
 fn swings(level: &[i64], look: &Look) -> bool {
-    (1..=level.len() / 3).any(|period| {
-        let compared = (2 * period).max(look.quiet);
+    (1..=level.len() / 2).any(|period| {
+        let compared = period.max(look.quiet);
         compared + period <= level.len()
+            && level[level.len() - period..].iter().any(|&live| live != level[level.len() - 1])
             && (level.len() - compared..level.len()).rev().all(|at| level[at] == level[at - period])
     })
 }

@@ -48,6 +48,9 @@ impl Row {
     pub(super) fn print(&mut self, name: &str) {
         self.iterations.sort_unstable();
         let count = self.iterations.len();
+        if count == 0 {
+            return;
+        }
         let percent = |part: u32| match part {
             0 => "-".to_owned(),
             part => format!("{:.2}", 100.0 * f64::from(part) / count as f64),
@@ -199,4 +202,14 @@ fn merge(all: &mut Row, row: Row) {
     all.inexact += row.inexact;
     all.looks = all.looks.max(row.looks);
     all.iterations.extend(row.iterations);
+}
+
+#[test]
+#[ignore = "debug"]
+fn debug() {
+    let name = std::env::var("FAMILY").unwrap_or_default();
+    let family = CLEAN.iter().chain(LEAKS).find(|f| f.name.contains(&name)).unwrap();
+    let program = alone(family, &mut Random(variable("SEED", 1)), 402);
+    let history = program.history(402);
+    super::super::step::debug(&history, &Budget::default());
 }
