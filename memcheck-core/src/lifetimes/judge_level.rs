@@ -34,7 +34,11 @@ pub(super) fn judge_level(level: &[i64], quiet: Option<&Group>, look: &Look) -> 
         };
         return State::grows(Growth { rate: content.rate(), pattern, is_replaced: true }, true);
     }
-    let open = if quarters_rise(level) { Open::GoesOn } else { Open::Moves };
+    let open = match (quarters_rise(level), goes_on(level)) {
+        (true, true) => Open::GoesOn,
+        (true, false) => Open::Slows,
+        (false, _) => Open::Moves,
+    };
     let until = soonest(level.len(), [events.quiet_from(look), look.horizon]);
     State::Open { open, until }
 }
@@ -161,6 +165,13 @@ fn quarters_rise(level: &[i64]) -> bool {
             let quarter = |at: usize| &level[at * length..(at + 1) * length];
             is_above(quarter(at), quarter(at + 1))
         })
+}
+
+/// True if the level rises in its second half by more than half of what it did in the first.
+fn goes_on(level: &[i64]) -> bool {
+    let means: Vec<f64> = windows(level).map(mean).collect();
+    let rise = |from: usize, to: usize| means[to] - means[from];
+    means.len() >= WINDOWS && 2.0 * rise(WINDOWS / 2, WINDOWS - 1) > rise(0, WINDOWS / 2 - 1)
 }
 
 /// How many standard errors the slope of the level is above zero, if each value depends on the

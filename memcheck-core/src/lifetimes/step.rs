@@ -177,8 +177,15 @@ pub(super) fn debug(history: &History, budget: &Budget) {
     let kinds: Vec<&Kind> = history.kinds.iter().collect();
     let group = Group::of(history, &kinds);
     println!("kinds {} age {} ages {:?}", kinds.len(), group.age, group.ages);
-    println!("live {:?}", group.live);
-    println!("left {:?}", group.left);
+    println!(
+        "live {:?}",
+        group
+            .live
+            .iter()
+            .map(|live| live * 100 / (group.live.iter().max().unwrap() + 1))
+            .collect::<Vec<_>>()
+    );
+    println!("left {:?}", group.left.iter().map(|&left| u8::from(left > 0)).collect::<Vec<_>>());
     println!("blocks {:?}", super::judge_blocks::judge_blocks(&group, &look));
     println!("level {:?}", super::judge_level::judge_level(&group.live, Some(&group), &look));
     println!(

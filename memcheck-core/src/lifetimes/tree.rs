@@ -57,6 +57,11 @@ pub(super) fn judge(group: &Group, look: &Look) -> State {
                 State::Open { .. } => State::Grows { growth, is_whole: false },
             }
         }
+        // What is settled may be the head of a backlog. The level of all of it decides.
+        (State::Open { .. }, State::Grows { growth, .. }) => {
+            let is_whole = growth.iter().all(|growth| growth.rate.certainty < Certainty::Amortised);
+            State::Grows { growth, is_whole }
+        }
         (open, _) => open,
     }
 }
@@ -130,6 +135,15 @@ fn node<'a>(
     stand.extend(undecided(history, open, few, look));
     if own.is_exact() {
         return exact_own(own, all, stand);
+    }
+    if own.is_quiet() && 2 * look.quiet <= history.entries().saturating_sub(history.start()) {
+        // No block of the whole stays, and its level does not rise. A part that only moves was
+        // drawn from it at random.
+        for part in &mut stand {
+            if matches!(part.node, Node::Open { open: Open::Moves, .. }) {
+                part.node = Node::Clean;
+            }
+        }
     }
     let is_open = |part: &Part<'_>| matches!(part.node, Node::Open { .. });
     let leaks = stand.iter().any(|part| matches!(part.node, Node::Leak { .. }));
