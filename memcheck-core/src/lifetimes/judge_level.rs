@@ -5,7 +5,7 @@ use super::events::{Events, Look, persists, records};
 use super::exact::{exact, quadratic};
 use super::group::Group;
 use super::irregular::irregular;
-use super::judge_blocks::{growing, periodic, soonest};
+use super::judge_blocks::{Settled, growing, periodic, soonest};
 use super::rate::{Certainty, Rate};
 use super::state::{Growth, State};
 use super::{Open, Pattern};
@@ -61,10 +61,18 @@ fn is_bounded(level: &[i64], group: &Group, look: &Look) -> bool {
     }
     let born = Events::of(self::records(&group.born).into_iter().map(|(at, _)| at));
     let is_full = born.is_quiet(length, look) && group.ages.is_quiet(length, look);
-    if is_full && trend(&level[born.last.max(group.ages.last).min(length)..]) < 3.0 {
+    let stays = Settled::of(group).events;
+    let begin = born.last.max(group.ages.last).max(stays.last) + 1;
+    let tail = &level[begin.min(length)..];
+    if is_full && !only_rises(tail) && trend(tail) < 3.0 {
         return true;
     }
     length >= 2 * look.quiet && trend(level) < 1.0 && crossings(level) >= CROSSINGS
+}
+
+/// True if the level rises and never falls. What is bounded and in transit falls too.
+fn only_rises(level: &[i64]) -> bool {
+    level.first() < level.last() && level.windows(2).all(|pair| pair[0] <= pair[1])
 }
 
 /// The level repeats exactly, at least twice and for Q entries.

@@ -188,6 +188,8 @@ pub(super) fn debug(history: &History, budget: &Budget) {
     println!("left {:?}", group.left.iter().map(|&left| u8::from(left > 0)).collect::<Vec<_>>());
     println!("blocks {:?}", super::judge_blocks::judge_blocks(&group, &look));
     println!("level {:?}", super::judge_level::judge_level(&group.live, Some(&group), &look));
+    println!("size {:?}", by_size(history, &kinds, &look).brief());
+    println!("site {:?}", by_site(history, &kinds, &look).brief());
     println!(
         "trees {:?} {:?}",
         by_size(history, &kinds, &look).is_exact(),

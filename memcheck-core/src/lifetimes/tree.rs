@@ -26,6 +26,16 @@ pub(super) enum Node<'a> {
 }
 
 impl Node<'_> {
+    #[cfg(test)]
+    pub(super) fn brief(&self) -> String {
+        match self {
+            Self::Clean => "clean".into(),
+            Self::Leak { parts, is_whole, .. } => {
+                format!("leak {is_whole} {:?}", parts.iter().map(|p| &p.growth).collect::<Vec<_>>())
+            }
+            Self::Open { open, until, kinds } => format!("{open:?} {until} {}", kinds.len()),
+        }
+    }
     pub(super) fn is_exact(&self) -> bool {
         self.is_at_least(Certainty::Exact)
     }
@@ -140,7 +150,9 @@ fn node<'a>(
         // No block of the whole stays, and its level does not rise. A part that only moves was
         // drawn from it at random.
         for part in &mut stand {
-            if matches!(part.node, Node::Open { open: Open::Moves, .. }) {
+            if matches!(part.node, Node::Open { open: Open::Moves, .. })
+                && !floor_rises(&Group::of(history, &part.kinds))
+            {
                 part.node = Node::Clean;
             }
         }
@@ -167,6 +179,12 @@ fn node<'a>(
             Node::Open { open, until, kinds: open_kinds(stand, all) }
         }
     }
+}
+
+/// True if the level does not come down to what it was in the first half.
+fn floor_rises(group: &Group) -> bool {
+    let (first, second) = group.live.split_at(group.len() / 2);
+    second.iter().min() > first.iter().min()
 }
 
 fn are_few(kinds: &[&Kind]) -> bool {
@@ -199,7 +217,15 @@ fn undecided<'a>(
     let mut kinds: Vec<&Kind> = open.iter().flat_map(|part| part.kinds.clone()).collect();
     kinds.extend(&few);
     let pooled = judge(&Group::of(history, &kinds), look);
-    if pooled.is_quiet() || pooled.is_regular() {
+    // The noise of other kinds hides a buffer that is enlarged: each of its sizes is born once.
+    let of_few = Group::of(history, &few);
+    let by_themselves = judge(&of_few, look);
+    let hides = match by_themselves {
+        State::Quiet => false,
+        State::Open { open: Open::Moves, .. } => floor_rises(&of_few),
+        State::Open { .. } | State::Grows { .. } => true,
+    };
+    if pooled.is_regular() || (pooled.is_quiet() && !hides) {
         return vec![Part { node: as_node(pooled, &kinds), kinds }];
     }
     let mut stand = open;

@@ -207,9 +207,18 @@ fn merge(all: &mut Row, row: Row) {
 #[test]
 #[ignore = "debug"]
 fn debug() {
-    let name = std::env::var("FAMILY").unwrap_or_default();
-    let family = CLEAN.iter().chain(LEAKS).find(|f| f.name.contains(&name)).unwrap();
-    let program = alone(family, &mut Random(variable("SEED", 1)), 402);
-    let history = program.history(402);
-    super::super::step::debug(&history, &Budget::default());
+    let find = |name: &str| CLEAN.iter().chain(LEAKS).find(|f| f.name.contains(name)).unwrap();
+    let (a, b) = (std::env::var("A").unwrap(), std::env::var("B").unwrap());
+    let want = std::env::var("WANT").unwrap();
+    for seed in 0..1000 {
+        for shared in [true, false] {
+            let program = beside(&[find(&a), find(&b)], &mut Random(seed), 402, shared);
+            let (decision, iterations, _) = program.run(&Budget::default());
+            if format!("{decision:?}").starts_with(&want) {
+                println!("seed {seed} shared {shared} {iterations} {decision:?}");
+                super::super::step::debug(&program.history(iterations), &Budget::default());
+                return;
+            }
+        }
+    }
 }
