@@ -70,9 +70,10 @@ fn is_bounded(level: &[i64], group: &Group, look: &Look) -> bool {
     length >= 2 * look.quiet && trend(level) < 1.0 && crossings(level) >= CROSSINGS
 }
 
-/// True if the level rises and never falls. What is bounded and in transit falls too.
+/// True if the lowest levels of eight windows rise and never fall. What is bounded falls too.
 fn only_rises(level: &[i64]) -> bool {
-    level.first() < level.last() && level.windows(2).all(|pair| pair[0] <= pair[1])
+    let floors: Vec<i64> = windows(level).map(|window| ends(window).0).collect();
+    floors.first() < floors.last() && floors.windows(2).all(|pair| pair[0] <= pair[1])
 }
 
 /// The level repeats exactly, at least twice and for Q entries.

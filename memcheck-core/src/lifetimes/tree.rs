@@ -150,9 +150,7 @@ fn node<'a>(
         // No block of the whole stays, and its level does not rise. A part that only moves was
         // drawn from it at random.
         for part in &mut stand {
-            if matches!(part.node, Node::Open { open: Open::Moves, .. })
-                && !floor_rises(&Group::of(history, &part.kinds))
-            {
+            if !rises(history, &part.node, &part.kinds) {
                 part.node = Node::Clean;
             }
         }
@@ -178,6 +176,15 @@ fn node<'a>(
             let (open, until) = opens.max_by_key(|&(_, until)| until).unwrap_or((Open::Moves, 0));
             Node::Open { open, until, kinds: open_kinds(stand, all) }
         }
+    }
+}
+
+/// True if the part grows, or may do so.
+fn rises(history: &History, node: &Node<'_>, kinds: &[&Kind]) -> bool {
+    match node {
+        Node::Clean => false,
+        Node::Open { open: Open::Moves, .. } => floor_rises(&Group::of(history, kinds)),
+        Node::Open { .. } | Node::Leak { .. } => true,
     }
 }
 
@@ -217,15 +224,14 @@ fn undecided<'a>(
     let mut kinds: Vec<&Kind> = open.iter().flat_map(|part| part.kinds.clone()).collect();
     kinds.extend(&few);
     let pooled = judge(&Group::of(history, &kinds), look);
-    // The noise of other kinds hides a buffer that is enlarged: each of its sizes is born once.
-    let of_few = Group::of(history, &few);
-    let by_themselves = judge(&of_few, look);
-    let hides = match by_themselves {
-        State::Quiet => false,
-        State::Open { open: Open::Moves, .. } => floor_rises(&of_few),
-        State::Open { .. } | State::Grows { .. } => true,
+    let by_themselves = judge(&Group::of(history, &few), look);
+    let few_node = as_node(by_themselves, &few);
+    // The noise of other kinds hides a buffer that is enlarged, each size of which is born once.
+    let hides = || {
+        rises(history, &few_node, &few)
+            || open.iter().any(|part| rises(history, &part.node, &part.kinds))
     };
-    if pooled.is_regular() || (pooled.is_quiet() && !hides) {
+    if pooled.is_regular() || (pooled.is_quiet() && !hides()) {
         return vec![Part { node: as_node(pooled, &kinds), kinds }];
     }
     let mut stand = open;
