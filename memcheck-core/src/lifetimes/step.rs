@@ -170,29 +170,3 @@ fn undecided(history: &History, open: Open, kinds: &[&Kind]) -> Undecided {
     let rate = Rate::new(u128::from(bytes), u128::from(measured), Certainty::Mean);
     Undecided { open, through: history.iterations(), blocks, bytes, rate }
 }
-#[cfg(test)]
-pub(super) fn debug(history: &History, budget: &Budget) {
-    let look =
-        Look { horizon: budget.horizon as usize, quiet: budget.quiet as usize, is_last: true };
-    let kinds: Vec<&Kind> = history.kinds.iter().collect();
-    let group = Group::of(history, &kinds);
-    println!("kinds {} age {} ages {:?}", kinds.len(), group.age, group.ages);
-    println!(
-        "live {:?}",
-        group
-            .live
-            .iter()
-            .map(|live| live * 100 / (group.live.iter().max().unwrap() + 1))
-            .collect::<Vec<_>>()
-    );
-    println!("left {:?}", group.left.iter().map(|&left| u8::from(left > 0)).collect::<Vec<_>>());
-    println!("blocks {:?}", super::judge_blocks::judge_blocks(&group, &look));
-    println!("level {:?}", super::judge_level::judge_level(&group.live, Some(&group), &look));
-    println!("size {:?}", by_size(history, &kinds, &look).brief());
-    println!("site {:?}", by_site(history, &kinds, &look).brief());
-    println!(
-        "trees {:?} {:?}",
-        by_size(history, &kinds, &look).is_exact(),
-        super::tree::judge(&group, &look)
-    );
-}

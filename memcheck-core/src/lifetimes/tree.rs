@@ -26,16 +26,6 @@ pub(super) enum Node<'a> {
 }
 
 impl Node<'_> {
-    #[cfg(test)]
-    pub(super) fn brief(&self) -> String {
-        match self {
-            Self::Clean => "clean".into(),
-            Self::Leak { parts, is_whole, .. } => {
-                format!("leak {is_whole} {:?}", parts.iter().map(|p| &p.growth).collect::<Vec<_>>())
-            }
-            Self::Open { open, until, kinds } => format!("{open:?} {until} {}", kinds.len()),
-        }
-    }
     pub(super) fn is_exact(&self) -> bool {
         self.is_at_least(Certainty::Exact)
     }

@@ -178,7 +178,11 @@ fn sums() {
     let mut row = Row::default();
     for number in 0..programs * LEAKS.len() as u64 {
         let families = [pick(LEAKS, &mut random), pick(LEAKS, &mut random)];
-        row.add(&beside(&families, &mut random, budget.most, number % 2 == 0), &budget);
+        let program = beside(&families, &mut random, budget.most, number % 2 == 0);
+        let (wrong, decision) = (row.wrong, row.add(&program, &budget));
+        if show && (row.wrong > wrong || matches!(decision, Decision::Clean { .. })) {
+            println!("  {:?} {:?} {decision:?}", names(&families), program.truth);
+        }
     }
     row.print("two leaks");
 }
@@ -204,21 +208,26 @@ fn merge(all: &mut Row, row: Row) {
     all.iterations.extend(row.iterations);
 }
 
+/// Prints the time of a look and of an iteration, on average over all families.
 #[test]
-#[ignore = "debug"]
-fn debug() {
-    let find = |name: &str| CLEAN.iter().chain(LEAKS).find(|f| f.name.contains(name)).unwrap();
-    let (a, b) = (std::env::var("A").unwrap(), std::env::var("B").unwrap());
-    let want = std::env::var("WANT").unwrap();
-    for seed in 0..1000 {
-        for shared in [true, false] {
-            let program = beside(&[find(&a), find(&b)], &mut Random(seed), 402, shared);
-            let (decision, iterations, _) = program.run(&Budget::default());
-            if format!("{decision:?}").starts_with(&want) {
-                println!("seed {seed} shared {shared} {iterations} {decision:?}");
-                super::super::step::debug(&program.history(iterations), &Budget::default());
-                return;
+#[ignore = "a measurement"]
+fn times() {
+    let (mut looks, mut spent) = (0, std::time::Duration::ZERO);
+    let mut slowest = (std::time::Duration::ZERO, "");
+    let mut random = Random(1);
+    for family in CLEAN.iter().chain(LEAKS) {
+        for _ in 0..variable("PROGRAMS", 3) {
+            let program = alone(family, &mut random, 402);
+            for iterations in [12, 67, 100, 165, 218, 402] {
+                let history = program.history(iterations);
+                let begin = std::time::Instant::now();
+                let _ = super::super::step(&history, &Budget::default());
+                let took = begin.elapsed();
+                looks += 1;
+                spent += took;
+                slowest = slowest.max((took, family.name));
             }
         }
     }
+    println!("{looks} looks, {:?} on average, {slowest:?} the slowest", spent / looks);
 }
