@@ -30,6 +30,13 @@ impl Node<'_> {
         self.is_at_least(Certainty::Exact)
     }
 
+    /// True if a part of the leak repeats in a regular rhythm.
+    pub(super) fn has_rhythm(&self) -> bool {
+        let Self::Leak { parts, .. } = self else { return false };
+        let mut growth = parts.iter().flat_map(|part| &part.growth);
+        growth.any(|growth| growth.rate.certainty <= Certainty::Growing)
+    }
+
     /// True if the leak is whole, and each of its rates at least so certain.
     pub(super) fn is_at_least(&self, certainty: Certainty) -> bool {
         let Self::Leak { parts, is_whole: true, .. } = self else { return false };
