@@ -147,7 +147,8 @@ fn node<'a>(
         // No block of the whole stays, and its level does not rise. A part that only moves was
         // drawn from it at random.
         for part in &mut stand {
-            if !rises(history, &part.node, &part.kinds) {
+            let moves = matches!(part.node, Node::Open { open: Open::Moves, .. });
+            if (moves && look.is_last) || !rises(history, &part.node, &part.kinds) {
                 part.node = Node::Clean;
             }
         }

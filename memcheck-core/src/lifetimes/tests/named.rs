@@ -156,7 +156,7 @@ fn many_small_blocks_in_every_second_iteration_are_a_leak() {
     let budget = Budget::default();
     let leak = loop {
         let at = history.iterations();
-        let count = if at % 2 == 0 { 100_000 } else { 0 };
+        let count = if at.is_multiple_of(2) { 100_000 } else { 0 };
         let nodes = Living { site: None, size: 96, born: Some(at), count };
         history.advance([nodes], []);
         if history.iterations() >= 12
