@@ -58,16 +58,24 @@ impl Group {
         self.len().saturating_sub(self.age)
     }
 
-    /// The level without the blocks that stay, up to the last settled birth.
-    pub(super) fn without_what_stays(&self) -> Vec<i64> {
+    /// The group without the blocks that stay, up to the last settled birth.
+    pub(super) fn without_what_stays(&self) -> Self {
+        let settled = self.settled();
         let mut stays = 0i64;
-        let settled = self.left.iter().zip(&self.live).take(self.settled());
-        settled
-            .map(|(&left, &live)| {
-                stays = stays.saturating_add(left);
-                live.saturating_sub(stays)
-            })
-            .collect()
+        let levels = self.left.iter().zip(&self.live).take(settled).map(|(&left, &live)| {
+            stays = stays.saturating_add(left);
+            live.saturating_sub(stays)
+        });
+        let live = levels.collect();
+        let born = self.born.iter().zip(&self.left).take(settled);
+        Self {
+            born: born.map(|(born, left)| born - left).collect(),
+            left: vec![0; settled],
+            blocks: vec![0; settled],
+            live,
+            age: 0,
+            ages: self.ages,
+        }
     }
 }
 

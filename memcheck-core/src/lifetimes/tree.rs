@@ -55,7 +55,7 @@ pub(super) fn judge(group: &Group, look: &Look) -> State {
         (blocks, level) if level.is_exact() && is_above(&level, &blocks) => level,
         (State::Grows { mut growth, is_whole }, _) => {
             let rest = group.without_what_stays();
-            match judge_level(&rest, Some(group), look) {
+            match judge_level(&rest.live, Some(&rest), look) {
                 State::Quiet => State::Grows { growth, is_whole },
                 State::Grows { growth: others, .. } => {
                     growth.extend(others);
