@@ -2,7 +2,8 @@
 
 use super::events::{Events, Look};
 
-/// Leaks of a series that began so many repeats later than the series did not pause, but began.
+/// Events that are missing in a row before the first repeat, from which on the growth is taken to
+/// have begun there. Fewer may be a pause of irregular growth.
 const BEGAN: usize = 8;
 
 /// The most periodic terms that a series is made of.

@@ -1,5 +1,6 @@
 //! The series of a group of kinds, from the first measured iteration on.
 
+use super::events::Events;
 use super::history::{FEW_BIRTHS, History};
 use super::kind::{Kind, add_from};
 
@@ -19,10 +20,8 @@ pub(super) struct Group {
     pub(super) live: Vec<i64>,
     /// The greatest age at death.
     pub(super) age: usize,
-    /// The entry in which that age rose last.
-    pub(super) rose: usize,
-    /// The longest distance between two rises.
-    pub(super) pause: usize,
+    /// The entries in which that age rose.
+    pub(super) ages: Events,
 }
 
 impl Group {
@@ -45,18 +44,8 @@ impl Group {
         });
         let blocks = sum(&|kind, sum| add_from(&kind.blocks.left, kind.from, 1, start, sum));
         let live = sum(&|kind, sum| kind.add_live(sum, start));
-        let most = |value: &dyn Fn(&Kind) -> usize| {
-            kinds.iter().map(|kind| value(kind)).max().unwrap_or(0)
-        };
-        Self {
-            born,
-            left,
-            blocks,
-            live,
-            age: most(&|kind| kind.age),
-            rose: most(&|kind| kind.rose.saturating_sub(start)),
-            pause: most(&|kind| kind.pause),
-        }
+        let (age, ages) = ages(kinds, start);
+        Self { born, left, blocks, live, age, ages }
     }
 
     /// Number of entries.
@@ -69,17 +58,40 @@ impl Group {
         self.len().saturating_sub(self.age)
     }
 
-    /// The level without the blocks that stay, up to the last settled birth.
-    pub(super) fn without_what_stays(&self) -> Vec<i64> {
+    /// The group without the blocks that stay, up to the last settled birth.
+    pub(super) fn without_what_stays(&self) -> Self {
+        let settled = self.settled();
         let mut stays = 0i64;
-        let settled = self.left.iter().zip(&self.live).take(self.settled());
-        settled
-            .map(|(&left, &live)| {
-                stays = stays.saturating_add(left);
-                live.saturating_sub(stays)
-            })
-            .collect()
+        let levels = self.left.iter().zip(&self.live).take(settled).map(|(&left, &live)| {
+            stays = stays.saturating_add(left);
+            live.saturating_sub(stays)
+        });
+        let live = levels.collect();
+        let born = self.born.iter().zip(&self.left).take(settled);
+        Self {
+            born: born.map(|(born, left)| born - left).collect(),
+            left: vec![0; settled],
+            blocks: vec![0; settled],
+            live,
+            age: 0,
+            ages: self.ages,
+        }
     }
+}
+
+/// The greatest age at death, and the entries in which it rose.
+fn ages(kinds: &[&Kind], start: usize) -> (usize, Events) {
+    let mut rises: Vec<(u32, u32)> =
+        kinds.iter().flat_map(|kind| kind.rises.iter().copied()).collect();
+    rises.sort_unstable();
+    let mut oldest = 0;
+    rises.retain(|&(_, age)| {
+        let is_record = age > oldest;
+        oldest = oldest.max(age);
+        is_record
+    });
+    let events = Events::of(rises.iter().map(|&(entry, _)| (entry as usize).saturating_sub(start)));
+    (oldest as usize, events)
 }
 
 /// True if blocks of the kind were born in too few entries to show a rhythm.

@@ -5,7 +5,7 @@ use super::events::{Events, Look, persists, records};
 use super::exact::{exact, quadratic};
 use super::group::Group;
 use super::irregular::irregular;
-use super::judge_blocks::{growing, periodic, soonest};
+use super::judge_blocks::{Settled, growing, periodic, soonest};
 use super::rate::{Certainty, Rate};
 use super::state::{Growth, State};
 use super::{Open, Pattern};
@@ -34,7 +34,11 @@ pub(super) fn judge_level(level: &[i64], quiet: Option<&Group>, look: &Look) -> 
         };
         return State::grows(Growth { rate: content.rate(), pattern, is_replaced: true }, true);
     }
-    let open = if quarters_rise(level) { Open::GoesOn } else { Open::Moves };
+    let open = match (quarters_rise(level), goes_on(level)) {
+        (true, true) => Open::GoesOn,
+        (true, false) => Open::Slows,
+        (false, _) => Open::Moves,
+    };
     let until = soonest(level.len(), [events.quiet_from(look), look.horizon]);
     State::Open { open, until }
 }
@@ -56,19 +60,28 @@ fn is_bounded(level: &[i64], group: &Group, look: &Look) -> bool {
         return true;
     }
     let born = Events::of(self::records(&group.born).into_iter().map(|(at, _)| at));
-    let pause = look.quiet.max(group.pause * 11 / 5 + 1);
-    let is_full = born.is_quiet(length, look) && length.saturating_sub(group.rose) > pause;
-    if is_full && trend(&level[born.last.max(group.rose).min(length)..]) < 3.0 {
+    let is_full = born.is_quiet(length, look) && group.ages.is_quiet(length, look);
+    let stays = Settled::of(group).events;
+    let begin = born.last.max(group.ages.last).max(stays.last) + 1;
+    let tail = &level[begin.min(length)..];
+    if is_full && !only_rises(tail) && trend(tail) < 3.0 {
         return true;
     }
     length >= 2 * look.quiet && trend(level) < 1.0 && crossings(level) >= CROSSINGS
 }
 
+/// True if the lowest levels of eight windows rise and never fall. What is bounded falls too.
+fn only_rises(level: &[i64]) -> bool {
+    let floors: Vec<i64> = windows(level).map(|window| ends(window).0).collect();
+    floors.first() < floors.last() && floors.windows(2).all(|pair| pair[0] <= pair[1])
+}
+
 /// The level repeats exactly, at least twice and for Q entries.
 fn swings(level: &[i64], look: &Look) -> bool {
-    (1..=level.len() / 3).any(|period| {
-        let compared = (2 * period).max(look.quiet);
+    (1..=level.len() / 2).any(|period| {
+        let compared = period.max(look.quiet);
         compared + period <= level.len()
+            && level[level.len() - period..].iter().any(|&live| live != level[level.len() - 1])
             && (level.len() - compared..level.len()).rev().all(|at| level[at] == level[at - period])
     })
 }
@@ -161,6 +174,13 @@ fn quarters_rise(level: &[i64]) -> bool {
             let quarter = |at: usize| &level[at * length..(at + 1) * length];
             is_above(quarter(at), quarter(at + 1))
         })
+}
+
+/// True if the level rises in its second half by more than half of what it did in the first.
+fn goes_on(level: &[i64]) -> bool {
+    let means: Vec<f64> = windows(level).map(mean).collect();
+    let rise = |from: usize, to: usize| means[to] - means[from];
+    means.len() >= WINDOWS && 2.0 * rise(WINDOWS / 2, WINDOWS - 1) > rise(0, WINDOWS / 2 - 1)
 }
 
 /// How many standard errors the slope of the level is above zero, if each value depends on the

@@ -35,15 +35,9 @@ pub(super) struct Kind {
     /// Bytes, where they do not follow from the number of blocks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) bytes: Option<Tally>,
-    /// The greatest age at death, in entries; 0 if none died.
-    #[serde(default)]
-    pub(super) age: usize,
-    /// The entry in which that age rose last.
-    #[serde(default)]
-    pub(super) rose: usize,
-    /// The longest distance between two rises of that age.
-    #[serde(default)]
-    pub(super) pause: usize,
+    /// The entries in which the greatest age at death rose, each with that age in entries.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) rises: Vec<(u32, u32)>,
 }
 
 impl Tally {
@@ -98,7 +92,7 @@ impl Tally {
 impl Kind {
     pub(super) fn new(site: Option<u32>, size: u64, from: usize) -> Self {
         let blocks = Tally::default();
-        Self { site, size, from, blocks, bytes: None, age: 0, rose: from, pause: 0 }
+        Self { site, size, from, blocks, bytes: None, rises: Vec::new() }
     }
 
     /// The kind of all that is not followed one by one.
@@ -135,11 +129,18 @@ impl Kind {
             bytes.death(place, count.saturating_mul(size));
         }
         let age = entry.map_or(0, |entry| (now - entry.min(now)).max(1));
-        if age > self.age {
-            self.age = age;
-            self.pause = self.pause.max(now.saturating_sub(self.rose));
-            self.rose = now;
+        if age > self.age() {
+            let rise = (now as u32, age as u32);
+            match self.rises.last_mut() {
+                Some(last) if last.0 == rise.0 => *last = rise,
+                _ => self.rises.push(rise),
+            }
         }
+    }
+
+    /// The greatest age at death in entries; 0 if none died.
+    pub(super) fn age(&self) -> usize {
+        self.rises.last().map_or(0, |&(_, age)| age as usize)
     }
 
     /// Takes over a census: number and bytes of live blocks by the entry of their birth.
@@ -191,9 +192,7 @@ impl Kind {
             tally.merge(self.from);
         }
         self.from /= 2;
-        self.age = self.age.div_ceil(2);
-        self.rose /= 2;
-        self.pause = self.pause.div_ceil(2);
+        self.set_rises(|rise| (rise.0 / 2, rise.1.div_ceil(2)), Vec::new());
     }
 
     /// Adds another kind to the shared one, which must begin with entry 0.
@@ -205,10 +204,22 @@ impl Kind {
                 None => bytes.add(&other.blocks, other.from, other.size),
             }
         }
-        if other.age > self.age {
-            (self.age, self.rose) = (other.age, self.rose.max(other.rose));
+        self.set_rises(|rise| rise, other.rises.clone());
+    }
+
+    /// Changes and adds rises, and keeps those that are still rises.
+    fn set_rises(&mut self, change: impl Fn((u32, u32)) -> (u32, u32), others: Vec<(u32, u32)>) {
+        let mut rises: Vec<(u32, u32)> = self.rises.drain(..).chain(others).map(change).collect();
+        rises.sort_unstable();
+        for (entry, age) in rises {
+            if age as usize <= self.age() {
+                continue;
+            }
+            match self.rises.last_mut() {
+                Some(last) if last.0 == entry => last.1 = age,
+                _ => self.rises.push((entry, age)),
+            }
         }
-        self.pause = self.pause.max(other.pause);
     }
 
     pub(super) fn is_flat(&self, start: usize, end: usize) -> bool {
@@ -236,7 +247,7 @@ impl Kind {
         let tallies = std::iter::once(&self.blocks).chain(&self.bytes);
         let values = tallies
             .map(|tally| tally.births.capacity() + tally.left.capacity() + tally.live.capacity());
-        size_of::<Self>() + values.sum::<usize>() * size_of::<u64>()
+        size_of::<Self>() + (values.sum::<usize>() + self.rises.capacity()) * size_of::<u64>()
     }
 }
 

@@ -70,6 +70,13 @@ fn judge_trees<'a>(history: &History, kinds: &[&'a Kind], look: &Look) -> Node<'
         return sizes;
     }
     match (sizes, sites) {
+        (leak, Node::Clean) | (Node::Clean, leak) if leak.has_rhythm() => leak,
+        (open @ Node::Open { open: Open::GoesOn, .. }, Node::Clean)
+        | (Node::Clean, open @ Node::Open { open: Open::GoesOn, .. })
+            if !look.is_last =>
+        {
+            open
+        }
         (Node::Clean, _) | (_, Node::Clean) => Node::Clean,
         (sizes @ Node::Leak { is_whole: true, .. }, Node::Leak { is_whole: false, .. }) => sizes,
         (_, sites @ Node::Leak { .. }) => sites,

@@ -30,6 +30,13 @@ impl Node<'_> {
         self.is_at_least(Certainty::Exact)
     }
 
+    /// True if a part of the leak repeats in a regular rhythm.
+    pub(super) fn has_rhythm(&self) -> bool {
+        let Self::Leak { parts, .. } = self else { return false };
+        let mut growth = parts.iter().flat_map(|part| &part.growth);
+        growth.any(|growth| growth.rate.certainty <= Certainty::Growing)
+    }
+
     /// True if the leak is whole, and each of its rates at least so certain.
     pub(super) fn is_at_least(&self, certainty: Certainty) -> bool {
         let Self::Leak { parts, is_whole: true, .. } = self else { return false };
@@ -48,7 +55,7 @@ pub(super) fn judge(group: &Group, look: &Look) -> State {
         (blocks, level) if level.is_exact() && is_above(&level, &blocks) => level,
         (State::Grows { mut growth, is_whole }, _) => {
             let rest = group.without_what_stays();
-            match judge_level(&rest, Some(group), look) {
+            match judge_level(&rest.live, Some(&rest), look) {
                 State::Quiet => State::Grows { growth, is_whole },
                 State::Grows { growth: others, .. } => {
                     growth.extend(others);
@@ -56,6 +63,11 @@ pub(super) fn judge(group: &Group, look: &Look) -> State {
                 }
                 State::Open { .. } => State::Grows { growth, is_whole: false },
             }
+        }
+        // What is settled may be the head of a backlog. The level of all of it decides.
+        (State::Open { .. }, State::Grows { growth, .. }) => {
+            let is_whole = growth.iter().all(|growth| growth.rate.certainty < Certainty::Amortised);
+            State::Grows { growth, is_whole }
         }
         (open, _) => open,
     }
@@ -131,6 +143,16 @@ fn node<'a>(
     if own.is_exact() {
         return exact_own(own, all, stand);
     }
+    if own.is_quiet() && 2 * look.quiet <= history.entries().saturating_sub(history.start()) {
+        // No block of the whole stays, and its level does not rise. A part that only moves was
+        // drawn from it at random.
+        for part in &mut stand {
+            let moves = matches!(part.node, Node::Open { open: Open::Moves, .. });
+            if (moves && look.is_last) || !rises(history, &part.node, &part.kinds) {
+                part.node = Node::Clean;
+            }
+        }
+    }
     let is_open = |part: &Part<'_>| matches!(part.node, Node::Open { .. });
     let leaks = stand.iter().any(|part| matches!(part.node, Node::Leak { .. }));
     let any_open = stand.iter().any(is_open);
@@ -153,6 +175,21 @@ fn node<'a>(
             Node::Open { open, until, kinds: open_kinds(stand, all) }
         }
     }
+}
+
+/// True if the part grows, or may do so.
+fn rises(history: &History, node: &Node<'_>, kinds: &[&Kind]) -> bool {
+    match node {
+        Node::Clean => false,
+        Node::Open { open: Open::Moves, .. } => floor_rises(&Group::of(history, kinds)),
+        Node::Open { .. } | Node::Leak { .. } => true,
+    }
+}
+
+/// True if the level does not come down to what it was in the first half.
+fn floor_rises(group: &Group) -> bool {
+    let (first, second) = group.live.split_at(group.len() / 2);
+    second.iter().min() > first.iter().min()
 }
 
 fn are_few(kinds: &[&Kind]) -> bool {
@@ -185,7 +222,14 @@ fn undecided<'a>(
     let mut kinds: Vec<&Kind> = open.iter().flat_map(|part| part.kinds.clone()).collect();
     kinds.extend(&few);
     let pooled = judge(&Group::of(history, &kinds), look);
-    if pooled.is_quiet() || pooled.is_regular() {
+    let by_themselves = judge(&Group::of(history, &few), look);
+    let few_node = as_node(by_themselves, &few);
+    // The noise of other kinds hides a buffer that is enlarged, each size of which is born once.
+    let hides = || {
+        rises(history, &few_node, &few)
+            || open.iter().any(|part| rises(history, &part.node, &part.kinds))
+    };
+    if pooled.is_regular() || (pooled.is_quiet() && !hides()) {
         return vec![Part { node: as_node(pooled, &kinds), kinds }];
     }
     let mut stand = open;

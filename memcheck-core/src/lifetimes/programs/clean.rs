@@ -154,13 +154,9 @@ pub const CLEAN: &[Family] = &[
         clean()
     }),
     family("phases of 8 and 2", |m| {
+        let other = m.random.size();
         for at in 0..m.length {
-            if at % 10 < 8 {
-                m.block(at, at + 1, m.size);
-            } else {
-                let size = m.random.size();
-                m.block(at, at + 1, size);
-            }
+            m.block(at, at + 1, if at % 10 < 8 { m.size } else { other });
         }
         clean()
     }),

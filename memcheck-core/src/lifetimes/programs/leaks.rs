@@ -178,7 +178,7 @@ fn exact(bytes: u64, iterations: u64) -> Option<Rate> {
 
 fn periodic(m: &mut Maker, low: u32, high: u32, start: u32) -> Option<Rate> {
     let period = m.random.within(low, high);
-    let phase = m.random.within(0, period - 1);
+    let phase = if start > 0 { 0 } else { m.random.within(0, period - 1) };
     for at in (start + phase..m.length).step_by(period as usize) {
         m.keep(at, m.size);
     }

@@ -48,6 +48,9 @@ impl Row {
     pub(super) fn print(&mut self, name: &str) {
         self.iterations.sort_unstable();
         let count = self.iterations.len();
+        if count == 0 {
+            return;
+        }
         let percent = |part: u32| match part {
             0 => "-".to_owned(),
             part => format!("{:.2}", 100.0 * f64::from(part) / count as f64),
@@ -175,7 +178,11 @@ fn sums() {
     let mut row = Row::default();
     for number in 0..programs * LEAKS.len() as u64 {
         let families = [pick(LEAKS, &mut random), pick(LEAKS, &mut random)];
-        row.add(&beside(&families, &mut random, budget.most, number % 2 == 0), &budget);
+        let program = beside(&families, &mut random, budget.most, number % 2 == 0);
+        let (wrong, decision) = (row.wrong, row.add(&program, &budget));
+        if show && (row.wrong > wrong || matches!(decision, Decision::Clean { .. })) {
+            println!("  {:?} {:?} {decision:?}", names(&families), program.truth);
+        }
     }
     row.print("two leaks");
 }
@@ -199,4 +206,28 @@ fn merge(all: &mut Row, row: Row) {
     all.inexact += row.inexact;
     all.looks = all.looks.max(row.looks);
     all.iterations.extend(row.iterations);
+}
+
+/// Prints the time of a look and of an iteration, on average over all families.
+#[test]
+#[ignore = "a measurement"]
+fn times() {
+    let (mut looks, mut spent) = (0, std::time::Duration::ZERO);
+    let mut slowest = (std::time::Duration::ZERO, "");
+    let mut random = Random(1);
+    for family in CLEAN.iter().chain(LEAKS) {
+        for _ in 0..variable("PROGRAMS", 3) {
+            let program = alone(family, &mut random, 402);
+            for iterations in [12, 67, 100, 165, 218, 402] {
+                let history = program.history(iterations);
+                let begin = std::time::Instant::now();
+                let _ = super::super::step(&history, &Budget::default());
+                let took = begin.elapsed();
+                looks += 1;
+                spent += took;
+                slowest = slowest.max((took, family.name));
+            }
+        }
+    }
+    println!("{looks} looks, {:?} on average, {slowest:?} the slowest", spent / looks);
 }
