@@ -50,7 +50,7 @@ impl History {
             born_bytes: none.clone(),
             live: none.clone(),
             live_bytes: none,
-            oldest_death: kinds.iter().map(|kind| kind.age).max().unwrap_or(0),
+            oldest_death: kinds.iter().map(|kind| kind.age()).max().unwrap_or(0),
         };
         for kind in kinds {
             let (bytes, factor) = kind.in_bytes();
