@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use crate::attribution::{Attribution, Holder, Kind};
 use crate::diagnosis::Evidence;
-use crate::finding::Site;
+use crate::finding::{Site, Via};
 use crate::record::Record;
 use crate::space::Space;
 use crate::stack::{Frame, Stack};
@@ -69,11 +69,18 @@ fn site(stack: &Stack, scope: &str) -> Site {
         function: user.map(Frame::path),
         file: user.and_then(|frame| frame.file.clone()),
         line: user.and_then(|frame| frame.line),
+        via: via(stack),
         scope: (!scope.is_empty()).then(|| scope.to_owned()),
         operation: stack.operation(),
         stack: stack.frames.clone(),
         ..Site::default()
     }
+}
+
+/// The line of the dependency that allocated for the program.
+fn via(stack: &Stack) -> Option<Via> {
+    let frame = stack.dependency()?;
+    Some(Via { file: frame.short_file()?.to_owned(), line: frame.line?, function: frame.path() })
 }
 
 /// Who held the memory of `space` at its peak, the largest first; empty where

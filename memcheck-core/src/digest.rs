@@ -86,9 +86,9 @@ fn held(attribution: &Attribution, space: Space, holders: &[Holder]) -> Vec<Held
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::attribution::builder::steady;
     use crate::attribution::{Peak, Place, Survivors, Tensor};
     use crate::stack::{Frame, Stack};
-    use crate::attribution::builder::steady;
     use crate::survivors::Pattern;
 
     const SPACE: Space = Space::Cuda(0);

@@ -128,7 +128,8 @@ fn needs_call_sites(report: &Report) -> bool {
     let findings = &report.verdict.findings;
     let unnamed =
         findings.iter().any(|finding| about_memory(finding.code) && finding.sites.is_empty());
-    report.record.attribution.is_none() && (unnamed || report.pending.is_some())
+    let unexplained = unnamed || report.pending.is_some() || report.record.holds_once();
+    report.record.attribution.is_none() && unexplained
 }
 
 /// The first report with what a longer run proved about growth.

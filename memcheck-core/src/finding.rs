@@ -300,6 +300,9 @@ pub struct Site {
     /// The line of its call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
+    /// The line of the dependency that allocated, if the program's line called one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub via: Option<Via>,
     /// The path of `tracing` spans.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scope: Option<String>,
@@ -327,6 +330,17 @@ pub struct Site {
     /// The call stack, the innermost frame first, without plumbing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stack: Vec<crate::stack::Frame>,
+}
+
+/// The line of a dependency.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Via {
+    /// Its source file, below the folder of its package's version.
+    pub file: String,
+    /// The line.
+    pub line: u32,
+    /// The function.
+    pub function: String,
 }
 
 impl Finding {

@@ -17,6 +17,7 @@ use crate::size::both;
 use crate::space::Space;
 use crate::stack::Frame;
 use crate::survivors::{Group, Growth};
+use crate::{blame, lines};
 
 /// Version of [`Record`] and of everything in it.
 pub const VERSION: u32 = 1;
@@ -67,6 +68,10 @@ pub struct SpaceRecord {
     /// line says, beside the exact `growth`. Reported, never judged.
     #[serde(default)]
     pub slope: f64,
+    /// Bytes that a second round of the body, set-up included, left beside those of the
+    /// first; `None` if there was no second round.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retained_again: Option<u64>,
     /// What is known of the growth.
     #[serde(default)]
     pub growth: Growth,
@@ -283,6 +288,37 @@ impl Record {
     pub fn attribute(&mut self, unresolved: Unresolved, lookup: impl FnMut(u64) -> Vec<Frame>) {
         self.attribution = Some(unresolved.resolve(lookup));
         self.note_peaks();
+        self.note_once();
+    }
+
+    /// True if a space holds memory that the body allocated once in its process.
+    pub fn holds_once(&self) -> bool {
+        let mut judged = self.judged.iter().filter_map(|space| self.spaces.get(space));
+        let limit = self.limits.max_retained.value;
+        judged.any(|measured| measured.retained_again.is_some_and(|again| again <= limit))
+    }
+
+    /// Notes memory that was allocated once in the process and stays, with its lines.
+    fn note_once(&mut self) {
+        if !self.holds_once() {
+            return;
+        }
+        for &space in &self.judged.clone() {
+            let sites = blame::retained(self, space);
+            let places = sites.iter().take(3).filter_map(|site| {
+                Some(format!("{} at {}", both(site.bytes), lines::place(site)?))
+            });
+            let places: Vec<String> = places.collect();
+            let retained = self.spaces.get(&space).map_or(0, |of| of.metrics.retained);
+            if !places.is_empty() {
+                self.notes.push(format!(
+                    "{} in {space} were allocated once in this process and stay, because a second \
+                     round of the body added no more: {}",
+                    both(retained),
+                    places.join(", ")
+                ));
+            }
+        }
     }
 
     /// Notes the judged spaces whose holders add up to another peak than the

@@ -12,7 +12,7 @@ use memcheck_core::limits::Limits;
 use memcheck_core::protocol::Reach;
 use memcheck_core::record::Followed;
 use memcheck_core::space::Space;
-use memcheck_core::survivors::{self, Growth, Grown};
+use memcheck_core::survivors::{self, Grown, Growth};
 
 use crate::block;
 use crate::ledger::{self, PeakWindow, Snapshot};
@@ -239,7 +239,8 @@ impl Following {
 
 impl Beyond {
     fn begin() -> Self {
-        let spaces = block::spaces().filter(|&space| ledger::snapshot(space) != Snapshot::default());
+        let spaces =
+            block::spaces().filter(|&space| ledger::snapshot(space) != Snapshot::default());
         let windows = spaces.map(|space| (PeakWindow::open(space), ledger::snapshot(space).live));
         Self {
             began: Instant::now(),

@@ -63,8 +63,7 @@ fn active() -> impl Iterator<Item = (Space, Snapshot)> {
 impl Recorder {
     /// For a test on a device whose memory is `own`.
     pub(crate) fn new(own: Space, reach: Reach, limits: &Limits) -> Self {
-        let (warmup, iterations) =
-            (limits.warmup.value as usize, limits.iterations.value as usize);
+        let (warmup, iterations) = (limits.warmup.value as usize, limits.iterations.value as usize);
         Self {
             has_started: false,
             warmup,

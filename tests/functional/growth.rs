@@ -240,3 +240,51 @@ fn what_ten_iterations_cannot_tell_is_decided_on_the_simulated_gpu() {
 fn what_ten_iterations_cannot_tell_is_decided_on_the_cpu() {
     judged(&run("cpu"), true);
 }
+
+const RETAINED: &str = r#"
+use std::sync::{Mutex, OnceLock};
+
+static ONCE: OnceLock<Vec<u8>> = OnceLock::new();
+static ALWAYS: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
+
+#[mem_test(baseline = false)]
+fn fills_a_lazy_static(_trial: &mut Trial) {
+    ONCE.get_or_init(|| vec![1; 168_332]);
+}
+
+#[mem_test(baseline = false, max_retained = "64 KiB")]
+fn fills_a_lazy_static_above_its_own_limit(_trial: &mut Trial) {
+    ONCE.get_or_init(|| vec![1; 168_332]);
+}
+
+#[mem_test(baseline = false)]
+fn leaves_something_in_every_round(_trial: &mut Trial) {
+    ALWAYS.lock().unwrap().push(vec![1; 168_332]);
+}
+
+#[mem_test(baseline = false)]
+fn hands_its_memory_to_threads(trial: &mut Trial) {
+    trial.iterate(|i| {
+        let block = vec![1u8; 1 << 20];
+        std::thread::spawn(move || {
+            std::thread::sleep(std::time::Duration::from_millis(i as u64 % 5));
+            drop(block);
+        });
+    });
+}
+"#;
+
+#[test]
+fn a_second_round_tells_what_is_allocated_once_from_what_is_retained() {
+    let project = Project::new(RETAINED);
+    let run = project.run(&[]).exits(100);
+    for test in ["fills_a_lazy_static_above_its_own_limit", "leaves_something_in_every_round"] {
+        assert_eq!(run.codes(test), ["retained"], "{test}");
+        assert_eq!(run.test(test)["findings"][0]["figure"], 168_332, "{test}");
+    }
+    let once = run.test("fills_a_lazy_static");
+    assert_eq!(once["status"], "passed", "{once}");
+    let notes = once["notes"].to_string();
+    assert!(notes.contains("168,332 B") && notes.contains("tests/mem.rs:12"), "{notes}");
+    assert_eq!(run.test("hands_its_memory_to_threads")["status"], "passed");
+}

@@ -138,6 +138,16 @@ impl Run {
         self
     }
 
+    /// A line of a dependency that its program calls.
+    pub(crate) fn via(mut self, function: &str, file: &str, line: u32) -> Self {
+        let number = self.latest().0.stack;
+        let frames = &mut self.attribution.stacks[number].frames;
+        let file = Some(format!("/home/u/.cargo/registry/src/index/{file}"));
+        let frame = Frame { function: function.to_owned(), file, line: Some(line) };
+        frames.insert(frames.len() - 1, frame);
+        self
+    }
+
     /// What the live tensors say of its blocks.
     pub(crate) fn held(mut self, held: HeldBy) -> Self {
         self.latest().0.held = held;

@@ -187,8 +187,10 @@ fn join_survivors(unresolved: Vec<Survivors>, stack_of: &[usize]) -> Vec<Survivo
             Entry::Vacant(vacant) => drop(vacant.insert(survivors)),
         }
     }
-    let mut survivors: Vec<Survivors> =
-        joined.into_values().filter(|of| of.group.count() > 0 || of.group.reading.grows()).collect();
+    let mut survivors: Vec<Survivors> = joined
+        .into_values()
+        .filter(|of| of.group.count() > 0 || of.group.reading.grows())
+        .collect();
     for Survivors { tensors, .. } in &mut survivors {
         tensors.sort();
         tensors.dedup();

@@ -18,6 +18,8 @@ use crate::survivors::Reading;
 pub(super) struct Look {
     /// The line of the program; where it has none, the innermost.
     line: Option<(String, Option<String>)>,
+    /// The line of the dependency that allocated.
+    via: Option<String>,
     /// The operation, or the innermost function.
     operation: Option<String>,
     tensor: Option<Tensor>,
@@ -30,6 +32,7 @@ impl Look {
         let line = stack.user().or(innermost);
         Self {
             line: line.map(|frame| (frame.path(), frame.place())),
+            via: stack.dependency().and_then(Frame::short_place),
             operation: stack.operation().or_else(|| innermost.map(Frame::short)),
             tensor: tensor.cloned(),
             scope: scope.to_owned(),

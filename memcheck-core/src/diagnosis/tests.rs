@@ -57,8 +57,18 @@ fn held(held: HeldBy) -> Run {
 fn cache(positions: u64) -> Run {
     let level = |at: usize| 256 * (10 + positions * at as u64);
     Run::default()
-        .place(&["candle_core::tensor_cat::Tensor::cat"], buffer(std::array::from_fn(level), grows(Pattern::Enlarged, 256 * positions)))
+        .place(
+            &["candle_core::tensor_cat::Tensor::cat"],
+            buffer(std::array::from_fn(level), grows(Pattern::Enlarged, 256 * positions)),
+        )
         .tensors(&[&[1, 10 + positions * 9, 64]])
+}
+
+/// A mask for each of ten lengths.
+fn masks() -> Run {
+    let shapes: Vec<[u64; 2]> = (1..=10).map(|length| [length, length]).collect();
+    let shapes: Vec<&[u64]> = shapes.iter().map(|shape| &shape[..]).collect();
+    leak(&["candle_core::tensor::Tensor::from_vec"]).tensors(&shapes)
 }
 
 fn marks() -> Vec<Marks> {
@@ -116,6 +126,12 @@ fn marks() -> Vec<Marks> {
             tensors(&["candle_core::tensor::Tensor::from_vec"]),
             "tensor-kept",
             leak(&["candle_core::tensor::Tensor::from_vec"]),
+        ),
+        marks(
+            "cache-by-shape",
+            masks().via("candle_mi::util::masks::causal", "candle-mi-0.2.2/src/util/masks.rs", 97),
+            "batches-kept",
+            masks(),
         ),
         marks("cache-never-cleared", cache(4), "cache-grows", cache(1)),
         marks(
@@ -243,7 +259,8 @@ fn what_only_looks_like_growth_is_remarked_on_and_growth_is_not() {
         remark(&[&evidence.suspects[0]], &evidence).map(|cause| cause.code)
     };
     let ratchet = [1024, 1024, 4096, 4096, 4096, 4096, 8192, 8192, 8192, 8192];
-    let largest = Run::default().place(&[ZEROS], buffer(ratchet, rests(Pattern::Ratchet, 8_192, 7)));
+    let largest =
+        Run::default().place(&[ZEROS], buffer(ratchet, rests(Pattern::Ratchet, 8_192, 7)));
     assert_eq!(remark(largest).as_deref(), Some("cache-keeps-largest"));
     let latest = |shapes: &[&[u64]]| {
         let births = [0, 0, 0, 0, 0, 0, 0, 0, 1, 1];

@@ -1,7 +1,7 @@
 use super::*;
+use crate::attribution::builder::{grows, rests};
 use crate::attribution::{Holder, Kind, Peak, Survivors, Tensor};
 use crate::stack::Frame;
-use crate::attribution::builder::{grows, rests};
 use crate::survivors::{Group, Pattern};
 
 const SPACE: Space = Space::Cuda(0);

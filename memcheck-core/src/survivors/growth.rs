@@ -88,9 +88,9 @@ pub fn read(history: &History, decision: &Decision, screen: usize) -> Grown {
     let mut of_size: Vec<(&Part, &u64)> =
         parts.iter().zip(&shares).filter(|(part, _)| part.site.is_none()).collect();
     for series in history.by_size() {
-        let (own, rest) = of_size
-            .into_iter()
-            .partition::<Vec<_>, _>(|(part, _)| series.block.is_some() && part.size == series.block);
+        let (own, rest) = of_size.into_iter().partition::<Vec<_>, _>(|(part, _)| {
+            series.block.is_some() && part.size == series.block
+        });
         of_size = rest;
         if !own.is_empty() || (knows_sites.is_empty() && series.born.iter().any(|&born| born > 0)) {
             grown.by_size.push(group(&series, own.into_iter(), screen));
@@ -117,11 +117,9 @@ fn growth(decision: &Decision) -> Growth {
         Decision::Open(open) if open.open == Open::GoesOn => {
             Growth::Found { whole: false, exact: false, iterations: open.through }
         }
-        Decision::Open(open) => Growth::Undecided {
-            open: open.open,
-            bytes: open.bytes,
-            iterations: open.through,
-        },
+        Decision::Open(open) => {
+            Growth::Undecided { open: open.open, bytes: open.bytes, iterations: open.through }
+        }
     }
 }
 
@@ -151,7 +149,15 @@ fn goes_on(history: &History, open: &lifetimes::Undecided) -> Vec<Part> {
     if parts.is_empty() {
         let (rate, blocks, bytes) = (open.rate, open.blocks, open.bytes);
         let pattern = lifetimes::Pattern::Mean;
-        return vec![Part { site: None, size: None, rate, pattern, replaced: false, blocks, bytes }];
+        return vec![Part {
+            site: None,
+            size: None,
+            rate,
+            pattern,
+            replaced: false,
+            blocks,
+            bytes,
+        }];
     }
     parts
 }

@@ -26,7 +26,7 @@ mod tests;
 
 use serde::{Deserialize, Serialize};
 
-pub use growth::{Growth, Grown, read};
+pub use growth::{Grown, Growth, read};
 pub use pattern::{Pattern, Reading};
 pub use trend::{Trend, intercept, rising, theil_sen, trend};
 

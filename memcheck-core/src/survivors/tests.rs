@@ -42,7 +42,10 @@ fn a_leak_has_its_rate_its_blocks_and_its_pattern() {
     assert_eq!(grown.bytes_per_iteration, 4_096);
     assert!(matches!(grown.growth, Growth::Found { whole: true, exact: true, .. }));
     let [group] = grown.by_size.as_slice() else { panic!("{grown:?}") };
-    assert_eq!((group.count(), group.bytes(), group.reading.pattern), (10, 40_960, Pattern::Steady));
+    assert_eq!(
+        (group.count(), group.bytes(), group.reading.pattern),
+        (10, 40_960, Pattern::Steady)
+    );
     let grown = play(|now| leak(0, 600, (2, 3), now));
     let reading = grown.by_size[0].reading;
     assert_eq!((reading.pattern, reading.period, reading.bytes), (Pattern::Periodic, 3, 600));
@@ -98,10 +101,7 @@ fn a_reading_is_one_line_with_its_figures() {
             "quadratic, 64 B more in every iteration than before, 320 B an iteration on average",
         ),
         (of(Pattern::Irregular, 1, 30, 30, 0), "in no regular order, 30 B an iteration on average"),
-        (
-            of(Pattern::Enlarged, 1, 64, 64, 0),
-            "replaced by one larger by 64 B in every iteration",
-        ),
+        (of(Pattern::Enlarged, 1, 64, 64, 0), "replaced by one larger by 64 B in every iteration"),
         (
             of(Pattern::Amortised, 1, 128, 3, 0),
             "enlarged again and again by a factor, last by 128 B: the content grows by about 3 B an iteration",
@@ -128,7 +128,10 @@ fn a_group_of_several_readings_grows_by_all_of_them() {
     };
     let steady = reading(Pattern::Steady, 10);
     let joined = steady.beside(reading(Pattern::Steady, 5));
-    assert_eq!((joined.pattern, joined.bytes_per_iteration, joined.groups), (Pattern::Steady, 15, 1));
+    assert_eq!(
+        (joined.pattern, joined.bytes_per_iteration, joined.groups),
+        (Pattern::Steady, 15, 1)
+    );
     let joined = steady.beside(reading(Pattern::Enlarged, 5));
     assert_eq!((joined.pattern, joined.bytes_per_iteration), (Pattern::Irregular, 15));
     assert_eq!(steady.beside(reading(Pattern::Filled, 0)), steady);

@@ -38,9 +38,9 @@ pub(super) fn leak(
         .chain(evidence.unplaced.iter().copied())
         .collect();
     let count: u64 = groups.iter().map(|group| group.count()).sum();
-    let replaced = groups.iter().all(|group| {
-        matches!(group.reading.pattern, Pattern::Enlarged | Pattern::Amortised)
-    });
+    let replaced = groups
+        .iter()
+        .all(|group| matches!(group.reading.pattern, Pattern::Enlarged | Pattern::Amortised));
     let how = match (groups.as_slice(), groups.first().and_then(|only| only.block)) {
         _ if replaced => "buffers are replaced by larger ones".to_owned(),
         ([_], Some(block)) => format!("{} of {} survive", blocks(count), both(block)),

@@ -93,11 +93,7 @@ fn not_run(description: &Description, device: &Request) {
 }
 
 /// What the test measured, with what further runs of it add; or why nothing is known.
-fn measured(
-    job: &Job,
-    explain: Explain,
-    run: impl Fn(&Job) -> Ended,
-) -> Result<Report, String> {
+fn measured(job: &Job, explain: Explain, run: impl Fn(&Job) -> Ended) -> Result<Report, String> {
     let ended = run(job);
     print!("{}", ended.stdout);
     eprint!("{}", ended.stderr);
