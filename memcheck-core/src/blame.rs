@@ -10,7 +10,9 @@ use std::collections::BTreeMap;
 use crate::attribution::{Attribution, Holder, Kind};
 use crate::diagnosis::Evidence;
 use crate::finding::{Site, Via};
+use crate::lines;
 use crate::record::Record;
+use crate::size::both;
 use crate::space::Space;
 use crate::stack::{Frame, Stack};
 use crate::survivors::{Group, Reading};
@@ -129,6 +131,31 @@ pub fn allocating(record: &Record, space: Space) -> Vec<Site> {
         .collect();
     sites.sort_by_key(|site| Reverse((site.count, site.bytes)));
     sites
+}
+
+/// Notes in a record with call sites the memory that was allocated once in its process
+/// and stays, with its lines.
+pub fn note_once(record: &mut Record) {
+    if !record.holds_once() {
+        return;
+    }
+    let mut notes = Vec::new();
+    for (&space, measured) in record.spaces.iter().filter(|(space, _)| record.judged.contains(space)) {
+        let sites = retained(record, space);
+        let places = sites.iter().take(3).filter_map(|site| {
+            Some(format!("{} at {}", both(site.bytes), lines::place(site)?))
+        });
+        let places: Vec<String> = places.collect();
+        if !places.is_empty() {
+            notes.push(format!(
+                "{} in {space} were allocated once in this process and stay, because a second \
+                 round of the body added no more: {}",
+                both(measured.metrics.retained),
+                places.join(", ")
+            ));
+        }
+    }
+    record.notes.extend(notes);
 }
 
 /// Who held what was still live when the body had returned.

@@ -122,13 +122,13 @@ impl Stage {
     }
 }
 
-/// True if a finding about memory has no call site yet, or a snapshot no holders.
+/// True if a finding about memory, new figures or what is live at the end has no call sites
+/// yet.
 fn needs_call_sites(report: &Report) -> bool {
     let about_memory = |code: Code| code.row().class == Class::Measured && code.is_about_memory();
     let findings = &report.verdict.findings;
-    let unnamed =
-        findings.iter().any(|finding| about_memory(finding.code) && finding.sites.is_empty());
-    let unexplained = unnamed || report.pending.is_some() || report.record.holds_once();
+    let failed = findings.iter().any(|finding| about_memory(finding.code));
+    let unexplained = failed || report.pending.is_some() || report.record.holds_once();
     report.record.attribution.is_none() && unexplained
 }
 

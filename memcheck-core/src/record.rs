@@ -9,7 +9,6 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::attribution::{Attribution, Unresolved};
-use crate::baseline::Figures;
 use crate::device::Family;
 use crate::driver::Driver;
 use crate::limits::Limits;
@@ -17,7 +16,6 @@ use crate::size::both;
 use crate::space::Space;
 use crate::stack::Frame;
 use crate::survivors::{Group, Growth};
-use crate::{blame, lines};
 
 /// Version of [`Record`] and of everything in it.
 pub const VERSION: u32 = 1;
@@ -267,28 +265,10 @@ impl Record {
         self.longer = other.longer.or(other.attribution);
     }
 
-    /// Takes over these figures of an earlier run of the same test.
-    pub fn take_figures(&mut self, earlier: &Figures, names: &[&str]) {
-        for (space, measured) in &mut self.spaces {
-            let Some(figures) = earlier.0.get(space) else { continue };
-            let metrics = &mut measured.metrics;
-            for (name, own) in [
-                ("growth", &mut metrics.growth),
-                ("peak_allocated", &mut metrics.peak_allocated),
-                ("retained", &mut metrics.retained),
-            ] {
-                if let Some(&figure) = figures.get(name).filter(|_| names.contains(&name)) {
-                    *own = figure;
-                }
-            }
-        }
-    }
-
     /// Adds an attribution, once its call stacks can be looked up.
     pub fn attribute(&mut self, unresolved: Unresolved, lookup: impl FnMut(u64) -> Vec<Frame>) {
         self.attribution = Some(unresolved.resolve(lookup));
         self.note_peaks();
-        self.note_once();
     }
 
     /// True if a space holds memory that the body allocated once in its process.
@@ -296,29 +276,6 @@ impl Record {
         let mut judged = self.judged.iter().filter_map(|space| self.spaces.get(space));
         let limit = self.limits.max_retained.value;
         judged.any(|measured| measured.retained_again.is_some_and(|again| again <= limit))
-    }
-
-    /// Notes memory that was allocated once in the process and stays, with its lines.
-    fn note_once(&mut self) {
-        if !self.holds_once() {
-            return;
-        }
-        for &space in &self.judged.clone() {
-            let sites = blame::retained(self, space);
-            let places = sites.iter().take(3).filter_map(|site| {
-                Some(format!("{} at {}", both(site.bytes), lines::place(site)?))
-            });
-            let places: Vec<String> = places.collect();
-            let retained = self.spaces.get(&space).map_or(0, |of| of.metrics.retained);
-            if !places.is_empty() {
-                self.notes.push(format!(
-                    "{} in {space} were allocated once in this process and stay, because a second \
-                     round of the body added no more: {}",
-                    both(retained),
-                    places.join(", ")
-                ));
-            }
-        }
     }
 
     /// Notes the judged spaces whose holders add up to another peak than the

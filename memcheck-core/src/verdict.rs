@@ -41,7 +41,9 @@ pub fn judge(
     }
     for (&space, measured) in judged(record) {
         findings.extend(growth::leak(record, space, measured, limits));
-        findings.extend(growth::undecided(space, measured, limits));
+        if returned {
+            findings.extend(growth::undecided(space, measured, limits));
+        }
         let of_pool = growth::of_pool(space, measured, limits.max_reserved_growth.value);
         findings.extend(of_pool.map(|found| match record.driver.simulated {
             true => growth::estimated(found),

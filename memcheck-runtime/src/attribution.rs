@@ -72,6 +72,8 @@ pub(crate) fn live() -> Vec<Held> {
 pub(crate) struct Iterations<'a> {
     /// The growth of each judged space.
     pub(crate) grown: &'a BTreeMap<Space, Grown>,
+    /// Measured iterations.
+    pub(crate) measured: u32,
     /// Iterations that have ended, those of the warm-up included.
     pub(crate) ended: u32,
     /// The first measured iteration.
@@ -254,8 +256,8 @@ impl Numbers {
     }
 
     fn survivors(&mut self, iterations: Iterations<'_>, space: Space) -> Vec<Survivors> {
-        let Iterations { grown, first, at_end, .. } = iterations;
-        let mut of_context = at_end.of(space, first);
+        let Iterations { grown, first, measured, at_end, .. } = iterations;
+        let mut of_context = at_end.of(space, first..first.saturating_add(measured));
         let by_site = grown.get(&space).map(|grown| grown.by_site.clone()).unwrap_or_default();
         if by_site.values().all(|group| group.count() == 0 && !group.reading.grows()) {
             return Vec::new();

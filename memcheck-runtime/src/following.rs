@@ -186,9 +186,9 @@ impl Following {
         }
     }
 
-    /// True if the iterations have gone beyond the measured ones.
-    pub(crate) fn is_beyond(&self) -> bool {
-        self.beyond.is_some()
+    /// True while iterations beyond the measured ones run.
+    pub(crate) fn is_running_on(&self) -> bool {
+        self.beyond.as_ref().is_some_and(|beyond| beyond.stopped.is_none())
     }
 
     /// The growth of each judged space by all iterations so far.
@@ -206,14 +206,22 @@ impl Following {
         match self.reach {
             // It ended early, for an error of the body or lack of time. Then less is
             // assumed, namely what the iterations that it has can show.
-            Reach::Decision => read(&Budget::of(ended)),
+            Reach::Decision => {
+                let grown = read(&Budget::of(ended));
+                let is_exact = matches!(grown.growth, Growth::Found { exact: true, .. });
+                let failed = self.beyond.as_ref().is_none_or(|beyond| {
+                    beyond.stopped != Some(Stopped::Late) && beyond.stopped != Some(Stopped::Done)
+                });
+                // Few iterations prove an exact leak, and nothing else.
+                if failed && !is_exact { grown.undecided(ended) } else { grown }
+            }
             // Nothing is left that another run could decide.
             _ if history.is_flat() => {
                 let iterations = ended.saturating_sub(self.warmup);
                 Grown { growth: Growth::Quiet { iterations }, ..grown }
             }
-            // Until another run decides, the growth is that of the measured iterations.
-            _ => Grown { growth: Growth::Unknown, ..read(&Budget::of(ended)) },
+            // Another run decides.
+            _ => grown,
         }
     }
 

@@ -164,7 +164,7 @@ impl Recorder {
     }
 
     pub(crate) fn mark(&mut self, label: &str) {
-        if self.following.is_beyond() {
+        if self.following.is_running_on() {
             return;
         }
         self.marks.push(Mark {
@@ -184,6 +184,7 @@ impl Recorder {
         Iterations {
             grown: &self.grown,
             first: birth(self.warmup),
+            measured: self.measured(),
             ended: self.following.iterations(),
             at_end: &self.at_end,
         }
@@ -233,6 +234,7 @@ impl Recorder {
             allocations: series(|iteration| iteration.allocations),
             slope: survivors::theil_sen(&allocated).unwrap_or(0.0),
             allocated,
+            retained_again: None,
             growth: grown.growth,
             survivors: grown.by_size,
             small: if space == Space::Host { from_lowest(&self.small) } else { Vec::new() },

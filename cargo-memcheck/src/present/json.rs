@@ -228,7 +228,9 @@ impl<W: Write> Presenter for JsonLines<W> {
             untracked: record.and_then(|record| record.driver.untracked.as_ref()),
             others: record.map_or(&[], |record| &record.driver.others),
             laws: &outcome.across.laws,
-            attribution: record.and_then(|record| record.attribution.as_ref()).map(Digest::of),
+            attribution: record.and_then(|record| {
+                Some(Digest::of(record.attribution.as_ref()?, record.longer.as_ref()))
+            }),
             snapshot: report.and_then(|report| report.snapshot.as_deref()),
             pending: outcome.pending(),
         };

@@ -18,9 +18,10 @@ use std::process::Command;
 use anyhow::Context;
 use memcheck_core::device::{Family, Request};
 use memcheck_core::explain::{Run, Stage};
-use memcheck_core::finding::Code;
+use memcheck_core::finding::{Code, Finding};
 use memcheck_core::protocol::{Follow, Progress, Report};
 use memcheck_core::variables;
+use memcheck_core::verdict::conclude;
 
 use crate::devices::Kind;
 use crate::gpus::{Pool, Slot};
@@ -165,11 +166,12 @@ impl<'a> Runner<'a> {
         let levels = &self.options.levels;
         let report = stage.merge(report, second.report, &baseline, |code| levels.of(code));
         let duration = first.duration + second.duration;
-        // A process that died after its report is judged by more than its report.
-        let verdict = match first.verdict.has(Code::Crashed) {
-            true => first.verdict,
-            false => report.verdict.clone(),
-        };
+        // How the first process ended is not in its report.
+        let ended = |finding: &&Finding| matches!(finding.code, Code::Crashed | Code::TimedOut);
+        let mut findings: Vec<Finding> =
+            first.verdict.findings.iter().filter(ended).cloned().collect();
+        findings.extend(report.verdict.findings.iter().filter(|found| !ended(found)).cloned());
+        let verdict = conclude(findings, |code| levels.of(code));
         Outcome { verdict, report: Some(report), duration, ..first }
     }
 

@@ -12,7 +12,7 @@ use std::sync::{Mutex, PoisonError};
 use memcheck_core::baseline::{Baseline, Figures, Holders, Parts};
 use memcheck_core::protocol::Report;
 use memcheck_core::record::Record;
-use memcheck_core::verdict;
+use memcheck_core::{blame, verdict};
 use memcheck_symbols::Symbols;
 
 use crate::options::Levels;
@@ -34,6 +34,7 @@ impl Names {
                 .entry(executable.to_owned())
                 .or_insert_with(|| Symbols::open(executable));
             record.attribute(*unresolved, |call| symbols.frames(call));
+            blame::note_once(record);
         }
         let level = |code| levels.of(code);
         let baseline = baseline(report);

@@ -32,6 +32,13 @@ impl History {
         groups.chain(self.shared.iter().map(|kind| self.series(None, &[kind]))).collect()
     }
 
+    /// A group for each call site and size, in their order. Blocks without a call site are
+    /// in none.
+    pub fn by_site_and_size(&self) -> Vec<Series> {
+        let kinds = self.kinds.iter().filter(|kind| kind.site.is_some());
+        kinds.map(|kind| self.series(kind.site, &[kind])).collect()
+    }
+
     /// A group for each call site, in their order. Blocks without a call site are in none.
     pub fn by_site(&self) -> Vec<Series> {
         let kinds: Vec<&Kind> = self.kinds.iter().filter(|kind| kind.site.is_some()).collect();

@@ -33,12 +33,15 @@ pub fn step(history: &History, budget: &Budget) -> Decision {
     match node {
         Node::Clean => Decision::Clean { quiet_for: quiet_for(history, &moving) },
         Node::Leak { parts, is_whole, until } => {
-            let node = Node::Leak { parts, is_whole, until };
-            let is_decided = look.is_last
-                || node.is_exact()
-                || (node.is_at_least(Certainty::Amortised) && 4 * entries >= 5 * look.horizon);
-            let Node::Leak { parts, is_whole, until } = node else { unreachable!() };
-            if is_decided {
+            if is_whole && is_at_least(&parts, Certainty::Exact) {
+                return leak(history, parts, true);
+            }
+            let exact = exact_of(&parts);
+            if outweighs(history, &exact, &moving) {
+                return leak(history, exact, false);
+            }
+            let is_certain = is_whole && is_at_least(&parts, Certainty::Amortised);
+            if look.is_last || (is_certain && 4 * entries >= 5 * look.horizon) {
                 leak(history, parts, is_whole)
             } else {
                 Decision::More(wait(history, budget, until))
@@ -49,6 +52,36 @@ pub fn step(history: &History, budget: &Budget) -> Decision {
         }
         Node::Open { until, .. } => Decision::More(wait(history, budget, until)),
     }
+}
+
+/// An exact leak of more than so many times the bytes of all else does not wait for it: the
+/// container that keeps the leaked blocks grows too, at intervals that get longer and longer.
+const OUTWEIGHS: u64 = 16;
+
+fn is_at_least(parts: &[Growing<'_>], certainty: Certainty) -> bool {
+    parts.iter().flat_map(|part| &part.growth).all(|growth| growth.rate.certainty <= certainty)
+}
+
+/// The parts whose rate is exact.
+fn exact_of<'a>(parts: &[Growing<'a>]) -> Vec<Growing<'a>> {
+    let exact = parts.iter().map(|part| Growing {
+        kinds: part.kinds.clone(),
+        growth: part
+            .growth
+            .iter()
+            .filter(|growth| growth.rate.certainty == Certainty::Exact)
+            .copied()
+            .collect(),
+    });
+    exact.filter(|part| !part.growth.is_empty()).collect()
+}
+
+/// True if blocks of these parts are nearly all that measured iterations have left.
+fn outweighs(history: &History, parts: &[Growing<'_>], moving: &[&Kind]) -> bool {
+    let kinds: Vec<&Kind> = parts.iter().flat_map(|part| part.kinds.clone()).collect();
+    let (_, all) = live(history, moving);
+    let (_, own) = live(history, &kinds);
+    own > 0 && all.saturating_sub(own) <= own / OUTWEIGHS
 }
 
 /// Judges by size and by call site, and returns the more certain verdict.

@@ -59,12 +59,34 @@ pub struct Grown {
     pub by_site: BTreeMap<u32, Group>,
 }
 
+impl Grown {
+    /// The same, if too few iterations could be run to say that it grows.
+    #[must_use]
+    pub fn undecided(mut self, iterations: u32) -> Self {
+        if self.bytes_per_iteration == 0 {
+            return self;
+        }
+        let mut bytes = 0;
+        for group in self.by_size.iter_mut().chain(self.by_site.values_mut()) {
+            if group.reading.grows() {
+                bytes += group.bytes();
+                group.reading.bytes_per_iteration = 0;
+            }
+        }
+        self.bytes_per_iteration = 0;
+        self.growth = Growth::Undecided { open: Open::GoesOn, bytes, iterations };
+        self
+    }
+}
+
 /// Reads what `decision` says of `history`. The series of a group have at most `screen`
 /// entries: those of the first iterations, or of the last if the group has left nothing
 /// of the first.
 pub fn read(history: &History, decision: &Decision, screen: usize) -> Grown {
     let parts = match decision {
-        Decision::Leak(leak) => leak.parts.clone(),
+        Decision::Leak(leak) => {
+            leak.parts.iter().flat_map(|part| placed(history, part)).collect()
+        }
         Decision::Open(open) if open.open == Open::GoesOn => goes_on(history, open),
         _ => Vec::new(),
     };
@@ -121,6 +143,41 @@ fn growth(decision: &Decision) -> Growth {
             Growth::Undecided { open: open.open, bytes: open.bytes, iterations: open.through }
         }
     }
+}
+
+/// A part that is known by its size alone as parts of the call sites that have left blocks
+/// of that size, each with the share of its blocks.
+fn placed(history: &History, part: &Part) -> Vec<Part> {
+    let (None, Some(_)) = (part.site, part.size) else { return vec![part.clone()] };
+    let sites = history.by_site_and_size();
+    let left = |series: &Series| -> u64 {
+        let settled = series.born.len().saturating_sub(1 + series.oldest_death);
+        series.born[..settled].iter().sum()
+    };
+    let sites: Vec<(Option<u32>, u64)> = sites
+        .iter()
+        .filter(|series| series.block == part.size)
+        .map(|series| (series.site, left(series)))
+        .filter(|&(_, blocks)| blocks > 0)
+        .collect();
+    let all: u64 = sites.iter().map(|&(_, blocks)| blocks).sum();
+    if all == 0 {
+        return vec![part.clone()];
+    }
+    let share = |&(site, blocks): &(Option<u32>, u64)| Part {
+        site,
+        rate: lifetimes::Rate::new(
+            part.rate.bytes() * u128::from(blocks),
+            part.rate.iterations() * u128::from(all),
+            part.rate.certainty,
+        ),
+        // What one place of several does has no rhythm of its own.
+        pattern: if sites.len() == 1 { part.pattern } else { lifetimes::Pattern::Mean },
+        blocks,
+        bytes: blocks * part.size.unwrap_or(0),
+        ..part.clone()
+    };
+    sites.iter().map(share).collect()
 }
 
 /// Growth that went on until the end, as that of the call sites whose blocks are left, or

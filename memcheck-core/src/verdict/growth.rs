@@ -82,15 +82,30 @@ pub(super) fn leak(
 
 /// Growth that slowed, or a level that moved, until no more iterations were allowed.
 pub(super) fn undecided(space: Space, measured: &SpaceRecord, limits: &Limits) -> Option<Finding> {
-    let Growth::Undecided { open, bytes, iterations } = measured.growth else { return None };
     let limit = limits.max_growth.value;
+    let (open, bytes, iterations) = match measured.growth {
+        Growth::Undecided { open, bytes, iterations } => (open, bytes, iterations),
+        Growth::Unknown => {
+            let finding = Finding {
+                space: Some(space),
+                limit: Some(limit),
+                ..Finding::new(
+                    Code::Undecided,
+                    format!("{space} was not followed until it was decided whether it grows"),
+                )
+            };
+            return Some(finding.hint("the notes of the run state why the longer run has no result"));
+        }
+        Growth::Quiet { .. } | Growth::Found { .. } => return None,
+    };
     let measured_iterations = iterations.saturating_sub(limits.warmup.value).max(1);
     if bytes / u64::from(measured_iterations) <= limit {
         return None;
     }
     let what = match open {
-        Open::Slows => "more and more slowly",
-        Open::Moves | Open::GoesOn => "up and down",
+        Open::Slows => "they came more and more slowly",
+        Open::Moves => "they went up and down",
+        Open::GoesOn => "they kept coming",
     };
     let finding = Finding {
         space: Some(space),
@@ -99,8 +114,8 @@ pub(super) fn undecided(space: Space, measured: &SpaceRecord, limits: &Limits) -
         ..Finding::new(
             Code::Undecided,
             format!(
-                "{} in {space} may be growth: they went {what} for {iterations} iterations, and \
-                 no more were allowed",
+                "{} in {space} may be growth: {what} for {iterations} iterations, and the test \
+                 could not be followed further",
                 both(bytes)
             ),
         )

@@ -8,7 +8,7 @@ use memcheck_core::baseline::Figures;
 use memcheck_core::finding::Code;
 use memcheck_core::protocol::{self, Job, Reach, Refusal, Report, Status};
 use memcheck_core::record::Record;
-use memcheck_core::{exit, quiet, verdict};
+use memcheck_core::{blame, exit, quiet, verdict};
 use memcheck_symbols::Symbols;
 
 use super::across;
@@ -64,6 +64,7 @@ fn report(description: &Description, job: &Job, measured: Measured) -> Report {
     {
         let mut symbols = Symbols::open(Path::new(EXECUTABLE));
         record.attribute(unresolved, |call| symbols.frames(call));
+        blame::note_once(&mut record);
     }
     let mut findings = match attribution {
         Some(_) => Vec::new(),
@@ -74,7 +75,10 @@ fn report(description: &Description, job: &Job, measured: Measured) -> Report {
     }
     let path = snapshot::path(description, &job.workspace, record.family);
     let mut pending = None;
-    if record.limits.baseline.value && is_expected && !record.is_undecided() {
+    if record.is_undecided() {
+        // The run that decides keeps its figures. Those of an earlier run are not of this code.
+        snapshot::discard_pending(&job.workspace, &path);
+    } else if record.limits.baseline.value && is_expected {
         if verdict::is_worth_keeping(&findings) {
             match snapshot::assert(description, &job.workspace, &record, &baseline) {
                 Ok(written) => pending = written,
@@ -101,8 +105,8 @@ fn report(description: &Description, job: &Job, measured: Measured) -> Report {
 fn takes_expected(job: &Job, record: &mut Record) -> bool {
     let Some(expected) = &job.expected else { return true };
     match job.reach {
-        Reach::Decision => record.take_figures(expected, &["peak_allocated", "retained"]),
-        Reach::Screen | Reach::Horizon => record.take_figures(expected, &["growth"]),
+        Reach::Decision => expected.put(&["peak_allocated", "retained"], record),
+        Reach::Screen | Reach::Horizon => expected.put(&["growth"], record),
     }
     let but_growth = |figures: &Figures| {
         let mut figures = figures.clone();
