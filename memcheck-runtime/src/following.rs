@@ -63,7 +63,9 @@ enum Stopped {
 impl Following {
     pub(crate) fn new(own: Space, reach: Reach, limits: &Limits) -> Self {
         let (warmup, screen) = (limits.warmup.value, limits.iterations.value);
-        let most = limits.max_iterations.value.max(screen).saturating_add(warmup);
+        // One iteration is a quick look: nobody who asks for it wants more of them.
+        let most = if screen > 1 { limits.max_iterations.value.max(screen) } else { screen };
+        let most = most.saturating_add(warmup);
         Self {
             reach,
             budget: Budget::of(most),

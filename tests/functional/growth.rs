@@ -176,7 +176,7 @@ fn run(device: &str) -> Run {
 /// The leak of a test: its one finding.
 #[track_caller]
 fn leak(run: &Run, test: &str) -> Value {
-    assert_eq!(run.codes(test), ["leak"], "{test}: {}", run.test(test)["growth"]);
+    assert_eq!(run.codes(test)[0], "leak", "{test}: {}", run.test(test)["growth"]);
     let line = run.test(test);
     let finding = line["findings"][0].clone();
     let space = finding["space"].as_str().unwrap();

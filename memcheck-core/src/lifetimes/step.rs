@@ -38,7 +38,7 @@ pub fn step(history: &History, budget: &Budget) -> Decision {
             }
             let exact = exact_of(&parts);
             if outweighs(history, &exact, &moving) {
-                return leak(history, exact, false);
+                return leak(history, exact, true);
             }
             let is_certain = is_whole && is_at_least(&parts, Certainty::Amortised);
             if look.is_last || (is_certain && 4 * entries >= 5 * look.horizon) {
@@ -54,9 +54,13 @@ pub fn step(history: &History, budget: &Budget) -> Decision {
     }
 }
 
-/// An exact leak of more than so many times the bytes of all else does not wait for it: the
-/// container that keeps the leaked blocks grows too, at intervals that get longer and longer.
+/// An exact leak of more than so many times the bytes of all else neither waits for it nor counts
+/// it. The container that keeps the leaked blocks grows too, at intervals that get longer and longer,
+/// and its rate is never exact.
 const OUTWEIGHS: u64 = 16;
+
+/// Blocks of such containers at most. A second leak, however rare, has left more of them.
+const CONTAINERS: u64 = 2;
 
 fn is_at_least(parts: &[Growing<'_>], certainty: Certainty) -> bool {
     parts.iter().flat_map(|part| &part.growth).all(|growth| growth.rate.certainty <= certainty)
@@ -79,9 +83,10 @@ fn exact_of<'a>(parts: &[Growing<'a>]) -> Vec<Growing<'a>> {
 /// True if blocks of these parts are nearly all that measured iterations have left.
 fn outweighs(history: &History, parts: &[Growing<'_>], moving: &[&Kind]) -> bool {
     let kinds: Vec<&Kind> = parts.iter().flat_map(|part| part.kinds.clone()).collect();
-    let (_, all) = live(history, moving);
-    let (_, own) = live(history, &kinds);
-    own > 0 && all.saturating_sub(own) <= own / OUTWEIGHS
+    let (blocks, bytes) = live(history, moving);
+    let (own_blocks, own) = live(history, &kinds);
+    let rest = (blocks.saturating_sub(own_blocks), bytes.saturating_sub(own));
+    own > 0 && rest.0 <= CONTAINERS && rest.1 <= own / OUTWEIGHS
 }
 
 /// Judges by size and by call site, and returns the more certain verdict.

@@ -85,7 +85,7 @@ impl Grown {
 pub fn read(history: &History, decision: &Decision, screen: usize) -> Grown {
     let parts = match decision {
         Decision::Leak(leak) => {
-            leak.parts.iter().flat_map(|part| placed(history, part)).collect()
+            leak.parts.iter().flat_map(|part| placed(history, part, &leak.parts)).collect()
         }
         Decision::Open(open) if open.open == Open::GoesOn => goes_on(history, open),
         _ => Vec::new(),
@@ -145,36 +145,45 @@ fn growth(decision: &Decision) -> Growth {
     }
 }
 
-/// A part that is known by its size alone as parts of the call sites that have left blocks
-/// of that size, each with the share of its blocks.
-fn placed(history: &History, part: &Part) -> Vec<Part> {
-    let (None, Some(_)) = (part.site, part.size) else { return vec![part.clone()] };
-    let sites = history.by_site_and_size();
-    let left = |series: &Series| -> u64 {
-        let settled = series.born.len().saturating_sub(1 + series.oldest_death);
-        series.born[..settled].iter().sum()
+/// A part without a call site as parts of the call sites that have left such blocks, each
+/// with the share of its bytes. `others` are the parts of the same leak.
+fn placed(history: &History, part: &Part, others: &[Part]) -> Vec<Part> {
+    if part.site.is_some() {
+        return vec![part.clone()];
+    }
+    let groups = match part.size {
+        Some(_) => history.by_site_and_size(),
+        None => history.by_site(),
     };
-    let sites: Vec<(Option<u32>, u64)> = sites
+    let is_of = |series: &Series| match part.size {
+        Some(_) => series.block == part.size,
+        None => others.iter().all(|other| other.site.is_none() || other.site != series.site),
+    };
+    let left = |series: &Series| -> (u64, u64) {
+        let settled = series.born.len().saturating_sub(1 + series.oldest_death);
+        (series.born[..settled].iter().sum(), series.born_bytes[..settled].iter().sum())
+    };
+    let sites: Vec<(Option<u32>, (u64, u64))> = groups
         .iter()
-        .filter(|series| series.block == part.size)
+        .filter(|series| is_of(series))
         .map(|series| (series.site, left(series)))
-        .filter(|&(_, blocks)| blocks > 0)
+        .filter(|&(_, (_, bytes))| bytes > 0)
         .collect();
-    let all: u64 = sites.iter().map(|&(_, blocks)| blocks).sum();
+    let all: u64 = sites.iter().map(|&(_, (_, bytes))| bytes).sum();
     if all == 0 {
         return vec![part.clone()];
     }
-    let share = |&(site, blocks): &(Option<u32>, u64)| Part {
+    let share = |&(site, (blocks, bytes)): &(Option<u32>, (u64, u64))| Part {
         site,
         rate: lifetimes::Rate::new(
-            part.rate.bytes() * u128::from(blocks),
-            part.rate.iterations() * u128::from(all),
+            part.rate.bytes().saturating_mul(u128::from(bytes)),
+            part.rate.iterations().saturating_mul(u128::from(all)),
             part.rate.certainty,
         ),
         // What one place of several does has no rhythm of its own.
         pattern: if sites.len() == 1 { part.pattern } else { lifetimes::Pattern::Mean },
         blocks,
-        bytes: blocks * part.size.unwrap_or(0),
+        bytes,
         ..part.clone()
     };
     sites.iter().map(share).collect()
@@ -261,7 +270,9 @@ fn group<'a>(
     parts: impl Iterator<Item = (&'a Part, &'a u64)>,
     screen: usize,
 ) -> Group {
-    let readings = parts.map(|(part, &share)| growing(part, share));
+    // Blocks that stay are not replaced, even if the level of their size alone shows that.
+    let stays = 2 * series.born.iter().filter(|&&born| born > 0).count() >= series.born.len();
+    let readings = parts.map(|(part, &share)| growing(part, share, part.replaced && !stays));
     let reading = readings.reduce(Reading::beside).unwrap_or_else(|| at_rest(series));
     // The first iterations, unless nothing that was born in them is left: then the last.
     let length = series.born.len().min(screen);
@@ -279,20 +290,20 @@ fn group<'a>(
 }
 
 /// The reading of a part that grows by `rate` bytes per iteration.
-fn growing(part: &Part, rate: u64) -> Reading {
+fn growing(part: &Part, rate: u64, replaced: bool) -> Reading {
     let exactly = |period: u32| {
         let bytes = part.rate.bytes() * u128::from(period.max(1)) / part.rate.iterations();
         u64::try_from(bytes).unwrap_or(u64::MAX)
     };
     let (pattern, period, bytes) = match part.pattern {
-        lifetimes::Pattern::Exact { period } if part.replaced => {
+        lifetimes::Pattern::Exact { period } if replaced => {
             (Pattern::Enlarged, period, exactly(period))
         }
         lifetimes::Pattern::Exact { period: period @ 0..=1 } => {
             (Pattern::Steady, period, exactly(1))
         }
         lifetimes::Pattern::Exact { period } => (Pattern::Periodic, period, exactly(period)),
-        lifetimes::Pattern::Counted { .. } | lifetimes::Pattern::Mean if part.replaced => {
+        lifetimes::Pattern::Counted { .. } | lifetimes::Pattern::Mean if replaced => {
             (Pattern::Enlarged, 1, rate)
         }
         lifetimes::Pattern::Counted { .. } | lifetimes::Pattern::Mean => {
