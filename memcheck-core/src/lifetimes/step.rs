@@ -66,18 +66,12 @@ fn is_at_least(parts: &[Growing<'_>], certainty: Certainty) -> bool {
     parts.iter().flat_map(|part| &part.growth).all(|growth| growth.rate.certainty <= certainty)
 }
 
-/// The parts whose rate is exact.
+/// The parts whose rate is exact and whole.
 fn exact_of<'a>(parts: &[Growing<'a>]) -> Vec<Growing<'a>> {
-    let exact = parts.iter().map(|part| Growing {
-        kinds: part.kinds.clone(),
-        growth: part
-            .growth
-            .iter()
-            .filter(|growth| growth.rate.certainty == Certainty::Exact)
-            .copied()
-            .collect(),
+    let exact = parts.iter().filter(|part| {
+        part.is_whole && is_at_least(std::slice::from_ref(part), Certainty::Exact)
     });
-    exact.filter(|part| !part.growth.is_empty()).collect()
+    exact.cloned().collect()
 }
 
 /// True if blocks of these parts are nearly all that measured iterations have left.

@@ -15,6 +15,8 @@ use super::state::{Growth, State};
 pub(super) struct Growing<'a> {
     pub(super) kinds: Vec<&'a Kind>,
     pub(super) growth: Vec<Growth>,
+    /// True if the group grows by nothing else.
+    pub(super) is_whole: bool,
 }
 
 /// What is known of a node: its state, and the groups that grow or are open.
@@ -113,7 +115,7 @@ fn as_node<'a>(state: State, kinds: &[&'a Kind]) -> Node<'a> {
     match state {
         State::Quiet => Node::Clean,
         State::Grows { growth, is_whole } => {
-            Node::Leak { parts: vec![Growing { kinds, growth }], is_whole, until: 0 }
+            Node::Leak { parts: vec![Growing { kinds, growth, is_whole }], is_whole, until: 0 }
         }
         State::Open { open, until } => Node::Open { open, until, kinds },
     }
