@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::{Leg, Scenario};
+use super::{Leg, Pattern, Scenario};
 
 /// Where a report and a scenario are of one mind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
