@@ -1,5 +1,6 @@
-//! A cargo project of its own in a temporary folder, and the command in it.
+//! A cargo project of its own, outside the workspace, and the command in it.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -241,13 +242,21 @@ impl Run {
     }
 }
 
-/// A cargo project in a temporary folder.
+/// A cargo project in a folder below the target directory.
 ///
-/// The package is named after the test that makes it: cargo tells packages of
-/// one name and version in a shared target directory by nothing else.
+/// The package is named after the test that makes it, because cargo tells packages of
+/// one name and version in a shared target directory by nothing else. The folder is
+/// empty at first, and it has the same path in every run: what an earlier run compiled
+/// is used again if [`Project::write`] writes what it wrote then.
 pub(crate) struct Project {
-    folder: tempfile::TempDir,
+    folder: PathBuf,
+    /// The files of the last run.
+    earlier: PathBuf,
+    /// The files that this run has written.
+    written: std::cell::RefCell<BTreeSet<String>>,
     name: String,
+    /// Held as long as the folder is used: another run of this test waits.
+    _lock: std::fs::File,
 }
 
 impl Project {
@@ -270,8 +279,7 @@ impl Project {
     }
 
     fn with_manifest(manifest: &str) -> Self {
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        let project = Self { folder, name: unused_name() };
+        let project = Self::in_empty_folder(unused_name());
         let runtime = workspace().join("memcheck-runtime");
         let manifest = manifest.replace("RUNTIME", &runtime.display().to_string());
         let manifest = manifest.replace("NAME", &project.name);
@@ -284,20 +292,42 @@ impl Project {
         project
     }
 
+    fn in_empty_folder(name: String) -> Self {
+        let projects = shared_target().join("projects");
+        let folder = projects.join(&name);
+        let earlier = projects.join(format!("{name}.earlier"));
+        std::fs::create_dir_all(&projects).expect("the folder is made");
+        let lock = std::fs::File::create(projects.join(format!("{name}.lock")));
+        let lock = lock.expect("the lock file is made");
+        lock.lock().expect("the project is locked");
+        let _ = std::fs::remove_dir_all(&earlier);
+        let _ = std::fs::rename(&folder, &earlier);
+        std::fs::create_dir(&folder).expect("the folder is made");
+        Self { folder, earlier, written: Default::default(), name, _lock: lock }
+    }
+
     /// The name of its package.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
     pub(crate) fn path(&self) -> &Path {
-        self.folder.path()
+        &self.folder
     }
 
-    /// Writes a file of the project.
+    /// Writes a file of the project. If it is what the last run left in that file, the
+    /// file is as old as it was then, so that cargo compiles it only if it has to.
     pub(crate) fn write(&self, file: &str, text: &str) {
         let path = self.path().join(file);
         std::fs::create_dir_all(path.parent().expect("a folder")).expect("the folder is made");
-        std::fs::write(path, text).expect("the file is written");
+        std::fs::write(&path, text).expect("the file is written");
+        let is_first = self.written.borrow_mut().insert(file.to_owned());
+        let earlier = self.earlier.join(file);
+        if is_first && std::fs::read(&earlier).is_ok_and(|then| then == text.as_bytes()) {
+            let modified = earlier.metadata().and_then(|metadata| metadata.modified());
+            let file = std::fs::File::options().write(true).open(&path);
+            file.and_then(|file| file.set_modified(modified?)).expect("the time is set");
+        }
     }
 
     /// Reads a file of the project.

@@ -167,7 +167,7 @@ fn so_many_tests_are_launched_at_a_time_as_are_asked_for() {
     let tests: String = (0..4)
         .map(|n| {
             format!(
-                "#[mem_test(baseline = false)]\nfn t{n}() {{ \
+                "#[mem_test(baseline = false, iterations = 1, warmup = 0)]\nfn t{n}() {{ \
                  std::thread::sleep(std::time::Duration::from_millis(700)); }}\n"
             )
         })
