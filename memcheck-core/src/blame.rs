@@ -140,11 +140,14 @@ pub fn note_once(record: &mut Record) {
         return;
     }
     let mut notes = Vec::new();
-    for (&space, measured) in record.spaces.iter().filter(|(space, _)| record.judged.contains(space)) {
+    for (&space, measured) in
+        record.spaces.iter().filter(|(space, _)| record.judged.contains(space))
+    {
         let sites = retained(record, space);
-        let places = sites.iter().take(3).filter_map(|site| {
-            Some(format!("{} at {}", both(site.bytes), lines::place(site)?))
-        });
+        let places = sites
+            .iter()
+            .take(3)
+            .filter_map(|site| Some(format!("{} at {}", both(site.bytes), lines::place(site)?)));
         let places: Vec<String> = places.collect();
         if !places.is_empty() {
             notes.push(format!(

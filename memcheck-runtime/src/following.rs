@@ -199,6 +199,10 @@ impl Following {
     }
 
     fn grown_in(&self, history: &History) -> Grown {
+        if self.screen < 2 {
+            // One iteration shows no growth.
+            return Grown::default();
+        }
         let read = |budget: &Budget| {
             survivors::read(history, &step(history, budget), self.screen as usize)
         };

@@ -68,9 +68,9 @@ fn is_at_least(parts: &[Growing<'_>], certainty: Certainty) -> bool {
 
 /// The parts whose rate is exact and whole.
 fn exact_of<'a>(parts: &[Growing<'a>]) -> Vec<Growing<'a>> {
-    let exact = parts.iter().filter(|part| {
-        part.is_whole && is_at_least(std::slice::from_ref(part), Certainty::Exact)
-    });
+    let exact = parts
+        .iter()
+        .filter(|part| part.is_whole && is_at_least(std::slice::from_ref(part), Certainty::Exact));
     exact.cloned().collect()
 }
 
@@ -94,7 +94,11 @@ fn judge_trees<'a>(history: &History, kinds: &[&'a Kind], look: &Look) -> Node<'
     }
     // Call sites first: if both are exact, a place in the program says more than a size.
     let sites = by_site(history, kinds, look);
-    if sites.is_exact() {
+    let outweighs = match &sites {
+        Node::Leak { parts, .. } => outweighs(history, &exact_of(parts), kinds),
+        Node::Clean | Node::Open { .. } => false,
+    };
+    if outweighs || sites.is_exact() {
         return sites;
     }
     let sizes = by_size(history, kinds, look);

@@ -94,7 +94,9 @@ pub(super) fn undecided(space: Space, measured: &SpaceRecord, limits: &Limits) -
                     format!("{space} was not followed until it was decided whether it grows"),
                 )
             };
-            return Some(finding.hint("the notes of the run state why the longer run has no result"));
+            return Some(
+                finding.hint("the notes of the run state why the longer run has no result"),
+            );
         }
         Growth::Quiet { .. } | Growth::Found { .. } => return None,
     };

@@ -8,6 +8,7 @@ use memcheck_core::baseline::Figures;
 use memcheck_core::finding::Code;
 use memcheck_core::protocol::{self, Job, Reach, Refusal, Report, Status};
 use memcheck_core::record::Record;
+use memcheck_core::survivors::Growth;
 use memcheck_core::{blame, exit, quiet, verdict};
 use memcheck_symbols::Symbols;
 
@@ -106,7 +107,15 @@ fn takes_expected(job: &Job, record: &mut Record) -> bool {
     let Some(expected) = &job.expected else { return true };
     match job.reach {
         Reach::Decision => expected.put(&["peak_allocated", "retained"], record),
-        Reach::Screen | Reach::Horizon => expected.put(&["growth"], record),
+        Reach::Screen | Reach::Horizon => {
+            expected.put(&["growth"], record);
+            for measured in record.spaces.values_mut() {
+                if measured.growth == Growth::Unknown {
+                    // Another run has decided it.
+                    measured.growth = Growth::default();
+                }
+            }
+        }
     }
     let but_growth = |figures: &Figures| {
         let mut figures = figures.clone();

@@ -41,7 +41,7 @@ impl Scenario {
         Agreement {
             found: finding["code"] == self.expected.code(),
             bytes: match self.pattern {
-                Some(Pattern::Irregular) => top["bytes"] == (self.bytes)(leg),
+                Some(Pattern::Irregular | Pattern::Growing) => top["bytes"] == (self.bytes)(leg),
                 _ => finding[self.expected.figure()] == (self.bytes)(leg),
             },
             line: top["line"] == self.line && Path::new(file).ends_with(self.file),
