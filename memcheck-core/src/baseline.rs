@@ -69,6 +69,23 @@ impl Figures {
         )
     }
 
+    /// Puts these of the figures into a record of another run of the same test.
+    pub fn put(&self, names: &[&str], record: &mut Record) {
+        for (space, measured) in &mut record.spaces {
+            let Some(figures) = self.0.get(space) else { continue };
+            let metrics = &mut measured.metrics;
+            for (name, own) in [
+                ("growth", &mut metrics.growth),
+                ("peak_allocated", &mut metrics.peak_allocated),
+                ("retained", &mut metrics.retained),
+            ] {
+                if let Some(&figure) = figures.get(name).filter(|_| names.contains(&name)) {
+                    *own = figure;
+                }
+            }
+        }
+    }
+
     /// The body of the snapshot: these figures and who held the memory at the peak.
     pub fn to_yaml(&self, holders: &Holders) -> String {
         let body: BTreeMap<Space, Entry> = self

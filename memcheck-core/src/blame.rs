@@ -9,8 +9,10 @@ use std::collections::BTreeMap;
 
 use crate::attribution::{Attribution, Holder, Kind};
 use crate::diagnosis::Evidence;
-use crate::finding::Site;
+use crate::finding::{Site, Via};
+use crate::lines;
 use crate::record::Record;
+use crate::size::both;
 use crate::space::Space;
 use crate::stack::{Frame, Stack};
 use crate::survivors::{Group, Reading};
@@ -49,7 +51,7 @@ pub fn surviving(alike: &Alike<'_, '_>) -> Site {
 fn of_size(group: &Group) -> Site {
     let size =
         Site { block: group.block, bytes: group.bytes(), count: group.count(), ..Site::default() };
-    read(size, group.read())
+    read(size, group.reading)
 }
 
 /// A site with what is made of its survivors.
@@ -69,11 +71,18 @@ fn site(stack: &Stack, scope: &str) -> Site {
         function: user.map(Frame::path),
         file: user.and_then(|frame| frame.file.clone()),
         line: user.and_then(|frame| frame.line),
+        via: via(stack),
         scope: (!scope.is_empty()).then(|| scope.to_owned()),
         operation: stack.operation(),
         stack: stack.frames.clone(),
         ..Site::default()
     }
+}
+
+/// The line of the dependency that allocated for the program.
+fn via(stack: &Stack) -> Option<Via> {
+    let frame = stack.dependency()?;
+    Some(Via { file: frame.short_file()?.to_owned(), line: frame.line?, function: frame.path() })
 }
 
 /// Who held the memory of `space` at its peak, the largest first; empty where
@@ -122,6 +131,34 @@ pub fn allocating(record: &Record, space: Space) -> Vec<Site> {
         .collect();
     sites.sort_by_key(|site| Reverse((site.count, site.bytes)));
     sites
+}
+
+/// Notes in a record with call sites the memory that was allocated once in its process
+/// and stays, with its lines.
+pub fn note_once(record: &mut Record) {
+    if !record.holds_once() {
+        return;
+    }
+    let mut notes = Vec::new();
+    for (&space, measured) in
+        record.spaces.iter().filter(|(space, _)| record.judged.contains(space))
+    {
+        let sites = retained(record, space);
+        let places = sites
+            .iter()
+            .take(3)
+            .filter_map(|site| Some(format!("{} at {}", both(site.bytes), lines::place(site)?)));
+        let places: Vec<String> = places.collect();
+        if !places.is_empty() {
+            notes.push(format!(
+                "{} in {space} were allocated once in this process and stay, because a second \
+                 round of the body added no more: {}",
+                both(measured.metrics.retained),
+                places.join(", ")
+            ));
+        }
+    }
+    record.notes.extend(notes);
 }
 
 /// Who held what was still live when the body had returned.

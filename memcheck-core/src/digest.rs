@@ -54,15 +54,17 @@ pub struct Held {
 }
 
 impl<'a> Digest<'a> {
-    /// The short form of `attribution`.
-    pub fn of(attribution: &'a Attribution) -> Self {
+    /// The short form of `attribution`. Survivors are those of `longer`, if another run has
+    /// decided the growth.
+    pub fn of(attribution: &'a Attribution, longer: Option<&'a Attribution>) -> Self {
+        let decided = longer.unwrap_or(attribution);
         let of_space = |(&space, peak): (&Space, &crate::attribution::Peak)| OfSpace {
             space,
             peak: peak.bytes,
             iteration: peak.iteration,
             kinds: profile::kinds(peak),
             holders: held(attribution, space, &peak.holders),
-            survivors: blame::alike(&diagnosis::suspects(attribution, space))
+            survivors: blame::alike(&diagnosis::suspects(decided, space))
                 .iter()
                 .map(|alike| Site { stack: Vec::new(), ..blame::surviving(alike) })
                 .collect(),
@@ -86,9 +88,10 @@ fn held(attribution: &Attribution, space: Space, holders: &[Holder]) -> Vec<Held
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::attribution::builder::steady;
     use crate::attribution::{Peak, Place, Survivors, Tensor};
     use crate::stack::{Frame, Stack};
-    use crate::survivors::{Group, Pattern};
+    use crate::survivors::Pattern;
 
     const SPACE: Space = Space::Cuda(0);
 
@@ -127,7 +130,7 @@ mod tests {
             stack: 0,
             scope: "layer".to_owned(),
             tensors: Vec::new(),
-            group: Group::of_size(16, vec![1; 10], (1..=10).collect(), (0..10).collect()),
+            group: steady(16),
             held: Default::default(),
         };
         Attribution {
@@ -144,7 +147,7 @@ mod tests {
     #[test]
     fn callers_of_one_line_are_one_holder_and_all_adds_up() {
         let attribution = attribution();
-        let digest = Digest::of(&attribution);
+        let digest = Digest::of(&attribution, None);
         let [of_space] = digest.spaces.as_slice() else { panic!("{digest:#?}") };
         let held: Vec<_> = of_space.holders.iter().map(|h| (h.kind, h.site.bytes)).collect();
         assert_eq!(held, [(Kind::Activations, 32), (Kind::Kept, 16)]);
@@ -159,7 +162,7 @@ mod tests {
     #[test]
     fn as_json_a_holder_is_a_site_with_a_kind_and_no_stack() {
         let attribution = attribution();
-        let digest = serde_json::to_value(Digest::of(&attribution)).unwrap();
+        let digest = serde_json::to_value(Digest::of(&attribution, None)).unwrap();
         assert_eq!(
             digest["spaces"][0]["holders"][0],
             serde_json::json!({

@@ -1,12 +1,17 @@
-//! Measure first, explain on failure: when a test is run once more with
-//! attribution, and what becomes of the two reports.
+//! The further runs of a test whose first run measured figures only: one that repeats
+//! a run that its own length disturbed, one that decides the growth, and one that
+//! explains figures by call stacks. Each gives its part to the report of the first.
+
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::baseline::Figures;
-use crate::finding::{Class, Code};
-use crate::protocol::{Follow, Report};
-use crate::survivors::{self, Group};
+use crate::baseline::{Baseline, Figures};
+use crate::finding::{Class, Code, Finding, Level};
+use crate::protocol::{Follow, Reach, Report};
+use crate::record::{Outcome, Record};
+use crate::space::Space;
+use crate::verdict;
 use memcheck_limits::names;
 
 /// When tests are run with attribution.
@@ -15,8 +20,7 @@ use memcheck_limits::names;
 pub enum Explain {
     /// Never: figures only.
     Never,
-    /// A test that failed on memory, whose figures are new, or whose live bytes
-    /// rise in a way that totals alone cannot judge, once more.
+    /// A test that failed on memory, or whose figures are new, once more.
     #[default]
     Failed,
     /// Every test, at once.
@@ -26,41 +30,155 @@ pub enum Explain {
 names!(Explain { "never" => Never, "failed" => Failed, "always" => Always });
 
 impl Explain {
-    /// Whether the first run of a test follows every block.
-    pub fn follow(self) -> Follow {
+    /// What the first run of a test does.
+    pub fn first(self) -> Run {
         match self {
-            Self::Never | Self::Failed => Follow::No,
-            Self::Always => Follow::Yes,
+            // The peak of a run with call stacks must be that of the measured iterations.
+            Self::Always => Run { follow: Follow::Yes, ..Run::default() },
+            Self::Never | Self::Failed => Run { reach: Reach::Horizon, ..Run::default() },
         }
-    }
-
-    /// How a test is run once more after this report; `None` where it is not.
-    pub fn again(self, report: &Report) -> Option<Follow> {
-        let about_memory =
-            |code: Code| code.row().class == Class::Measured && code.is_about_memory();
-        let failed = report.verdict.findings.iter().any(|finding| about_memory(finding.code));
-        let suspicious = report.record.judged.iter().any(|space| {
-            report.record.spaces.get(space).is_some_and(|measured| {
-                let hidden: u64 = measured.survivors.iter().map(Group::suspicious).sum();
-                let rate = survivors::suspicious(&measured.allocated).max(hidden);
-                rate > report.record.limits.max_growth.value
-            })
-        });
-        let wanted = self == Self::Failed
-            && report.record.attribution.is_none()
-            && (failed || suspicious || report.pending.is_some());
-        wanted.then(|| Follow::Again(Figures::of(&report.record)))
     }
 }
 
-/// Whether the second run measured what is to be explained: every figure, but
-/// for what threads that outlive the body still held, where nobody asks for it.
+/// What one run of a test does.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Run {
+    /// Whether it follows every block.
+    pub follow: Follow,
+    /// How far its iterations go.
+    pub reach: Reach,
+    /// The figures that it explains.
+    pub expected: Option<Figures>,
+}
+
+/// A further run of a test. A caller goes through [`Stage::ALL`] in order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// Measures again without iterations beyond the measured ones, because those of
+    /// the first run changed what the body did after them.
+    Repeat,
+    /// Goes on until the growth is decided.
+    Decide,
+    /// Follows every block, so that findings and new figures have call sites.
+    Explain,
+}
+
+impl Stage {
+    /// All stages, in the order in which they are run.
+    pub const ALL: [Self; 3] = [Self::Repeat, Self::Decide, Self::Explain];
+
+    /// The run of this stage; `None` if the report does not need it.
+    pub fn run(self, explain: Explain, report: &Report) -> Option<Run> {
+        let record = &report.record;
+        let follow = if explain == Explain::Never { Follow::No } else { Follow::Yes };
+        let expected = || Some(Figures::of(record));
+        match self {
+            Self::Repeat => record
+                .followed
+                .as_ref()
+                .is_some_and(|followed| followed.disturbed || record.outcome != Outcome::Returned)
+                .then(|| Run { reach: Reach::Screen, ..explain.first() }),
+            Self::Decide => (record.outcome == Outcome::Returned && record.is_undecided())
+                .then(|| Run { follow, reach: Reach::Decision, expected: expected() }),
+            Self::Explain => (explain == Explain::Failed && needs_call_sites(report))
+                .then(|| Run { follow, reach: Reach::Screen, expected: expected() }),
+        }
+    }
+
+    /// The report of the first run with what the run of this stage adds.
+    pub fn merge(
+        self,
+        first: Report,
+        second: Option<Report>,
+        baseline: &Baseline,
+        level: impl Fn(Code) -> Level,
+    ) -> Report {
+        let judge = |record: &Record, beside: Vec<Finding>| {
+            let mut findings = verdict::judge(record, baseline, &record.limits, &level).findings;
+            findings.extend(beside);
+            verdict::conclude(findings, &level)
+        };
+        // Findings that a record alone does not give: a snapshot that could not be
+        // written, limits across tests.
+        let beside = |report: &Report| -> Vec<Finding> {
+            let judged = judge(&report.record, Vec::new()).findings;
+            let findings = report.verdict.findings.iter();
+            findings.filter(|finding| !judged.contains(finding)).cloned().collect()
+        };
+        match (self, second) {
+            (Self::Repeat, second) => second.unwrap_or(first),
+            (Self::Decide, second) => {
+                let findings = beside(second.as_ref().unwrap_or(&first));
+                let merged = decided(first, second);
+                Report { verdict: judge(&merged.record, findings), ..merged }
+            }
+            (Self::Explain, Some(second)) if reproduces(&first, &second) => {
+                let findings = beside(&second);
+                let merged = explained(first, second);
+                Report { verdict: judge(&merged.record, findings), ..merged }
+            }
+            (Self::Explain, second) => unexplained(first, second.is_some()),
+        }
+    }
+}
+
+/// True if a finding about memory, new figures or what is live at the end has no call sites
+/// yet.
+fn needs_call_sites(report: &Report) -> bool {
+    let about_memory = |code: Code| code.row().class == Class::Measured && code.is_about_memory();
+    let findings = &report.verdict.findings;
+    let failed = findings.iter().any(|finding| about_memory(finding.code));
+    let unexplained = failed || report.pending.is_some() || report.record.holds_once();
+    report.record.attribution.is_none() && unexplained
+}
+
+/// The first report with what a longer run proved about growth.
+fn decided(mut first: Report, second: Option<Report>) -> Report {
+    let why = match second {
+        Some(second) if repeats(&first.record, &second.record) => {
+            (first.snapshot, first.pending) = (second.snapshot, second.pending);
+            first.record.take_growth(second.record);
+            return first;
+        }
+        Some(_) => {
+            "a longer run measured other figures: this test is not deterministic, and its growth \
+             is that of its measured iterations"
+        }
+        None => "a longer run left no report: the growth is that of the measured iterations",
+    };
+    first.record.notes.push(why.to_owned());
+    first
+}
+
+/// True if two runs of a test measured the same, apart from what the second can only
+/// measure if it ends with the measured iterations.
+fn repeats(first: &Record, second: &Record) -> bool {
+    let figures = |record: &Record| {
+        let mut figures = Figures::of(record);
+        for by_name in figures.0.values_mut() {
+            for name in ["growth", "peak_allocated", "retained"] {
+                by_name.remove(name);
+            }
+        }
+        figures
+    };
+    let allocated = |record: &Record| -> BTreeMap<Space, Vec<u64>> {
+        let of = |space: &Space| Some((*space, record.spaces.get(space)?.allocated.clone()));
+        record.judged.iter().filter_map(of).collect()
+    };
+    figures(first) == figures(second) && allocated(first) == allocated(second)
+}
+
+/// True if the second run measured what is to be explained: every figure, but for what
+/// threads that outlive the body still held, unless somebody asks for it. The growth is
+/// that of the first.
 fn reproduces(first: &Report, second: &Report) -> bool {
     let asked = first.verdict.has(Code::Retained) || first.pending.is_some();
     let figures = |report: &Report| {
         let mut figures = Figures::of(&report.record);
-        if !asked {
-            for by_name in figures.0.values_mut() {
+        for by_name in figures.0.values_mut() {
+            by_name.remove("growth");
+            if !asked {
                 by_name.remove("retained");
             }
         }
@@ -69,45 +187,56 @@ fn reproduces(first: &Report, second: &Report) -> bool {
     figures(first) == figures(second)
 }
 
-/// The report of a test that was run twice: the one with attribution where it
-/// measured the same, else the first, and it says so.
-pub fn merge(first: Report, second: Option<Report>) -> Report {
-    match second {
-        Some(second) if reproduces(&first, &second) => second,
-        second => {
-            let why = match second {
-                Some(_) => {
-                    "a second run, with call stacks, measured other figures: this test is not \
-                     deterministic, and its bytes cannot be put to places"
-                }
-                None => "a second run, with call stacks, left no report",
-            };
-            let mut first = first;
-            for finding in &mut first.verdict.findings {
-                if finding.code.is_about_memory() {
-                    finding.hint = Some(why.to_owned());
-                }
-            }
-            first.record.notes.push(why.to_owned());
-            first
+/// The second report, which has call sites, with the growth that was decided before.
+fn explained(first: Report, mut second: Report) -> Report {
+    if first.record.longer.is_some() || growth(&first.record) != growth(&second.record) {
+        second.record.take_growth(first.record);
+    } else {
+        second.record.followed = first.record.followed;
+    }
+    second
+}
+
+fn growth(record: &Record) -> Vec<u64> {
+    record.spaces.values().map(|measured| measured.metrics.growth).collect()
+}
+
+/// The first report, which says why its bytes have no call sites.
+fn unexplained(first: Report, has_second: bool) -> Report {
+    let why = if has_second {
+        "a second run, with call stacks, measured other figures: this test is not \
+         deterministic, and its bytes cannot be put to places"
+    } else {
+        "a second run, with call stacks, left no report"
+    };
+    let mut first = first;
+    for finding in &mut first.verdict.findings {
+        if finding.code.is_about_memory() {
+            finding.hint = Some(why.to_owned());
         }
     }
+    first.record.notes.push(why.to_owned());
+    first
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::attribution::Attribution;
+    use crate::limits::Layer;
     use crate::protocol::VERSION;
-    use crate::record::{Metrics, SpaceRecord};
-    use crate::verdict::tests::{armed, limits, record};
-    use crate::verdict::{judge, tests::GPU};
+    use crate::record::{Followed, Metrics, SpaceRecord};
+    use crate::survivors::Growth;
+    use crate::verdict::judge;
+    use crate::verdict::tests::{GPU, armed, limits, record};
+
+    fn level(code: Code) -> Level {
+        code.default_level(false)
+    }
 
     fn report(measured: SpaceRecord) -> Report {
         let record = record(measured);
-        let limits = limits(crate::limits::Layer::default());
-        let verdict = judge(&record, &crate::baseline::Baseline::Off, &limits, |code| {
-            code.default_level(false)
-        });
+        let verdict = judge(&record, &Baseline::Off, &limits(Layer::default()), level);
         Report {
             version: VERSION,
             record,
@@ -122,27 +251,78 @@ mod tests {
         armed(Metrics { growth: 2 << 20, retained: 7, ..Metrics::default() })
     }
 
-    #[test]
-    fn only_what_needs_call_sites_is_run_again() {
-        let clean = report(armed(Metrics::default()));
-        assert_eq!(Explain::Failed.again(&clean), None);
-        assert_eq!(Explain::Never.again(&report(leaky())), None);
-        assert_eq!(Explain::Always.again(&report(leaky())), None, "it was followed at once");
-        assert!(matches!(Explain::Failed.again(&report(leaky())), Some(Follow::Again(_))));
-        let new = Report { pending: Some("a.snap.new".into()), ..clean };
-        assert!(Explain::Failed.again(&new).is_some());
+    fn undecided() -> SpaceRecord {
+        SpaceRecord { growth: Growth::Unknown, ..armed(Metrics::default()) }
+    }
+
+    fn merge(stage: Stage, first: &Report, second: Option<Report>) -> Report {
+        stage.merge(first.clone(), second, &Baseline::Off, level)
     }
 
     #[test]
-    fn live_bytes_that_rise_irregularly_are_looked_at() {
-        let kib = |levels: &[u64]| SpaceRecord {
-            allocated: levels.iter().map(|level| level << 20).collect(),
-            ..armed(Metrics::default())
+    fn only_what_needs_call_sites_is_run_again() {
+        let explain = |explain, report: &Report| Stage::Explain.run(explain, report);
+        let clean = report(armed(Metrics::default()));
+        assert_eq!(explain(Explain::Failed, &clean), None);
+        assert_eq!(explain(Explain::Never, &report(leaky())), None);
+        assert_eq!(explain(Explain::Always, &report(leaky())), None, "it was followed at once");
+        let run = explain(Explain::Failed, &report(leaky())).unwrap();
+        assert_eq!((run.follow, run.reach), (Follow::Yes, Reach::Screen));
+        assert!(run.expected.is_some());
+        let new = Report { pending: Some("a.snap.new".into()), ..clean };
+        assert!(explain(Explain::Failed, &new).is_some());
+    }
+
+    #[test]
+    fn what_the_measured_iterations_leave_undecided_is_run_until_it_is_decided() {
+        let first = report(undecided());
+        let run = Stage::Decide.run(Explain::Failed, &first).unwrap();
+        assert_eq!((run.follow, run.reach), (Follow::Yes, Reach::Decision));
+        let run = Stage::Decide.run(Explain::Never, &first).unwrap();
+        assert_eq!((run.follow, run.reach), (Follow::No, Reach::Decision));
+        assert_eq!(Stage::Decide.run(Explain::Failed, &report(leaky())), None);
+
+        let found = Growth::Found { whole: true, exact: true, iterations: 165 };
+        let mut longer = report(SpaceRecord { growth: found, ..leaky() });
+        // Of more iterations: the peak and what is retained are others.
+        longer.record.spaces.get_mut(&GPU).unwrap().metrics.peak_allocated = 1 << 30;
+        longer.record.attribution = Some(Attribution::default());
+        let merged = merge(Stage::Decide, &first, Some(longer.clone()));
+        let metrics = merged.record.spaces[&GPU].metrics;
+        assert_eq!((metrics.growth, metrics.peak_allocated, metrics.retained), (2 << 20, 0, 0));
+        assert!(merged.verdict.has(Code::Leak), "{:?}", merged.verdict);
+        assert!(merged.record.longer.is_some() && merged.record.attribution.is_none());
+        assert_eq!(Stage::Decide.run(Explain::Failed, &merged), None);
+
+        longer.record.spaces.get_mut(&GPU).unwrap().metrics.setup = 1;
+        for second in [None, Some(longer)] {
+            let merged = merge(Stage::Decide, &first, second);
+            assert_eq!(merged.record.notes.len(), 1, "{:?}", merged.record.notes);
+            assert!(!merged.verdict.has(Code::Leak));
+        }
+    }
+
+    #[test]
+    fn a_run_that_its_own_length_disturbed_is_repeated_without_it() {
+        let followed = |disturbed| Followed {
+            iterations: 65,
+            seconds: 0.1,
+            decided: true,
+            disturbed,
+            ended: None,
         };
-        let rising = kib(&[22, 30, 30, 44, 53, 53, 66, 76, 76, 88, 88, 95]);
-        assert!(Explain::Failed.again(&report(rising)).is_some());
-        let settled = kib(&[22, 30, 30, 44, 44, 44, 44, 44, 44, 44, 44, 44]);
-        assert_eq!(Explain::Failed.again(&report(settled)), None);
+        let mut first = report(armed(Metrics::default()));
+        assert_eq!(Stage::Repeat.run(Explain::Failed, &first), None);
+        first.record.followed = Some(followed(false));
+        assert_eq!(Stage::Repeat.run(Explain::Failed, &first), None);
+        first.record.followed = Some(followed(true));
+        let run = Stage::Repeat.run(Explain::Failed, &first).unwrap();
+        assert_eq!((run.follow, run.reach), (Follow::No, Reach::Screen));
+        first.record.followed = Some(followed(false));
+        first.record.outcome = Outcome::Panicked { message: "12 calls were expected".to_owned() };
+        assert!(Stage::Repeat.run(Explain::Failed, &first).is_some());
+        let second = report(undecided());
+        assert_eq!(merge(Stage::Repeat, &first, Some(second.clone())), second);
     }
 
     #[test]
@@ -150,14 +330,28 @@ mod tests {
         let first = report(leaky());
         let mut same = report(leaky());
         same.record.notes.push("second".to_owned());
-        assert_eq!(merge(first.clone(), Some(same.clone())), same);
+        assert_eq!(merge(Stage::Explain, &first, Some(same.clone())), same);
         let mut other = same;
         other.record.spaces.get_mut(&GPU).unwrap().metrics.peak_allocated += 1;
         for second in [Some(other), None] {
-            let merged = merge(first.clone(), second);
+            let merged = merge(Stage::Explain, &first, second);
             assert_eq!(merged.record.notes.len(), 1, "{:?}", merged.record.notes);
             let hint = merged.verdict.findings[0].hint.as_deref().unwrap();
             assert!(hint.starts_with("a second run"), "{hint}");
         }
+    }
+
+    #[test]
+    fn the_run_that_explains_keeps_the_growth_that_a_longer_run_decided() {
+        let mut first = report(leaky());
+        first.record.longer = Some(Attribution::default());
+        let second = report(undecided());
+        let second = Report { pending: None, ..second };
+        let mut second = second;
+        second.record.spaces.get_mut(&GPU).unwrap().metrics.retained = 7;
+        second.record.attribution = Some(Attribution::default());
+        let merged = merge(Stage::Explain, &first, Some(second));
+        assert_eq!(merged.record.spaces[&GPU].metrics.growth, 2 << 20);
+        assert!(merged.record.attribution.is_some() && merged.record.longer.is_some());
     }
 }

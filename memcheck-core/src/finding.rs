@@ -111,6 +111,8 @@ codes! {
     UnmatchedOverride = "unmatched-override", Bookkeeping, Warn, "an override of the configuration matches no test";
     /// A figure is below its baseline.
     Improved = "improved", Bookkeeping, Warn, "a figure is below its baseline";
+    /// Growth slowed, or a level moved, until no more iterations were allowed.
+    Undecided = "undecided", Bookkeeping, Warn, "it could not be decided whether memory grows";
     /// A test target was not built.
     NotBuilt = "not-built", Bookkeeping, Deny, "a test target was not built";
 }
@@ -190,6 +192,7 @@ impl Code {
             | Self::StaleBaseline
             | Self::UnmatchedOverride
             | Self::Improved
+            | Self::Undecided
             | Self::NotBuilt => false,
         }
     }
@@ -297,6 +300,9 @@ pub struct Site {
     /// The line of its call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
+    /// The line of the dependency that allocated, if the program's line called one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub via: Option<Via>,
     /// The path of `tracing` spans.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scope: Option<String>,
@@ -324,6 +330,17 @@ pub struct Site {
     /// The call stack, the innermost frame first, without plumbing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stack: Vec<crate::stack::Frame>,
+}
+
+/// The line of a dependency.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Via {
+    /// Its source file, below the folder of its package's version.
+    pub file: String,
+    /// The line.
+    pub line: u32,
+    /// The function.
+    pub function: String,
 }
 
 impl Finding {

@@ -36,6 +36,7 @@ pub mod exit;
 pub mod explain;
 pub mod fault;
 pub mod finding;
+pub mod lifetimes;
 pub mod lines;
 pub mod location;
 pub mod lock;

@@ -2,7 +2,7 @@
 //! tells a finding tells it so: the command, its reports, and a memory test under
 //! a plain test harness.
 
-use crate::finding::{Finding, Grown, Site};
+use crate::finding::{Finding, Grown, Site, Via};
 use crate::size::{self, Size, both};
 
 /// How much of a finding is said.
@@ -76,7 +76,13 @@ fn site(site: &Site) -> Vec<String> {
     let note = site.note.as_ref().map(|note| format!(": {note}")).unwrap_or_default();
     let Some(place) = place(site) else { return vec![format!("{amount}{note}")] };
     let function = site.function.as_deref().map(|function| format!(" ({function})"));
-    let mut lines = vec![format!("{place}{}", function.unwrap_or_default())];
+    let program = format!("{place}{}", function.unwrap_or_default());
+    let mut lines = vec![match &site.via {
+        Some(Via { file, line, function }) => {
+            format!("{function} ({file}:{line}), called from {program}")
+        }
+        None => program,
+    }];
     if !what.is_empty() {
         lines.push(format!("  {}", what.join(" ")));
     }
@@ -137,6 +143,16 @@ mod tests {
             ]
         );
         assert_eq!(few[14..], ["  … 2 more places", "  hint: what to do"]);
+        let via = Via {
+            file: "candle-mi-0.2.2/src/util/masks.rs".into(),
+            line: 97,
+            function: "candle_mi::util::masks::create_causal_mask".into(),
+        };
+        assert_eq!(
+            super::site(&Site { via: Some(via), ..site(14) })[0],
+            "candle_mi::util::masks::create_causal_mask (candle-mi-0.2.2/src/util/masks.rs:97), \
+             called from tests/mem.rs:14 (mem::step)"
+        );
         let all = lines(&finding, Much::All);
         assert_eq!(all.len(), 5 + 5 * 3 + 1);
         assert!(!all.iter().any(|line| line.contains("more")), "{all:?}");

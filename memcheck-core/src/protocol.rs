@@ -26,7 +26,7 @@ use crate::record::Record;
 use crate::shape::Scaling;
 
 /// Version of this page. A binary of another version is asked to be rebuilt.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// What the binary carries.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -95,9 +95,20 @@ pub enum Follow {
     Yes,
     /// The same, and what each module of the model holds.
     Modules,
-    /// The same, to explain these figures: where others are measured, nothing
-    /// is kept of the run.
-    Again(Figures),
+}
+
+/// How far the iterations of a test go beyond the measured ones.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reach {
+    /// They do not go further.
+    #[default]
+    Screen,
+    /// If the measured iterations leave nothing behind and cost little, as far as
+    /// leaks can be found that begin later or are rare.
+    Horizon,
+    /// Until the growth is decided, or the budget is spent.
+    Decision,
 }
 
 /// What one test process is to do.
@@ -132,6 +143,13 @@ pub struct Job {
     /// Whether every block is followed to its place in the program.
     #[serde(default)]
     pub follow: Follow,
+    /// How far the iterations go.
+    #[serde(default)]
+    pub reach: Reach,
+    /// The figures of an earlier run that this run explains. If the run measures
+    /// others, it writes no snapshot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expected: Option<Figures>,
     /// Values of its case in place of those that its attribute says, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub case: BTreeMap<String, String>,

@@ -15,7 +15,7 @@ use crate::limits::Limits;
 use crate::size::both;
 use crate::space::Space;
 use crate::stack::Frame;
-use crate::survivors::Group;
+use crate::survivors::{Group, Growth};
 
 /// Version of [`Record`] and of everything in it.
 pub const VERSION: u32 = 1;
@@ -66,8 +66,15 @@ pub struct SpaceRecord {
     /// line says, beside the exact `growth`. Reported, never judged.
     #[serde(default)]
     pub slope: f64,
-    /// Survivors of the measured iterations, by block size: what `growth` is
-    /// made of.
+    /// Bytes that a second round of the body, set-up included, left beside those of the
+    /// first; `None` if there was no second round.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retained_again: Option<u64>,
+    /// What is known of the growth.
+    #[serde(default)]
+    pub growth: Growth,
+    /// Survivors of the measured iterations by block size. In a run that knows call
+    /// sites, those that no site accounts for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub survivors: Vec<Group>,
     /// Live bytes in blocks below the tensor class at the end of each
@@ -102,6 +109,24 @@ pub struct Refusal {
     /// Whether nothing was allocated in its space after it.
     #[serde(default)]
     pub last: bool,
+}
+
+/// How far a test was followed beyond its measured iterations.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Followed {
+    /// Iterations without those of the warm-up.
+    pub iterations: u32,
+    /// Seconds that the iterations beyond the measured ones took.
+    pub seconds: f64,
+    /// True if further iterations would not change the verdict.
+    pub decided: bool,
+    /// True if the iterations beyond the measured ones changed what is live, so that the
+    /// figures of what the body does after them are not those of a run without them.
+    #[serde(default)]
+    pub disturbed: bool,
+    /// Why they came to their end early: an error of the body, or lack of time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<String>,
 }
 
 /// How the test body ended.
@@ -188,6 +213,9 @@ pub struct Record {
     pub iterated: bool,
     /// Measured iterations that ran to their end.
     pub iterations: u32,
+    /// How far the test was followed; `None` if no further than its iterations.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub followed: Option<Followed>,
     /// The figures by space.
     pub spaces: BTreeMap<Space, SpaceRecord>,
     /// What each device holds, in bytes, whatever `fits` says: as its driver says,
@@ -211,13 +239,43 @@ pub struct Record {
     /// Who holds the bytes; `None` in a run that only counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attribution: Option<Attribution>,
+    /// The call sites of the run that decided the growth, if that was another one. Its
+    /// peaks and what it retained are those of more iterations.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub longer: Option<Attribution>,
 }
 
 impl Record {
+    /// True if further iterations may decide the growth of a judged space.
+    pub fn is_undecided(&self) -> bool {
+        let mut judged = self.judged.iter().filter_map(|space| self.spaces.get(space));
+        self.iterated && judged.any(|measured| measured.growth == Growth::Unknown)
+    }
+
+    /// Takes over the growth of another run of the same test, with its call sites.
+    pub fn take_growth(&mut self, other: Self) {
+        for (space, measured) in &mut self.spaces {
+            if let Some(longer) = other.spaces.get(space) {
+                measured.metrics.growth = longer.metrics.growth;
+                measured.growth = longer.growth;
+                measured.survivors.clone_from(&longer.survivors);
+            }
+        }
+        self.followed = other.followed;
+        self.longer = other.longer.or(other.attribution);
+    }
+
     /// Adds an attribution, once its call stacks can be looked up.
     pub fn attribute(&mut self, unresolved: Unresolved, lookup: impl FnMut(u64) -> Vec<Frame>) {
         self.attribution = Some(unresolved.resolve(lookup));
         self.note_peaks();
+    }
+
+    /// True if a space holds memory that the body allocated once in its process.
+    pub fn holds_once(&self) -> bool {
+        let mut judged = self.judged.iter().filter_map(|space| self.spaces.get(space));
+        let limit = self.limits.max_retained.value;
+        judged.any(|measured| measured.retained_again.is_some_and(|again| again <= limit))
     }
 
     /// Notes the judged spaces whose holders add up to another peak than the

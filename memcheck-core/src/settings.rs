@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer};
 
 use crate::bound::Bound;
 use crate::capacity::Capacity;
-use crate::limits::{Layer, parse_timeout};
+use crate::limits::{Layer, parse_evidence, parse_timeout};
 use crate::size::Size;
 use crate::tolerance::Tolerance;
 
@@ -33,6 +33,10 @@ pub struct Written {
     #[serde(deserialize_with = "iterations")]
     pub iterations: Option<u32>,
     pub warmup: Option<u32>,
+    #[serde(deserialize_with = "max_iterations")]
+    pub max_iterations: Option<u32>,
+    #[serde(deserialize_with = "evidence")]
+    pub evidence: Option<String>,
     pub tolerance: Option<Tolerance>,
     pub baseline: Option<bool>,
     #[serde(deserialize_with = "timeout")]
@@ -57,6 +61,19 @@ fn iterations<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>, D::Erro
     }
 }
 
+fn max_iterations<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>, D::Error> {
+    match Option::deserialize(from)? {
+        Some(0) => Err(Error::custom(WrittenError::NoMaxIterations)),
+        number => Ok(number),
+    }
+}
+
+fn evidence<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    let text: Option<String> = Option::deserialize(from)?;
+    text.as_deref().map(parse_evidence).transpose().map_err(Error::custom)?;
+    Ok(text)
+}
+
 fn timeout<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
     let text: Option<String> = Option::deserialize(from)?;
     text.as_deref().map(parse_timeout).transpose().map_err(Error::custom)?;
@@ -75,6 +92,12 @@ pub enum WrittenError {
     /// Nothing would be measured.
     #[error("`iterations` must be at least 1")]
     NoIterations,
+    /// No iteration is allowed.
+    #[error("`max_iterations` must be at least 1; as many as `iterations` switch following off")]
+    NoMaxIterations,
+    /// Not a time for which a test is followed.
+    #[error(transparent)]
+    Evidence(#[from] crate::limits::EvidenceError),
     /// Not a duration.
     #[error(transparent)]
     Timeout(#[from] crate::limits::TimeoutError),
@@ -106,6 +129,9 @@ impl TryFrom<Written> for Layer {
         if written.iterations == Some(0) {
             return Err(WrittenError::NoIterations);
         }
+        if written.max_iterations == Some(0) {
+            return Err(WrittenError::NoMaxIterations);
+        }
         Ok(Self {
             max_growth: one_spelling("max_growth", written.max_growth, written.max_growth_mb)?,
             max_peak: one_spelling("max_peak", written.max_peak, written.max_peak_mb)?,
@@ -123,6 +149,8 @@ impl TryFrom<Written> for Layer {
             fits: written.fits,
             iterations: written.iterations,
             warmup: written.warmup,
+            max_iterations: written.max_iterations,
+            evidence: written.evidence.as_deref().map(parse_evidence).transpose()?,
             tolerance: written.tolerance,
             baseline: written.baseline,
             timeout: written.timeout.as_deref().map(parse_timeout).transpose()?,

@@ -46,6 +46,19 @@ impl Stack {
         self.frames.iter().find(|frame| frame.owner() == Owner::User)
     }
 
+    /// The innermost line of a dependency that allocated on behalf of the program: a model
+    /// of candle-transformers, or another library. What candle-core and candle-nn do has
+    /// a name of its own, [`Stack::operation`].
+    pub fn dependency(&self) -> Option<&Frame> {
+        let called = self.frames.iter().take_while(|frame| frame.owner() != Owner::User);
+        let mut dependencies = called.filter(|frame| match frame.owner() {
+            Owner::Library => true,
+            Owner::Candle => !matches!(frame.krate(), "candle_core" | "candle_nn"),
+            Owner::User | Owner::Plumbing => false,
+        });
+        dependencies.find(|frame| frame.line.is_some())
+    }
+
     /// Whether it was allocated on behalf of `Tensor::backward`.
     pub fn is_backward(&self) -> bool {
         self.calls("candle_core::backprop::")

@@ -84,6 +84,14 @@ pub const LIMITS: &[Variable] = &[
         meaning: "iterations before the measured ones, as --warmup",
     },
     Variable {
+        name: "MEMCHECK_MAX_ITERATIONS",
+        meaning: "measured iterations of an undecided test at most, as --max-iterations",
+    },
+    Variable {
+        name: "MEMCHECK_EVIDENCE",
+        meaning: "how long an undecided test is followed, as --evidence",
+    },
+    Variable {
         name: "MEMCHECK_TOLERANCE",
         meaning: "tolerance against the baseline, as --tolerance",
     },
@@ -157,12 +165,16 @@ pub fn layer(get: impl Fn(&str) -> Option<String>) -> Result<Layer, VariableErro
         fits: read(&get, "MEMCHECK_FITS")?,
         iterations: read(&get, "MEMCHECK_ITERATIONS")?,
         warmup: read(&get, "MEMCHECK_WARMUP")?,
+        max_iterations: read(&get, "MEMCHECK_MAX_ITERATIONS")?,
+        evidence: read(&get, "MEMCHECK_EVIDENCE")?,
         tolerance: read(&get, "MEMCHECK_TOLERANCE")?,
         timeout: read(&get, "MEMCHECK_TIMEOUT")?,
         ..Written::default()
     };
     Layer::try_from(written).map_err(|error| match error {
         WrittenError::NoIterations => VariableError::new("MEMCHECK_ITERATIONS", error),
+        WrittenError::NoMaxIterations => VariableError::new("MEMCHECK_MAX_ITERATIONS", error),
+        WrittenError::Evidence(_) => VariableError::new("MEMCHECK_EVIDENCE", error),
         other => VariableError::new("MEMCHECK_TIMEOUT", other),
     })
 }
@@ -176,7 +188,7 @@ mod tests {
         let layer = layer(|name| {
             Some(match name {
                 "MEMCHECK_TOLERANCE" => "2%".to_owned(),
-                "MEMCHECK_TIMEOUT" => "5s".to_owned(),
+                "MEMCHECK_TIMEOUT" | "MEMCHECK_EVIDENCE" => "5s".to_owned(),
                 _ => "3".to_owned(),
             })
         })

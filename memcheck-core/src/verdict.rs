@@ -8,7 +8,7 @@ use crate::blame;
 use crate::bound::Bound;
 use crate::diagnosis::{self, Evidence};
 use crate::finding::{Class, Code, Finding, Level};
-use crate::limits::Limits;
+use crate::limits::{Limits, Source};
 use crate::protocol::{Status, Verdict};
 use crate::record::{Metrics, Record, SpaceRecord};
 use crate::size::{Size, both};
@@ -41,6 +41,9 @@ pub fn judge(
     }
     for (&space, measured) in judged(record) {
         findings.extend(growth::leak(record, space, measured, limits));
+        if returned {
+            findings.extend(growth::undecided(space, measured, limits));
+        }
         let of_pool = growth::of_pool(space, measured, limits.max_reserved_growth.value);
         findings.extend(of_pool.map(|found| match record.driver.simulated {
             true => growth::estimated(found),
@@ -138,7 +141,12 @@ fn retained(
     measured: &SpaceRecord,
     limits: &Limits,
 ) -> Option<Finding> {
-    let (figure, limit) = (measured.metrics.retained, limits.max_retained.value);
+    let limit = limits.max_retained.value;
+    // A limit that somebody set is about all that is live. Without one, memory that is
+    // allocated once in a process (a lazy static, a thread-local) is not retained.
+    let added = measured.retained_again.filter(|_| limits.max_retained.source == Source::BuiltIn);
+    let figure = added.unwrap_or(measured.metrics.retained);
+    let again = if added.is_some() { ", and were again after a second round of it" } else { "" };
     (figure > limit).then(|| Finding {
         space: Some(space),
         figure: Some(figure),
@@ -149,7 +157,7 @@ fn retained(
         ..Finding::new(
             Code::Retained,
             format!(
-                "{} are live in {space} after the body returned, at most {} allowed",
+                "{} are live in {space} after the body returned{again}, at most {} allowed",
                 both(figure),
                 both(limit)
             ),

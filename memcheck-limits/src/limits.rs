@@ -26,6 +26,10 @@ pub const DEFAULT_MAX_RETAINED_HOST: u64 = 64 << 10;
 pub const DEFAULT_ITERATIONS: u32 = 10;
 /// Iterations before the measured ones.
 pub const DEFAULT_WARMUP: u32 = 2;
+/// Measured iterations at most, if the first of them leave a test undecided.
+pub const DEFAULT_MAX_ITERATIONS: u32 = 1_000;
+/// How long an undecided test is followed.
+pub const DEFAULT_EVIDENCE: Duration = Duration::from_secs(10);
 /// How long a test may take.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(600);
 
@@ -58,6 +62,12 @@ pub struct Layer {
     /// Iterations before the measured ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warmup: Option<u32>,
+    /// Measured iterations at most, if the first of them leave the test undecided.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_iterations: Option<u32>,
+    /// How long an undecided test is followed beyond its iterations.
+    #[serde(skip_serializing_if = "Option::is_none", with = "evidence_text")]
+    pub evidence: Option<Duration>,
     /// How far above its baseline a figure may be.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tolerance: Option<Tolerance>,
@@ -82,6 +92,8 @@ impl Layer {
             fits,
             iterations: _,
             warmup: _,
+            max_iterations: _,
+            evidence: _,
             tolerance: _,
             baseline: _,
             timeout,
@@ -97,29 +109,38 @@ impl Layer {
     }
 }
 
-/// Durations as people write them: `"60s"`, `"10m"`, `"1h 30m"`.
-mod timeout_text {
-    use super::{Deserialize, Duration};
-    use serde::{Deserializer, Serializer};
+/// A module for serde's `with`: a duration as people write it (`"60s"`, `"1h 30m"`),
+/// read by a function of this module.
+macro_rules! duration_text {
+    ($module:ident, $parse:path) => {
+        mod $module {
+            use serde::{Deserialize, Deserializer, Serializer};
+            use std::time::Duration;
 
-    #[expect(clippy::ref_option, reason = "the signature that serde's `with` asks for")]
-    pub(super) fn serialize<S: Serializer>(
-        value: &Option<Duration>,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        match value {
-            Some(duration) => serializer.collect_str(&humantime::format_duration(*duration)),
-            None => serializer.serialize_none(),
+            #[expect(clippy::ref_option, reason = "the signature that serde's `with` asks for")]
+            pub(super) fn serialize<S: Serializer>(
+                value: &Option<Duration>,
+                serializer: S,
+            ) -> Result<S::Ok, S::Error> {
+                match value {
+                    Some(duration) => {
+                        serializer.collect_str(&humantime::format_duration(*duration))
+                    }
+                    None => serializer.serialize_none(),
+                }
+            }
+
+            pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+                deserializer: D,
+            ) -> Result<Option<Duration>, D::Error> {
+                let text = Option::<String>::deserialize(deserializer)?;
+                text.map(|text| $parse(&text).map_err(serde::de::Error::custom)).transpose()
+            }
         }
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<Option<Duration>, D::Error> {
-        let text = Option::<String>::deserialize(deserializer)?;
-        text.map(|text| super::parse_timeout(&text).map_err(serde::de::Error::custom)).transpose()
-    }
+    };
 }
+duration_text!(timeout_text, super::parse_timeout);
+duration_text!(evidence_text, super::parse_evidence);
 
 /// Reads a time-out: `"60s"`, `"10m"`. Zero is refused: nothing could run.
 ///
@@ -136,6 +157,22 @@ pub fn parse_timeout(text: &str) -> Result<Duration, TimeoutError> {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a time-out: write \"60s\", \"10m\" or \"1h 30m\", more than zero")]
 pub struct TimeoutError(String);
+
+/// Parses the time for which an undecided test is followed: `"10s"`, `"500ms"`.
+///
+/// # Errors
+/// When the text is not a duration, or is zero.
+pub fn parse_evidence(text: &str) -> Result<Duration, EvidenceError> {
+    match humantime::parse_duration(text) {
+        Ok(duration) if !duration.is_zero() => Ok(duration),
+        _ => Err(EvidenceError(text.to_owned())),
+    }
+}
+
+/// Why a text is not a time for which a test is followed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a duration: write \"10s\", \"500ms\" or \"2m\", more than zero")]
+pub struct EvidenceError(String);
 
 /// Who said a value. Ordered from the weakest to the strongest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -198,6 +235,10 @@ pub struct Limits {
     pub iterations: Setting<u32>,
     /// Iterations before the measured ones.
     pub warmup: Setting<u32>,
+    /// Measured iterations at most, if the first of them leave the test undecided.
+    pub max_iterations: Setting<u32>,
+    /// How long an undecided test is followed beyond its iterations.
+    pub evidence: Setting<Duration>,
     /// How far above its baseline a figure may be.
     pub tolerance: Setting<Tolerance>,
     /// Whether a snapshot is kept and compared.
@@ -225,6 +266,8 @@ impl Limits {
             fits: Setting { value: None, source: Source::BuiltIn },
             iterations: Setting { value: DEFAULT_ITERATIONS, source: Source::BuiltIn },
             warmup: Setting { value: DEFAULT_WARMUP, source: Source::BuiltIn },
+            max_iterations: Setting { value: DEFAULT_MAX_ITERATIONS, source: Source::BuiltIn },
+            evidence: Setting { value: DEFAULT_EVIDENCE, source: Source::BuiltIn },
             tolerance: Setting { value: default_tolerance(family), source: Source::BuiltIn },
             baseline: Setting { value: true, source: Source::BuiltIn },
             timeout: Setting { value: DEFAULT_TIMEOUT, source: Source::BuiltIn },
@@ -251,6 +294,8 @@ impl Limits {
             fits,
             iterations,
             warmup,
+            max_iterations,
+            evidence,
             tolerance,
             baseline,
             timeout,
@@ -263,6 +308,8 @@ impl Limits {
         set(&mut self.fits, source, fits.map(Some));
         set(&mut self.iterations, source, *iterations);
         set(&mut self.warmup, source, *warmup);
+        set(&mut self.max_iterations, source, *max_iterations);
+        set(&mut self.evidence, source, *evidence);
         set(&mut self.tolerance, source, *tolerance);
         set(&mut self.baseline, source, *baseline);
         set(&mut self.timeout, source, *timeout);
@@ -297,6 +344,16 @@ impl Limits {
             ),
             ("iterations", self.iterations.value.to_string(), self.iterations.source.to_string()),
             ("warmup", self.warmup.value.to_string(), self.warmup.source.to_string()),
+            (
+                "max_iterations",
+                self.max_iterations.value.to_string(),
+                self.max_iterations.source.to_string(),
+            ),
+            (
+                "evidence",
+                humantime::format_duration(self.evidence.value).to_string(),
+                self.evidence.source.to_string(),
+            ),
             ("tolerance", self.tolerance.value.to_string(), self.tolerance.source.to_string()),
             ("baseline", self.baseline.value.to_string(), self.baseline.source.to_string()),
             (

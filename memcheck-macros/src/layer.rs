@@ -1,5 +1,7 @@
 //! The limits of an attribute, as an expression that makes the layer anew.
 
+use std::time::Duration;
+
 use memcheck_limits::bound::Bound;
 use memcheck_limits::capacity::Capacity;
 use memcheck_limits::limits::Layer;
@@ -26,6 +28,8 @@ pub(crate) fn expression(layer: &Layer, private: &TokenStream) -> TokenStream {
         fits,
         iterations,
         warmup,
+        max_iterations,
+        evidence,
         tolerance,
         baseline,
         timeout,
@@ -56,15 +60,19 @@ pub(crate) fn expression(layer: &Layer, private: &TokenStream) -> TokenStream {
         None => option(None::<TokenStream>),
     };
     let (iterations, warmup) = (option(iterations), option(warmup));
+    let max_iterations = option(max_iterations);
+    let duration = |duration: Option<Duration>| {
+        option(duration.map(|duration| {
+            let (seconds, nanos) = (duration.as_secs(), duration.subsec_nanos());
+            quote!(::core::time::Duration::new(#seconds, #nanos))
+        }))
+    };
+    let (evidence, timeout) = (duration(evidence), duration(timeout));
     let tolerance = option(tolerance.map(|tolerance| {
         let (percent, bytes) = (tolerance.percent, tolerance.bytes);
         quote!(#private::Tolerance { percent: #percent, bytes: #bytes })
     }));
     let baseline = option(baseline);
-    let timeout = option(timeout.map(|timeout| {
-        let (seconds, nanos) = (timeout.as_secs(), timeout.subsec_nanos());
-        quote!(::core::time::Duration::new(#seconds, #nanos))
-    }));
     quote! {
         #private::Layer {
             max_growth: #max_growth,
@@ -75,6 +83,8 @@ pub(crate) fn expression(layer: &Layer, private: &TokenStream) -> TokenStream {
             fits: #fits,
             iterations: #iterations,
             warmup: #warmup,
+            max_iterations: #max_iterations,
+            evidence: #evidence,
             tolerance: #tolerance,
             baseline: #baseline,
             timeout: #timeout,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use memcheck_limits::bound::Bound;
 use memcheck_limits::capacity::Capacity;
 use memcheck_limits::device::Need;
-use memcheck_limits::limits::{Layer, parse_timeout};
+use memcheck_limits::limits::{Layer, parse_evidence, parse_timeout};
 use memcheck_limits::size::Size;
 use memcheck_limits::tolerance::Tolerance;
 use syn::parse::{Parse, ParseStream};
@@ -20,7 +20,7 @@ use crate::plain::plain;
 use crate::scaling::Scaling;
 
 /// The names, as errors list them.
-const NAMES: [&str; 19] = [
+const NAMES: [&str; 21] = [
     "max_growth_mb",
     "max_growth",
     "max_peak_mb",
@@ -35,6 +35,8 @@ const NAMES: [&str; 19] = [
     "scaling",
     "iterations",
     "warmup",
+    "max_iterations",
+    "evidence",
     "tolerance",
     "baseline",
     "device",
@@ -182,6 +184,8 @@ impl Options {
             "fits" => limits.fits = Some(capacity(value)?),
             "iterations" => limits.iterations = Some(at_least_one(value)?),
             "warmup" => limits.warmup = Some(integer(value, u32::MAX)?),
+            "max_iterations" => limits.max_iterations = Some(at_least_one(value)?),
+            "evidence" => limits.evidence = Some(evidence(value)?),
             "tolerance" => limits.tolerance = Some(tolerance(value)?),
             "baseline" => limits.baseline = Some(boolean(value)?),
             "timeout" => limits.timeout = Some(timeout(value)?),
@@ -250,6 +254,11 @@ fn capacity(value: &Expr) -> syn::Result<Capacity> {
 fn tolerance(value: &Expr) -> syn::Result<Tolerance> {
     let text = text(value, "a tolerance such as `\"2%\"` or `\"2% | 64 KiB\"`")?;
     text.value().parse().map_err(|error| wrong(value, error))
+}
+
+fn evidence(value: &Expr) -> syn::Result<Duration> {
+    let text = text(value, "a duration such as `\"10s\"`")?;
+    parse_evidence(&text.value()).map_err(|error| wrong(value, error))
 }
 
 fn timeout(value: &Expr) -> syn::Result<Duration> {

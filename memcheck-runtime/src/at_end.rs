@@ -1,6 +1,7 @@
 //! What is live at the end of the last iteration, block by block.
 
 use std::collections::{BTreeSet, HashMap};
+use std::ops::Range;
 
 use memcheck_core::attribution::HeldBy;
 use memcheck_core::space::Space;
@@ -37,11 +38,20 @@ impl AtEnd {
         Self { blocks, held: tensor::held() }
     }
 
-    /// The survivors of `space` that were born in `first` or later, by context.
-    pub(crate) fn of(&self, space: Space, first: u32) -> FxHashMap<u32, Found> {
+    /// The survivors of `space` that were born in the measured iterations, by context. Of a
+    /// context without any, those of the iterations behind them.
+    pub(crate) fn of(&self, space: Space, measured: Range<u32>) -> FxHashMap<u32, Found> {
+        let mut found = self.born_in(space, measured.clone());
+        for (context, later) in self.born_in(space, measured.end..u32::MAX) {
+            found.entry(context).or_insert(later);
+        }
+        found
+    }
+
+    fn born_in(&self, space: Space, births: Range<u32>) -> FxHashMap<u32, Found> {
         let mut found: FxHashMap<u32, Found> = FxHashMap::default();
         for (address, block) in &self.blocks {
-            if block.space != space || block.origin.birth < first {
+            if block.space != space || !births.contains(&block.origin.birth) {
                 continue;
             }
             let found = found.entry(block.origin.context).or_default();

@@ -4,7 +4,7 @@
 //! `probe::tensor`); here it becomes an [`Attribution`] whose call stacks are
 //! addresses. The names of addresses are looked up later.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 
 use memcheck_core::attribution::{
@@ -12,11 +12,12 @@ use memcheck_core::attribution::{
 };
 use memcheck_core::placement::{self, Modules, ScopeKind, Step};
 use memcheck_core::space::Space;
+use memcheck_core::survivors::Grown;
 use rustc_hash::FxHashMap;
 
 use crate::at_end::{AtEnd, Found};
 use crate::block::Origin;
-use crate::ledger::{self, Census};
+use crate::ledger;
 use crate::probe::tensor;
 use crate::scope::{self, Mark};
 use crate::site;
@@ -69,8 +70,12 @@ pub(crate) fn live() -> Vec<Held> {
 /// What the recorder knows when the body is done.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Iterations<'a> {
-    /// A census after each measured iteration.
-    pub(crate) censuses: &'a [Census],
+    /// The growth of each judged space.
+    pub(crate) grown: &'a BTreeMap<Space, Grown>,
+    /// Measured iterations.
+    pub(crate) measured: u32,
+    /// Iterations that have ended, those of the warm-up included.
+    pub(crate) ended: u32,
     /// The first measured iteration.
     pub(crate) first: u32,
     /// What was live after the last of them.
@@ -80,7 +85,7 @@ pub(crate) struct Iterations<'a> {
 impl Iterations<'_> {
     /// The iteration that would be next: seen from it, all of them are earlier.
     fn after(&self) -> u32 {
-        u32::try_from(self.censuses.len()).unwrap_or(0).saturating_add(self.first)
+        self.ended.saturating_add(1)
     }
 }
 
@@ -251,9 +256,13 @@ impl Numbers {
     }
 
     fn survivors(&mut self, iterations: Iterations<'_>, space: Space) -> Vec<Survivors> {
-        let Iterations { censuses, first, at_end } = iterations;
-        let mut of_context = at_end.of(space, first);
-        Census::survivors_by_context(censuses, space, first)
+        let Iterations { grown, first, measured, at_end, .. } = iterations;
+        let mut of_context = at_end.of(space, first..first.saturating_add(measured));
+        let by_site = grown.get(&space).map(|grown| grown.by_site.clone()).unwrap_or_default();
+        if by_site.values().all(|group| group.count() == 0 && !group.reading.grows()) {
+            return Vec::new();
+        }
+        by_site
             .into_iter()
             .map(|(context, group)| {
                 let (stack, scope) = self.context(context);

@@ -42,6 +42,7 @@ mod cleanup;
 mod description;
 mod device;
 mod entry;
+mod following;
 mod intern;
 mod largest_batch;
 mod ledger;

@@ -3,28 +3,33 @@
 
 use std::collections::BTreeMap;
 
-use memcheck_core::record::{Mark, Metrics, Refusal, SpaceRecord};
+use memcheck_core::limits::Limits;
+use memcheck_core::protocol::Reach;
+use memcheck_core::record::{Followed, Mark, Metrics, Refusal, SpaceRecord};
 use memcheck_core::space::Space;
-use memcheck_core::survivors;
+use memcheck_core::survivors::{self, Grown};
 
 use crate::at_end::AtEnd;
 use crate::attribution::Iterations;
 use crate::block;
-use crate::ledger::{self, Census, Snapshot};
+use crate::following::Following;
+use crate::ledger::{self, Snapshot};
 use crate::site;
 
 /// What is kept while a body runs.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Recorder {
-    /// Iterations before the measured ones, once they have started.
-    warmup: Option<usize>,
-    /// The iteration that will be the last.
+    has_started: bool,
+    warmup: usize,
+    /// The last of the measured iterations.
     last: usize,
+    following: Following,
+    /// The growth of each judged space, once the iterations have ended.
+    grown: BTreeMap<Space, Grown>,
     setup: BTreeMap<Space, u64>,
     before: BTreeMap<Space, Snapshot>,
     /// One for each measured iteration that came to its end.
     iterations: Vec<BTreeMap<Space, Iteration>>,
-    censuses: Vec<Census>,
     small: Vec<i64>,
     marks: Vec<Mark>,
     at_end: AtEnd,
@@ -56,19 +61,39 @@ fn active() -> impl Iterator<Item = (Space, Snapshot)> {
 }
 
 impl Recorder {
-    pub(crate) fn has_started(&self) -> bool {
-        self.warmup.is_some()
+    /// For a test on a device whose memory is `own`.
+    pub(crate) fn new(own: Space, reach: Reach, limits: &Limits) -> Self {
+        let (warmup, iterations) = (limits.warmup.value as usize, limits.iterations.value as usize);
+        Self {
+            has_started: false,
+            warmup,
+            last: (warmup + iterations).saturating_sub(1),
+            following: Following::new(own, reach, limits),
+            grown: BTreeMap::new(),
+            setup: BTreeMap::new(),
+            before: BTreeMap::new(),
+            iterations: Vec::with_capacity(iterations),
+            small: Vec::new(),
+            marks: Vec::new(),
+            at_end: AtEnd::default(),
+            reserved: Vec::new(),
+            device_used: Vec::new(),
+            own: None,
+        }
     }
 
-    /// The iterations begin; `false` where they have begun before.
-    pub(crate) fn start(&mut self, warmup: usize, iterations: usize) -> bool {
-        if self.has_started() {
+    pub(crate) fn has_started(&self) -> bool {
+        self.has_started
+    }
+
+    /// The iterations begin; `false` if they have begun before.
+    pub(crate) fn start(&mut self) -> bool {
+        if self.has_started {
             return false;
         }
-        self.warmup = Some(warmup);
-        self.last = (warmup + iterations).saturating_sub(1);
-        self.iterations.reserve(iterations);
+        self.has_started = true;
         self.setup = active().map(|(space, now)| (space, now.live)).collect();
+        self.following.start();
         true
     }
 
@@ -79,7 +104,10 @@ impl Recorder {
 
     pub(crate) fn end(&mut self, index: usize) {
         ledger::end_iteration();
-        let Some(warmup) = self.warmup.filter(|&warmup| index >= warmup) else { return };
+        self.following.ended();
+        if index < self.warmup || index > self.last {
+            return;
+        }
         let figures = active().map(|(space, now)| {
             let before = self.before.get(&space).copied().unwrap_or_default();
             let iteration = Iteration {
@@ -91,12 +119,32 @@ impl Recorder {
             (space, iteration)
         });
         self.iterations.push(figures.collect());
-        let census = ledger::census(birth(warmup), self.censuses.last());
-        self.censuses.push(census);
-        if site::is_on() && index == self.last {
+        self.small.push(ledger::small_live());
+    }
+
+    /// Further iterations that are needed to decide the growth; 0 if there are enough, or
+    /// no more are allowed.
+    pub(crate) fn further(&mut self) -> u32 {
+        self.following.further()
+    }
+
+    /// The body returned an error. True if it was in an iteration beyond the measured
+    /// ones, which the body need not be made for.
+    pub(crate) fn fails_beyond(&mut self) -> bool {
+        self.following.fails()
+    }
+
+    /// No more iterations follow.
+    pub(crate) fn iterated(&mut self) {
+        self.grown = self.following.grown();
+        if site::is_on() {
             self.at_end = AtEnd::take();
         }
-        self.small.push(ledger::small_live());
+    }
+
+    /// How far the test was followed.
+    pub(crate) fn followed(&self) -> Option<Followed> {
+        self.following.followed()
     }
 
     /// Adds what the driver's pool holds, or NVML says, after iteration `index`.
@@ -104,7 +152,7 @@ impl Recorder {
     pub(crate) fn observe(&mut self, index: usize, device: &candle_core::Device) {
         use crate::probe::{nvml, pool};
         let own = crate::device::space(device);
-        if !own.is_device() || self.warmup.is_none_or(|warmup| index < warmup) {
+        if !own.is_device() || index < self.warmup || index > self.last {
             return;
         }
         self.own = Some(own);
@@ -116,6 +164,9 @@ impl Recorder {
     }
 
     pub(crate) fn mark(&mut self, label: &str) {
+        if self.following.is_running_on() {
+            return;
+        }
         self.marks.push(Mark {
             label: label.to_owned(),
             allocated: active().map(|(space, now)| (space, now.live)).collect(),
@@ -131,8 +182,10 @@ impl Recorder {
     /// What attribution needs of the iterations.
     pub(crate) fn iterations(&self) -> Iterations<'_> {
         Iterations {
-            censuses: &self.censuses,
-            first: self.warmup.map_or(0, birth),
+            grown: &self.grown,
+            first: birth(self.warmup),
+            measured: self.measured(),
+            ended: self.following.iterations(),
             at_end: &self.at_end,
         }
     }
@@ -144,7 +197,11 @@ impl Recorder {
 
     /// The record of every active space, and of the judged ones in any case.
     /// Called when the body has returned and its values are dropped.
-    pub(crate) fn finish(&self, judged: &[Space]) -> BTreeMap<Space, SpaceRecord> {
+    pub(crate) fn finish(&mut self, judged: &[Space]) -> BTreeMap<Space, SpaceRecord> {
+        if self.has_started && self.grown.is_empty() {
+            // A panic has ended the iterations.
+            self.grown = self.following.grown();
+        }
         let mut spaces: Vec<Space> = active().map(|(space, _)| space).collect();
         spaces.extend(judged);
         spaces.sort();
@@ -158,13 +215,12 @@ impl Recorder {
             self.iterations.iter().map(|by_space| by_space.get(&space).map_or(0, pick)).collect()
         };
         let allocated = series(|iteration| iteration.live);
-        let first = self.warmup.map_or(0, birth);
-        let survivors = Census::survivors(&self.censuses, space, first);
+        let grown = self.grown.get(&space).cloned().unwrap_or_default();
         let metrics = Metrics {
             allocated: allocated.last().copied().unwrap_or(now.live),
             peak_allocated: now.whole_peak,
             setup: self.setup.get(&space).copied().unwrap_or(0),
-            growth: survivors::growth(&survivors, &allocated),
+            growth: grown.bytes_per_iteration,
             retained: now.live,
             allocations: median(series(|iteration| iteration.allocations)),
             allocated_total: median(series(|iteration| iteration.allocated_total)),
@@ -178,7 +234,9 @@ impl Recorder {
             allocations: series(|iteration| iteration.allocations),
             slope: survivors::theil_sen(&allocated).unwrap_or(0.0),
             allocated,
-            survivors,
+            retained_again: None,
+            growth: grown.growth,
+            survivors: grown.by_size,
             small: if space == Space::Host { from_lowest(&self.small) } else { Vec::new() },
             reserved: if self.own == Some(space) { self.reserved.clone() } else { Vec::new() },
             device_used: if self.own == Some(space) {

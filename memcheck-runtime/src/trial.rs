@@ -4,7 +4,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use candle_core::Device;
 use memcheck_core::limits::Limits;
-use memcheck_core::protocol::Progress;
+use memcheck_core::protocol::{Progress, Reach};
 use memcheck_core::quiet;
 use memcheck_core::space::Space;
 
@@ -56,16 +56,16 @@ enum CaseError<'a> {
 impl Trial {
     pub(crate) fn new(
         device: Device,
-        limits: &Limits,
+        (limits, reach): (&Limits, Reach),
         case: Case,
         progress: Option<std::fs::File>,
     ) -> Self {
         Self {
+            recorder: Mutex::new(Recorder::new(device::space(&device), reach, limits)),
             device,
             devices: OnceLock::new(),
             iterations: limits.iterations.value as usize,
             warmup: limits.warmup.value as usize,
-            recorder: Mutex::default(),
             canaries: Mutex::default(),
             case,
             progress: Mutex::new(progress),
@@ -170,22 +170,49 @@ impl Trial {
     pub fn iterate<R: Returned>(&self, mut body: impl FnMut(usize) -> R) -> R {
         let started = {
             let _quiet = quiet::enter();
-            self.recorder().start(self.warmup, self.iterations)
+            self.recorder().start()
         };
         assert!(
             started,
             "Trial::iterate was called twice: growth is measured over one series, \
              so put both parts into one iteration or into two tests"
         );
-        for index in 0..self.warmup + self.iterations {
-            self.begin(index);
-            let returned = body(index);
-            if returned.is_error() {
-                return returned;
+        let mut indices = 0..self.warmup + self.iterations;
+        while !indices.is_empty() {
+            for index in indices.clone() {
+                self.begin(index);
+                let returned = body(index);
+                if returned.is_error() {
+                    if self.fails_beyond() {
+                        return R::done();
+                    }
+                    return returned;
+                }
+                self.end(index, indices.end);
             }
-            self.end(index);
+            indices = indices.end..indices.end + self.further();
         }
         R::done()
+    }
+
+    /// Further iterations that are needed to decide the growth.
+    fn further(&self) -> usize {
+        let _quiet = quiet::enter();
+        let mut recorder = self.recorder();
+        let further = recorder.further();
+        if further == 0 {
+            recorder.iterated();
+        }
+        further as usize
+    }
+
+    /// The body returned an error. True if only following it has made it do so.
+    fn fails_beyond(&self) -> bool {
+        let _quiet = quiet::enter();
+        let mut recorder = self.recorder();
+        let beyond = recorder.fails_beyond();
+        recorder.iterated();
+        beyond
     }
 
     fn begin(&self, index: usize) {
@@ -193,7 +220,7 @@ impl Trial {
         self.recorder().begin(index);
     }
 
-    fn end(&self, index: usize) {
+    fn end(&self, index: usize, of: usize) {
         // What the iteration made last is its own.
         tensor::settle();
         let _quiet = quiet::enter();
@@ -206,7 +233,7 @@ impl Trial {
         }
         let progress = Progress {
             iteration: u32::try_from(index + 1).unwrap_or(u32::MAX),
-            of: u32::try_from(self.warmup + self.iterations).unwrap_or(u32::MAX),
+            of: u32::try_from(of).unwrap_or(u32::MAX),
             live: ledger::snapshot(device::space(&self.device)).live,
         };
         tell(&mut self.progress.lock().unwrap_or_else(PoisonError::into_inner), &progress);

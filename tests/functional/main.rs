@@ -20,6 +20,7 @@ mod fidelity;
 mod fit;
 mod fixture;
 mod gpus;
+mod growth;
 mod guide;
 mod hardware;
 mod interrupts;

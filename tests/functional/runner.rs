@@ -40,7 +40,7 @@ fn a_launcher_that_hands_on_changes_nothing() {
     measures_as_ever(&launch(&project, &["--explain", "never"]).exits(100));
     let launched = project.read("launched");
     let lines: Vec<&str> = launched.lines().collect();
-    assert_eq!(lines.len(), 2, "a process for each test: {launched}");
+    assert_eq!(lines.len(), 3, "one process for each test, and one that decides: {launched}");
     assert!(lines[0].starts_with("--gres=gpu:1 a /"), "{launched}");
     assert!(lines[0].ends_with(" clean --exact --nocapture --test-threads=1"), "{launched}");
     // Nothing else is started by it: not the build, and not the listing.

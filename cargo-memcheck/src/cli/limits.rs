@@ -35,6 +35,12 @@ pub(crate) struct LimitFlags {
     /// Iterations before the measured ones.
     #[arg(long, value_name = "N")]
     pub(crate) warmup: Option<u32>,
+    /// Measured iterations at most, if the first of them leave a test undecided.
+    #[arg(long, value_name = "N")]
+    pub(crate) max_iterations: Option<u32>,
+    /// How long an undecided test is followed beyond its iterations ("10s").
+    #[arg(long, value_name = "DURATION")]
+    pub(crate) evidence: Option<String>,
     /// How far above its baseline a figure may be ("2%", "64 KiB" or "2% | 64 KiB").
     #[arg(long, value_name = "TOLERANCE")]
     pub(crate) tolerance: Option<Tolerance>,
@@ -76,6 +82,8 @@ impl LimitFlags {
             fits,
             iterations,
             warmup,
+            max_iterations,
+            evidence,
             tolerance,
             timeout,
         } = self;
@@ -88,6 +96,8 @@ impl LimitFlags {
             fits: *fits,
             iterations: *iterations,
             warmup: *warmup,
+            max_iterations: *max_iterations,
+            evidence: evidence.clone(),
             tolerance: *tolerance,
             timeout: timeout.clone(),
             ..Written::default()

@@ -132,6 +132,8 @@ impl ProfileArgs {
             fits: _,
             iterations,
             warmup,
+            max_iterations,
+            evidence,
             tolerance,
             timeout: _,
         } = &self.limits;
@@ -152,6 +154,8 @@ impl ProfileArgs {
             ("--max-reserved-growth", max_reserved_growth.is_some()),
             ("--iterations", iterations.is_some()),
             ("--warmup", warmup.is_some()),
+            ("--max-iterations", max_iterations.is_some()),
+            ("--evidence", evidence.is_some()),
             ("--tolerance", tolerance.is_some()),
         ];
         typed.into_iter().find_map(|(flag, typed)| typed.then_some(flag))

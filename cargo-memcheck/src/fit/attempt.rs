@@ -6,7 +6,6 @@ use memcheck_core::device::Request;
 use memcheck_core::exit;
 use memcheck_core::finding::{Class, Code, Finding};
 use memcheck_core::machine::{Machine, MachineError};
-use memcheck_core::protocol::Follow;
 use memcheck_core::record::{Record, Refusal};
 use memcheck_core::size::Size;
 use memcheck_core::space::Space;
@@ -120,7 +119,7 @@ pub(super) fn run(
     rooms: &Rooms,
 ) -> Result<Option<Attempt>, Failure> {
     let case = BTreeMap::from([(param.to_owned(), value.to_string())]);
-    let setting = Setting { follow: Follow::No, case };
+    let setting = Setting { case, ..Setting::default() };
     let smaller = Task { leg: rooms.leg(&task.leg), ..task.clone() };
     match runner.once(&smaller, setting, |_| {})? {
         Some(outcome) => read(&outcome, task, (param, value), rooms).map(Some).map_err(Into::into),

@@ -8,7 +8,7 @@ use memcheck_core::baseline::Baseline;
 use memcheck_core::protocol::Report;
 use memcheck_core::space::Space;
 use memcheck_core::stack::{Frame, Stack};
-use memcheck_core::survivors::Group;
+use memcheck_core::survivors::{Group, Pattern, Reading};
 use memcheck_core::verdict::judge;
 
 use crate::task::{Outcome, example};
@@ -63,7 +63,21 @@ fn attribution() -> Attribution {
         stack: 1,
         scope: "model.head".to_owned(),
         tensors: vec![Tensor { shape: vec![512, 1024], dtype: "f32".to_owned() }],
-        group: Group::of_size(2 * MIB, vec![1; 10], (3..=12).collect(), (1..=10).collect()),
+        group: Group {
+            block: Some(2 * MIB),
+            births: vec![1; 10],
+            bytes: vec![2 * MIB; 10],
+            live: (3..=12).collect(),
+            live_bytes: (3..=12).map(|blocks| blocks * 2 * MIB).collect(),
+            reading: Reading {
+                pattern: Pattern::Steady,
+                bytes_per_iteration: 2 * MIB,
+                period: 1,
+                bytes: 2 * MIB,
+                last: 0,
+                groups: 1,
+            },
+        },
         held: HeldBy { whole: 10, graph: 10, ..HeldBy::default() },
     };
     Attribution {

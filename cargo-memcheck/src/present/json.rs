@@ -11,9 +11,10 @@ use memcheck_core::driver::{ESTIMATES, Occupant, Untracked};
 use memcheck_core::finding::{Code, Finding, Level};
 use memcheck_core::limits::Limits;
 use memcheck_core::protocol::Status;
-use memcheck_core::record::{Mark, Metrics};
+use memcheck_core::record::{self, Mark, Metrics};
 use memcheck_core::shape::Told;
 use memcheck_core::space::Space;
+use memcheck_core::survivors::Growth;
 use serde::Serialize;
 
 use crate::cli::FormatFlag;
@@ -68,6 +69,9 @@ struct TestFinished<'a> {
     marks: &'a [Mark],
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     notes: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    followed: Option<Followed<'a>>,
+    growth: BTreeMap<Space, Growth>,
     /// What is held beyond the driver's pool; of a test that was run with
     /// attribution only.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -135,6 +139,28 @@ impl<'a> ErrorLine<'a> {
     }
 }
 
+/// How far a test was followed beyond its measured iterations.
+#[derive(Debug, Serialize)]
+struct Followed<'a> {
+    iterations: u32,
+    seconds: f64,
+    decided: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ended: Option<&'a str>,
+}
+
+impl<'a> Followed<'a> {
+    fn of(followed: &'a record::Followed) -> Self {
+        let record::Followed { iterations, seconds, decided, disturbed: _, ended } = followed;
+        Self {
+            iterations: *iterations,
+            seconds: *seconds,
+            decided: *decided,
+            ended: ended.as_deref(),
+        }
+    }
+}
+
 /// Writes the lines somewhere.
 pub(crate) struct JsonLines<W> {
     to: W,
@@ -191,13 +217,20 @@ impl<W: Write> Presenter for JsonLines<W> {
                     slope: measured.slope,
                 })
                 .collect(),
+            followed: record.and_then(|record| record.followed.as_ref()).map(Followed::of),
+            growth: spaces()
+                .filter(|(space, _)| record.is_some_and(|record| record.judged.contains(space)))
+                .map(|(space, measured)| (*space, measured.growth))
+                .collect(),
             limits: record.map_or(&task.limits, |record| &record.limits),
             marks: record.map_or(&[], |record| &record.marks),
             notes: record.map_or(&[], |record| &record.notes),
             untracked: record.and_then(|record| record.driver.untracked.as_ref()),
             others: record.map_or(&[], |record| &record.driver.others),
             laws: &outcome.across.laws,
-            attribution: record.and_then(|record| record.attribution.as_ref()).map(Digest::of),
+            attribution: record.and_then(|record| {
+                Some(Digest::of(record.attribution.as_ref()?, record.longer.as_ref()))
+            }),
             snapshot: report.and_then(|report| report.snapshot.as_deref()),
             pending: outcome.pending(),
         };

@@ -17,10 +17,11 @@ use std::process::Command;
 
 use anyhow::Context;
 use memcheck_core::device::{Family, Request};
-use memcheck_core::explain;
-use memcheck_core::finding::Code;
+use memcheck_core::explain::{Run, Stage};
+use memcheck_core::finding::{Code, Finding};
 use memcheck_core::protocol::{Follow, Progress, Report};
 use memcheck_core::variables;
+use memcheck_core::verdict::conclude;
 
 use crate::devices::Kind;
 use crate::gpus::{Pool, Slot};
@@ -36,15 +37,21 @@ use names::Names;
 /// What one run of a test is to do beyond what is said of the test.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Setting {
-    /// Whether every block is followed.
-    pub(crate) follow: Follow,
+    /// Whether every block is followed, how far the iterations go, and what it explains.
+    pub(crate) run: Run,
     /// Values of its case in place of its own.
     pub(crate) case: BTreeMap<String, String>,
 }
 
+impl From<Run> for Setting {
+    fn from(run: Run) -> Self {
+        Self { run, ..Self::default() }
+    }
+}
+
 impl From<Follow> for Setting {
     fn from(follow: Follow) -> Self {
-        Self { follow, ..Self::default() }
+        Run { follow, ..Run::default() }.into()
     }
 }
 
@@ -104,8 +111,8 @@ impl<'a> Runner<'a> {
         })
     }
 
-    /// Runs one test, and once more where its figures are to be explained;
-    /// `None` where it was interrupted. Both runs are on the same GPU.
+    /// Runs one test, and again for each stage that its report needs; `None` where it
+    /// was interrupted. All runs are on the same GPU.
     pub(crate) fn run(
         &self,
         task: &Task,
@@ -113,12 +120,12 @@ impl<'a> Runner<'a> {
     ) -> anyhow::Result<Option<Outcome>> {
         let explain = self.options.scheduling.explain;
         let slot = self.slot(task);
-        let first = self.on(slot.as_ref(), task, explain.follow().into(), on_progress.clone())?;
-        let Some(first) = first else { return Ok(None) };
-        match first.report.as_ref().and_then(|report| explain.again(report)) {
-            Some(follow) => Ok(Some(self.again(task, first, (slot.as_ref(), follow), on_progress))),
-            None => Ok(Some(first)),
+        let first = self.on(slot.as_ref(), task, explain.first().into(), on_progress.clone())?;
+        let Some(mut outcome) = first else { return Ok(None) };
+        for stage in Stage::ALL {
+            outcome = self.again(task, outcome, (slot.as_ref(), stage), on_progress.clone());
         }
+        Ok(Some(outcome))
     }
 
     /// Runs a test once more, where what was found across tests is to be explained
@@ -127,22 +134,27 @@ impl<'a> Runner<'a> {
         let report = first.report.as_ref()?;
         // As if it had found itself what was found across tests.
         let judged = Report { verdict: found.verdict.clone(), ..report.clone() };
-        let follow = self.options.scheduling.explain.again(&judged)?;
+        Stage::Explain.run(self.options.scheduling.explain, &judged)?;
         let slot = self.slot(task);
-        Some(self.again(task, first.clone(), (slot.as_ref(), follow), |_| {}))
+        let first = Outcome { report: Some(judged), ..first.clone() };
+        Some(self.again(task, first, (slot.as_ref(), Stage::Explain), |_| {}))
     }
 
-    /// Runs a test once more to explain what the first run measured, which stands
-    /// whatever becomes of the second.
+    /// Runs a test again for one stage, if its report needs that. What the runs before
+    /// measured stands whatever becomes of this one.
     fn again(
         &self,
         task: &Task,
         mut first: Outcome,
-        (slot, follow): (Option<&Slot<'_>>, Follow),
+        (slot, stage): (Option<&Slot<'_>>, Stage),
         on_progress: impl Fn(Progress) + Send + 'static,
     ) -> Outcome {
         let Some(report) = first.report.take() else { return first };
-        let second = match self.on(slot, task, follow.into(), on_progress) {
+        let explain = self.options.scheduling.explain;
+        let Some(run) = stage.run(explain, &report) else {
+            return Outcome { report: Some(report), ..first };
+        };
+        let second = match self.on(slot, task, run.into(), on_progress) {
             Ok(Some(second)) => second,
             Ok(None) => return Outcome { report: Some(report), ..first },
             Err(error) => {
@@ -150,13 +162,16 @@ impl<'a> Runner<'a> {
                 return Outcome { report: Some(report), ..first };
             }
         };
-        let report = explain::merge(report, second.report);
+        let baseline = names::baseline(&report);
+        let levels = &self.options.levels;
+        let report = stage.merge(report, second.report, &baseline, |code| levels.of(code));
         let duration = first.duration + second.duration;
-        // A process that died after its report is judged by more than its report.
-        let verdict = match first.verdict.has(Code::Crashed) {
-            true => first.verdict,
-            false => report.verdict.clone(),
-        };
+        // How the first process ended is not in its report.
+        let ended = |finding: &&Finding| matches!(finding.code, Code::Crashed | Code::TimedOut);
+        let mut findings: Vec<Finding> =
+            first.verdict.findings.iter().filter(ended).cloned().collect();
+        findings.extend(report.verdict.findings.iter().filter(|found| !ended(found)).cloned());
+        let verdict = conclude(findings, |code| levels.of(code));
         Outcome { verdict, report: Some(report), duration, ..first }
     }
 

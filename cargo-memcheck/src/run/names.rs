@@ -12,7 +12,7 @@ use std::sync::{Mutex, PoisonError};
 use memcheck_core::baseline::{Baseline, Figures, Holders, Parts};
 use memcheck_core::protocol::Report;
 use memcheck_core::record::Record;
-use memcheck_core::verdict;
+use memcheck_core::{blame, verdict};
 use memcheck_symbols::Symbols;
 
 use crate::options::Levels;
@@ -34,12 +34,11 @@ impl Names {
                 .entry(executable.to_owned())
                 .or_insert_with(|| Symbols::open(executable));
             record.attribute(*unresolved, |call| symbols.frames(call));
+            blame::note_once(record);
         }
         let level = |code| levels.of(code);
-        let baseline = match &report.snapshot {
-            Some(path) => Baseline::from_file(std::fs::read_to_string(path)),
-            None => Baseline::Off,
-        };
+        let baseline = baseline(report);
+        let record = &mut report.record;
         let mut findings = verdict::judge(record, &baseline, &record.limits, level).findings;
         findings.append(&mut report.verdict.findings);
         if let Some(pending) = report.pending.take() {
@@ -54,6 +53,14 @@ impl Names {
             }
         }
         report.verdict = verdict::conclude(findings, level);
+    }
+}
+
+/// The baseline of a report's test.
+pub(super) fn baseline(report: &Report) -> Baseline {
+    match &report.snapshot {
+        Some(path) => Baseline::from_file(std::fs::read_to_string(path)),
+        None => Baseline::Off,
     }
 }
 

@@ -76,7 +76,9 @@ impl Runner<'_> {
             workspace: self.workspace_root.to_owned(),
             compiled_in: self.compiled_in.map(Path::to_owned),
             candle: task.candle.clone(),
-            follow: setting.follow,
+            follow: setting.run.follow,
+            reach: setting.run.reach,
+            expected: setting.run.expected,
             case: setting.case,
             // We kill it ourselves, whatever happens.
             parent: None,

@@ -1,53 +1,67 @@
 //! Records with attribution, made by hand for tests: places that leave blocks
 //! behind, and the figures that a run would have beside them.
 
-use std::collections::BTreeMap;
-
 use super::{Attribution, HeldBy, Holder, Kind, Place, Survivors, Tensor};
 use crate::record::{Metrics, Record, SpaceRecord};
 use crate::space::Space;
 use crate::stack::{Frame, Stack};
-use crate::survivors::{self, Group};
+use crate::survivors::{Group, Pattern, Reading};
 use crate::verdict::tests::{GPU, armed, record};
 
 /// Measured iterations.
 pub(crate) const ITERATIONS: usize = 10;
 
-/// Blocks of one size that are never freed, so many from each iteration.
-pub(crate) fn kept(block: u64, births: [u64; ITERATIONS]) -> Group {
-    let until = |end: usize| births[..end].iter().sum();
-    Group::of_size(
-        block,
-        births.to_vec(),
-        (0..ITERATIONS).map(|at| until(at + 1)).collect(),
-        (0..ITERATIONS).map(|at| until(at.saturating_sub(1))).collect(),
-    )
+/// Blocks of one size that are never freed, so many from each iteration, and that grow as
+/// `reading` says.
+pub(crate) fn kept(block: u64, births: [u64; ITERATIONS], reading: Reading) -> Group {
+    let until = |end: usize| births[..end].iter().sum::<u64>();
+    let live: Vec<u64> = (0..ITERATIONS).map(|at| until(at + 1)).collect();
+    Group {
+        block: Some(block),
+        bytes: births.iter().map(|count| count * block).collect(),
+        live_bytes: live.iter().map(|count| count * block).collect(),
+        births: births.to_vec(),
+        live,
+        reading,
+    }
+}
+
+/// The reading of a group that grows by `rate` bytes per iteration.
+pub(crate) fn grows(pattern: Pattern, rate: u64) -> Reading {
+    Reading { pattern, bytes_per_iteration: rate, period: 1, bytes: rate, last: 0, groups: 1 }
+}
+
+/// The reading of a group that does not grow, holds so many bytes, and last changed in the
+/// iteration `last`, counted from 1.
+pub(crate) fn rests(pattern: Pattern, bytes: u64, last: u64) -> Reading {
+    Reading { pattern, bytes_per_iteration: 0, period: 1, bytes, last, groups: 1 }
 }
 
 /// One block of one size in every iteration.
 pub(crate) fn steady(block: u64) -> Group {
-    kept(block, [1; ITERATIONS])
+    kept(block, [1; ITERATIONS], grows(Pattern::Steady, block))
 }
 
 /// One block, of this iteration.
 pub(crate) fn once(block: u64, at: usize) -> Group {
-    kept(block, std::array::from_fn(|iteration| u64::from(iteration == at)))
+    let births = std::array::from_fn(|iteration| u64::from(iteration == at));
+    kept(block, births, rests(Pattern::Once, block, at as u64 + 1))
 }
 
 /// One block an iteration that is never freed, of so many bytes.
 pub(crate) fn of_sizes(bytes: [u64; ITERATIONS]) -> Group {
-    let sum = |end: usize| bytes[..end].iter().sum();
+    let sum = |end: usize| bytes[..end].iter().sum::<u64>();
     Group {
         block: None,
         bytes: bytes.to_vec(),
         live_bytes: (0..ITERATIONS).map(|at| sum(at + 1)).collect(),
-        old_bytes: (0..ITERATIONS).map(|at| sum(at.saturating_sub(1))).collect(),
+        reading: grows(Pattern::Irregular, sum(ITERATIONS) / ITERATIONS as u64),
         ..steady(1)
     }
 }
 
 /// One buffer that is so large after each iteration, made anew where it changes.
-pub(crate) fn buffer(levels: [u64; ITERATIONS]) -> Group {
+pub(crate) fn buffer(levels: [u64; ITERATIONS], reading: Reading) -> Group {
     let newest = (1..ITERATIONS).rev().find(|&at| levels[at] != levels[at - 1]);
     let births: Vec<u64> = (0..ITERATIONS).map(|at| u64::from(Some(at) == newest)).collect();
     Group {
@@ -56,9 +70,14 @@ pub(crate) fn buffer(levels: [u64; ITERATIONS]) -> Group {
         births,
         live: vec![1; ITERATIONS],
         live_bytes: levels.to_vec(),
-        old: vec![0; ITERATIONS],
-        old_bytes: vec![0; ITERATIONS],
+        reading,
     }
+}
+
+/// A buffer that is replaced by one larger by `more` bytes in every iteration.
+pub(crate) fn enlarged(more: u64) -> Group {
+    let levels = std::array::from_fn(|at| 1_000 + more * at as u64);
+    buffer(levels, grows(Pattern::Enlarged, more))
 }
 
 /// A run on one GPU. What is said of a place is said of the latest.
@@ -119,6 +138,16 @@ impl Run {
         self
     }
 
+    /// A line of a dependency that its program calls.
+    pub(crate) fn via(mut self, function: &str, file: &str, line: u32) -> Self {
+        let number = self.latest().0.stack;
+        let frames = &mut self.attribution.stacks[number].frames;
+        let file = Some(format!("/home/u/.cargo/registry/src/index/{file}"));
+        let frame = Frame { function: function.to_owned(), file, line: Some(line) };
+        frames.insert(frames.len() - 1, frame);
+        self
+    }
+
     /// What the live tensors say of its blocks.
     pub(crate) fn held(mut self, held: HeldBy) -> Self {
         self.latest().0.held = held;
@@ -164,22 +193,14 @@ impl Run {
         self
     }
 
-    /// The record of the run. Blocks of places whose sizes differ are of sizes
-    /// of which there is one each, which prove nothing.
+    /// The record of the run.
     pub(crate) fn record(self) -> Record {
         let Self { attribution, nobody, failed_frees } = self;
-        let mut sizes: BTreeMap<u64, Group> = BTreeMap::new();
-        let of_places = attribution.survivors.iter().map(|survivors| &survivors.group);
-        for group in of_places.chain(&nobody).filter(|group| group.block.is_some()) {
-            let block = group.block.unwrap_or_default();
-            let sum = sizes.entry(block).or_insert_with(|| kept(block, [0; ITERATIONS]));
-            sum.join(group);
-        }
-        let survivors: Vec<Group> = sizes.into_values().collect();
         let retained = attribution.retained.iter().map(|holder| holder.bytes).sum();
-        let growth = survivors::growth(&survivors, &[]);
-        let metrics = Metrics { growth, retained, ..Metrics::default() };
-        let measured = SpaceRecord { survivors, failed_frees, ..armed(metrics) };
+        let of_places = attribution.survivors.iter().map(|survivors| &survivors.group);
+        let rates = of_places.chain(&nobody).map(|group| group.reading.bytes_per_iteration);
+        let metrics = Metrics { growth: rates.sum(), retained, ..Metrics::default() };
+        let measured = SpaceRecord { survivors: nobody, failed_frees, ..armed(metrics) };
         Record { attribution: Some(attribution), ..record(measured) }
     }
 }

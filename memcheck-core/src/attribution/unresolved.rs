@@ -187,8 +187,10 @@ fn join_survivors(unresolved: Vec<Survivors>, stack_of: &[usize]) -> Vec<Survivo
             Entry::Vacant(vacant) => drop(vacant.insert(survivors)),
         }
     }
-    let mut survivors: Vec<Survivors> =
-        joined.into_values().filter(|survivors| survivors.group.count() > 0).collect();
+    let mut survivors: Vec<Survivors> = joined
+        .into_values()
+        .filter(|of| of.group.count() > 0 || of.group.reading.grows())
+        .collect();
     for Survivors { tensors, .. } in &mut survivors {
         tensors.sort();
         tensors.dedup();
@@ -243,7 +245,12 @@ mod tests {
             stack,
             scope: String::new(),
             tensors: vec![tensor(2), tensor(births[0] + 3)],
-            group: Group::of_size(8, births.to_vec(), vec![1, 2], vec![0, 1]),
+            group: Group {
+                block: Some(8),
+                births: births.to_vec(),
+                live: vec![1, 2],
+                ..Group::default()
+            },
             held: HeldBy { whole: 1, view_bytes: births[0], ..HeldBy::default() },
         }
     }

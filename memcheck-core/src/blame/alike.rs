@@ -18,6 +18,8 @@ use crate::survivors::Reading;
 pub(super) struct Look {
     /// The line of the program; where it has none, the innermost.
     line: Option<(String, Option<String>)>,
+    /// The line of the dependency that allocated.
+    via: Option<String>,
     /// The operation, or the innermost function.
     operation: Option<String>,
     tensor: Option<Tensor>,
@@ -30,6 +32,7 @@ impl Look {
         let line = stack.user().or(innermost);
         Self {
             line: line.map(|frame| (frame.path(), frame.place())),
+            via: stack.dependency().and_then(Frame::short_place),
             operation: stack.operation().or_else(|| innermost.map(Frame::short)),
             tensor: tensor.cloned(),
             scope: scope.to_owned(),
@@ -96,7 +99,7 @@ pub fn alike<'s, 'a>(suspects: impl IntoIterator<Item = &'s Suspect<'a>>) -> Vec
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::attribution::builder::{Run, buffer, once, steady};
+    use crate::attribution::builder::{Run, enlarged, once, steady};
     use crate::diagnosis::Evidence;
     use crate::verdict::tests::GPU;
 
@@ -123,8 +126,7 @@ mod tests {
         let two = Run::default().place(&matmul, steady(512)).place(&matmul, steady(512));
         let said = "steady, 1,024 B (1.0 KiB) an iteration".to_owned();
         assert_eq!(entries(two), [(10_240, 20, said)]);
-        let levels = std::array::from_fn(|at| 1_000 + 64 * at as u64);
-        let buffers = Run::default().place(&[], buffer(levels)).place(&[], buffer(levels));
+        let buffers = Run::default().place(&[], enlarged(64)).place(&[], enlarged(64));
         let said = "replaced by larger ones, 128 B more in every iteration".to_owned();
         assert_eq!(entries(buffers), [(3_152, 2, said)]);
     }

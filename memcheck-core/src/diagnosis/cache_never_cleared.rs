@@ -10,7 +10,7 @@ rule!(
     "clear the cache before each request (`clear_kv_cache`, or a new `Cache`)",
     |suspect, _| match suspect.reading.pattern {
         Pattern::Enlarged => is_by_request(suspect),
-        pattern => pattern.is_growth() && suspect.stack.calls("candle_nn::kv_cache::"),
+        _ => suspect.grows() && suspect.stack.calls("candle_nn::kv_cache::"),
     },
     |suspects, _| format!(
         "caches of requests that are over are live, or go on: {} more an iteration",

@@ -4,34 +4,30 @@
 use crate::attribution::Attribution;
 use crate::record::{Record, SpaceRecord};
 use crate::space::Space;
-use crate::survivors::{self, Group};
+use crate::survivors::Group;
 
 use super::Suspect;
 use super::suspect::suspects;
 
 /// Everything that is known of the growth of one space.
 ///
-/// Call sites tell a leak from its neighbours of the same size, and see one
-/// whose sizes all differ. What was left behind at many places once each, or by
-/// nobody that is known, survivors by size prove all the same: they stand
-/// beside the places, less what those account for. A level of totals proves
-/// nothing where there are call sites.
+/// The growth is the sum over call sites and over the sizes that no call site accounts
+/// for, as [`crate::lifetimes`] decided it.
 #[derive(Debug, Clone)]
 pub struct Evidence<'a> {
     /// The space.
     pub space: Space,
     /// The figures of the space.
     pub measured: &'a SpaceRecord,
-    /// Who held what; `None` in a run that only counted.
+    /// The call sites of the run that decided the growth; `None` if no run knew any.
     pub attribution: Option<&'a Attribution>,
     /// Measured iterations.
     pub iterations: u32,
     /// Survivors by place, the fastest growing first.
     pub suspects: Vec<Suspect<'a>>,
-    /// Survivors by size that grow and that no growing place accounts for.
-    pub unplaced: Vec<Group>,
-    /// Bytes an iteration, all together: never less than a run that only
-    /// counted has proved by its survivors.
+    /// Survivors by size that grow and that no place accounts for.
+    pub unplaced: Vec<&'a Group>,
+    /// Bytes per iteration, all together.
     pub bytes_per_iteration: u64,
 }
 
@@ -39,22 +35,15 @@ impl<'a> Evidence<'a> {
     /// What `record` says of `space`; `None` where it says nothing.
     pub fn of(record: &'a Record, space: Space) -> Option<Self> {
         let measured = record.spaces.get(&space)?;
-        let attribution = record.attribution.as_ref();
-        let suspects = attribution.map(|found| suspects(found, space)).unwrap_or_default();
-        let unplaced = unplaced(&measured.survivors, &suspects);
-        let bytes_per_iteration = match attribution {
-            Some(_) => rate(measured, &suspects, &unplaced),
-            None => measured.metrics.growth,
-        };
-        let iterations = record.iterations;
+        let attribution = record.longer.as_ref().or(record.attribution.as_ref());
         Some(Self {
             space,
             measured,
             attribution,
-            iterations,
-            suspects,
-            unplaced,
-            bytes_per_iteration,
+            iterations: record.iterations,
+            suspects: attribution.map(|found| suspects(found, space)).unwrap_or_default(),
+            unplaced: measured.survivors.iter().filter(|group| group.reading.grows()).collect(),
+            bytes_per_iteration: measured.metrics.growth,
         })
     }
 
@@ -82,157 +71,25 @@ impl<'a> Evidence<'a> {
     }
 }
 
-/// Growing groups by size, less what growing places of that size account for.
-/// Of a place whose sizes differ it is not known which it accounts for: of
-/// those that all its survivors leave room for.
-fn unplaced(sizes: &[Group], suspects: &[Suspect<'_>]) -> Vec<Group> {
-    let placed = || suspects.iter().filter(|suspect| suspect.grows());
-    let rest = |size: &Group| {
-        let alike = placed().map(|suspect| &suspect.survivors.group);
-        let alike = alike.filter(|group| group.block.is_some() && group.block == size.block);
-        alike.fold(size.clone(), |rest, group| rest.without(group))
-    };
-    let may_be_placed = |rest: &Group| {
-        let groups = placed().map(|suspect| &suspect.survivors.group);
-        groups.filter(|group| group.block.is_none()).any(|group| group.may_hold(rest))
-    };
-    sizes
-        .iter()
-        .filter(|size| size.read().pattern.is_growth())
-        .map(rest)
-        .filter(|rest| rest.read().pattern.is_growth() && !may_be_placed(rest))
-        .collect()
-}
-
-/// The growth of a run with call sites.
-fn rate(measured: &SpaceRecord, suspects: &[Suspect<'_>], unplaced: &[Group]) -> u64 {
-    let of_places: u64 = suspects.iter().map(|suspect| suspect.reading.bytes_per_iteration).sum();
-    let of_sizes = |sizes: &[Group]| survivors::growth(sizes, &[]);
-    (of_places + of_sizes(unplaced)).max(of_sizes(&measured.survivors))
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::attribution::builder::{Run, buffer, kept, of_sizes, once, steady};
-    use crate::survivors::programs::{Program, Random};
+    use crate::attribution::builder::{Run, once, steady};
+    use crate::diagnosis::Evidence;
     use crate::verdict::tests::GPU;
 
-    /// The figure of the run that counted, of the one that explains, and the
-    /// bytes an iteration of sizes that no place accounts for.
-    fn figures(run: Run) -> (u64, u64, Vec<u64>) {
-        let explained = run.record();
-        let counted = Record { attribution: None, ..explained.clone() };
-        let of = |record: &Record| Evidence::of(record, GPU).unwrap().bytes_per_iteration;
-        let evidence = Evidence::of(&explained, GPU).unwrap();
-        let rates = evidence.unplaced.iter().map(|group| group.read().bytes_per_iteration);
-        (of(&counted), of(&explained), rates.collect())
-    }
-
     #[test]
-    fn a_leak_has_one_figure_with_call_sites_and_without() {
-        assert_eq!(figures(Run::default().place(&[], steady(512))), (512, 512, vec![]));
-        let two = Run::default().place(&[], steady(512)).place(&[], steady(64));
-        assert_eq!(figures(two), (576, 576, vec![]));
-        let of_one_size = Run::default().place(&[], steady(512)).place(&[], steady(512));
-        assert_eq!(figures(of_one_size), (1024, 1024, vec![]));
-        assert_eq!(figures(Run::default().place(&[], once(512, 3))), (0, 0, vec![]));
-    }
-
-    #[test]
-    fn what_many_lines_leave_once_each_stands_beside_what_one_leaves_always() {
-        let scattered = (0..10).fold(Run::default().place(&[], steady(1 << 10)), |run, at| {
-            run.place(&[], once(4 << 20, at))
-        });
-        let both = (4 << 20) + (1 << 10);
-        assert_eq!(figures(scattered), (both, both, vec![4 << 20]));
-        let by_nobody = Run::default().place(&[], steady(1 << 10)).nobody(steady(4 << 20));
-        assert_eq!(figures(by_nobody), (both, both, vec![4 << 20]));
-        let of_one_size = Run::default().place(&[], steady(512)).nobody(steady(512));
-        assert_eq!(figures(of_one_size), (1024, 1024, vec![512]));
-        // Once each in five iterations, and no more.
-        let stopped = (0..5).fold(Run::default().place(&[], steady(1 << 10)), |run, at| {
-            run.place(&[], once(4 << 20, at))
-        });
-        assert_eq!(figures(stopped), (1 << 10, 1 << 10, vec![]));
-    }
-
-    #[test]
-    fn a_place_whose_sizes_differ_is_seen_beside_what_sizes_prove() {
-        let uneven = of_sizes([10, 20, 50, 30, 90, 40, 70, 60, 80, 100]);
-        let rate = uneven.read().bytes_per_iteration;
-        assert!(rate > 0);
-        assert_eq!(figures(Run::default().place(&[], uneven.clone())), (0, rate, vec![]));
-        let beside = |size| Run::default().place(&[], uneven.clone()).nobody(steady(size));
-        assert_eq!(figures(beside(512)), (512, 512 + rate, vec![512]));
-        // Its blocks may be those that the sizes prove: they are not counted twice.
-        assert_eq!(figures(beside(10)), (10, rate, vec![]));
-        // Of a buffer that is made anew only the newest survives.
-        let levels = std::array::from_fn(|at| 1_000 + 64 * at as u64);
-        let anew = Run::default().place(&[], buffer(levels)).nobody(steady(512));
-        assert_eq!(figures(anew), (512, 512 + 64, vec![512]));
-    }
-
-    #[test]
-    fn a_cache_of_the_same_size_is_no_part_of_a_leak() {
-        let filled = kept(512, [3, 3, 3, 0, 0, 0, 0, 0, 0, 0]);
-        let beside = Run::default().place(&[], steady(512)).place(&[], filled);
-        let (counted, explained, unplaced) = figures(beside);
-        assert_eq!((explained, unplaced), (512.max(counted), vec![]));
-    }
-
-    #[test]
-    fn a_level_that_rises_is_proved_by_its_place_alone() {
-        let levels = std::array::from_fn(|at| 1_000 + 64 * at as u64);
-        let with_level = |run: Run| {
-            let mut record = run.record();
-            let measured = record.spaces.get_mut(&GPU).unwrap();
-            measured.allocated = levels.to_vec();
-            measured.metrics.growth = survivors::growth(&measured.survivors, &levels);
-            record
-        };
-        let rate = |record: &Record| Evidence::of(record, GPU).unwrap().bytes_per_iteration;
-        let seen = with_level(Run::default().place(&[], buffer(levels)));
-        assert_eq!((rate(&seen), seen.spaces[&GPU].metrics.growth), (64, 64));
-        assert_eq!(rate(&with_level(Run::default())), 0);
-    }
-
-    #[test]
-    fn the_run_that_explains_never_finds_less_than_sizes_prove() {
-        let mut more = 0;
-        for seed in 0..4_000 {
-            let random = &mut Random(seed);
-            let measured = random.within(8, 24);
-            let bytes = random.size();
-            let programs: Vec<Program> = (0..random.within(1, 5))
-                .map(|_| {
-                    let mut program = Program::new(measured);
-                    for _ in 0..random.within(0, 2) {
-                        let (born, died) = (random.within(0, measured), random.within(2, 99));
-                        program.block(born, died.max(born), bytes);
-                    }
-                    match random.within(0, 3) {
-                        0 => program.leaks(random.within(1, 3), 0, 1, bytes),
-                        1 => program.ring(random.within(1, 9), || bytes),
-                        2 => program.temporaries(random, 3, bytes),
-                        _ => {}
-                    }
-                    program
-                })
-                .collect();
-            let whole = programs.iter().fold(Program::new(measured), Program::and);
-            let places =
-                programs.iter().fold(Run::default(), |run, program| run.place(&[], program.site()));
-            let mut record = places.record();
-            let space = record.spaces.get_mut(&GPU).unwrap();
-            space.survivors = whole.sizes();
-            space.metrics.growth = survivors::growth(&space.survivors, &[]);
-            let counted = space.metrics.growth;
-            let explained = Evidence::of(&record, GPU).unwrap().bytes_per_iteration;
-            assert!(explained >= counted, "{seed}: {explained} < {counted}");
-            more += u64::from(explained > counted);
-        }
-        assert!(more > 0, "places tell more than sizes now and then");
+    fn the_growth_is_the_sum_over_places_and_sizes() {
+        let record = Run::default()
+            .place(&[], steady(512))
+            .place(&[], steady(64))
+            .place(&[], once(512, 3))
+            .nobody(steady(4096))
+            .record();
+        let evidence = Evidence::of(&record, GPU).unwrap();
+        let places: u64 = evidence.growing().map(|of| of.reading.bytes_per_iteration).sum();
+        let sizes: u64 = evidence.unplaced.iter().map(|of| of.reading.bytes_per_iteration).sum();
+        assert_eq!((places, sizes), (576, 4096));
+        assert_eq!(evidence.bytes_per_iteration, 576 + 4096);
     }
 
     #[test]
@@ -240,6 +97,7 @@ mod tests {
         let record = (0..10)
             .fold(Run::default().place(&[], steady(64)), |run, at| run.place(&[], once(4_096, at)))
             .place(&[], once(9, 3))
+            .nobody(steady(4_096))
             .record();
         let evidence = Evidence::of(&record, GPU).unwrap();
         let accused: Vec<u64> = evidence.accused().iter().map(|(_, weight)| *weight).collect();

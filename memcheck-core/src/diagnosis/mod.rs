@@ -10,6 +10,7 @@
 
 mod batches_kept;
 mod buffers_kept;
+mod cache_by_shape;
 mod cache_grows;
 mod cache_keeps_largest;
 mod cache_never_cleared;
@@ -102,6 +103,7 @@ pub const RULES: &[Rule] = &[
     variables_copied::RULE,
     graph_kept::RULE,
     view_keeps_storage::RULE,
+    cache_by_shape::RULE,
     batches_kept::RULE,
     cache_never_cleared::RULE,
     cache_grows::RULE,

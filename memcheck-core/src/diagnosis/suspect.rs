@@ -21,7 +21,7 @@ pub struct Suspect<'a> {
 impl Suspect<'_> {
     /// Whether it goes on growing.
     pub fn grows(&self) -> bool {
-        self.reading.pattern.is_growth()
+        self.reading.grows()
     }
 
     /// Whether at least half of its blocks are so.
@@ -64,7 +64,7 @@ pub fn suspects(attribution: &Attribution, space: Space) -> Vec<Suspect<'_>> {
         .map(|survivors| Suspect {
             survivors,
             stack: attribution.stacks.get(survivors.stack).unwrap_or(NOWHERE),
-            reading: survivors.group.read(),
+            reading: survivors.group.reading,
             calls: last_calls(attribution, survivors),
         })
         .collect();

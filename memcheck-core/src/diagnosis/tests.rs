@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::attribution::HeldBy;
-use crate::attribution::builder::{Run, buffer, kept, once, steady};
+use crate::attribution::builder::{Run, buffer, grows, kept, once, rests, steady};
 use crate::space::Space;
-use crate::survivors::{Group, Pattern};
+use crate::survivors::Pattern;
 use crate::verdict::tests::GPU;
 
 #[test]
@@ -57,8 +57,18 @@ fn held(held: HeldBy) -> Run {
 fn cache(positions: u64) -> Run {
     let level = |at: usize| 256 * (10 + positions * at as u64);
     Run::default()
-        .place(&["candle_core::tensor_cat::Tensor::cat"], buffer(std::array::from_fn(level)))
+        .place(
+            &["candle_core::tensor_cat::Tensor::cat"],
+            buffer(std::array::from_fn(level), grows(Pattern::Enlarged, 256 * positions)),
+        )
         .tensors(&[&[1, 10 + positions * 9, 64]])
+}
+
+/// A mask for each of ten lengths.
+fn masks() -> Run {
+    let shapes: Vec<[u64; 2]> = (1..=10).map(|length| [length, length]).collect();
+    let shapes: Vec<&[u64]> = shapes.iter().map(|shape| &shape[..]).collect();
+    leak(&["candle_core::tensor::Tensor::from_vec"]).tensors(&shapes)
 }
 
 fn marks() -> Vec<Marks> {
@@ -117,6 +127,12 @@ fn marks() -> Vec<Marks> {
             "tensor-kept",
             leak(&["candle_core::tensor::Tensor::from_vec"]),
         ),
+        marks(
+            "cache-by-shape",
+            masks().via("candle_mi::util::masks::causal", "candle-mi-0.2.2/src/util/masks.rs", 97),
+            "batches-kept",
+            masks(),
+        ),
         marks("cache-never-cleared", cache(4), "cache-grows", cache(1)),
         marks(
             "cache-never-cleared",
@@ -163,17 +179,21 @@ fn a_cause_is_that_of_half_of_the_growth() {
     // Most of it is of nobody who is known: that has no cause.
     assert_eq!(cause(tensors(&[MATMUL]).nobody(steady(4_097))), None);
     let scattered = (0..10).fold(Run::default(), |run, at| run.place(&[MATMUL], once(4_096, at)));
+    let scattered = scattered.nobody(steady(4_096));
     assert_eq!(cause(scattered).as_deref(), Some("tensor-kept"));
 }
 
 #[test]
 fn a_free_that_was_refused_once_explains_no_scattered_leak() {
-    let scattered = || (0..10).fold(Run::default(), |run, at| run.place(&[ZEROS], once(4_096, at)));
+    let scattered = || {
+        let lines = (0..10).fold(Run::default(), |run, at| run.place(&[ZEROS], once(4_096, at)));
+        lines.nobody(steady(4_096))
+    };
     assert_eq!(cause(scattered().failed_frees(1)).as_deref(), Some("tensor-kept"));
     assert_eq!(cause(scattered().failed_frees(5)).as_deref(), Some("free-without-context"));
     // Nor many small blocks beside it.
     let beside = |refused| {
-        let small = Run::default().place(&[MATMUL], kept(8, [9; 10]));
+        let small = Run::default().place(&[MATMUL], kept(8, [9; 10], grows(Pattern::Steady, 72)));
         cause(small.place(&[ZEROS], steady(4_096)).failed_frees(refused))
     };
     assert_eq!(beside(10).as_deref(), Some("free-without-context"));
@@ -225,14 +245,8 @@ fn refused_frees_are_the_cause_of_what_they_left() {
 #[test]
 fn what_only_looks_like_growth_is_the_cause_of_none() {
     // A ring beside a leak of its size that is of nobody who is known.
-    let ring = Group {
-        live: vec![8; 10],
-        live_bytes: vec![4_096; 10],
-        old: vec![6; 10],
-        old_bytes: vec![3_072; 10],
-        ..kept(512, [0, 0, 1, 1, 1, 1, 1, 1, 1, 1])
-    };
-    assert_eq!(ring.read().pattern, Pattern::Replaced);
+    let reading = rests(Pattern::Replaced, 4_096, 10);
+    let ring = kept(512, [0, 0, 1, 1, 1, 1, 1, 1, 1, 1], reading);
     let run = Run::default().place(&[MATMUL], ring).tensors(&[&[2, 64], &[4, 32]]);
     assert_eq!(cause(run.nobody(steady(512))).as_deref(), Some("tensor-kept"));
 }
@@ -245,10 +259,13 @@ fn what_only_looks_like_growth_is_remarked_on_and_growth_is_not() {
         remark(&[&evidence.suspects[0]], &evidence).map(|cause| cause.code)
     };
     let ratchet = [1024, 1024, 4096, 4096, 4096, 4096, 8192, 8192, 8192, 8192];
-    let largest = Run::default().place(&[ZEROS], buffer(ratchet));
+    let largest =
+        Run::default().place(&[ZEROS], buffer(ratchet, rests(Pattern::Ratchet, 8_192, 7)));
     assert_eq!(remark(largest).as_deref(), Some("cache-keeps-largest"));
     let latest = |shapes: &[&[u64]]| {
-        Run::default().place(&[ZEROS], kept(4, [0, 0, 0, 0, 0, 0, 0, 0, 1, 1])).tensors(shapes)
+        let births = [0, 0, 0, 0, 0, 0, 0, 0, 1, 1];
+        let young = kept(4, births, rests(Pattern::LastKept, 8, 10));
+        Run::default().place(&[ZEROS], young).tensors(shapes)
     };
     assert_eq!(remark(latest(&[&[2, 3], &[2, 5]])).as_deref(), Some("variable-shapes"));
     assert_eq!(remark(latest(&[&[2, 3]])), None);

@@ -55,11 +55,17 @@ impl Frame {
         Some(self.line.map_or_else(|| file.to_owned(), |line| format!("{file}:{line}")))
     }
 
-    /// `file:line`; that of a library without the folder that cargo keeps it in.
+    /// The source file; that of a library without the folder that cargo keeps it in.
+    pub fn short_file(&self) -> Option<&str> {
+        let file = self.file.as_deref()?;
+        let library = file.split_once("/registry/src/").and_then(|(_, rest)| rest.split_once('/'));
+        Some(library.map_or(file, |(_, path)| path))
+    }
+
+    /// `file:line`, with the file as [`Frame::short_file`] has it.
     pub fn short_place(&self) -> Option<String> {
-        let place = self.place()?;
-        let library = place.split_once("/registry/src/").and_then(|(_, rest)| rest.split_once('/'));
-        Some(library.map(|(_, path)| path.to_owned()).unwrap_or(place))
+        let file = self.short_file()?;
+        Some(self.line.map_or_else(|| file.to_owned(), |line| format!("{file}:{line}")))
     }
 
     /// As a line of a call stack: function and place.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::size::{Size, both};
 
 /// A kind of growth, or of what only looks like it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pattern {
     /// The same number of bytes in every iteration.
@@ -28,33 +28,22 @@ pub enum Pattern {
     Replaced,
     /// Only the last iteration or two: double buffering.
     LastKept,
-    /// A buffer that is enlarged rarely, by a constant factor: a Vec.
+    /// A buffer whose capacity is enlarged rarely, by a factor: a Vec that is appended to.
     Amortised,
     /// A buffer that is as large as the largest input seen so far.
     Ratchet,
-    /// Blocks of different sizes in too few iterations to tell.
-    Sporadic,
-    /// One iteration only: no rate can be told from it.
+    /// One iteration only.
+    #[default]
     Once,
 }
 
-impl Pattern {
-    /// Whether this is growth that goes on.
-    pub fn is_growth(self) -> bool {
-        matches!(
-            self,
-            Self::Steady | Self::Periodic | Self::Growing | Self::Irregular | Self::Enlarged
-        )
-    }
-}
-
 /// What was made of one group.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reading {
     /// The kind of growth.
     pub pattern: Pattern,
-    /// Bytes an iteration; 0 unless the growth goes on, and never 0 where it
-    /// does, however rare.
+    /// Bytes per iteration; 0 unless the growth goes on. The shares of all groups of a
+    /// space add up to its growth, so that a small share may be rounded down to 0.
     pub bytes_per_iteration: u64,
     /// Every how many iterations it happens: 1 unless it is periodic.
     pub period: u64,
@@ -72,6 +61,34 @@ impl Reading {
     /// The reading in one line, with its figures.
     pub fn describe(&self) -> String {
         self.to_string()
+    }
+
+    /// True if the group grows.
+    pub fn grows(&self) -> bool {
+        self.bytes_per_iteration > 0
+    }
+
+    /// The reading of one group that is made of both: its growth is that of both.
+    #[must_use]
+    pub fn beside(self, other: Self) -> Self {
+        match (self.grows(), other.grows()) {
+            (true, false) => self,
+            (false, true) => other,
+            _ if (self.pattern, self.period) == (other.pattern, other.period) => {
+                Self { groups: self.groups.max(other.groups), ..self.and(other) }
+            }
+            (true, true) => Self {
+                pattern: Pattern::Irregular,
+                period: 1,
+                bytes: self.bytes_per_iteration + other.bytes_per_iteration,
+                groups: self.groups.max(other.groups),
+                ..self.and(other)
+            },
+            (false, false) => {
+                let larger = if self.bytes >= other.bytes { self } else { other };
+                Self { groups: self.groups.max(other.groups), ..larger }
+            }
+        }
     }
 
     /// What readings must have in common to be put together: all that is said
@@ -133,15 +150,15 @@ impl fmt::Display for Reading {
             }
             Pattern::Replaced => write!(f, "replaced as it goes, never more than before: {held}"),
             Pattern::LastKept => write!(f, "kept from the last iterations only: {held}"),
-            Pattern::Amortised if self.groups > 1 => {
-                write!(f, "Vec-like buffers that double, last to {held}")
-            }
-            Pattern::Amortised => write!(f, "a Vec-like buffer that doubles, last to {held}"),
+            Pattern::Amortised => write!(
+                f,
+                "enlarged again and again by a factor, last by {held}: the content grows by about \
+                 {rate} an iteration"
+            ),
             Pattern::Ratchet if self.groups > 1 => {
                 write!(f, "grow with the largest input seen, to {held}")
             }
             Pattern::Ratchet => write!(f, "grows with the largest input seen, to {held}"),
-            Pattern::Sporadic => write!(f, "{held} in a few iterations, too few to tell"),
             Pattern::Once if self.last == 0 => write!(f, "nothing of the iterations survives"),
             Pattern::Once => write!(f, "once, {held} in iteration {}", self.last),
         }

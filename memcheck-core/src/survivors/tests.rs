@@ -1,241 +1,138 @@
-//! Series by hand, each with what it is.
+//! From histories to figures, groups and patterns.
 
 use super::*;
+use crate::lifetimes::{Budget, Decision, History, Living, step};
 
-/// A group that keeps what it allocates: live is the running sum.
-fn kept(births: &[u64]) -> Group {
-    let upto = |i: usize| births[..i].iter().sum();
-    Group::of_size(
-        100,
-        births.to_vec(),
-        (0..births.len()).map(|i| upto(i + 1)).collect(),
-        (0..births.len()).map(|i| upto(i.saturating_sub(1))).collect(),
-    )
+/// Plays a program until it is decided. `live` returns the blocks that are live at the end
+/// of an iteration: site, size, iteration of birth, number.
+fn play(live: impl Fn(u32) -> Vec<(u32, u64, u32, u64)>) -> Grown {
+    let budget = Budget::of(1_002);
+    let mut history = History::new(2);
+    let mut further = 12;
+    loop {
+        for _ in 0..further {
+            let now = history.iterations();
+            history.add(live(now).into_iter().map(|(site, size, born, count)| Living {
+                site: Some(site).filter(|&site| site > 0),
+                size,
+                born: Some(born),
+                count,
+            }));
+        }
+        match step(&history, &budget) {
+            Decision::More(more) => further = more,
+            decision => return read(&history, &decision, 10),
+        }
+    }
 }
 
-fn reading(births: &[u64]) -> (Pattern, u64) {
-    let reading = kept(births).read();
-    (reading.pattern, reading.bytes_per_iteration)
+/// Blocks of every iteration from `first` up to `now`, every `period`-th of them.
+fn leak(site: u32, size: u64, (first, period): (u32, u32), now: u32) -> Vec<(u32, u64, u32, u64)> {
+    let births = (first..=now).step_by(period as usize);
+    births.map(|born| (site, size, born, 1)).collect()
 }
 
-#[test]
-fn growth_that_goes_on_has_its_exact_rate() {
-    assert_eq!(reading(&[4; 10]), (Pattern::Steady, 400));
-    assert_eq!(reading(&[0, 0, 6, 0, 0, 6, 0, 0, 6, 0]), (Pattern::Periodic, 200));
-    assert_eq!(reading(&[0, 0, 0, 5, 0, 0, 0, 0, 5, 0]), (Pattern::Periodic, 100));
-    assert_eq!(reading(&[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]).0, Pattern::Growing);
-    assert_eq!(reading(&[1, 0, 2, 1, 0, 1, 2, 1, 0, 1]).0, Pattern::Irregular);
-    // The last output is still alive: the rate is the leak's alone.
-    assert_eq!(reading(&[4, 4, 4, 4, 4, 4, 4, 4, 4, 5]), (Pattern::Steady, 400));
-    assert_eq!(reading(&[4, 4, 4, 4, 4, 4, 4, 4, 6, 5]), (Pattern::Steady, 400));
-    // Short runs still tell.
-    assert_eq!(reading(&[3, 3, 3]), (Pattern::Steady, 300));
-    assert_eq!(reading(&[3, 3]), (Pattern::Steady, 300));
-}
-
-#[test]
-fn what_stops_or_is_replaced_is_no_growth() {
-    assert_eq!(reading(&[4, 4, 4, 0, 0, 0, 0, 0, 0, 0]), (Pattern::Filled, 0));
-    assert_eq!(reading(&[4, 4, 4, 4, 4, 4, 0, 0, 0, 0]), (Pattern::Filled, 0));
-    assert_eq!(reading(&[0, 0, 0, 0, 0, 0, 0, 0, 4, 4]), (Pattern::LastKept, 0));
-    assert_eq!(reading(&[0, 0, 0, 0, 0, 0, 0, 0, 0, 4]), (Pattern::LastKept, 0));
-    assert_eq!(reading(&[0, 0, 0, 0, 0, 1, 1, 1, 1, 1]), (Pattern::LastKept, 0));
-    assert_eq!(reading(&[0, 0, 0, 0, 9, 0, 0, 0, 0, 0]), (Pattern::Once, 0));
-    assert_eq!(reading(&[]), (Pattern::Once, 0));
-    // A ring of eight: survivors of eight ages, and never more than eight.
-    let ring = Group::of_size(
-        100,
-        vec![0, 0, 1, 1, 1, 1, 1, 1, 1, 1],
-        vec![3, 4, 5, 6, 7, 8, 8, 8, 8, 8],
-        vec![1, 2, 3, 4, 5, 6, 6, 6, 6, 6],
-    );
-    assert_eq!((ring.read().pattern, ring.read().bytes_per_iteration), (Pattern::Replaced, 0));
+fn ring(site: u32, size: u64, length: u32, now: u32) -> Vec<(u32, u64, u32, u64)> {
+    (now.saturating_sub(length - 1)..=now).map(|born| (site, size, born, 1)).collect()
 }
 
 #[test]
-fn a_list_that_is_flushed_is_no_growth() {
-    // Kept for seven iterations, then cleared: two cycles in the run.
-    let flushed = Group::of_size(
-        100,
-        vec![0, 0, 0, 0, 1, 1, 1, 1, 1, 1],
-        vec![3, 4, 5, 6, 1, 2, 3, 4, 5, 6],
-        vec![1, 2, 3, 4, 0, 0, 1, 2, 3, 4],
-    );
+fn a_leak_has_its_rate_its_blocks_and_its_pattern() {
+    let grown = play(|now| leak(0, 4_096, (0, 1), now));
+    assert_eq!(grown.bytes_per_iteration, 4_096);
+    assert!(matches!(grown.growth, Growth::Found { whole: true, exact: true, .. }));
+    let [group] = grown.by_size.as_slice() else { panic!("{grown:?}") };
     assert_eq!(
-        (flushed.read().pattern, flushed.read().bytes_per_iteration),
-        (Pattern::Replaced, 0)
+        (group.count(), group.bytes(), group.reading.pattern),
+        (10, 40_960, Pattern::Steady)
     );
+    let grown = play(|now| leak(0, 600, (2, 3), now));
+    let reading = grown.by_size[0].reading;
+    assert_eq!((reading.pattern, reading.period, reading.bytes), (Pattern::Periodic, 3, 600));
+    assert_eq!(reading.bytes_per_iteration, 200);
 }
 
 #[test]
-fn a_leak_is_seen_beside_what_comes_and_goes() {
-    // One a step is leaked; every other step ends with five more alive.
-    let beside_temporaries = Group::of_size(
-        100,
-        vec![1, 1, 1, 1, 1, 1, 1, 1, 1, 1],
-        vec![6, 4, 8, 6, 10, 8, 12, 10, 14, 12],
-        vec![1, 2, 3, 4, 5, 6, 7, 8, 9, 10],
-    );
-    assert_eq!(beside_temporaries.read().bytes_per_iteration, 100);
-    // One a step is leaked beside a ring of three of the same size.
-    let beside_a_ring = Group::of_size(
-        100,
-        vec![1, 1, 1, 1, 1, 1, 1, 2, 2, 2],
-        (0..10).map(|i| 6 + i).collect(),
-        (0..10).map(|i| 2 + i).collect(),
-    );
-    assert_eq!(beside_a_ring.read().bytes_per_iteration, 100);
+fn call_sites_share_the_figure_to_the_byte() {
+    // A third of a byte more than 100, twice.
+    let grown = play(|now| {
+        [leak(1, 301, (0, 3), now), leak(2, 301, (1, 3), now), ring(3, 301, 12, now)].concat()
+    });
+    let shares: Vec<u64> =
+        grown.by_site.values().map(|group| group.reading.bytes_per_iteration).collect();
+    assert_eq!(shares.iter().sum::<u64>(), grown.bytes_per_iteration);
+    assert_eq!((grown.bytes_per_iteration, shares), (201, vec![101, 100, 0]));
+    assert_eq!(grown.by_site[&3].reading.pattern, Pattern::Replaced);
+    assert!(grown.by_size.is_empty(), "{:?}", grown.by_size);
 }
 
 #[test]
-fn growth_is_the_sum_over_the_sizes() {
-    let groups = [kept(&[1; 10]), kept(&[0, 0, 0, 0, 0, 0, 0, 0, 1, 1]), kept(&[2; 10])];
-    assert_eq!(growth(&groups, &[]), 300);
-}
-
-#[test]
-fn a_buffer_replaced_by_a_larger_one_grows() {
-    let cache: Vec<u64> = (0..10).map(|i| 1_000 + 64 * i).collect();
-    let newest = [kept(&[0, 0, 0, 0, 0, 0, 0, 0, 0, 1])];
-    assert_eq!(growth(&newest, &cache), 64);
-    // Beside a leak that the survivors prove, the larger evidence holds.
-    assert_eq!(growth(&[kept(&[1; 10])], &cache), 100);
-}
-
-#[test]
-fn a_series_that_only_sometimes_rises_is_no_growth() {
-    assert_eq!(rising(&[5, 5, 5, 9, 9, 9, 9, 9]), 0, "ratchet");
-    assert_eq!(rising(&[1, 9, 2, 9, 3, 9, 4, 9]), 0, "sawtooth that ends high");
-    assert_eq!(rising(&[4, 8, 16, 32, 64]), 0, "a Vec that doubles");
-    assert_eq!(rising(&[1, 2, 3]), 0, "too short to tell");
-    assert_eq!(rising(&[9, 1, 2, 3, 4]), 0, "falls first");
-}
-
-/// A group of one call site of which every block is never freed: `bytes` by
-/// the iteration of birth, one block each.
-fn one_site(bytes: &[u64]) -> Group {
-    let births: Vec<u64> = bytes.iter().map(|&bytes| u64::from(bytes > 0)).collect();
-    let counts = Group::of_size(1, births.clone(), sums(&births), lagged(&births));
-    Group {
-        block: None,
-        bytes: bytes.to_vec(),
-        live_bytes: sums(bytes),
-        old_bytes: lagged(bytes),
-        ..counts
-    }
-}
-
-fn sums(births: &[u64]) -> Vec<u64> {
-    (0..births.len()).map(|i| births[..=i].iter().sum()).collect()
-}
-
-fn lagged(births: &[u64]) -> Vec<u64> {
-    (0..births.len()).map(|i| births[..i.saturating_sub(1)].iter().sum()).collect()
-}
-
-/// One buffer of one call site that is as large as `levels` say, made anew
-/// whenever that changes.
-fn one_buffer(levels: &[u64]) -> Group {
-    let n = levels.len();
-    let newest = (1..n).rev().find(|&i| levels[i] != levels[i - 1]);
-    let births: Vec<u64> = (0..n).map(|i| u64::from(Some(i) == newest)).collect();
-    Group {
-        block: None,
-        bytes: births.iter().map(|&born| born * levels[n - 1]).collect(),
-        births,
-        live: vec![1; n],
-        live_bytes: levels.to_vec(),
-        old: vec![0; n],
-        old_bytes: vec![0; n],
-    }
-}
-
-#[test]
-fn blocks_of_different_sizes_that_skip_iterations_grow_by_their_mean() {
-    let group = one_site(&[10, 0, 30, 50, 0, 20, 0, 70, 90, 40]);
-    let reading = group.read();
-    assert_eq!(reading.pattern, Pattern::Irregular);
-    assert_eq!(reading.bytes_per_iteration, (10 + 30 + 50 + 20 + 70 + 90) / 9);
-    // Three of them may be a cache keyed by shape.
-    let reading = one_site(&[10, 0, 0, 50, 0, 0, 0, 0, 90, 0]).read();
-    assert_eq!((reading.pattern, reading.bytes_per_iteration), (Pattern::Sporadic, 0));
-}
-
-#[test]
-fn what_is_left_behind_may_itself_grow() {
-    let reading = one_site(&[64, 128, 192, 256, 320, 384, 448, 512, 576, 640]).read();
-    assert_eq!((reading.pattern, reading.bytes), (Pattern::Growing, 64));
-    assert_eq!(reading.bytes_per_iteration, 320);
-    let reading = one_site(&[64, 100, 192, 256, 320, 384, 448, 512, 576, 640]).read();
-    assert_eq!((reading.pattern, reading.bytes), (Pattern::Growing, 0));
-}
-
-#[test]
-fn a_group_whose_newest_block_alone_survives_is_told_by_its_level() {
-    let pattern = |levels: &[u64]| one_buffer(levels).read().pattern;
-    let cache: Vec<u64> = (0..10).map(|i| 1_000 + 64 * i).collect();
-    assert_eq!(pattern(&cache), Pattern::Enlarged);
-    assert_eq!(pattern(&[10, 10, 20, 20, 30, 30, 40, 40, 50, 50]), Pattern::Enlarged);
-    assert_eq!(pattern(&[64, 64, 64, 128, 128, 128, 128, 128, 256, 256]), Pattern::Amortised);
-    assert_eq!(pattern(&[30, 30, 50, 50, 50, 50, 70, 70, 70, 70]), Pattern::Ratchet);
-    assert_eq!(pattern(&[30, 50, 20, 70, 10, 50, 70, 20, 10, 80]), Pattern::LastKept);
-    // Three in order are chance, for outputs of any shape.
-    assert_eq!(pattern(&[30, 40, 50, 90]), Pattern::LastKept);
-}
-
-#[test]
-fn a_cache_that_stopped_is_told_from_the_outputs_beside_it() {
-    let group = Group::of_size(
-        100,
-        vec![1, 1, 1, 0, 0, 0, 0, 0, 0, 1],
-        vec![2, 3, 4, 4, 4, 4, 4, 4, 4, 4],
-        vec![0, 0, 1, 2, 3, 3, 3, 3, 3, 3],
-    );
-    let reading = group.read();
-    assert_eq!((reading.pattern, reading.bytes, reading.last), (Pattern::Filled, 300, 3));
-}
-
-#[test]
-fn growth_beside_a_long_ring_has_the_rate_of_the_leak_alone() {
-    // A ring of seven, full in the third measured iteration.
-    let group = Group::of_size(
-        100,
-        vec![1, 1, 1, 2, 2, 2, 2, 2, 2, 2],
-        vec![10, 11, 12, 13, 14, 15, 16, 17, 18, 19],
-        vec![6, 7, 8, 9, 10, 11, 12, 13, 14, 15],
-    );
-    let reading = group.read();
-    assert_eq!((reading.pattern, reading.bytes_per_iteration), (Pattern::Steady, 100));
-}
-
-#[test]
-fn the_rarest_leak_of_four_bytes_is_not_rounded_to_nothing() {
-    let rare = Group { block: Some(4), ..one_site(&[0, 0, 0, 0, 4, 0, 0, 0, 0, 4]) };
-    assert_eq!(rare.read().bytes_per_iteration, 1);
+fn blocks_that_do_not_grow_are_named_by_what_they_do() {
+    let at_rest = |live: &dyn Fn(u32) -> Vec<(u32, u64, u32, u64)>| {
+        let grown = play(live);
+        assert_eq!(grown.bytes_per_iteration, 0, "{grown:?}");
+        assert!(matches!(grown.growth, Growth::Quiet { .. }), "{grown:?}");
+        grown.by_size.iter().map(|group| group.reading.pattern).collect::<Vec<_>>()
+    };
+    assert_eq!(at_rest(&|now| ring(0, 8, 12, now)), [Pattern::Replaced]);
+    assert_eq!(at_rest(&|now| ring(0, 8, 2, now)), [Pattern::LastKept]);
+    let cache = |now: u32| leak(0, 8, (2, 1), now.min(7));
+    assert_eq!(at_rest(&cache), [Pattern::Filled]);
+    let once = |now: u32| if now >= 5 { vec![(0, 8, 5, 1)] } else { Vec::new() };
+    assert_eq!(at_rest(&once), [Pattern::Once]);
+    assert_eq!(at_rest(&|_| Vec::new()), []);
 }
 
 #[test]
 fn a_reading_is_one_line_with_its_figures() {
-    let cache: Vec<u64> = (0..10).map(|i| 1_000 + 64 * i).collect();
-    for (group, words) in [
-        (kept(&[4; 10]), "steady, 400 B an iteration"),
-        (kept(&[0, 0, 6, 0, 0, 6, 0, 0, 6, 0]), "600 B in every 3rd iteration, 200 B an iteration"),
+    let of = |pattern, period, bytes, rate, last| Reading {
+        pattern,
+        bytes_per_iteration: rate,
+        period,
+        bytes,
+        last,
+        groups: 1,
+    };
+    for (reading, words) in [
+        (of(Pattern::Steady, 1, 400, 400, 0), "steady, 400 B an iteration"),
+        (of(Pattern::Periodic, 3, 600, 200, 0), "600 B in every 3rd iteration, 200 B an iteration"),
         (
-            one_site(&[64, 128, 192, 256, 320, 384, 448, 512, 576, 640]),
+            of(Pattern::Growing, 1, 64, 320, 0),
             "quadratic, 64 B more in every iteration than before, 320 B an iteration on average",
         ),
+        (of(Pattern::Irregular, 1, 30, 30, 0), "in no regular order, 30 B an iteration on average"),
+        (of(Pattern::Enlarged, 1, 64, 64, 0), "replaced by one larger by 64 B in every iteration"),
         (
-            one_site(&[10, 0, 30, 50, 0, 20, 0, 70, 90, 40]),
-            "in no regular order, 30 B an iteration on average",
+            of(Pattern::Amortised, 1, 128, 3, 0),
+            "enlarged again and again by a factor, last by 128 B: the content grows by about 3 B an iteration",
         ),
-        (one_buffer(&cache), "replaced by one larger by 64 B in every iteration"),
-        (kept(&[4, 4, 4, 4, 0, 0, 0, 0, 0, 0]), "filled to 1.6 KiB and stopped after iteration 4"),
-        (kept(&[0, 0, 0, 0, 0, 0, 0, 0, 4, 4]), "kept from the last iterations only: 800 B"),
-        (one_buffer(&[64, 64, 64, 128]), "a Vec-like buffer that doubles, last to 128 B"),
-        (one_buffer(&[30, 30, 50, 50]), "grows with the largest input seen, to 50 B"),
-        (kept(&[0, 0, 0, 0, 9, 0, 0, 0, 0, 0]), "once, 900 B in iteration 5"),
-        (kept(&[0; 4]), "nothing of the iterations survives"),
+        (of(Pattern::Filled, 1, 1_600, 0, 4), "filled to 1.6 KiB and stopped after iteration 4"),
+        (of(Pattern::LastKept, 1, 800, 0, 10), "kept from the last iterations only: 800 B"),
+        (of(Pattern::Ratchet, 1, 50, 0, 3), "grows with the largest input seen, to 50 B"),
+        (of(Pattern::Once, 1, 900, 0, 5), "once, 900 B in iteration 5"),
+        (of(Pattern::Once, 1, 0, 0, 0), "nothing of the iterations survives"),
     ] {
-        assert_eq!(group.read().describe(), words);
+        assert_eq!(reading.describe(), words);
     }
+}
+
+#[test]
+fn a_group_of_several_readings_grows_by_all_of_them() {
+    let reading = |pattern, rate| Reading {
+        pattern,
+        bytes_per_iteration: rate,
+        period: 1,
+        bytes: rate,
+        last: 0,
+        groups: 1,
+    };
+    let steady = reading(Pattern::Steady, 10);
+    let joined = steady.beside(reading(Pattern::Steady, 5));
+    assert_eq!(
+        (joined.pattern, joined.bytes_per_iteration, joined.groups),
+        (Pattern::Steady, 15, 1)
+    );
+    let joined = steady.beside(reading(Pattern::Enlarged, 5));
+    assert_eq!((joined.pattern, joined.bytes_per_iteration), (Pattern::Irregular, 15));
+    assert_eq!(steady.beside(reading(Pattern::Filled, 0)), steady);
 }

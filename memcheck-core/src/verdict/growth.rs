@@ -4,11 +4,12 @@
 use crate::blame;
 use crate::diagnosis::{self, Evidence};
 use crate::finding::{Code, Finding};
+use crate::lifetimes::Open;
 use crate::limits::Limits;
 use crate::record::{Record, SpaceRecord};
 use crate::size::{blocks, both};
 use crate::space::Space;
-use crate::survivors::{self, Group};
+use crate::survivors::{self, Group, Growth, Pattern};
 
 /// Least growth of small host blocks, in bytes an iteration, that is told
 /// apart from the noise of thread pools and lazily built tables.
@@ -34,16 +35,26 @@ pub(super) fn leak(
     let groups: Vec<&Group> = evidence
         .growing()
         .map(|suspect| &suspect.survivors.group)
-        .chain(&evidence.unplaced)
+        .chain(evidence.unplaced.iter().copied())
         .collect();
-    let count = blocks(groups.iter().map(|group| group.count()).sum());
+    let count: u64 = groups.iter().map(|group| group.count()).sum();
+    let replaced = groups
+        .iter()
+        .all(|group| matches!(group.reading.pattern, Pattern::Enlarged | Pattern::Amortised));
     let how = match (groups.as_slice(), groups.first().and_then(|only| only.block)) {
-        ([], _) => "a buffer is replaced by a larger one in every iteration".to_owned(),
-        ([_], Some(block)) => format!("{count} of {} survive", both(block)),
+        _ if replaced => "buffers are replaced by larger ones".to_owned(),
+        ([_], Some(block)) => format!("{} of {} survive", blocks(count), both(block)),
         (all, _) => {
             let bytes = all.iter().map(|group| group.bytes()).sum();
-            format!("{count} survive, {} in all", both(bytes))
+            format!("{} survive, {} in all", blocks(count), both(bytes))
         }
+    };
+    let (least, through) = match measured.growth {
+        Growth::Found { whole, iterations, .. } => (
+            if whole { "" } else { "at least " },
+            format!("; it went on through {iterations} iterations"),
+        ),
+        _ => ("", String::new()),
     };
     let mut finding = Finding {
         space: Some(space),
@@ -54,7 +65,7 @@ pub(super) fn leak(
         ..Finding::new(
             Code::Leak,
             format!(
-                "{space} grows by {} an iteration, at most {} allowed: {how}",
+                "{space} grows by {least}{} an iteration, at most {} allowed: {how}{through}",
                 both(growth),
                 both(limit)
             ),
@@ -67,6 +78,51 @@ pub(super) fn leak(
         ));
     }
     Some(finding)
+}
+
+/// Growth that slowed, or a level that moved, until no more iterations were allowed.
+pub(super) fn undecided(space: Space, measured: &SpaceRecord, limits: &Limits) -> Option<Finding> {
+    let limit = limits.max_growth.value;
+    let (open, bytes, iterations) = match measured.growth {
+        Growth::Undecided { open, bytes, iterations } => (open, bytes, iterations),
+        Growth::Unknown => {
+            let finding = Finding {
+                space: Some(space),
+                limit: Some(limit),
+                ..Finding::new(
+                    Code::Undecided,
+                    format!("{space} was not followed until it was decided whether it grows"),
+                )
+            };
+            return Some(
+                finding.hint("the notes of the run state why the longer run has no result"),
+            );
+        }
+        Growth::Quiet { .. } | Growth::Found { .. } => return None,
+    };
+    let measured_iterations = iterations.saturating_sub(limits.warmup.value).max(1);
+    if bytes / u64::from(measured_iterations) <= limit {
+        return None;
+    }
+    let what = match open {
+        Open::Slows => "they came more and more slowly",
+        Open::Moves => "they went up and down",
+        Open::GoesOn => "they kept coming",
+    };
+    let finding = Finding {
+        space: Some(space),
+        figure: Some(bytes),
+        limit: Some(limit),
+        ..Finding::new(
+            Code::Undecided,
+            format!(
+                "{} in {space} may be growth: {what} for {iterations} iterations, and the test \
+                 could not be followed further",
+                both(bytes)
+            ),
+        )
+    };
+    Some(finding.hint("allow more with `max_iterations` and `evidence`, or bound what is kept"))
 }
 
 /// Growth of what is taken from the device, of which there are totals only:

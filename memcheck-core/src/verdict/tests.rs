@@ -5,12 +5,13 @@ mod attributed;
 use std::collections::BTreeMap;
 
 use super::*;
+use crate::attribution::builder::{self, grows};
 use crate::baseline::{Figures, Holders};
 use crate::device::Family;
 use crate::limits::{Layer, Source};
 use crate::record::{Facts, Outcome, Refusal, VERSION};
 use crate::size::Size;
-use crate::survivors::Group;
+use crate::survivors::Pattern;
 
 pub(crate) const GPU: Space = Space::Cuda(0);
 
@@ -49,7 +50,9 @@ pub(crate) fn record(measured: SpaceRecord) -> Record {
         notes: Vec::new(),
         driver: Default::default(),
         marks: Vec::new(),
+        followed: None,
         attribution: None,
+        longer: None,
     }
 }
 
@@ -79,12 +82,7 @@ fn a_clean_run_with_its_own_baseline_passes() {
 
 #[test]
 fn growth_above_its_limit_is_a_leak_with_its_blocks() {
-    let group = Group::of_size(
-        500,
-        vec![2; 10],
-        (1..=10).map(|i| 2 * i).collect(),
-        (0..10).map(|i| 2 * i).collect(),
-    );
+    let group = builder::kept(500, [2; 10], grows(Pattern::Steady, 1_000));
     let measured = SpaceRecord {
         survivors: vec![group],
         ..armed(Metrics { growth: 1_000, ..Metrics::default() })
@@ -393,4 +391,23 @@ fn reserved_bytes_that_fill_or_waver_are_no_growth() {
         let measured = SpaceRecord { reserved: series, ..armed(Metrics::default()) };
         assert_eq!(growth::of_pool(GPU, &measured, Some(0)), None, "{:?}", measured.reserved);
     }
+}
+
+#[test]
+fn memory_that_is_allocated_once_in_a_process_is_retained_only_above_a_limit_that_was_set() {
+    let left = |again| {
+        let metrics = Metrics { retained: 4_096, ..Metrics::default() };
+        record(SpaceRecord { retained_again: again, ..armed(metrics) })
+    };
+    let set = Layer { max_retained: Some(Size(0)), ..Layer::default() };
+    for (again, layer, code) in [
+        (Some(0), Layer::default(), None),
+        (Some(0), set.clone(), Some("retained")),
+        (Some(4_096), Layer::default(), Some("retained")),
+        (None, Layer::default(), Some("retained")),
+    ] {
+        let found = codes(&left(again), &Baseline::Off, layer);
+        assert_eq!(found, Vec::from_iter(code), "{again:?}");
+    }
+    assert!(left(Some(0)).holds_once() && !left(Some(1)).holds_once() && !left(None).holds_once());
 }

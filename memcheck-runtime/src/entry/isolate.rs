@@ -9,9 +9,11 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
+use memcheck_core::baseline::Baseline;
 use memcheck_core::config::DEFAULT_THREADS;
 use memcheck_core::device::{Family, Request};
-use memcheck_core::explain::{self, Explain};
+use memcheck_core::explain::{Explain, Run, Stage};
+use memcheck_core::finding::Code;
 use memcheck_core::lines::{Much, lines};
 use memcheck_core::lock;
 use memcheck_core::protocol::{self, Job, Report, Status};
@@ -21,6 +23,7 @@ use wait_timeout::ChildExt;
 
 use super::{across, parent, settings};
 use crate::description::Description;
+use crate::snapshot;
 
 /// Runs the test in a process of its own.
 ///
@@ -57,7 +60,9 @@ pub(super) fn run(description: &'static Description) {
         workspace: workspace.to_owned(),
         compiled_in: None,
         candle: candle_version(workspace).unwrap_or_else(|| "unknown".to_owned()),
-        follow: explain.follow(),
+        follow: explain.first().follow,
+        reach: explain.first().reach,
+        expected: None,
         case: Default::default(),
         parent: Some(std::process::id()),
         alone: true,
@@ -87,23 +92,27 @@ fn not_run(description: &Description, device: &Request) {
     }
 }
 
-/// What the test measured, run once more where that is to be explained; or why
-/// nothing is known.
+/// What the test measured, with what further runs of it add; or why nothing is known.
 fn measured(job: &Job, explain: Explain, run: impl Fn(&Job) -> Ended) -> Result<Report, String> {
     let ended = run(job);
     print!("{}", ended.stdout);
     eprint!("{}", ended.stderr);
     // Before another process adds its own: this one answers for its report.
-    let first = ended.believed(report(job))?;
-    Ok(match explain.again(&first) {
-        Some(follow) => {
-            let again =
-                Job { follow, report: job.report.with_file_name("again.json"), ..job.clone() };
-            run(&again);
-            explain::merge(first, report(&again))
-        }
-        None => first,
-    })
+    let mut merged = ended.believed(report(job))?;
+    let level =
+        |code: Code| job.levels.get(&code).copied().unwrap_or_else(|| code.default_level(job.ci));
+    for (number, stage) in Stage::ALL.into_iter().enumerate() {
+        let Some(Run { follow, reach, expected }) = stage.run(explain, &merged) else { continue };
+        let path = job.report.with_file_name(format!("again-{number}.json"));
+        let again = Job { follow, reach, expected, report: path, ..job.clone() };
+        run(&again);
+        let baseline = match &merged.snapshot {
+            Some(path) => snapshot::load(path),
+            None => Baseline::Off,
+        };
+        merged = stage.merge(merged, report(&again), &baseline, level);
+    }
+    Ok(merged)
 }
 
 /// The report that the process of `job` left, if it is a whole one of this test.

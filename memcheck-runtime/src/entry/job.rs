@@ -61,6 +61,8 @@ mod tests {
             compiled_in: None,
             candle: "0".to_owned(),
             follow: Default::default(),
+            reach: Default::default(),
+            expected: None,
             case: Default::default(),
             parent: None,
             alone: false,

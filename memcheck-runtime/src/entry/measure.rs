@@ -9,14 +9,14 @@ use memcheck_core::attribution::Unresolved;
 use memcheck_core::baseline::{self, Baseline};
 use memcheck_core::device::{Family, Request};
 use memcheck_core::limits::Limits;
-use memcheck_core::protocol::{Follow, Job, Progress, Refusal};
+use memcheck_core::protocol::{Follow, Job, Progress, Reach, Refusal};
 use memcheck_core::record::{self, Facts, Outcome, Record};
 use memcheck_core::space::Space;
 use memcheck_core::variables::SIM_FAULTS;
 use memcheck_core::{fault, quiet, verdict};
 
 use super::observe::{self, Beside};
-use super::{anew, open, settings};
+use super::{anew, open, rounds, settings};
 use crate::attribution::Attributor;
 use crate::description::Description;
 #[cfg(feature = "cuda")]
@@ -53,19 +53,26 @@ pub(super) fn measure(description: &'static Description, job: &Job) -> Result<Me
     trial::tell(&mut progress, &Progress { iteration: 0, of, live: 0 });
 
     let ready = Ready::make(job, &request, &limits)?;
-    let mut trial = Trial::new(ready.device.clone(), &limits, case.clone(), progress);
+    let reach = (&limits, job.reach);
+    let mut trial = Trial::new(ready.device.clone(), reach, case.clone(), progress);
+    let case_again = case.clone();
     let outcome = body(description, &mut trial);
     if ready.attributor.is_some() && !job.own_subscriber && anew::is_wanted(&outcome) {
         let error = anew::begin(job);
         eprintln!("memcheck: it cannot be run anew: {error}");
     }
-    let (record, attribution) = ready.record(
+    let device = ready.device.clone();
+    let (mut record, attribution) = ready.record(
         trial,
+        &limits.clone(),
         |recorder, judged| {
             assemble(description, (job, &request), limits, (case, outcome), recorder, judged)
         },
         job,
     );
+    if job.reach != Reach::Decision {
+        rounds::second(description, (&device, case_again), &mut record);
+    }
     let baseline = if record.limits.baseline.value {
         snapshot::load(&snapshot::path(description, &job.workspace, family))
     } else {
@@ -116,7 +123,7 @@ impl Ready {
         let attribute = |modules| attribution::start(scopes, modules).map(Some);
         let attributor = match job.follow {
             Follow::No => None,
-            Follow::Yes | Follow::Again(_) => attribute(None)?,
+            Follow::Yes => attribute(None)?,
             Follow::Modules => attribute(Some(own))?,
         };
         ledger::reset();
@@ -129,17 +136,20 @@ impl Ready {
     fn record(
         self,
         trial: Trial,
+        limits: &Limits,
         assemble: impl FnOnce(&mut Recorder, &[Space]) -> Record,
         job: &Job,
     ) -> (Record, Option<Unresolved>) {
         let (mut recorder, others) = trial.into_parts();
         let judged = judged(self.own);
+        let waited = rounds::wait(&judged, limits);
         let live = self.attributor.as_ref().map(|_| attribution::live());
         let mut record = assemble(&mut recorder, &judged);
         for (space, measured) in &mut record.spaces {
             let mut canaries = self.canaries.iter().chain(&others);
             measured.armed = canaries.any(|canary| *canary == (*space, true));
         }
+        record.notes.extend(waited);
         self.beside.observe(&self.device, self.own, &mut record);
         let Some(attributor) = self.attributor else { return (record, None) };
         let live = live.unwrap_or_default();
@@ -162,7 +172,7 @@ fn start_pool() {
 }
 
 /// The body, with its panics caught and its allocations counted.
-fn body(description: &Description, trial: &mut Trial) -> Outcome {
+pub(super) fn body(description: &Description, trial: &mut Trial) -> Outcome {
     // To print a panic resolves a backtrace, for which std keeps tens of MiB
     // for ever: that is not the workload's memory.
     let print = std::panic::take_hook();
@@ -238,6 +248,7 @@ fn assemble(
         limits,
         iterated: recorder.has_started(),
         iterations: recorder.measured(),
+        followed: recorder.followed(),
         spaces: recorder.finish(judged),
         capacities: open::capacities(request),
         lost_events: ledger::lost_events(),
@@ -246,6 +257,7 @@ fn assemble(
         driver: Default::default(),
         marks: recorder.take_marks(),
         attribution: None,
+        longer: None,
     }
 }
 

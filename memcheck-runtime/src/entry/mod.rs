@@ -18,6 +18,7 @@ mod observe;
 mod open;
 mod parent;
 mod program;
+mod rounds;
 mod session;
 mod settings;
 

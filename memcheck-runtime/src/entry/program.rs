@@ -19,7 +19,7 @@ use memcheck_core::baseline::{self, Baseline};
 use memcheck_core::device::Family;
 use memcheck_core::exit;
 use memcheck_core::finding::Code;
-use memcheck_core::protocol::{self, ProgramJob, Refusal, Report};
+use memcheck_core::protocol::{self, ProgramJob, Reach, Refusal, Report};
 use memcheck_core::quiet;
 use memcheck_core::record::{self, Facts, Outcome, Record};
 use memcheck_core::space::Space;
@@ -119,7 +119,7 @@ extern "C" fn at_exit() {
 fn report(following: Following) -> Report {
     let Following { job, attributor, host_armed, .. } = following;
     let family = job.device.family().unwrap_or(Family::Cpu);
-    let recorder = Recorder::default();
+    let mut recorder = Recorder::new(Space::Host, Reach::Screen, &job.limits);
     let judged = judged(family);
     let live = attribution::live();
     let mut spaces = recorder.finish(&judged);
@@ -156,6 +156,7 @@ fn report(following: Following) -> Report {
         limits: job.limits.clone(),
         iterated: false,
         iterations: 0,
+        followed: None,
         spaces,
         capacities: open::capacities(&job.device),
         lost_events: ledger::lost_events(),
@@ -164,6 +165,7 @@ fn report(following: Following) -> Report {
         driver: Default::default(),
         marks: Vec::new(),
         attribution: None,
+        longer: None,
     };
     let level = |code: Code| code.default_level(false);
     let findings = match attribution {

@@ -6,9 +6,10 @@ use std::path::Path;
 
 use memcheck_core::baseline::Figures;
 use memcheck_core::finding::Code;
-use memcheck_core::protocol::{self, Follow, Job, Refusal, Report, Status};
+use memcheck_core::protocol::{self, Job, Reach, Refusal, Report, Status};
 use memcheck_core::record::Record;
-use memcheck_core::{exit, quiet, verdict};
+use memcheck_core::survivors::Growth;
+use memcheck_core::{blame, exit, quiet, verdict};
 use memcheck_symbols::Symbols;
 
 use super::across;
@@ -50,18 +51,21 @@ pub(super) fn leave(report: &Path, refusal: &Refusal) -> ! {
 }
 
 /// Judges the record, and keeps its figures as pending where they are new. A run
-/// without a baseline, and one that measured what it is not to explain, leave
-/// alone what is pending. New figures whose record the command judges are pending
-/// until then, and it removes them where the record breaks a limit.
+/// without a baseline, one that measured what it is not to explain, and one whose
+/// growth is to be decided by another run leave alone what is pending. New figures
+/// whose record the command judges are pending until then, and it removes them where
+/// the record breaks a limit.
 fn report(description: &Description, job: &Job, measured: Measured) -> Report {
     let level =
         |code: Code| job.levels.get(&code).copied().unwrap_or_else(|| code.default_level(job.ci));
     let Measured { mut record, mut attribution, baseline } = measured;
+    let is_expected = takes_expected(job, &mut record);
     if job.alone
         && let Some(unresolved) = attribution.take()
     {
         let mut symbols = Symbols::open(Path::new(EXECUTABLE));
         record.attribute(unresolved, |call| symbols.frames(call));
+        blame::note_once(&mut record);
     }
     let mut findings = match attribution {
         Some(_) => Vec::new(),
@@ -72,7 +76,10 @@ fn report(description: &Description, job: &Job, measured: Measured) -> Report {
     }
     let path = snapshot::path(description, &job.workspace, record.family);
     let mut pending = None;
-    if record.limits.baseline.value && is_expected(job, &record) {
+    if record.is_undecided() {
+        // The run that decides keeps its figures. Those of an earlier run are not of this code.
+        snapshot::discard_pending(&job.workspace, &path);
+    } else if record.limits.baseline.value && is_expected {
         if verdict::is_worth_keeping(&findings) {
             match snapshot::assert(description, &job.workspace, &record, &baseline) {
                 Ok(written) => pending = written,
@@ -93,12 +100,31 @@ fn report(description: &Description, job: &Job, measured: Measured) -> Report {
     }
 }
 
-/// Whether a run that is to explain figures has measured these very figures.
-fn is_expected(job: &Job, record: &Record) -> bool {
-    match &job.follow {
-        Follow::Again(figures) => *figures == Figures::of(record),
-        Follow::No | Follow::Yes | Follow::Modules => true,
+/// True if the run has measured the figures that it explains, or explains none. The
+/// record takes over figures that such a run cannot measure: the growth was decided by a
+/// run of more iterations, and a run of more iterations has another peak.
+fn takes_expected(job: &Job, record: &mut Record) -> bool {
+    let Some(expected) = &job.expected else { return true };
+    match job.reach {
+        Reach::Decision => expected.put(&["peak_allocated", "retained"], record),
+        Reach::Screen | Reach::Horizon => {
+            expected.put(&["growth"], record);
+            for measured in record.spaces.values_mut() {
+                if measured.growth == Growth::Unknown {
+                    // Another run has decided it.
+                    measured.growth = Growth::default();
+                }
+            }
+        }
     }
+    let but_growth = |figures: &Figures| {
+        let mut figures = figures.clone();
+        for by_name in figures.0.values_mut() {
+            by_name.remove("growth");
+        }
+        figures
+    };
+    but_growth(expected) == but_growth(&Figures::of(record))
 }
 
 /// Writes the report whole: to a file beside it, then renamed.

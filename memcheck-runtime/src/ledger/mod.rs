@@ -40,7 +40,7 @@ use crate::block::{Block, Origin, SPACES, index};
 use crate::site;
 use crate::trace::{self, Event};
 
-pub(crate) use census::{Census, census};
+pub(crate) use census::census;
 pub(crate) use counters::Snapshot;
 pub(crate) use mode::{Mode, arm, follow_tensors, is_armed, mode};
 pub(crate) use peak::PeakWindow;

@@ -30,6 +30,19 @@ impl PeakWindow {
         Self { space, before, earlier }
     }
 
+    pub(crate) fn space(&self) -> Space {
+        self.space
+    }
+
+    /// Puts the peak back as if nothing had been allocated since.
+    pub(crate) fn discard(self) {
+        if let Some(of) = counters(self.space) {
+            restart(&of.peak, &of.live);
+            of.earlier_peak.store(0, Relaxed);
+        }
+        // The rest is what every end of it does.
+    }
+
     /// The peak since then, whoever has reset it meanwhile.
     pub(crate) fn close(self) -> u64 {
         counters(self.space)

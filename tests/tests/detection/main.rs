@@ -121,7 +121,7 @@ mem_tests! {
     masks_of_every_length(iterations = 11),
     workspace_of_the_largest_request(max_retained = "0 B"),
     cache_of_the_longest_request(max_retained = "0 B"),
-    workspace_of_quantized_products(device = "cuda"),
+    workspace_of_quantized_products(device = "cuda", max_retained = "0 B"),
     last_row_of_logits,
     contiguous_at_batch_one,
     first_token_of_every_text,

@@ -1,0 +1,34 @@
+//! A cache of a library that keeps an entry for each input shape.
+
+use super::{Suspect, rule};
+use crate::stack::Frame;
+
+/// Fewest entries that are called a cache.
+const FEWEST: usize = 3;
+
+rule!(
+    "cache-by-shape",
+    "one entry is kept for each distinct input shape",
+    "pad or bucket the inputs so that there are few shapes, or clear the library's cache",
+    |suspect, _| {
+        let shapes = suspect.survivors.tensors.len();
+        // One block of each shape, that a library has allocated.
+        shapes >= FEWEST
+            && shapes as u64 >= suspect.survivors.group.count()
+            && suspect.stack.dependency().is_some()
+    },
+    |suspects, _| {
+        let line = suspects.first().and_then(|suspect| suspect.stack.dependency());
+        format!(
+            "{} keeps a tensor of each of {} shapes, such as {}",
+            line.map(Frame::shown).unwrap_or_default(),
+            suspects.iter().map(|suspect| suspect.survivors.tensors.len()).sum::<usize>(),
+            largest(suspects)
+        )
+    }
+);
+
+fn largest(suspects: &[&Suspect<'_>]) -> String {
+    let tensors = suspects.iter().flat_map(|suspect| &suspect.survivors.tensors);
+    tensors.take(2).map(ToString::to_string).collect::<Vec<_>>().join(" and ")
+}

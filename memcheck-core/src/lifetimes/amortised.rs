@@ -1,0 +1,44 @@
+//! Buffers and pools that are enlarged by a factor each time, and therefore ever more rarely.
+
+use super::events::Look;
+use super::rate::{Certainty, Rate};
+
+/// Enlargements that are needed at least.
+const FEWEST: usize = 4;
+
+/// The content of a buffer whose capacity grows by a factor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Content {
+    /// Bytes that filled up in `distance` entries.
+    pub(super) bytes: i64,
+    pub(super) distance: usize,
+}
+
+impl Content {
+    pub(super) fn rate(&self) -> Rate {
+        let bytes = u128::from(self.bytes.unsigned_abs());
+        Rate::new(bytes, self.distance as u128, Certainty::Amortised)
+    }
+}
+
+/// Events (entry and bytes) of which the last four grow in distance and in bytes by a steady
+/// factor, so that bytes per distance are steady.
+pub(super) fn amortised(events: &[(usize, i64)], look: &Look) -> Option<Content> {
+    let last = events.get(events.len().checked_sub(FEWEST)?..)?;
+    if last[FEWEST - 1].0 + 1 < look.horizon {
+        return None;
+    }
+    let grows = |before: f64, after: f64| (1.2..=4.5).contains(&(after / before));
+    let distance = |at: usize| (last[at].0 - last[at - 1].0) as f64;
+    let bytes = |at: usize| last[at].1 as f64;
+    let even_bytes = (1..FEWEST).all(|at| grows(bytes(at - 1), bytes(at)));
+    let even_distances = (2..FEWEST).all(|at| grows(distance(at - 1), distance(at)));
+    // The bytes of one enlargement fill up until the next.
+    let contents = (1..FEWEST).map(|at| bytes(at - 1) / distance(at));
+    let lowest = contents.clone().fold(f64::INFINITY, f64::min);
+    let highest = contents.fold(0.0, f64::max);
+    (even_bytes && even_distances && highest <= 1.6 * lowest).then(|| Content {
+        bytes: last[FEWEST - 2].1,
+        distance: last[FEWEST - 1].0 - last[FEWEST - 2].0,
+    })
+}

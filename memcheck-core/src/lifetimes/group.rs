@@ -1,0 +1,105 @@
+//! The series of a group of kinds, from the first measured iteration on.
+
+use super::events::Events;
+use super::history::{FEW_BIRTHS, History};
+use super::kind::{Kind, add_from};
+
+/// The highest value of a series: differences of two values and sums of many cannot overflow.
+const HIGHEST: u64 = 1 << 60;
+
+/// A group of kinds that is judged together. All series have one value for each entry.
+#[derive(Debug, Clone)]
+pub(super) struct Group {
+    /// Bytes born in an entry, of blocks that outlived their iteration.
+    pub(super) born: Vec<i64>,
+    /// What is left of them.
+    pub(super) left: Vec<i64>,
+    /// Number of blocks that are left.
+    pub(super) blocks: Vec<i64>,
+    /// Bytes live at the end of an entry.
+    pub(super) live: Vec<i64>,
+    /// The greatest age at death.
+    pub(super) age: usize,
+    /// The entries in which that age rose.
+    pub(super) ages: Events,
+}
+
+impl Group {
+    /// All kinds as one group.
+    pub(super) fn of(history: &History, kinds: &[&Kind]) -> Self {
+        let start = history.start();
+        let length = history.entries().saturating_sub(start);
+        let sum = |add: &dyn Fn(&Kind, &mut [u64])| -> Vec<i64> {
+            let mut sum = vec![0u64; length];
+            kinds.iter().for_each(|kind| add(kind, &mut sum));
+            sum.into_iter().map(|value| value.min(HIGHEST).cast_signed()).collect()
+        };
+        let born = sum(&|kind, sum| {
+            let (tally, factor) = kind.in_bytes();
+            add_from(&tally.births, kind.from, factor, start, sum);
+        });
+        let left = sum(&|kind, sum| {
+            let (tally, factor) = kind.in_bytes();
+            add_from(&tally.left, kind.from, factor, start, sum);
+        });
+        let blocks = sum(&|kind, sum| add_from(&kind.blocks.left, kind.from, 1, start, sum));
+        let live = sum(&|kind, sum| kind.add_live(sum, start));
+        let (age, ages) = ages(kinds, start);
+        Self { born, left, blocks, live, age, ages }
+    }
+
+    /// Number of entries.
+    pub(super) fn len(&self) -> usize {
+        self.live.len()
+    }
+
+    /// Births before this entry are settled: what is left of them is older than all that died.
+    pub(super) fn settled(&self) -> usize {
+        self.len().saturating_sub(self.age)
+    }
+
+    /// The group without the blocks that stay, up to the last settled birth.
+    pub(super) fn without_what_stays(&self) -> Self {
+        let settled = self.settled();
+        let mut stays = 0i64;
+        let levels = self.left.iter().zip(&self.live).take(settled).map(|(&left, &live)| {
+            stays = stays.saturating_add(left);
+            live.saturating_sub(stays)
+        });
+        let live = levels.collect();
+        let born = self.born.iter().zip(&self.left).take(settled);
+        Self {
+            born: born.map(|(born, left)| born - left).collect(),
+            left: vec![0; settled],
+            blocks: vec![0; settled],
+            live,
+            age: 0,
+            ages: self.ages,
+        }
+    }
+}
+
+/// The greatest age at death, and the entries in which it rose.
+fn ages(kinds: &[&Kind], start: usize) -> (usize, Events) {
+    let mut rises: Vec<(u32, u32)> =
+        kinds.iter().flat_map(|kind| kind.rises.iter().copied()).collect();
+    rises.sort_unstable();
+    let mut oldest = 0;
+    rises.retain(|&(_, age)| {
+        let is_record = age > oldest;
+        oldest = oldest.max(age);
+        is_record
+    });
+    let events = Events::of(rises.iter().map(|&(entry, _)| (entry as usize).saturating_sub(start)));
+    (oldest as usize, events)
+}
+
+/// True if blocks of the kind were born in too few entries to show a rhythm.
+pub(super) fn is_few(kind: &Kind) -> bool {
+    kind.birth_entries() < FEW_BIRTHS
+}
+
+/// True if the kind cannot change any verdict: nothing of it was born or died when measured.
+pub(super) fn is_still(history: &History, kind: &Kind) -> bool {
+    kind.is_flat(history.start(), history.entries())
+}

@@ -1,0 +1,241 @@
+//! The births, deaths and levels of all kinds of blocks in one memory space, in bounded memory.
+//!
+//! A series has at most [`MOST_ENTRIES`] entries. When it is full, neighbouring entries are
+//! merged, so that an entry then stands for an *epoch* of 2, 4, 8 and so on iterations.
+
+use serde::{Deserialize, Serialize};
+
+use super::kind::Kind;
+
+/// Entries of a series at most. Must be even.
+pub(super) const MOST_ENTRIES: usize = 1_024;
+
+/// Kinds that are followed one by one at most. Further ones share one.
+pub(super) const MOST_KINDS: usize = 4_096;
+
+/// A kind that was born in fewer iterations than this cannot show a rhythm.
+pub(super) const FEW_BIRTHS: usize = 3;
+
+/// One kind of live blocks in a census: blocks of one size, of one call site (if call sites are
+/// known), that were born in the same iteration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Living {
+    /// Number of the call site, if it is known.
+    pub site: Option<u32>,
+    /// Bytes of one block.
+    pub size: u64,
+    /// Index of the iteration that the blocks were born in, from 0 and with the warm-up counted
+    /// in. `None` if they were born during set-up, before the first iteration.
+    pub born: Option<u32>,
+    /// Number of blocks.
+    pub count: u64,
+}
+
+/// All that is known of one memory space after some iterations.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct History {
+    warmup: u32,
+    iterations: u32,
+    /// Iterations that one entry of a series stands for: a power of two.
+    epoch: u32,
+    /// Sorted by call site and size.
+    pub(super) kinds: Vec<Kind>,
+    /// The kinds that are not followed one by one, because there are too many.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) shared: Option<Kind>,
+}
+
+impl History {
+    /// The history before the first iteration, of a run with `warmup` iterations before the
+    /// measured ones.
+    pub fn new(warmup: u32) -> Self {
+        Self { warmup, iterations: 0, epoch: 1, kinds: Vec::new(), shared: None }
+    }
+
+    /// Iterations that have ended, warm-up included.
+    pub fn iterations(&self) -> u32 {
+        self.iterations
+    }
+
+    /// Iterations before the measured ones.
+    pub fn warmup(&self) -> u32 {
+        self.warmup
+    }
+
+    /// Iterations that one entry of [`History::live_bytes`] stands for: 1 unless the run is
+    /// longer than 1,024 iterations. A caller may merge the births of one epoch, because the
+    /// history does so too.
+    pub fn epoch(&self) -> u32 {
+        self.epoch
+    }
+
+    /// Adds the census at the end of the next iteration: all blocks that are live now, those of
+    /// the set-up included.
+    ///
+    /// Several items of the same kind and birth are added up. An item that was born after this
+    /// iteration counts as born in it.
+    pub fn add(&mut self, census: impl IntoIterator<Item = Living>) {
+        let census: Vec<Living> = census.into_iter().filter(|living| living.count > 0).collect();
+        for living in &census {
+            self.follow(living);
+        }
+        let now = self.entry();
+        let mut followed = vec![Census::default(); self.kinds.len() + 1];
+        for living in &census {
+            let place = self.place(living.site, living.size).unwrap_or(self.kinds.len());
+            followed[place].count(living, self.epoch, now);
+        }
+        for (kind, census) in self.kinds.iter_mut().chain(&mut self.shared).zip(&followed) {
+            kind.replace(&census.left, &census.bytes, census.set_up, now);
+        }
+        self.end();
+    }
+
+    /// Adds the next iteration by its changes: `came` are the blocks that are live now and were
+    /// not at the end of the iteration before, `gone` are those that died since.
+    ///
+    /// This is [`History::add`] for callers that know the changes, at a cost that does not
+    /// depend on the number of live blocks.
+    pub fn advance(
+        &mut self,
+        came: impl IntoIterator<Item = Living>,
+        gone: impl IntoIterator<Item = Living>,
+    ) {
+        let now = self.entry();
+        for living in came.into_iter().filter(|living| living.count > 0) {
+            self.follow(&living);
+            let entry = living.born.map(|born| entry_of(born, self.epoch, now));
+            let kind = self.kind_of(&living);
+            kind.born(entry, living.count, living.size, now);
+        }
+        for living in gone.into_iter().filter(|living| living.count > 0) {
+            self.follow(&living);
+            let entry = living.born.map(|born| entry_of(born, self.epoch, now));
+            let kind = self.kind_of(&living);
+            kind.died(entry, living.count, living.size, now);
+        }
+        self.end();
+    }
+
+    /// True if no block that was born in a measured iteration is live now, and no kind's number
+    /// of live blocks has changed since the warm-up: nothing to follow but the horizon for
+    /// leaks that are rare.
+    pub fn is_flat(&self) -> bool {
+        let (start, end) = (self.start(), self.entries());
+        self.kinds.iter().chain(&self.shared).all(|kind| kind.is_flat(start, end))
+    }
+
+    /// Live bytes at the end of each measured iteration, or of each epoch in long runs.
+    pub fn live_bytes(&self) -> Vec<u64> {
+        let mut series = vec![0; self.entries().saturating_sub(self.start())];
+        for kind in self.kinds.iter().chain(&self.shared) {
+            kind.add_live(&mut series, self.start());
+        }
+        series
+    }
+
+    /// Bytes of memory that the history itself takes.
+    pub fn footprint(&self) -> usize {
+        let kinds: usize = self.kinds.iter().chain(&self.shared).map(Kind::footprint).sum();
+        size_of::<Self>() + kinds
+    }
+
+    /// Entries whose epoch has ended, those of the warm-up included.
+    pub(super) fn entries(&self) -> usize {
+        (self.iterations / self.epoch) as usize
+    }
+
+    /// The first entry without warm-up.
+    pub(super) fn start(&self) -> usize {
+        self.warmup.div_ceil(self.epoch) as usize
+    }
+
+    /// The entry that the next iteration belongs to.
+    fn entry(&self) -> usize {
+        self.entries()
+    }
+
+    /// Position of the kind among those that are followed one by one.
+    fn place(&self, site: Option<u32>, size: u64) -> Option<usize> {
+        self.kinds.binary_search_by_key(&(site, size), Kind::key).ok()
+    }
+
+    /// The kind that the blocks belong to. It must be followed.
+    fn kind_of(&mut self, living: &Living) -> &mut Kind {
+        match self.place(living.site, living.size) {
+            Some(place) => &mut self.kinds[place],
+            None => self.shared.get_or_insert_with(|| Kind::shared(0)),
+        }
+    }
+
+    /// Makes a place for the kind, if it has none.
+    fn follow(&mut self, living: &Living) {
+        let key = (living.site, living.size);
+        let Err(place) = self.kinds.binary_search_by_key(&key, Kind::key) else { return };
+        // Blocks of a kind that was folded must stay in the shared one, and the folded kinds
+        // are not remembered. So no further kind is followed once there is a shared one.
+        if self.shared.is_some() {
+            return;
+        }
+        if self.kinds.len() < MOST_KINDS {
+            self.kinds.insert(place, Kind::new(living.site, living.size, self.entry()));
+            return;
+        }
+        let mut shared = Kind::shared(self.entry());
+        self.kinds.retain(|kind| {
+            let few = kind.birth_entries() < FEW_BIRTHS;
+            if few {
+                shared.fold(kind);
+            }
+            !few
+        });
+        self.shared = Some(shared);
+    }
+
+    /// Ends an iteration.
+    fn end(&mut self) {
+        let now = self.entry();
+        for kind in self.kinds.iter_mut().chain(&mut self.shared) {
+            kind.end(now);
+        }
+        self.iterations = self.iterations.saturating_add(1);
+        let is_full = self.iterations as usize == MOST_ENTRIES * self.epoch as usize;
+        if is_full && let Some(epoch) = self.epoch.checked_mul(2) {
+            self.epoch = epoch;
+            for kind in self.kinds.iter_mut().chain(&mut self.shared) {
+                kind.merge();
+            }
+        }
+    }
+}
+
+/// The entry that a birth belongs to, at most `now`.
+fn entry_of(born: u32, epoch: u32, now: usize) -> usize {
+    ((born / epoch) as usize).min(now)
+}
+
+/// The live blocks of one kind in a census: number and bytes by the entry of their birth.
+#[derive(Debug, Default, Clone)]
+struct Census {
+    left: Vec<u64>,
+    bytes: Vec<u64>,
+    set_up: (u64, u64),
+}
+
+impl Census {
+    fn count(&mut self, living: &Living, epoch: u32, now: usize) {
+        let bytes = living.count.saturating_mul(living.size);
+        let Some(born) = living.born else {
+            self.set_up.0 = self.set_up.0.saturating_add(living.count);
+            self.set_up.1 = self.set_up.1.saturating_add(bytes);
+            return;
+        };
+        let entry = entry_of(born, epoch, now);
+        if self.left.len() <= entry {
+            self.left.resize(entry + 1, 0);
+            self.bytes.resize(entry + 1, 0);
+        }
+        self.left[entry] = self.left[entry].saturating_add(living.count);
+        self.bytes[entry] = self.bytes[entry].saturating_add(bytes);
+    }
+}

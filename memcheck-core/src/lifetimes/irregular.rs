@@ -1,0 +1,81 @@
+//! Growth at irregular iterations, told from a cache that fills at random.
+
+use super::events::{Events, Look};
+use super::rate::{Certainty, Rate};
+
+/// Events that are needed at least.
+const FEWEST_EVENTS: usize = 16;
+
+/// True if events go on at a rate that a bounded cache would not have any more.
+///
+/// The evidence must hold for the first four fifths of the series too, because the first of
+/// several looks that finds a leak would find too many.
+pub(super) fn irregular(series: &[i64], look: &Look) -> bool {
+    if look.is_last {
+        return goes_on(series, look);
+    }
+    let earlier = &series[..series.len() * 4 / 5];
+    earlier.len() >= look.horizon && goes_on(series, look) && goes_on(earlier, look)
+}
+
+/// True for the series, or for an end of it of at least H entries.
+fn goes_on(series: &[i64], look: &Look) -> bool {
+    let begins = [0, series.len() / 4, series.len() / 2];
+    begins
+        .into_iter()
+        .filter(|begin| series.len() - begin >= look.horizon)
+        .any(|begin| is_undiminished(&series[begin..], look))
+}
+
+fn is_undiminished(series: &[i64], look: &Look) -> bool {
+    // A cache that has filled to 63 % meanwhile has exp(-1/2) of the first half's misses in the
+    // second half. At the end of the budget one that has filled to 84 % must do.
+    let (ratio, enough) = if look.is_last { (0.4, 2.33) } else { (0.607, 3.1) };
+    let (first, second) = series.split_at(series.len() / 2);
+    let (first, second) = (Half::of(first), Half::of(second));
+    if first.events + second.events < FEWEST_EVENTS as f64 || first.events < 1.0 {
+        return false;
+    }
+    let deviation = (second.share_variance() + ratio * ratio * first.share_variance()).sqrt();
+    let is_frequent = second.share() - ratio * first.share() >= enough * deviation;
+    let declines = second.mean < first.mean / 2.0
+        || second.mean < first.mean - 2.0 * (first.error + second.error).sqrt();
+    is_frequent && !declines
+}
+
+/// Events and bytes of one half.
+struct Half {
+    entries: f64,
+    events: f64,
+    /// Mean bytes of an entry.
+    mean: f64,
+    /// Its squared standard error.
+    error: f64,
+}
+
+impl Half {
+    fn of(series: &[i64]) -> Self {
+        let entries = series.len().max(1) as f64;
+        let events = series.iter().filter(|&&value| value > 0).count() as f64;
+        let mean = series.iter().map(|&value| value as f64).sum::<f64>() / entries;
+        let square = |&value: &i64| (value as f64 - mean) * (value as f64 - mean);
+        let error = series.iter().map(square).sum::<f64>() / (entries * entries);
+        Self { entries, events, mean, error }
+    }
+
+    fn share(&self) -> f64 {
+        self.events / self.entries
+    }
+
+    fn share_variance(&self) -> f64 {
+        self.share() * (1.0 - self.share()) / self.entries
+    }
+}
+
+/// Bytes of all events but the first, over the entries from the first to the last.
+pub(super) fn mean(series: &[i64], certainty: Certainty) -> Rate {
+    let events = Events::above_zero(series);
+    let later = series.get(events.first + 1..).unwrap_or(&[]);
+    let bytes: i128 = later.iter().map(|&value| i128::from(value.max(0))).sum();
+    Rate::new(bytes.unsigned_abs(), (events.last - events.first) as u128, certainty)
+}

@@ -1,0 +1,160 @@
+//! Judges the blocks of a group that are older than any that died.
+
+use super::amortised::amortised;
+use super::events::{Events, Look, persists, positive};
+use super::exact::{below, exact, quadratic, terms};
+use super::group::Group;
+use super::irregular::{irregular, mean};
+use super::rate::{Certainty, Rate};
+use super::state::{Growth, State};
+use super::{Open, Pattern};
+
+/// How often a regular term is taken off from below other events.
+const MOST_BELOW: usize = 3;
+
+/// The events of a group, and the entry until which nothing else happened.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Settled {
+    pub(super) events: Events,
+    /// The first birth that is left and not settled, or the length of the series.
+    pub(super) until: usize,
+}
+
+impl Settled {
+    pub(super) fn of(group: &Group) -> Self {
+        let settled = group.settled();
+        let younger = group.left[settled..].iter().position(|&left| left > 0);
+        Self {
+            events: Events::above_zero(&group.left[..settled]),
+            until: younger.map_or(group.len(), |at| settled + at),
+        }
+    }
+
+    pub(super) fn is_quiet(&self, look: &Look) -> bool {
+        self.events.is_quiet(self.until, look)
+    }
+}
+
+/// Judges settled births.
+pub(super) fn judge_blocks(group: &Group, look: &Look) -> State {
+    let settled = Settled::of(group);
+    if settled.is_quiet(look) {
+        return State::Quiet;
+    }
+    let length = group.settled();
+    let (series, blocks) = (&group.left[..length], &group.blocks[..length]);
+    if let Some(state) = regular(series, blocks, look) {
+        return state;
+    }
+    if persists(series, look) && irregular(series, look) {
+        return State::grows(by_chance(series), true);
+    }
+    let enlargements: Vec<(usize, i64)> = positive(series).map(|at| (at, series[at])).collect();
+    if let Some(content) = amortised(&enlargements, look) {
+        let pattern = Pattern::Amortised {
+            bytes: content.bytes.unsigned_abs(),
+            distance: content.distance as u32,
+        };
+        return State::grows(Growth { rate: content.rate(), pattern, is_replaced: false }, true);
+    }
+    let quiet_from = settled.events.quiet_from(look) + group.age;
+    let leak_from = look.horizon + group.age;
+    State::Open { open: course(series), until: soonest(group.len(), [quiet_from, leak_from]) }
+}
+
+/// The soonest of several lengths that lies ahead; else a tenth more.
+pub(super) fn soonest(length: usize, ahead: [usize; 2]) -> usize {
+    let ahead = ahead.into_iter().filter(|&until| until > length).min();
+    ahead.unwrap_or(length + length / 10 + 1)
+}
+
+/// Whether the bytes of a series go on or slow down.
+fn course(series: &[i64]) -> Open {
+    let sum = |part: &[i64]| part.iter().copied().map(i128::from).sum::<i128>();
+    let (first, second) = series.split_at(series.len() / 2);
+    if 2 * sum(second) > sum(first) { Open::GoesOn } else { Open::Slows }
+}
+
+/// Growth in a rhythm, with or without irregular events above it.
+fn regular(series: &[i64], blocks: &[i64], look: &Look) -> Option<State> {
+    if !persists(series, look) {
+        return None;
+    }
+    if let Some(state) = without_rest(series, blocks, look) {
+        return Some(state);
+    }
+    let mut rest = series.to_vec();
+    let mut growth = Vec::new();
+    for _ in 0..MOST_BELOW {
+        let Some(period) = below(&mut rest, look) else { break };
+        growth.push(periodic(period.sum, period.length));
+        if Events::above_zero(&rest).is_quiet(rest.len(), look) {
+            return Some(State::Grows { growth, is_whole: true });
+        }
+        if !persists(&rest, look) {
+            return Some(State::Grows { growth, is_whole: false });
+        }
+        if let Some(State::Grows { growth: others, is_whole }) = without_rest(&rest, &[], look) {
+            growth.extend(others);
+            return Some(State::Grows { growth, is_whole });
+        }
+    }
+    if growth.is_empty() {
+        return None;
+    }
+    let is_whole = irregular(&rest, look);
+    if is_whole {
+        growth.push(by_chance(&rest));
+    }
+    Some(State::Grows { growth, is_whole })
+}
+
+/// Growth in a rhythm that leaves nothing beside it.
+fn without_rest(series: &[i64], blocks: &[i64], look: &Look) -> Option<State> {
+    if let Some(period) = exact(series, look) {
+        return Some(State::grows(periodic(period.sum, period.length), period.is_whole));
+    }
+    if let Some(terms) = terms(series, look) {
+        let is_whole = terms.iter().all(|term| term.is_whole);
+        let growth = terms.iter().map(|term| periodic(term.sum, term.length)).collect();
+        return Some(State::Grows { growth, is_whole });
+    }
+    if let Some(increment) = quadratic(series, look) {
+        return Some(State::grows(growing(series, increment.length, increment.more), true));
+    }
+    let count = exact(blocks, look)?;
+    let quarter = &series[series.len() / 4..];
+    let bytes: i128 = quarter.iter().copied().map(i128::from).sum();
+    // Only whole periods, so that no phase counts more often than another.
+    let entries = quarter.len() / count.length * count.length;
+    let over: i128 = quarter[..quarter.len() - entries].iter().copied().map(i128::from).sum();
+    let rate = Rate::new((bytes - over).unsigned_abs(), entries as u128, Certainty::Counted);
+    let pattern = Pattern::Counted {
+        period: count.length as u32,
+        blocks: u64::try_from(count.sum).unwrap_or(u64::MAX),
+    };
+    Some(State::grows(Growth { rate, pattern, is_replaced: false }, count.is_whole))
+}
+
+pub(super) fn periodic(sum: i128, length: usize) -> Growth {
+    Growth {
+        rate: Rate::new(sum.unsigned_abs(), length as u128, Certainty::Exact),
+        pattern: Pattern::Exact { period: length as u32 },
+        is_replaced: false,
+    }
+}
+
+/// Growth that is more by a constant amount each time: the mean of the second half.
+pub(super) fn growing(series: &[i64], length: usize, more: i64) -> Growth {
+    let half = &series[series.len() - (series.len() / 2 / length).max(1) * length..];
+    let bytes: i128 = half.iter().copied().map(i128::from).sum();
+    Growth {
+        rate: Rate::new(bytes.max(0).unsigned_abs(), half.len() as u128, Certainty::Growing),
+        pattern: Pattern::Growing { period: length as u32, more: more.unsigned_abs() },
+        is_replaced: false,
+    }
+}
+
+fn by_chance(series: &[i64]) -> Growth {
+    Growth { rate: mean(series, Certainty::Mean), pattern: Pattern::Mean, is_replaced: false }
+}

@@ -1,0 +1,226 @@
+//! Judges the level of a group: the bytes that are live at the end of each entry.
+
+use super::amortised::amortised;
+use super::events::{Events, Look, persists, records};
+use super::exact::{exact, quadratic};
+use super::group::Group;
+use super::irregular::irregular;
+use super::judge_blocks::{Settled, growing, periodic, soonest};
+use super::rate::{Certainty, Rate};
+use super::state::{Growth, State};
+use super::{Open, Pattern};
+
+/// Windows that must each lie above the last.
+const WINDOWS: usize = 8;
+
+/// Crossings of the median of a level that goes up and down around it.
+const CROSSINGS: usize = 8;
+
+/// Judges a level. `quiet` is the group, if its blocks are known to be quiet.
+pub(super) fn judge_level(level: &[i64], quiet: Option<&Group>, look: &Look) -> State {
+    let records = records(level);
+    let events = Events::of(records.iter().map(|&(at, _)| at));
+    if is_quiet(level, &events, look) || quiet.is_some_and(|group| is_bounded(level, group, look)) {
+        return State::Quiet;
+    }
+    if let Some(growth) = rises(level, look) {
+        let growth = Growth { is_replaced: true, ..growth };
+        return State::grows(growth, true);
+    }
+    if let Some(content) = amortised(&records, look) {
+        let pattern = Pattern::Amortised {
+            bytes: content.bytes.unsigned_abs(),
+            distance: content.distance as u32,
+        };
+        return State::grows(Growth { rate: content.rate(), pattern, is_replaced: true }, true);
+    }
+    let open = match (quarters_rise(level), goes_on(level)) {
+        (true, true) => Open::GoesOn,
+        (true, false) => Open::Slows,
+        (false, _) => Open::Moves,
+    };
+    let until = soonest(level.len(), [events.quiet_from(look), look.horizon]);
+    State::Open { open, until }
+}
+
+/// No record for as long as one must have come, and no rise below it.
+fn is_quiet(level: &[i64], records: &Events, look: &Look) -> bool {
+    if !records.is_quiet(level.len(), look) {
+        return false;
+    }
+    let tail = &level[(records.last + 1).min(level.len())..];
+    let (first, second) = tail.split_at(tail.len() / 2);
+    trend(tail) < 3.0 && !is_above(first, second)
+}
+
+/// Whether the level is bounded although it has records, because all blocks die.
+fn is_bounded(level: &[i64], group: &Group, look: &Look) -> bool {
+    let length = level.len();
+    if swings(level, look) {
+        return true;
+    }
+    let born = Events::of(self::records(&group.born).into_iter().map(|(at, _)| at));
+    let is_full = born.is_quiet(length, look) && group.ages.is_quiet(length, look);
+    let stays = Settled::of(group).events;
+    let begin = born.last.max(group.ages.last).max(stays.last) + 1;
+    let tail = &level[begin.min(length)..];
+    if is_full && !only_rises(tail) && trend(tail) < 3.0 {
+        return true;
+    }
+    length >= 2 * look.quiet && trend(level) < 1.0 && crossings(level) >= CROSSINGS
+}
+
+/// True if the lowest levels of eight windows rise and never fall. What is bounded falls too.
+fn only_rises(level: &[i64]) -> bool {
+    let floors: Vec<i64> = windows(level).map(|window| ends(window).0).collect();
+    floors.first() < floors.last() && floors.windows(2).all(|pair| pair[0] <= pair[1])
+}
+
+/// The level repeats exactly, at least twice and for Q entries.
+fn swings(level: &[i64], look: &Look) -> bool {
+    (1..=level.len() / 2).any(|period| {
+        let compared = period.max(look.quiet);
+        compared + period <= level.len()
+            && level[level.len() - period..].iter().any(|&live| live != level[level.len() - 1])
+            && (level.len() - compared..level.len()).rev().all(|at| level[at] == level[at - period])
+    })
+}
+
+/// Growth of the level that is never undercut again.
+fn rises(level: &[i64], look: &Look) -> Option<Growth> {
+    if level.len() < look.horizon.max(2) {
+        return None;
+    }
+    let mut lowest = level.to_vec();
+    for at in (1..lowest.len()).rev() {
+        lowest[at - 1] = lowest[at - 1].min(lowest[at]);
+    }
+    if !persists(&differences(&lowest), look) {
+        return None;
+    }
+    let changes = differences(level);
+    if let Some(period) = exact(&changes, look).filter(|period| period.is_whole) {
+        return Some(periodic(period.sum, period.length));
+    }
+    if let Some(increment) = quadratic(&changes, look) {
+        return Some(growing(&changes, increment.length, increment.more));
+    }
+    let never_falls = changes.iter().all(|&change| change >= 0);
+    let is_rise = if never_falls { irregular(&changes, look) } else { climbs(level, look) };
+    is_rise.then(|| Growth { rate: slope(level), pattern: Pattern::Mean, is_replaced: true })
+}
+
+/// Changes from entry to entry; the first is zero.
+fn differences(level: &[i64]) -> Vec<i64> {
+    let mut before = level.first().copied().unwrap_or(0);
+    level.iter().map(|&live| live - std::mem::replace(&mut before, live)).collect()
+}
+
+/// Eight windows, each above the last at both ends, and the second half rises by three quarters
+/// of the first half at least.
+fn climbs(level: &[i64], look: &Look) -> bool {
+    let is_climb = |level: &[i64]| {
+        let windows: Vec<(i64, i64)> = windows(level).map(ends).collect();
+        let all = windows.windows(2).all(|pair| pair[0].0 < pair[1].0 && pair[0].1 < pair[1].1);
+        let means: Vec<f64> = self::windows(level).map(mean).collect();
+        let (first, second) =
+            (means[WINDOWS / 2 - 1] - means[0], means[WINDOWS - 1] - means[WINDOWS / 2]);
+        all && 4.0 * second >= 3.0 * first
+    };
+    // The first of several looks that finds growth would find too much.
+    if level.len() < look.horizon.max(8 * WINDOWS) {
+        return false;
+    }
+    let earlier = &level[..level.len() * 4 / 5];
+    is_climb(level) && (look.is_last || (earlier.len() >= look.horizon && is_climb(earlier)))
+}
+
+/// Eight windows of the same length, to the end of the level.
+fn windows(level: &[i64]) -> impl Iterator<Item = &[i64]> {
+    let length = (level.len() / WINDOWS).max(1);
+    level[level.len().saturating_sub(length * WINDOWS)..].chunks(length)
+}
+
+/// The mean rise from the first window to the last.
+fn slope(level: &[i64]) -> Rate {
+    let sum = |window: &[i64]| window.iter().copied().map(i128::from).sum::<i128>();
+    let length = (level.len() / WINDOWS).max(1);
+    let mut windows = windows(level);
+    let first = windows.next().map_or(0, sum);
+    let (last, steps) = windows.fold((first, 0), |(_, steps), window| (sum(window), steps + 1));
+    let entries = steps.max(1) as u128 * (length * length) as u128;
+    Rate::new((last - first).max(0).unsigned_abs(), entries, Certainty::Mean)
+}
+
+fn ends(window: &[i64]) -> (i64, i64) {
+    window.iter().fold((i64::MAX, i64::MIN), |(low, high), &live| (low.min(live), high.max(live)))
+}
+
+fn mean(window: &[i64]) -> f64 {
+    window.iter().map(|&live| live as f64).sum::<f64>() / window.len().max(1) as f64
+}
+
+/// True if the second part lies above the first at both ends.
+fn is_above(first: &[i64], second: &[i64]) -> bool {
+    let (first, second) = (ends(first), ends(second));
+    first.0 < second.0 && first.1 < second.1
+}
+
+/// True if each quarter of the level lies above the last at both ends.
+fn quarters_rise(level: &[i64]) -> bool {
+    let length = level.len() / 4;
+    length > 0
+        && (0..3).all(|at| {
+            let quarter = |at: usize| &level[at * length..(at + 1) * length];
+            is_above(quarter(at), quarter(at + 1))
+        })
+}
+
+/// True if the level rises in its second half by more than half of what it did in the first.
+fn goes_on(level: &[i64]) -> bool {
+    let means: Vec<f64> = windows(level).map(mean).collect();
+    let rise = |from: usize, to: usize| means[to] - means[from];
+    means.len() >= WINDOWS && 2.0 * rise(WINDOWS / 2, WINDOWS - 1) > rise(0, WINDOWS / 2 - 1)
+}
+
+/// How many standard errors the slope of the level is above zero, if each value depends on the
+/// one before as it does here.
+fn trend(level: &[i64]) -> f64 {
+    let count = level.len() as f64;
+    if level.len() < 4 {
+        return 0.0;
+    }
+    let (middle, mean) = ((count - 1.0) / 2.0, mean(level));
+    let (mut product, mut square) = (0.0, 0.0);
+    for (at, &live) in level.iter().enumerate() {
+        let distance = at as f64 - middle;
+        product += distance * (live as f64 - mean);
+        square += distance * distance;
+    }
+    let slope = product / square;
+    let (mut residues, mut lagged, mut before) = (0.0, 0.0, 0.0);
+    for (at, &live) in level.iter().enumerate() {
+        let residue = live as f64 - mean - slope * (at as f64 - middle);
+        residues += residue * residue;
+        lagged += residue * before;
+        before = residue;
+    }
+    if residues <= 0.0 {
+        return if slope > 0.0 { f64::INFINITY } else { 0.0 };
+    }
+    let correlation = (lagged / residues).clamp(0.0, 0.99);
+    let error = (residues / (count - 2.0) / square).sqrt();
+    slope / error * ((1.0 - correlation) / (1.0 + correlation)).sqrt()
+}
+
+/// How often the level crosses its median.
+fn crossings(level: &[i64]) -> usize {
+    let mut sorted = level.to_vec();
+    sorted.sort_unstable();
+    let Some(&median) = sorted.get(sorted.len() / 2) else { return 0 };
+    let sides = level.iter().map(|live| live.cmp(&median)).filter(|side| side.is_ne());
+    let (crossings, _) = sides.fold((0, None), |(crossings, before), side| {
+        (crossings + usize::from(before.is_some_and(|before| before != side)), Some(side))
+    });
+    crossings
+}

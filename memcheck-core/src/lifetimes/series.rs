@@ -1,0 +1,71 @@
+//! The blocks of one group over the iterations, for people and for the rules that name causes.
+
+use super::History;
+use super::kind::{Kind, add_from};
+
+/// One group of blocks. Each series has one entry for each measured iteration, or for each epoch
+/// of a run that is longer than 1,024 iterations.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Series {
+    /// The call site, if the group is that of a site.
+    pub site: Option<u32>,
+    /// Bytes of one block, if all blocks that were ever seen are alike.
+    pub block: Option<u64>,
+    /// Live blocks by the iteration of their birth.
+    pub born: Vec<u64>,
+    /// Their bytes.
+    pub born_bytes: Vec<u64>,
+    /// Live blocks at the end of each iteration.
+    pub live: Vec<u64>,
+    /// Their bytes.
+    pub live_bytes: Vec<u64>,
+    /// The greatest age at which a block of the group died, in entries; 0 if none died.
+    pub oldest_death: usize,
+}
+
+impl History {
+    /// A group for each size of blocks, in the order of sizes.
+    pub fn by_size(&self) -> Vec<Series> {
+        let mut kinds: Vec<&Kind> = self.kinds.iter().collect();
+        kinds.sort_by_key(|kind| kind.size);
+        let groups = kinds.chunk_by(|a, b| a.size == b.size).map(|kinds| self.series(None, kinds));
+        groups.chain(self.shared.iter().map(|kind| self.series(None, &[kind]))).collect()
+    }
+
+    /// A group for each call site and size, in their order. Blocks without a call site are
+    /// in none.
+    pub fn by_site_and_size(&self) -> Vec<Series> {
+        let kinds = self.kinds.iter().filter(|kind| kind.site.is_some());
+        kinds.map(|kind| self.series(kind.site, &[kind])).collect()
+    }
+
+    /// A group for each call site, in their order. Blocks without a call site are in none.
+    pub fn by_site(&self) -> Vec<Series> {
+        let kinds: Vec<&Kind> = self.kinds.iter().filter(|kind| kind.site.is_some()).collect();
+        let sites = kinds.chunk_by(|a, b| a.site == b.site);
+        sites.map(|kinds| self.series(kinds[0].site, kinds)).collect()
+    }
+
+    fn series(&self, site: Option<u32>, kinds: &[&Kind]) -> Series {
+        let start = self.start();
+        let none = vec![0; self.entries().saturating_sub(start)];
+        let alike = kinds.iter().all(|kind| kind.size == kinds[0].size && kind.bytes.is_none());
+        let mut series = Series {
+            site,
+            block: alike.then_some(kinds[0].size),
+            born: none.clone(),
+            born_bytes: none.clone(),
+            live: none.clone(),
+            live_bytes: none,
+            oldest_death: kinds.iter().map(|kind| kind.age()).max().unwrap_or(0),
+        };
+        for kind in kinds {
+            let (bytes, factor) = kind.in_bytes();
+            add_from(&kind.blocks.left, kind.from, 1, start, &mut series.born);
+            add_from(&bytes.left, kind.from, factor, start, &mut series.born_bytes);
+            add_from(&kind.blocks.live, kind.from, 1, start, &mut series.live);
+            add_from(&bytes.live, kind.from, factor, start, &mut series.live_bytes);
+        }
+        series
+    }
+}

@@ -1,0 +1,219 @@
+//! One look at a history: decides, or says how many iterations to wait for the next look.
+
+use super::decision::{Budget, Decision, Leak, Open, Part, Pattern, Undecided};
+use super::events::Look;
+use super::group::{Group, is_still};
+use super::history::History;
+use super::kind::Kind;
+use super::rate::{Certainty, Rate};
+use super::tree::{Growing, Node, by_site, by_size};
+
+/// Judges all that is known after some iterations.
+///
+/// The cost is proportional to the number of kinds and entries of the history. After
+/// [`Decision::More`] there is nothing to gain from a look before so many further iterations.
+pub fn step(history: &History, budget: &Budget) -> Decision {
+    let done = history.iterations();
+    let look = Look {
+        horizon: budget.horizon.max(1) as usize,
+        quiet: budget.quiet.max(1) as usize,
+        is_last: done >= budget.most,
+    };
+    let kinds: Vec<&Kind> = history.kinds.iter().chain(&history.shared).collect();
+    let moving: Vec<&Kind> =
+        kinds.iter().copied().filter(|kind| !is_still(history, kind)).collect();
+    let entries = history.entries().saturating_sub(history.start());
+    let node = match judge_trees(history, &moving, &look) {
+        // Nothing moved, but not for long enough.
+        Node::Clean if moving.is_empty() && entries <= look.quiet => {
+            Node::Open { open: Open::Moves, until: look.quiet + 1, kinds: Vec::new() }
+        }
+        node => node,
+    };
+    match node {
+        Node::Clean => Decision::Clean { quiet_for: quiet_for(history, &moving) },
+        Node::Leak { parts, is_whole, until } => {
+            if is_whole && is_at_least(&parts, Certainty::Exact) {
+                return leak(history, parts, true);
+            }
+            let exact = exact_of(&parts);
+            if outweighs(history, &exact, &moving) {
+                return leak(history, exact, true);
+            }
+            let is_certain = is_whole && is_at_least(&parts, Certainty::Amortised);
+            if look.is_last || (is_certain && 4 * entries >= 5 * look.horizon) {
+                leak(history, parts, is_whole)
+            } else {
+                Decision::More(wait(history, budget, until))
+            }
+        }
+        Node::Open { open, kinds, .. } if look.is_last => {
+            Decision::Open(undecided(history, open, &kinds))
+        }
+        Node::Open { until, .. } => Decision::More(wait(history, budget, until)),
+    }
+}
+
+/// An exact leak of more than so many times the bytes of all else neither waits for it nor counts
+/// it. The container that keeps the leaked blocks grows too, at intervals that get longer and longer,
+/// and its rate is never exact.
+const OUTWEIGHS: u64 = 16;
+
+/// Blocks of such containers at most. A second leak, however rare, has left more of them.
+const CONTAINERS: u64 = 2;
+
+fn is_at_least(parts: &[Growing<'_>], certainty: Certainty) -> bool {
+    parts.iter().flat_map(|part| &part.growth).all(|growth| growth.rate.certainty <= certainty)
+}
+
+/// The parts whose rate is exact and whole.
+fn exact_of<'a>(parts: &[Growing<'a>]) -> Vec<Growing<'a>> {
+    let exact = parts
+        .iter()
+        .filter(|part| part.is_whole && is_at_least(std::slice::from_ref(part), Certainty::Exact));
+    exact.cloned().collect()
+}
+
+/// True if blocks of these parts are nearly all that measured iterations have left.
+fn outweighs(history: &History, parts: &[Growing<'_>], moving: &[&Kind]) -> bool {
+    let kinds: Vec<&Kind> = parts.iter().flat_map(|part| part.kinds.clone()).collect();
+    let (blocks, bytes) = live(history, moving);
+    let (own_blocks, own) = live(history, &kinds);
+    let rest = (blocks.saturating_sub(own_blocks), bytes.saturating_sub(own));
+    own > 0 && rest.0 <= CONTAINERS && rest.1 <= own / OUTWEIGHS
+}
+
+/// Judges by size and by call site, and returns the more certain verdict.
+fn judge_trees<'a>(history: &History, kinds: &[&'a Kind], look: &Look) -> Node<'a> {
+    if kinds.is_empty() {
+        return Node::Clean;
+    }
+    let has_sites = kinds.iter().any(|kind| kind.site.is_some());
+    if !has_sites {
+        return by_size(history, kinds, look);
+    }
+    // Call sites first: if both are exact, a place in the program says more than a size.
+    let sites = by_site(history, kinds, look);
+    let outweighs = match &sites {
+        Node::Leak { parts, .. } => outweighs(history, &exact_of(parts), kinds),
+        Node::Clean | Node::Open { .. } => false,
+    };
+    if outweighs || sites.is_exact() {
+        return sites;
+    }
+    let sizes = by_size(history, kinds, look);
+    if sizes.is_exact() {
+        return sizes;
+    }
+    match (sizes, sites) {
+        (leak, Node::Clean) | (Node::Clean, leak) if leak.has_rhythm() => leak,
+        (open @ Node::Open { open: Open::GoesOn, .. }, Node::Clean)
+        | (Node::Clean, open @ Node::Open { open: Open::GoesOn, .. })
+            if !look.is_last =>
+        {
+            open
+        }
+        (Node::Clean, _) | (_, Node::Clean) => Node::Clean,
+        (sizes @ Node::Leak { is_whole: true, .. }, Node::Leak { is_whole: false, .. }) => sizes,
+        (_, sites @ Node::Leak { .. }) => sites,
+        (sizes @ Node::Leak { .. }, _) => sizes,
+        (_, sites) => sites,
+    }
+}
+
+/// Iterations until the next look.
+fn wait(history: &History, budget: &Budget, until: usize) -> u32 {
+    let done = history.iterations();
+    let epoch = u64::from(history.epoch());
+    let start = history.start() as u64 * epoch;
+    let until = u32::try_from(start + until as u64 * epoch).unwrap_or(u32::MAX);
+    // At least a tenth, so that there are few looks. At most a half, so that a verdict that is
+    // possible earlier than estimated does not wait for long.
+    let flat = history.warmup().saturating_add(budget.quiet).saturating_add(1);
+    let most = (done / 2).max(flat.saturating_sub(done)).max(1);
+    let least = (done / 10).max(1).min(most);
+    until.saturating_sub(done).clamp(least, most).min(budget.most.saturating_sub(done)).max(1)
+}
+
+/// Iterations since the last settled birth that is left, or since the last birth of all.
+fn quiet_for(history: &History, kinds: &[&Kind]) -> u32 {
+    let group = Group::of(history, kinds);
+    let last = group.left[..group.settled()].iter().rposition(|&left| left > 0);
+    let entries = group.len() - last.map_or(0, |last| last + 1);
+    (entries as u32).saturating_mul(history.epoch())
+}
+
+fn leak(history: &History, growing: Vec<Growing<'_>>, is_whole: bool) -> Decision {
+    let mut parts: Vec<Part> = growing.iter().flat_map(|growing| parts(history, growing)).collect();
+    parts.retain(|part| !part.rate.is_zero());
+    parts.sort_by(|a, b| {
+        b.rate
+            .partial_cmp(&a.rate)
+            .unwrap_or(std::cmp::Ordering::Equal)
+            .then((a.site, a.size).cmp(&(b.site, b.size)))
+    });
+    Decision::Leak(Leak {
+        rate: Rate::sum(parts.iter().map(|part| &part.rate)),
+        whole: is_whole,
+        through: history.iterations(),
+        parts,
+    })
+}
+
+/// One part for each pattern of a group. Its blocks and bytes are those of the whole group.
+fn parts(history: &History, growing: &Growing<'_>) -> Vec<Part> {
+    let Some(first) = growing.kinds.first() else { return Vec::new() };
+    let is_alike = growing.kinds.iter().all(|kind| kind.size == first.size && kind.bytes.is_none());
+    let is_one_site = growing.kinds.iter().all(|kind| kind.site == first.site);
+    let (blocks, bytes) = live(history, &growing.kinds);
+    let epoch = history.epoch();
+    let parts = growing.growth.iter().map(|growth| Part {
+        site: first.site.filter(|_| is_one_site),
+        size: is_alike.then_some(first.size),
+        rate: growth.rate.per(epoch),
+        pattern: in_iterations(growth.pattern, epoch),
+        replaced: growth.is_replaced,
+        blocks,
+        bytes,
+    });
+    parts.collect()
+}
+
+fn in_iterations(pattern: Pattern, epoch: u32) -> Pattern {
+    let iterations = |entries: u32| entries.saturating_mul(epoch);
+    match pattern {
+        Pattern::Exact { period } => Pattern::Exact { period: iterations(period) },
+        Pattern::Counted { period, blocks } => {
+            Pattern::Counted { period: iterations(period), blocks }
+        }
+        Pattern::Mean => Pattern::Mean,
+        Pattern::Growing { period, more } => Pattern::Growing { period: iterations(period), more },
+        Pattern::Amortised { bytes, distance } => {
+            Pattern::Amortised { bytes, distance: iterations(distance) }
+        }
+    }
+}
+
+/// Blocks and bytes that were born in measured iterations and are live.
+fn live(history: &History, kinds: &[&Kind]) -> (u64, u64) {
+    let start = history.start();
+    let sum = |series: &[u64], from: usize, factor: u64| {
+        let measured = series.iter().skip(start.saturating_sub(from));
+        measured.fold(0u64, |sum, &left| sum.saturating_add(left.saturating_mul(factor)))
+    };
+    kinds.iter().fold((0, 0), |(blocks, bytes), kind| {
+        let (tally, factor) = kind.in_bytes();
+        let of_kind = sum(&tally.left, kind.from, factor);
+        (
+            u64::saturating_add(blocks, sum(&kind.blocks.left, kind.from, 1)),
+            u64::saturating_add(bytes, of_kind),
+        )
+    })
+}
+
+fn undecided(history: &History, open: Open, kinds: &[&Kind]) -> Undecided {
+    let (blocks, bytes) = live(history, kinds);
+    let measured = history.iterations().saturating_sub(history.warmup());
+    let rate = Rate::new(u128::from(bytes), u128::from(measured), Certainty::Mean);
+    Undecided { open, through: history.iterations(), blocks, bytes, rate }
+}

@@ -1,0 +1,5 @@
+//! Named programs, relations between programs, and the confusion matrix of all families.
+
+mod matrix;
+mod named;
+mod relations;

@@ -1,0 +1,150 @@
+//! Relations between the verdicts of programs that are related.
+
+use super::super::programs::{CLEAN, Family, LEAKS, Program, Random};
+use super::super::{Budget, Certainty, Decision, Rate};
+use super::matrix::{Row, alone, beside};
+
+/// Programs of each family in the quick tests.
+const PROGRAMS: u32 = 2;
+
+const LENGTH: u32 = 402;
+
+fn decide(program: &Program) -> Decision {
+    program.run(&Budget::default()).0
+}
+
+/// The rate of a leak, if it is exact and whole.
+fn exact(decision: &Decision) -> Option<Rate> {
+    match decision {
+        Decision::Leak(leak) if leak.whole && leak.rate.certainty == Certainty::Exact => {
+            Some(leak.rate)
+        }
+        _ => None,
+    }
+}
+
+#[test]
+fn regular_families_are_what_they_are() {
+    let mut random = Random(20);
+    for family in CLEAN.iter().filter(|family| !is_random(family)) {
+        let mut row = Row::default();
+        for _ in 0..PROGRAMS {
+            row.add(&alone(family, &mut random, LENGTH), &Budget::default());
+        }
+        assert_eq!(row.leak, 0, "{}", family.name);
+    }
+    for family in LEAKS {
+        for _ in 0..PROGRAMS {
+            let program = alone(family, &mut random, LENGTH);
+            let Some(truth) = program.truth else { continue };
+            assert_eq!(exact(&decide(&program)), Some(truth), "{}", family.name);
+        }
+    }
+}
+
+/// True if the family's verdict depends on chance.
+fn is_random(family: &Family) -> bool {
+    ["random", "Zipf", "at times"].iter().any(|word| family.name.contains(word))
+}
+
+#[test]
+fn parts_add_up_to_the_rate() {
+    let mut random = Random(21);
+    for leak in LEAKS {
+        let clean = &CLEAN[random.within(0, CLEAN.len() as u32 - 1) as usize];
+        let program = beside(&[leak, clean], &mut random, LENGTH, false);
+        if let Decision::Leak(leak) = decide(&program) {
+            assert_eq!(Rate::sum(leak.parts.iter().map(|part| &part.rate)), leak.rate);
+            assert!(!leak.parts.is_empty());
+        }
+    }
+}
+
+#[test]
+fn a_leak_beside_a_clean_program_is_the_same_leak() {
+    let mut random = Random(22);
+    for leak in LEAKS.iter().take(8) {
+        for clean in CLEAN.iter().step_by(4) {
+            let is_shared = random.chance(0.5);
+            let program = beside(&[leak, clean], &mut random, LENGTH, is_shared);
+            let decision = decide(&program);
+            if let Some(rate) = exact(&decision) {
+                assert_eq!(Some(rate), program.truth, "{} {}", leak.name, clean.name);
+            }
+            let is_clean = matches!(decision, Decision::Clean { .. });
+            assert!(!is_clean, "{} {}", leak.name, clean.name);
+        }
+    }
+}
+
+#[test]
+fn regular_clean_programs_are_clean_together() {
+    let mut random = Random(23);
+    let regular: Vec<&Family> = CLEAN.iter().filter(|family| !is_random(family)).collect();
+    for pair in regular.windows(2) {
+        let program = beside(pair, &mut random, LENGTH, true);
+        let decision = decide(&program);
+        assert!(!matches!(decision, Decision::Leak(_)), "{} {}", pair[0].name, pair[1].name);
+    }
+}
+
+#[test]
+fn rates_of_two_leaks_add_up() {
+    let mut random = Random(24);
+    let exact_ones: Vec<&Family> = LEAKS.iter().take(8).chain(&LEAKS[29..31]).collect();
+    for pair in exact_ones.windows(2) {
+        for is_shared in [true, false] {
+            let program = beside(pair, &mut random, LENGTH, is_shared);
+            let rate = exact(&decide(&program));
+            if let Some(rate) = rate {
+                assert_eq!(Some(rate), program.truth, "{} {}", pair[0].name, pair[1].name);
+            }
+        }
+    }
+}
+
+#[test]
+fn names_orders_and_sizes_change_nothing() {
+    let mut random = Random(25);
+    for family in LEAKS.iter().chain(CLEAN) {
+        let program = beside(&[family, &CLEAN[0]], &mut random, LENGTH, false);
+        let budget = Budget::default();
+        let (decision, iterations, _) = program.run(&budget);
+        let mut reversed = program.clone();
+        reversed.blocks.reverse();
+        assert_eq!(reversed.run(&budget).0, decision, "{}", family.name);
+        let renamed = program.clone().map(|block| block.site = 100 - block.site);
+        assert_eq!(kind(&renamed.run(&budget).0), kind(&decision), "{}", family.name);
+        let tripled = program.clone().map(|block| block.size *= 3);
+        let (three, after, _) = tripled.run(&budget);
+        assert_eq!((kind(&three), after), (kind(&decision), iterations), "{}", family.name);
+        if let (Some(one), Some(three)) = (exact(&decision), exact(&three)) {
+            assert_eq!(one.plus(&one).plus(&one), three);
+        }
+    }
+}
+
+/// The verdict without its figures.
+fn kind(decision: &Decision) -> (u8, bool) {
+    match decision {
+        Decision::Clean { .. } => (0, true),
+        Decision::Leak(leak) => (1, leak.whole),
+        Decision::More(_) => (2, true),
+        Decision::Open(undecided) => (3, undecided.open == super::super::Open::GoesOn),
+    }
+}
+
+#[test]
+fn a_phase_changes_nothing() {
+    let mut random = Random(26);
+    for family in &LEAKS[..5] {
+        let program = alone(family, &mut random, LENGTH);
+        for later in [1, 3, 9] {
+            let shifted = program.clone().map(|block| {
+                block.born = block.born.map(|born| born + later);
+                block.died = block.died.saturating_add(later);
+            });
+            assert_eq!(exact(&decide(&shifted)), program.truth, "{} {later}", family.name);
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! What is still live after the body has returned: a wait for threads that are about to
+//! free it, and a second round of the body, which tells what each round leaves behind
+//! from what is allocated once in a process.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use memcheck_core::limits::{Limits, Source};
+use memcheck_core::protocol::Reach;
+use memcheck_core::record::{Outcome, Record};
+use memcheck_core::size::both;
+use memcheck_core::space::Space;
+
+use super::measure::body;
+use crate::description::Description;
+use crate::ledger;
+use crate::trial::{Case, Trial};
+
+/// How long the last census waits for other threads.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// Live bytes of these spaces that are above the limit.
+fn above(judged: &[Space], limits: &Limits) -> u64 {
+    let above =
+        |space: &Space| ledger::snapshot(*space).live.saturating_sub(limits.max_retained.value);
+    judged.iter().map(above).sum()
+}
+
+/// Waits until other threads have freed what the body left, for a bounded time. Returns
+/// what to report of it.
+pub(super) fn wait(judged: &[Space], limits: &Limits) -> Option<String> {
+    let before = above(judged, limits);
+    let began = Instant::now();
+    while above(judged, limits) > 0 && began.elapsed() < PATIENCE {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let freed = before.saturating_sub(above(judged, limits));
+    (freed > 0).then(|| {
+        format!(
+            "other threads freed {} within {} ms after the body had returned",
+            both(freed),
+            began.elapsed().as_millis()
+        )
+    })
+}
+
+/// Runs the body once more if it left more than the built-in limit allows, and notes what
+/// this round added. A round that fails adds nothing to what is known.
+pub(super) fn second(
+    description: &'static Description,
+    (device, case): (&candle_core::Device, Case),
+    record: &mut Record,
+) {
+    let limits = record.limits.clone();
+    let is_built_in = limits.max_retained.source == Source::BuiltIn;
+    if !is_built_in || record.outcome != Outcome::Returned || above(&record.judged, &limits) == 0 {
+        return;
+    }
+    let live = |judged: &[Space]| -> BTreeMap<Space, u64> {
+        judged.iter().map(|&space| (space, ledger::snapshot(space).live)).collect()
+    };
+    let before = live(&record.judged);
+    let mut trial = Trial::new(device.clone(), (&limits, Reach::Screen), case, None);
+    let print = std::panic::take_hook();
+    std::panic::set_hook(Box::new(|_| {}));
+    let outcome = body(description, &mut trial);
+    std::panic::set_hook(print);
+    drop(trial);
+    if outcome != Outcome::Returned {
+        record.notes.push(
+            "the body cannot run twice in one process: what it left once counts as retained"
+                .to_owned(),
+        );
+        return;
+    }
+    wait(&record.judged, &limits);
+    let after = live(&record.judged);
+    for (space, measured) in &mut record.spaces {
+        if let (Some(before), Some(after)) = (before.get(space), after.get(space)) {
+            measured.retained_again = Some(after.saturating_sub(*before));
+        }
+    }
+}

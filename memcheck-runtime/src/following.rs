@@ -1,0 +1,276 @@
+//! How far the iterations of a test go beyond the measured ones, so that its growth
+//! can be decided.
+//!
+//! The figures of a run are those of its measured iterations. A run that goes on only
+//! feeds the histories of live blocks, which say when there is enough to judge.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use memcheck_core::lifetimes::{Budget, Decision, History, step};
+use memcheck_core::limits::Limits;
+use memcheck_core::protocol::Reach;
+use memcheck_core::record::Followed;
+use memcheck_core::space::Space;
+use memcheck_core::survivors::{self, Grown, Growth};
+
+use crate::block;
+use crate::ledger::{self, PeakWindow, Snapshot};
+
+/// What it may cost to follow a test that has left nothing behind.
+const CHEAP: Duration = Duration::from_millis(100);
+
+/// The births and deaths of blocks over all iterations, and what they are followed for.
+#[derive(Debug)]
+pub(crate) struct Following {
+    reach: Reach,
+    budget: Budget,
+    evidence: Duration,
+    warmup: u32,
+    /// Measured iterations.
+    screen: u32,
+    own: Space,
+    histories: BTreeMap<Space, History>,
+    began: Instant,
+    /// Set once an iteration beyond the measured ones was begun.
+    beyond: Option<Beyond>,
+}
+
+/// Iterations beyond the measured ones.
+#[derive(Debug)]
+struct Beyond {
+    began: Instant,
+    /// The peak of each space before them, and what was live.
+    windows: Vec<(PeakWindow, u64)>,
+    /// Why they have ended.
+    stopped: Option<Stopped>,
+    seconds: Option<f64>,
+    /// True if they changed what is live.
+    disturbed: bool,
+}
+
+/// Why iterations beyond the measured ones came to their end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stopped {
+    /// Nothing more was needed, or allowed.
+    Done,
+    /// The next ones would have taken longer than was allowed.
+    Late,
+    /// The body returned an error.
+    Failed,
+}
+
+impl Following {
+    pub(crate) fn new(own: Space, reach: Reach, limits: &Limits) -> Self {
+        let (warmup, screen) = (limits.warmup.value, limits.iterations.value);
+        // One iteration is a quick look: nobody who asks for it wants more of them.
+        let most = if screen > 1 { limits.max_iterations.value.max(screen) } else { screen };
+        let most = most.saturating_add(warmup);
+        Self {
+            reach,
+            budget: Budget::of(most),
+            evidence: limits.evidence.value,
+            warmup,
+            screen,
+            own,
+            histories: BTreeMap::from([(own, History::new(warmup))]),
+            began: Instant::now(),
+            beyond: None,
+        }
+    }
+
+    /// True if blocks of this space are judged.
+    fn judges(own: Space, space: Space) -> bool {
+        space == own || (own.is_device() && space.is_device())
+    }
+
+    /// The first iteration begins.
+    pub(crate) fn start(&mut self) {
+        self.began = Instant::now();
+    }
+
+    /// Takes the census after an iteration.
+    pub(crate) fn ended(&mut self) {
+        let own = self.own;
+        let mut by_space: BTreeMap<Space, Vec<_>> = BTreeMap::new();
+        for (kind, count) in ledger::census(|space| Self::judges(own, space)) {
+            by_space.entry(kind.space).or_default().push(kind.living(count));
+        }
+        let before = self.iterations();
+        for space in by_space.keys() {
+            // A device that was not used before had nothing in all iterations before.
+            self.histories.entry(*space).or_insert_with(|| {
+                let mut history = History::new(self.warmup);
+                (0..before).for_each(|_| history.add([]));
+                history
+            });
+        }
+        for (space, history) in &mut self.histories {
+            history.add(by_space.remove(space).unwrap_or_default());
+        }
+    }
+
+    /// Iterations that have ended, warm-up included.
+    pub(crate) fn iterations(&self) -> u32 {
+        self.histories.values().map(History::iterations).max().unwrap_or(0)
+    }
+
+    /// How many further iterations are needed; 0 if there is enough, or if no more are
+    /// allowed.
+    pub(crate) fn further(&mut self) -> u32 {
+        let ended = self.iterations();
+        if ended < self.warmup.saturating_add(self.screen) || self.is_stopped() {
+            return 0;
+        }
+        let wanted = match (&self.reach, &self.beyond) {
+            (Reach::Screen, _) | (Reach::Horizon, Some(_)) => 0,
+            (Reach::Horizon, None) => {
+                let flat = self.histories.values().all(History::is_flat);
+                let horizon = self.warmup.saturating_add(self.budget.quiet).saturating_add(1);
+                if flat { horizon.min(self.budget.most).saturating_sub(ended) } else { 0 }
+            }
+            (Reach::Decision, _) => self.undecided().min(self.budget.most.saturating_sub(ended)),
+        };
+        let affordable = self.affordable(ended);
+        let allowed = match self.reach {
+            Reach::Decision => wanted.min(affordable),
+            // A part of the way to the horizon proves little more than nothing of it.
+            Reach::Screen | Reach::Horizon if affordable < wanted => 0,
+            Reach::Screen | Reach::Horizon => wanted,
+        };
+        if allowed == 0 {
+            let stopped = if wanted > 0 { Stopped::Late } else { Stopped::Done };
+            self.stop(stopped);
+        } else if self.beyond.is_none() {
+            self.beyond = Some(Beyond::begin());
+        }
+        allowed
+    }
+
+    /// The most further iterations that any space asks for.
+    fn undecided(&self) -> u32 {
+        let more = self.histories.values().map(|history| match step(history, &self.budget) {
+            Decision::More(more) => more,
+            _ => 0,
+        });
+        more.max().unwrap_or(0)
+    }
+
+    /// As many iterations as there is time for, if they take as long as those before.
+    fn affordable(&self, ended: u32) -> u32 {
+        let each = self.began.elapsed().checked_div(ended).unwrap_or_default();
+        let left = match (&self.reach, &self.beyond) {
+            (Reach::Decision, Some(beyond)) => self.evidence.saturating_sub(beyond.began.elapsed()),
+            (Reach::Decision, None) => self.evidence,
+            _ => CHEAP,
+        };
+        let number = left.as_nanos().checked_div(each.as_nanos()).unwrap_or(u128::from(u32::MAX));
+        u32::try_from(number).unwrap_or(u32::MAX)
+    }
+
+    /// The body returned an error; true if it was asked for more than it was made for,
+    /// which is not an error of the test.
+    pub(crate) fn fails(&mut self) -> bool {
+        let beyond = self.beyond.is_some();
+        if beyond {
+            self.stop(Stopped::Failed);
+        }
+        beyond
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.beyond.as_ref().is_some_and(|beyond| beyond.stopped.is_some())
+    }
+
+    fn stop(&mut self, stopped: Stopped) {
+        if let Some(beyond) = &mut self.beyond {
+            beyond.end(stopped);
+        }
+    }
+
+    /// True while iterations beyond the measured ones run.
+    pub(crate) fn is_running_on(&self) -> bool {
+        self.beyond.as_ref().is_some_and(|beyond| beyond.stopped.is_none())
+    }
+
+    /// The growth of each judged space by all iterations so far.
+    pub(crate) fn grown(&self) -> BTreeMap<Space, Grown> {
+        self.histories.iter().map(|(&space, history)| (space, self.grown_in(history))).collect()
+    }
+
+    fn grown_in(&self, history: &History) -> Grown {
+        if self.screen < 2 {
+            // One iteration shows no growth.
+            return Grown::default();
+        }
+        let read = |budget: &Budget| {
+            survivors::read(history, &step(history, budget), self.screen as usize)
+        };
+        let grown = read(&self.budget);
+        let Growth::Unknown = grown.growth else { return grown };
+        let ended = self.iterations();
+        match self.reach {
+            // It ended early, for an error of the body or lack of time. Then less is
+            // assumed, namely what the iterations that it has can show.
+            Reach::Decision => {
+                let grown = read(&Budget::of(ended));
+                let is_exact = matches!(grown.growth, Growth::Found { exact: true, .. });
+                let failed = self.beyond.as_ref().is_none_or(|beyond| {
+                    beyond.stopped != Some(Stopped::Late) && beyond.stopped != Some(Stopped::Done)
+                });
+                // Few iterations prove an exact leak, and nothing else.
+                if failed && !is_exact { grown.undecided(ended) } else { grown }
+            }
+            // Nothing is left that another run could decide.
+            _ if history.is_flat() => {
+                let iterations = ended.saturating_sub(self.warmup);
+                Grown { growth: Growth::Quiet { iterations }, ..grown }
+            }
+            // Another run decides.
+            _ => grown,
+        }
+    }
+
+    /// How far the test was followed; `None` if no further than its measured iterations.
+    pub(crate) fn followed(&self) -> Option<Followed> {
+        let beyond = self.beyond.as_ref()?;
+        let decided = self.histories.values().all(|history| {
+            matches!(step(history, &self.budget), Decision::Clean { .. } | Decision::Leak(_))
+        });
+        Some(Followed {
+            iterations: self.iterations().saturating_sub(self.warmup),
+            seconds: beyond.seconds.unwrap_or_else(|| beyond.began.elapsed().as_secs_f64()),
+            decided,
+            disturbed: beyond.disturbed || beyond.stopped.is_none(),
+            ended: match beyond.stopped {
+                None | Some(Stopped::Done) => None,
+                Some(Stopped::Late) => Some("there was no time for more".to_owned()),
+                Some(Stopped::Failed) => Some("the body returned an error".to_owned()),
+            },
+        })
+    }
+}
+
+impl Beyond {
+    fn begin() -> Self {
+        let spaces =
+            block::spaces().filter(|&space| ledger::snapshot(space) != Snapshot::default());
+        let windows = spaces.map(|space| (PeakWindow::open(space), ledger::snapshot(space).live));
+        Self {
+            began: Instant::now(),
+            windows: windows.collect(),
+            stopped: None,
+            seconds: None,
+            disturbed: false,
+        }
+    }
+
+    fn end(&mut self, stopped: Stopped) {
+        self.stopped = Some(stopped);
+        self.seconds = Some(self.began.elapsed().as_secs_f64());
+        for (window, live) in self.windows.drain(..) {
+            self.disturbed |= ledger::snapshot(window.space()).live != live;
+            window.discard();
+        }
+    }
+}

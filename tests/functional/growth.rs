@@ -1,0 +1,290 @@
+//! Programs that ten iterations cannot tell apart: each is followed until its growth is
+//! decided.
+
+use serde_json::Value;
+
+use crate::fixture::{Project, Run};
+
+/// Blocks of 4 MiB. Each test says in which iterations which of them are kept.
+const TESTS: &str = r#"
+const MIB: usize = 1 << 20;
+
+fn block(device: &Device, bytes: usize) -> candle_core::Result<Tensor> {
+    Tensor::zeros(bytes, DType::U8, device)
+}
+
+/// Pushes a block to `kept` in every iteration for which `keeps` is true.
+fn keeps(trial: &mut Trial, keeps: impl Fn(usize) -> bool) -> candle_core::Result<()> {
+    let device = trial.device().clone();
+    let mut kept = Vec::new();
+    trial.iterate(|i| {
+        if keeps(i) {
+            kept.push(block(&device, 4 * MIB)?);
+        }
+        candle_core::Result::Ok(())
+    })
+}
+
+#[mem_test(max_growth = "0 B", baseline = false)]
+fn leaks_but_not_in_the_last_iteration(trial: &mut Trial) -> candle_core::Result<()> {
+    keeps(trial, |i| i != 11)
+}
+
+#[mem_test(max_growth = "0 B", baseline = false, iterations = 100)]
+fn leaks_in_99_of_100_iterations(trial: &mut Trial) -> candle_core::Result<()> {
+    keeps(trial, |i| i != 101)
+}
+
+#[mem_test(max_growth = "0 B", baseline = false)]
+fn leaks_from_the_sixth_iteration_on(trial: &mut Trial) -> candle_core::Result<()> {
+    keeps(trial, |i| i >= 7)
+}
+
+#[mem_test(max_growth = "0 B", baseline = false)]
+fn leaks_in_every_50th_iteration(trial: &mut Trial) -> candle_core::Result<()> {
+    keeps(trial, |i| i % 50 == 20)
+}
+
+#[mem_test(max_growth = "0 B", baseline = false)]
+fn two_events(trial: &mut Trial) -> candle_core::Result<()> {
+    keeps(trial, |i| i == 3 || i == 8)
+}
+
+/// A leak in every third iteration beside blocks that live for `lives(i)` iterations, all
+/// of them of one size and from one line.
+fn leaks_beside(trial: &mut Trial, lives: impl Fn(usize) -> usize) -> candle_core::Result<()> {
+    let device = trial.device().clone();
+    let mut leaked = Vec::new();
+    let mut passing: Vec<(usize, Tensor)> = Vec::new();
+    trial.iterate(|i| {
+        passing.retain(|(end, _)| *end > i);
+        for leaks in [true, false] {
+            if leaks && i % 3 != 0 {
+                continue;
+            }
+            let block = block(&device, 4 * MIB)?;
+            if leaks { leaked.push(block) } else { passing.push((i + lives(i), block)) }
+        }
+        candle_core::Result::Ok(())
+    })
+}
+
+#[mem_test(max_growth = "0 B", baseline = false, cases(every = [2, 3, 5, 8]))]
+fn leaks_beside_a_list_that_is_flushed(trial: &mut Trial) -> candle_core::Result<()> {
+    let every: usize = trial.case("every")?;
+    leaks_beside(trial, |i| every - i % every)
+}
+
+#[mem_test(max_growth = "0 B", baseline = false)]
+fn leaks_beside_a_queue(trial: &mut Trial) -> candle_core::Result<()> {
+    leaks_beside(trial, |i| 1 + (i * 7 + i / 3) % 3)
+}
+
+#[mem_test(max_growth = "0 B", baseline = false, cases(length = [2, 12, 40]))]
+fn ring(trial: &mut Trial) -> candle_core::Result<()> {
+    let device = trial.device().clone();
+    let length: usize = trial.case("length")?;
+    let mut ring = std::collections::VecDeque::new();
+    trial.iterate(|_| {
+        ring.push_back(block(&device, 4 * MIB)?);
+        if ring.len() > length {
+            ring.pop_front();
+        }
+        candle_core::Result::Ok(())
+    })
+}
+
+#[mem_test(max_growth = "0 B", baseline = false)]
+fn cache_of_16_keys(trial: &mut Trial) -> candle_core::Result<()> {
+    let device = trial.device().clone();
+    let mut cache = std::collections::HashMap::new();
+    let mut random = 7u32;
+    trial.iterate(|_| {
+        random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        if let std::collections::hash_map::Entry::Vacant(entry) = cache.entry(random >> 28) {
+            entry.insert(block(&device, 4 * MIB)?);
+        }
+        candle_core::Result::Ok(())
+    })
+}
+
+#[mem_test(max_growth = "0 B", baseline = false)]
+fn optimizers_kept(trial: &mut Trial) -> candle_core::Result<()> {
+    let device = trial.device().clone();
+    let mut kept = Vec::new();
+    trial.iterate(|_| {
+        for bytes in [262_144, 1_024] {
+            // Two moments, and a gradient that goes.
+            kept.push(block(&device, bytes)?);
+            kept.push(block(&device, bytes)?);
+            block(&device, bytes)?;
+        }
+        candle_core::Result::Ok(())
+    })
+}
+
+/// The body knows as many inputs as it was asked for, and no more.
+#[mem_test(max_growth = "0 B", baseline = false)]
+fn fails_beyond_its_data(trial: &mut Trial) -> candle_core::Result<()> {
+    let device = trial.device().clone();
+    let inputs: Vec<usize> = (0..trial.warmup() + trial.iterations()).map(|_| MIB).collect();
+    let mut last = None;
+    trial.iterate(|i| {
+        last = Some(block(&device, inputs[i])?);
+        candle_core::Result::Ok(())
+    })
+}
+
+#[mem_test(max_growth = "0 B", baseline = false)]
+fn counts_its_calls(trial: &mut Trial) -> candle_core::Result<()> {
+    let device = trial.device().clone();
+    let mut calls = 0;
+    trial.iterate(|_| {
+        calls += 1;
+        block(&device, MIB).map(|_| ())
+    })?;
+    assert_eq!(calls, trial.warmup() + trial.iterations());
+    Ok(())
+}
+"#;
+
+/// A `Vec` on the host, which only the CPU's leg judges.
+const ON_THE_HOST: &str = r#"
+#[mem_test(max_growth = "0 B", baseline = false)]
+fn appends_for_ever(trial: &mut Trial) {
+    let mut logits: Vec<u8> = Vec::new();
+    trial.iterate(|_| logits.extend(std::iter::repeat_n(1, 30_000)));
+}
+
+#[mem_test(max_growth = "0 B", baseline = false)]
+fn appends_up_to_a_bound(trial: &mut Trial) {
+    let mut logits: Vec<u8> = Vec::new();
+    trial.iterate(|_| {
+        if logits.len() < 600_000 {
+            logits.extend(std::iter::repeat_n(1, 30_000));
+        }
+    });
+}
+"#;
+
+fn run(device: &str) -> Run {
+    let project = Project::new(&format!("{TESTS}{ON_THE_HOST}"));
+    let arguments = ["run", "--device", device, "--message-format", "json", "--no-ci"];
+    project.memcheck(&arguments).exits(100)
+}
+
+/// The leak of a test: its one finding.
+#[track_caller]
+fn leak(run: &Run, test: &str) -> Value {
+    assert_eq!(run.codes(test)[0], "leak", "{test}: {}", run.test(test)["growth"]);
+    let line = run.test(test);
+    let finding = line["findings"][0].clone();
+    let space = finding["space"].as_str().unwrap();
+    // One figure everywhere.
+    assert_eq!(finding["bytes_per_iteration"], line["metrics"][space]["growth"], "{test}");
+    let shares = finding["sites"].as_array().unwrap().iter();
+    let shares: u64 = shares.filter_map(|site| site["bytes_per_iteration"].as_u64()).sum();
+    assert_eq!(finding["bytes_per_iteration"], shares, "{test}: {}", finding["sites"]);
+    finding
+}
+
+fn judged(run: &Run, host: bool) {
+    let mib = 1 << 20;
+    for (test, rate) in [
+        ("leaks_from_the_sixth_iteration_on", 4 * mib),
+        ("leaks_beside_a_queue", 4 * mib / 3),
+        ("leaks_beside_a_list_that_is_flushed::every_2", 4 * mib / 3),
+        ("leaks_beside_a_list_that_is_flushed::every_3", 4 * mib / 3),
+        ("leaks_beside_a_list_that_is_flushed::every_5", 4 * mib / 3),
+        ("leaks_beside_a_list_that_is_flushed::every_8", 4 * mib / 3),
+        ("leaks_in_every_50th_iteration", 4 * mib / 50),
+    ] {
+        let found = leak(run, test)["bytes_per_iteration"].as_u64().unwrap();
+        assert!(found.abs_diff(rate) <= 1, "{test}: {found} is not {rate}");
+    }
+    for test in ["leaks_but_not_in_the_last_iteration", "leaks_in_99_of_100_iterations"] {
+        let found = leak(run, test)["bytes_per_iteration"].as_u64().unwrap();
+        assert!((39 * mib / 10..=4 * mib).contains(&found), "{test}: {found}");
+    }
+    let optimizers = leak(run, "optimizers_kept");
+    assert_eq!(optimizers["bytes_per_iteration"], 526_336);
+    let sites = optimizers["sites"].as_array().unwrap();
+    assert_eq!(sites.iter().filter_map(|site| site["count"].as_u64()).sum::<u64>(), 40);
+    for test in [
+        "two_events",
+        "ring::length_2",
+        "ring::length_12",
+        "ring::length_40",
+        "cache_of_16_keys",
+        "fails_beyond_its_data",
+        "counts_its_calls",
+    ] {
+        assert_eq!(run.codes(test), [""; 0], "{test}: {}", run.test(test));
+    }
+    let followed = run.test("ring::length_12")["followed"].clone();
+    assert_eq!(followed["decided"], true, "{followed}");
+    assert!(followed["iterations"].as_u64().unwrap() > 60, "{followed}");
+    if host {
+        let found = leak(run, "appends_for_ever")["bytes_per_iteration"].as_u64().unwrap();
+        assert!(found.abs_diff(30_000) < 3_000, "{found}");
+        assert_eq!(run.codes("appends_up_to_a_bound"), [""; 0]);
+    }
+}
+
+#[test]
+fn what_ten_iterations_cannot_tell_is_decided_on_the_simulated_gpu() {
+    judged(&run("sim"), false);
+}
+
+#[test]
+fn what_ten_iterations_cannot_tell_is_decided_on_the_cpu() {
+    judged(&run("cpu"), true);
+}
+
+const RETAINED: &str = r#"
+use std::sync::{Mutex, OnceLock};
+
+static ONCE: OnceLock<Vec<u8>> = OnceLock::new();
+static ALWAYS: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
+
+#[mem_test(baseline = false)]
+fn fills_a_lazy_static(_trial: &mut Trial) {
+    ONCE.get_or_init(|| vec![1; 168_332]);
+}
+
+#[mem_test(baseline = false, max_retained = "64 KiB")]
+fn fills_a_lazy_static_above_its_own_limit(_trial: &mut Trial) {
+    ONCE.get_or_init(|| vec![1; 168_332]);
+}
+
+#[mem_test(baseline = false)]
+fn leaves_something_in_every_round(_trial: &mut Trial) {
+    ALWAYS.lock().unwrap().push(vec![1; 168_332]);
+}
+
+#[mem_test(baseline = false)]
+fn hands_its_memory_to_threads(trial: &mut Trial) {
+    trial.iterate(|i| {
+        let block = vec![1u8; 1 << 20];
+        std::thread::spawn(move || {
+            std::thread::sleep(std::time::Duration::from_millis(i as u64 % 5));
+            drop(block);
+        });
+    });
+}
+"#;
+
+#[test]
+fn a_second_round_tells_what_is_allocated_once_from_what_is_retained() {
+    let project = Project::new(RETAINED);
+    let run = project.run(&[]).exits(100);
+    for test in ["fills_a_lazy_static_above_its_own_limit", "leaves_something_in_every_round"] {
+        assert_eq!(run.codes(test), ["retained"], "{test}");
+        assert_eq!(run.test(test)["findings"][0]["figure"], 168_332, "{test}");
+    }
+    let once = run.test("fills_a_lazy_static");
+    assert_eq!(once["status"], "passed", "{once}");
+    let notes = once["notes"].to_string();
+    assert!(notes.contains("168,332 B") && notes.contains("tests/mem.rs:12"), "{notes}");
+    assert_eq!(run.test("hands_its_memory_to_threads")["status"], "passed");
+}
