@@ -13,21 +13,22 @@ fn a_verdict_stands_whose_explanation_is_interrupted() {
 fn leaky(trial: &mut Trial) {
     let mut kept = Vec::new();
     trial.iterate(|_| { kept.push(vec![0u8; 4096]); Ok::<_, String>(()) }).unwrap();
-    // The first run has made this file, the second waits to be ended.
-    if std::fs::exists(\"once\").unwrap() {
-        std::fs::write(\"second\", std::process::id().to_string()).unwrap();
+    // The first run measures, the second decides, and the third waits to be ended.
+    let runs = std::fs::read_to_string(\"runs\").unwrap_or_default();
+    if runs.len() == 2 {
+        std::fs::write(\"third\", std::process::id().to_string()).unwrap();
         std::thread::sleep(std::time::Duration::from_secs(600));
     }
-    std::fs::write(\"once\", \"\").unwrap();
+    std::fs::write(\"runs\", runs + \".\").unwrap();
 }
 ",
     );
-    let run = memcheck_interrupted(project.path(), &[&["run"][..], &JSON].concat(), "second");
+    let run = memcheck_interrupted(project.path(), &[&["run"][..], &JSON].concat(), "third");
     let run = run.exits(130);
     assert_eq!(run.codes("leaky"), ["leak"]);
     let summary = run.summary();
     assert_eq!((&summary["failed"], &summary["interrupted"]), (&1.into(), &true.into()));
-    assert!(!is_running(&project.read("second")), "the second run is left behind");
+    assert!(!is_running(&project.read("third")), "the third run is left behind");
 }
 
 #[test]

@@ -82,6 +82,8 @@ pub enum Cause {
     CacheNeverCleared,
     /// A cache that is larger with every position.
     CacheGrows,
+    /// A cache of a library with an entry for each input shape.
+    CacheByShape,
     /// A buffer that never gets smaller again.
     CacheKeepsLargest,
     /// A view, which keeps all of the storage that it looks at.
@@ -112,6 +114,7 @@ impl Cause {
             Self::VariablesCopied => "variables-copied",
             Self::CacheNeverCleared => "cache-never-cleared",
             Self::CacheGrows => "cache-grows",
+            Self::CacheByShape => "cache-by-shape",
             Self::CacheKeepsLargest => "cache-keeps-largest",
             Self::ViewKeepsStorage => "view-keeps-storage",
             Self::OutputsCollected => "outputs-collected",

@@ -3,10 +3,13 @@
 use std::collections::HashMap;
 
 use candle_core::{DType, Device, Result, Tensor};
+use candle_nn::VarBuilder;
 use candle_nn::kv_cache::Cache;
+use candle_transformers::models::llama;
 use memcheck_runtime::Trial;
 
 use super::{HISTORY, Leg, Scenario, scenario};
+use crate::llama::tiny_config;
 
 const SOURCE: &str = include_str!("growing.rs");
 
@@ -15,6 +18,7 @@ pub const SCENARIOS: &[Scenario] = &[
     scenario!(SOURCE, concatenated_at_every_token, CacheGrows, Enlarged),
     scenario!(SOURCE, capacity_that_grows_in_steps, CacheGrows, Enlarged),
     scenario!(SOURCE, masks_of_every_length, TensorKept, Irregular),
+    scenario!(SOURCE, masks_that_a_model_keeps, CacheByShape, Irregular),
 ];
 
 /// Width of a cached token.
@@ -159,6 +163,48 @@ pub mod masks_of_every_length {
             let length = length(turn % turns);
             // leaks: masks_of_every_length
             masks.insert(length, Tensor::zeros((length, length), DType::U8, &device)?);
+            Ok(())
+        })
+    }
+}
+
+/// The cache of candle-transformers' Llama, which keeps a mask for each length of a prompt.
+pub mod masks_that_a_model_keeps {
+    use super::*;
+
+    /// The shortest prompt: its mask has more than 1 KiB.
+    const SHORTEST: usize = 33;
+
+    /// `length²` of u8 over the measured prompts, 2 to 11.
+    pub fn bytes(_leg: Leg) -> u64 {
+        (2..=11).map(|prompt: u64| (SHORTEST as u64 + prompt).pow(2)).sum()
+    }
+
+    /// One cache for prompts of every length.
+    ///
+    /// # Errors
+    /// When the device is full.
+    pub fn leaky(trial: &mut Trial) -> anyhow::Result<()> {
+        run(trial, |prompt| SHORTEST + prompt)
+    }
+
+    /// Prompts that are padded to one length.
+    ///
+    /// # Errors
+    /// When the device is full.
+    pub fn fixed(trial: &mut Trial) -> anyhow::Result<()> {
+        run(trial, |_| SHORTEST)
+    }
+
+    fn run(trial: &mut Trial, length: fn(usize) -> usize) -> anyhow::Result<()> {
+        let device = trial.device().clone();
+        let config = llama::Config { max_position_embeddings: 1_024, ..tiny_config() };
+        let model = llama::Llama::load(VarBuilder::zeros(DType::F32, &device), &config)?;
+        let mut cache = llama::Cache::new(false, DType::F32, &config, &device)?;
+        trial.iterate(|prompt| {
+            let ids = Tensor::zeros((1, length(prompt)), DType::U32, &device)?;
+            // leaks: masks_that_a_model_keeps
+            model.forward(&ids, 0, &mut cache)?;
             Ok(())
         })
     }

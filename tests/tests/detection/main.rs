@@ -119,6 +119,7 @@ mem_tests! {
     concatenated_at_every_token,
     capacity_that_grows_in_steps(iterations = 20),
     masks_of_every_length(iterations = 11),
+    masks_that_a_model_keeps,
     workspace_of_the_largest_request(max_retained = "0 B"),
     cache_of_the_longest_request(max_retained = "0 B"),
     workspace_of_quantized_products(device = "cuda", max_retained = "0 B"),
