@@ -77,10 +77,23 @@ fn exact_of<'a>(parts: &[Growing<'a>]) -> Vec<Growing<'a>> {
 /// True if blocks of these parts are nearly all that measured iterations have left.
 fn outweighs(history: &History, parts: &[Growing<'_>], moving: &[&Kind]) -> bool {
     let kinds: Vec<&Kind> = parts.iter().flat_map(|part| part.kinds.clone()).collect();
-    let (blocks, bytes) = live(history, moving);
-    let (own_blocks, own) = live(history, &kinds);
-    let rest = (blocks.saturating_sub(own_blocks), bytes.saturating_sub(own));
-    own > 0 && rest.0 <= CONTAINERS && rest.1 <= own / OUTWEIGHS
+    let (_, own) = live(history, &kinds);
+    let others = moving.iter().filter(|kind| !kinds.iter().any(|own| std::ptr::eq(*own, **kind)));
+    let (blocks, bytes) = others.fold((0u64, 0u64), |(blocks, bytes), kind| {
+        let (of_kind, size) = settled(history, kind);
+        (blocks.saturating_add(of_kind), bytes.saturating_add(size))
+    });
+    own > 0 && blocks <= CONTAINERS && bytes <= own / OUTWEIGHS
+}
+
+/// Blocks and bytes of a kind that were born in measured iterations and are older than all
+/// that died.
+fn settled(history: &History, kind: &Kind) -> (u64, u64) {
+    let group = Group::of(history, &[kind]);
+    let sum = |series: &[i64]| -> u64 {
+        series[..group.settled()].iter().fold(0, |sum, left| sum + left.unsigned_abs())
+    };
+    (sum(&group.blocks), sum(&group.left))
 }
 
 /// Judges by size and by call site, and returns the more certain verdict.
