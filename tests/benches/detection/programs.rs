@@ -8,11 +8,12 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use anyhow::{Context, ensure};
+use memcheck_core::baseline::Baseline;
 use memcheck_core::device::Request;
-use memcheck_core::explain::{self, Explain};
+use memcheck_core::explain::{self, Explain, Stage};
 use memcheck_core::finding::Code;
 use memcheck_core::limits::Layer;
-use memcheck_core::protocol::{self, Follow, Job, Report};
+use memcheck_core::protocol::{self, Job, Report};
 use memcheck_core::{exit, variables};
 use memcheck_tests::scenarios::clean;
 use serde_json::Value;
@@ -131,7 +132,7 @@ fn run_seed(
 ) -> anyhow::Result<Seed> {
     let iterations = u32::try_from(clean::iterations(seed))?;
     let device: Request = device.parse()?;
-    let job = |follow: Follow| Job {
+    let job = |asked: explain::Run| Job {
         version: protocol::VERSION,
         test: test.to_owned(),
         report: report.clone(),
@@ -144,7 +145,9 @@ fn run_seed(
         workspace: workspace().to_owned(),
         compiled_in: None,
         candle: String::new(),
-        follow,
+        follow: asked.follow,
+        reach: asked.reach,
+        expected: asked.expected,
         case: Default::default(),
         parent: None,
         alone: true,
@@ -165,14 +168,19 @@ fn run_seed(
             Err(_) => Err(format!("no report: {}", String::from_utf8_lossy(&output.stderr).trim())),
         })
     };
-    let mut report = match run(job(Follow::No))? {
+    let explain = Explain::Failed;
+    let mut report = match run(job(explain.first()))? {
         Ok(report) => report,
         Err(what) => {
             return Ok(Seed { seed, findings: vec![what], leak: None, series: Vec::new() });
         }
     };
-    if let Some(follow) = Explain::Failed.again(&report) {
-        report = explain::merge(report, run(job(follow))?.ok());
+    for stage in Stage::ALL {
+        if let Some(asked) = stage.run(explain, &report) {
+            let second = run(job(asked))?.ok();
+            let level = |code: Code| code.default_level(false);
+            report = stage.merge(report, second, &Baseline::Off, level);
+        }
     }
     let Report { record, verdict, .. } = report;
     let leak = verdict.findings.iter().find(|finding| finding.code == Code::Leak);
