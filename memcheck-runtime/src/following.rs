@@ -14,6 +14,7 @@ use memcheck_core::record::Followed;
 use memcheck_core::space::Space;
 use memcheck_core::survivors::{self, Grown, Growth};
 
+use crate::available::available;
 use crate::block;
 use crate::ledger::{self, PeakWindow, Snapshot};
 
@@ -32,6 +33,8 @@ pub(crate) struct Following {
     own: Space,
     histories: BTreeMap<Space, History>,
     began: Instant,
+    /// Live bytes of the host when the first iteration began.
+    live_before: u64,
     /// Set once an iteration beyond the measured ones was begun.
     beyond: Option<Beyond>,
 }
@@ -54,7 +57,7 @@ struct Beyond {
 enum Stopped {
     /// Nothing more was needed, or allowed.
     Done,
-    /// The next ones would have taken longer than was allowed.
+    /// The next ones would have taken more time or memory than was allowed.
     Late,
     /// The body returned an error.
     Failed,
@@ -75,6 +78,7 @@ impl Following {
             own,
             histories: BTreeMap::from([(own, History::new(warmup))]),
             began: Instant::now(),
+            live_before: 0,
             beyond: None,
         }
     }
@@ -87,6 +91,7 @@ impl Following {
     /// The first iteration begins.
     pub(crate) fn start(&mut self) {
         self.began = Instant::now();
+        self.live_before = ledger::snapshot(Space::Host).live;
     }
 
     /// Takes the census after an iteration.
@@ -131,7 +136,7 @@ impl Following {
             }
             (Reach::Decision, _) => self.undecided().min(self.budget.most.saturating_sub(ended)),
         };
-        let affordable = self.affordable(ended);
+        let affordable = self.affordable(ended).min(self.room(ended));
         let allowed = match self.reach {
             Reach::Decision => wanted.min(affordable),
             // A part of the way to the horizon proves little more than nothing of it.
@@ -166,6 +171,15 @@ impl Following {
         };
         let number = left.as_nanos().checked_div(each.as_nanos()).unwrap_or(u128::from(u32::MAX));
         u32::try_from(number).unwrap_or(u32::MAX)
+    }
+
+    /// As many iterations as half of the host's free memory allows, if they leave as much
+    /// behind as those before. A device that is full refuses an allocation instead.
+    fn room(&self, ended: u32) -> u32 {
+        let left = ledger::snapshot(Space::Host).live.saturating_sub(self.live_before);
+        let each = left / u64::from(ended.max(1));
+        let room = available().unwrap_or(u64::MAX) / 2;
+        u32::try_from(room.checked_div(each).unwrap_or(u64::MAX)).unwrap_or(u32::MAX)
     }
 
     /// The body returned an error; true if it was asked for more than it was made for,
@@ -244,7 +258,7 @@ impl Following {
             disturbed: beyond.disturbed || beyond.stopped.is_none(),
             ended: match beyond.stopped {
                 None | Some(Stopped::Done) => None,
-                Some(Stopped::Late) => Some("there was no time for more".to_owned()),
+                Some(Stopped::Late) => Some("there was no time or memory for more".to_owned()),
                 Some(Stopped::Failed) => Some("the body returned an error".to_owned()),
             },
         })

@@ -36,6 +36,7 @@ pub mod usage;
 mod at_end;
 mod attribution;
 mod audit;
+mod available;
 mod block;
 mod canary;
 mod cleanup;

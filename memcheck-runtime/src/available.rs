@@ -1,0 +1,34 @@
+//! How much memory the host has left.
+
+use std::fs;
+
+/// Bytes that can be allocated without swapping, or up to the limit of the process's
+/// container. `None` if the system does not say.
+pub(crate) fn available() -> Option<u64> {
+    let of_host = fs::read_to_string("/proc/meminfo").ok().and_then(|text| of_meminfo(&text));
+    let number = |path: &str| fs::read_to_string(path).ok()?.trim().parse::<u64>().ok();
+    let limit = number("/sys/fs/cgroup/memory.max");
+    let used = number("/sys/fs/cgroup/memory.current");
+    let of_container = limit.zip(used).map(|(limit, used)| limit.saturating_sub(used));
+    of_host.into_iter().chain(of_container).min()
+}
+
+/// The line `MemAvailable:   16331188 kB`.
+fn of_meminfo(text: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kib: u64 = line.split_whitespace().next()?.parse().ok()?;
+    kib.checked_mul(1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_system_says_what_is_left() {
+        let text = "MemTotal:       32 kB\nMemAvailable:   16 kB\nBuffers: 1 kB\n";
+        assert_eq!(of_meminfo(text), Some(16_384));
+        assert_eq!(of_meminfo("MemTotal: 32 kB\n"), None);
+        assert!(available().is_some_and(|bytes| bytes > 0));
+    }
+}
