@@ -6,7 +6,7 @@ use super::group::{Group, is_still};
 use super::history::History;
 use super::kind::Kind;
 use super::rate::{Certainty, Rate};
-use super::tree::{Growing, Node, by_site, by_size};
+use super::tree::{Growing, Node, by_site, by_size, is_at_least};
 
 /// Judges all that is known after some iterations.
 ///
@@ -61,10 +61,6 @@ const OUTWEIGHS: u64 = 16;
 
 /// Blocks of such containers at most. A second leak, however rare, has left more of them.
 const CONTAINERS: u64 = 2;
-
-fn is_at_least(parts: &[Growing<'_>], certainty: Certainty) -> bool {
-    parts.iter().flat_map(|part| &part.growth).all(|growth| growth.rate.certainty <= certainty)
-}
 
 /// The parts whose rate is exact and whole.
 fn exact_of<'a>(parts: &[Growing<'a>]) -> Vec<Growing<'a>> {

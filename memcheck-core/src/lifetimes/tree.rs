@@ -28,8 +28,10 @@ pub(super) enum Node<'a> {
 }
 
 impl Node<'_> {
+    /// True if the leak is whole, and each of its rates exact.
     pub(super) fn is_exact(&self) -> bool {
-        self.is_at_least(Certainty::Exact)
+        let Self::Leak { parts, is_whole: true, .. } = self else { return false };
+        is_at_least(parts, Certainty::Exact)
     }
 
     /// True if a part of the leak repeats in a regular rhythm.
@@ -38,13 +40,11 @@ impl Node<'_> {
         let mut growth = parts.iter().flat_map(|part| &part.growth);
         growth.any(|growth| growth.rate.certainty <= Certainty::Growing)
     }
+}
 
-    /// True if the leak is whole, and each of its rates at least so certain.
-    pub(super) fn is_at_least(&self, certainty: Certainty) -> bool {
-        let Self::Leak { parts, is_whole: true, .. } = self else { return false };
-        let mut growth = parts.iter().flat_map(|part| &part.growth);
-        growth.all(|growth| growth.rate.certainty <= certainty)
-    }
+/// True if each rate of these groups is at least so certain.
+pub(super) fn is_at_least(parts: &[Growing<'_>], certainty: Certainty) -> bool {
+    parts.iter().flat_map(|part| &part.growth).all(|growth| growth.rate.certainty <= certainty)
 }
 
 /// Judges one group as a whole.
