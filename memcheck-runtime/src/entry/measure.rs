@@ -258,6 +258,7 @@ fn assemble(
         marks: recorder.take_marks(),
         attribution: None,
         longer: None,
+        repeats: None,
     }
 }
 
