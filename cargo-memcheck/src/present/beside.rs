@@ -21,6 +21,12 @@ pub(super) fn lines(outcome: &Outcome) -> Vec<String> {
     lines
 }
 
+/// The figures that differ between the runs of a test, apart from those of findings.
+pub(super) fn repeats(outcome: &Outcome) -> Option<String> {
+    let repeats = outcome.report.as_ref()?.record.repeats.as_ref()?;
+    repeats.note(&outcome.verdict.findings)
+}
+
 fn of_record(record: &Record) -> Vec<String> {
     let mut lines = Vec::new();
     let mark = |text: String| match record.driver.simulated {
