@@ -22,7 +22,7 @@ use memcheck_core::explain::{Run, Stage};
 use memcheck_core::finding::{Code, Finding};
 use memcheck_core::protocol::{Follow, Progress, Report};
 use memcheck_core::variables;
-use memcheck_core::verdict::{conclude, is_worth_keeping};
+use memcheck_core::verdict::conclude;
 
 use crate::devices::Kind;
 use crate::gpus::{Pool, Slot};
@@ -156,6 +156,7 @@ impl<'a> Runner<'a> {
         for stage in Stage::ALL.into_iter().skip_while(|stage| *stage != Stage::Explain) {
             explained = self.again(task, explained, (slot.as_ref(), stage), |_| {});
         }
+        explained.verdict.findings.retain(|finding| is_own(finding, first, found));
         Some(explained)
     }
 
@@ -191,8 +192,8 @@ impl<'a> Runner<'a> {
     /// The outcome of a test with the report that several runs of it have given.
     fn concluded(&self, first: Outcome, mut report: Report) -> Outcome {
         let levels = &self.options.levels;
-        // Figures that one run was to keep, and that all runs together refuse.
-        if !is_worth_keeping(&report.verdict.findings)
+        // One run alone had figures to accept.
+        if report.verdict.has(Code::Unstable)
             && let Some(pending) = report.pending.take()
             && let Err(error) = leave::remove(&pending)
         {
@@ -252,6 +253,16 @@ impl<'a> Runner<'a> {
         let reports = self.reports.path();
         tempfile::tempdir_in(reports).with_context(|| reports.display().to_string())
     }
+}
+
+/// True if a finding is that of the test itself, and not one that `found` has beyond
+/// `first`: the caller adds the findings across tests again.
+fn is_own(finding: &Finding, first: &Outcome, found: &Outcome) -> bool {
+    let same = |known: &Finding| {
+        (known.code, known.space, &known.message) == (finding.code, finding.space, &finding.message)
+    };
+    let has = |outcome: &Outcome| outcome.verdict.findings.iter().any(same);
+    has(first) || !has(found)
 }
 
 /// The device that a test opens: of real GPUs the first that it is shown.

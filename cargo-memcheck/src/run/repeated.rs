@@ -25,14 +25,14 @@ impl Runner<'_> {
     ) -> anyhow::Result<Option<Outcome>> {
         let measure = || self.measured(slot, task, &Stage::FIGURES, on_progress.clone());
         let Some(mut first) = measure()? else { return Ok(None) };
-        let Some(record) = measured(&first) else { return Ok(Some(first)) };
+        let Some(record) = whole(&first) else { return Ok(Some(first)) };
         let ended = record.outcome.clone();
         let mut further = Vec::new();
         let mut failed = None;
         for number in 2..=times.get() {
             let Some(next) = measure()? else { return Ok(None) };
             first.duration += next.duration;
-            match measured(&next) {
+            match whole(&next) {
                 Some(record) if record.outcome == ended => further.extend(repeats::runs(record)),
                 _ => return Ok(Some(in_run(next, number, times))),
             }
@@ -56,7 +56,7 @@ impl Runner<'_> {
 }
 
 /// The record of a test that came to its end and was measured.
-fn measured(outcome: &Outcome) -> Option<&Record> {
+fn whole(outcome: &Outcome) -> Option<&Record> {
     let cut_short = outcome.verdict.findings.iter().any(|finding| finding.code.cut_it_short());
     outcome.report.as_ref().filter(|_| !cut_short).map(|report| &report.record)
 }

@@ -18,7 +18,7 @@ use memcheck_core::lines::{Much, lines};
 use memcheck_core::lock;
 use memcheck_core::protocol::{self, Job, Report, Status};
 use memcheck_core::record::Outcome;
-use memcheck_core::{variables, verdict};
+use memcheck_core::variables;
 use wait_timeout::ChildExt;
 
 use super::{across, parent, settings};
@@ -111,8 +111,8 @@ fn measured(job: &Job, explain: Explain, run: impl Fn(&Job) -> Ended) -> Result<
             None => Baseline::Off,
         };
         merged = stage.merge(merged, report(&again), &baseline, level);
-        // Figures that one run was to keep, and that all runs together refuse.
-        if !verdict::is_worth_keeping(&merged.verdict.findings)
+        // One run alone had figures to accept.
+        if merged.verdict.has(Code::Unstable)
             && merged.pending.take().is_some()
             && let Some(path) = &merged.snapshot
         {
