@@ -107,24 +107,24 @@ impl Stage {
         baseline: &Baseline,
         level: impl Fn(Code) -> Level,
     ) -> Report {
-        let beside = |report: &Report| beside(report, baseline, &level);
+        let others = |report: &Report| other_findings(report, baseline, &level);
         let rejudged = |merged: Report, findings| rejudged(merged, findings, baseline, &level);
         match (self, second) {
             (Self::Repeat, Some(second)) => {
-                let findings = beside(&second);
+                let findings = others(&second);
                 rejudged(repeated(&first, second), findings)
             }
             (Self::Repeat | Self::Compare, None) => first,
             (Self::Decide, second) => {
-                let findings = beside(second.as_ref().unwrap_or(&first));
+                let findings = others(second.as_ref().unwrap_or(&first));
                 rejudged(decided(first, second), findings)
             }
             (Self::Explain | Self::Compare, Some(second)) if reproduces(&first, &second) => {
-                let findings = beside(&second);
+                let findings = others(&second);
                 rejudged(explained(first, second), findings)
             }
             (Self::Explain | Self::Compare, Some(second)) if is_comparable(&first, &second) => {
-                let findings = beside(&first);
+                let findings = others(&first);
                 rejudged(with_run(first, &second), findings)
             }
             (Self::Explain, second) => unexplained(first, second.is_some()),
@@ -136,19 +136,19 @@ impl Stage {
 /// Judges the record of a report, and adds findings that the record alone does not give.
 pub(crate) fn rejudged(
     report: Report,
-    beside: Vec<Finding>,
+    others: Vec<Finding>,
     baseline: &Baseline,
     level: &impl Fn(Code) -> Level,
 ) -> Report {
     let record = &report.record;
     let mut findings = verdict::judge(record, baseline, &record.limits, level).findings;
-    findings.extend(beside);
+    findings.extend(others);
     Report { verdict: verdict::conclude(findings, level), ..report }
 }
 
 /// Findings of a report that its record alone does not give: a snapshot that could not be
 /// written, limits across tests.
-pub(crate) fn beside(
+pub(crate) fn other_findings(
     report: &Report,
     baseline: &Baseline,
     level: &impl Fn(Code) -> Level,
@@ -169,10 +169,11 @@ fn needs_call_sites(report: &Report) -> bool {
     report.record.attribution.is_none() && unexplained
 }
 
-/// True if the body of the second run came as far as that of the first, so that the
-/// figures of both can be compared.
+/// True if the second run was measured, and its body came as far as that of the first, so
+/// that the figures of both can be compared.
 fn is_comparable(first: &Report, second: &Report) -> bool {
-    first.record.outcome == second.record.outcome
+    !second.verdict.findings.iter().any(|finding| finding.code.cut_it_short())
+        && first.record.outcome == second.record.outcome
         && second.record.iterations >= first.record.iterations
 }
 
@@ -252,7 +253,8 @@ fn reproduces(first: &Report, second: &Report) -> bool {
         let figures = repeats::without(repeats::compared(&report.record), &["allocated"]);
         repeats::without(figures, unasked)
     };
-    !repeats::differ(&figures(first), &figures(second))
+    first.record.judged == second.record.judged
+        && !repeats::differ(&figures(first), &figures(second))
 }
 
 /// The second report, which has call sites, with the growth that was decided before and
@@ -495,6 +497,9 @@ mod tests {
         let mut other = peak(5, 8, true);
         other.record.outcome = Outcome::Failed { error: "now".to_owned() };
         assert_eq!(merge(Stage::Compare, &first, Some(other)), first);
+        let mut unseen = peak(0, 8, true);
+        unseen.verdict.findings = vec![Finding::new(Code::NotMeasured, "events were lost")];
+        assert_eq!(merge(Stage::Compare, &first, Some(unseen)), first);
     }
 
     #[test]

@@ -117,8 +117,8 @@ impl Repeats {
 }
 
 /// The figures by which two runs of a test are compared: those that a baseline keeps,
-/// `allocated`, and if the test has such a limit what its second round added
-/// (`retained_again`) and the most allocations of an iteration (`most_allocations`).
+/// `allocated`, the bytes that a second round of the body added (`retained_again`), and
+/// the most allocations of an iteration (`most_allocations`) if the test limits them.
 pub fn figures(record: &Record) -> Figures {
     let mut figures = Figures::of(record);
     for (space, by_name) in &mut figures.0 {
@@ -165,7 +165,7 @@ pub(crate) fn differ(first: &Figures, second: &Figures) -> bool {
     })
 }
 
-/// Adds the figures of a further run to a record, beside its own.
+/// Adds the figures of a further run to those of a record.
 pub(crate) fn add(record: &mut Record, further: Figures) {
     let own = compared(record);
     let repeats = record.repeats.get_or_insert_with(|| Repeats { asked: None, runs: vec![own] });
@@ -187,11 +187,11 @@ pub fn repeated(
     baseline: &Baseline,
     level: impl Fn(Code) -> Level,
 ) -> Report {
-    let beside = explain::beside(&first, baseline, &level);
+    let others = explain::other_findings(&first, baseline, &level);
     let mut all = runs(&first.record);
     all.extend(further);
     first.record.repeats = Some(Repeats { asked: Some(asked), runs: all });
-    explain::rejudged(first, beside, baseline, &level)
+    explain::rejudged(first, others, baseline, &level)
 }
 
 #[cfg(test)]

@@ -134,7 +134,7 @@ fn figures_that_differ_are_judged_over_five_runs() {
     let said = "`peak_allocated` of host is 1,048,576 B (1.0 MiB) to 2,097,152 B (2.0 MiB) in 5 \
                 runs, and exceeds `max_peak` of 1,572,864 B (1.5 MiB) in 3 of them";
     assert_eq!(message, said);
-    // The third process had call stacks, and measured what the first did.
+    // The third process had call stacks, and measured the figures of the first.
     assert_eq!(found["sites"][0]["bytes"], high, "{found}");
     assert_eq!(run.test("limit_between")["repeat"]["runs"], 5);
     assert_eq!(peaks(&run.test("limit_between")), values);
@@ -152,7 +152,7 @@ fn figures_that_differ_are_judged_over_five_runs() {
     let found = finding(&run, "baseline_between");
     assert_eq!((&found["code"], &found["baseline"]), (&json!("unstable"), &json!(low)));
     assert_eq!(run.codes("above_its_baseline"), ["peak-regression"]);
-    // What is to be accepted are the figures of the test that is a regression.
+    // Only the figures of the regression can be accepted.
     assert!(project.has("tests/snapshots/mem__above_its_baseline@cpu.snap.new"));
     assert!(!project.has("tests/snapshots/mem__baseline_between@cpu.snap.new"));
 

@@ -28,7 +28,7 @@ pub(crate) enum OptionsError {
     /// `--repeat`.
     #[error("`{0}` is not a number of runs: --repeat takes a whole number from 1 on")]
     Repeat(String),
-    /// `--repeat` beside `--explain`.
+    /// `--repeat` together with `--explain`.
     #[error("--repeat compares runs without call sites: leave --explain out")]
     RepeatExplains,
     /// `--runner`.

@@ -1,7 +1,7 @@
 //! One test, one child process.
 //!
-//! Here is what is run, how often and where, in `repeated` on request several times;
-//! `test` starts the process of a test, `program` that of a program, `launched` one of either by a launcher, `judge`
+//! This module runs a test once for each stage that it needs, and `repeated` does so
+//! several times on request; `test` starts the process of a test, `program` that of a program, `launched` one of either by a launcher, `judge`
 //! reads what they leave, and `names` looks up the names of call stacks in it.
 
 mod judge;

@@ -201,7 +201,7 @@ mod tests {
         record(armed(metrics))
     }
 
-    /// The first record, with the figures of the others beside its own.
+    /// The first record, with the figures of the others.
     fn with_runs(mut first: Record, others: &[Record]) -> Record {
         for other in others {
             repeats::add(&mut first, repeats::compared(other));
