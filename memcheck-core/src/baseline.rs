@@ -12,16 +12,12 @@ use crate::record::{Facts, Metrics, Record};
 use crate::space::Space;
 use crate::tolerance::Tolerance;
 
+pub use crate::figures::Figures;
 pub use holders::Holders;
 pub use laws::Laws;
 
 /// Version of the snapshot's format, in its header.
 pub const VERSION: u32 = 1;
-
-/// The figures of a baseline: exact integers, by space and name.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Figures(pub BTreeMap<Space, BTreeMap<String, u64>>);
 
 /// One space in the body of a snapshot.
 #[derive(Debug, Default, Serialize, Deserialize)]

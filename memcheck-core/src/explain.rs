@@ -8,10 +8,11 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::baseline::{Baseline, Figures};
+use crate::comparison;
 use crate::finding::{Class, Code, Finding, Level};
 use crate::protocol::{Follow, Reach, Report};
 use crate::record::{Outcome, Record};
-use crate::repeats::{self, MOST_RUNS};
+use crate::repeats::{MOST_RUNS, Repeats};
 use crate::space::Space;
 use crate::verdict;
 use memcheck_limits::names;
@@ -180,18 +181,18 @@ fn is_comparable(first: &Report, second: &Report) -> bool {
 /// The report of the run that repeats a disturbed one, which may have measured other
 /// figures in the same iterations.
 fn repeated(first: &Report, mut second: Report) -> Report {
-    let disturbed = repeats::of_measured_iterations(&first.record);
+    let disturbed = comparison::of_measured_iterations(&first.record);
     if is_comparable(first, &second)
-        && repeats::differ(&disturbed, &repeats::compared(&second.record))
+        && comparison::differ(&disturbed, &comparison::compared(&second.record))
     {
-        repeats::add(&mut second.record, disturbed);
+        comparison::add(&mut second.record, disturbed);
     }
     second
 }
 
 /// The first report, with the figures of a further run that measured others.
 fn with_run(mut first: Report, second: &Report) -> Report {
-    repeats::add(&mut first.record, repeats::compared(&second.record));
+    comparison::add(&mut first.record, comparison::compared(&second.record));
     first.pending = first.pending.or_else(|| second.pending.clone());
     first
 }
@@ -210,11 +211,11 @@ fn decided(mut first: Report, second: Option<Report>) -> Report {
         let why = "the run that decided the growth measured other figures: this test is not \
                    deterministic";
         first.record.notes.push(why.to_owned());
-        let further = repeats::of_measured_iterations(&second.record);
+        let further = comparison::of_measured_iterations(&second.record);
         if is_comparable(&first, &second)
-            && repeats::differ(&repeats::compared(&first.record), &further)
+            && comparison::differ(&comparison::compared(&first.record), &further)
         {
-            repeats::add(&mut first.record, further);
+            comparison::add(&mut first.record, further);
         }
     }
     (first.snapshot, first.pending) = (second.snapshot, second.pending);
@@ -250,11 +251,11 @@ fn reproduces(first: &Report, second: &Report) -> bool {
     let unasked: &[&str] = if asked { &[] } else { &["retained", "retained_again"] };
     let figures = |report: &Report| {
         // No limit and no baseline is about `allocated`.
-        let figures = repeats::without(repeats::compared(&report.record), &["allocated"]);
-        repeats::without(figures, unasked)
+        let figures = comparison::without(comparison::compared(&report.record), &["allocated"]);
+        comparison::without(figures, unasked)
     };
     first.record.judged == second.record.judged
-        && !repeats::differ(&figures(first), &figures(second))
+        && !comparison::differ(&figures(first), &figures(second))
 }
 
 /// The second report, which has call sites, with the growth that was decided before and
@@ -262,8 +263,8 @@ fn reproduces(first: &Report, second: &Report) -> bool {
 fn explained(first: Report, mut second: Report) -> Report {
     second.record.repeats = first.record.repeats.clone();
     if second.record.repeats.is_some() {
-        let further = repeats::compared(&second.record);
-        repeats::add(&mut second.record, further);
+        let further = comparison::compared(&second.record);
+        comparison::add(&mut second.record, further);
     }
     if first.record.longer.is_some() || growth(&first.record) != growth(&second.record) {
         second.record.take_growth(first.record);
@@ -292,6 +293,22 @@ fn unexplained(mut first: Report, has_second: bool) -> Report {
     }
     first.record.notes.push(why.to_owned());
     first
+}
+
+/// The report of a test that was run several times on request: the first one, judged by
+/// the figures of all runs.
+pub fn together(
+    mut first: Report,
+    further: Vec<Figures>,
+    asked: u32,
+    baseline: &Baseline,
+    level: impl Fn(Code) -> Level,
+) -> Report {
+    let others = other_findings(&first, baseline, &level);
+    let mut all = comparison::runs(&first.record);
+    all.extend(further);
+    first.record.repeats = Some(Repeats { asked: Some(asked), runs: all });
+    rejudged(first, others, baseline, &level)
 }
 
 #[cfg(test)]
@@ -474,7 +491,12 @@ mod tests {
         let found = &merged.verdict.findings[0];
         assert_eq!((found.code, found.figure), (Code::PeakLimit, Some(12)));
         assert!(found.hint.as_deref().unwrap().contains("not deterministic"), "{found:?}");
-        let note = merged.record.repeats.unwrap().note(&merged.verdict.findings).unwrap();
+        let note = merged
+            .record
+            .repeats
+            .unwrap()
+            .note(&crate::finding::reported(&merged.verdict.findings))
+            .unwrap();
         assert!(note.ends_with("`peak_allocated` of cuda:0 is 9 B to 12 B in 5 runs"), "{note}");
     }
 
@@ -506,9 +528,9 @@ mod tests {
     fn runs_that_were_asked_for_are_judged_together() {
         let all = |peaks: &[u64]| {
             let further = peaks[1..].iter().map(|bytes| peak(*bytes, 8, false).record);
-            let further = further.map(|record| repeats::figures(&record)).collect();
+            let further = further.map(|record| comparison::figures(&record)).collect();
             let asked = u32::try_from(peaks.len()).unwrap();
-            repeats::repeated(peak(peaks[0], 8, false), further, asked, &Baseline::Off, level)
+            together(peak(peaks[0], 8, false), further, asked, &Baseline::Off, level)
         };
         let same = all(&[7, 7, 7]);
         assert_eq!(same.verdict.status, Status::Passed);

@@ -350,6 +350,11 @@ pub struct Via {
     pub function: String,
 }
 
+/// The ranges that findings report.
+pub fn reported(findings: &[Finding]) -> Vec<&Range> {
+    findings.iter().filter_map(|finding| finding.range.as_ref()).collect()
+}
+
 impl Finding {
     /// A finding with nothing but its sentence.
     pub fn new(code: Code, message: impl Into<String>) -> Self {

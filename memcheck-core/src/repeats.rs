@@ -5,19 +5,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::baseline::{Baseline, Figures};
-use crate::explain;
-use crate::finding::{Code, Finding, Level};
-use crate::protocol::Report;
-use crate::record::Record;
+use crate::figures::Figures;
 use crate::size::{both, exact};
 use crate::space::Space;
 
 /// Most runs of a test whose figures differ from run to run.
 pub const MOST_RUNS: usize = 5;
-
-/// Figures that a run of more iterations than the measured ones has otherwise.
-const OF_THE_END: [&str; 3] = ["peak_allocated", "retained", "retained_again"];
 
 /// The figures of several runs of one test.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -104,94 +97,15 @@ impl Repeats {
         of_space.filter_map(|run| pick(&|name: &str| run.get(name).copied())).collect()
     }
 
-    /// A line for people about the figures that differ, without those that a finding
-    /// reports already.
-    pub fn note(&self, findings: &[Finding]) -> Option<String> {
-        let reported =
-            |range: &Range| findings.iter().any(|finding| finding.range.as_ref() == Some(range));
+    /// A line for people about the figures that differ, without those that were
+    /// `reported` by a finding.
+    pub fn note(&self, reported: &[&Range]) -> Option<String> {
+        let ranges = self.ranges();
         let ranges: Vec<String> =
-            self.ranges().iter().filter(|range| !reported(range)).map(Range::text).collect();
+            ranges.iter().filter(|range| !reported.contains(range)).map(Range::text).collect();
         (!ranges.is_empty())
             .then(|| format!("the test is not deterministic: {}", ranges.join(", ")))
     }
-}
-
-/// The figures by which two runs of a test are compared: those that a baseline keeps,
-/// `allocated`, the bytes that a second round of the body added (`retained_again`), and
-/// the most allocations of an iteration (`most_allocations`) if the test limits them.
-pub fn figures(record: &Record) -> Figures {
-    let mut figures = Figures::of(record);
-    for (space, by_name) in &mut figures.0 {
-        let Some(measured) = record.spaces.get(space) else { continue };
-        by_name.insert("allocated".to_owned(), measured.metrics.allocated);
-        if let Some(again) = measured.retained_again {
-            by_name.insert("retained_again".to_owned(), again);
-        }
-        if record.limits.max_allocations.value.is_some()
-            && let Some(most) = measured.allocations.iter().max()
-        {
-            by_name.insert("most_allocations".to_owned(), *most);
-        }
-    }
-    figures
-}
-
-/// The figures by which a further run is compared with the first. The growth is not one
-/// of them, because runs of their own decide it.
-pub(crate) fn compared(record: &Record) -> Figures {
-    without(figures(record), &["growth"])
-}
-
-/// Those of them that do not depend on how many iterations followed the measured ones.
-pub(crate) fn of_measured_iterations(record: &Record) -> Figures {
-    without(compared(record), &OF_THE_END)
-}
-
-/// The figures without these.
-pub(crate) fn without(mut figures: Figures, names: &[&str]) -> Figures {
-    for by_name in figures.0.values_mut() {
-        by_name.retain(|name, _| !names.contains(&name.as_str()));
-    }
-    figures
-}
-
-/// True if a figure that both runs have is not the same in both.
-pub(crate) fn differ(first: &Figures, second: &Figures) -> bool {
-    let of_second = |space, name| second.0.get(space)?.get(name);
-    first.0.iter().any(|(space, by_name)| {
-        by_name
-            .iter()
-            .any(|(name, value)| of_second(space, name).is_some_and(|other: &u64| other != value))
-    })
-}
-
-/// Adds the figures of a further run to those of a record.
-pub(crate) fn add(record: &mut Record, further: Figures) {
-    let own = compared(record);
-    let repeats = record.repeats.get_or_insert_with(|| Repeats { asked: None, runs: vec![own] });
-    repeats.runs.push(further);
-}
-
-/// The figures of all runs that a record was made of.
-pub fn runs(record: &Record) -> Vec<Figures> {
-    let further = record.repeats.iter().flat_map(|repeats| repeats.runs.iter().skip(1)).cloned();
-    std::iter::once(figures(record)).chain(further).collect()
-}
-
-/// The report of a test that was run several times on request: the first one, judged by
-/// the figures of all runs.
-pub fn repeated(
-    mut first: Report,
-    further: Vec<Figures>,
-    asked: u32,
-    baseline: &Baseline,
-    level: impl Fn(Code) -> Level,
-) -> Report {
-    let others = explain::other_findings(&first, baseline, &level);
-    let mut all = runs(&first.record);
-    all.extend(further);
-    first.record.repeats = Some(Repeats { asked: Some(asked), runs: all });
-    explain::rejudged(first, others, baseline, &level)
 }
 
 #[cfg(test)]
@@ -199,9 +113,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::limits::Layer;
-    use crate::record::{Metrics, SpaceRecord};
-    use crate::verdict::tests::{GPU, armed, limits, record};
+    use crate::verdict::tests::GPU;
 
     fn run(figures: &[(&str, u64)]) -> Figures {
         let by_name = figures.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
@@ -231,9 +143,7 @@ mod tests {
             note,
             "the test is not deterministic: `setup` of cuda:0 is 4 B to 6 B in 3 runs"
         );
-        let range = ranges.into_iter().next();
-        let finding = Finding { range, ..Finding::new(Code::Unstable, "") };
-        assert_eq!(moved.note(&[finding]), None, "the finding reports it");
+        assert_eq!(moved.note(&[&ranges[0]]), None, "a finding reports it");
     }
 
     #[test]
@@ -241,42 +151,5 @@ mod tests {
         let counts = repeats(&[&[("allocations", 1_000)], &[("allocations", 2_000)]]);
         let text = counts.ranges()[0].text();
         assert_eq!(text, "`allocations` of cuda:0 is 1,000 to 2,000 in 2 runs");
-    }
-
-    #[test]
-    fn two_runs_differ_by_a_figure_that_both_have() {
-        let first = run(&[("setup", 4), ("retained", 1)]);
-        assert!(!differ(&first, &run(&[("setup", 4), ("allocated", 9)])));
-        assert!(differ(&first, &run(&[("setup", 4), ("retained", 2)])));
-    }
-
-    #[test]
-    fn growth_is_compared_only_if_repeats_are_asked_for() {
-        let measured = SpaceRecord {
-            allocations: vec![1, 7, 1],
-            retained_again: Some(3),
-            ..armed(Metrics { growth: 5, allocated: 2, ..Metrics::default() })
-        };
-        let mut record = record(measured);
-        let has = |figures: &Figures, name| figures.0[&GPU].contains_key(name);
-        assert!(has(&figures(&record), "growth") && !has(&compared(&record), "growth"));
-        assert!(!has(&figures(&record), "most_allocations"), "no limit is about them");
-        record.limits = limits(Layer { max_allocations: Some(9), ..Layer::default() });
-        assert_eq!(figures(&record).0[&GPU]["most_allocations"], 7);
-        let partial = of_measured_iterations(&record);
-        for name in ["peak_allocated", "retained", "retained_again", "growth"] {
-            assert!(!has(&partial, name), "{name}");
-        }
-        assert!(has(&partial, "setup") && has(&partial, "allocated"));
-    }
-
-    #[test]
-    fn the_figures_of_all_runs_of_a_record_are_collected_once() {
-        let mut record = record(armed(Metrics::default()));
-        assert_eq!(runs(&record).len(), 1);
-        add(&mut record, run(&[("setup", 1)]));
-        add(&mut record, run(&[("setup", 2)]));
-        assert_eq!(runs(&record).len(), 3);
-        assert_eq!(record.repeats.unwrap().ranges()[0].values, [0, 1, 2]);
     }
 }

@@ -140,9 +140,9 @@ fn peak(record: &Record, space: Space, metrics: &Metrics, limits: &Limits) -> Op
     })
 }
 
-/// How many times smaller than the tensors that are kept the small blocks on the host are
-/// that come with them: their shapes, reference counts and lists.
-const OVERHEAD: u64 = 16;
+/// How many times smaller than the tensors that are kept the small blocks on the host are at
+/// least that come with them: their shapes, reference counts and lists.
+const OVERHEAD: u64 = 2;
 
 /// Whether `space` is that of small blocks, and they only come with the larger ones of
 /// another finding. `figure` is that of a space if it is above its limit, else 0.

@@ -310,6 +310,8 @@ fn fills_a_lazy_static_above_its_own_limit(_trial: &mut Trial) {
 
 #[mem_test(baseline = false)]
 fn leaves_something_in_every_round(_trial: &mut Trial) {
+    println!("to stdout");
+    eprintln!("to stderr");
     ALWAYS.lock().unwrap().push(vec![1; 168_332]);
 }
 
@@ -332,6 +334,10 @@ fn a_second_round_tells_what_is_allocated_once_from_what_is_retained() {
     for test in ["fills_a_lazy_static_above_its_own_limit", "leaves_something_in_every_round"] {
         assert_eq!(run.codes(test), ["retained"], "{test}");
         assert_eq!(run.test(test)["findings"][0]["figure"], 168_332, "{test}");
+    }
+    let output = run.test("leaves_something_in_every_round")["output"].to_string();
+    for text in ["to stdout", "to stderr"] {
+        assert_eq!(output.matches(text).count(), 1, "{output}");
     }
     let once = run.test("fills_a_lazy_static");
     assert_eq!(once["status"], "passed", "{once}");

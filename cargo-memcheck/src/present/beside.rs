@@ -3,6 +3,7 @@
 //! the same, and say where it is an estimate.
 
 use memcheck_core::driver::Untracked;
+use memcheck_core::finding;
 use memcheck_core::record::Record;
 use memcheck_core::size::{self, both};
 
@@ -24,7 +25,7 @@ pub(super) fn lines(outcome: &Outcome) -> Vec<String> {
 /// The figures that differ between the runs of a test, apart from those of findings.
 pub(super) fn repeats(outcome: &Outcome) -> Option<String> {
     let repeats = outcome.report.as_ref()?.record.repeats.as_ref()?;
-    repeats.note(&outcome.verdict.findings)
+    repeats.note(&finding::reported(&outcome.verdict.findings))
 }
 
 fn of_record(record: &Record) -> Vec<String> {
@@ -144,7 +145,7 @@ mod tests {
         let record = &mut outcome.report.as_mut().unwrap().record;
         let mut other = record.clone();
         other.spaces.get_mut(&Space::Host).unwrap().metrics.setup = 7 << 20;
-        let runs = vec![repeats::figures(record), repeats::figures(&other)];
+        let runs = [&*record, &other].map(memcheck_core::comparison::figures).to_vec();
         record.repeats = Some(repeats::Repeats { asked: Some(2), runs });
         let setup = record.spaces[&Space::Host].metrics.setup;
         let said = format!("is {} to 7,340,032 B (7.0 MiB) in 2 runs", both(setup));

@@ -4,10 +4,10 @@
 
 use std::num::NonZeroU32;
 
-use memcheck_core::explain::Stage;
+use memcheck_core::comparison;
+use memcheck_core::explain::{self, Stage};
 use memcheck_core::protocol::{Progress, Status};
 use memcheck_core::record::Record;
-use memcheck_core::repeats;
 
 use super::{Runner, names};
 use crate::gpus::Slot;
@@ -33,7 +33,7 @@ impl Runner<'_> {
             let Some(next) = measure()? else { return Ok(None) };
             first.duration += next.duration;
             match whole(&next) {
-                Some(record) if record.outcome == ended => further.extend(repeats::runs(record)),
+                Some(record) if record.outcome == ended => further.extend(comparison::runs(record)),
                 _ => return Ok(Some(in_run(next, number, times))),
             }
             if next.verdict.status == Status::Failed {
@@ -43,7 +43,7 @@ impl Runner<'_> {
         let Some(report) = first.report.take() else { return Ok(Some(first)) };
         let baseline = names::baseline(&report);
         let level = |code| self.options.levels.of(code);
-        let report = repeats::repeated(report, further, times.get(), &baseline, level);
+        let report = explain::together(report, further, times.get(), &baseline, level);
         let outcome = self.concluded(first, report);
         Ok(Some(match failed {
             // Of figures that no run is compared by, such as the driver's pool.

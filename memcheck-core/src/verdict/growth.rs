@@ -54,6 +54,16 @@ pub(super) fn leak(
             format!("{} survive, {} in all", blocks(count), both(bytes))
         }
     };
+    let beside = match record.spaces.get(&Space::HostSmall) {
+        Some(small)
+            if space == Space::Host
+                && small.metrics.growth > 0
+                && is_overhead(record, Space::HostSmall, limits) =>
+        {
+            format!(", and smaller blocks with them by {}", both(small.metrics.growth))
+        }
+        _ => String::new(),
+    };
     let (least, through) = match measured.growth {
         Growth::Found { whole, iterations, .. } => (
             if whole { "" } else { "at least " },
@@ -70,7 +80,7 @@ pub(super) fn leak(
         ..Finding::new(
             Code::Leak,
             format!(
-                "{space} grows by {least}{} an iteration, at most {} allowed: {how}{through}",
+                "{space} grows by {least}{} an iteration{beside}, at most {} allowed: {how}{through}",
                 both(growth),
                 both(limit)
             ),

@@ -192,10 +192,10 @@ mod tests {
     use super::super::tests::{armed, limits, record};
     use super::*;
     use crate::baseline::{Figures, Holders};
+    use crate::comparison;
     use crate::limits::Layer;
     use crate::protocol::Verdict;
     use crate::record::{Metrics, SpaceRecord};
-    use crate::repeats;
 
     fn measured(metrics: Metrics) -> Record {
         record(armed(metrics))
@@ -204,7 +204,7 @@ mod tests {
     /// The first record, with the figures of the others.
     fn with_runs(mut first: Record, others: &[Record]) -> Record {
         for other in others {
-            repeats::add(&mut first, repeats::compared(other));
+            comparison::add(&mut first, comparison::compared(other));
         }
         first
     }
@@ -326,7 +326,7 @@ mod tests {
         let mut run = setup(1, 0);
         run.repeats = Some(Repeats {
             asked: Some(2),
-            runs: vec![repeats::figures(&run), repeats::figures(&setup(2, 3))],
+            runs: vec![comparison::figures(&run), comparison::figures(&setup(2, 3))],
         });
         let verdict = judged(&run, &Baseline::Off, Layer::default());
         let metric = |finding: &Finding| finding.range.as_ref().unwrap().metric.clone();

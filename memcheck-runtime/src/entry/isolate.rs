@@ -13,7 +13,7 @@ use memcheck_core::baseline::Baseline;
 use memcheck_core::config::DEFAULT_THREADS;
 use memcheck_core::device::{Family, Request};
 use memcheck_core::explain::{Explain, Run, Stage};
-use memcheck_core::finding::Code;
+use memcheck_core::finding::{self, Code};
 use memcheck_core::lines::{Much, lines};
 use memcheck_core::lock;
 use memcheck_core::protocol::{self, Job, Report, Status};
@@ -241,7 +241,7 @@ fn conclude(description: &Description, report: &Report) {
 fn findings(report: &Report) -> String {
     let findings = &report.verdict.findings;
     let repeats = report.record.repeats.as_ref();
-    let note = repeats.and_then(|repeats| repeats.note(findings));
+    let note = repeats.and_then(|repeats| repeats.note(&finding::reported(findings)));
     let lines = findings.iter().flat_map(|finding| lines(finding, Much::Few));
     lines.chain(note.map(|note| format!("note: {note}"))).map(|line| line + "\n").collect()
 }
