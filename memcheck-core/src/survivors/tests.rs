@@ -1,23 +1,27 @@
 //! From histories to figures, groups and patterns.
 
+mod decided;
+
 use super::*;
 use crate::lifetimes::{Budget, Decision, History, Living, step};
 
+/// Blocks that are live: call site or 0, size, iteration of birth, number.
+type Block = (u32, u64, u32, u64);
+
+fn living((site, size, born, count): Block) -> Living {
+    Living { site: Some(site).filter(|&site| site > 0), size, born: Some(born), count }
+}
+
 /// Plays a program until it is decided. `live` returns the blocks that are live at the end
-/// of an iteration: site, size, iteration of birth, number.
-fn play(live: impl Fn(u32) -> Vec<(u32, u64, u32, u64)>) -> Grown {
+/// of an iteration.
+fn play(live: impl Fn(u32) -> Vec<Block>) -> Grown {
     let budget = Budget::of(1_002);
     let mut history = History::new(2);
     let mut further = 12;
     loop {
         for _ in 0..further {
             let now = history.iterations();
-            history.add(live(now).into_iter().map(|(site, size, born, count)| Living {
-                site: Some(site).filter(|&site| site > 0),
-                size,
-                born: Some(born),
-                count,
-            }));
+            history.add(live(now).into_iter().map(living));
         }
         match step(&history, &budget) {
             Decision::More(more) => further = more,
@@ -27,18 +31,18 @@ fn play(live: impl Fn(u32) -> Vec<(u32, u64, u32, u64)>) -> Grown {
 }
 
 /// Blocks of every iteration from `first` up to `now`, every `period`-th of them.
-fn leak(site: u32, size: u64, (first, period): (u32, u32), now: u32) -> Vec<(u32, u64, u32, u64)> {
+fn kept(site: u32, size: u64, (first, period): (u32, u32), now: u32) -> Vec<Block> {
     let births = (first..=now).step_by(period as usize);
     births.map(|born| (site, size, born, 1)).collect()
 }
 
-fn ring(site: u32, size: u64, length: u32, now: u32) -> Vec<(u32, u64, u32, u64)> {
+fn ring(site: u32, size: u64, length: u32, now: u32) -> Vec<Block> {
     (now.saturating_sub(length - 1)..=now).map(|born| (site, size, born, 1)).collect()
 }
 
 #[test]
 fn a_leak_has_its_rate_its_blocks_and_its_pattern() {
-    let grown = play(|now| leak(0, 4_096, (0, 1), now));
+    let grown = play(|now| kept(0, 4_096, (0, 1), now));
     assert_eq!(grown.bytes_per_iteration, 4_096);
     assert!(matches!(grown.growth, Growth::Found { whole: true, exact: true, .. }));
     let [group] = grown.by_size.as_slice() else { panic!("{grown:?}") };
@@ -46,7 +50,7 @@ fn a_leak_has_its_rate_its_blocks_and_its_pattern() {
         (group.count(), group.bytes(), group.reading.pattern),
         (10, 40_960, Pattern::Steady)
     );
-    let grown = play(|now| leak(0, 600, (2, 3), now));
+    let grown = play(|now| kept(0, 600, (2, 3), now));
     let reading = grown.by_size[0].reading;
     assert_eq!((reading.pattern, reading.period, reading.bytes), (Pattern::Periodic, 3, 600));
     assert_eq!(reading.bytes_per_iteration, 200);
@@ -56,7 +60,7 @@ fn a_leak_has_its_rate_its_blocks_and_its_pattern() {
 fn call_sites_share_the_figure_to_the_byte() {
     // A third of a byte more than 100, twice.
     let grown = play(|now| {
-        [leak(1, 301, (0, 3), now), leak(2, 301, (1, 3), now), ring(3, 301, 12, now)].concat()
+        [kept(1, 301, (0, 3), now), kept(2, 301, (1, 3), now), ring(3, 301, 12, now)].concat()
     });
     let shares: Vec<u64> =
         grown.by_site.values().map(|group| group.reading.bytes_per_iteration).collect();
@@ -68,7 +72,7 @@ fn call_sites_share_the_figure_to_the_byte() {
 
 #[test]
 fn blocks_that_do_not_grow_are_named_by_what_they_do() {
-    let at_rest = |live: &dyn Fn(u32) -> Vec<(u32, u64, u32, u64)>| {
+    let at_rest = |live: &dyn Fn(u32) -> Vec<Block>| {
         let grown = play(live);
         assert_eq!(grown.bytes_per_iteration, 0, "{grown:?}");
         assert!(matches!(grown.growth, Growth::Quiet { .. }), "{grown:?}");
@@ -76,7 +80,7 @@ fn blocks_that_do_not_grow_are_named_by_what_they_do() {
     };
     assert_eq!(at_rest(&|now| ring(0, 8, 12, now)), [Pattern::Replaced]);
     assert_eq!(at_rest(&|now| ring(0, 8, 2, now)), [Pattern::LastKept]);
-    let cache = |now: u32| leak(0, 8, (2, 1), now.min(7));
+    let cache = |now: u32| kept(0, 8, (2, 1), now.min(7));
     assert_eq!(at_rest(&cache), [Pattern::Filled]);
     let once = |now: u32| if now >= 5 { vec![(0, 8, 5, 1)] } else { Vec::new() };
     assert_eq!(at_rest(&once), [Pattern::Once]);
