@@ -121,6 +121,93 @@ fn a_reading_is_one_line_with_its_figures() {
 }
 
 #[test]
+fn a_line_of_several_groups_is_in_the_plural() {
+    let of = |pattern, groups, period| {
+        let rate = 64 / period;
+        Reading { pattern, bytes_per_iteration: rate, period, bytes: 64, last: 0, groups }
+            .describe()
+    };
+    assert_eq!(
+        of(Pattern::Enlarged, 2, 1),
+        "replaced by larger ones, 64 B more in every iteration"
+    );
+    assert_eq!(
+        of(Pattern::Enlarged, 1, 2),
+        "replaced by one larger by 64 B in every 2nd iteration, 32 B an iteration on average"
+    );
+    assert_eq!(of(Pattern::Ratchet, 2, 1), "grow with the largest input seen, to 64 B");
+    let varies = Reading { bytes: 0, bytes_per_iteration: 8, ..Reading::default() };
+    let varies = Reading { pattern: Pattern::Growing, period: 1, ..varies };
+    assert_eq!(
+        varies.describe(),
+        "more in every iteration than before, 8 B an iteration on average"
+    );
+    let replaced = Reading { pattern: Pattern::Replaced, bytes_per_iteration: 0, ..varies };
+    assert_eq!(replaced.describe(), "replaced as it goes, never more than before: 0 B");
+}
+
+#[test]
+fn a_period_is_an_ordinal_number() {
+    for (period, ordinal) in [
+        (2, "2nd"),
+        (3, "3rd"),
+        (4, "4th"),
+        (11, "11th"),
+        (12, "12th"),
+        (13, "13th"),
+        (14, "14th"),
+        (21, "21st"),
+        (22, "22nd"),
+        (23, "23rd"),
+        (101, "101st"),
+        (111, "111th"),
+        (112, "112th"),
+    ] {
+        let reading = Reading { pattern: Pattern::Periodic, period, ..Reading::default() };
+        let words = format!("0 B in every {ordinal} iteration, 0 B an iteration");
+        assert_eq!(reading.describe(), words);
+    }
+}
+
+#[test]
+fn readings_are_of_one_kind_if_they_differ_in_bytes_only() {
+    let reading = Reading {
+        pattern: Pattern::Periodic,
+        bytes_per_iteration: 32,
+        period: 2,
+        bytes: 64,
+        last: 0,
+        groups: 1,
+    };
+    let is_like = |other: Reading| reading.kind() == other.kind();
+    assert!(is_like(Reading { bytes: 128, bytes_per_iteration: 64, groups: 2, ..reading }));
+    assert!(!is_like(Reading { pattern: Pattern::Enlarged, ..reading }));
+    assert!(!is_like(Reading { period: 3, ..reading }));
+    assert!(!is_like(Reading { bytes: 0, ..reading }));
+    // When it last happened is part of the line for events only.
+    assert!(is_like(Reading { last: 7, ..reading }));
+    for event in [Pattern::Filled, Pattern::Once] {
+        let at = |last| Reading { pattern: event, last, ..reading }.kind();
+        assert!(at(3) == at(3) && at(3) != at(4));
+    }
+}
+
+#[test]
+fn readings_of_one_kind_add_up() {
+    let reading = |rate, last| Reading {
+        pattern: Pattern::Enlarged,
+        bytes_per_iteration: rate,
+        period: 2,
+        bytes: 2 * rate,
+        last,
+        groups: 2,
+    };
+    let both = Reading { bytes: 26, groups: 4, ..reading(13, 7) };
+    assert_eq!(reading(10, 7).and(reading(3, 4)), both);
+    assert_eq!(reading(10, 4).and(reading(3, 7)), both);
+}
+
+#[test]
 fn a_group_of_several_readings_grows_by_all_of_them() {
     let reading = |pattern, rate| Reading {
         pattern,
@@ -138,5 +225,31 @@ fn a_group_of_several_readings_grows_by_all_of_them() {
     );
     let joined = steady.beside(reading(Pattern::Enlarged, 5));
     assert_eq!((joined.pattern, joined.bytes_per_iteration), (Pattern::Irregular, 15));
+    assert_eq!((joined.period, joined.bytes, joined.groups), (1, 15, 1));
     assert_eq!(steady.beside(reading(Pattern::Filled, 0)), steady);
+    assert_eq!(reading(Pattern::Filled, 0).beside(steady), steady);
+    // Two rhythms are none.
+    let every_third = Reading { period: 3, ..reading(Pattern::Periodic, 5) };
+    let every_second =
+        Reading { period: 2, bytes: 20, groups: 2, ..reading(Pattern::Periodic, 10) };
+    let joined = every_third.beside(every_second);
+    assert_eq!((joined.pattern, joined.period, joined.bytes), (Pattern::Irregular, 1, 15));
+    assert_eq!(joined.groups, 2);
+}
+
+#[test]
+fn of_two_readings_at_rest_the_larger_one_is_shown() {
+    let rests = |pattern, bytes, groups| Reading {
+        pattern,
+        bytes_per_iteration: 0,
+        period: 1,
+        bytes,
+        last: 4,
+        groups,
+    };
+    let (cache, ring) = (rests(Pattern::Filled, 80, 1), rests(Pattern::Replaced, 24, 3));
+    let shown = Reading { groups: 3, ..cache };
+    assert_eq!((cache.beside(ring), ring.beside(cache)), (shown, shown));
+    // Of one kind they are added up.
+    assert_eq!(cache.beside(cache), rests(Pattern::Filled, 160, 1));
 }

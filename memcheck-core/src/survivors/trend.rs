@@ -62,17 +62,13 @@ pub fn theil_sen(series: &[u64]) -> Option<f64> {
     median(&mut slopes)
 }
 
-/// Bytes per iteration by which a series rises *in every iteration*, to stay; 0 for any
-/// other series, and for one of fewer than four. The level that is never undercut again
-/// must rise, so that a spike does not count.
+/// Bytes per iteration by which a series rises *in every iteration*; 0 for any other
+/// series, and for one of fewer than four. A spike does not count, because the series
+/// falls after it.
 pub fn rising(series: &[u64]) -> u64 {
-    let mut floor = series.to_vec();
-    for at in (1..floor.len()).rev() {
-        floor[at - 1] = floor[at - 1].min(floor[at]);
-    }
-    match floor.as_slice() {
-        [first, _, _, .., last] if floor.windows(2).all(|pair| pair[0] < pair[1]) => {
-            (last - first) / (floor.len() as u64 - 1)
+    match series {
+        [first, _, _, .., last] if series.windows(2).all(|pair| pair[0] < pair[1]) => {
+            (last - first) / (series.len() as u64 - 1)
         }
         _ => 0,
     }
@@ -271,6 +267,35 @@ mod tests {
     }
 
     #[test]
+    fn a_series_rises_if_it_does_so_in_every_iteration() {
+        assert_eq!(rising(&[5, 15, 25, 35]), 10);
+        assert_eq!(rising(&[5, 6, 7, 35, 46]), 10, "41 B in four steps");
+        assert_eq!(rising(&[5, 15, 25]), 0, "too few");
+        assert_eq!(rising(&[5, 15, 15, 35]), 0, "not in the third");
+        assert_eq!(rising(&[5, 15, 95, 35, 45]), 0, "a spike");
+        assert_eq!(rising(&[35, 25, 15, 5]), 0);
+        assert_eq!(rising(&[]), 0);
+    }
+
+    #[test]
+    fn a_median_is_the_middle_or_the_mean_of_the_two_in_the_middle() {
+        let of = |values: &[f64]| median(&mut values.to_vec());
+        assert_eq!(of(&[9.0, 1.0, 2.0]), Some(2.0));
+        assert_eq!(of(&[11.0, 2.0, 9.0, 10.0, 1.0]), Some(9.0));
+        assert_eq!(of(&[4.0, 1.0]), Some(2.5));
+        assert_eq!(of(&[4.0, 1.0, 90.0, 2.0]), Some(3.0));
+        assert_eq!(of(&[]), None);
+    }
+
+    #[test]
+    fn a_short_series_without_ties_is_judged_by_the_exact_distribution() {
+        let rising = |length: u64| trend(&(0..length).collect::<Vec<_>>()).unwrap();
+        assert_eq!(rising(10).p, exact_p(10, 45));
+        assert_eq!(rising(11).p, normal_p(55, variance(11, &[])));
+        assert_eq!(trend(&[1, 1, 2, 3]).unwrap().p, normal_p(5, variance(4, &[2])));
+    }
+
+    #[test]
     fn the_slope_shrugs_off_a_spike() {
         assert_eq!(theil_sen(&[10, 20, 30, 900, 50, 60]), Some(10.0));
         assert_eq!(theil_sen(&[7, 7, 7]), Some(0.0));
@@ -307,5 +332,12 @@ mod tests {
         step[MOST_POINTS] = 9;
         assert_eq!(theil_sen(&step), Some(0.0));
         assert_eq!(theil_sen(&(0..=MOST_POINTS as u64).collect::<Vec<_>>()), Some(1.0));
+        // Half of the points that are read are above the others, so that half of the pairs
+        // rise, and a few more. Without the last point they are fewer.
+        let mut half: Vec<u64> =
+            (0..2 * MOST_POINTS - 1).map(|at| (at / MOST_POINTS) as u64).collect();
+        assert!(theil_sen(&half) > Some(0.0));
+        half[2 * MOST_POINTS - 2] = 0;
+        assert_eq!(theil_sen(&half), Some(0.0));
     }
 }
