@@ -87,14 +87,16 @@ fn a_part_without_a_call_site_is_shared_by_the_bytes_that_each_site_has_left() {
 
 #[test]
 fn blocks_that_may_still_die_have_no_share() {
-    // Blocks of site 2 die at the age of 3.
-    let history = after(12, |now| [kept(1, 8, (0, 1), now), ring(2, 8, 3, now)].concat());
+    // Blocks of site 2 die at the age of 3, and that of site 3 is of the last iteration.
+    let history = after(12, |now| {
+        [kept(1, 8, (0, 1), now), ring(2, 8, 3, now), kept(3, 8, (11, 1), now)].concat()
+    });
     let grown = read(&history, &leak(vec![part(Some(8), 8, STEADY)]), 10);
-    assert_eq!(sites(&grown), [(1, 8), (2, 0)]);
+    assert_eq!(sites(&grown), [(1, 8), (2, 0), (3, 0)]);
     assert_eq!(grown.by_site[&1].reading.pattern, Pattern::Steady);
     // Nor if the growth went on to the end, where also a block of the last iteration may.
     let grown = read(&history, &open(Open::GoesOn), 10);
-    assert_eq!(sites(&grown), [(1, 7), (2, 0)]);
+    assert_eq!(sites(&grown), [(1, 7), (2, 0), (3, 0)]);
 }
 
 #[test]
@@ -244,9 +246,13 @@ fn a_group_at_rest_states_when_it_last_changed_and_what_it_holds() {
     assert_eq!(read(&|now| ring(0, 8, 3, now)), (Pattern::Replaced, 24, 10));
     assert_eq!(read(&|now| ring(0, 8, 2, now)), (Pattern::LastKept, 16, 10));
     assert_eq!(read(&|now| ring(0, 8, 1, now)), (Pattern::LastKept, 8, 10));
+    assert_eq!(read(&|now| kept(0, 8, (11, 1), now)), (Pattern::LastKept, 8, 10));
     // A block that is left of an early iteration is an event, whatever else is replaced.
     let early = |now: u32| [ring(0, 8, 2, now), kept(0, 8, (3, 1), now.min(3))].concat();
     assert_eq!(read(&early), (Pattern::Once, 24, 2));
+    // A block that is not older than those that died may die too.
+    let and_late = |now: u32| [early(now), kept(0, 8, (9, 1), now.min(9))].concat();
+    assert_eq!(read(&and_late), (Pattern::Once, 32, 2));
 }
 
 #[test]
