@@ -304,9 +304,10 @@ mod tests {
 
     #[test]
     fn pairs_are_counted_as_one_by_one() {
-        for series in
-            [vec![], vec![3], vec![2, 1], vec![1, 1, 2, 2, 1], vec![5, 9, 5, 9, 7, 1, 8, 8]]
-        {
+        let mixed = (0..33).map(|at| at * 37 % 31).collect();
+        let falling = (0..9).rev().collect();
+        let few = [vec![], vec![3], vec![2, 1], vec![1, 1, 2, 2, 1], vec![5, 9, 5, 9, 7, 1, 8, 8]];
+        for series in few.into_iter().chain([falling, mixed]) {
             let signs = series.iter().enumerate().flat_map(|(i, earlier)| {
                 series[i + 1..].iter().map(move |later: &u64| later.cmp(earlier) as i64)
             });
