@@ -155,16 +155,9 @@ fn growth_that_is_not_decided_states_its_bytes_and_what_was_seen() {
 }
 
 #[test]
-fn growth_of_small_blocks_and_of_the_pool_states_its_rate() {
-    let rising = |rate: u64| (0..10).map(|at| rate * at).collect::<Vec<u64>>();
-    let small = |rate| record(SpaceRecord { small: rising(rate), ..armed(Metrics::default()) });
-    let finding = one(&small(1_025), at_most(7));
-    assert_eq!(
-        (finding.code, finding.space, finding.bytes_per_iteration, finding.limit),
-        (Code::GrowthLimit, Some(GPU), Some(1_025), Some(7))
-    );
-    assert!(found(&small(SMALL_FLOOR), at_most(0)).is_empty(), "noise of thread pools");
-    let measured = SpaceRecord { reserved: rising(1 << 20), ..armed(Metrics::default()) };
+fn growth_of_the_pool_states_its_rate() {
+    let reserved = (0..10).map(|at| at << 20).collect();
+    let measured = SpaceRecord { reserved, ..armed(Metrics::default()) };
     let finding = growth::of_pool(GPU, &measured, Some(5)).unwrap();
     assert_eq!(
         (finding.space, finding.bytes_per_iteration, finding.limit),
@@ -234,6 +227,14 @@ fn a_regression_states_both_figures_and_the_tolerated_one() {
     let hint = lower.hint.as_deref();
     assert_eq!(hint, Some("`cargo memcheck accept` keeps the lower figure"));
     assert_eq!(stated(lower), (Code::Improved, Some(10), None, None, Some(30)));
+}
+
+#[test]
+fn a_tolerance_in_bytes_does_not_raise_the_limit_of_a_count() {
+    let of = |allocations| record(armed(Metrics { allocations, ..Metrics::default() }));
+    let layer = Layer { tolerance: Some("8 B".parse().unwrap()), ..Layer::default() };
+    let [finding] = found_beside(&of(11), &kept(&of(10)), layer).try_into().expect("one finding");
+    assert_eq!((finding.code, finding.limit), (Code::AllocationsRegression, Some(10)));
 }
 
 #[test]
