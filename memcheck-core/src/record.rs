@@ -77,10 +77,6 @@ pub struct SpaceRecord {
     /// sites, those that no site accounts for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub survivors: Vec<Group>,
-    /// Live bytes in blocks below the tensor class at the end of each
-    /// measured iteration. Host only: counted, but not part of the figures.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub small: Vec<u64>,
     /// Bytes that the driver's pool holds after each measured iteration; empty
     /// where there is no pool.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -21,7 +21,7 @@ mod regression;
 mod unmeasured;
 
 pub use ended::{gist, says_out_of_memory};
-pub use growth::{SMALL_FLOOR, TREND_CONFIDENCE};
+pub use growth::TREND_CONFIDENCE;
 pub use unmeasured::unwritten;
 
 /// Judges one run of one test. `level` says what is done about bookkeeping.
@@ -40,23 +40,26 @@ pub fn judge(
         findings.extend(unmeasured::incomplete(record, limits));
     }
     for (&space, measured) in judged(record) {
-        findings.extend(growth::leak(record, space, measured, limits));
-        if returned {
-            findings.extend(growth::undecided(space, measured, limits));
+        if !growth::is_overhead(record, space, limits) {
+            findings.extend(growth::leak(record, space, measured, limits));
+            if returned {
+                findings.extend(growth::undecided(space, measured, limits));
+            }
         }
         let of_pool = growth::of_pool(space, measured, limits.max_reserved_growth.value);
         findings.extend(of_pool.map(|found| match record.driver.simulated {
             true => growth::estimated(found),
             false => found,
         }));
-        findings.extend(growth::of_small(space, measured, limits));
         findings.extend(peak(record, space, &measured.metrics, limits));
         findings.extend(fit::peak(record, space, &measured.metrics, limits));
         // A body that did not reach its end has not freed what it would have.
-        if returned {
+        if returned && !is_overhead(space, |space| retained_in(record, space, limits)) {
             findings.extend(retained(record, space, measured, limits));
         }
-        findings.extend(allocations(record, space, measured, limits));
+        if space != Space::HostSmall {
+            findings.extend(allocations(record, space, measured, limits));
+        }
     }
     if returned {
         findings.extend(regression::against(record, baseline, limits));
@@ -135,6 +138,31 @@ fn peak(record: &Record, space: Space, metrics: &Metrics, limits: &Limits) -> Op
     })
 }
 
+/// How many times smaller than the tensors that are kept the small blocks on the host are
+/// that come with them: their shapes, reference counts and lists.
+const OVERHEAD: u64 = 16;
+
+/// Whether `space` is that of small blocks, and they only come with the larger ones of
+/// another finding. `figure` is that of a space if it is above its limit, else 0.
+fn is_overhead(space: Space, figure: impl Fn(Space) -> u64) -> bool {
+    space == Space::HostSmall && figure(Space::Host) / OVERHEAD >= figure(space).max(1)
+}
+
+/// The retained bytes of a space if they are above their limit, else 0.
+fn retained_in(record: &Record, space: Space, limits: &Limits) -> u64 {
+    let of = |measured| retained_figure(measured, limits).0;
+    let figure = record.spaces.get(&space).map_or(0, of);
+    if figure > limits.max_retained.value { figure } else { 0 }
+}
+
+/// The retained bytes that are judged, and whether they are those of a second round.
+fn retained_figure(measured: &SpaceRecord, limits: &Limits) -> (u64, bool) {
+    // A limit that somebody set is about all that is live. Without one, memory that is
+    // allocated once in a process (a lazy static, a thread-local) is not retained.
+    let added = measured.retained_again.filter(|_| limits.max_retained.source == Source::BuiltIn);
+    (added.unwrap_or(measured.metrics.retained), added.is_some())
+}
+
 fn retained(
     record: &Record,
     space: Space,
@@ -142,11 +170,8 @@ fn retained(
     limits: &Limits,
 ) -> Option<Finding> {
     let limit = limits.max_retained.value;
-    // A limit that somebody set is about all that is live. Without one, memory that is
-    // allocated once in a process (a lazy static, a thread-local) is not retained.
-    let added = measured.retained_again.filter(|_| limits.max_retained.source == Source::BuiltIn);
-    let figure = added.unwrap_or(measured.metrics.retained);
-    let again = if added.is_some() { ", and were again after a second round of it" } else { "" };
+    let (figure, is_added) = retained_figure(measured, limits);
+    let again = if is_added { ", and were again after a second round of it" } else { "" };
     (figure > limit).then(|| Finding {
         space: Some(space),
         figure: Some(figure),

@@ -5,14 +5,18 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// Where a block lives. Ordered as reports list them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Space {
-    /// The process's heap, through the Rust global allocator.
+    /// The process's heap, through the Rust global allocator: blocks of at least 1 KiB.
     Host,
-    /// Page-locked host memory from the CUDA driver (`cuMemHostAlloc`).
-    Pinned,
-    /// Managed memory (`cuMemAllocManaged`): one address on host and devices.
-    Managed,
+    /// The same: smaller blocks.
+    HostSmall,
     /// Memory of the CUDA device with this ordinal.
     Cuda(u16),
+    /// Page-locked host memory that was allocated for the device with this ordinal
+    /// (`cuMemHostAlloc`).
+    Pinned(u16),
+    /// Managed memory that was allocated for the device with this ordinal
+    /// (`cuMemAllocManaged`): one address on host and devices.
+    Managed(u16),
 }
 
 impl Space {
@@ -20,37 +24,54 @@ impl Space {
     pub fn is_device(self) -> bool {
         matches!(self, Self::Cuda(_))
     }
+
+    /// Whether a CUDA driver gives its bytes: those of a GPU, and host memory that is
+    /// pinned or managed for one.
+    pub fn is_of_driver(self) -> bool {
+        matches!(self, Self::Cuda(_) | Self::Pinned(_) | Self::Managed(_))
+    }
 }
 
 impl std::fmt::Display for Space {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Host => f.pad("host"),
-            Self::Pinned => f.pad("pinned"),
-            Self::Managed => f.pad("managed"),
+            Self::HostSmall => f.pad("host/small"),
             Self::Cuda(ordinal) => f.pad(&format!("cuda:{ordinal}")),
+            Self::Pinned(ordinal) => f.pad(&format!("cuda:{ordinal}/pinned")),
+            Self::Managed(ordinal) => f.pad(&format!("cuda:{ordinal}/managed")),
         }
     }
 }
 
 /// Why a text names no space.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a memory space: host, pinned, managed or cuda:N")]
+#[error(
+    "`{0}` is not a memory space: host, host/small, cuda:N, cuda:N/pinned or cuda:N/managed"
+)]
 pub struct SpaceError(String);
 
 impl std::str::FromStr for Space {
     type Err = SpaceError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let of_device = || {
+            let (ordinal, kind) = text.strip_prefix("cuda:").map(|of| match of.split_once('/') {
+                Some((ordinal, kind)) => (ordinal, Some(kind)),
+                None => (of, None),
+            })?;
+            let ordinal = ordinal.parse().ok()?;
+            match kind {
+                None => Some(Self::Cuda(ordinal)),
+                Some("pinned") => Some(Self::Pinned(ordinal)),
+                Some("managed") => Some(Self::Managed(ordinal)),
+                Some(_) => None,
+            }
+        };
         match text {
             "host" => Ok(Self::Host),
-            "pinned" => Ok(Self::Pinned),
-            "managed" => Ok(Self::Managed),
-            _ => text
-                .strip_prefix("cuda:")
-                .and_then(|ordinal| ordinal.parse().ok())
-                .map(Self::Cuda)
-                .ok_or_else(|| SpaceError(text.to_owned())),
+            "host/small" => Ok(Self::HostSmall),
+            _ => of_device().ok_or_else(|| SpaceError(text.to_owned())),
         }
     }
 }
@@ -73,10 +94,14 @@ mod tests {
 
     #[test]
     fn names_round_trip() {
-        for space in [Space::Host, Space::Pinned, Space::Managed, Space::Cuda(0), Space::Cuda(11)] {
+        let devices = [0, 11].into_iter().flat_map(|ordinal| {
+            [Space::Cuda(ordinal), Space::Pinned(ordinal), Space::Managed(ordinal)]
+        });
+        for space in [Space::Host, Space::HostSmall].into_iter().chain(devices) {
             assert_eq!(space.to_string().parse(), Ok(space));
         }
-        assert!("cuda".parse::<Space>().is_err());
-        assert!("cuda:x".parse::<Space>().is_err());
+        for text in ["cuda", "cuda:x", "cuda:0/other", "cuda:/pinned", "host/", "pinned"] {
+            assert_eq!(text.parse::<Space>(), Err(SpaceError(text.to_owned())));
+        }
     }
 }

@@ -4,8 +4,10 @@ use memcheck_core::space::Space;
 
 /// GPUs that the ledger keeps apart.
 const DEVICES: usize = 32;
-/// Host, pinned, managed, then the devices.
-pub(crate) const SPACES: usize = 3 + DEVICES;
+/// Spaces of one GPU: its own memory, pinned and managed memory.
+const OF_DEVICE: usize = 3;
+/// Those of the host, then those of each GPU.
+pub(crate) const SPACES: usize = 2 + OF_DEVICE * DEVICES;
 
 /// What is known about a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,6 +19,8 @@ pub(crate) struct Block {
 
 impl Block {
     const SIZE_BITS: u32 = 48;
+    /// Bits above the size that name the space. The table uses one of the rest.
+    const SPACE_BITS: u32 = 8;
 
     /// As the ledger's table keeps it.
     pub(crate) fn words(self) -> [u64; 2] {
@@ -34,7 +38,8 @@ impl Block {
     // PERF: from the word, because the way over `Space` is a jump table.
     #[inline]
     pub(crate) fn index_of([size, _]: [u64; 2]) -> usize {
-        ((size >> Self::SIZE_BITS) as usize).min(SPACES - 1)
+        let space = size >> Self::SIZE_BITS & ((1 << Self::SPACE_BITS) - 1);
+        (space as usize).min(SPACES - 1)
     }
 
     /// The block that a table has kept so.
@@ -82,23 +87,29 @@ impl Origin {
 
 /// The place of a space in tables; `None` beyond the last GPU.
 pub(crate) fn index(space: Space) -> Option<usize> {
+    let of = |ordinal: u16, kind: usize| {
+        let ordinal = usize::from(ordinal);
+        (ordinal < DEVICES).then_some(2 + OF_DEVICE * ordinal + kind)
+    };
     match space {
         Space::Host => Some(0),
-        Space::Pinned => Some(1),
-        Space::Managed => Some(2),
-        Space::Cuda(ordinal) => {
-            (usize::from(ordinal) < DEVICES).then_some(3 + usize::from(ordinal))
-        }
+        Space::HostSmall => Some(1),
+        Space::Cuda(ordinal) => of(ordinal, 0),
+        Space::Pinned(ordinal) => of(ordinal, 1),
+        Space::Managed(ordinal) => of(ordinal, 2),
     }
 }
 
 /// The space at a place.
 pub(crate) fn space(index: usize) -> Space {
-    match index {
-        0 => Space::Host,
-        1 => Space::Pinned,
-        2 => Space::Managed,
-        device => Space::Cuda(u16::try_from(device - 3).unwrap_or(u16::MAX)),
+    let Some(of_device) = index.checked_sub(2) else {
+        return if index == 0 { Space::Host } else { Space::HostSmall };
+    };
+    let ordinal = u16::try_from(of_device / OF_DEVICE).unwrap_or(u16::MAX);
+    match of_device % OF_DEVICE {
+        0 => Space::Cuda(ordinal),
+        1 => Space::Pinned(ordinal),
+        _ => Space::Managed(ordinal),
     }
 }
 

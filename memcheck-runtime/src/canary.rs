@@ -4,15 +4,50 @@ use candle_core::Device;
 use memcheck_core::quiet;
 use memcheck_core::space::Space;
 
-#[cfg(feature = "cuda")]
-use crate::device;
 use crate::ledger;
+#[cfg(feature = "cuda")]
+use crate::{device, probe};
 
 /// Allocates and frees one block on the host: whether the probe saw both.
 pub(crate) fn on_host() -> bool {
     saw(Space::Host, || {
         quiet::lifted(|| std::hint::black_box(vec![0u8; 4096]));
     })
+}
+
+/// The same with a small block.
+pub(crate) fn on_host_small() -> bool {
+    saw(Space::HostSmall, || {
+        quiet::lifted(|| std::hint::black_box(vec![0u8; 64]));
+    })
+}
+
+/// Allocates and frees one block in a space that the body was the first to use: whether the
+/// probe saw both.
+///
+/// # Errors
+/// If the device cannot be opened, or has no block to give.
+pub(crate) fn of(space: Space) -> candle_core::Result<bool> {
+    match space {
+        Space::Host => Ok(on_host()),
+        Space::HostSmall => Ok(on_host_small()),
+        #[cfg(feature = "cuda")]
+        Space::Cuda(ordinal) => on(&Device::new_cuda(ordinal.into())?),
+        #[cfg(feature = "cuda")]
+        Space::Pinned(ordinal) | Space::Managed(ordinal) => {
+            let device = Device::new_cuda(ordinal.into())?;
+            let mut allocated = Ok(());
+            let seen = saw(space, || {
+                allocated = match space {
+                    Space::Pinned(_) => probe::cuda::pinned_block(&device),
+                    _ => probe::cuda::managed_block(&device),
+                };
+            });
+            allocated.map(|()| seen)
+        }
+        #[cfg(not(feature = "cuda"))]
+        _ => Ok(false),
+    }
 }
 
 /// Allocates and frees one block on the device: whether the probe saw both.

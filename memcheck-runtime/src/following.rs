@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use memcheck_core::lifetimes::{Budget, Decision, History, step};
+use memcheck_core::lifetimes::{Budget, Decision, History, Living, step};
 use memcheck_core::limits::Limits;
 use memcheck_core::protocol::Reach;
 use memcheck_core::record::Followed;
@@ -16,7 +16,7 @@ use memcheck_core::survivors::{self, Grown, Growth};
 
 use crate::available::available;
 use crate::block;
-use crate::ledger::{self, PeakWindow, Snapshot};
+use crate::ledger::{self, Census, Changes, PeakWindow, Snapshot};
 
 /// What it may cost to follow a test that has left nothing behind.
 const CHEAP: Duration = Duration::from_millis(100);
@@ -85,7 +85,7 @@ impl Following {
 
     /// True if blocks of this space are judged.
     fn judges(own: Space, space: Space) -> bool {
-        space == own || (own.is_device() && space.is_device())
+        space.is_of_driver() == own.is_device()
     }
 
     /// The first iteration begins.
@@ -96,22 +96,31 @@ impl Following {
 
     /// Takes the census after an iteration.
     pub(crate) fn ended(&mut self) {
-        let own = self.own;
-        let mut by_space: BTreeMap<Space, Vec<_>> = BTreeMap::new();
-        for (kind, count) in ledger::census(|space| Self::judges(own, space)) {
-            by_space.entry(kind.space).or_default().push(kind.living(count));
-        }
         let before = self.iterations();
-        for space in by_space.keys() {
+        let changes = Changes::take();
+        let is_incremental = changes.is_some();
+        let all = if is_incremental { Census::default() } else { ledger::census() };
+        let Changes { came, gone } = changes.unwrap_or_default();
+        let own = self.own;
+        let used = [&came, &all].into_iter().flat_map(Census::keys).map(|kind| kind.space);
+        for space in used.filter(|&space| Self::judges(own, space)) {
             // A device that was not used before had nothing in all iterations before.
-            self.histories.entry(*space).or_insert_with(|| {
+            self.histories.entry(space).or_insert_with(|| {
                 let mut history = History::new(self.warmup);
                 (0..before).for_each(|_| history.add([]));
                 history
             });
         }
-        for (space, history) in &mut self.histories {
-            history.add(by_space.remove(space).unwrap_or_default());
+        for (&space, history) in &mut self.histories {
+            let of_space = |census: &Census| -> Vec<Living> {
+                let kinds = census.iter().filter(|(kind, _)| kind.space == space);
+                kinds.map(|(kind, &count)| kind.living(count)).collect()
+            };
+            if is_incremental {
+                history.advance(of_space(&came), of_space(&gone));
+            } else {
+                history.add(of_space(&all));
+            }
         }
     }
 

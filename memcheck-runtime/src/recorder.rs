@@ -28,9 +28,11 @@ pub(crate) struct Recorder {
     grown: BTreeMap<Space, Grown>,
     setup: BTreeMap<Space, u64>,
     before: BTreeMap<Space, Snapshot>,
-    /// One for each measured iteration that came to its end.
-    iterations: Vec<BTreeMap<Space, Iteration>>,
-    small: Vec<i64>,
+    /// Measured iterations that came to their end.
+    measured: usize,
+    /// The figures of those iterations, by space. Those before the first use of a space
+    /// are missing.
+    iterations: BTreeMap<Space, Vec<Iteration>>,
     marks: Vec<Mark>,
     at_end: AtEnd,
     /// What others count on the test's own device after each measured
@@ -72,8 +74,8 @@ impl Recorder {
             grown: BTreeMap::new(),
             setup: BTreeMap::new(),
             before: BTreeMap::new(),
-            iterations: Vec::with_capacity(iterations),
-            small: Vec::new(),
+            measured: 0,
+            iterations: BTreeMap::new(),
             marks: Vec::new(),
             at_end: AtEnd::default(),
             reserved: Vec::new(),
@@ -108,7 +110,8 @@ impl Recorder {
         if index < self.warmup || index > self.last {
             return;
         }
-        let figures = active().map(|(space, now)| {
+        self.measured += 1;
+        for (space, now) in active() {
             let before = self.before.get(&space).copied().unwrap_or_default();
             let iteration = Iteration {
                 live: now.live,
@@ -116,10 +119,8 @@ impl Recorder {
                 allocations: now.allocations - before.allocations,
                 allocated_total: now.allocated_total - before.allocated_total,
             };
-            (space, iteration)
-        });
-        self.iterations.push(figures.collect());
-        self.small.push(ledger::small_live());
+            self.iterations.entry(space).or_default().push(iteration);
+        }
     }
 
     /// Further iterations that are needed to decide the growth; 0 if there are enough, or
@@ -192,7 +193,7 @@ impl Recorder {
 
     /// Measured iterations that came to their end.
     pub(crate) fn measured(&self) -> u32 {
-        u32::try_from(self.iterations.len()).unwrap_or(u32::MAX)
+        u32::try_from(self.measured).unwrap_or(u32::MAX)
     }
 
     /// The record of every active space, and of the judged ones in any case.
@@ -212,7 +213,9 @@ impl Recorder {
     fn space(&self, space: Space) -> SpaceRecord {
         let now = ledger::snapshot(space);
         let series = |pick: fn(&Iteration) -> u64| -> Vec<u64> {
-            self.iterations.iter().map(|by_space| by_space.get(&space).map_or(0, pick)).collect()
+            let known = self.iterations.get(&space).map_or(&[][..], Vec::as_slice);
+            let missing = self.measured.saturating_sub(known.len());
+            std::iter::repeat_n(0, missing).chain(known.iter().map(pick)).collect()
         };
         let allocated = series(|iteration| iteration.live);
         let grown = self.grown.get(&space).cloned().unwrap_or_default();
@@ -237,7 +240,6 @@ impl Recorder {
             retained_again: None,
             growth: grown.growth,
             survivors: grown.by_size,
-            small: if space == Space::Host { from_lowest(&self.small) } else { Vec::new() },
             reserved: if self.own == Some(space) { self.reserved.clone() } else { Vec::new() },
             device_used: if self.own == Some(space) {
                 self.device_used.clone()
@@ -262,11 +264,4 @@ fn median(mut series: Vec<u64>) -> u64 {
         0 => 0,
         length => series[(length - 1) / 2],
     }
-}
-
-/// A series of differences: frees of blocks from before the body make it
-/// negative, and only its rise matters.
-fn from_lowest(series: &[i64]) -> Vec<u64> {
-    let lowest = series.iter().copied().min().unwrap_or(0);
-    series.iter().map(|value| value.abs_diff(lowest)).collect()
 }

@@ -9,6 +9,7 @@ use memcheck_core::exit;
 use memcheck_core::finding::{Class, Code, Level};
 use memcheck_core::protocol::{Progress, Status};
 use memcheck_core::size::Size;
+use memcheck_core::space::Space;
 
 use super::{beside, findings, style, summary};
 use crate::cli::NoTestsFlag;
@@ -96,11 +97,17 @@ impl Terminal {
         }
         if let Some(report) = &outcome.report {
             let record = &report.record;
+            let found = |space| {
+                let mut findings = outcome.verdict.findings.iter();
+                findings.any(|finding| finding.space == Some(space))
+            };
+            // Small blocks come with every tensor: their figures matter if they are judged.
+            let shown = |space: &&Space| **space != Space::HostSmall || found(**space);
+            let judged: Vec<Space> = record.judged.iter().filter(shown).copied().collect();
             for (space, measured) in
-                record.judged.iter().filter_map(|space| record.spaces.get_key_value(space))
+                judged.iter().filter_map(|space| record.spaces.get_key_value(space))
             {
-                let name =
-                    if record.judged.len() > 1 { format!("{space} ") } else { String::new() };
+                let name = if judged.len() > 1 { format!("{space} ") } else { String::new() };
                 line.push_str(&format!(
                     "  {name}peak {}  growth {}",
                     Size(measured.metrics.peak_allocated),

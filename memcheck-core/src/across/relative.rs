@@ -6,6 +6,7 @@ use crate::bound::Relative;
 use crate::finding::{Code, Finding};
 use crate::record::Record;
 use crate::size::both;
+use crate::space::Space;
 
 const PEAK: &str = "peak_allocated";
 
@@ -19,8 +20,10 @@ pub fn relative(
     figures: &Figures,
 ) -> Vec<Finding> {
     let own = figures.0.values().next();
-    let judged = record.judged.iter().filter_map(|space| record.spaces.get_key_value(space));
+    let compared = |space: &&Space| matches!(space, Space::Host | Space::Cuda(_));
+    let judged = record.judged.iter().filter(compared);
     judged
+        .filter_map(|space| record.spaces.get_key_value(space))
         .filter_map(|(&space, measured)| {
             let theirs = figures.0.get(&space).or(own)?.get(PEAK).copied()?;
             let (peak, most) = (measured.metrics.peak_allocated, limit.of(theirs));

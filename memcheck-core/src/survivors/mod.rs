@@ -28,7 +28,7 @@ use serde::{Deserialize, Serialize};
 
 pub use growth::{Grown, Growth, read};
 pub use pattern::{Pattern, Reading};
-pub use trend::{Trend, intercept, rising, theil_sen, trend};
+pub use trend::{Trend, intercept, theil_sen, trend};
 
 /// Survivors of the measured iterations that belong together: blocks of one size, or
 /// blocks of one call site. Every series has one value for each measured iteration.

@@ -62,22 +62,6 @@ pub fn theil_sen(series: &[u64]) -> Option<f64> {
     median(&mut slopes)
 }
 
-/// Bytes per iteration by which a series rises *in every iteration*, to stay; 0 for any
-/// other series, and for one of fewer than four. The level that is never undercut again
-/// must rise, so that a spike does not count.
-pub fn rising(series: &[u64]) -> u64 {
-    let mut floor = series.to_vec();
-    for at in (1..floor.len()).rev() {
-        floor[at - 1] = floor[at - 1].min(floor[at]);
-    }
-    match floor.as_slice() {
-        [first, _, _, .., last] if floor.windows(2).all(|pair| pair[0] < pair[1]) => {
-            (last - first) / (floor.len() as u64 - 1)
-        }
-        _ => 0,
-    }
-}
-
 /// Where the straight line of this slope begins, at the first point: the median
 /// of what the points leave when the slope is taken off. `None` for no point.
 pub fn intercept(series: &[u64], slope: f64) -> Option<f64> {

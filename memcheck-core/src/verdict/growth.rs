@@ -11,12 +11,17 @@ use crate::size::{blocks, both};
 use crate::space::Space;
 use crate::survivors::{self, Group, Growth, Pattern};
 
-/// Least growth of small host blocks, in bytes an iteration, that is told
-/// apart from the noise of thread pools and lazily built tables.
-pub const SMALL_FLOOR: u64 = 1 << 10;
-
 /// Confidence from which a series of totals is said to grow.
 pub const TREND_CONFIDENCE: f64 = 0.99;
+
+/// Whether `space` is that of small blocks on the host, and they only come with larger ones
+/// that leak.
+pub(super) fn is_overhead(record: &Record, space: Space, limits: &Limits) -> bool {
+    super::is_overhead(space, |space| {
+        let growth = record.spaces.get(&space).map_or(0, |measured| measured.metrics.growth);
+        if growth > limits.max_growth.value { growth } else { 0 }
+    })
+}
 
 /// Blocks that are left behind.
 pub(super) fn leak(
@@ -169,23 +174,4 @@ pub(super) fn reserved(measured: &SpaceRecord) -> (&'static str, &[u64]) {
 /// reached by evidence.
 fn percent(confidence: f64) -> String {
     format!("{:.1}", ((confidence * 1000.0).floor() / 10.0).min(99.9))
-}
-
-/// Growth of the host's small blocks, of which there are totals only.
-pub(super) fn of_small(space: Space, measured: &SpaceRecord, limits: &Limits) -> Option<Finding> {
-    let growth = survivors::rising(&measured.small);
-    let limit = limits.max_growth.value.max(SMALL_FLOOR);
-    (growth > limit).then(|| Finding {
-        space: Some(space),
-        bytes_per_iteration: Some(growth),
-        limit: Some(limits.max_growth.value),
-        ..Finding::new(
-            Code::GrowthLimit,
-            format!(
-                "blocks of less than 1 KiB in {space} grow by {} an iteration, at most {} allowed",
-                both(growth),
-                both(limits.max_growth.value)
-            ),
-        )
-    })
 }

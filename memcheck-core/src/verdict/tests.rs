@@ -335,16 +335,6 @@ fn what_was_not_measured_has_nothing_to_accept() {
 }
 
 #[test]
-fn small_host_blocks_that_rise_in_every_iteration_are_growth() {
-    let mut measured = armed(Metrics::default());
-    measured.small = (0..10).map(|i| 4_096 * i).collect();
-    let run = record(measured);
-    let layer = |bytes| Layer { max_growth: Some(Size(bytes)), ..Layer::default() };
-    assert_eq!(codes(&run, &Baseline::Off, layer(0)), ["growth-limit"]);
-    assert!(codes(&run, &Baseline::Off, layer(4_096)).is_empty());
-}
-
-#[test]
 fn a_backtrace_is_not_part_of_the_message() {
     assert_eq!(ended::gist("boom\n   0: candle_core::error::Error::bt\n   1: x"), "boom");
     assert_eq!(

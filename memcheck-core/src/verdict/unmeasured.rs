@@ -21,7 +21,7 @@ pub(super) fn blind(record: &Record) -> Vec<Finding> {
                 )
             };
             findings.push(finding.hint(match space {
-                Space::Host => {
+                Space::Host | Space::HostSmall => {
                     "is another #[global_allocator] in place? wrap it: `memcheck_runtime::Tracking<A>`"
                 }
                 _ => "the binary calls CUDA in a way that the probe does not intercept",

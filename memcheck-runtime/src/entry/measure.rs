@@ -86,7 +86,7 @@ struct Ready {
     device: Device,
     own: Space,
     /// Whether the probe of each space has seen a block come and go.
-    canaries: [(Space, bool); 2],
+    canaries: Vec<(Space, bool)>,
     beside: Beside,
     attributor: Option<Attributor>,
 }
@@ -108,7 +108,11 @@ impl Ready {
             let why = format!("not a block can be allocated on `{request}`: {error}{others}");
             about_the_device(why, false)
         })?;
-        let canaries = [(Space::Host, canary::on_host()), (own, on_device)];
+        let mut canaries = vec![(Space::Host, canary::on_host()), (own, on_device)];
+        if own == Space::Host {
+            ledger::count_small();
+            canaries.push((Space::HostSmall, canary::on_host_small()));
+        }
         #[cfg(feature = "cuda")]
         {
             let told =
@@ -146,8 +150,12 @@ impl Ready {
         let live = self.attributor.as_ref().map(|_| attribution::live());
         let mut record = assemble(&mut recorder, &judged);
         for (space, measured) in &mut record.spaces {
-            let mut canaries = self.canaries.iter().chain(&others);
-            measured.armed = canaries.any(|canary| *canary == (*space, true));
+            let known = self.canaries.iter().chain(&others).find(|canary| canary.0 == *space);
+            measured.armed = match known {
+                Some(&(_, seen)) => seen,
+                // The body was the first to use it.
+                None => judged.contains(space) && canary::of(*space).unwrap_or(false),
+            };
         }
         record.notes.extend(waited);
         self.beside.observe(&self.device, self.own, &mut record);
@@ -193,13 +201,10 @@ pub(super) fn body(description: &Description, trial: &mut Trial) -> Outcome {
     }
 }
 
-/// The test's own space, and every other device that it allocated on.
+/// The test's own space, and every other one of the same kind that it allocated in.
 fn judged(own: Space) -> Vec<Space> {
-    if own == Space::Host {
-        return vec![own];
-    }
     block::spaces()
-        .filter(|space| space.is_device())
+        .filter(|space| space.is_of_driver() == own.is_device())
         .filter(|space| *space == own || ledger::snapshot(*space).allocations > 0)
         .collect()
 }

@@ -88,6 +88,9 @@ fn make_ready(job: &ProgramJob) -> Result<(), String> {
 
 fn follow(job: ProgramJob, path: PathBuf) -> Result<(), String> {
     make_ready(&job)?;
+    if job.device.family() != Some(Family::Cuda) {
+        ledger::count_small();
+    }
     let host_armed = canary::on_host();
     let attributor = attribution::start(scope::Install::Late, None).map_err(shown)?;
     let following = Following { job, path, attributor, host_armed, process: std::process::id() };
@@ -127,7 +130,8 @@ fn report(following: Following) -> Report {
         // Where something was seen the probe is armed: a canary would need a
         // device of our own.
         let seen = ledger::snapshot(*space).allocations > 0;
-        measured.armed = if *space == Space::Host { host_armed } else { seen };
+        let is_host = !space.is_of_driver();
+        measured.armed = if is_host { host_armed } else { seen };
     }
     let attribution = attributor.finish((recorder.iterations(), &live), &judged, &job.workspace);
     let notes = match attribution {
@@ -185,10 +189,10 @@ fn report(following: Following) -> Report {
 
 /// The devices that it allocated on; the host where there are none.
 fn judged(family: Family) -> Vec<Space> {
-    let used = |space: &Space| space.is_device() && ledger::snapshot(*space).allocations > 0;
+    let used = |space: &Space| space.is_of_driver() && ledger::snapshot(*space).allocations > 0;
     let devices: Vec<Space> = match family {
         Family::Cuda => block::spaces().filter(used).collect(),
         Family::Cpu => Vec::new(),
     };
-    if devices.is_empty() { vec![Space::Host] } else { devices }
+    if devices.is_empty() { vec![Space::Host, Space::HostSmall] } else { devices }
 }

@@ -12,8 +12,11 @@ pub(super) const SLOTS: usize = 7;
 /// words or as its [`Kept`] one.
 pub(super) const CLAIMED: u64 = 1;
 
-/// What is kept for an address.
+/// What is kept for an address. The first word of a block is never 0.
 pub(crate) type Words = [u64; 2];
+
+/// The bit of the first word that a census sets in a block that it has counted.
+pub(crate) const COUNTED: u64 = 1 << 63;
 
 #[repr(C, align(64))]
 pub(super) struct Bucket {
@@ -49,16 +52,36 @@ impl Bucket {
         self.keys[slot].store(address, Release);
     }
 
-    /// Takes the address out of a slot, which stays claimed.
+    /// Takes the address and its words out of a slot, which stays claimed.
     #[inline]
-    pub(super) fn keep(&self, slot: usize) {
+    pub(super) fn take(&self, slot: usize) -> Words {
+        let [first, second] = &self.words[slot];
+        // A swap, because a census may set `COUNTED` at the same time: either it comes
+        // first and the owner reads it here, or it finds no block to count.
+        let words = [first.swap(0, Relaxed), second.load(Relaxed)];
         self.keys[slot].store(CLAIMED, Relaxed);
+        words
     }
 
-    /// Frees a slot that was claimed or filled.
+    /// Frees a claimed slot.
     #[inline]
     pub(super) fn release(&self, slot: usize) {
         self.keys[slot].store(0, Release);
+    }
+
+    /// Sets [`COUNTED`] in all entries that lack it, and passes their words to `see`.
+    pub(super) fn count(&self, mut see: impl FnMut(Words)) {
+        for (key, [first, second]) in self.keys.iter().zip(&self.words) {
+            if key.load(Acquire) <= CLAIMED {
+                continue;
+            }
+            let words = [first.load(Relaxed), second.load(Relaxed)];
+            let is_new = words[0] != 0 && words[0] & COUNTED == 0;
+            let counted = words[0] | COUNTED;
+            if is_new && first.compare_exchange(words[0], counted, Relaxed, Relaxed).is_ok() {
+                see([counted, words[1]]);
+            }
+        }
     }
 
     /// Every address with its words. Entries that other threads add or remove
@@ -77,8 +100,13 @@ impl Bucket {
     }
 
     #[inline]
-    pub(super) fn write(&self, slot: usize, [first, second]: Words) {
+    fn write(&self, slot: usize, [first, second]: Words) {
         self.words[slot][0].store(first, Relaxed);
+        self.words[slot][1].store(second, Relaxed);
+    }
+
+    /// Replaces the second word of an entry.
+    pub(super) fn replace_second(&self, slot: usize, second: u64) {
         self.words[slot][1].store(second, Relaxed);
     }
 }

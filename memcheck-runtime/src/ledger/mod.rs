@@ -25,6 +25,7 @@
 mod bucket;
 mod census;
 mod counters;
+mod deaths;
 mod mode;
 mod peak;
 mod shard;
@@ -34,19 +35,21 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use memcheck_core::space::Space;
 
+use self::bucket::{COUNTED, Words};
 use self::counters::{Counters, raise, restart};
+use self::deaths::Deaths;
 use self::table::Table;
 use crate::block::{Block, Origin, SPACES, index};
 use crate::site;
 use crate::trace::{self, Event};
 
-pub(crate) use census::census;
+pub(crate) use census::{Census, Changes, census};
 pub(crate) use counters::Snapshot;
-pub(crate) use mode::{Mode, arm, follow_tensors, is_armed, mode};
+pub(crate) use mode::{Mode, arm, count_small, follow_tensors, is_armed, mode};
 pub(crate) use peak::PeakWindow;
-pub(crate) use shard::{small_allocated, small_freed, small_live};
 
 static BLOCKS: Table = Table::new();
+static DEATHS: Deaths = Deaths::new();
 static COUNTERS: [Counters; SPACES] = [const { Counters::new() }; SPACES];
 /// The iteration in which blocks are born now; 0 is the set-up.
 static ITERATION: AtomicU32 = AtomicU32::new(0);
@@ -63,6 +66,7 @@ fn here() -> Origin {
 /// # Errors
 /// When the system refuses the memory.
 pub(crate) fn prepare() -> std::io::Result<()> {
+    DEATHS.map()?;
     BLOCKS.map()
 }
 
@@ -88,9 +92,18 @@ pub(crate) fn iteration() -> u32 {
     ITERATION.load(Relaxed)
 }
 
-/// Starts every figure anew, apart from what is live: the body begins.
+/// Starts every figure anew, apart from what is live on devices: the body begins. Host blocks
+/// from before it are forgotten, because they belong to the instrument and to thread pools.
+/// Allocates: the caller is quiet.
 pub(crate) fn reset() {
     ITERATION.store(0, Relaxed);
+    let mut before = Vec::new();
+    each(|address, block| before.extend((!block.space.is_of_driver()).then_some(address)));
+    for address in before {
+        if let Some(words) = BLOCKS.remove(address, None) {
+            COUNTERS[Block::index_of(words)].live.fetch_sub(Block::size_of(words), Relaxed);
+        }
+    }
     for (index, counters) in COUNTERS.iter().enumerate() {
         counters.reset(shard::totals(index));
     }
@@ -149,8 +162,17 @@ pub(crate) fn freed(address: u64) -> Option<Block> {
         shard.count_free(index);
         Some(words)
     })?;
+    died(words);
     trace::push(|| Event::Freed(Block::of(words)));
     Some(Block::of(words))
+}
+
+/// Notes the death of a block for the next census, if one has counted it.
+#[inline]
+fn died(words: Words) {
+    if words[0] & COUNTED != 0 {
+        DEATHS.push(words);
+    }
 }
 
 /// The free of `block` was refused: it is live after all.
@@ -168,26 +190,31 @@ pub(crate) fn free_failed(address: u64, block: Block) {
     }
 }
 
+/// A block that is about to be moved or resized.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Taken(Words);
+
 /// A block is about to be moved or resized. It stays live meanwhile, so that
 /// the peak sees neither none nor both.
 #[inline]
-pub(crate) fn taken(address: u64) -> Option<Block> {
-    shard::with(|shard| BLOCKS.remove(address, shard.kept())).map(Block::of)
+pub(crate) fn taken(address: u64) -> Option<Taken> {
+    shard::with(|shard| BLOCKS.remove(address, shard.kept())).map(Taken)
 }
 
 /// A block that was [`taken`] could not be moved.
 #[inline]
-pub(crate) fn put_back(address: u64, block: Block) {
-    if !BLOCKS.insert(address, block.words(), None) {
+pub(crate) fn put_back(address: u64, Taken(words): Taken) {
+    if !BLOCKS.insert(address, words, None) {
         lost_one();
     }
 }
 
-/// A block that was [`taken`] now lies at `address` with `size` bytes.
+/// A block that was [`taken`] now lies at `address` with `size` bytes, in `space`.
 #[inline]
-pub(crate) fn moved(old: Block, address: u64, size: u64) {
-    let Some(index) = index(old.space) else { return };
-    let block = Block { size, space: old.space, origin: here() };
+pub(crate) fn moved(Taken(words): Taken, space: Space, address: u64, size: u64) {
+    let Some(index) = index(space) else { return };
+    let (old, old_index) = (Block::of(words), Block::index_of(words));
+    let block = Block { size, space, origin: here() };
     let is_taken = shard::with(|shard| {
         shard.count_allocation(index, size);
         BLOCKS.insert(address, block.words(), shard.kept())
@@ -195,22 +222,26 @@ pub(crate) fn moved(old: Block, address: u64, size: u64) {
     if !is_taken {
         lost_one();
     }
+    died(words);
     trace::push_pair(|| (Event::Freed(old), Event::Allocated(block)));
-    if size >= old.size {
+    if index != old_index {
+        COUNTERS[index].add(size);
+        COUNTERS[old_index].live.fetch_sub(old.size, Relaxed);
+    } else if size >= old.size {
         COUNTERS[index].add(size - old.size);
     } else {
         COUNTERS[index].live.fetch_sub(old.size - size, Relaxed);
     }
 }
 
-/// A block that was [`taken`] left the class that is counted.
+/// A block that was [`taken`] is no longer one that is counted.
 #[inline]
-pub(crate) fn left(old: Block) {
-    if let Some(index) = index(old.space) {
-        COUNTERS[index].live.fetch_sub(old.size, Relaxed);
-        shard::with(|shard| shard.count_free(index));
-        trace::push(|| Event::Freed(old));
-    }
+pub(crate) fn left(Taken(words): Taken) {
+    let index = Block::index_of(words);
+    COUNTERS[index].live.fetch_sub(Block::size_of(words), Relaxed);
+    shard::with(|shard| shard.count_free(index));
+    died(words);
+    trace::push(|| Event::Freed(Block::of(words)));
 }
 
 /// The size of the live block at `address`, if there is one.
@@ -229,11 +260,11 @@ pub(crate) fn shaped(address: u64, bytes: u64, shape: impl FnOnce() -> u16) -> b
         let block = Block::of(words);
         whole = block.size == bytes;
         if !whole || block.origin.shape != 0 {
-            return words;
+            return words[1];
         }
         let shape = shape();
         before = Some((block, shape));
-        Block { origin: Origin { shape, ..block.origin }, ..block }.words()
+        Origin { shape, ..block.origin }.pack()
     });
     if let Some((block, shape)) = before {
         trace::push(|| Event::Shaped(block, shape));
@@ -243,7 +274,16 @@ pub(crate) fn shaped(address: u64, bytes: u64, shape: impl FnOnce() -> u16) -> b
 
 /// Shows every live block and its address to `see`.
 pub(crate) fn each(mut see: impl FnMut(u64, Block)) {
-    BLOCKS.each(|address, words| see(address, Block::of(words)));
+    each_in_words(|address, words| see(address, Block::of(words)));
+}
+
+fn each_in_words(mut see: impl FnMut(u64, Words)) {
+    BLOCKS.each(|address, words| {
+        // Another thread is taking it out.
+        if words[0] != 0 {
+            see(address, words);
+        }
+    });
 }
 
 /// The device had no memory for `size` bytes.

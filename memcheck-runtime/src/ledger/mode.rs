@@ -13,11 +13,18 @@ pub(crate) struct Mode(u8);
 impl Mode {
     const ARMED: u8 = 1;
     const TENSORS: u8 = 2;
+    const SMALL: u8 = 4;
 
     /// Whether events are looked at.
     #[inline]
     pub(crate) fn is_armed(self) -> bool {
         self.0 & Self::ARMED != 0
+    }
+
+    /// Whether host blocks of less than 1 KiB are looked at.
+    #[inline]
+    pub(crate) fn counts_small(self) -> bool {
+        self.0 & Self::SMALL != 0
     }
 
     /// Whether host blocks are also looked at as what may be a tensor.
@@ -42,6 +49,11 @@ pub(crate) fn is_armed() -> bool {
 /// Starts to look at events.
 pub(crate) fn arm() {
     MODE.fetch_or(Mode::ARMED, Relaxed);
+}
+
+/// From here on host blocks of less than 1 KiB are looked at.
+pub(crate) fn count_small() {
+    MODE.fetch_or(Mode::SMALL, Relaxed);
 }
 
 /// From here on host blocks are looked at as what may be a tensor, or no more.

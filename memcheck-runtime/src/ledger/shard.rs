@@ -1,5 +1,5 @@
-//! Figures that each thread counts alone, in a shard: host blocks below the
-//! tensor class, and how many blocks and bytes came and went in each space.
+//! Figures that each thread counts alone, in a shard: how many blocks and bytes came and
+//! went in each space.
 //!
 //! A shard is written by its one thread, with plain loads and stores of
 //! relaxed atomics, so that counting costs additions and no traffic between
@@ -26,8 +26,6 @@ const SHARED: &Shard = &ALL[SHARDS - 1];
 /// The figures of one thread, alone on their cache lines.
 #[repr(align(128))]
 pub(super) struct Shard {
-    small_allocated: AtomicU64,
-    small_freed: AtomicU64,
     kept: Kept,
     traffic: [Traffic; SPACES],
 }
@@ -57,8 +55,6 @@ thread_local! {
 impl Shard {
     const fn new() -> Self {
         Self {
-            small_allocated: AtomicU64::new(0),
-            small_freed: AtomicU64::new(0),
             kept: Kept::new(),
             traffic: [const {
                 Traffic {
@@ -156,28 +152,6 @@ pub(super) fn totals(space: usize) -> Totals {
                 .wrapping_add(traffic.allocated_total.load(Relaxed)),
             frees: sum.frees.wrapping_add(traffic.frees.load(Relaxed)),
         }
-    })
-}
-
-/// A small block was allocated on this thread.
-#[inline]
-pub(crate) fn small_allocated(bytes: u64) {
-    let shard = mine();
-    shard.add(&shard.small_allocated, bytes);
-}
-
-/// A small block was freed on this thread, whoever allocated it.
-#[inline]
-pub(crate) fn small_freed(bytes: u64) {
-    let shard = mine();
-    shard.add(&shard.small_freed, bytes);
-}
-
-/// Bytes in small blocks. Negative where blocks from before counting were freed.
-pub(crate) fn small_live() -> i64 {
-    used().fold(0, |live: i64, shard| {
-        live.wrapping_add(shard.small_allocated.load(Relaxed) as i64)
-            .wrapping_sub(shard.small_freed.load(Relaxed) as i64)
     })
 }
 

@@ -76,11 +76,12 @@ fn moving_a_block_counts_neither_none_nor_both() {
     let space = Space::Cuda(22);
     allocated(space, 0x12_0000, 1_000);
     let old = taken(0x12_0000).unwrap();
-    moved(old, 0x13_0000, 1_500);
+    moved(old, space, 0x13_0000, 1_500);
     let now = snapshot(space);
     assert_eq!((now.live, now.peak, now.allocations), (1_500, 1_500, 2));
     let old = taken(0x13_0000).unwrap();
-    left(old);
+    put_back(0x13_0000, old);
+    assert_eq!(freed(0x13_0000).map(|block| block.size), Some(1_500));
     assert_eq!(snapshot(space).live, 0);
 }
 
@@ -116,37 +117,50 @@ fn threads_agree_on_the_last_byte() {
     assert!((whole..=whole * THREADS).contains(&now.peak), "{now:?}");
 }
 
-#[test]
-fn survivors_know_their_iteration() {
-    ready();
-    let space = Space::Cuda(24);
-    // Births are taken from the process-wide iteration, which this test owns.
-    let mut series = Vec::new();
-    let of_space = |other| other == space;
-    for iteration in 1..=4u32 {
-        begin_iteration(iteration);
-        allocated(space, 0x5000_0000 + u64::from(iteration) * 0x100, 40);
-        series.push(census(of_space));
-    }
-    assert_eq!(series.iter().map(|census| census.len()).collect::<Vec<_>>(), [1, 2, 3, 4]);
-    let mut kinds: Vec<_> = series[3].iter().map(|(kind, count)| (*kind, *count)).collect();
-    kinds.sort_unstable();
-    let births: Vec<u32> = kinds.iter().map(|(kind, _)| kind.birth).collect();
-    assert_eq!(births, [1, 2, 3, 4]);
-    assert!(kinds.iter().all(|(kind, count)| (kind.size, *count) == (40, 1)), "{kinds:?}");
-    begin_iteration(0);
+/// Blocks of one space in a census, in order.
+fn of(space: Space, census: &census::Census) -> Vec<(u64, u32, u64)> {
+    let mut blocks: Vec<_> = census
+        .iter()
+        .filter(|(kind, _)| kind.space == space)
+        .map(|(kind, &count)| (kind.size, kind.birth, count))
+        .collect();
+    blocks.sort_unstable();
+    blocks
 }
 
+// Births are taken from the process-wide iteration, and changes are taken once. Only this
+// test uses both.
 #[test]
-fn small_blocks_are_summed_over_threads_that_are_gone() {
-    let before = small_live();
-    for _ in 0..4 {
-        std::thread::spawn(|| {
-            small_allocated(100);
-            small_freed(30);
-        })
-        .join()
-        .unwrap();
+fn changes_add_up_to_the_census() {
+    ready();
+    let space = Space::Cuda(24);
+    let address = |iteration: u32, size: u64| 0x5000_0000 + u64::from(iteration) * 0x1000 + size;
+    for iteration in 1..=4u32 {
+        begin_iteration(iteration);
+        allocated(space, address(iteration, 40), 40);
+        allocated(space, address(iteration, 60), 60);
+        allocated(space, address(iteration, 80), 80);
+        freed(address(iteration, 80));
+        if iteration > 2 {
+            freed(address(iteration - 2, 60));
+        }
+        let changes = Changes::take().expect("few have died");
+        assert_eq!(of(space, &changes.came), [(40, iteration, 1), (60, iteration, 1)]);
+        let gone: &[_] = if iteration > 2 { &[(60, iteration - 2, 1)] } else { &[] };
+        assert_eq!(of(space, &changes.gone), gone);
     }
-    assert!(small_live() - before >= 280);
+    let old = taken(address(1, 40)).unwrap();
+    put_back(address(1, 40), old);
+    let old = taken(address(2, 40)).unwrap();
+    moved(old, space, address(2, 50), 50);
+    let changes = Changes::take().expect("few have died");
+    assert_eq!(
+        (of(space, &changes.came), of(space, &changes.gone)),
+        (vec![(50, 4, 1)], vec![(40, 2, 1)])
+    );
+    assert_eq!(
+        of(space, &census()),
+        [(40, 1, 1), (40, 3, 1), (40, 4, 1), (50, 4, 1), (60, 3, 1), (60, 4, 1)]
+    );
+    begin_iteration(0);
 }

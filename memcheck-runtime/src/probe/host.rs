@@ -1,7 +1,10 @@
 //! The host probe: a global allocator that counts.
 //!
-//! What is counted is the workload's, to the byte and the same in every run:
-//! the *tensor class*, blocks of at least 1 KiB. Left out are, by what they are:
+//! What the workload allocates is counted, to the byte and the same in every run, in two
+//! spaces: blocks of at least 1 KiB (`host`), which are those of tensors, and smaller ones
+//! (`host/small`), of which the number depends on the versions of libraries. The smaller ones
+//! are counted only if the test runs on the host ([`ledger::count_small`]). Left out are, by
+//! their kind:
 //!
 //! * blocks aligned to 64 bytes or more: gemm's packing buffers and its slab;
 //! * zeroed blocks of exactly 1,520 bytes aligned to 8: rayon's injector takes
@@ -9,9 +12,6 @@
 //! * what a quiet thread allocates: the instrument, the simulated device, the
 //!   test harness;
 //! * blocks from before the test body: they are not in the ledger.
-//!
-//! Smaller blocks are summed up apart ([`crate::ledger::small_live`]), for
-//! growth only.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 
@@ -19,10 +19,10 @@ use memcheck_core::quiet::is_quiet;
 use memcheck_core::space::Space;
 
 use super::tensor;
-use crate::block::Block;
-use crate::ledger::{self, Mode};
+use crate::ledger::{self, Mode, Taken};
 
-/// Least size of a block in the tensor class, in bytes.
+/// Size in bytes from which on a block belongs to `host`. Smaller ones belong to
+/// `host/small`.
 pub const TENSOR_CLASS: usize = 1 << 10;
 /// Alignment from which on a block is a library's scratch buffer, in bytes.
 pub const SCRATCH_ALIGNMENT: usize = 64;
@@ -66,6 +66,16 @@ fn is_tensor(layout: Layout) -> bool {
     layout.size() >= TENSOR_CLASS && layout.align() < SCRATCH_ALIGNMENT
 }
 
+/// The space of a block, if such blocks are counted.
+#[inline]
+fn space(mode: Mode, layout: Layout) -> Option<Space> {
+    if layout.size() >= TENSOR_CLASS {
+        is_tensor(layout).then_some(Space::Host)
+    } else {
+        (mode.counts_small() && layout.align() < SCRATCH_ALIGNMENT).then_some(Space::HostSmall)
+    }
+}
+
 #[inline]
 fn allocated(mode: Mode, address: *mut u8, layout: Layout) {
     if is_quiet() {
@@ -74,22 +84,27 @@ fn allocated(mode: Mode, address: *mut u8, layout: Layout) {
     if mode.follows_tensors() {
         tensor::allocated(address as u64, layout);
     }
-    if layout.size() < TENSOR_CLASS {
-        ledger::small_allocated(layout.size() as u64);
-    } else if is_tensor(layout) {
-        tensor_allocated(address as u64, layout.size() as u64);
+    match space(mode, layout) {
+        Some(Space::Host) => tensor_allocated(address as u64, layout.size() as u64),
+        Some(_) => small_allocated(address as u64, layout.size() as u64),
+        None => {}
     }
 }
 
-// PERF: the tensor class has functions of its own, so that a small block does
-// not save and restore the registers that the table needs.
+// PERF: each class has functions of its own, so that a block that is not counted does not
+// save and restore the registers that the table needs.
 #[inline(never)]
 fn tensor_allocated(address: u64, size: u64) {
     ledger::allocated(Space::Host, address, size);
 }
 
 #[inline(never)]
-fn tensor_freed(address: u64) {
+fn small_allocated(address: u64, size: u64) {
+    ledger::allocated(Space::HostSmall, address, size);
+}
+
+#[inline(never)]
+fn counted_freed(address: u64) {
     ledger::freed(address);
 }
 
@@ -98,13 +113,9 @@ fn freed(mode: Mode, address: *mut u8, layout: Layout) {
     if mode.follows_tensors() {
         tensor::freed(address as u64, layout);
     }
-    if layout.size() < TENSOR_CLASS {
-        if !is_quiet() {
-            ledger::small_freed(layout.size() as u64);
-        }
-    } else if is_tensor(layout) {
-        // Also on a quiet thread: whoever frees it, the block was counted.
-        tensor_freed(address as u64);
+    // Also on a quiet thread: whoever frees it, the block was counted.
+    if space(mode, layout).is_some() {
+        counted_freed(address as u64);
     }
 }
 
@@ -158,7 +169,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Tracking<A> {
         }
         // Out of the table before the call: as soon as the old address is
         // free, another thread may be given it.
-        let old = if is_tensor(layout) { ledger::taken(address as u64) } else { None };
+        let old = space(mode, layout).and_then(|_| ledger::taken(address as u64));
         // SAFETY: as above.
         let new = unsafe { self.inner.realloc(address, layout, new_size) };
         if new.is_null() {
@@ -172,27 +183,18 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Tracking<A> {
     }
 }
 
-/// Books a block that was resized, within its class or across it.
+/// Books a block that was resized, within its space or across spaces.
 #[inline]
-fn resized(mode: Mode, new: *mut u8, layout: Layout, (new_size, old): (usize, Option<Block>)) {
+fn resized(mode: Mode, new: *mut u8, layout: Layout, (new_size, old): (usize, Option<Taken>)) {
     // SAFETY: `realloc` succeeded, so its contract held: `new_size` rounded up
     // to the alignment is a size, and the alignment is that of a layout.
     let new_layout = unsafe { Layout::from_size_align_unchecked(new_size, layout.align()) };
-    match old {
-        Some(old) if is_tensor(new_layout) => ledger::moved(old, new as u64, new_size as u64),
-        Some(old) => {
-            ledger::left(old);
-            allocated(mode, new, new_layout);
-        }
-        None => {
-            if layout.size() < TENSOR_CLASS && !is_quiet() {
-                ledger::small_freed(layout.size() as u64);
-                allocated(mode, new, new_layout);
-            } else if layout.size() < TENSOR_CLASS {
-                allocated(mode, new, new_layout);
-            }
-            // A block of the tensor class that the ledger does not know stays
-            // unknown: growing a Vec from before the body is not the body's.
-        }
+    match (old, space(mode, new_layout)) {
+        (Some(old), Some(space)) => ledger::moved(old, space, new as u64, new_size as u64),
+        (Some(old), None) => ledger::left(old),
+        // A block that the ledger does not know is from before the body. It stays unknown,
+        // unless it is large only now.
+        (None, Some(Space::Host)) if !is_tensor(layout) => allocated(mode, new, new_layout),
+        (None, _) => {}
     }
 }

@@ -19,12 +19,16 @@ pub(crate) struct Collector(JoinHandle<Trace>);
 pub(crate) fn start(log: Option<Log>) -> std::io::Result<Collector> {
     ring::map()?;
     forget_in_children();
+    let (begun, has_begun) = std::sync::mpsc::channel();
     let thread =
         std::thread::Builder::new().name("memcheck-trace".to_owned()).spawn(move || {
             let _quiet = quiet::enter();
             let _gone = GoneIfPanicking;
+            let _ = begun.send(());
             collect(log)
         })?;
+    // The system allocates for a thread until the thread is quiet, which is not the body's.
+    let _ = has_begun.recv();
     super::ON.store(true, SeqCst);
     Ok(Collector(thread))
 }

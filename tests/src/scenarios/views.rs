@@ -142,15 +142,17 @@ pub mod first_token_of_every_text {
         })
     }
 
-    /// Keeps the row as numbers.
+    /// Keeps the row as numbers, in an index of a fixed size.
     ///
     /// # Errors
     /// When the device is full.
     pub fn fixed(trial: &mut Trial) -> anyhow::Result<()> {
         let hidden = Tensor::zeros((1, SEQ, WIDTH), DType::F32, trial.device())?;
-        let mut index: Vec<Vec<f32>> = Vec::with_capacity(HISTORY);
-        trial.iterate(|_| {
-            index.push(hidden.gelu()?.get(0)?.get(0)?.to_vec1()?);
+        let mut index = vec![0f32; HISTORY * WIDTH];
+        trial.iterate(|i| {
+            let row: Vec<f32> = hidden.gelu()?.get(0)?.get(0)?.to_vec1()?;
+            let at = i % HISTORY * WIDTH;
+            index[at..at + WIDTH].copy_from_slice(&row);
             Ok(())
         })
     }

@@ -19,6 +19,9 @@ mod next;
 
 use std::ffi::c_int;
 
+use candle_core::Device;
+use candle_core::cuda_backend::WrapErr;
+use candle_core::cuda_backend::cudarc::driver::{result, sys};
 use memcheck_core::space::Space;
 
 use super::{recording, tensor};
@@ -67,22 +70,51 @@ mod space {
     use memcheck_core::space::Space;
 
     /// The calling thread's current device. An allocation that succeeded had one.
-    pub(super) fn device() -> Option<Space> {
+    fn ordinal() -> Option<u16> {
         let mut ordinal: c_int = -1;
         // SAFETY: the driver writes one int to a pointer to one int.
         let result = unsafe { super::cuCtxGetDevice(&raw mut ordinal) };
-        (result == super::SUCCESS).then(|| u16::try_from(ordinal).ok().map(Space::Cuda)).flatten()
+        (result == super::SUCCESS).then(|| u16::try_from(ordinal).ok()).flatten()
     }
 
-    /// Managed memory.
+    /// Memory of the device.
+    pub(super) fn device() -> Option<Space> {
+        ordinal().map(Space::Cuda)
+    }
+
+    /// Managed memory for the device.
     pub(super) fn managed() -> Option<Space> {
-        Some(Space::Managed)
+        ordinal().map(Space::Managed)
     }
 
-    /// Page-locked host memory.
+    /// Page-locked host memory for the device.
     pub(super) fn pinned() -> Option<Space> {
-        Some(Space::Pinned)
+        ordinal().map(Space::Pinned)
     }
+}
+
+/// Allocates and frees one block of pinned memory.
+///
+/// # Errors
+/// If the driver refuses it.
+pub(crate) fn pinned_block(device: &Device) -> candle_core::Result<()> {
+    let Device::Cuda(cuda) = device else { return Ok(()) };
+    cuda.cuda_stream().context().bind_to_thread().w()?;
+    // SAFETY: the block is freed once, by the call that belongs to its allocation, and it is
+    // neither read nor written.
+    unsafe { result::malloc_host(4096, 0).and_then(|block| result::free_host(block)) }.w()
+}
+
+/// Allocates and frees one block of managed memory.
+///
+/// # Errors
+/// If the driver refuses it.
+pub(crate) fn managed_block(device: &Device) -> candle_core::Result<()> {
+    let Device::Cuda(cuda) = device else { return Ok(()) };
+    cuda.cuda_stream().context().bind_to_thread().w()?;
+    let global = sys::CUmemAttach_flags::CU_MEM_ATTACH_GLOBAL;
+    // SAFETY: as in `pinned_block`.
+    unsafe { result::malloc_managed(4096, global).and_then(|block| result::free_sync(block)) }.w()
 }
 
 /// Whether `size` bytes more are refused before anyone is asked.

@@ -1,0 +1,116 @@
+//! The deaths of blocks that a census has counted: a bounded queue from many threads to the
+//! one that takes the census, without locks.
+//!
+//! A thread claims a place only if there is room, so a claimed place is always written. If
+//! there is no room, the queue is incomplete from then on, and a census has to look at all
+//! live blocks instead.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{
+    AtomicBool, AtomicU64,
+    Ordering::{Acquire, Relaxed, Release},
+};
+
+use super::bucket::Words;
+use crate::mapping;
+
+/// Deaths that fit between two censuses: 4 MiB, of which pages are touched as they are used.
+const CAPACITY: u64 = 1 << 18;
+
+/// A queue. Static: its memory is mapped once and never given back.
+pub(super) struct Deaths {
+    /// Two words for each death.
+    places: OnceLock<&'static [AtomicU64]>,
+    /// Deaths that were claimed a place, and deaths that were taken out.
+    claimed: AtomicU64,
+    taken: AtomicU64,
+    incomplete: AtomicBool,
+}
+
+impl Deaths {
+    pub(super) const fn new() -> Self {
+        Self {
+            places: OnceLock::new(),
+            claimed: AtomicU64::new(0),
+            taken: AtomicU64::new(0),
+            incomplete: AtomicBool::new(false),
+        }
+    }
+
+    /// Maps the queue, once.
+    ///
+    /// # Errors
+    /// If the system refuses the memory.
+    pub(super) fn map(&self) -> std::io::Result<()> {
+        if self.places.get().is_none() {
+            let _ = self.places.set(mapping::slice::<AtomicU64>(2 * CAPACITY as usize)?);
+        }
+        Ok(())
+    }
+
+    fn place(&self, number: u64) -> Option<&'static [AtomicU64; 2]> {
+        let at = (number % CAPACITY) as usize * 2;
+        self.places.get()?.get(at..at + 2)?.try_into().ok()
+    }
+
+    /// Adds the words of a block that has died.
+    #[cold]
+    pub(super) fn push(&self, [first, second]: Words) {
+        let room =
+            |claimed: u64| (claimed < self.taken.load(Acquire) + CAPACITY).then_some(claimed + 1);
+        let claimed = self.claimed.fetch_update(Relaxed, Relaxed, room);
+        match claimed.ok().and_then(|number| self.place(number)) {
+            Some([to_first, to_second]) => {
+                to_second.store(second, Relaxed);
+                to_first.store(first, Release);
+            }
+            None => self.incomplete.store(true, Relaxed),
+        }
+    }
+
+    /// Takes out all deaths so far and passes their words to `see`. False if some are
+    /// missing, now and in all calls to come. One thread at a time.
+    pub(super) fn take(&self, mut see: impl FnMut(Words)) -> bool {
+        if self.incomplete.load(Relaxed) {
+            return false;
+        }
+        let end = self.claimed.load(Relaxed);
+        let mut number = self.taken.load(Relaxed);
+        while number < end {
+            let Some([first, second]) = self.place(number) else { return false };
+            // Words of a block are never 0: another thread is about to write them.
+            let words = [first.load(Acquire), second.load(Relaxed)];
+            if words[0] == 0 {
+                break;
+            }
+            first.store(0, Relaxed);
+            see(words);
+            number += 1;
+        }
+        self.taken.store(number, Release);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn deaths_are_taken_once_and_in_order_and_a_full_queue_is_incomplete() {
+        static DEATHS: Deaths = Deaths::new();
+        DEATHS.map().unwrap();
+        let mut taken = Vec::new();
+        for lap in 0..3 {
+            (1..=CAPACITY / 2 + 7).for_each(|number| DEATHS.push([number, lap]));
+            taken.clear();
+            assert!(DEATHS.take(|words| taken.push(words)));
+            assert!(taken.iter().copied().eq((1..=CAPACITY / 2 + 7).map(|number| [number, lap])));
+            assert!(DEATHS.take(|words| panic!("{words:?} was taken before")));
+        }
+        (0..CAPACITY).for_each(|_| DEATHS.push([1, 1]));
+        assert!(!DEATHS.incomplete.load(Relaxed));
+        DEATHS.push([1, 1]);
+        assert!(!DEATHS.take(|_| ()));
+    }
+}
