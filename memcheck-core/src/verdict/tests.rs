@@ -1,6 +1,7 @@
 //! Every rule with the case that fires it and the one that does not.
 
 mod attributed;
+mod small;
 mod stated;
 
 use std::collections::BTreeMap;
