@@ -50,6 +50,9 @@ fn small_blocks_are_undecided_unless_tensors_leak() {
     assert_eq!(found(&on_the_host(leaks(0), small(0)), layer.clone()), [undecided]);
     let leak = (Code::Leak, Some(Space::Host));
     assert_eq!(found(&on_the_host(leaks(1_024), small(0)), layer), [leak]);
+    // Tensors at their limit do not leak.
+    let layer = Layer { max_growth: Some(Size(1_024)), ..Layer::default() };
+    assert_eq!(found(&on_the_host(leaks(1_024), small(0)), layer), [undecided]);
 }
 
 #[test]
