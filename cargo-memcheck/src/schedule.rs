@@ -178,6 +178,7 @@ mod tests {
             no_tests: crate::cli::NoTestsFlag::Fail,
             capture: Capture::Kept,
             explain: Explain::default(),
+            repeat: None,
             libtest: Vec::new(),
             launcher: Launcher::None,
         }

@@ -7,12 +7,32 @@ use std::time::Duration;
 use memcheck_core::exit;
 use memcheck_core::finding::{Code, Level};
 use memcheck_core::protocol::Status;
+use serde::Serialize;
 
 use crate::cli::NoTestsFlag;
 use crate::error::Reported;
 use crate::note::Note;
 use crate::process::INTERRUPTED;
 use crate::task::Outcome;
+
+/// The tests that were run several times on request.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct Repeated {
+    /// Runs of each.
+    pub(crate) runs: u32,
+    /// Tests whose runs all came to their end.
+    pub(crate) tests: usize,
+    /// Those of them whose figures are identical in all runs.
+    pub(crate) identical: usize,
+}
+
+impl Repeated {
+    fn add(&mut self, other: Self) {
+        self.runs = self.runs.max(other.runs);
+        self.tests += other.tests;
+        self.identical += other.identical;
+    }
+}
 
 /// The counts of a run: of one device, or over all of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -45,6 +65,8 @@ pub(crate) struct Tally {
     pub(crate) failure: Option<Reported>,
     /// Devices whose tests were not started, because the run ended before.
     pub(crate) unstarted: Vec<String>,
+    /// Tests that were run several times, if `--repeat` asked for that.
+    pub(crate) repeated: Option<Repeated>,
     /// Wall-clock time of the tests, without the builds.
     pub(crate) took: Duration,
 }
@@ -65,6 +87,12 @@ impl Tally {
         }
         if verdict.has(Code::MissingBaseline) {
             self.new += 1;
+        }
+        let repeats = outcome.report.as_ref().and_then(|report| report.record.repeats.as_ref());
+        if let Some((repeats, runs)) = repeats.and_then(|all| Some((all, all.asked?))) {
+            let identical = usize::from(repeats.ranges().is_empty());
+            let repeated = self.repeated.get_or_insert_default();
+            repeated.add(Repeated { runs, tests: 1, identical });
         }
         self.denied.extend(&verdict.denied);
         self.pending.extend(outcome.pending().map(std::path::Path::to_owned));
@@ -96,6 +124,7 @@ impl Tally {
             interrupted,
             failure,
             unstarted,
+            repeated,
             took,
         } = leg;
         self.passed += passed;
@@ -112,6 +141,9 @@ impl Tally {
         self.interrupted |= interrupted;
         self.failure = self.failure.take().or(failure);
         self.unstarted.extend(unstarted);
+        if let Some(repeated) = repeated {
+            self.repeated.get_or_insert_default().add(repeated);
+        }
         self.took += took;
     }
 

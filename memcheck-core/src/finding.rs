@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::repeats::Range;
 use crate::space::Space;
 
 /// How a finding counts.
@@ -81,6 +82,8 @@ codes! {
     AllocationsRegression = "allocations-regression", Measured, Deny, "an iteration allocates more often than in the baseline";
     /// `growth` is above its baseline.
     GrowthRegression = "growth-regression", Measured, Deny, "memory grows faster than in the baseline";
+    /// A figure differs from run to run, and a limit or its baseline lies between.
+    Unstable = "unstable", Measured, Deny, "a figure differs from run to run, and its limit lies between";
     /// A figure grows faster over the cases than `scaling` allows.
     Scaling = "scaling", Measured, Deny, "a figure grows faster over the cases than allowed";
     /// More than `fits` holds.
@@ -177,6 +180,7 @@ impl Code {
             | Self::PeakRegression
             | Self::AllocationsRegression
             | Self::GrowthRegression
+            | Self::Unstable
             | Self::Scaling
             | Self::OutOfMemory
             | Self::DoesNotFit => true,
@@ -270,6 +274,9 @@ pub struct Finding {
     /// The figure in the baseline, where there is one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub baseline: Option<u64>,
+    /// The values of the figure over several runs of the test; `figure` is the greatest.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub range: Option<Range>,
     /// One sentence for people, without the code and the name of the test.
     pub message: String,
     /// What to do next.
@@ -353,6 +360,7 @@ impl Finding {
             figure: None,
             limit: None,
             baseline: None,
+            range: None,
             message: message.into(),
             hint: None,
             sites: Vec::new(),

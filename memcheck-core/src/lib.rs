@@ -8,6 +8,7 @@
 //! record <- survivors        what was measured
 //! baseline                   what was accepted before
 //! (record, baseline, limits) -> verdict -> findings
+//! several runs of a test -> explain, repeats -> one record
 //! several records -> across -> laws, findings
 //! ```
 //!
@@ -46,6 +47,7 @@ pub mod profile;
 pub mod protocol;
 pub mod quiet;
 pub mod record;
+pub mod repeats;
 pub mod settings;
 pub mod stack;
 pub mod survivors;

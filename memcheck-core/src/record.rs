@@ -12,6 +12,7 @@ use crate::attribution::{Attribution, Unresolved};
 use crate::device::Family;
 use crate::driver::Driver;
 use crate::limits::Limits;
+use crate::repeats::Repeats;
 use crate::size::both;
 use crate::space::Space;
 use crate::stack::Frame;
@@ -239,6 +240,10 @@ pub struct Record {
     /// peaks and what it retained are those of more iterations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub longer: Option<Attribution>,
+    /// The figures of all runs of the test, if two of them differed or if `--repeat`
+    /// asked for several. A test process leaves it empty.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repeats: Option<Repeats>,
 }
 
 impl Record {

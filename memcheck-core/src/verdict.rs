@@ -19,6 +19,7 @@ mod fit;
 mod growth;
 mod regression;
 mod unmeasured;
+mod unstable;
 
 pub use ended::{gist, says_out_of_memory};
 pub use growth::TREND_CONFIDENCE;
@@ -63,6 +64,7 @@ pub fn judge(
     }
     if returned {
         findings.extend(regression::against(record, baseline, limits));
+        unstable::settle(record, baseline, limits, &mut findings);
     }
     // What limits the names of places is said where places are named.
     if let Some(hint) = record.attribution.as_ref().and_then(|found| found.hint.as_ref()) {

@@ -46,9 +46,7 @@ impl std::fmt::Display for Space {
 
 /// Why a text names no space.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "`{0}` is not a memory space: host, host/small, cuda:N, cuda:N/pinned or cuda:N/managed"
-)]
+#[error("`{0}` is not a memory space: host, host/small, cuda:N, cuda:N/pinned or cuda:N/managed")]
 pub struct SpaceError(String);
 
 impl std::str::FromStr for Space {
@@ -56,10 +54,11 @@ impl std::str::FromStr for Space {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let of_device = || {
-            let (ordinal, kind) = text.strip_prefix("cuda:").map(|of| match of.split_once('/') {
-                Some((ordinal, kind)) => (ordinal, Some(kind)),
-                None => (of, None),
-            })?;
+            let (ordinal, kind) =
+                text.strip_prefix("cuda:").map(|of| match of.split_once('/') {
+                    Some((ordinal, kind)) => (ordinal, Some(kind)),
+                    None => (of, None),
+                })?;
             let ordinal = ordinal.parse().ok()?;
             match kind {
                 None => Some(Self::Cuda(ordinal)),

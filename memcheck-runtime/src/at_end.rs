@@ -1,26 +1,25 @@
 //! What is live at the end of the last iteration, block by block.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use memcheck_core::attribution::HeldBy;
 use memcheck_core::space::Space;
 use rustc_hash::FxHashMap;
 
-use crate::block::Block;
+use crate::block::{Block, Origin};
 use crate::ledger;
 use crate::probe::tensor;
 
-/// The blocks that were live after the last iteration, and what the tensors of
-/// that moment say of them. Empty in a run without attribution.
+/// The blocks that were live after the last iteration, by space, context and iteration of
+/// birth, and what the tensors of that moment say of them. Empty in a run without attribution.
 #[derive(Debug, Default)]
 pub(crate) struct AtEnd {
-    blocks: Vec<(u64, Block)>,
-    held: HashMap<u64, HeldBy>,
+    found: FxHashMap<(Space, u32, u32), Found>,
 }
 
 /// What is known of the survivors of one context.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(crate) struct Found {
     pub(crate) shapes: BTreeSet<u16>,
     pub(crate) held: HeldBy,
@@ -29,13 +28,16 @@ pub(crate) struct Found {
 impl AtEnd {
     /// Takes it now.
     pub(crate) fn take() -> Self {
-        let mut blocks = Vec::new();
-        ledger::each(|address, block| {
-            if block.origin.context != 0 {
-                blocks.push((address, block));
+        let held = tensor::held();
+        let mut found: FxHashMap<(Space, u32, u32), Found> = FxHashMap::default();
+        ledger::each(|address, Block { space, origin, .. }| {
+            let Origin { birth, context, shape } = origin;
+            if context != 0 {
+                let found = found.entry((space, context, birth)).or_default();
+                found.add(shape, held.get(&address));
             }
         });
-        Self { blocks, held: tensor::held() }
+        Self { found }
     }
 
     /// The survivors of `space` that were born in the measured iterations, by context. Of a
@@ -49,17 +51,24 @@ impl AtEnd {
     }
 
     fn born_in(&self, space: Space, births: Range<u32>) -> FxHashMap<u32, Found> {
-        let mut found: FxHashMap<u32, Found> = FxHashMap::default();
-        for (address, block) in &self.blocks {
-            if block.space != space || !births.contains(&block.origin.birth) {
-                continue;
+        let mut by_context: FxHashMap<u32, Found> = FxHashMap::default();
+        for ((of, context, birth), found) in &self.found {
+            if *of == space && births.contains(birth) {
+                by_context.entry(*context).or_default().join(found);
             }
-            let found = found.entry(block.origin.context).or_default();
-            if block.origin.shape != 0 {
-                found.shapes.insert(block.origin.shape);
-            }
-            let Some(by) = self.held.get(address) else { continue };
-            let held = &mut found.held;
+        }
+        by_context
+    }
+}
+
+impl Found {
+    /// Adds a block of this shape (0 if it has none), held by `by`.
+    fn add(&mut self, shape: u16, by: Option<&HeldBy>) {
+        if shape != 0 {
+            self.shapes.insert(shape);
+        }
+        if let Some(by) = by {
+            let held = &mut self.held;
             held.whole += u64::from(by.whole > 0);
             held.views += u64::from(by.whole == 0 && by.views > 0);
             if by.whole == 0 {
@@ -68,6 +77,15 @@ impl AtEnd {
             held.graph += u64::from(by.graph > 0);
             held.variables += u64::from(by.variables > 0);
         }
-        found
+    }
+
+    fn join(&mut self, other: &Self) {
+        self.shapes.extend(&other.shapes);
+        let (held, by) = (&mut self.held, other.held);
+        held.whole += by.whole;
+        held.views += by.views;
+        held.view_bytes = held.view_bytes.max(by.view_bytes);
+        held.graph += by.graph;
+        held.variables += by.variables;
     }
 }

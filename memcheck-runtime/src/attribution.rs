@@ -54,17 +54,20 @@ pub fn follow() -> std::io::Result<()> {
     Ok(())
 }
 
-/// Everything that is live now, block by block.
+/// Everything that is live now, by place and iteration of birth.
 pub(crate) fn live() -> Vec<Held> {
-    let mut held = Vec::new();
+    let mut held: FxHashMap<(Key, u32), (u64, u64)> = FxHashMap::default();
     ledger::each(|_, block| {
         let Origin { birth, context, shape } = block.origin;
         if context != 0 {
             let key = Key { space: block.space, context, shape };
-            held.push(Held { key, birth, bytes: block.size, count: 1 });
+            let (bytes, count) = held.entry((key, birth)).or_default();
+            *bytes += block.size;
+            *count += 1;
         }
     });
-    held
+    let held = held.into_iter();
+    held.map(|((key, birth), (bytes, count))| Held { key, birth, bytes, count }).collect()
 }
 
 /// What the recorder knows when the body is done.
@@ -241,11 +244,16 @@ impl Numbers {
     }
 
     fn holders(&self, held: &[Held], now: u32) -> Vec<Holder> {
-        let holder = |&Held { key, birth, bytes, count }: &Held| {
-            let place = *self.places.get(&key)?;
-            Some(Holder { place, kind: Kind::by_age(birth, now), bytes, count })
-        };
-        held.iter().filter_map(holder).collect()
+        let mut merged: BTreeMap<(usize, Kind), (u64, u64)> = BTreeMap::new();
+        for held in held {
+            if let Some(&place) = self.places.get(&held.key) {
+                let holder = merged.entry((place, Kind::by_age(held.birth, now))).or_default();
+                holder.0 += held.bytes;
+                holder.1 += held.count;
+            }
+        }
+        let holder = |((place, kind), (bytes, count))| Holder { place, kind, bytes, count };
+        merged.into_iter().map(holder).collect()
     }
 
     fn refused(&mut self, space: Space, refused: &trace::Refused) -> Refused {

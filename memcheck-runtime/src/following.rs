@@ -35,6 +35,8 @@ pub(crate) struct Following {
     began: Instant,
     /// Live bytes of the host when the first iteration began.
     live_before: u64,
+    /// Live blocks at the last census.
+    blocks: u64,
     /// Set once an iteration beyond the measured ones was begun.
     beyond: Option<Beyond>,
 }
@@ -63,6 +65,11 @@ enum Stopped {
     Failed,
 }
 
+/// Live bytes of the host.
+fn host_live() -> u64 {
+    [Space::Host, Space::HostSmall].into_iter().map(|space| ledger::snapshot(space).live).sum()
+}
+
 impl Following {
     pub(crate) fn new(own: Space, reach: Reach, limits: &Limits) -> Self {
         let (warmup, screen) = (limits.warmup.value, limits.iterations.value);
@@ -79,6 +86,7 @@ impl Following {
             histories: BTreeMap::from([(own, History::new(warmup))]),
             began: Instant::now(),
             live_before: 0,
+            blocks: 0,
             beyond: None,
         }
     }
@@ -91,7 +99,7 @@ impl Following {
     /// The first iteration begins.
     pub(crate) fn start(&mut self) {
         self.began = Instant::now();
-        self.live_before = ledger::snapshot(Space::Host).live;
+        self.live_before = host_live();
     }
 
     /// Takes the census after an iteration.
@@ -101,6 +109,11 @@ impl Following {
         let is_incremental = changes.is_some();
         let all = if is_incremental { Census::default() } else { ledger::census() };
         let Changes { came, gone } = changes.unwrap_or_default();
+        let count = |census: &Census| census.values().sum::<u64>();
+        self.blocks = match is_incremental {
+            true => (self.blocks + count(&came)).saturating_sub(count(&gone)),
+            false => count(&all),
+        };
         let own = self.own;
         let used = [&came, &all].into_iter().flat_map(Census::keys).map(|kind| kind.space);
         for space in used.filter(|&space| Self::judges(own, space)) {
@@ -182,13 +195,17 @@ impl Following {
         u32::try_from(number).unwrap_or(u32::MAX)
     }
 
-    /// As many iterations as half of the host's free memory allows, if they leave as much
-    /// behind as those before. A device that is full refuses an allocation instead.
+    /// As many iterations as half of the host's free memory and half of the ledger allow, if
+    /// they leave as much behind as those before. A device that is full refuses an allocation
+    /// instead.
     fn room(&self, ended: u32) -> u32 {
-        let left = ledger::snapshot(Space::Host).live.saturating_sub(self.live_before);
-        let each = left / u64::from(ended.max(1));
-        let room = available().unwrap_or(u64::MAX) / 2;
-        u32::try_from(room.checked_div(each).unwrap_or(u64::MAX)).unwrap_or(u32::MAX)
+        let fits = |left: u64, room: u64| {
+            let each = left / u64::from(ended.max(1));
+            u32::try_from(room.checked_div(each).unwrap_or(u64::MAX)).unwrap_or(u32::MAX)
+        };
+        let bytes = host_live().saturating_sub(self.live_before);
+        let room = (ledger::CAPACITY / 2).saturating_sub(self.blocks);
+        fits(bytes, available().unwrap_or(u64::MAX) / 2).min(fits(self.blocks, room))
     }
 
     /// The body returned an error; true if it was asked for more than it was made for,

@@ -148,8 +148,47 @@ fn counts_its_calls(trial: &mut Trial) -> candle_core::Result<()> {
 }
 "#;
 
-/// A `Vec` on the host, which only the CPU's leg judges.
+/// Memory of the host, which only the CPU's leg judges.
 const ON_THE_HOST: &str = r#"
+/// 96 bytes.
+struct Node {
+    next: Option<Box<Node>>,
+    data: [u8; 88],
+}
+
+static LIST: std::sync::Mutex<Option<Box<Node>>> = std::sync::Mutex::new(None);
+
+fn adds_nodes(count: usize) {
+    let mut list = LIST.lock().unwrap();
+    for _ in 0..count {
+        let node = Node { next: list.take(), data: [1; 88] };
+        *list = Some(Box::new(node));
+    }
+}
+
+#[mem_test(max_growth = "0 B", max_retained = "1 TiB", baseline = false, evidence = "1s")]
+fn nodes_in_every_second_iteration(trial: &mut Trial) {
+    trial.iterate(|i| adds_nodes(if i % 2 == 0 { 100_000 } else { 0 }));
+}
+
+#[mem_test(max_growth = "0 B", max_retained = "1 TiB", baseline = false, evidence = "1s")]
+fn nodes_in_every_iteration(trial: &mut Trial) {
+    trial.iterate(|_| adds_nodes(100_000));
+}
+
+/// Nodes that go with the next iteration.
+#[mem_test(max_growth = "0 B", baseline = false)]
+fn nodes_that_are_replaced(trial: &mut Trial) {
+    let mut last = Vec::new();
+    trial.iterate(|_| last = (0..1_000).map(|_| Box::new([1u8; 96])).collect::<Vec<_>>());
+}
+
+#[mem_test(max_growth = "0 B", baseline = false)]
+fn embeddings_in_a_list(trial: &mut Trial) {
+    let mut kept: Vec<&'static Vec<f32>> = Vec::with_capacity(2_000);
+    trial.iterate(|_| kept.push(Box::leak(Box::new(vec![0.5f32; 64]))));
+}
+
 #[mem_test(max_growth = "0 B", baseline = false)]
 fn appends_for_ever(trial: &mut Trial) {
     let mut logits: Vec<u8> = Vec::new();
@@ -228,6 +267,18 @@ fn judged(run: &Run, host: bool) {
         let found = leak(run, "appends_for_ever")["bytes_per_iteration"].as_u64().unwrap();
         assert!(found.abs_diff(30_000) < 3_000, "{found}");
         assert_eq!(run.codes("appends_up_to_a_bound"), [""; 0]);
+        assert_eq!(run.codes("nodes_that_are_replaced"), [""; 0]);
+        for (test, rate) in [
+            ("nodes_in_every_second_iteration", 4_800_000),
+            ("nodes_in_every_iteration", 9_600_000),
+            ("embeddings_in_a_list", 280),
+        ] {
+            let found = leak(run, test);
+            assert_eq!(found["space"], "host/small", "{test}");
+            assert_eq!(found["bytes_per_iteration"], rate, "{test}");
+        }
+        let peak = |test| run.test(test)["metrics"]["host/small"]["peak_allocated"].clone();
+        assert_eq!(peak("nodes_in_every_iteration"), 115_200_000);
     }
 }
 

@@ -43,3 +43,4 @@ mod simulated;
 mod slurm;
 mod strangers;
 mod unchanged;
+mod unstable;

@@ -78,9 +78,8 @@ fn said(run: &Run) -> Vec<Value> {
     for line in &mut lines {
         let line = line.as_object_mut().expect("an object");
         line.remove("seconds");
-        if let Some(followed) = line.get_mut("followed") {
-            followed.as_object_mut().expect("an object").remove("seconds");
-        }
+        // How far a quiet test is followed depends on how fast the machine is.
+        line.remove("followed");
         for pending in line.get_mut("pending").into_iter() {
             match pending {
                 Value::Array(several) => several.iter_mut().for_each(below_pending),

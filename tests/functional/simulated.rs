@@ -31,6 +31,44 @@ fn kept_on_both(trial: &mut Trial) -> candle_core::Result<()> {
     Ok(())
 }
 
+#[mem_test(baseline = false, max_growth = \"0 B\")]
+fn opens_the_second_gpu_itself(trial: &mut Trial) -> candle_core::Result<()> {
+    let second = Device::new_cuda(1)?;
+    let mut kept = Vec::new();
+    trial.iterate(|_| {
+        kept.push(Tensor::zeros(256, DType::F32, &second)?);
+        candle_core::Result::Ok(())
+    })
+}
+
+#[mem_test(baseline = false, max_growth = \"0 B\")]
+fn pinned_memory_is_kept(trial: &mut Trial) -> anyhow::Result<()> {
+    let stream = trial.device().as_cuda_device()?.cuda_stream();
+    trial.iterate(|_| {
+        // SAFETY: the memory is not read before it is written.
+        std::mem::forget(unsafe { stream.context().alloc_pinned::<u8>(5000)? });
+        Ok(())
+    })
+}
+
+#[mem_test(baseline = false, max_growth = \"0 B\")]
+fn managed_memory_is_kept(trial: &mut Trial) -> anyhow::Result<()> {
+    use candle_core::cuda_backend::cudarc::driver::{result, sys::CUmemAttach_flags};
+    let stream = trial.device().as_cuda_device()?.cuda_stream();
+    trial.iterate(|i| {
+        stream.context().bind_to_thread()?;
+        let flags = CUmemAttach_flags::CU_MEM_ATTACH_GLOBAL;
+        // SAFETY: the memory is never used, and freed once if at all.
+        unsafe {
+            let kept = result::malloc_managed(6000, flags)?;
+            if i % 2 == 0 {
+                result::free_sync(kept)?;
+            }
+        }
+        Ok(())
+    })
+}
+
 #[mem_test(baseline = false)]
 fn pinned_memory(trial: &mut Trial) -> anyhow::Result<()> {
     let stream = trial.device().as_cuda_device()?.cuda_stream();
@@ -110,10 +148,32 @@ fn a_lost_device_fails_its_test_and_not_the_run() {
 }
 
 #[test]
+fn a_gpu_that_the_body_opens_itself_is_judged() {
+    let run = run("sim:2xrtx4090", "opens_the_second_gpu_itself", "").exits(100);
+    assert_eq!(run.codes("opens_the_second_gpu_itself"), ["leak"]);
+    let finding = run.test("opens_the_second_gpu_itself")["findings"][0].clone();
+    assert_eq!(
+        (&finding["space"], &finding["bytes_per_iteration"]),
+        (&"cuda:1".into(), &1024.into())
+    );
+}
+
+#[test]
 fn pinned_host_memory_is_a_space_of_its_own() {
-    let run = run("sim:t4", "pinned_memory", "").exits(0);
-    let pinned = run.test("pinned_memory")["metrics"]["pinned"].clone();
+    let passing = run("sim:t4", "pinned_memory", "").exits(0);
+    let pinned = passing.test("pinned_memory")["metrics"]["cuda:0/pinned"].clone();
     assert_eq!((&pinned["peak_allocated"], &pinned["retained"]), (&5000.into(), &0.into()));
+    for (test, space, rate, retained) in [
+        ("pinned_memory_is_kept", "cuda:0/pinned", 5000, 60_000),
+        ("managed_memory_is_kept", "cuda:0/managed", 3000, 36_000),
+    ] {
+        let failing = run("sim:t4", test, "").exits(100);
+        assert_eq!(failing.codes(test), ["leak", "retained"]);
+        for (finding, field, bytes) in [(0, "bytes_per_iteration", rate), (1, "figure", retained)] {
+            let finding = failing.test(test)["findings"][finding].clone();
+            assert_eq!((&finding["space"], &finding[field]), (&space.into(), &bytes.into()));
+        }
+    }
 }
 
 #[test]

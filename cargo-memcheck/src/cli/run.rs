@@ -115,6 +115,10 @@ pub(crate) struct ScheduleFlags {
     /// memory or whose figures are new (failed), never, or in every run (always).
     #[arg(long, value_name = "WHEN", value_parser = explain())]
     pub(crate) explain: Option<Explain>,
+    /// Run each test N times in a row, without call sites, and report every figure that
+    /// is not identical in all runs.
+    #[arg(long, value_name = "N")]
+    pub(crate) repeat: Option<String>,
     /// Stop at the first failure.
     #[arg(long)]
     pub(crate) fail_fast: bool,

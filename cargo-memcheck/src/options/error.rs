@@ -25,6 +25,12 @@ pub(crate) enum OptionsError {
     /// `--test-threads`.
     #[error("`{0}` is not a number of threads")]
     Threads(String),
+    /// `--repeat`.
+    #[error("`{0}` is not a number of runs: --repeat takes a whole number from 1 on")]
+    Repeat(String),
+    /// `--repeat` together with `--explain`.
+    #[error("--repeat compares runs without call sites: leave --explain out")]
+    RepeatExplains,
     /// `--runner`.
     #[error("--runner: {0}")]
     Launcher(LauncherError),

@@ -12,7 +12,7 @@ mod partition;
 mod telling;
 mod typed;
 
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 
 use memcheck_core::explain::Explain;
@@ -61,6 +61,8 @@ pub(crate) struct Scheduling {
     pub(crate) capture: Capture,
     /// When tests are run with call stacks.
     pub(crate) explain: Explain,
+    /// How often each test is run and compared with itself, if that is asked for.
+    pub(crate) repeat: Option<NonZeroU32>,
     /// Arguments for the test harness.
     pub(crate) libtest: Vec<String>,
     /// Who starts test processes.

@@ -1,6 +1,7 @@
 //! What flags and environment say, before the configuration is read.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use memcheck_core::device::Request;
@@ -13,7 +14,7 @@ use super::{
     Aim, Capture, Levels, Mode, Options, OptionsError, Partition, Scheduling, Selection, Telling,
     levels,
 };
-use crate::cli::{CargoFlags, LibtestArgs, LibtestError, RunArgs, RunIgnoredFlag};
+use crate::cli::{CargoFlags, LibtestArgs, LibtestError, RunArgs, RunIgnoredFlag, ScheduleFlags};
 use crate::config::Configuration;
 use crate::devices::{self, Asked, DeviceError};
 use crate::error::Failure;
@@ -68,7 +69,9 @@ impl Typed {
         let libtest = LibtestArgs::read(libtest).map_err(|error: LibtestError| error)?;
         let threads = schedule.test_threads.as_ref().or(libtest.test_threads.as_ref());
         let asked = asked(&select.device, get)?;
-        let explain = explain(schedule.explain, get)?;
+        let repeat = repeat(schedule)?;
+        let explain = aim.explain(explain(schedule.explain, get)?);
+        let explain = if repeat.is_some() { Explain::Never } else { explain };
         let machine = get(variables::SIM.name).unwrap_or_else(|| devices::DEFAULT_MACHINE.into());
         devices::check_machine(&machine)
             .map_err(|error| VariableError::new(variables::SIM.name, error))
@@ -97,7 +100,8 @@ impl Typed {
                 } else {
                     Capture::Kept
                 },
-                explain: aim.explain(explain),
+                explain,
+                repeat,
                 libtest: libtest.passed_on,
                 launcher: Launcher::None,
             },
@@ -197,6 +201,16 @@ fn explain(
     })
 }
 
+/// How often each test is run, if a flag says so.
+fn repeat(flags: &ScheduleFlags) -> Result<Option<NonZeroU32>, OptionsError> {
+    let Some(text) = &flags.repeat else { return Ok(None) };
+    let times = text.parse().map_err(|_| OptionsError::Repeat(text.clone()))?;
+    match flags.explain {
+        None | Some(Explain::Never) => Ok(Some(times)),
+        Some(Explain::Failed | Explain::Always) => Err(OptionsError::RepeatExplains),
+    }
+}
+
 /// The folders that flags name, and those that the variable does. Tests are
 /// started elsewhere, so they are absolute.
 fn library_path(flags: &[PathBuf], get: &dyn Fn(&str) -> Option<String>) -> Vec<PathBuf> {
@@ -280,11 +294,28 @@ mod tests {
     }
 
     #[test]
+    fn repeats_are_runs_without_call_sites() {
+        let mut args = RunArgs::default();
+        args.schedule.repeat = Some("30".to_owned());
+        for variables in [&[][..], &[("MEMCHECK_EXPLAIN", "always")]] {
+            let scheduling = typed(variables, args.clone()).unwrap().scheduling;
+            assert_eq!(scheduling.repeat.map(NonZeroU32::get), Some(30));
+            assert_eq!(scheduling.explain, Explain::Never);
+        }
+    }
+
+    #[test]
     fn flags_that_make_no_sense_are_usage_errors() {
-        let wrong: [fn(&mut RunArgs); 6] = [
+        let wrong: [fn(&mut RunArgs); 9] = [
             |args| args.part.partition = Some("hash:3/2".to_owned()),
             |args| args.select.device = vec!["sim:toaster".to_owned()],
             |args| args.schedule.test_threads = Some("0".to_owned()),
+            |args| args.schedule.repeat = Some("0".to_owned()),
+            |args| args.schedule.repeat = Some("often".to_owned()),
+            |args| {
+                args.schedule.repeat = Some("3".to_owned());
+                args.schedule.explain = Some(Explain::Always);
+            },
             |args| args.schedule.runner = Some("srun 'a".to_owned()),
             |args| args.limits.iterations = Some(0),
             |args| {

@@ -21,6 +21,12 @@ pub(super) fn lines(outcome: &Outcome) -> Vec<String> {
     lines
 }
 
+/// The figures that differ between the runs of a test, apart from those of findings.
+pub(super) fn repeats(outcome: &Outcome) -> Option<String> {
+    let repeats = outcome.report.as_ref()?.record.repeats.as_ref()?;
+    repeats.note(&outcome.verdict.findings)
+}
+
 fn of_record(record: &Record) -> Vec<String> {
     let mut lines = Vec::new();
     let mark = |text: String| match record.driver.simulated {
@@ -66,6 +72,7 @@ fn untracked(untracked: &Untracked) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use memcheck_core::driver::{Gpu, Item};
+    use memcheck_core::repeats;
     use memcheck_core::space::Space;
 
     use super::super::example::leaky;
@@ -75,7 +82,8 @@ mod tests {
     use super::super::markdown::Markdown;
     use super::*;
     use crate::gpus::RanOn;
-    use crate::presenter::Report;
+    use crate::presenter::{Presenter, Report};
+    use crate::tally::Tally;
     use crate::task::example::task;
 
     /// A test on a GPU, with a pool and NVML.
@@ -128,6 +136,41 @@ mod tests {
         untracked.reason = Some("libcupti.so was not found".to_owned());
         let last = lines(&outcome).pop().unwrap();
         assert_eq!(last, "  not itemised: libcupti.so was not found");
+    }
+
+    #[test]
+    fn every_report_has_the_range_of_a_figure_that_differs_between_runs() {
+        let mut outcome = leaky();
+        let record = &mut outcome.report.as_mut().unwrap().record;
+        let mut other = record.clone();
+        other.spaces.get_mut(&Space::Host).unwrap().metrics.setup = 7 << 20;
+        let runs = vec![repeats::figures(record), repeats::figures(&other)];
+        record.repeats = Some(repeats::Repeats { asked: Some(2), runs });
+        let setup = record.spaces[&Space::Host].metrics.setup;
+        let said = format!("is {} to 7,340,032 B (7.0 MiB) in 2 runs", both(setup));
+        assert!(repeats(&outcome).unwrap().contains(&said));
+        for report in [text(Markdown::default(), &outcome), text(Html::default(), &outcome)] {
+            assert!(report.contains(&said), "{report}");
+        }
+        let junit = text(Junit::default(), &outcome);
+        let property = format!("name=\"host.setup.range\" value=\"{setup}..7340032\"");
+        assert!(junit.contains(&property), "{junit}");
+
+        let mut lines = JsonLines::new(Vec::new());
+        lines.test_finished(&task(), &outcome);
+        let mut tally = Tally::default();
+        tally.add(&outcome);
+        lines.finished(&tally, 100);
+        let json = String::from_utf8(lines.text().unwrap()).unwrap();
+        let (test, summary) = json.trim_end().split_once('\n').unwrap();
+        let test: serde_json::Value = serde_json::from_str(test).unwrap();
+        let expected = serde_json::json!({"runs": 2, "figures": [{
+            "space": "host", "metric": "setup", "least": setup, "greatest": 7 << 20,
+            "values": [setup, 7 << 20],
+        }]});
+        assert_eq!(test["repeat"], expected);
+        let repeat = r#""repeat":{"runs":2,"tests":1,"identical":0}"#;
+        assert!(summary.contains(repeat), "{summary}");
     }
 
     #[test]

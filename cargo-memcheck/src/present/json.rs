@@ -12,6 +12,7 @@ use memcheck_core::finding::{Code, Finding, Level};
 use memcheck_core::limits::Limits;
 use memcheck_core::protocol::Status;
 use memcheck_core::record::{self, Mark, Metrics};
+use memcheck_core::repeats::{Range, Repeats};
 use memcheck_core::shape::Told;
 use memcheck_core::space::Space;
 use memcheck_core::survivors::Growth;
@@ -23,7 +24,7 @@ use crate::error::{Failure, Reported};
 use crate::gpus::RanOn;
 use crate::note::Note;
 use crate::presenter::{Presenter, Report};
-use crate::tally::Tally;
+use crate::tally::{Repeated, Tally};
 use crate::task::{Outcome, Task};
 
 /// Version of the stream.
@@ -71,6 +72,8 @@ struct TestFinished<'a> {
     notes: &'a [String],
     #[serde(skip_serializing_if = "Option::is_none")]
     followed: Option<Followed<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    repeat: Option<Repeat>,
     growth: BTreeMap<Space, Growth>,
     /// What is held beyond the driver's pool; of a test that was run with
     /// attribution only.
@@ -119,6 +122,8 @@ struct Summary<'a> {
     elsewhere: usize,
     not_run: usize,
     interrupted: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    repeat: Option<Repeated>,
     denied: Vec<Code>,
     pending: &'a [PathBuf],
     exit_code: u8,
@@ -136,6 +141,20 @@ struct ErrorLine<'a> {
 impl<'a> ErrorLine<'a> {
     fn of(failure: &'a Reported) -> Self {
         Self { message: &failure.message, hint: failure.hint.as_deref() }
+    }
+}
+
+/// The runs of a test that was run again because figures differed, or on request.
+#[derive(Debug, Serialize)]
+struct Repeat {
+    runs: usize,
+    /// Figures that are not the same in all of them.
+    figures: Vec<Range>,
+}
+
+impl Repeat {
+    fn of(repeats: &Repeats) -> Self {
+        Self { runs: repeats.runs.len(), figures: repeats.ranges() }
     }
 }
 
@@ -218,6 +237,7 @@ impl<W: Write> Presenter for JsonLines<W> {
                 })
                 .collect(),
             followed: record.and_then(|record| record.followed.as_ref()).map(Followed::of),
+            repeat: record.and_then(|record| record.repeats.as_ref()).map(Repeat::of),
             growth: spaces()
                 .filter(|(space, _)| record.is_some_and(|record| record.judged.contains(space)))
                 .map(|(space, measured)| (*space, measured.growth))
@@ -274,6 +294,7 @@ fn summary(tally: &Tally, exit_code: u8) -> Summary<'_> {
         interrupted,
         failure,
         unstarted: _,
+        repeated,
         took: _,
     } = tally;
     Summary {
@@ -286,6 +307,7 @@ fn summary(tally: &Tally, exit_code: u8) -> Summary<'_> {
         elsewhere: *elsewhere,
         not_run: *not_run,
         interrupted: *interrupted,
+        repeat: *repeated,
         denied: denied.iter().copied().collect(),
         pending,
         exit_code,

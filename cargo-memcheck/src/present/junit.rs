@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use memcheck_core::driver::ESTIMATES;
 use memcheck_core::finding::Level;
 use memcheck_core::protocol::Status;
+use memcheck_core::repeats::Repeats;
 use quick_junit::{NonSuccessKind, Report as Xml, TestCase, TestCaseStatus, TestSuite};
 
 use super::findings;
@@ -56,6 +57,11 @@ impl Presenter for Junit {
                     }
                 }
             }
+        }
+        let repeats = outcome.report.as_ref().and_then(|report| report.record.repeats.as_ref());
+        for range in repeats.into_iter().flat_map(Repeats::ranges) {
+            let name = format!("{}.{}.range", range.space, range.metric);
+            case.add_property((name, format!("{}..{}", range.least, range.greatest)));
         }
         if let Some(gpu) = &outcome.gpu {
             case.add_property(("gpu".to_owned(), gpu.shown()));

@@ -66,6 +66,9 @@ impl Presenter for Markdown {
                 said.join("\n  ")
             );
         }
+        if let Some(note) = beside::repeats(outcome) {
+            let _ = writeln!(self.notes, "- {test} on {}: {note}", task.leg.name());
+        }
         let laws = findings::laws(&outcome.across.laws, Verbosity::Normal);
         if !laws.is_empty() {
             let _ = writeln!(self.laws, "- {test} on {}: `{}`", task.leg.name(), laws.join("`, `"));
@@ -86,6 +89,9 @@ impl Presenter for Markdown {
 
     fn finished(&mut self, tally: &Tally, _exit_code: u8) {
         self.counts = summary::counts(tally);
+        if let Some(repeated) = summary::repeated(tally) {
+            let _ = writeln!(self.notes, "- {repeated}");
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use memcheck_core::exit;
 use super::style;
 use crate::cli::{self, NoTestsFlag};
 use crate::options::Pending;
-use crate::tally::Tally;
+use crate::tally::{Repeated, Tally};
 
 /// The counts, on one line.
 pub(super) fn counts(tally: &Tally) -> String {
@@ -26,6 +26,7 @@ pub(super) fn counts(tally: &Tally) -> String {
         interrupted: _,
         failure: _,
         unstarted: _,
+        repeated: _,
         took: _,
     } = tally;
     let mut parts = vec![format!("{passed} passed"), format!("{failed} failed")];
@@ -42,6 +43,22 @@ pub(super) fn counts(tally: &Tally) -> String {
         }
     }
     parts.join(", ")
+}
+
+/// How many tests were run several times, and whether their figures are identical:
+/// "288 tests, 30 runs each: all figures identical".
+pub(super) fn repeated(tally: &Tally) -> Option<String> {
+    let Repeated { runs, tests, identical } = tally.repeated?;
+    let plural = |count: usize, word: &str| match count {
+        1 => format!("1 {word}"),
+        _ => format!("{count} {word}s"),
+    };
+    let result = match tests - identical {
+        0 => "all figures identical".to_owned(),
+        differing => format!("figures differ in {}", plural(differing, "test")),
+    };
+    let runs = plural(runs as usize, "run");
+    Some(format!("{}, {runs} each: {result}", plural(tests, "test")))
 }
 
 /// Why no test was selected.
@@ -138,6 +155,21 @@ mod tests {
         let tally = Tally { passed: 3, ignored: 1, ..Tally::default() };
         assert_eq!(counts(&tally), "3 passed, 0 failed, 1 ignored");
         assert!(next_steps(&tally, &[], &Pending::Beside, NoTestsFlag::Fail).is_empty());
+    }
+
+    #[test]
+    fn repeats_are_counted_by_test() {
+        let of = |runs, tests, identical| {
+            repeated(&Tally {
+                repeated: Some(Repeated { runs, tests, identical }),
+                ..Tally::default()
+            })
+            .unwrap()
+        };
+        assert_eq!(of(30, 288, 288), "288 tests, 30 runs each: all figures identical");
+        assert_eq!(of(30, 288, 287), "288 tests, 30 runs each: figures differ in 1 test");
+        assert_eq!(of(1, 1, 1), "1 test, 1 run each: all figures identical");
+        assert_eq!(repeated(&Tally::default()), None);
     }
 
     #[test]

@@ -233,6 +233,7 @@ impl Presenter for Terminal {
             lines.push(self.line(task, outcome));
             lines.extend(laws(outcome, self.verbosity));
             lines.extend(self.findings(outcome));
+            lines.extend(beside::repeats(outcome).map(|note| format!("{:13}note: {note}", "")));
             lines.extend(self.beside(outcome));
             lines.extend(self.output(outcome));
         }
@@ -266,6 +267,7 @@ impl Presenter for Terminal {
     fn finished(&mut self, tally: &Tally, exit_code: u8) {
         self.bar.finish_and_clear();
         let mut lines = vec![verdict("", tally, exit_code == exit::OK)];
+        lines.extend(summary::repeated(tally));
         lines.extend(summary::next_steps(tally, &self.filters, &self.pending, self.no_tests));
         self.print(&lines);
     }

@@ -1,13 +1,14 @@
 //! One test, one child process.
 //!
-//! Here is what is run, how often and where; `test` starts the process of a test,
-//! `program` that of a program, `launched` one of either by a launcher, `judge`
+//! This module runs a test once for each stage that it needs, and `repeated` does so
+//! several times on request; `test` starts the process of a test, `program` that of a program, `launched` one of either by a launcher, `judge`
 //! reads what they leave, and `names` looks up the names of call stacks in it.
 
 mod judge;
 mod launched;
 mod names;
 mod program;
+mod repeated;
 mod test;
 
 use std::collections::BTreeMap;
@@ -28,6 +29,7 @@ use crate::gpus::{Pool, Slot};
 use crate::options::Options;
 use crate::process::Interrupt;
 use crate::session::Session;
+use crate::snapshots::leave;
 use crate::talk::say;
 use crate::task::{Outcome, Task};
 use crate::toolchain::NVML_VARIABLE;
@@ -118,12 +120,26 @@ impl<'a> Runner<'a> {
         task: &Task,
         on_progress: impl Fn(Progress) + Send + Clone + 'static,
     ) -> anyhow::Result<Option<Outcome>> {
-        let explain = self.options.scheduling.explain;
         let slot = self.slot(task);
-        let first = self.on(slot.as_ref(), task, explain.first().into(), on_progress.clone())?;
+        match self.options.scheduling.repeat {
+            None => self.measured(slot.as_ref(), task, &Stage::ALL, on_progress),
+            Some(times) => self.repeated(slot.as_ref(), task, times, on_progress),
+        }
+    }
+
+    /// Runs one test, and again for those of the stages that its report needs.
+    fn measured(
+        &self,
+        slot: Option<&Slot<'_>>,
+        task: &Task,
+        stages: &[Stage],
+        on_progress: impl Fn(Progress) + Send + Clone + 'static,
+    ) -> anyhow::Result<Option<Outcome>> {
+        let explain = self.options.scheduling.explain;
+        let first = self.on(slot, task, explain.first().into(), on_progress.clone())?;
         let Some(mut outcome) = first else { return Ok(None) };
-        for stage in Stage::ALL {
-            outcome = self.again(task, outcome, (slot.as_ref(), stage), on_progress.clone());
+        for stage in stages {
+            outcome = self.again(task, outcome, (slot, *stage), on_progress.clone());
         }
         Ok(Some(outcome))
     }
@@ -136,8 +152,12 @@ impl<'a> Runner<'a> {
         let judged = Report { verdict: found.verdict.clone(), ..report.clone() };
         Stage::Explain.run(self.options.scheduling.explain, &judged)?;
         let slot = self.slot(task);
-        let first = Outcome { report: Some(judged), ..first.clone() };
-        Some(self.again(task, first, (slot.as_ref(), Stage::Explain), |_| {}))
+        let mut explained = Outcome { report: Some(judged), ..first.clone() };
+        for stage in Stage::ALL.into_iter().skip_while(|stage| *stage != Stage::Explain) {
+            explained = self.again(task, explained, (slot.as_ref(), stage), |_| {});
+        }
+        explained.verdict.findings.retain(|finding| is_own(finding, first, found));
+        Some(explained)
     }
 
     /// Runs a test again for one stage, if its report needs that. What the runs before
@@ -166,13 +186,26 @@ impl<'a> Runner<'a> {
         let levels = &self.options.levels;
         let report = stage.merge(report, second.report, &baseline, |code| levels.of(code));
         let duration = first.duration + second.duration;
+        self.concluded(Outcome { duration, ..first }, report)
+    }
+
+    /// The outcome of a test with the report that several runs of it have given.
+    fn concluded(&self, first: Outcome, mut report: Report) -> Outcome {
+        let levels = &self.options.levels;
+        // One run alone had figures to accept.
+        if report.verdict.has(Code::Unstable)
+            && let Some(pending) = report.pending.take()
+            && let Err(error) = leave::remove(&pending)
+        {
+            say!("warning: {}: {error}", pending.display());
+        }
         // How the first process ended is not in its report.
         let ended = |finding: &&Finding| matches!(finding.code, Code::Crashed | Code::TimedOut);
         let mut findings: Vec<Finding> =
             first.verdict.findings.iter().filter(ended).cloned().collect();
         findings.extend(report.verdict.findings.iter().filter(|found| !ended(found)).cloned());
         let verdict = conclude(findings, |code| levels.of(code));
-        Outcome { verdict, report: Some(report), duration, ..first }
+        Outcome { verdict, report: Some(report), ..first }
     }
 
     /// Runs one test once.
@@ -220,6 +253,16 @@ impl<'a> Runner<'a> {
         let reports = self.reports.path();
         tempfile::tempdir_in(reports).with_context(|| reports.display().to_string())
     }
+}
+
+/// True if a finding is that of the test itself, and not one that `found` has beyond
+/// `first`: the caller adds the findings across tests again.
+fn is_own(finding: &Finding, first: &Outcome, found: &Outcome) -> bool {
+    let same = |known: &Finding| {
+        (known.code, known.space, &known.message) == (finding.code, finding.space, &finding.message)
+    };
+    let has = |outcome: &Outcome| outcome.verdict.findings.iter().any(same);
+    has(first) || !has(found)
 }
 
 /// The device that a test opens: of real GPUs the first that it is shown.

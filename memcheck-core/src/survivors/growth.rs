@@ -83,13 +83,14 @@ impl Grown {
 /// entries: those of the first iterations, or of the last if the group has left nothing
 /// of the first.
 pub fn read(history: &History, decision: &Decision, screen: usize) -> Grown {
-    let parts = match decision {
+    let mut parts = match decision {
         Decision::Leak(leak) => {
             leak.parts.iter().flat_map(|part| placed(history, part, &leak.parts)).collect()
         }
         Decision::Open(open) if open.open == Open::GoesOn => goes_on(history, open),
         _ => Vec::new(),
     };
+    parts.iter_mut().for_each(|part| within_epochs(part, history.epoch()));
     let rates: Vec<_> = parts.iter().map(|part| part.rate).collect();
     let total = lifetimes::Rate::sum(&rates).rounded();
     let shares = apportion(&rates, total);
@@ -287,6 +288,17 @@ fn group<'a>(
         live: cut(&series.live),
         live_bytes: cut(&series.live_bytes),
         reading,
+    }
+}
+
+/// Gives a part of a long history, which knows whole epochs only, the shortest period that its
+/// rate can have.
+fn within_epochs(part: &mut Part, epoch: u32) {
+    if let lifetimes::Pattern::Exact { period } = &mut part.pattern
+        && epoch > 1
+        && period.is_multiple_of(epoch)
+    {
+        *period = u32::try_from(part.rate.iterations()).unwrap_or(*period);
     }
 }
 

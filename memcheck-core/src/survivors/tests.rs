@@ -56,6 +56,20 @@ fn a_leak_has_its_rate_its_blocks_and_its_pattern() {
     assert_eq!(reading.bytes_per_iteration, 200);
 }
 
+/// A history of 3,000 iterations knows epochs of four only.
+#[test]
+fn a_long_run_is_read_by_iterations_and_not_by_epochs() {
+    let mut history = History::new(2);
+    for now in 0..3_000 {
+        let came = Living { site: None, size: 600, born: Some(now), count: 1 };
+        history.advance([came], []);
+    }
+    let grown = read(&history, &step(&history, &Budget::of(3_000)), 10);
+    let reading = grown.by_size[0].reading;
+    assert_eq!((history.epoch(), reading.pattern, reading.period), (4, Pattern::Steady, 1));
+    assert_eq!((grown.bytes_per_iteration, reading.bytes), (600, 600));
+}
+
 #[test]
 fn call_sites_share_the_figure_to_the_byte() {
     // A third of a byte more than 100, twice.

@@ -67,6 +67,19 @@ pub(super) fn against(record: &Record, baseline: &Baseline, limits: &Limits) -> 
         .collect()
 }
 
+/// The figures of the baseline, if those of the record can be compared with them.
+pub(super) fn comparable<'a>(
+    record: &Record,
+    baseline: &'a Baseline,
+    limits: &Limits,
+) -> Option<&'a Figures> {
+    let Baseline::Found { figures, facts, .. } = baseline else { return None };
+    let changes = baseline::changes(figures, &Figures::of(record), limits.tolerance.value);
+    let is_known = |change: &Change| change.then.is_some() && change.now.is_some();
+    let same_facts = baseline::differing_facts(facts, &record.facts).is_empty();
+    (same_facts && changes.iter().all(is_known)).then_some(figures)
+}
+
 /// One figure out of tolerance: a regression, an improvement, or neither where
 /// the figure is kept for information.
 fn changed(change: &Change, limits: &Limits) -> Option<Finding> {

@@ -55,6 +55,7 @@ pub(crate) fn record(measured: SpaceRecord) -> Record {
         followed: None,
         attribution: None,
         longer: None,
+        repeats: None,
     }
 }
 

@@ -111,6 +111,13 @@ fn measured(job: &Job, explain: Explain, run: impl Fn(&Job) -> Ended) -> Result<
             None => Baseline::Off,
         };
         merged = stage.merge(merged, report(&again), &baseline, level);
+        // One run alone had figures to accept.
+        if merged.verdict.has(Code::Unstable)
+            && merged.pending.take().is_some()
+            && let Some(path) = &merged.snapshot
+        {
+            snapshot::discard_pending(&job.workspace, path);
+        }
     }
     Ok(merged)
 }
@@ -229,10 +236,14 @@ fn conclude(description: &Description, report: &Report) {
     }
 }
 
-/// The lines of each finding, as the command prints them.
+/// The lines of each finding, and of figures that differ between runs, as the command
+/// prints them.
 fn findings(report: &Report) -> String {
-    let findings = report.verdict.findings.iter();
-    findings.flat_map(|finding| lines(finding, Much::Few)).map(|line| line + "\n").collect()
+    let findings = &report.verdict.findings;
+    let repeats = report.record.repeats.as_ref();
+    let note = repeats.and_then(|repeats| repeats.note(findings));
+    let lines = findings.iter().flat_map(|finding| lines(finding, Much::Few));
+    lines.chain(note.map(|note| format!("note: {note}"))).map(|line| line + "\n").collect()
 }
 
 /// Fails the test: by a panic, or by none where the harness expects one.

@@ -263,6 +263,7 @@ fn assemble(
         marks: recorder.take_marks(),
         attribution: None,
         longer: None,
+        repeats: None,
     }
 }
 

@@ -170,6 +170,7 @@ fn report(following: Following) -> Report {
         marks: Vec::new(),
         attribution: None,
         longer: None,
+        repeats: None,
     };
     let level = |code: Code| code.default_level(false);
     let findings = match attribution {

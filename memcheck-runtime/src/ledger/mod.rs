@@ -48,6 +48,9 @@ pub(crate) use counters::Snapshot;
 pub(crate) use mode::{Mode, arm, count_small, follow_tensors, is_armed, mode};
 pub(crate) use peak::PeakWindow;
 
+/// Live blocks that the ledger has room for.
+pub(crate) const CAPACITY: u64 = table::CAPACITY as u64;
+
 static BLOCKS: Table = Table::new();
 static DEATHS: Deaths = Deaths::new();
 static COUNTERS: [Counters; SPACES] = [const { Counters::new() }; SPACES];

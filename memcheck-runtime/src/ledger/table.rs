@@ -32,17 +32,22 @@ use std::sync::atomic::{
     Ordering::{AcqRel, Acquire, Relaxed},
 };
 
-use super::bucket::{Bucket, CLAIMED, Kept, Words};
+use super::bucket::{Bucket, CLAIMED, Kept, SLOTS, Words};
 use crate::prefetch::{self, LINE};
 
 const LEVELS: usize = 17;
 /// Where each level starts, in buckets, and after the last where all end.
 const STARTS: [usize; LEVELS + 1] = starts();
 const BUCKETS: usize = STARTS[LEVELS];
+/// Addresses that a table has room for.
+pub(super) const CAPACITY: usize = BUCKETS * SLOTS;
 /// Buckets of a level that a block may go past. The levels below the last one
-/// in use are nearly full: there a block tries two places and goes on.
-const REACH: usize = 12;
-const SHORT_REACH: usize = 2;
+/// in use are nearly full: there a block tries one place and goes on.
+const REACH: usize = 8;
+const SHORT_REACH: usize = 1;
+/// Levels in use that a block tries, the largest of them: two thirds of all room. With all of
+/// them each block would cost more, the more blocks there are.
+const SEARCHED: usize = 3;
 
 const fn starts() -> [usize; LEVELS + 1] {
     let mut starts = [0; LEVELS + 1];
@@ -169,7 +174,7 @@ impl Table {
         second: u64,
     ) -> bool {
         let active = self.active.load(Relaxed);
-        for level in 0..LEVELS {
+        for level in active.saturating_sub(SEARCHED)..LEVELS {
             let reach = if level + 1 < active { SHORT_REACH } else { REACH };
             if self.insert_at(base, (level, reach), hash, address, [first, second]) {
                 if level >= active {

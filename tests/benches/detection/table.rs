@@ -1,6 +1,7 @@
 //! What was found, as Markdown.
 
-use comfy_table::{Table, presets};
+use comfy_table::{Row as Header, Table, presets};
+use memcheck_core::lifetimes::programs::matrix::{HEADER, Row as Matrix};
 use memcheck_tests::scenarios::{Agreement, Scenario, clean};
 
 use crate::programs::Seed;
@@ -42,6 +43,15 @@ fn program(seed: &Seed) -> String {
         clean::describe(seed.seed).join(", "),
         seed.series
     )
+}
+
+/// What the judge makes of random programs of each family.
+pub(crate) fn families(title: &str, rows: Vec<(&'static str, Matrix)>) -> String {
+    let mut table = new(["family"].into_iter().chain(HEADER).collect::<Vec<_>>());
+    for (name, mut row) in rows {
+        table.add_row([name.to_owned()].into_iter().chain(row.cells()));
+    }
+    format!("\n# {title}\n\n{table}\n")
 }
 
 fn confusion(found: &[Found], seeds: u64) -> String {
@@ -91,7 +101,7 @@ fn sign(mark: Option<bool>) -> &'static str {
     }
 }
 
-fn new<const N: usize>(header: [&str; N]) -> Table {
+fn new(header: impl Into<Header>) -> Table {
     let mut table = Table::new();
     table.load_style(presets::ASCII_MARKDOWN);
     table.set_header(header);

@@ -77,6 +77,7 @@ impl Presenter for Html {
             details open[open] {
                 summary class=(status) { (name) " on " (task.leg.name()) }
                 @for finding in &outcome.verdict.findings { (findings::finding(finding)) }
+                @if let Some(note) = beside::repeats(outcome) { p { "note: " (note) } }
                 @for line in super::findings::laws(&outcome.across.laws, Verbosity::Normal) {
                     p { (line) }
                 }
@@ -96,6 +97,7 @@ impl Presenter for Html {
 
     fn finished(&mut self, tally: &Tally, _exit_code: u8) {
         self.counts = summary::counts(tally);
+        self.notes.extend(summary::repeated(tally));
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod clean;
 mod leaks;
+pub mod matrix;
 
 use super::{Budget, Decision, History, Living, Rate, step};
 

@@ -1,89 +1,17 @@
 //! The confusion matrix: how often each family is called a leak, clean or open.
 
+use super::super::programs::matrix::{HEADER, Row, alone};
 use super::super::programs::{CLEAN, Family, LEAKS, Program, Random};
-use super::super::{Budget, Certainty, Decision, Open};
+use super::super::{Budget, Decision};
 
-/// What became of the programs of one family.
-#[derive(Debug, Default, Clone)]
-pub(super) struct Row {
-    pub(super) leak: u32,
-    pub(super) at_least: u32,
-    pub(super) clean: u32,
-    pub(super) goes_on: u32,
-    pub(super) slows: u32,
-    pub(super) moves: u32,
-    /// Called exact and whole, with a rate that is not the true one.
-    pub(super) wrong: u32,
-    /// The program has an exact rate, and the leak that was found has not.
-    pub(super) inexact: u32,
-    pub(super) looks: u32,
-    pub(super) iterations: Vec<u32>,
+fn header(title: &str) {
+    println!();
+    line(title, HEADER.map(str::to_owned));
 }
 
-impl Row {
-    pub(super) fn add(&mut self, program: &Program, budget: &Budget) -> Decision {
-        let (decision, iterations, looks) = program.run(budget);
-        self.iterations.push(iterations);
-        self.looks = self.looks.max(looks);
-        match &decision {
-            Decision::Clean { .. } => self.clean += 1,
-            Decision::Leak(leak) => {
-                self.leak += 1;
-                self.at_least += u32::from(!leak.whole);
-                let is_exact = leak.whole && leak.rate.certainty == Certainty::Exact;
-                let is_true = program.truth.is_none_or(|truth| truth == leak.rate);
-                self.wrong += u32::from(is_exact && !is_true);
-                self.inexact += u32::from(!is_exact && program.truth.is_some());
-            }
-            Decision::Open(undecided) => match undecided.open {
-                Open::GoesOn => self.goes_on += 1,
-                Open::Slows => self.slows += 1,
-                Open::Moves => self.moves += 1,
-            },
-            Decision::More(_) => unreachable!("a program runs until it is decided"),
-        }
-        decision
-    }
-
-    pub(super) fn print(&mut self, name: &str) {
-        self.iterations.sort_unstable();
-        let count = self.iterations.len();
-        if count == 0 {
-            return;
-        }
-        let percent = |part: u32| match part {
-            0 => "-".to_owned(),
-            part => format!("{:.2}", 100.0 * f64::from(part) / count as f64),
-        };
-        let mean = self.iterations.iter().map(|&i| f64::from(i)).sum::<f64>() / count as f64;
-        println!(
-            "{name:46} {:>6} {:>6} {:>6} | {:>6} {:>6} {:>6} | {:>6} {:>6} | {mean:>4.0} / {} / {} ({} looks)",
-            percent(self.leak),
-            percent(self.at_least),
-            percent(self.clean),
-            percent(self.goes_on),
-            percent(self.slows),
-            percent(self.moves),
-            percent(self.wrong),
-            percent(self.inexact),
-            self.iterations[count * 95 / 100],
-            self.iterations[count - 1],
-            self.looks,
-        );
-    }
-}
-
-pub(super) fn header(title: &str) {
-    println!(
-        "\n{title:46} {:>6} {:>6} {:>6} | {:>6} {:>6} {:>6} | {:>6} {:>6} | iterations",
-        "leak", "least", "clean", "goes", "slows", "moves", "wrong", "inex."
-    );
-}
-
-/// A program of one family, at site 0.
-pub(super) fn alone(family: &Family, random: &mut Random, length: u32) -> Program {
-    let size = random.size();
-    family.program(random, length, 0, size)
+fn line(name: &str, cells: [String; 9]) {
+    let cells: String = cells.iter().map(|cell| format!(" {cell:>8}")).collect();
+    println!("{name:46}{cells}");
 }
 
 /// A program of each family, beside each other, with the same size and site or others.
@@ -125,10 +53,10 @@ fn matrix() {
                     println!("  {number} (random {before}): {:?} {decision:?}", program.truth);
                 }
             }
-            row.print(family.name);
-            merge(&mut all, row);
+            line(family.name, row.cells());
+            all.merge(row);
         }
-        all.print("all");
+        line("all", all.cells());
     }
 }
 
@@ -151,7 +79,7 @@ fn sums() {
             println!("  {:?} {decision:?}", names(&families));
         }
     }
-    clean.print("2 to 4 clean ones");
+    line("2 to 4 clean ones", clean.cells());
     for leak in LEAKS {
         let mut row = Row::default();
         for number in 0..programs {
@@ -165,7 +93,7 @@ fn sums() {
                 }
             }
         }
-        row.print(&format!("{} beside clean", leak.name));
+        line(&format!("{} beside clean", leak.name), row.cells());
     }
     let mut row = Row::default();
     for number in 0..programs * LEAKS.len() as u64 {
@@ -174,7 +102,7 @@ fn sums() {
         families.extend((0..count).map(|_| pick(CLEAN, &mut random)));
         row.add(&beside(&families, &mut random, budget.most, number % 2 == 0), &budget);
     }
-    row.print("a leak beside 1 to 4 clean ones");
+    line("a leak beside 1 to 4 clean ones", row.cells());
     let mut row = Row::default();
     for number in 0..programs * LEAKS.len() as u64 {
         let families = [pick(LEAKS, &mut random), pick(LEAKS, &mut random)];
@@ -184,7 +112,7 @@ fn sums() {
             println!("  {:?} {:?} {decision:?}", names(&families), program.truth);
         }
     }
-    row.print("two leaks");
+    line("two leaks", row.cells());
 }
 
 fn pick(families: &'static [Family], random: &mut Random) -> &'static Family {
@@ -193,19 +121,6 @@ fn pick(families: &'static [Family], random: &mut Random) -> &'static Family {
 
 fn names(families: &[&Family]) -> Vec<&'static str> {
     families.iter().map(|family| family.name).collect()
-}
-
-fn merge(all: &mut Row, row: Row) {
-    all.leak += row.leak;
-    all.at_least += row.at_least;
-    all.clean += row.clean;
-    all.goes_on += row.goes_on;
-    all.slows += row.slows;
-    all.moves += row.moves;
-    all.wrong += row.wrong;
-    all.inexact += row.inexact;
-    all.looks = all.looks.max(row.looks);
-    all.iterations.extend(row.iterations);
 }
 
 /// Prints the time of a look and of an iteration, on average over all families.

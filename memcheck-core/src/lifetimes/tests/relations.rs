@@ -1,8 +1,9 @@
 //! Relations between the verdicts of programs that are related.
 
+use super::super::programs::matrix::{Row, alone};
 use super::super::programs::{CLEAN, Family, LEAKS, Program, Random};
 use super::super::{Budget, Certainty, Decision, Rate};
-use super::matrix::{Row, alone, beside};
+use super::matrix::beside;
 
 /// Programs of each family in the quick tests.
 const PROGRAMS: u32 = 2;

@@ -1,0 +1,71 @@
+//! `--repeat N`: one test several times in a row, and the figures that are not identical.
+//!
+//! Each of the runs is a whole measurement in processes of its own, without call sites.
+
+use std::num::NonZeroU32;
+
+use memcheck_core::explain::Stage;
+use memcheck_core::protocol::{Progress, Status};
+use memcheck_core::record::Record;
+use memcheck_core::repeats;
+
+use super::{Runner, names};
+use crate::gpus::Slot;
+use crate::task::{Outcome, Task};
+
+impl Runner<'_> {
+    /// Runs one test `times` times; `None` if it was interrupted. A run whose body failed
+    /// or whose process left no report ends the series.
+    pub(super) fn repeated(
+        &self,
+        slot: Option<&Slot<'_>>,
+        task: &Task,
+        times: NonZeroU32,
+        on_progress: impl Fn(Progress) + Send + Clone + 'static,
+    ) -> anyhow::Result<Option<Outcome>> {
+        let measure = || self.measured(slot, task, &Stage::FIGURES, on_progress.clone());
+        let Some(mut first) = measure()? else { return Ok(None) };
+        let Some(record) = whole(&first) else { return Ok(Some(first)) };
+        let ended = record.outcome.clone();
+        let mut further = Vec::new();
+        let mut failed = None;
+        for number in 2..=times.get() {
+            let Some(next) = measure()? else { return Ok(None) };
+            first.duration += next.duration;
+            match whole(&next) {
+                Some(record) if record.outcome == ended => further.extend(repeats::runs(record)),
+                _ => return Ok(Some(in_run(next, number, times))),
+            }
+            if next.verdict.status == Status::Failed {
+                failed.get_or_insert((next, number));
+            }
+        }
+        let Some(report) = first.report.take() else { return Ok(Some(first)) };
+        let baseline = names::baseline(&report);
+        let level = |code| self.options.levels.of(code);
+        let report = repeats::repeated(report, further, times.get(), &baseline, level);
+        let outcome = self.concluded(first, report);
+        Ok(Some(match failed {
+            // Of figures that no run is compared by, such as the driver's pool.
+            Some((next, number)) if outcome.verdict.status != Status::Failed => {
+                in_run(next, number, times)
+            }
+            _ => outcome,
+        }))
+    }
+}
+
+/// The record of a test that came to its end and was measured.
+fn whole(outcome: &Outcome) -> Option<&Record> {
+    let cut_short = outcome.verdict.findings.iter().any(|finding| finding.code.cut_it_short());
+    outcome.report.as_ref().filter(|_| !cut_short).map(|report| &report.record)
+}
+
+/// The outcome of one of the runs, with its number.
+fn in_run(mut outcome: Outcome, number: u32, times: NonZeroU32) -> Outcome {
+    let findings = outcome.verdict.findings.iter_mut();
+    for finding in findings {
+        finding.message = format!("in run {number} of {times}: {}", finding.message);
+    }
+    outcome
+}

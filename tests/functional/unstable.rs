@@ -1,0 +1,216 @@
+//! Tests whose figures differ from run to run. A file counts the processes of each test,
+//! and the body allocates 1 MiB more in every second one, so that the differences are the
+//! same in each run of this suite.
+
+use serde_json::{Value, json};
+
+use crate::fixture::{Project, Run};
+
+const TESTS: &str = r#"
+/// The number of processes of a test before this one.
+fn processes(test: &str) -> usize {
+    use std::io::Write;
+    let path = format!("{test}.processes");
+    let before = std::fs::read(&path).map_or(0, |text| text.len());
+    let file = std::fs::File::options().append(true).create(true).open(&path);
+    file.unwrap().write_all(b".").unwrap();
+    before
+}
+
+/// Allocates so many MiB at once.
+fn allocates(trial: &mut Trial, mib: usize) {
+    trial.iterate(|_| drop(std::hint::black_box(vec![1_u8; mib << 20])));
+}
+
+/// Allocates `mib` in the first process of a test, 1 MiB less in the second, and so on.
+fn alternates(trial: &mut Trial, test: &str, mib: usize) {
+    let mib = mib - processes(test) % 2;
+    allocates(trial, mib);
+}
+
+#[mem_test(baseline = false, max_peak = "1 MiB")]
+fn steady(trial: &mut Trial) {
+    processes("steady");
+    allocates(trial, 1);
+}
+
+#[mem_test(baseline = false, max_peak = "1 MiB")]
+fn steady_above_its_limit(trial: &mut Trial) {
+    processes("steady_above_its_limit");
+    allocates(trial, 2);
+}
+
+#[mem_test(baseline = false, max_peak = "1536 KiB")]
+fn limit_between(trial: &mut Trial) {
+    alternates(trial, "limit_between", 2);
+}
+
+#[mem_test(baseline = false, max_peak = "512 KiB")]
+fn above_its_limit(trial: &mut Trial) {
+    alternates(trial, "above_its_limit", 2);
+}
+
+#[mem_test(max_peak = "4 MiB")]
+fn below_its_limit(trial: &mut Trial) {
+    alternates(trial, "below_its_limit", 2);
+}
+
+/// Steady until the file `moved` is there.
+fn moves(trial: &mut Trial, test: &str, mib: usize) {
+    if std::path::Path::new("moved").exists() {
+        alternates(trial, test, mib);
+    } else {
+        processes(test);
+        allocates(trial, 1);
+    }
+}
+
+#[mem_test]
+fn baseline_between(trial: &mut Trial) {
+    moves(trial, "baseline_between", 2);
+}
+
+#[mem_test]
+fn above_its_baseline(trial: &mut Trial) {
+    moves(trial, "above_its_baseline", 3);
+}
+"#;
+
+const MIB: u64 = 1 << 20;
+
+/// How many processes a test has had since the last time.
+fn processes(project: &Project, test: &str) -> usize {
+    let file = format!("{test}.processes");
+    let count = project.read(&file).len();
+    std::fs::remove_file(project.path().join(file)).expect("the file is removed");
+    count
+}
+
+/// The one finding of a test.
+#[track_caller]
+fn finding(run: &Run, test: &str) -> Value {
+    let line = run.test(test);
+    assert_eq!(line["findings"].as_array().map(Vec::len), Some(1), "{line}");
+    line["findings"][0].clone()
+}
+
+/// The values of the peak in each run.
+fn peaks(line: &Value) -> Value {
+    let figures = line["repeat"]["figures"].as_array().expect("figures that differ");
+    let peak = figures.iter().find(|range| range["metric"] == "peak_allocated");
+    peak.expect("the peak is one of them")["values"].clone()
+}
+
+#[test]
+fn figures_that_differ_are_judged_over_five_runs() {
+    let project = Project::new(TESTS);
+    // Without the file `moved` the figures of the last two are accepted.
+    project.run(&["_baseline", "baseline_"]).exits(0);
+    project.memcheck(&["accept"]).exits(0);
+    for test in ["baseline_between", "above_its_baseline"] {
+        assert_eq!(processes(&project, test), 2, "{test}: new figures are explained");
+    }
+    project.write("moved", "");
+
+    let run = project.run(&[]).exits(100);
+    let (high, low) = (2 * MIB, MIB);
+    // Negative controls: a steady test has one process, or two if it fails.
+    assert_eq!((run.codes("steady").len(), processes(&project, "steady")), (0, 1));
+    assert_eq!(run.test("steady")["repeat"], Value::Null);
+    assert_eq!(run.codes("steady_above_its_limit"), ["peak-limit"]);
+    assert_eq!(processes(&project, "steady_above_its_limit"), 2);
+    assert_eq!(run.test("steady_above_its_limit")["repeat"], Value::Null);
+
+    let found = finding(&run, "limit_between");
+    assert_eq!(found["code"], "unstable");
+    assert_eq!((&found["figure"], &found["limit"]), (&json!(high), &json!(3 * MIB / 2)));
+    let values = json!([high, low, high, low, high]);
+    assert_eq!(found["range"]["values"], values, "{found}");
+    assert_eq!(
+        (&found["range"]["least"], &found["range"]["greatest"]),
+        (&json!(low), &json!(high))
+    );
+    let message = found["message"].as_str().unwrap();
+    let said = "`peak_allocated` of host is 1,048,576 B (1.0 MiB) to 2,097,152 B (2.0 MiB) in 5 \
+                runs, and exceeds `max_peak` of 1,572,864 B (1.5 MiB) in 3 of them";
+    assert_eq!(message, said);
+    // The third process had call stacks, and measured the figures of the first.
+    assert_eq!(found["sites"][0]["bytes"], high, "{found}");
+    assert_eq!(run.test("limit_between")["repeat"]["runs"], 5);
+    assert_eq!(peaks(&run.test("limit_between")), values);
+    assert_eq!(processes(&project, "limit_between"), 5);
+
+    assert_eq!(run.codes("above_its_limit"), ["peak-limit"]);
+    assert_eq!(peaks(&run.test("above_its_limit")), values);
+    assert_eq!(processes(&project, "above_its_limit"), 5);
+
+    assert_eq!(run.codes("below_its_limit"), ["missing-baseline"]);
+    assert_eq!(run.test("below_its_limit")["status"], "passed");
+    assert_eq!(peaks(&run.test("below_its_limit")), values);
+    assert_eq!(processes(&project, "below_its_limit"), 5);
+
+    let found = finding(&run, "baseline_between");
+    assert_eq!((&found["code"], &found["baseline"]), (&json!("unstable"), &json!(low)));
+    assert_eq!(run.codes("above_its_baseline"), ["peak-regression"]);
+    // Only the figures of the regression can be accepted.
+    assert!(project.has("tests/snapshots/mem__above_its_baseline@cpu.snap.new"));
+    assert!(!project.has("tests/snapshots/mem__baseline_between@cpu.snap.new"));
+
+    // People read of a range that breaks no limit too.
+    for test in ["above_its_baseline", "baseline_between"] {
+        assert_eq!(processes(&project, test), 5, "{test}");
+    }
+    let arguments = ["run", "--device", "cpu", "--no-ci", "--exact", "below_its_limit"];
+    project.memcheck(&arguments).exits(0).says("note: the test is not deterministic: `");
+}
+
+#[test]
+fn a_plain_cargo_test_judges_five_runs_too() {
+    let project = Project::new(TESTS);
+    project.write("moved", "");
+    let output = project.cargo_test().output().expect("cargo runs");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(101), "{said}");
+    for line in [
+        "test steady ... ok",
+        "test below_its_limit ... ok",
+        "unstable: `peak_allocated` of host is 1,048,576 B (1.0 MiB) to 2,097,152 B (2.0 MiB) in 5",
+        "peak-limit: the peak in host is 2,097,152 B (2.0 MiB), at most 524,288 B",
+        "note: the test is not deterministic: `peak_allocated` of host is 1,048,576 B",
+    ] {
+        assert!(said.contains(line), "{line}\n{said}");
+    }
+    for (test, count) in [
+        ("steady", 1),
+        ("steady_above_its_limit", 2),
+        ("limit_between", 5),
+        ("above_its_limit", 5),
+        ("below_its_limit", 5),
+    ] {
+        assert_eq!(processes(&project, test), count, "{test}");
+    }
+}
+
+#[test]
+fn repeats_report_every_figure_that_is_not_identical() {
+    let project = Project::new(TESTS);
+    let run = project.run(&["--repeat", "4", "--exact", "steady"]).exits(0);
+    assert_eq!(run.summary()["repeat"], json!({"runs": 4, "tests": 1, "identical": 1}));
+    assert_eq!(run.test("steady")["repeat"], json!({"runs": 4, "figures": []}));
+    assert_eq!(processes(&project, "steady"), 4);
+
+    // No limit lies between, and no baseline is there.
+    let run = project.run(&["--repeat", "3", "--exact", "steady", "below_its_limit"]).exits(100);
+    assert_eq!(run.summary()["repeat"], json!({"runs": 3, "tests": 2, "identical": 1}));
+    assert_eq!(run.codes("steady"), [""; 0]);
+    let codes = run.codes("below_its_limit");
+    assert!(codes.contains(&"unstable".to_owned()), "{codes:?}");
+    assert_eq!(peaks(&run.test("below_its_limit")), json!([2 * MIB, MIB, 2 * MIB]));
+    assert_eq!(processes(&project, "below_its_limit"), 3);
+    assert!(!project.has("tests/snapshots/mem__below_its_limit@cpu.snap.new"));
+
+    let people = ["run", "--device", "cpu", "--no-ci", "--repeat", "2", "--exact", "steady"];
+    project.memcheck(&people).exits(0).says("1 test, 2 runs each: all figures identical");
+    project.run(&["--repeat", "0"]).exits(2).says("--repeat takes a whole number from 1 on");
+    project.run(&["--repeat", "2", "--explain", "always"]).exits(2).says("leave --explain out");
+}
