@@ -85,7 +85,8 @@ fn summed(series: &[i64]) -> Option<(Vec<(usize, i128)>, bool)> {
 
 /// So many bytes in each entry whose number is a multiple of the period.
 fn sum_of(terms: &[(usize, i64)], length: usize) -> Vec<i64> {
-    let of = |at: usize| terms.iter().filter(|term| at % term.0 == 0).map(|term| term.1).sum();
+    let of =
+        |at: usize| terms.iter().filter(|term| at.is_multiple_of(term.0)).map(|term| term.1).sum();
     (0..length).map(of).collect()
 }
 

@@ -55,8 +55,9 @@ fn blocks_in_a_rhythm_of_sizes_that_differ_have_a_mean_of_whole_periods() {
 
 #[test]
 fn a_rhythm_below_other_events_is_found_with_what_is_above_it() {
-    let every =
-        |period: usize, bytes: i64| move |at: usize| if at % period == 0 { bytes } else { 0 };
+    let every = |period: usize, bytes: i64| {
+        move |at: usize| if at.is_multiple_of(period) { bytes } else { 0 }
+    };
     // 4 B always, and three other events that have ended.
     let series: Vec<i64> =
         (0..80).map(|at| 4 + if [3, 9, 20].contains(&at) { 90 } else { 0 }).collect();
