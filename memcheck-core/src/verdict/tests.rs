@@ -3,6 +3,7 @@
 mod attributed;
 mod small;
 mod stated;
+mod unstable;
 
 use std::collections::BTreeMap;
 
