@@ -267,3 +267,63 @@ fn of_two_readings_at_rest_the_larger_one_is_shown() {
     // Of one kind they are added up.
     assert_eq!(cache.beside(cache), rests(Pattern::Filled, 160, 1));
 }
+
+/// The figures that a reader sees of one growth: in the record, over its places, and over its
+/// sizes.
+fn assert_one_figure(grown: &Grown, what: &str) {
+    let sum = |groups: &mut dyn Iterator<Item = &Group>| -> u64 {
+        groups.map(|group| group.reading.bytes_per_iteration).sum()
+    };
+    let shares = sum(&mut grown.by_site.values()) + sum(&mut grown.by_size.iter());
+    assert_eq!(grown.bytes_per_iteration, shares, "{what}: {grown:?}");
+    let is_found = matches!(grown.growth, Growth::Found { .. });
+    assert!(is_found || grown.bytes_per_iteration == 0, "{what}: {grown:?}");
+}
+
+/// Random programs of all families, alone and in pairs, with call sites that allocate several
+/// sizes, and without call sites.
+#[test]
+fn growth_is_one_figure_however_it_is_divided() {
+    use crate::lifetimes::programs::{CLEAN, Family, LEAKS, Program, Random};
+    let mut random = Random(31);
+    let budget = Budget::default();
+    let families: Vec<&Family> = LEAKS.iter().chain(CLEAN).collect();
+    for (at, family) in families.iter().enumerate().step_by(5) {
+        let other = families[(at + 1) % families.len()];
+        let mut program = Program::new(budget.most);
+        for (family, site) in [(family, 1), (&other, 1), (family, 2)] {
+            let size = random.size();
+            program = program.and(&family.program(&mut random, budget.most, site, size));
+        }
+        let (decision, iterations, _) = program.run(&budget);
+        let grown = read(&program.history(iterations), &decision, 10);
+        assert_one_figure(&grown, &format!("{} and {}", family.name, other.name));
+        let grown = without_sites(&program, &budget);
+        assert_one_figure(&grown, &format!("{} and {} by size", family.name, other.name));
+    }
+}
+
+/// What is read of a program in a run that knows no call sites.
+fn without_sites(program: &crate::lifetimes::programs::Program, budget: &Budget) -> Grown {
+    let mut history = History::new(2);
+    let mut further = 12;
+    loop {
+        for _ in 0..further {
+            let now = history.iterations();
+            let live = program
+                .blocks
+                .iter()
+                .filter(|block| (block.born.unwrap_or(0)..block.died).contains(&now));
+            history.add(live.map(|block| Living {
+                site: None,
+                size: block.size,
+                born: block.born,
+                count: 1,
+            }));
+        }
+        match step(&history, budget) {
+            Decision::More(more) => further = more,
+            decision => return read(&history, &decision, 10),
+        }
+    }
+}

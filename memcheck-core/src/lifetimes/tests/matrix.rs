@@ -14,16 +14,36 @@ fn line(name: &str, cells: [String; 9]) {
     println!("{name:46}{cells}");
 }
 
-/// A program of each family, beside each other, with the same size and site or others.
+/// What the programs of a sum have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Alike {
+    /// Call site and size.
+    Both,
+    /// The call site.
+    Site,
+    /// The size.
+    Size,
+    /// Nothing.
+    Nothing,
+}
+
+impl Alike {
+    pub(super) const ALL: [Self; 4] = [Self::Both, Self::Site, Self::Size, Self::Nothing];
+}
+
+/// A program of each family, beside each other.
 pub(super) fn beside(
     families: &[&Family],
     random: &mut Random,
     length: u32,
-    is_shared: bool,
+    alike: Alike,
 ) -> Program {
     let shared = random.size();
     families.iter().enumerate().fold(Program::new(length), |sum, (at, family)| {
-        let (site, size) = if is_shared { (0, shared) } else { (10 * at as u32, random.size()) };
+        let has_site = matches!(alike, Alike::Both | Alike::Site);
+        let has_size = matches!(alike, Alike::Both | Alike::Size);
+        let site = if has_site { 0 } else { 10 * at as u32 };
+        let size = if has_size { shared } else { random.size() };
         sum.and(&family.program(random, length, site, size))
     })
 }
@@ -60,6 +80,10 @@ fn matrix() {
     }
 }
 
+fn alike(number: u64) -> Alike {
+    Alike::ALL[number as usize % Alike::ALL.len()]
+}
+
 /// Prints the matrix of sums of programs.
 #[test]
 #[ignore = "takes minutes: the confusion matrix of sums"]
@@ -73,7 +97,7 @@ fn sums() {
     for number in 0..programs * CLEAN.len() as u64 {
         let count = random.within(2, 4);
         let families: Vec<&Family> = (0..count).map(|_| pick(CLEAN, &mut random)).collect();
-        let program = beside(&families, &mut random, budget.most, number % 2 == 0);
+        let program = beside(&families, &mut random, budget.most, alike(number));
         let decision = clean.add(&program, &budget);
         if show && matches!(decision, Decision::Leak(_)) {
             println!("  {:?} {decision:?}", names(&families));
@@ -85,7 +109,7 @@ fn sums() {
         for number in 0..programs {
             for family in CLEAN {
                 let families = [leak, family];
-                let program = beside(&families, &mut random, budget.most, number % 2 == 0);
+                let program = beside(&families, &mut random, budget.most, alike(number));
                 let (wrong, decision) = (row.wrong, row.add(&program, &budget));
                 let is_leak = matches!(decision, Decision::Leak(_));
                 if show && (!is_leak || row.wrong > wrong) {
@@ -100,13 +124,13 @@ fn sums() {
         let count = random.within(1, 4);
         let mut families = vec![pick(LEAKS, &mut random)];
         families.extend((0..count).map(|_| pick(CLEAN, &mut random)));
-        row.add(&beside(&families, &mut random, budget.most, number % 2 == 0), &budget);
+        row.add(&beside(&families, &mut random, budget.most, alike(number)), &budget);
     }
     line("a leak beside 1 to 4 clean ones", row.cells());
     let mut row = Row::default();
     for number in 0..programs * LEAKS.len() as u64 {
         let families = [pick(LEAKS, &mut random), pick(LEAKS, &mut random)];
-        let program = beside(&families, &mut random, budget.most, number % 2 == 0);
+        let program = beside(&families, &mut random, budget.most, alike(number));
         let (wrong, decision) = (row.wrong, row.add(&program, &budget));
         if show && (row.wrong > wrong || matches!(decision, Decision::Clean { .. })) {
             println!("  {:?} {:?} {decision:?}", names(&families), program.truth);
