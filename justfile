@@ -40,3 +40,9 @@ real:
 # Thirty runs on each device, bit by bit.
 exactness:
     cargo test -p memcheck-functional exactness -- --ignored --nocapture
+
+# Changes one operator, value, field or match arm of the verdict at a time, and lists the changes
+# that no unit test notices. All of them take an hour of one core; `just mutants --shard 0/10
+# --sharding round-robin` takes a tenth. Needs `cargo install cargo-mutants --locked`.
+mutants *ARGS:
+    CARGO_PROFILE_DEV_DEBUG=0 cargo mutants -p memcheck-core {{ARGS}}

@@ -306,9 +306,12 @@ pub struct Change {
     pub now: Option<u64>,
 }
 
+/// The tolerance of a figure: one in bytes holds for bytes; a count has only the share.
+pub(crate) fn tolerance_of(figure: &str, tolerance: Tolerance) -> Tolerance {
+    if figure == "allocations" { Tolerance { bytes: 0, ..tolerance } } else { tolerance }
+}
+
 /// The figures of `now` that are out of tolerance of `then`, either way.
-///
-/// A tolerance in bytes holds for bytes; a count has only the share.
 pub fn changes(then: &Figures, now: &Figures, tolerance: Tolerance) -> Vec<Change> {
     let mut keys: Vec<(Space, &String)> = Vec::new();
     for figures in [then, now] {
@@ -324,8 +327,7 @@ pub fn changes(then: &Figures, now: &Figures, tolerance: Tolerance) -> Vec<Chang
     keys.into_iter()
         .filter_map(|(space, name)| {
             let (then, now) = (value(then, &space, name), value(now, &space, name));
-            let allowed =
-                if name == "allocations" { Tolerance { bytes: 0, ..tolerance } } else { tolerance };
+            let allowed = tolerance_of(name, tolerance);
             let within = match (then, now) {
                 (Some(then), Some(now)) => {
                     (allowed.floor(then)..=allowed.ceiling(then)).contains(&now)

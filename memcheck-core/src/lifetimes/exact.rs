@@ -28,9 +28,8 @@ pub(super) fn exact(series: &[i64], look: &Look) -> Option<Period> {
     let least = (2 * look.horizon / 5).clamp(1, 64);
     let length = (1..=series.len() / 4).find(|&k| repeats(series, k, (3 * k).max(least)))?;
     let compared = (3 * length).max(least);
-    let values = &series[series.len() - compared - length..];
-    let sum: i128 = values[values.len() - length..].iter().copied().map(i128::from).sum();
-    if sum <= 0 || values.iter().filter(|&&value| value != 0).count() < 4 {
+    let sum: i128 = series[series.len() - length..].iter().copied().map(i128::from).sum();
+    if sum <= 0 {
         return None;
     }
     let begin = begin_of(series, length);
@@ -194,3 +193,6 @@ fn phases(series: &[i64], length: usize) -> Option<Vec<i64>> {
     }
     least.iter().any(|&lowest| lowest > 0).then_some(least)
 }
+
+#[cfg(test)]
+mod tests;

@@ -158,3 +158,6 @@ pub(super) fn growing(series: &[i64], length: usize, more: i64) -> Growth {
 fn by_chance(series: &[i64]) -> Growth {
     Growth { rate: mean(series, Certainty::Mean), pattern: Pattern::Mean, is_replaced: false }
 }
+
+#[cfg(test)]
+mod tests;

@@ -224,3 +224,6 @@ fn crossings(level: &[i64]) -> usize {
     });
     crossings
 }
+
+#[cfg(test)]
+mod tests;

@@ -104,7 +104,8 @@ pub fn read(history: &History, decision: &Decision, screen: usize) -> Grown {
         let site = series.site.unwrap_or_default();
         let of_site = parts.iter().zip(&shares).filter(|(part, _)| part.site == Some(site));
         let group = group(series, of_site, screen);
-        if group.count() > 0 || group.live.last().is_some_and(|&live| live > 0) {
+        // So are those that are left of the iterations, because the series is that long.
+        if group.live.last().is_some_and(|&live| live > 0) {
             grown.by_site.insert(site, group);
         }
     }

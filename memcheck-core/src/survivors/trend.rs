@@ -255,6 +255,24 @@ mod tests {
     }
 
     #[test]
+    fn a_median_is_the_middle_or_the_mean_of_the_two_in_the_middle() {
+        let of = |values: &[f64]| median(&mut values.to_vec());
+        assert_eq!(of(&[9.0, 1.0, 2.0]), Some(2.0));
+        assert_eq!(of(&[11.0, 2.0, 9.0, 10.0, 1.0]), Some(9.0));
+        assert_eq!(of(&[4.0, 1.0]), Some(2.5));
+        assert_eq!(of(&[4.0, 1.0, 90.0, 2.0]), Some(3.0));
+        assert_eq!(of(&[]), None);
+    }
+
+    #[test]
+    fn a_short_series_without_ties_is_judged_by_the_exact_distribution() {
+        let rising = |length: u64| trend(&(0..length).collect::<Vec<_>>()).unwrap();
+        assert_eq!(rising(10).p, exact_p(10, 45));
+        assert_eq!(rising(11).p, normal_p(55, variance(11, &[])));
+        assert_eq!(trend(&[1, 1, 2, 3]).unwrap().p, normal_p(5, variance(4, &[2])));
+    }
+
+    #[test]
     fn the_slope_shrugs_off_a_spike() {
         assert_eq!(theil_sen(&[10, 20, 30, 900, 50, 60]), Some(10.0));
         assert_eq!(theil_sen(&[7, 7, 7]), Some(0.0));
@@ -263,9 +281,10 @@ mod tests {
 
     #[test]
     fn pairs_are_counted_as_one_by_one() {
-        for series in
-            [vec![], vec![3], vec![2, 1], vec![1, 1, 2, 2, 1], vec![5, 9, 5, 9, 7, 1, 8, 8]]
-        {
+        let mixed = (0..33).map(|at| at * 37 % 31).collect();
+        let falling = (0..9).rev().collect();
+        let few = [vec![], vec![3], vec![2, 1], vec![1, 1, 2, 2, 1], vec![5, 9, 5, 9, 7, 1, 8, 8]];
+        for series in few.into_iter().chain([falling, mixed]) {
             let signs = series.iter().enumerate().flat_map(|(i, earlier)| {
                 series[i + 1..].iter().map(move |later: &u64| later.cmp(earlier) as i64)
             });
@@ -291,5 +310,12 @@ mod tests {
         step[MOST_POINTS] = 9;
         assert_eq!(theil_sen(&step), Some(0.0));
         assert_eq!(theil_sen(&(0..=MOST_POINTS as u64).collect::<Vec<_>>()), Some(1.0));
+        // Half of the points that are read are above the others, so that half of the pairs
+        // rise, and a few more. Without the last point they are fewer.
+        let mut half: Vec<u64> =
+            (0..2 * MOST_POINTS - 1).map(|at| (at / MOST_POINTS) as u64).collect();
+        assert!(theil_sen(&half) > Some(0.0));
+        half[2 * MOST_POINTS - 2] = 0;
+        assert_eq!(theil_sen(&half), Some(0.0));
     }
 }

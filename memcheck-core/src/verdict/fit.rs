@@ -63,7 +63,7 @@ pub(super) fn peak(
     })
 }
 
-/// `rtx4090, 25,383,927,808 B (23.6 GiB)`.
+/// `rtx4090, 25,382,879,232 B (23.6 GiB)`.
 fn shown(capacity: Capacity) -> String {
     match capacity {
         Capacity::Card(card) => format!("{}, {}", card.id, both(card.bytes)),

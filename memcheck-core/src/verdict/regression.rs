@@ -96,7 +96,7 @@ fn changed(change: &Change, limits: &Limits) -> Option<Finding> {
         // where it matters; on its own it is no regression.
         _ => return None,
     };
-    let tolerance = limits.tolerance.value;
+    let tolerance = baseline::tolerance_of(&change.figure, limits.tolerance.value);
     Some(
         Finding {
             space: Some(space),

@@ -1,6 +1,9 @@
 //! Every rule with the case that fires it and the one that does not.
 
 mod attributed;
+mod small;
+mod stated;
+mod unstable;
 
 use std::collections::BTreeMap;
 

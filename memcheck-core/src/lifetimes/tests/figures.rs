@@ -1,0 +1,98 @@
+//! The figures of a decision: whose blocks, how many, for how many iterations.
+
+use super::super::programs::{Block, Program, Random};
+use super::super::{Budget, Certainty, Decision, Leak, Open, Part, Pattern, Rate};
+
+const KIB: u64 = 1 << 10;
+
+/// A program from the call site, birth, death and size of its blocks.
+fn program(blocks: impl IntoIterator<Item = (u32, u32, u32, u64)>) -> Program {
+    let block = |(site, born, died, size)| Block { site, size, born: Some(born), died };
+    Program { blocks: blocks.into_iter().map(block).collect(), ..Program::new(1_100) }
+}
+
+fn kept(site: u32, size: u64, at: impl Fn(u32) -> bool) -> Program {
+    program((0..1_100).filter(|&born| at(born)).map(|born| (site, born, u32::MAX, size)))
+}
+
+fn leak(program: &Program) -> Leak {
+    match program.run(&Budget::default()).0 {
+        Decision::Leak(leak) => leak,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn exact(bytes: u64, iterations: u64) -> Rate {
+    Rate::new(bytes.into(), iterations.into(), Certainty::Exact)
+}
+
+#[test]
+fn a_part_has_the_call_site_the_size_and_the_blocks_of_its_group() {
+    let both = kept(3, KIB, |_| true).and(&kept(7, 64, |at| at % 2 == 0));
+    let leak = leak(&both);
+    let measured = u64::from(leak.through - 2);
+    let part = |site, size, blocks, (bytes, period)| Part {
+        site: Some(site),
+        size: Some(size),
+        rate: exact(bytes, period),
+        pattern: Pattern::Exact { period: period as u32 },
+        replaced: false,
+        blocks,
+        bytes: blocks * size,
+    };
+    let parts = [part(3, KIB, measured, (KIB, 1)), part(7, 64, measured.div_ceil(2), (64, 2))];
+    assert_eq!(leak.parts, parts);
+    assert_eq!((leak.rate, leak.whole), (exact(2 * KIB + 64, 2), true));
+}
+
+#[test]
+fn a_buffer_that_is_replaced_by_a_larger_one_is_a_part_that_is_replaced() {
+    let buffer = program((0..1_100).map(|at| (1, at, at + 1, KIB + 64 * u64::from(at))));
+    let leak = leak(&buffer);
+    assert_eq!((leak.rate, leak.whole, leak.parts.len()), (exact(64, 1), true, 1));
+    let part = &leak.parts[0];
+    assert_eq!((part.site, part.size, part.replaced, part.blocks), (Some(1), None, true, 1));
+}
+
+#[test]
+fn what_is_open_has_the_blocks_and_bytes_that_are_left_of_it() {
+    let Decision::Open(open) = kept(1, KIB, |at| at == 7 || at == 8).run(&Budget::of(12)).0 else {
+        panic!()
+    };
+    assert_eq!((open.blocks, open.bytes, open.through), (2, 2 * KIB, 12));
+    assert_eq!(open.rate, Rate::new((2 * KIB).into(), 10, Certainty::Mean));
+    assert_ne!(open.open, Open::Moves);
+}
+
+#[test]
+fn a_clean_program_is_quiet_for_the_iterations_since_its_last_event() {
+    let cache = kept(1, KIB, |at| (3..9).contains(&at));
+    let (decision, iterations, _) = cache.run(&Budget::default());
+    assert_eq!(decision, Decision::Clean { quiet_for: iterations - 9 });
+    assert!(iterations - 9 >= Budget::default().quiet);
+}
+
+#[test]
+fn an_exact_leak_does_not_wait_for_the_container_that_keeps_its_blocks() {
+    // A table of 8 B for each block, whose capacity doubles.
+    let table = |site, bytes: u64| {
+        program((0..11).map(|power: u32| (site, (1 << power) / 2, 1 << power, bytes << power)))
+    };
+    let blocks = kept(1, KIB, |_| true);
+    let beside = leak(&blocks.clone().and(&table(2, 8)));
+    assert_eq!((beside.rate, beside.whole, beside.parts.len()), (exact(KIB, 1), true, 1));
+    // One of more than a sixteenth of the blocks is growth too.
+    let large = leak(&blocks.and(&table(2, 512)));
+    assert!(large.rate > exact(KIB, 1), "{large:?}");
+}
+
+#[test]
+fn an_irregular_leak_is_found_before_the_budget_ends() {
+    let mut random = Random(9);
+    let at: Vec<bool> = (0..1_100).map(|_| random.chance(0.8)).collect();
+    let leak = leak(&kept(1, KIB, |born| at[born as usize]));
+    let (budget, measured) = (Budget::default(), leak.through - 2);
+    assert!(leak.whole && leak.rate.certainty == Certainty::Mean, "{leak:?}");
+    // A quarter more than the horizon, because the first look that finds it may be wrong.
+    assert!(4 * measured >= 5 * budget.horizon && leak.through < budget.most, "{leak:?}");
+}
