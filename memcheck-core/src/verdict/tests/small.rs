@@ -27,14 +27,14 @@ fn retains(bytes: u64) -> SpaceRecord {
 }
 
 #[test]
-fn small_blocks_that_leak_with_sixteen_times_larger_tensors_are_not_another_finding() {
+fn small_blocks_that_leak_with_twice_as_many_bytes_of_tensors_are_not_another_finding() {
     let of = |tensors, small, limit| {
         let layer = Layer { max_growth: Some(Size(limit)), ..Layer::default() };
         found(&on_the_host(leaks(tensors), leaks(small)), layer)
     };
     let (tensors, small) = ((Code::Leak, Some(Space::Host)), (Code::Leak, Some(Space::HostSmall)));
-    assert_eq!(of(1_024, 64, 0), [tensors]);
-    assert_eq!(of(1_023, 64, 0), [tensors, small]);
+    assert_eq!(of(128, 64, 0), [tensors]);
+    assert_eq!(of(127, 64, 0), [tensors, small]);
     assert_eq!(of(0, 64, 0), [small]);
     // Tensors inside their limit have no finding that the small blocks could belong to.
     assert_eq!(of(1_024, 64, 63), [tensors]);
@@ -56,15 +56,15 @@ fn small_blocks_are_undecided_unless_tensors_leak() {
 }
 
 #[test]
-fn small_blocks_that_are_retained_with_sixteen_times_larger_tensors_are_not_another_finding() {
+fn small_blocks_that_are_retained_with_twice_as_many_bytes_of_tensors_are_not_another_finding() {
     let of = |tensors, small, limit| {
         let layer = Layer { max_retained: Some(Size(limit)), ..Layer::default() };
         found(&on_the_host(retains(tensors), retains(small)), layer)
     };
     let retained = |space| (Code::Retained, Some(space));
     let (tensors, small) = (retained(Space::Host), retained(Space::HostSmall));
-    assert_eq!(of(1_024, 64, 0), [tensors]);
-    assert_eq!(of(1_023, 64, 0), [tensors, small]);
+    assert_eq!(of(128, 64, 0), [tensors]);
+    assert_eq!(of(127, 64, 0), [tensors, small]);
     assert_eq!(of(0, 64, 0), [small]);
     assert_eq!(of(1_024, 1_025, 1_024), [small]);
 }

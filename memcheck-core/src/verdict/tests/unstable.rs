@@ -3,7 +3,7 @@
 use super::*;
 use crate::attribution::builder::{Run, once};
 use crate::attribution::{Holder, Kind, Peak};
-use crate::repeats;
+use crate::comparison;
 
 fn found(record: &Record, baseline: &Baseline, layer: Layer) -> Vec<Finding> {
     judge(record, baseline, &limits(layer), |code| code.default_level(false)).findings
@@ -11,7 +11,7 @@ fn found(record: &Record, baseline: &Baseline, layer: Layer) -> Vec<Finding> {
 
 /// The first record, with the figures of a second run.
 fn twice(mut first: Record, second: &Record) -> Record {
-    repeats::add(&mut first, repeats::compared(second));
+    comparison::add(&mut first, comparison::compared(second));
     first
 }
 
