@@ -104,7 +104,12 @@ pub fn both(bytes: u64) -> String {
 
 /// So many blocks, in words: `1 block`, `1,024 blocks`.
 pub fn blocks(count: u64) -> String {
-    format!("{} {}", exact(count), if count == 1 { "block" } else { "blocks" })
+    counted(count, "block", "blocks")
+}
+
+/// A number with the word for one thing, or for several.
+pub fn counted(count: u64, one: &str, several: &str) -> String {
+    format!("{} {}", exact(count), if count == 1 { one } else { several })
 }
 
 #[cfg(test)]

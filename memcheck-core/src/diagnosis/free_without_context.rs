@@ -1,6 +1,7 @@
 //! Frees that the driver refused: their blocks are live for ever.
 
 use super::{Evidence, Leftover, count, rule};
+use crate::size::counted;
 
 rule!(
     "free-without-context",
@@ -15,8 +16,8 @@ rule!(
 
 fn seen(evidence: &Evidence<'_>) -> String {
     format!(
-        "{} frees were refused by the driver, and their blocks are still live",
-        evidence.measured.failed_frees
+        "{} refused by the driver and left a block that is still live",
+        counted(evidence.measured.failed_frees, "free was", "frees were each")
     )
 }
 

@@ -196,17 +196,16 @@ fn placed(history: &History, part: &Part, others: &[Part]) -> Vec<Part> {
 fn goes_on(history: &History, open: &lifetimes::Undecided) -> Vec<Part> {
     let sites = history.by_site();
     let groups = if sites.is_empty() { history.by_size() } else { sites };
-    let measured = u128::from(history.iterations().saturating_sub(history.warmup()).max(1));
-    let settled = |series: &Series| -> (u64, u64) {
-        let end = series.born.len().saturating_sub(1 + series.oldest_death);
-        (series.born[..end].iter().sum(), series.born_bytes[..end].iter().sum())
-    };
     let part = |series: &Series| {
-        let (blocks, bytes) = settled(series);
+        // What is younger may die yet.
+        let settled = series.born.len().saturating_sub(1 + series.oldest_death);
+        let blocks = series.born[..settled].iter().sum();
+        let bytes: u64 = series.born_bytes[..settled].iter().sum();
+        let iterations = settled.max(1) as u128 * u128::from(history.epoch());
         Part {
             site: series.site,
             size: series.block,
-            rate: lifetimes::Rate::new(u128::from(bytes), measured, Certainty::Mean),
+            rate: lifetimes::Rate::new(u128::from(bytes), iterations, Certainty::Mean),
             pattern: lifetimes::Pattern::Mean,
             replaced: false,
             blocks,

@@ -7,7 +7,7 @@ use crate::finding::{Code, Finding};
 use crate::lifetimes::Open;
 use crate::limits::Limits;
 use crate::record::{Record, SpaceRecord};
-use crate::size::{blocks, both};
+use crate::size::{blocks, both, counted};
 use crate::space::Space;
 use crate::survivors::{self, Group, Growth, Pattern};
 
@@ -88,8 +88,8 @@ pub(super) fn leak(
     };
     if measured.failed_frees > 0 {
         finding = finding.hint(format!(
-            "{} frees were refused by the driver: a tensor dropped on a thread without a context?",
-            measured.failed_frees
+            "{} refused by the driver: a tensor dropped on a thread without a context?",
+            counted(measured.failed_frees, "free was", "frees were")
         ));
     }
     Some(finding)

@@ -3,6 +3,7 @@
 use crate::finding::{Code, Finding};
 use crate::limits::{Limits, Source};
 use crate::record::{Outcome, Record};
+use crate::size::counted;
 use crate::space::Space;
 
 /// An instrument that did not see everything.
@@ -31,7 +32,10 @@ pub(super) fn blind(record: &Record) -> Vec<Finding> {
     if record.lost_events > 0 {
         findings.push(Finding::new(
             Code::NotMeasured,
-            format!("{} events were lost: the ledger was full", record.lost_events),
+            format!(
+                "{} lost, because the ledger was full",
+                counted(record.lost_events, "event was", "events were")
+            ),
         ));
     }
     if !record.unsupported_calls.is_empty() {

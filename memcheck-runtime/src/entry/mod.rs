@@ -21,6 +21,7 @@ mod program;
 mod rounds;
 mod session;
 mod settings;
+mod silence;
 
 use memcheck_core::variables;
 

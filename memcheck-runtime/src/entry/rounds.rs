@@ -3,8 +3,6 @@
 //! from what is allocated once in a process.
 
 use std::collections::BTreeMap;
-use std::io::Write;
-use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use memcheck_core::limits::{Limits, Source};
@@ -12,47 +10,12 @@ use memcheck_core::protocol::Reach;
 use memcheck_core::record::{Outcome, Record};
 use memcheck_core::size::both;
 use memcheck_core::space::Space;
-use rustix::io::dup;
-use rustix::stdio::{dup2_stderr, dup2_stdout};
 
 use super::measure::body;
+use super::silence::Silence;
 use crate::description::Description;
 use crate::ledger;
 use crate::trial::{Case, Trial};
-
-/// While it lives, what the process prints goes nowhere: the first round has printed it.
-struct Silence(Option<[OwnedFd; 2]>);
-
-impl Silence {
-    /// Begins, if the system has descriptors for it.
-    fn begin() -> Self {
-        Self(Self::redirected().ok())
-    }
-
-    fn redirected() -> std::io::Result<[OwnedFd; 2]> {
-        flush();
-        let nowhere = std::fs::OpenOptions::new().write(true).open("/dev/null")?;
-        let before = [dup(std::io::stdout())?, dup(std::io::stderr())?];
-        dup2_stdout(&nowhere)?;
-        dup2_stderr(&nowhere)?;
-        Ok(before)
-    }
-}
-
-impl Drop for Silence {
-    fn drop(&mut self) {
-        flush();
-        if let Some([stdout, stderr]) = &self.0 {
-            // What cannot be restored cannot be reported either.
-            let _ = dup2_stdout(stdout);
-            let _ = dup2_stderr(stderr);
-        }
-    }
-}
-
-fn flush() {
-    let _ = std::io::stdout().flush();
-}
 
 /// How long the last census waits for other threads.
 const PATIENCE: Duration = Duration::from_millis(100);
