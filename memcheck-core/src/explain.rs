@@ -113,7 +113,7 @@ impl Stage {
         match (self, second) {
             (Self::Repeat, Some(second)) => {
                 let findings = others(&second);
-                rejudged(repeated(&first, second), findings)
+                rejudged(repeated(first, second), findings)
             }
             (Self::Repeat | Self::Compare, None) => first,
             (Self::Decide, second) => {
@@ -179,13 +179,17 @@ fn is_comparable(first: &Report, second: &Report) -> bool {
 }
 
 /// The report of the run that repeats a disturbed one, which may have measured other
-/// figures in the same iterations.
-fn repeated(first: &Report, mut second: Report) -> Report {
+/// figures in the same iterations. What the first one has seen of the growth stands, because
+/// it went further.
+fn repeated(first: Report, mut second: Report) -> Report {
     let disturbed = comparison::of_measured_iterations(&first.record);
-    if is_comparable(first, &second)
+    if is_comparable(&first, &second)
         && comparison::differ(&disturbed, &comparison::compared(&second.record))
     {
         comparison::add(&mut second.record, disturbed);
+    }
+    if first.record.outcome == Outcome::Returned {
+        second.record.take_growth(first.record);
     }
     second
 }

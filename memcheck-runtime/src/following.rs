@@ -16,7 +16,7 @@ use memcheck_core::survivors::{self, Grown, Growth};
 
 use crate::available::available;
 use crate::block;
-use crate::ledger::{self, Census, Changes, PeakWindow, Snapshot};
+use crate::ledger::{self, Census, Changes, PeakWindow};
 
 /// What it may cost to follow a test that has left nothing behind.
 const CHEAP: Duration = Duration::from_millis(100);
@@ -293,9 +293,9 @@ impl Following {
 
 impl Beyond {
     fn begin() -> Self {
-        let spaces =
-            block::spaces().filter(|&space| ledger::snapshot(space) != Snapshot::default());
-        let windows = spaces.map(|space| (PeakWindow::open(space), ledger::snapshot(space).live));
+        // Also those that nothing was allocated in so far.
+        let windows =
+            block::spaces().map(|space| (PeakWindow::open(space), ledger::snapshot(space).live));
         Self {
             began: Instant::now(),
             windows: windows.collect(),
