@@ -42,14 +42,26 @@ pub(crate) fn start(scopes: scope::Install, modules: Option<Space>) -> std::io::
     Ok(Attributor { collector: trace::start(modules.map(Log::of))?, knows_tensors })
 }
 
+/// Counts every block of this program from here to its end, as a test on the host does. For
+/// benches.
+///
+/// # Errors
+/// If the system refuses memory for it.
+pub fn count() -> std::io::Result<()> {
+    let _quiet = memcheck_core::quiet::enter();
+    ledger::prepare()?;
+    ledger::arm();
+    ledger::count_small();
+    Ok(())
+}
+
 /// Follows every block of this program from here to its end, for benches.
 ///
 /// # Errors
 /// When the system refuses memory or a thread for it.
 pub fn follow() -> std::io::Result<()> {
+    count()?;
     let _quiet = memcheck_core::quiet::enter();
-    ledger::prepare()?;
-    ledger::arm();
     std::mem::forget(start(scope::Install::Now, None)?);
     Ok(())
 }

@@ -83,7 +83,7 @@ pub mod __private {
     pub use memcheck_core::tolerance::Tolerance;
     pub use std::clone::Clone;
 
-    pub use crate::attribution::follow;
+    pub use crate::attribution::{count, follow};
     pub use crate::description::{DESCRIPTIONS, Description, bound};
     pub use crate::entry::run;
     pub use crate::outcome::Returned;

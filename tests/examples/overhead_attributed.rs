@@ -1,5 +1,5 @@
 //! The workloads of the benchmark `overhead` in a run with attribution: every
-//! block of the tensor class with its call stack and scope.
+//! block with its call stack and scope.
 
 use candle_core::Device;
 

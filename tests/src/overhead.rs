@@ -34,7 +34,7 @@ pub enum Workload {
     Small,
     /// Blocks of 64 bytes on two threads at once.
     SmallTwice,
-    /// Blocks of 4 KiB on one thread: of the tensor class, so each is in the table.
+    /// Blocks of 4 KiB on one thread.
     TensorClass,
 }
 
