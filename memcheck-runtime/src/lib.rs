@@ -33,6 +33,7 @@
 pub mod criterion;
 pub mod usage;
 
+mod aside;
 mod at_end;
 mod attribution;
 mod audit;

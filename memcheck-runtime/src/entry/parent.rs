@@ -19,7 +19,7 @@
 
 use std::mem::MaybeUninit;
 
-use memcheck_core::quiet;
+use crate::aside;
 
 /// The kernel sends it when the parent's thread that forked has ended: that
 /// one waits for us. No hardware has it any more, and no library takes it.
@@ -55,8 +55,7 @@ pub(super) fn tie(parent: u32) {
 
 /// Waits, aside, for what [`tie`] has asked for.
 pub(super) fn watch() {
-    let watching = std::thread::Builder::new().name("memcheck parent".to_owned()).spawn(|| {
-        let _quiet = quiet::enter();
+    let watching = aside::spawn("memcheck parent", || {
         let mut signal = 0;
         // SAFETY: both pointers are to values that live during the call.
         if unsafe { libc::sigwait(&signals(), &mut signal) } == 0 && signal == PARENT_ENDED {

@@ -4,9 +4,8 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use memcheck_core::quiet;
-
 use super::{Event, Log, Trace, ring};
+use crate::aside;
 
 /// The collector at work.
 #[derive(Debug)]
@@ -19,16 +18,10 @@ pub(crate) struct Collector(JoinHandle<Trace>);
 pub(crate) fn start(log: Option<Log>) -> std::io::Result<Collector> {
     ring::map()?;
     forget_in_children();
-    let (begun, has_begun) = std::sync::mpsc::channel();
-    let thread =
-        std::thread::Builder::new().name("memcheck-trace".to_owned()).spawn(move || {
-            let _quiet = quiet::enter();
-            let _gone = GoneIfPanicking;
-            let _ = begun.send(());
-            collect(log)
-        })?;
-    // The system allocates for a thread until the thread is quiet, which is not the body's.
-    let _ = has_begun.recv();
+    let thread = aside::spawn("memcheck-trace", move || {
+        let _gone = GoneIfPanicking;
+        collect(log)
+    })?;
     super::ON.store(true, SeqCst);
     Ok(Collector(thread))
 }
