@@ -180,14 +180,10 @@ fn a_plain_cargo_test_judges_five_runs_too() {
     ] {
         assert!(said.contains(line), "{line}\n{said}");
     }
-    for (test, count) in [
-        ("steady", 1),
-        ("steady_above_its_limit", 2),
-        ("limit_between", 5),
-        ("above_its_limit", 5),
-        ("below_its_limit", 5),
-    ] {
-        assert_eq!(processes(&project, test), count, "{test}");
+    // A test may also be run to decide its growth. The command's runs show that a steady test
+    // has no other one.
+    for test in ["limit_between", "above_its_limit", "below_its_limit"] {
+        assert!(processes(&project, test) >= 5, "{test}");
     }
 }
 
