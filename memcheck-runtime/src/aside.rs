@@ -19,8 +19,6 @@ pub(crate) fn spawn<R: Send + 'static>(
     let thread = Builder::new().name(name.to_owned()).spawn(move || {
         let _quiet = quiet::enter();
         let _ = begun.send(());
-        // The channel is the starting thread's business from here on.
-        drop(begun);
         work()
     })?;
     let _ = has_begun.recv();
