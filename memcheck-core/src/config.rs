@@ -143,7 +143,7 @@ impl Config {
         let attribute = Layer::default();
         let said: Vec<(Source, Layer)> = self
             .layers(subject, &attribute, environment, flags)
-            .map(|(source, layer)| (source, layer.for_program()))
+            .map(|(source, layer)| (source, layer.clone().for_program()))
             .collect();
         let said = said.iter().map(|(source, layer)| (source.clone(), layer));
         let built_in = std::iter::once((Source::BuiltIn, &unlimited));

@@ -18,7 +18,7 @@
 #![forbid(unsafe_code)]
 
 pub use memcheck_limits::{
-    bound, capacity, cards, device, law, limits, search, shape, size, space, tolerance,
+    bound, capacity, cards, device, law, limits, search, shape, size, space, tolerance, with_limits,
 };
 
 /// Where this crate is compiled: its own frames in a call stack are told by it.
@@ -50,7 +50,6 @@ pub mod protocol;
 pub mod quiet;
 pub mod record;
 pub mod repeats;
-pub mod settings;
 pub mod stack;
 pub mod survivors;
 pub mod variables;

@@ -26,7 +26,7 @@ use crate::record::Record;
 use crate::shape::Scaling;
 
 /// Version of this page. A binary of another version is asked to be rebuilt.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// What the binary carries.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -124,10 +124,8 @@ pub struct Job {
     pub progress: Option<PathBuf>,
     /// The device. Never `auto`: that is resolved before.
     pub device: Request,
-    /// The limits that the command line says.
-    pub flags: Layer,
-    /// The text of the configuration, already found to be sound.
-    pub config: Option<String>,
+    /// The limits in force, which the parent has resolved from all sources.
+    pub limits: Limits,
     /// What is done about bookkeeping findings.
     pub levels: BTreeMap<Code, Level>,
     /// Whether bookkeeping is judged as in CI.

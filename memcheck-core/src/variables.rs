@@ -4,7 +4,10 @@
 //! weaker than a flag, stronger than the configuration and the attribute.
 
 use crate::limits::Layer;
-use crate::settings::{Written, WrittenError};
+use crate::limits::kinds::{
+    AtLeastOne, Bytes, Count, Deviation, Kind, Number, Optional, Room, Share, Time,
+};
+use crate::with_limits;
 
 /// A variable that users set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,39 +67,44 @@ pub const RAYON_NUM_THREADS: Variable = Variable {
     meaning: "threads of a test's rayon pool; set to `threads` of the configuration where unset",
 };
 
-/// The limits, as `MEMCHECK_<LIMIT>`.
-pub const LIMITS: &[Variable] = &[
-    Variable { name: "MEMCHECK_MAX_GROWTH", meaning: "limit max_growth, as --max-growth" },
-    Variable { name: "MEMCHECK_MAX_PEAK", meaning: "limit max_peak, as --max-peak" },
-    Variable { name: "MEMCHECK_MAX_RETAINED", meaning: "limit max_retained, as --max-retained" },
-    Variable {
-        name: "MEMCHECK_MAX_ALLOCATIONS",
-        meaning: "limit max_allocations, as --max-allocations",
-    },
-    Variable {
-        name: "MEMCHECK_MAX_RESERVED_GROWTH",
-        meaning: "limit max_reserved_growth, as --max-reserved-growth",
-    },
-    Variable { name: "MEMCHECK_FITS", meaning: "what a test must fit into, as --fits" },
-    Variable { name: "MEMCHECK_ITERATIONS", meaning: "measured iterations, as --iterations" },
-    Variable {
-        name: "MEMCHECK_WARMUP",
-        meaning: "iterations before the measured ones, as --warmup",
-    },
-    Variable {
-        name: "MEMCHECK_MAX_ITERATIONS",
-        meaning: "measured iterations of an undecided test at most, as --max-iterations",
-    },
-    Variable {
-        name: "MEMCHECK_EVIDENCE",
-        meaning: "how long an undecided test is followed, as --evidence",
-    },
-    Variable {
-        name: "MEMCHECK_TOLERANCE",
-        meaning: "tolerance against the baseline, as --tolerance",
-    },
-    Variable { name: "MEMCHECK_TIMEOUT", meaning: "time-out of a test, as --timeout" },
-];
+/// Makes the variables of the limits, and their reader, from the table of limits.
+macro_rules! define {
+    (
+        everywhere { $(
+            $(#[$doc:meta])+
+            $name:ident $(or $mib:ident)?: $kind:ty,
+            $variable:literal, programs: $programs:literal, default: $default:expr;
+        )* }
+        attribute_and_file { $($rest:tt)* }
+    ) => {
+        /// The limits, as `MEMCHECK_<LIMIT>`.
+        pub const LIMITS: &[Variable] = &[$(Variable {
+            name: $variable,
+            meaning: concat!("the limit `", stringify!($name), "`"),
+        },)*];
+
+        /// The layer of the environment. `get` returns the value of a variable, so
+        /// that this function stays pure.
+        ///
+        /// # Errors
+        /// If the value of a variable is not one that its limit can have.
+        pub fn layer(get: impl Fn(&str) -> Option<String>) -> Result<Layer, VariableError> {
+            Ok(Layer { $($name: read::<$kind>(&get, $variable)?,)* ..Layer::default() })
+        }
+    };
+}
+
+with_limits!(define);
+
+fn read<K: Kind>(
+    get: &impl Fn(&str) -> Option<String>,
+    name: &'static str,
+) -> Result<Option<K::Stated>, VariableError> {
+    get(name)
+        .filter(|text| !text.is_empty())
+        .map(|text| K::parse(&text).map_err(|error| VariableError::new(name, error)))
+        .transpose()
+}
 
 /// All of them, for `--help`, `doctor` and the documentation.
 pub fn all() -> impl Iterator<Item = Variable> {
@@ -139,44 +147,6 @@ impl VariableError {
     pub fn new(name: &'static str, why: impl std::fmt::Display) -> Self {
         Self { name, why: why.to_string() }
     }
-}
-
-/// The layer that the environment says. `get` answers for one variable, so
-/// that this stays a pure function.
-///
-/// # Errors
-/// When a variable is set to something that is no such limit.
-pub fn layer(get: impl Fn(&str) -> Option<String>) -> Result<Layer, VariableError> {
-    fn read<T: std::str::FromStr<Err: std::fmt::Display>>(
-        get: &impl Fn(&str) -> Option<String>,
-        name: &'static str,
-    ) -> Result<Option<T>, VariableError> {
-        get(name)
-            .filter(|text| !text.is_empty())
-            .map(|text| text.parse().map_err(|error| VariableError::new(name, error)))
-            .transpose()
-    }
-    let written = Written {
-        max_growth: read(&get, "MEMCHECK_MAX_GROWTH")?,
-        max_peak: read(&get, "MEMCHECK_MAX_PEAK")?,
-        max_retained: read(&get, "MEMCHECK_MAX_RETAINED")?,
-        max_allocations: read(&get, "MEMCHECK_MAX_ALLOCATIONS")?,
-        max_reserved_growth: read(&get, "MEMCHECK_MAX_RESERVED_GROWTH")?,
-        fits: read(&get, "MEMCHECK_FITS")?,
-        iterations: read(&get, "MEMCHECK_ITERATIONS")?,
-        warmup: read(&get, "MEMCHECK_WARMUP")?,
-        max_iterations: read(&get, "MEMCHECK_MAX_ITERATIONS")?,
-        evidence: read(&get, "MEMCHECK_EVIDENCE")?,
-        tolerance: read(&get, "MEMCHECK_TOLERANCE")?,
-        timeout: read(&get, "MEMCHECK_TIMEOUT")?,
-        ..Written::default()
-    };
-    Layer::try_from(written).map_err(|error| match error {
-        WrittenError::NoIterations => VariableError::new("MEMCHECK_ITERATIONS", error),
-        WrittenError::NoMaxIterations => VariableError::new("MEMCHECK_MAX_ITERATIONS", error),
-        WrittenError::Evidence(_) => VariableError::new("MEMCHECK_EVIDENCE", error),
-        other => VariableError::new("MEMCHECK_TIMEOUT", other),
-    })
 }
 
 #[cfg(test)]

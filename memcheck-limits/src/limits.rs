@@ -5,15 +5,23 @@
 //! holds for one test on one device, with the source of every value kept
 //! beside it, so that `list --verbose` and the record can show both.
 
+pub mod kinds;
+mod table;
+
+use std::fmt;
+use std::marker::PhantomData;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use serde::de::{DeserializeSeed, Error, MapAccess, Visitor};
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::bound::Bound;
-use crate::capacity::Capacity;
+use self::kinds::{AtLeastOne, Bytes, Count, Deviation, Kind, Number, Optional, Room, Share};
+use self::kinds::{Switch, Time};
 use crate::device::Family;
 use crate::size::Size;
 use crate::tolerance::Tolerance;
+use crate::with_limits;
 
 /// The guide's threshold: 1 MB (1024²) of growth an iteration.
 pub const DEFAULT_MAX_GROWTH: u64 = 1 << 20;
@@ -32,147 +40,6 @@ pub const DEFAULT_MAX_ITERATIONS: u32 = 1_000;
 pub const DEFAULT_EVIDENCE: Duration = Duration::from_secs(10);
 /// How long a test may take.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(600);
-
-/// What one source says about the limits of a test; `None` is silence.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Layer {
-    /// Most bytes that live memory may grow by in one iteration.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_growth: Option<Size>,
-    /// Most bytes live at once, set-up included; also relative to another test.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_peak: Option<Bound>,
-    /// Most bytes still live when the body has returned.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_retained: Option<Size>,
-    /// Most allocations in one measured iteration.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_allocations: Option<u64>,
-    /// Most bytes an iteration by which the reserved bytes of the driver's
-    /// pool, or what NVML says that the process holds, may grow.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_reserved_growth: Option<Size>,
-    /// What the test must fit into.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub fits: Option<Capacity>,
-    /// Measured iterations.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub iterations: Option<u32>,
-    /// Iterations before the measured ones.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub warmup: Option<u32>,
-    /// Measured iterations at most, if the first of them leave the test undecided.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_iterations: Option<u32>,
-    /// How long an undecided test is followed beyond its iterations.
-    #[serde(skip_serializing_if = "Option::is_none", with = "evidence_text")]
-    pub evidence: Option<Duration>,
-    /// How far above its baseline a figure may be.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tolerance: Option<Tolerance>,
-    /// Whether a snapshot is kept and compared.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub baseline: Option<bool>,
-    /// How long the test may take.
-    #[serde(skip_serializing_if = "Option::is_none", with = "timeout_text")]
-    pub timeout: Option<Duration>,
-}
-
-impl Layer {
-    /// What of it holds for a program, which has no iterations and no baseline.
-    pub fn for_program(&self) -> Self {
-        // Taken apart field by field: a new limit cannot be forgotten here.
-        let Self {
-            max_growth: _,
-            max_peak,
-            max_retained,
-            max_allocations: _,
-            max_reserved_growth: _,
-            fits,
-            iterations: _,
-            warmup: _,
-            max_iterations: _,
-            evidence: _,
-            tolerance: _,
-            baseline: _,
-            timeout,
-        } = self;
-        Self {
-            // No other test's figure is a program's measure.
-            max_peak: max_peak.clone().filter(|bound| matches!(bound, Bound::Bytes(_))),
-            max_retained: *max_retained,
-            fits: *fits,
-            timeout: *timeout,
-            ..Self::default()
-        }
-    }
-}
-
-/// A module for serde's `with`: a duration as people write it (`"60s"`, `"1h 30m"`),
-/// read by a function of this module.
-macro_rules! duration_text {
-    ($module:ident, $parse:path) => {
-        mod $module {
-            use serde::{Deserialize, Deserializer, Serializer};
-            use std::time::Duration;
-
-            #[expect(clippy::ref_option, reason = "the signature that serde's `with` asks for")]
-            pub(super) fn serialize<S: Serializer>(
-                value: &Option<Duration>,
-                serializer: S,
-            ) -> Result<S::Ok, S::Error> {
-                match value {
-                    Some(duration) => {
-                        serializer.collect_str(&humantime::format_duration(*duration))
-                    }
-                    None => serializer.serialize_none(),
-                }
-            }
-
-            pub(super) fn deserialize<'de, D: Deserializer<'de>>(
-                deserializer: D,
-            ) -> Result<Option<Duration>, D::Error> {
-                let text = Option::<String>::deserialize(deserializer)?;
-                text.map(|text| $parse(&text).map_err(serde::de::Error::custom)).transpose()
-            }
-        }
-    };
-}
-duration_text!(timeout_text, super::parse_timeout);
-duration_text!(evidence_text, super::parse_evidence);
-
-/// Reads a time-out: `"60s"`, `"10m"`. Zero is refused: nothing could run.
-///
-/// # Errors
-/// When the text is no duration, or zero.
-pub fn parse_timeout(text: &str) -> Result<Duration, TimeoutError> {
-    match humantime::parse_duration(text) {
-        Ok(duration) if !duration.is_zero() => Ok(duration),
-        _ => Err(TimeoutError(text.to_owned())),
-    }
-}
-
-/// Why a text is not a time-out.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a time-out: write \"60s\", \"10m\" or \"1h 30m\", more than zero")]
-pub struct TimeoutError(String);
-
-/// Parses the time for which an undecided test is followed: `"10s"`, `"500ms"`.
-///
-/// # Errors
-/// When the text is not a duration, or is zero.
-pub fn parse_evidence(text: &str) -> Result<Duration, EvidenceError> {
-    match humantime::parse_duration(text) {
-        Ok(duration) if !duration.is_zero() => Ok(duration),
-        _ => Err(EvidenceError(text.to_owned())),
-    }
-}
-
-/// Why a text is not a time for which a test is followed.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a duration: write \"10s\", \"500ms\" or \"2m\", more than zero")]
-pub struct EvidenceError(String);
 
 /// Who said a value. Ordered from the weakest to the strongest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -214,154 +81,183 @@ pub struct Setting<T> {
     pub source: Source,
 }
 
-/// The limits in force for one test on one device.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Limits {
-    /// Most bytes that live memory may grow by in one iteration.
-    pub max_growth: Setting<u64>,
-    /// Most bytes live at once; `None` is no limit.
-    pub max_peak: Setting<Option<Bound>>,
-    /// Most bytes still live when the body has returned.
-    pub max_retained: Setting<u64>,
-    /// Most allocations in one measured iteration; `None` is no limit.
-    pub max_allocations: Setting<Option<u64>>,
-    /// Most bytes an iteration by which the reserved bytes of the driver's
-    /// pool, or what NVML says that the process holds, may grow; `None`: these
-    /// are not judged.
-    pub max_reserved_growth: Setting<Option<u64>>,
-    /// What the test must fit into; `None` is the device that it runs on.
-    pub fits: Setting<Option<Capacity>>,
-    /// Measured iterations.
-    pub iterations: Setting<u32>,
-    /// Iterations before the measured ones.
-    pub warmup: Setting<u32>,
-    /// Measured iterations at most, if the first of them leave the test undecided.
-    pub max_iterations: Setting<u32>,
-    /// How long an undecided test is followed beyond its iterations.
-    pub evidence: Setting<Duration>,
-    /// How far above its baseline a figure may be.
-    pub tolerance: Setting<Tolerance>,
-    /// Whether a snapshot is kept and compared.
-    pub baseline: Setting<bool>,
-    /// How long the test may take.
-    pub timeout: Setting<Duration>,
-}
-
-impl Limits {
-    /// Puts the layers together; a later layer is stronger than an earlier one.
-    pub fn resolve<'a>(
-        family: Family,
-        layers: impl IntoIterator<Item = (Source, &'a Layer)>,
-    ) -> Self {
-        let built_in = |value| Setting { value, source: Source::BuiltIn };
-        let mut limits = Self {
-            max_growth: built_in(DEFAULT_MAX_GROWTH),
-            max_peak: Setting { value: None, source: Source::BuiltIn },
-            max_retained: built_in(match family {
-                Family::Cuda => DEFAULT_MAX_RETAINED_DEVICE,
-                Family::Cpu => DEFAULT_MAX_RETAINED_HOST,
-            }),
-            max_allocations: Setting { value: None, source: Source::BuiltIn },
-            max_reserved_growth: Setting { value: None, source: Source::BuiltIn },
-            fits: Setting { value: None, source: Source::BuiltIn },
-            iterations: Setting { value: DEFAULT_ITERATIONS, source: Source::BuiltIn },
-            warmup: Setting { value: DEFAULT_WARMUP, source: Source::BuiltIn },
-            max_iterations: Setting { value: DEFAULT_MAX_ITERATIONS, source: Source::BuiltIn },
-            evidence: Setting { value: DEFAULT_EVIDENCE, source: Source::BuiltIn },
-            tolerance: Setting { value: default_tolerance(family), source: Source::BuiltIn },
-            baseline: Setting { value: true, source: Source::BuiltIn },
-            timeout: Setting { value: DEFAULT_TIMEOUT, source: Source::BuiltIn },
-        };
-        for (source, layer) in layers {
-            limits.apply(&source, layer);
+/// Makes the types of this module from the table.
+macro_rules! define {
+    (
+        everywhere { $($everywhere:tt)* }
+        attribute_and_file { $($rest:tt)* }
+    ) => {
+        define! { all $($everywhere)* $($rest)* }
+    };
+    (all $(
+        $(#[$doc:meta])+
+        $name:ident $(or $mib:ident)?: $kind:ty,
+        $($variable:literal,)? programs: $programs:literal, default: $default:expr;
+    )*) => {
+        /// The limits that one source states for a test; `None` if it does not state one.
+        #[derive(Debug, Clone, Default, PartialEq)]
+        pub struct Layer {
+            $($(#[$doc])+ pub $name: Option<<$kind as Kind>::Stated>,)*
         }
-        limits
-    }
 
-    fn apply(&mut self, source: &Source, layer: &Layer) {
-        fn set<T>(setting: &mut Setting<T>, source: &Source, said: Option<T>) {
-            if let Some(value) = said {
-                *setting = Setting { value, source: source.clone() };
+        /// The limits in force for one test on one device.
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+        pub struct Limits {
+            $($(#[$doc])+ pub $name: Setting<<$kind as Kind>::InForce>,)*
+        }
+
+        /// The keys of the limits in a configuration file, with both spellings of a size.
+        pub const KEYS: &[&str] = &[$(stringify!($name), $(stringify!($mib),)?)*];
+
+        impl Layer {
+            /// The limits that also hold for a program, which has neither iterations nor a baseline.
+            pub fn for_program(self) -> Self {
+                Self {
+                    $($name: self.$name.filter(|_| $programs).and_then(<$kind>::for_program),)*
+                }
+            }
+
+            /// The names of the limits that are stated.
+            pub fn names(&self) -> impl Iterator<Item = &'static str> {
+                let stated = [$(self.$name.is_some().then_some(stringify!($name)),)*];
+                stated.into_iter().flatten()
+            }
+
+            /// Takes the value of `key` from a configuration file.
+            fn take<'de, M: MapAccess<'de>>(&mut self, key: Key, map: &mut M) -> Result<(), M::Error> {
+                match key.0 {
+                    $(
+                        stringify!($name) => put(
+                            &mut self.$name,
+                            stringify!($name),
+                            map.next_value_seed(Stated::<$kind>(PhantomData))?,
+                        ),
+                        $(stringify!($mib) => put(
+                            &mut self.$name,
+                            stringify!($name),
+                            map.next_value::<Mib>()?.0.into(),
+                        ),)?
+                    )*
+                    other => Err(M::Error::unknown_field(other, KEYS)),
+                }
             }
         }
-        // Taken apart field by field: a new limit cannot be forgotten here.
-        let Layer {
-            max_growth,
-            max_peak,
-            max_retained,
-            max_allocations,
-            max_reserved_growth,
-            fits,
-            iterations,
-            warmup,
-            max_iterations,
-            evidence,
-            tolerance,
-            baseline,
-            timeout,
-        } = layer;
-        set(&mut self.max_growth, source, max_growth.map(|size| size.0));
-        set(&mut self.max_peak, source, max_peak.clone().map(Some));
-        set(&mut self.max_retained, source, max_retained.map(|size| size.0));
-        set(&mut self.max_allocations, source, max_allocations.map(Some));
-        set(&mut self.max_reserved_growth, source, max_reserved_growth.map(|size| Some(size.0)));
-        set(&mut self.fits, source, fits.map(Some));
-        set(&mut self.iterations, source, *iterations);
-        set(&mut self.warmup, source, *warmup);
-        set(&mut self.max_iterations, source, *max_iterations);
-        set(&mut self.evidence, source, *evidence);
-        set(&mut self.tolerance, source, *tolerance);
-        set(&mut self.baseline, source, *baseline);
-        set(&mut self.timeout, source, *timeout);
-    }
 
-    /// Name, value as text, and source of every limit, for `list --verbose`.
-    pub fn rows(&self) -> Vec<(&'static str, String, String)> {
-        let size = |bytes: u64| Size(bytes).to_string();
-        let none = || "none".to_owned();
-        vec![
-            ("max_growth", size(self.max_growth.value), self.max_growth.source.to_string()),
-            (
-                "max_peak",
-                self.max_peak.value.as_ref().map_or_else(none, Bound::to_string),
-                self.max_peak.source.to_string(),
-            ),
-            ("max_retained", size(self.max_retained.value), self.max_retained.source.to_string()),
-            (
-                "max_allocations",
-                self.max_allocations.value.map_or_else(none, |count| count.to_string()),
-                self.max_allocations.source.to_string(),
-            ),
-            (
-                "max_reserved_growth",
-                self.max_reserved_growth.value.map_or_else(none, size),
-                self.max_reserved_growth.source.to_string(),
-            ),
-            (
-                "fits",
-                self.fits.value.map_or_else(none, |capacity| capacity.to_string()),
-                self.fits.source.to_string(),
-            ),
-            ("iterations", self.iterations.value.to_string(), self.iterations.source.to_string()),
-            ("warmup", self.warmup.value.to_string(), self.warmup.source.to_string()),
-            (
-                "max_iterations",
-                self.max_iterations.value.to_string(),
-                self.max_iterations.source.to_string(),
-            ),
-            (
-                "evidence",
-                humantime::format_duration(self.evidence.value).to_string(),
-                self.evidence.source.to_string(),
-            ),
-            ("tolerance", self.tolerance.value.to_string(), self.tolerance.source.to_string()),
-            ("baseline", self.baseline.value.to_string(), self.baseline.source.to_string()),
-            (
-                "timeout",
-                humantime::format_duration(self.timeout.value).to_string(),
-                self.timeout.source.to_string(),
-            ),
-        ]
+        impl Serialize for Layer {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                let mut map = serializer.serialize_map(Some(self.names().count()))?;
+                $(
+                    if let Some(stated) = &self.$name {
+                        map.serialize_entry(stringify!($name), &<$kind>::to_wire(stated))?;
+                    }
+                )*
+                map.end()
+            }
+        }
+
+        impl Limits {
+            /// Resolves the limits; a later layer is stronger than an earlier one.
+            pub fn resolve<'a>(
+                family: Family,
+                layers: impl IntoIterator<Item = (Source, &'a Layer)>,
+            ) -> Self {
+                fn default<T>(of: impl Fn(Family) -> T, family: Family) -> Setting<T> {
+                    Setting { value: of(family), source: Source::BuiltIn }
+                }
+                let mut limits = Self { $($name: default($default, family),)* };
+                for (source, layer) in layers {
+                    $(
+                        if let Some(stated) = layer.$name.clone() {
+                            let value = <$kind>::in_force(stated);
+                            limits.$name = Setting { value, source: source.clone() };
+                        }
+                    )*
+                }
+                limits
+            }
+
+            /// Name, value as text, and source of every limit, for `list --verbose`.
+            pub fn rows(&self) -> Vec<(&'static str, String, String)> {
+                vec![$((
+                    stringify!($name),
+                    <$kind>::show(&self.$name.value),
+                    self.$name.source.to_string(),
+                ),)*]
+            }
+        }
+    };
+}
+
+with_limits!(define);
+
+/// A key of a limit, checked while it is read so that an error has its place.
+struct Key(&'static str);
+
+impl<'de> Deserialize<'de> for Key {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(from)?;
+        let known = KEYS.iter().find(|key| **key == text);
+        known.map(|key| Self(key)).ok_or_else(|| D::Error::unknown_field(&text, KEYS))
+    }
+}
+
+/// Reads the value of a limit of this kind.
+struct Stated<K>(PhantomData<K>);
+
+impl<'de, K: Kind> DeserializeSeed<'de> for Stated<K> {
+    type Value = K::Stated;
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<K::Stated, D::Error> {
+        kinds::deserialize::<K, D>(from)
+    }
+}
+
+/// A size as a number of MiB.
+struct Mib(Size);
+
+impl<'de> Deserialize<'de> for Mib {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let size = Size::from_mib(f64::deserialize(from)?);
+        size.map(Self).ok_or_else(|| D::Error::custom("expected a number of MiB, zero or more"))
+    }
+}
+
+/// Puts a value into its field, which must be empty.
+fn put<T, E: Error>(field: &mut Option<T>, name: &str, value: T) -> Result<(), E> {
+    match field.replace(value) {
+        None => Ok(()),
+        Some(_) => Err(E::custom(format_args!(
+            "`{name}` and `{name}_mb` state the same limit: write one of them"
+        ))),
+    }
+}
+
+impl<'de> Deserialize<'de> for Layer {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Reader;
+        impl<'de> Visitor<'de> for Reader {
+            type Value = Layer;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a table of limits")
+            }
+
+            fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Layer, M::Error> {
+                let mut layer = Layer::default();
+                while let Some(key) = map.next_key()? {
+                    layer.take(key, &mut map)?;
+                }
+                Ok(layer)
+            }
+        }
+        from.deserialize_map(Reader)
+    }
+}
+
+fn default_max_retained(family: Family) -> u64 {
+    match family {
+        Family::Cuda => DEFAULT_MAX_RETAINED_DEVICE,
+        Family::Cpu => DEFAULT_MAX_RETAINED_HOST,
     }
 }
 
@@ -406,12 +302,5 @@ mod tests {
         let json = serde_json::to_value(Limits::resolve(Family::Cpu, [])).unwrap();
         let rows = Limits::resolve(Family::Cpu, []).rows();
         assert_eq!(rows.len(), json.as_object().unwrap().len());
-    }
-
-    #[test]
-    fn a_time_out_of_nothing_is_refused() {
-        assert_eq!(parse_timeout("60s").unwrap(), Duration::from_secs(60));
-        assert!(parse_timeout("0s").is_err());
-        assert!(parse_timeout("soon").is_err());
     }
 }

@@ -1,93 +1,42 @@
-//! The limits of an attribute, as an expression that makes the layer anew.
+//! The limits of an attribute, as an expression of the layer that they make.
 
-use std::time::Duration;
-
-use memcheck_limits::bound::Bound;
-use memcheck_limits::capacity::Capacity;
 use memcheck_limits::limits::Layer;
-use memcheck_limits::size::Size;
+use memcheck_limits::limits::kinds::{
+    AtLeastOne, Bytes, Count, Deviation, Number, Optional, Room, Share, Switch, Time,
+};
+use memcheck_limits::with_limits;
 use proc_macro2::TokenStream;
-use quote::quote;
+use quote::{format_ident, quote};
 
-/// The expression; `private` is the path to what it is made of.
-pub(crate) fn expression(layer: &Layer, private: &TokenStream) -> TokenStream {
-    fn option(value: Option<impl quote::ToTokens>) -> TokenStream {
-        match value {
-            Some(value) => quote!(::core::option::Option::Some(#value)),
-            None => quote!(::core::option::Option::None),
-        }
-    }
-    let size = |size: Option<Size>| option(size.map(|Size(bytes)| quote!(#private::Size(#bytes))));
-    // Taken apart field by field: a new limit cannot be forgotten here.
-    let Layer {
-        max_growth,
-        max_peak,
-        max_retained,
-        max_allocations,
-        max_reserved_growth,
-        fits,
-        iterations,
-        warmup,
-        max_iterations,
-        evidence,
-        tolerance,
-        baseline,
-        timeout,
-    } = layer.clone();
-    let (max_growth, max_retained, max_reserved_growth) =
-        (size(max_growth), size(max_retained), size(max_reserved_growth));
-    let max_peak = match max_peak {
-        // As it is written, which was found to be sound.
-        Some(Bound::Relative(relative)) => {
-            let text = relative.to_string();
-            quote!(#private::bound(#text))
-        }
-        Some(Bound::Bytes(Size(bytes))) => {
-            option(Some(quote!(#private::Bound::Bytes(#private::Size(#bytes)))))
-        }
-        None => option(None::<TokenStream>),
+use crate::values::LimitValue;
+
+/// Makes the expression from the table of limits.
+macro_rules! define {
+    (
+        everywhere { $($everywhere:tt)* }
+        attribute_and_file { $($rest:tt)* }
+    ) => {
+        define! { all $($everywhere)* $($rest)* }
     };
-    let max_allocations = option(max_allocations);
-    let fits = match fits {
-        // By its name: the table is the runtime's.
-        Some(Capacity::Card(card)) => {
-            let id = card.id;
-            quote!(#private::card(#id).map(#private::Capacity::Card))
+    (all $(
+        $(#[$doc:meta])+
+        $name:ident $(or $mib:ident)?: $kind:ty,
+        $($variable:literal,)? programs: $programs:literal, default: $default:expr;
+    )*) => {
+        /// The expression; `private` is the path to its types.
+        pub(crate) fn expression(layer: &Layer, private: &TokenStream) -> TokenStream {
+            let mut fields = TokenStream::new();
+            $({
+                let name = format_ident!(stringify!($name));
+                let value = match &layer.$name {
+                    Some(stated) => <$kind>::expression(stated, private),
+                    None => quote!(::core::option::Option::None),
+                };
+                fields.extend(quote!(#name: #value,));
+            })*
+            quote!(#private::Layer { #fields })
         }
-        Some(Capacity::Bytes(Size(bytes))) => {
-            option(Some(quote!(#private::Capacity::Bytes(#private::Size(#bytes)))))
-        }
-        None => option(None::<TokenStream>),
     };
-    let (iterations, warmup) = (option(iterations), option(warmup));
-    let max_iterations = option(max_iterations);
-    let duration = |duration: Option<Duration>| {
-        option(duration.map(|duration| {
-            let (seconds, nanos) = (duration.as_secs(), duration.subsec_nanos());
-            quote!(::core::time::Duration::new(#seconds, #nanos))
-        }))
-    };
-    let (evidence, timeout) = (duration(evidence), duration(timeout));
-    let tolerance = option(tolerance.map(|tolerance| {
-        let (percent, bytes) = (tolerance.percent, tolerance.bytes);
-        quote!(#private::Tolerance { percent: #percent, bytes: #bytes })
-    }));
-    let baseline = option(baseline);
-    quote! {
-        #private::Layer {
-            max_growth: #max_growth,
-            max_peak: #max_peak,
-            max_retained: #max_retained,
-            max_allocations: #max_allocations,
-            max_reserved_growth: #max_reserved_growth,
-            fits: #fits,
-            iterations: #iterations,
-            warmup: #warmup,
-            max_iterations: #max_iterations,
-            evidence: #evidence,
-            tolerance: #tolerance,
-            baseline: #baseline,
-            timeout: #timeout,
-        }
-    }
 }
+
+with_limits!(define);

@@ -17,6 +17,7 @@ mod names;
 mod options;
 mod plain;
 mod scaling;
+mod values;
 
 use proc_macro::TokenStream;
 use syn::parse_macro_input;

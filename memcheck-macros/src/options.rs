@@ -3,46 +3,56 @@
 //! A wrong option is an error where it stands, with the list of the right
 //! ones; all wrong options of one attribute are reported together.
 
-use std::time::Duration;
-
-use memcheck_limits::bound::Bound;
-use memcheck_limits::capacity::Capacity;
 use memcheck_limits::device::Need;
-use memcheck_limits::limits::{Layer, parse_evidence, parse_timeout};
-use memcheck_limits::size::Size;
-use memcheck_limits::tolerance::Tolerance;
+use memcheck_limits::limits::kinds::{
+    AtLeastOne, Bytes, Count, Deviation, Number, Optional, Room, Share, Switch, Time,
+};
+use memcheck_limits::limits::{KEYS, Layer};
+use memcheck_limits::with_limits;
 use syn::parse::{Parse, ParseStream};
-use syn::{Expr, ExprLit, ExprUnary, Ident, Lit, LitStr, Path, Token, UnOp};
+use syn::{Expr, Ident, LitStr, Path, Token};
 
 use crate::cases::Cases;
 use crate::names::list;
-use crate::plain::plain;
 use crate::scaling::Scaling;
+use crate::values::{LimitValue, mib, text, wrong};
 
-/// The names, as errors list them.
-const NAMES: [&str; 21] = [
-    "max_growth_mb",
-    "max_growth",
-    "max_peak_mb",
-    "max_peak",
-    "max_retained_mb",
-    "max_retained",
-    "max_allocations",
-    "max_reserved_growth_mb",
-    "max_reserved_growth",
-    "fits",
-    "cases",
-    "scaling",
-    "iterations",
-    "warmup",
-    "max_iterations",
-    "evidence",
-    "tolerance",
-    "baseline",
-    "device",
-    "timeout",
-    "crate",
-];
+/// Makes the reader of the limits from the table of limits.
+macro_rules! define {
+    (
+        everywhere { $($everywhere:tt)* }
+        attribute_and_file { $($rest:tt)* }
+    ) => {
+        define! { all $($everywhere)* $($rest)* }
+    };
+    (all $(
+        $(#[$doc:meta])+
+        $name:ident $(or $mib:ident)?: $kind:ty,
+        $($variable:literal,)? programs: $programs:literal, default: $default:expr;
+    )*) => {
+        /// Reads the value of the limit `name`.
+        fn read_limit(limits: &mut Layer, name: &Ident, value: &Expr) -> syn::Result<()> {
+            match name.to_string().as_str() {
+                $(
+                    stringify!($name) => limits.$name = Some(<$kind>::read(value)?),
+                    $(stringify!($mib) => limits.$name = Some(mib(value)?.into()),)?
+                )*
+                _ => return Err(unknown(name)),
+            }
+            Ok(())
+        }
+    };
+}
+
+with_limits!(define);
+
+/// The options that are not limits.
+const OTHERS: [&str; 4] = ["cases", "scaling", "device", "crate"];
+
+/// The names of all options, as errors list them.
+fn names() -> Vec<&'static str> {
+    [KEYS, &OTHERS].concat()
+}
 
 /// What the attribute says.
 #[derive(Default)]
@@ -109,10 +119,10 @@ impl Parse for Pair {
             input.parse::<Token![=]>()?;
             return Ok(Self { name, value: Value::Path(path(input)?) });
         }
-        let name: Ident = input
-            .parse()
-            .map_err(|error| syn::Error::new(error.span(), format!("expected {}", list(&NAMES))))?;
-        if !NAMES.contains(&name.to_string().as_str()) {
+        let name: Ident = input.parse().map_err(|error| {
+            syn::Error::new(error.span(), format!("expected {}", list(&names())))
+        })?;
+        if !names().contains(&name.to_string().as_str()) {
             return Err(unknown(&name));
         }
         if name == "cases" {
@@ -143,7 +153,7 @@ fn path(input: ParseStream<'_>) -> syn::Result<Path> {
 }
 
 fn unknown(name: &Ident) -> syn::Error {
-    syn::Error::new(name.span(), format!("unknown option `{name}`, expected {}", list(&NAMES)))
+    syn::Error::new(name.span(), format!("unknown option `{name}`, expected {}", list(&names())))
 }
 
 impl Options {
@@ -170,123 +180,11 @@ impl Options {
             Value::Expr(value) => value,
         };
         let value = &value;
-        let limits = &mut self.limits;
         match name.as_str() {
-            "max_growth_mb" => limits.max_growth = Some(mib(value)?),
-            "max_growth" => limits.max_growth = Some(size(value)?),
-            "max_peak_mb" => limits.max_peak = Some(mib(value)?.into()),
-            "max_peak" => limits.max_peak = Some(bound(value)?),
-            "max_retained_mb" => limits.max_retained = Some(mib(value)?),
-            "max_retained" => limits.max_retained = Some(size(value)?),
-            "max_allocations" => limits.max_allocations = Some(integer(value, u64::MAX)?),
-            "max_reserved_growth_mb" => limits.max_reserved_growth = Some(mib(value)?),
-            "max_reserved_growth" => limits.max_reserved_growth = Some(size(value)?),
-            "fits" => limits.fits = Some(capacity(value)?),
-            "iterations" => limits.iterations = Some(at_least_one(value)?),
-            "warmup" => limits.warmup = Some(integer(value, u32::MAX)?),
-            "max_iterations" => limits.max_iterations = Some(at_least_one(value)?),
-            "evidence" => limits.evidence = Some(evidence(value)?),
-            "tolerance" => limits.tolerance = Some(tolerance(value)?),
-            "baseline" => limits.baseline = Some(boolean(value)?),
-            "timeout" => limits.timeout = Some(timeout(value)?),
             "device" => self.need = need(value)?,
-            _ => return Err(unknown(&pair.name)),
+            _ => read_limit(&mut self.limits, &pair.name, value)?,
         }
         Ok(())
-    }
-}
-
-fn wrong(value: &Expr, message: impl std::fmt::Display) -> syn::Error {
-    syn::Error::new_spanned(value, message)
-}
-
-fn literal(value: &Expr) -> Option<&Lit> {
-    match plain(value) {
-        Expr::Lit(ExprLit { lit, .. }) => Some(lit),
-        _ => None,
-    }
-}
-
-fn text<'a>(value: &'a Expr, expected: &str) -> syn::Result<&'a LitStr> {
-    match literal(value) {
-        Some(Lit::Str(text)) => Ok(text),
-        _ => Err(wrong(value, format!("expected {expected}"))),
-    }
-}
-
-fn mib(value: &Expr) -> syn::Result<Size> {
-    const EXPECTED: &str = "expected a number of MiB, zero or more, such as `1.0`";
-    if matches!(plain(value), Expr::Unary(ExprUnary { op: UnOp::Neg(_), .. })) {
-        return Err(wrong(value, EXPECTED));
-    }
-    let number: f64 = match literal(value) {
-        Some(Lit::Float(number)) => number.base10_parse()?,
-        Some(Lit::Int(number)) => number.base10_parse()?,
-        _ => return Err(wrong(value, EXPECTED)),
-    };
-    Size::from_mib(number).ok_or_else(|| wrong(value, EXPECTED))
-}
-
-fn size(value: &Expr) -> syn::Result<Size> {
-    let text = text(value, "a size such as `\"64 KiB\"`")?.value();
-    if text.contains(" x ") {
-        return Err(wrong(
-            value,
-            format!(
-                "`{text}` is no size: `max_peak` alone may be a share of another test's figure"
-            ),
-        ));
-    }
-    text.parse().map_err(|error| wrong(value, error))
-}
-
-fn bound(value: &Expr) -> syn::Result<Bound> {
-    let text =
-        text(value, "a size such as `\"64 KiB\"` or a share such as `\"0.6 x other_test\"`")?;
-    text.value().parse().map_err(|error| wrong(value, error))
-}
-
-fn capacity(value: &Expr) -> syn::Result<Capacity> {
-    let text = text(value, "a size such as `\"24 GiB\"` or a card such as `\"rtx4090\"`")?;
-    text.value().parse().map_err(|error| wrong(value, error))
-}
-
-fn tolerance(value: &Expr) -> syn::Result<Tolerance> {
-    let text = text(value, "a tolerance such as `\"2%\"` or `\"2% | 64 KiB\"`")?;
-    text.value().parse().map_err(|error| wrong(value, error))
-}
-
-fn evidence(value: &Expr) -> syn::Result<Duration> {
-    let text = text(value, "a duration such as `\"10s\"`")?;
-    parse_evidence(&text.value()).map_err(|error| wrong(value, error))
-}
-
-fn timeout(value: &Expr) -> syn::Result<Duration> {
-    let text = text(value, "a duration such as `\"60s\"`")?;
-    parse_timeout(&text.value()).map_err(|error| wrong(value, error))
-}
-
-fn integer<T: TryFrom<u128> + std::fmt::Display>(value: &Expr, most: T) -> syn::Result<T> {
-    let Some(Lit::Int(number)) = literal(value) else {
-        return Err(wrong(value, "expected a whole number, zero or more"));
-    };
-    // A number that is too large for this is so for every limit.
-    let read = number.base10_parse::<u128>().ok();
-    read.and_then(|number| T::try_from(number).ok())
-        .ok_or_else(|| wrong(value, format!("expected at most {most}")))
-}
-
-fn at_least_one(value: &Expr) -> syn::Result<u32> {
-    match integer(value, u32::MAX)? {
-        0 => Err(wrong(value, "expected at least 1: nothing would be measured")),
-        number => Ok(number),
-    }
-}
-
-fn boolean(value: &Expr) -> syn::Result<bool> {
-    match literal(value) {
-        Some(Lit::Bool(boolean)) => Ok(boolean.value),
-        _ => Err(wrong(value, "expected `true` or `false`")),
     }
 }
 
@@ -303,6 +201,8 @@ fn need(value: &Expr) -> syn::Result<Need> {
 
 #[cfg(test)]
 mod tests {
+    use memcheck_limits::bound::Bound;
+    use memcheck_limits::size::Size;
     use proc_macro2::{Delimiter, Group, TokenStream};
     use quote::quote;
 

@@ -2,7 +2,6 @@
 
 use clap::Arg;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use memcheck_core::bound::Bound;
 use memcheck_core::profile::{By, Sort};
 
 use super::one::LaunchFlags;
@@ -120,23 +119,9 @@ impl ProfileArgs {
         }
     }
 
-    /// The first flag that was typed and means nothing for a program.
-    pub(crate) fn for_tests_only(&self) -> Option<&'static str> {
-        // Taken apart, so that a new flag cannot be forgotten.
-        let LimitFlags {
-            max_growth,
-            max_peak,
-            max_retained: _,
-            max_allocations,
-            max_reserved_growth,
-            fits: _,
-            iterations,
-            warmup,
-            max_iterations,
-            evidence,
-            tolerance,
-            timeout: _,
-        } = &self.limits;
+    /// The first flag that has no meaning for a program.
+    pub(crate) fn for_tests_only(&self) -> Option<String> {
+        // Destructured, so that a new flag cannot be forgotten.
         let SelectFlags {
             filters: _,
             exact,
@@ -145,20 +130,18 @@ impl ProfileArgs {
             config_file: _,
             library_path: _,
         } = &self.select;
-        let typed = [
-            ("--exact", *exact),
-            ("--run-ignored", *run_ignored != RunIgnoredFlag::Default),
-            ("--max-growth", max_growth.is_some()),
-            ("--max-peak FACTOR x TEST", matches!(max_peak, Some(Bound::Relative(_)))),
-            ("--max-allocations", max_allocations.is_some()),
-            ("--max-reserved-growth", max_reserved_growth.is_some()),
-            ("--iterations", iterations.is_some()),
-            ("--warmup", warmup.is_some()),
-            ("--max-iterations", max_iterations.is_some()),
-            ("--evidence", evidence.is_some()),
-            ("--tolerance", tolerance.is_some()),
-        ];
-        typed.into_iter().find_map(|(flag, typed)| typed.then_some(flag))
+        let typed =
+            [("--exact", *exact), ("--run-ignored", *run_ignored != RunIgnoredFlag::Default)];
+        let limits = self.limits.layer();
+        let kept: Vec<_> = limits.clone().for_program().names().collect();
+        let limit = limits.names().find(|name| !kept.contains(name));
+        let flag = typed.into_iter().find_map(|(flag, typed)| typed.then(|| flag.to_owned()));
+        flag.or_else(|| {
+            limit.map(|name| match name {
+                "max_peak" => "--max-peak FACTOR x TEST".to_owned(),
+                name => format!("--{}", name.replace('_', "-")),
+            })
+        })
     }
 
     /// Whether a program is meant, and no test.
@@ -173,7 +156,7 @@ mod tests {
 
     use super::super::{Cli, Command};
 
-    fn for_tests_only(flags: &str) -> Option<&'static str> {
+    fn for_tests_only(flags: &str) -> Option<String> {
         let line = format!("x profile --bin tool {flags}");
         let cli = Cli::try_parse_from(line.split_whitespace()).unwrap();
         match cli.command {
@@ -193,14 +176,14 @@ mod tests {
     #[test]
     fn a_program_is_refused_what_only_a_test_has() {
         for flag in ["--iterations 3", "--warmup 1", "--tolerance 1%", "--max-allocations 9"] {
-            assert_eq!(for_tests_only(flag), flag.split(' ').next(), "{flag}");
+            assert_eq!(for_tests_only(flag).as_deref(), flag.split(' ').next(), "{flag}");
         }
         for flag in ["--max-growth 1", "--max-reserved-growth 1", "--run-ignored all", "--exact"] {
-            assert_eq!(for_tests_only(flag), flag.split(' ').next(), "{flag}");
+            assert_eq!(for_tests_only(flag).as_deref(), flag.split(' ').next(), "{flag}");
         }
         let line = ["x", "profile", "--bin", "tool", "--max-peak", "0.6 x a"];
         let Command::Profile(args) = Cli::try_parse_from(line).unwrap().command else { panic!() };
-        assert_eq!(args.for_tests_only(), Some("--max-peak FACTOR x TEST"));
+        assert_eq!(args.for_tests_only().as_deref(), Some("--max-peak FACTOR x TEST"));
         let limits = "--max-peak 1 --max-retained 1 --fits rtx4090 --timeout 5s";
         assert_eq!(for_tests_only(limits), None);
         assert_eq!(for_tests_only("--device cpu --config-file a"), None);

@@ -38,7 +38,7 @@ enum ProfileError {
     Archived,
     /// A flag that means nothing for a program.
     #[error("`{0}` is for tests: a program has no iterations, no baseline and no `#[ignore]`")]
-    ForTests(&'static str),
+    ForTests(String),
 }
 
 impl Expected for ProfileError {

@@ -1,7 +1,6 @@
 //! Why a command line makes no sense.
 
 use memcheck_core::exit;
-use memcheck_core::settings::WrittenError;
 use memcheck_core::variables::VariableError;
 
 use crate::error::Expected;
@@ -13,9 +12,6 @@ pub(crate) enum OptionsError {
     /// A code or a level.
     #[error(transparent)]
     Code(#[from] memcheck_core::finding::CodeError),
-    /// A limit.
-    #[error(transparent)]
-    Limit(#[from] WrittenError),
     /// A variable of the environment.
     #[error(transparent)]
     Variable(#[from] VariableError),

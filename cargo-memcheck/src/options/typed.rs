@@ -112,7 +112,7 @@ impl Typed {
             launcher: launcher(schedule.runner.as_deref(), get)?,
             asked,
             machine,
-            flags: aim.limits(limits.layer().map_err(OptionsError::from)?),
+            flags: aim.limits(limits.layer()),
             environment: variables::layer(get).map_err(OptionsError::from)?,
             levels: levels::from_flags(levels)?,
             config_file: select
@@ -306,7 +306,7 @@ mod tests {
 
     #[test]
     fn flags_that_make_no_sense_are_usage_errors() {
-        let wrong: [fn(&mut RunArgs); 9] = [
+        let wrong: [fn(&mut RunArgs); 8] = [
             |args| args.part.partition = Some("hash:3/2".to_owned()),
             |args| args.select.device = vec!["sim:toaster".to_owned()],
             |args| args.schedule.test_threads = Some("0".to_owned()),
@@ -317,7 +317,6 @@ mod tests {
                 args.schedule.explain = Some(Explain::Always);
             },
             |args| args.schedule.runner = Some("srun 'a".to_owned()),
-            |args| args.limits.iterations = Some(0),
             |args| {
                 args.levels.0 = vec![("leak".to_owned(), memcheck_core::finding::Level::Allow)];
             },

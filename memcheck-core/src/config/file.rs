@@ -12,7 +12,6 @@ use super::Override;
 use crate::device::{Family, Request};
 use crate::finding::{Code, Level};
 use crate::limits::Layer;
-use crate::settings::Written;
 
 /// The whole file.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -23,7 +22,7 @@ pub(super) struct File {
     #[serde(default, deserialize_with = "threads")]
     pub(super) threads: Option<u32>,
     pub(super) runner: Option<String>,
-    #[serde(default, deserialize_with = "layer")]
+    #[serde(default)]
     pub(super) default: Layer,
     #[serde(default, rename = "override")]
     pub(super) overrides: Vec<Override>,
@@ -49,10 +48,6 @@ fn threads<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>, D::Error> 
         Some(0) => Err(Error::custom("`threads` must be at least 1")),
         number => Ok(number),
     }
-}
-
-fn layer<'de, D: Deserializer<'de>>(from: D) -> Result<Layer, D::Error> {
-    Layer::try_from(Written::deserialize(from)?).map_err(Error::custom)
 }
 
 /// `[findings]`.
@@ -106,7 +101,8 @@ impl<'de> Deserialize<'de> for Override {
 
             fn visit_map<M: MapAccess<'de>>(self, map: M) -> Result<Override, M::Error> {
                 let mut meant = Meant::default();
-                let layer = layer(MapAccessDeserializer::new(Limits { map, meant: &mut meant }))?;
+                let limits = Limits { map, meant: &mut meant };
+                let layer = Layer::deserialize(MapAccessDeserializer::new(limits))?;
                 let Meant { test, package, device } = meant;
                 if test.is_none() && package.is_none() && device.is_none() {
                     return Err(Error::custom(

@@ -32,15 +32,14 @@ use crate::snapshot;
 /// that is within its limits, with the body's own message.
 pub(super) fn run(description: &'static Description) {
     let workspace = description.workspace();
-    let text = said(settings::config_text(workspace));
-    let config = said(settings::parse(text.as_deref()));
+    let config = said(settings::configuration(workspace));
     let (ci, explain) = (said(settings::ci()), said(settings::explain()));
     let device = description.device_on(&said(settings::device()));
     let family = device.family().unwrap_or(Family::Cpu);
     if !description.need.admits(family) {
         return not_run(description, &device);
     }
-    let limits = said(settings::limits(description, family, &config, &Default::default()));
+    let limits = said(settings::limits(description, family, &config));
     across::partner(description, &limits).unwrap_or_else(|error| panic!("memcheck: {error}"));
 
     let folder = tempfile::Builder::new()
@@ -53,8 +52,7 @@ pub(super) fn run(description: &'static Description) {
         report: folder.path().join("report.json"),
         progress: None,
         device,
-        flags: Default::default(),
-        config: text,
+        limits,
         levels: config.levels.clone(),
         ci,
         workspace: workspace.to_owned(),
@@ -68,9 +66,10 @@ pub(super) fn run(description: &'static Description) {
         alone: true,
         own_subscriber: false,
     };
+    let timeout = job.limits.timeout.value;
     let threads = config.threads.unwrap_or(DEFAULT_THREADS);
     let run = |job: &Job| {
-        let ended = start(job, threads).and_then(|child| wait(child, limits.timeout.value));
+        let ended = start(job, threads).and_then(|child| wait(child, timeout));
         ended.unwrap_or_else(|error| panic!("the test's own process: {error}"))
     };
     match measured(&job, explain, run) {

@@ -43,6 +43,9 @@ fn read(text: &str) -> Purpose {
 
 #[cfg(test)]
 mod tests {
+    use memcheck_core::device::Family;
+    use memcheck_core::limits::Limits;
+
     use super::*;
 
     #[test]
@@ -53,8 +56,7 @@ mod tests {
             report: "report.json".into(),
             progress: None,
             device: "cpu".parse().unwrap(),
-            flags: Default::default(),
-            config: None,
+            limits: Limits::resolve(Family::Cpu, []),
             levels: Default::default(),
             ci: false,
             workspace: "/".into(),

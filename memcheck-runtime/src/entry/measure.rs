@@ -38,7 +38,7 @@ pub(super) struct Measured {
 pub(super) fn measure(description: &'static Description, job: &Job) -> Result<Measured, Refusal> {
     let request = description.device_on(&job.device);
     let family = request.family().unwrap_or(Family::Cpu);
-    let limits = settings::limits_of(description, family, job)?;
+    let limits = job.limits.clone();
     let case = description.case_with(&job.case).map_err(|name| Refusal {
         why: format!("`{}` has no case `{name}`", description.path()),
         device: false,

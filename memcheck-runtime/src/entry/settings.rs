@@ -6,7 +6,6 @@ use memcheck_core::config::{self, Config, Subject};
 use memcheck_core::device::{Family, Request};
 use memcheck_core::explain::Explain;
 use memcheck_core::limits::{Layer, Limits};
-use memcheck_core::protocol::Job;
 use memcheck_core::variables::{self, VariableError};
 
 use crate::description::Description;
@@ -39,20 +38,21 @@ fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-/// The text of the workspace's configuration; `None` where there is none.
-pub(crate) fn config_text(workspace: &Path) -> Result<Option<String>, SettingsError> {
+/// Reads the configuration of the workspace; a file that is absent is an empty one.
+pub(crate) fn configuration(workspace: &Path) -> Result<Config, SettingsError> {
     let named = variable(variables::CONFIG_FILE.name);
     let path = named.as_ref().map_or_else(|| workspace.join(config::PATH), |path| path.into());
-    match std::fs::read_to_string(&path) {
-        Ok(text) => Ok(Some(text)),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound && named.is_none() => Ok(None),
-        Err(error) => Err(SettingsError::ConfigFile { path: path.display().to_string(), error }),
-    }
-}
-
-/// Reads the text of a configuration.
-pub(crate) fn parse(text: Option<&str>) -> Result<Config, SettingsError> {
-    Config::parse(text.unwrap_or_default())
+    let text = match std::fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && named.is_none() => {
+            return Ok(Config::default());
+        }
+        Err(error) => {
+            let path = path.display().to_string();
+            return Err(SettingsError::ConfigFile { path, error });
+        }
+    };
+    Config::parse(&text)
         .map_err(|error| SettingsError::Config { path: config::PATH.to_owned(), error })
 }
 
@@ -101,26 +101,16 @@ fn machine(named: Option<String>) -> Option<String> {
     named.or_else(|| variable(variables::SIM.name)).or_else(|| Some("h200".to_owned()))
 }
 
-/// The limits in force for a test.
+/// The limits in force for a test that no command runs, from all sources but flags.
 pub(crate) fn limits(
     description: &Description,
     family: Family,
     config: &Config,
-    flags: &Layer,
 ) -> Result<Limits, SettingsError> {
     let environment = variables::layer(variable)?;
     let path = description.path();
     let subject = Subject { package: description.package, test: &path, family };
-    Ok(config.limits(subject, &(description.limits)(), &environment, flags))
-}
-
-/// The limits of a job.
-pub(crate) fn limits_of(
-    description: &Description,
-    family: Family,
-    job: &Job,
-) -> Result<Limits, SettingsError> {
-    limits(description, family, &parse(job.config.as_deref())?, &job.flags)
+    Ok(config.limits(subject, &(description.limits)(), &environment, &Layer::default()))
 }
 
 /// Threads of rayon's pool, as its own default has it.

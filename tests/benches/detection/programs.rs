@@ -9,11 +9,12 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use anyhow::{Context, ensure};
 use memcheck_core::baseline::Baseline;
-use memcheck_core::device::Request;
+use memcheck_core::device::{Family, Request};
 use memcheck_core::explain::{self, Explain, Stage};
 use memcheck_core::finding::Code;
-use memcheck_core::limits::Layer;
+use memcheck_core::limits::{Layer, Limits, Source};
 use memcheck_core::protocol::{self, Job, Report};
+use memcheck_core::size::Size;
 use memcheck_core::{exit, variables};
 use memcheck_tests::scenarios::clean;
 use serde_json::Value;
@@ -132,14 +133,21 @@ fn run_seed(
 ) -> anyhow::Result<Seed> {
     let iterations = u32::try_from(clean::iterations(seed))?;
     let device: Request = device.parse()?;
+    let family = device.family().unwrap_or(Family::Cpu);
+    // The attribute of the test, with the iterations of its program.
+    let layer = Layer {
+        iterations: Some(iterations),
+        max_growth: Some(Size(0)),
+        baseline: Some(false),
+        ..Layer::default()
+    };
     let job = |asked: explain::Run| Job {
         version: protocol::VERSION,
         test: test.to_owned(),
         report: report.clone(),
         progress: None,
         device: device.clone(),
-        flags: Layer { iterations: Some(iterations), ..Layer::default() },
-        config: None,
+        limits: Limits::resolve(family, [(Source::Attribute, &layer)]),
         levels: BTreeMap::new(),
         ci: false,
         workspace: workspace().to_owned(),
