@@ -3,6 +3,8 @@
 //! figures by call stacks, and up to three that compare figures which differed. Each gives
 //! its part to the report of the first.
 
+mod further;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -16,6 +18,8 @@ use crate::repeats::{MOST_RUNS, Repeats};
 use crate::space::Space;
 use crate::verdict;
 use memcheck_limits::names;
+
+pub use further::{Further, concluded, further};
 
 /// When tests are run with attribution.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -45,6 +45,7 @@ pub mod location;
 pub mod lock;
 pub mod machine;
 pub mod placement;
+pub mod process;
 pub mod profile;
 pub mod protocol;
 pub mod quiet;

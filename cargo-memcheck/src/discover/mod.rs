@@ -20,9 +20,10 @@ use crate::devices::{Kind, Leg};
 use crate::launcher::{Launcher, TURN};
 use crate::libraries::{Missing, Search};
 use crate::options::Capture;
-use crate::process::{self, End, Ended, Interrupt, Watch};
+use crate::process::{self, Ended, Interrupt, Watch};
 use crate::schedule;
 use crate::workspace::TestPackage;
+use memcheck_core::process::End;
 
 pub(crate) use error::DiscoverError;
 

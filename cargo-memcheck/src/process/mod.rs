@@ -10,10 +10,11 @@ mod signals;
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use command_fds::{CommandFdExt, FdMapping};
+use memcheck_core::process::End;
 use memcheck_core::protocol::Progress;
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
@@ -61,15 +62,6 @@ pub(crate) struct Watch<'a> {
     pub(crate) capture: Capture,
     /// What ends it before.
     pub(crate) interrupt: &'a Interrupt,
-}
-
-/// How a child ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum End {
-    /// By itself, or by a signal that was not ours.
-    Exited(ExitStatus),
-    /// It was killed after this long.
-    TimedOut(Duration),
 }
 
 /// What is known of a child that has ended.

@@ -11,13 +11,13 @@ use std::time::Duration;
 
 use memcheck_core::exit;
 use memcheck_core::finding::{Code, Finding};
+use memcheck_core::process::{End, Judged, Written};
 use memcheck_core::protocol::Progress;
 
 use super::Runner;
-use super::judge::{self, Judged, Written};
 use crate::launcher::shown;
-use crate::process::{self, End, Ended, Output, Watch};
-use crate::task::{Across, Outcome, Task};
+use crate::process::{self, Ended, Output, Watch};
+use crate::task::{Outcome, Task};
 
 /// A shell, and most launchers, return this and the number of the signal that
 /// ended a process.
@@ -42,15 +42,12 @@ impl Runner<'_> {
         (report, exit_code): (&Path, ExitCode),
         on_progress: impl Fn(Progress) + Send + 'static,
     ) -> anyhow::Result<Option<Outcome>> {
-        let levels = &self.options.levels;
         let line = shown(&command);
         let ended = match process::run(command, watch, on_progress) {
             Ok(ended) => ended,
             Err(error) => {
-                let Judged { verdict, report } = Judged::own(not_started(&error, &line), levels);
-                let (output, duration) = (Output::default(), Duration::ZERO);
-                let across = Across::default();
-                return Ok(Some(Outcome { verdict, report, output, duration, gpu: None, across }));
+                let judged = Judged::without_report(not_started(&error, &line), self.level());
+                return Ok(Some(Outcome::new(judged, Output::default(), Duration::ZERO)));
             }
         };
         let Ended { end: Some(end), began, .. } = ended else { return Ok(None) };
@@ -60,10 +57,10 @@ impl Runner<'_> {
             _ => end_of_test(end, &written, began, &line),
         };
         let judged = match end {
-            Ok(end) => judge::judge(&end, written, task, levels),
-            Err(finding) => Judged::own(*finding, levels),
+            Ok(end) => self.judge(&end, written, task),
+            Err(finding) => Judged::without_report(*finding, self.level()),
         };
-        Ok(Some(judged.outcome(ended)))
+        Ok(Some(Outcome::new(judged, ended.output, ended.duration)))
     }
 }
 

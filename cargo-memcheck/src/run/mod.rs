@@ -1,10 +1,10 @@
 //! One test, one child process.
 //!
 //! This module runs a test once for each stage that it needs, and `repeated` does so
-//! several times on request; `test` starts the process of a test, `program` that of a program, `launched` one of either by a launcher, `judge`
-//! reads what they leave, and `names` looks up the names of call stacks in it.
+//! several times on request. `test` starts the process of a test, `program` that of a
+//! program, `launched` one of either by a launcher. `names` looks up the names of call
+//! stacks in their reports.
 
-mod judge;
 mod launched;
 mod names;
 mod program;
@@ -18,11 +18,11 @@ use std::process::Command;
 
 use anyhow::Context;
 use memcheck_core::device::{Family, Request};
-use memcheck_core::explain::{Run, Stage};
-use memcheck_core::finding::{Code, Finding};
-use memcheck_core::protocol::{Follow, Progress, Report};
+use memcheck_core::explain::{Further, Run, Stage, further};
+use memcheck_core::finding::{Code, Finding, Level};
+use memcheck_core::process::{self, End, Expected, Judged, Written};
+use memcheck_core::protocol::{self, Follow, Progress, Report};
 use memcheck_core::variables;
-use memcheck_core::verdict::conclude;
 
 use crate::devices::Kind;
 use crate::gpus::{Pool, Slot};
@@ -33,7 +33,6 @@ use crate::snapshots::leave;
 use crate::talk::say;
 use crate::task::{Outcome, Task};
 use crate::toolchain::NVML_VARIABLE;
-use judge::Written;
 use names::Names;
 
 /// What one run of a test is to do beyond what is said of the test.
@@ -137,11 +136,7 @@ impl<'a> Runner<'a> {
     ) -> anyhow::Result<Option<Outcome>> {
         let explain = self.options.scheduling.explain;
         let first = self.on(slot, task, explain.first().into(), on_progress.clone())?;
-        let Some(mut outcome) = first else { return Ok(None) };
-        for stage in stages {
-            outcome = self.again(task, outcome, (slot, *stage), on_progress.clone());
-        }
-        Ok(Some(outcome))
+        Ok(first.map(|first| self.further(slot, task, first, stages, &on_progress)))
     }
 
     /// Runs a test once more, where what was found across tests is to be explained
@@ -152,60 +147,56 @@ impl<'a> Runner<'a> {
         let judged = Report { verdict: found.verdict.clone(), ..report.clone() };
         Stage::Explain.run(self.options.scheduling.explain, &judged)?;
         let slot = self.slot(task);
-        let mut explained = Outcome { report: Some(judged), ..first.clone() };
-        for stage in Stage::ALL.into_iter().skip_while(|stage| *stage != Stage::Explain) {
-            explained = self.again(task, explained, (slot.as_ref(), stage), |_| {});
-        }
+        let judged = Outcome { report: Some(judged), ..first.clone() };
+        let stages: Vec<Stage> =
+            Stage::ALL.into_iter().skip_while(|stage| *stage != Stage::Explain).collect();
+        let mut explained = self.further(slot.as_ref(), task, judged, &stages, &|_| {});
         explained.verdict.findings.retain(|finding| is_own(finding, first, found));
         Some(explained)
     }
 
-    /// Runs a test again for one stage, if its report needs that. What the runs before
-    /// measured stands whatever becomes of this one.
-    fn again(
+    /// Runs a test again for each of the stages that its report needs. The figures of the
+    /// runs before stay if a run is interrupted or cannot be started.
+    fn further(
         &self,
+        slot: Option<&Slot<'_>>,
         task: &Task,
-        mut first: Outcome,
-        (slot, stage): (Option<&Slot<'_>>, Stage),
-        on_progress: impl Fn(Progress) + Send + 'static,
+        mut outcome: Outcome,
+        stages: &[Stage],
+        on_progress: &(impl Fn(Progress) + Send + Clone + 'static),
     ) -> Outcome {
-        let Some(report) = first.report.take() else { return first };
-        let explain = self.options.scheduling.explain;
-        let Some(run) = stage.run(explain, &report) else {
-            return Outcome { report: Some(report), ..first };
-        };
-        let second = match self.on(slot, task, run.into(), on_progress) {
-            Ok(Some(second)) => second,
-            Ok(None) => return Outcome { report: Some(report), ..first },
+        let mut duration = outcome.duration;
+        let run = |_, run: Run| match self.on(slot, task, run.into(), on_progress.clone()) {
+            Ok(Some(second)) => {
+                duration += second.duration;
+                Further::Ended(second.report)
+            }
+            Ok(None) => Further::Skipped,
             Err(error) => {
                 say!("warning: {}: it cannot be run once more: {error:#}", task.entry.name);
-                return Outcome { report: Some(report), ..first };
+                Further::Skipped
             }
         };
-        let baseline = names::baseline(&report);
-        let levels = &self.options.levels;
-        let report = stage.merge(report, second.report, &baseline, |code| levels.of(code));
-        let duration = first.duration + second.duration;
-        self.concluded(Outcome { duration, ..first }, report)
+        let explain = self.options.scheduling.explain;
+        let judged = outcome.take_judged();
+        let judged = further(judged, explain, stages, run, names::baseline, self.level());
+        outcome.duration = duration;
+        self.finished(outcome, judged)
     }
 
-    /// The outcome of a test with the report that several runs of it have given.
-    fn concluded(&self, first: Outcome, mut report: Report) -> Outcome {
-        let levels = &self.options.levels;
-        // One run alone had figures to accept.
-        if report.verdict.has(Code::Unstable)
-            && let Some(pending) = report.pending.take()
-            && let Err(error) = leave::remove(&pending)
+    /// The outcome with the verdict of all runs.
+    fn finished(&self, outcome: Outcome, judged: Judged) -> Outcome {
+        if let Some(pending) = &judged.obsolete
+            && let Err(error) = leave::remove(pending)
         {
             say!("warning: {}: {error}", pending.display());
         }
-        // How the first process ended is not in its report.
-        let ended = |finding: &&Finding| matches!(finding.code, Code::Crashed | Code::TimedOut);
-        let mut findings: Vec<Finding> =
-            first.verdict.findings.iter().filter(ended).cloned().collect();
-        findings.extend(report.verdict.findings.iter().filter(|found| !ended(found)).cloned());
-        let verdict = conclude(findings, |code| levels.of(code));
-        Outcome { verdict, report: Some(report), ..first }
+        Outcome { verdict: judged.verdict, report: judged.report, ..outcome }
+    }
+
+    /// The level of each bookkeeping finding.
+    fn level(&self) -> impl Fn(Code) -> Level {
+        |code| self.options.levels.of(code)
     }
 
     /// Runs one test once.
@@ -240,11 +231,19 @@ impl<'a> Runner<'a> {
     /// Reads what a process left at `report`, and judges it where the process could
     /// not: as long as call stacks had no names.
     fn written(&self, report: &Path, task: &Task) -> anyhow::Result<Written> {
-        let mut written = Written::read(report)?;
+        let refusal = || std::fs::read(protocol::refusal(report));
+        let mut written = Written::from_files(std::fs::read(report), refusal)
+            .with_context(|| report.display().to_string())?;
         if let Written::Report(report) = &mut written {
             self.names.complete(report, &task.binary.path, &self.options.levels);
         }
         Ok(written)
+    }
+
+    /// Judges the end of a process and the report that it left.
+    fn judge(&self, end: &End, written: Written, task: &Task) -> Judged {
+        let family = task.entry.family_on(task.leg.family());
+        process::judge(end, written, Expected { test: &task.entry.name, family }, self.level())
     }
 
     /// A folder of its own for what a process leaves: nothing that an earlier one

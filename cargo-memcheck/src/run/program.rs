@@ -6,15 +6,16 @@ use std::process::{Command, ExitStatus};
 use std::time::Duration;
 
 use anyhow::Context;
+use memcheck_core::process::{End, Written};
 use memcheck_core::protocol::{ProgramJob, VERSION, claim};
 use memcheck_core::variables;
 
 use super::launched::ExitCode;
-use super::{Runner, device, judge};
+use super::{Runner, device};
 use crate::gpus::Slot;
 use crate::launcher::Launcher;
 use crate::options::Capture;
-use crate::process::{self, End, Watch};
+use crate::process::{self, Watch};
 use crate::task::{Outcome, Task};
 
 impl Runner<'_> {
@@ -51,12 +52,12 @@ impl Runner<'_> {
         let Some(end) = ended.end else { return Ok(None) };
         let written = self.written(&report, task)?;
         let ended_well = matches!(end, End::Exited(status) if status.success());
-        let unheard = ended_well && written == judge::Written::Nothing;
-        let mut judged = judge::judge(&end, written, task, &self.options.levels);
+        let unheard = ended_well && written == Written::Nothing;
+        let mut judged = self.judge(&end, written, task);
         if unheard && let Some(finding) = judged.verdict.findings.first_mut() {
             finding.hint = Some(UNHEARD.to_owned());
         }
-        Ok(Some(judged.outcome(ended).on(slot.as_ref())))
+        Ok(Some(Outcome::new(judged, ended.output, ended.duration).on(slot.as_ref())))
     }
 
     /// Runs a bench in its package, and answers how it ended; `None` where it was

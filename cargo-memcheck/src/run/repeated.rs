@@ -42,9 +42,9 @@ impl Runner<'_> {
         }
         let Some(report) = first.report.take() else { return Ok(Some(first)) };
         let baseline = names::baseline(&report);
-        let level = |code| self.options.levels.of(code);
-        let report = explain::together(report, further, times.get(), &baseline, level);
-        let outcome = self.concluded(first, report);
+        let report = explain::together(report, further, times.get(), &baseline, self.level());
+        let judged = explain::concluded(first.take_judged(), report, self.level());
+        let outcome = self.finished(first, judged);
         Ok(Some(match failed {
             // Of figures that no run is compared by, such as the driver's pool.
             Some((next, number)) if outcome.verdict.status != Status::Failed => {

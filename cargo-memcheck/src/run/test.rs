@@ -8,7 +8,7 @@ use memcheck_core::protocol::{Follow, Job, Progress, VERSION};
 use memcheck_core::variables;
 
 use super::launched::ExitCode;
-use super::{Runner, Setting, device, judge};
+use super::{Runner, Setting, device};
 use crate::devices::Kind;
 use crate::gpus::Slot;
 use crate::launcher::Launcher;
@@ -52,7 +52,7 @@ impl Runner<'_> {
                 .with_context(|| format!("{}: {}", task.binary.id, task.binary.path.display()))?;
             let Some(end) = ended.end else { return Ok(None) };
             let written = self.written(report, task)?;
-            Some(judge::judge(&end, written, task, &self.options.levels).outcome(ended))
+            Some(Outcome::new(self.judge(&end, written, task), ended.output, ended.duration))
         };
         Ok(outcome.map(|outcome| outcome.on(slot)))
     }

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use memcheck_core::process::Judged;
 use memcheck_core::protocol::{Report, Status, Verdict};
 use serde::{Deserialize, Serialize};
 
@@ -30,17 +31,22 @@ pub(crate) struct Outcome {
 }
 
 impl Outcome {
+    /// The outcome of one process.
+    pub(crate) fn new(judged: Judged, output: Output, duration: Duration) -> Self {
+        let Judged { verdict, report, obsolete: _ } = judged;
+        Self { verdict, report, output, duration, gpu: None, across: Across::default() }
+    }
+
+    /// Takes out the verdict and its report, which further runs may change.
+    pub(crate) fn take_judged(&mut self) -> Judged {
+        Judged { verdict: self.verdict.clone(), report: self.report.take(), obsolete: None }
+    }
+
     /// A test that is not run because `#[ignore]` stands on it.
     pub(crate) fn ignored() -> Self {
         let verdict = Verdict { status: Status::Ignored, findings: Vec::new(), denied: Vec::new() };
-        Self {
-            verdict,
-            report: None,
-            output: Output::default(),
-            duration: Duration::ZERO,
-            gpu: None,
-            across: Across::default(),
-        }
+        let judged = Judged { verdict, report: None, obsolete: None };
+        Self::new(judged, Output::default(), Duration::ZERO)
     }
 
     /// The same, with the GPU that it was given, or found.

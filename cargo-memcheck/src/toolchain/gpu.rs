@@ -9,7 +9,8 @@ use crate::devices::{Found, Gpus};
 use crate::gpus::{Gpu, VISIBLE};
 use crate::launcher::{self, Launcher, TURN};
 use crate::options::{Capture, environment};
-use crate::process::{self, End, Interrupt, Watch};
+use crate::process::{self, Interrupt, Watch};
+use memcheck_core::process::End;
 
 /// How long the driver may take to answer: one that is gone can make nvidia-smi hang.
 const ANSWER: Duration = Duration::from_secs(20);

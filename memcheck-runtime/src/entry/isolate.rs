@@ -3,7 +3,7 @@
 
 use std::fmt::Display;
 use std::io::Read;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::Receiver;
@@ -12,10 +12,11 @@ use std::time::Duration;
 use memcheck_core::baseline::Baseline;
 use memcheck_core::config::DEFAULT_THREADS;
 use memcheck_core::device::{Family, Request};
-use memcheck_core::explain::{Explain, Run, Stage};
+use memcheck_core::explain::{Explain, Further, Run, Stage, further};
 use memcheck_core::finding::{self, Code};
 use memcheck_core::lines::{Much, lines};
 use memcheck_core::lock;
+use memcheck_core::process::{self, End, Expected, Judged, Written};
 use memcheck_core::protocol::{self, Job, Report, Status};
 use memcheck_core::record::Outcome;
 use memcheck_core::variables;
@@ -72,10 +73,7 @@ pub(super) fn run(description: &'static Description) {
         let ended = start(job, threads).and_then(|child| wait(child, timeout));
         ended.unwrap_or_else(|error| panic!("the test's own process: {error}"))
     };
-    match measured(&job, explain, run) {
-        Ok(report) => conclude(description, &report),
-        Err(why) => fail(description, &why),
-    }
+    conclude(description, &measured(&job, (family, timeout), explain, run));
 }
 
 /// What was read, or a failure of the test with what is wrong with it.
@@ -91,42 +89,47 @@ fn not_run(description: &Description, device: &Request) {
     }
 }
 
-/// What the test measured, with what further runs of it add; or why nothing is known.
-fn measured(job: &Job, explain: Explain, run: impl Fn(&Job) -> Ended) -> Result<Report, String> {
+/// Runs the test, and again for each stage that its report needs.
+fn measured(
+    job: &Job,
+    (family, timeout): (Family, Duration),
+    explain: Explain,
+    run: impl Fn(&Job) -> Ended,
+) -> Judged {
+    let level =
+        |code: Code| job.levels.get(&code).copied().unwrap_or_else(|| code.default_level(job.ci));
+    let judge = |job: &Job, ended: &Ended| {
+        let end = ended.status.map_or(End::TimedOut(timeout), End::Exited);
+        let expected = Expected { test: &job.test, family };
+        process::judge(&end, written(job), expected, level)
+    };
     let ended = run(job);
     print!("{}", ended.stdout);
     eprint!("{}", ended.stderr);
-    // Before another process adds its own: this one answers for its report.
-    let mut merged = ended.believed(report(job))?;
-    let level =
-        |code: Code| job.levels.get(&code).copied().unwrap_or_else(|| code.default_level(job.ci));
-    for (number, stage) in Stage::ALL.into_iter().enumerate() {
-        let Some(Run { follow, reach, expected }) = stage.run(explain, &merged) else { continue };
-        let path = job.report.with_file_name(format!("again-{number}.json"));
-        let again = Job { follow, reach, expected, report: path, ..job.clone() };
-        run(&again);
-        let baseline = match &merged.snapshot {
-            Some(path) => snapshot::load(path),
-            None => Baseline::Off,
-        };
-        merged = stage.merge(merged, report(&again), &baseline, level);
-        // One run alone had figures to accept.
-        if merged.verdict.has(Code::Unstable)
-            && merged.pending.take().is_some()
-            && let Some(path) = &merged.snapshot
-        {
-            snapshot::discard_pending(&job.workspace, path);
-        }
+    let judged = judge(job, &ended);
+    let mut number = 0;
+    let run = |_, Run { follow, reach, expected }| {
+        number += 1;
+        let report = job.report.with_file_name(format!("again-{number}.json"));
+        let again = Job { follow, reach, expected, report, ..job.clone() };
+        Further::Ended(judge(&again, &run(&again)).report)
+    };
+    let baseline = |report: &Report| match &report.snapshot {
+        Some(path) => snapshot::load(path),
+        None => Baseline::Off,
+    };
+    let judged = further(judged, explain, &Stage::ALL, run, baseline, level);
+    if let Some(pending) = &judged.obsolete {
+        let _ = std::fs::remove_file(pending);
     }
-    Ok(merged)
+    judged
 }
 
-/// The report that the process of `job` left, if it is a whole one of this test.
-fn report(job: &Job) -> Option<Report> {
-    std::fs::read(&job.report)
-        .ok()
-        .and_then(|bytes| serde_json::from_slice::<Report>(&bytes).ok())
-        .filter(|report| report.version == protocol::VERSION && report.record.test == job.test)
+/// The report of the process of `job`, or the reason why there is none.
+fn written(job: &Job) -> Written {
+    let refusal = || std::fs::read(protocol::refusal(&job.report));
+    Written::from_files(std::fs::read(&job.report), refusal)
+        .unwrap_or_else(|error| Written::Unsound(format!("its record cannot be read: {error}")))
 }
 
 fn start(job: &Job, threads: u32) -> std::io::Result<Child> {
@@ -154,27 +157,6 @@ struct Ended {
     status: Option<std::process::ExitStatus>,
     stdout: String,
     stderr: String,
-}
-
-impl Ended {
-    /// The report that the process left, where the process came to an end that
-    /// bears it out; else what is to be said of it.
-    fn believed(&self, report: Option<Report>) -> Result<Report, String> {
-        let Some(status) = self.status else {
-            return Err("timed-out: the test took longer than its time-out".to_owned());
-        };
-        let Some(report) = report else {
-            return Err(format!("not-measured: the test's process left no report ({status})"));
-        };
-        let passed = report.verdict.status == Status::Passed;
-        if status.signal().is_some() || (passed && !status.success()) {
-            let found = findings(&report);
-            return Err(format!(
-                "crashed: the process ended with {status} after its report\n{found}"
-            ));
-        }
-        Ok(report)
-    }
 }
 
 /// How long a pipe is read after the process ended: one that it left behind in
@@ -222,12 +204,13 @@ fn text(pieces: &Receiver<Vec<u8>>, patience: std::time::Instant) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-fn conclude(description: &Description, report: &Report) {
-    let text = findings(report);
-    match report.verdict.status {
+fn conclude(description: &Description, judged: &Judged) {
+    let text = findings(judged);
+    match judged.verdict.status {
         Status::Passed | Status::Ignored => {
             eprint!("{text}");
-            if let Outcome::Panicked { message } = &report.record.outcome {
+            let outcome = judged.report.as_ref().map(|report| &report.record.outcome);
+            if let Some(Outcome::Panicked { message }) = outcome {
                 panic!("{message}");
             }
         }
@@ -237,9 +220,9 @@ fn conclude(description: &Description, report: &Report) {
 
 /// The lines of each finding, and of figures that differ between runs, as the command
 /// prints them.
-fn findings(report: &Report) -> String {
-    let findings = &report.verdict.findings;
-    let repeats = report.record.repeats.as_ref();
+fn findings(judged: &Judged) -> String {
+    let findings = &judged.verdict.findings;
+    let repeats = judged.report.as_ref().and_then(|report| report.record.repeats.as_ref());
     let note = repeats.and_then(|repeats| repeats.note(&finding::reported(findings)));
     let lines = findings.iter().flat_map(|finding| lines(finding, Much::Few));
     lines.chain(note.map(|note| format!("note: {note}"))).map(|line| line + "\n").collect()

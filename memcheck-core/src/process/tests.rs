@@ -1,0 +1,135 @@
+//! The ways in which a process ends, and the findings about them.
+
+use super::*;
+use serde_json::{Value, json};
+
+use crate::limits::Limits;
+
+/// The report of a test that passed: ten iterations, no allocation.
+fn passing() -> Value {
+    let limits = serde_json::to_value(Limits::resolve(Family::Cpu, [])).unwrap();
+    json!({
+        "version": VERSION,
+        "record": {
+            "version": record::VERSION, "package": "app", "test": "a::b", "device": "cpu",
+            "family": "cpu", "judged": ["host"], "outcome": {"kind": "returned"},
+            "iterated": true, "limits": limits, "iterations": 10, "lost_events": 0,
+            "facts": {"memcheck": 1, "candle": "0.11.1", "profile": "debug",
+                      "iterations": 10, "warmup": 2},
+            "spaces": {"host": {
+                "metrics": {"allocated": 0, "peak_allocated": 0, "setup": 0, "growth": 0,
+                            "retained": 0, "allocations": 0, "allocated_total": 0},
+                "allocated": [], "peak": [], "armed": true}},
+        },
+        "verdict": {"status": "passed", "findings": []},
+    })
+}
+
+fn report(change: impl FnOnce(&mut Value)) -> Written {
+    let mut json = passing();
+    change(&mut json);
+    Written::parse(json.to_string().as_bytes())
+}
+
+fn codes(end: End, written: Written) -> (Status, Vec<Code>) {
+    let expected = Expected { test: "a::b", family: Family::Cpu };
+    let judged = judge(&end, written, expected, |code| code.default_level(false));
+    (judged.verdict.status, judged.verdict.findings.iter().map(|f| f.code).collect())
+}
+
+fn refusal(why: &str, device: bool) -> Written {
+    Written::Refused(Refusal { why: why.to_owned(), device, hint: None })
+}
+
+fn exited(code: i32) -> End {
+    End::Exited(ExitStatus::from_raw(code << 8))
+}
+
+fn signal(number: i32) -> End {
+    End::Exited(ExitStatus::from_raw(number))
+}
+
+#[test]
+fn a_whole_record_of_this_test_is_believed() {
+    assert_eq!(codes(exited(0), report(|_| {})), (Status::Passed, vec![]));
+    let failed = report(|json| {
+        json["verdict"] =
+            json!({"status": "failed", "findings": [{"code": "leak", "message": "m"}]});
+    });
+    assert_eq!(codes(exited(101), failed), (Status::Failed, vec![Code::Leak]));
+}
+
+#[test]
+fn no_record_is_never_a_pass() {
+    assert_eq!(codes(exited(0), Written::Nothing), (Status::NotMeasured, vec![Code::NotMeasured]));
+    assert_eq!(
+        codes(exited(104), Written::Nothing),
+        (Status::NotMeasured, vec![Code::NotMeasured])
+    );
+    assert_eq!(
+        codes(exited(104), refusal("no memory", false)),
+        (Status::NotMeasured, vec![Code::NotMeasured])
+    );
+    assert_eq!(
+        codes(exited(104), refusal("no such device", true)),
+        (Status::NotMeasured, vec![Code::NoDevice])
+    );
+    assert_eq!(
+        codes(signal(6), refusal("no such device", true)),
+        (Status::Failed, vec![Code::Crashed])
+    );
+    assert_eq!(codes(exited(101), Written::Nothing), (Status::Failed, vec![Code::Crashed]));
+    assert_eq!(codes(signal(9), Written::Nothing), (Status::Failed, vec![Code::Crashed]));
+    let late = End::TimedOut(Duration::from_secs(1));
+    assert_eq!(codes(late, report(|_| {})), (Status::Failed, vec![Code::TimedOut]));
+}
+
+#[test]
+fn a_record_that_is_cut_off_or_of_another_test_or_version_is_not_measured() {
+    let not_measured = (Status::NotMeasured, vec![Code::NotMeasured]);
+    assert_eq!(codes(exited(0), Written::parse(b"{\"version\": 1, \"rec")), not_measured);
+    assert_eq!(codes(exited(0), report(|json| json["version"] = 9.into())), not_measured);
+    assert_eq!(codes(exited(0), report(|json| json["record"]["version"] = 9.into())), not_measured);
+    assert_eq!(codes(exited(0), report(|json| json["record"]["test"] = "c".into())), not_measured);
+    assert_eq!(
+        codes(exited(0), report(|json| json["record"]["family"] = "cuda".into())),
+        not_measured
+    );
+    let unarmed = report(|json| json["record"]["spaces"]["host"]["armed"] = false.into());
+    assert_eq!(codes(exited(0), unarmed), not_measured);
+}
+
+#[test]
+fn a_process_that_dies_after_a_good_record_has_crashed() {
+    assert_eq!(codes(exited(101), report(|_| {})), (Status::Failed, vec![Code::Crashed]));
+    assert_eq!(codes(signal(11), report(|_| {})), (Status::Failed, vec![Code::Crashed]));
+}
+
+#[test]
+fn a_reason_takes_the_place_of_the_report() {
+    let absent = || Err(io::Error::from(io::ErrorKind::NotFound));
+    let read =
+        |refusal: &dyn Fn() -> io::Result<Vec<u8>>| Written::from_files(absent(), refusal).unwrap();
+    assert_eq!(read(&absent), Written::Nothing);
+    let text = br#"{"why": "no such device", "device": true}"#;
+    assert_eq!(read(&|| Ok(text.to_vec())), refusal("no such device", true));
+    assert_eq!(read(&|| Ok(b"{".to_vec())), Written::Nothing);
+    assert!(matches!(Written::parse(b"{"), Written::Unsound(_)));
+}
+
+#[test]
+fn a_device_that_is_not_there_is_said_to_be_so_with_what_to_do() {
+    let of = |why: &str| refused(Refusal { why: why.to_owned(), device: true, hint: None });
+    let known = of("the device `cuda` cannot be opened: CUDA_ERROR_SYSTEM_DRIVER_MISMATCH");
+    let said = "two versions (CUDA_ERROR_SYSTEM_DRIVER_MISMATCH); the device `cuda` cannot";
+    assert!(known.message.contains(said), "{}", known.message);
+    assert!(known.hint.unwrap().contains("restart"));
+    assert!(of("gone").hint.unwrap().contains("--device sim"));
+}
+
+#[test]
+fn a_signal_is_named() {
+    let finding = crashed(ExitStatus::from_raw(11), "here");
+    assert!(finding.message.contains("SIGSEGV (signal 11)"), "{}", finding.message);
+    assert!(crashed(ExitStatus::from_raw(9), "here").hint.unwrap().contains("out-of-memory"));
+}
