@@ -1,6 +1,6 @@
-//! Limits as they are written: in the configuration, in the environment and
-//! on the command line, with both spellings of a size (`max_peak_mb`,
-//! `max_peak`). Checked here once, so that a [`Layer`] is always sound.
+//! Limits as they are written in the configuration, in the environment and on the command line. A
+//! size has two spellings there (`max_peak`, `max_peak_mb`). They are checked here once, so that a
+//! [`Layer`] is always valid.
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
@@ -11,7 +11,7 @@ use crate::limits::{Layer, parse_evidence, parse_timeout};
 use crate::size::Size;
 use crate::tolerance::Tolerance;
 
-/// Limits with both spellings still apart.
+/// Limits before the two spellings of a size are joined.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[expect(missing_docs, reason = "the fields are those of `Layer`, and their `_mb` spellings")]
@@ -43,7 +43,7 @@ pub struct Written {
     pub timeout: Option<String>,
 }
 
-// What is wrong with one value is said where that is read, which knows its place.
+// Each value is checked by its own deserializer, because only that knows its position in the file.
 
 fn mib<'de, D: Deserializer<'de>>(from: D) -> Result<Option<f64>, D::Error> {
     match Option::deserialize(from)? {
@@ -80,25 +80,25 @@ fn timeout<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Erro
     Ok(text)
 }
 
-/// Why limits that were written cannot hold.
+/// The reason why the written limits are invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WrittenError {
-    /// Both spellings of one limit.
+    /// Both spellings of one limit are set.
     #[error("`{0}` and `{0}_mb` say the same limit: write one of them")]
     Twice(&'static str),
-    /// A number of MiB that is no size.
+    /// The number of MiB is not a size.
     #[error("`{0}_mb` must be a number of MiB, zero or more")]
     NotMib(&'static str),
-    /// Nothing would be measured.
+    /// No iteration would be measured.
     #[error("`iterations` must be at least 1")]
     NoIterations,
     /// No iteration is allowed.
     #[error("`max_iterations` must be at least 1; as many as `iterations` switch following off")]
     NoMaxIterations,
-    /// Not a time for which a test is followed.
+    /// The text is not a time for which a test is followed.
     #[error(transparent)]
     Evidence(#[from] crate::limits::EvidenceError),
-    /// Not a duration.
+    /// The text is not a duration.
     #[error(transparent)]
     Timeout(#[from] crate::limits::TimeoutError),
 }
@@ -106,7 +106,7 @@ pub enum WrittenError {
 /// Joins the two spellings of one size.
 ///
 /// # Errors
-/// When both are there, or the number of MiB is no size.
+/// Both spellings are set, or the number of MiB is not a size.
 pub fn one_spelling<T: From<Size>>(
     name: &'static str,
     size: Option<T>,

@@ -1,9 +1,8 @@
-//! What a test may use: one layer per source, resolved once into [`Limits`].
+//! The limits of a test: one layer per source, resolved once into [`Limits`].
 //!
-//! A [`Layer`] is what one source says (an attribute, a table of the
-//! configuration, the environment, the command line); [`Limits`] is what
-//! holds for one test on one device, with the source of every value kept
-//! beside it, so that `list --verbose` and the record can show both.
+//! A [`Layer`] holds the values of one source: an attribute, a table of the configuration, the
+//! environment or the command line. [`Limits`] holds the values in force for one test on one
+//! device. Each value keeps its source, so that `list --verbose` and the record can show both.
 
 use std::time::Duration;
 
@@ -15,54 +14,58 @@ use crate::device::Family;
 use crate::size::Size;
 use crate::tolerance::Tolerance;
 
-/// The guide's threshold: 1 MB (1024²) of growth an iteration.
+/// Default limit of growth: 1 MiB (1024² bytes) in an iteration, because guides to profiling memory
+/// in PyTorch call more than 1 MB an iteration a leak.
 pub const DEFAULT_MAX_GROWTH: u64 = 1 << 20;
-/// Most bytes that may stay on a device once the test body has returned.
+/// Default limit of the bytes that can stay on a GPU after the test body has returned.
 pub const DEFAULT_MAX_RETAINED_DEVICE: u64 = 0;
-/// The host's noise floor: what a library may keep once it has been used
-/// (thread pools, lazily built tables), in blocks of at least 1 KiB.
+/// Default limit of the bytes that can stay on the host after the test body has returned.
+///
+/// It is a noise floor for the memory that a library keeps after its first use (thread pools,
+/// lazily built tables). Only blocks of at least 1 KiB count.
 pub const DEFAULT_MAX_RETAINED_HOST: u64 = 64 << 10;
-/// Measured iterations.
+/// Default number of measured iterations.
 pub const DEFAULT_ITERATIONS: u32 = 10;
-/// Iterations before the measured ones.
+/// Default number of iterations before the measured ones.
 pub const DEFAULT_WARMUP: u32 = 2;
-/// Measured iterations at most, if the first of them leave a test undecided.
+/// Default maximum of measured iterations, for a test that the first iterations leave undecided.
 pub const DEFAULT_MAX_ITERATIONS: u32 = 1_000;
-/// How long an undecided test is followed.
+/// Default time for which an undecided test is followed.
 pub const DEFAULT_EVIDENCE: Duration = Duration::from_secs(10);
-/// How long a test may take.
+/// Default time-out of a test.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// What one source says about the limits of a test; `None` is silence.
+/// The limits that one source sets; `None` means that the source does not set the value.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Layer {
-    /// Most bytes that live memory may grow by in one iteration.
+    /// Maximum number of bytes by which live memory may grow in one iteration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_growth: Option<Size>,
-    /// Most bytes live at once, set-up included; also relative to another test.
+    /// Maximum number of live bytes, set-up included. The limit can also be relative to another
+    /// test.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_peak: Option<Bound>,
-    /// Most bytes still live when the body has returned.
+    /// Maximum number of bytes that are still live after the body has returned.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_retained: Option<Size>,
-    /// Most allocations in one measured iteration.
+    /// Maximum number of allocations in one measured iteration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_allocations: Option<u64>,
-    /// Most bytes an iteration by which the reserved bytes of the driver's
-    /// pool, or what NVML says that the process holds, may grow.
+    /// Maximum number of bytes by which the reserved memory of the driver's pool, or the memory
+    /// that NVML reports for the process, may grow in one iteration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_reserved_growth: Option<Size>,
-    /// What the test must fit into.
+    /// The capacity into which the test must fit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fits: Option<Capacity>,
-    /// Measured iterations.
+    /// Number of measured iterations.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub iterations: Option<u32>,
-    /// Iterations before the measured ones.
+    /// Number of iterations before the measured ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warmup: Option<u32>,
-    /// Measured iterations at most, if the first of them leave the test undecided.
+    /// Maximum number of measured iterations, if the first ones leave the test undecided.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_iterations: Option<u32>,
     /// How long an undecided test is followed beyond its iterations.
@@ -71,7 +74,7 @@ pub struct Layer {
     /// How far above its baseline a figure may be.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tolerance: Option<Tolerance>,
-    /// Whether a snapshot is kept and compared.
+    /// True if a snapshot is kept and compared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub baseline: Option<bool>,
     /// How long the test may take.
@@ -80,9 +83,9 @@ pub struct Layer {
 }
 
 impl Layer {
-    /// What of it holds for a program, which has no iterations and no baseline.
+    /// Returns the values that apply to a program, which has no iterations and no baseline.
     pub fn for_program(&self) -> Self {
-        // Taken apart field by field: a new limit cannot be forgotten here.
+        // The pattern must stay exhaustive, so that a new limit cannot be forgotten here.
         let Self {
             max_growth: _,
             max_peak,
@@ -99,7 +102,7 @@ impl Layer {
             timeout,
         } = self;
         Self {
-            // No other test's figure is a program's measure.
+            // A program cannot be limited relative to a test.
             max_peak: max_peak.clone().filter(|bound| matches!(bound, Bound::Bytes(_))),
             max_retained: *max_retained,
             fits: *fits,
@@ -109,8 +112,8 @@ impl Layer {
     }
 }
 
-/// A module for serde's `with`: a duration as people write it (`"60s"`, `"1h 30m"`),
-/// read by a function of this module.
+/// Defines a module for serde's `with`, for a duration as people write it (`"60s"`, `"1h 30m"`).
+/// The given function of this module parses it.
 macro_rules! duration_text {
     ($module:ident, $parse:path) => {
         mod $module {
@@ -142,10 +145,10 @@ macro_rules! duration_text {
 duration_text!(timeout_text, super::parse_timeout);
 duration_text!(evidence_text, super::parse_evidence);
 
-/// Reads a time-out: `"60s"`, `"10m"`. Zero is refused: nothing could run.
+/// Parses a time-out: `"60s"`, `"10m"`. Zero is an error because no test could run.
 ///
 /// # Errors
-/// When the text is no duration, or zero.
+/// If the text is not a duration, or is zero.
 pub fn parse_timeout(text: &str) -> Result<Duration, TimeoutError> {
     match humantime::parse_duration(text) {
         Ok(duration) if !duration.is_zero() => Ok(duration),
@@ -153,7 +156,7 @@ pub fn parse_timeout(text: &str) -> Result<Duration, TimeoutError> {
     }
 }
 
-/// Why a text is not a time-out.
+/// The error of a text that is not a time-out.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a time-out: write \"60s\", \"10m\" or \"1h 30m\", more than zero")]
 pub struct TimeoutError(String);
@@ -161,7 +164,7 @@ pub struct TimeoutError(String);
 /// Parses the time for which an undecided test is followed: `"10s"`, `"500ms"`.
 ///
 /// # Errors
-/// When the text is not a duration, or is zero.
+/// If the text is not a duration, or is zero.
 pub fn parse_evidence(text: &str) -> Result<Duration, EvidenceError> {
     match humantime::parse_duration(text) {
         Ok(duration) if !duration.is_zero() => Ok(duration),
@@ -169,22 +172,22 @@ pub fn parse_evidence(text: &str) -> Result<Duration, EvidenceError> {
     }
 }
 
-/// Why a text is not a time for which a test is followed.
+/// The error of a text that is not a time for which a test is followed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a duration: write \"10s\", \"500ms\" or \"2m\", more than zero")]
 pub struct EvidenceError(String);
 
-/// Who said a value. Ordered from the weakest to the strongest.
+/// The source of a value, ordered from the weakest to the strongest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Source {
-    /// The tool's own default.
+    /// The built-in default.
     BuiltIn,
     /// `[default]` of the configuration.
     Default,
     /// The attribute of the test.
     Attribute,
-    /// The `[[override]]` with this number, from 1, of the configuration.
+    /// The `[[override]]` of the configuration with this number, counted from 1.
     Override(u32),
     /// The environment.
     Environment,
@@ -205,50 +208,51 @@ impl std::fmt::Display for Source {
     }
 }
 
-/// A value and who said it.
+/// A value and its source.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Setting<T> {
     /// The value in force.
     pub value: T,
-    /// Where it came from.
+    /// The source of the value.
     pub source: Source,
 }
 
 /// The limits in force for one test on one device.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Limits {
-    /// Most bytes that live memory may grow by in one iteration.
+    /// Maximum number of bytes by which live memory may grow in one iteration.
     pub max_growth: Setting<u64>,
-    /// Most bytes live at once; `None` is no limit.
+    /// Maximum number of live bytes; `None` means no limit.
     pub max_peak: Setting<Option<Bound>>,
-    /// Most bytes still live when the body has returned.
+    /// Maximum number of bytes that are still live after the body has returned.
     pub max_retained: Setting<u64>,
-    /// Most allocations in one measured iteration; `None` is no limit.
+    /// Maximum number of allocations in one measured iteration; `None` means no limit.
     pub max_allocations: Setting<Option<u64>>,
-    /// Most bytes an iteration by which the reserved bytes of the driver's
-    /// pool, or what NVML says that the process holds, may grow; `None`: these
-    /// are not judged.
+    /// Maximum number of bytes by which the reserved memory of the driver's pool, or the memory
+    /// that NVML reports for the process, may grow in one iteration. `None` means that these
+    /// figures are not judged.
     pub max_reserved_growth: Setting<Option<u64>>,
-    /// What the test must fit into; `None` is the device that it runs on.
+    /// The capacity into which the test must fit; `None` means that of the device on which it runs.
     pub fits: Setting<Option<Capacity>>,
-    /// Measured iterations.
+    /// Number of measured iterations.
     pub iterations: Setting<u32>,
-    /// Iterations before the measured ones.
+    /// Number of iterations before the measured ones.
     pub warmup: Setting<u32>,
-    /// Measured iterations at most, if the first of them leave the test undecided.
+    /// Maximum number of measured iterations, if the first ones leave the test undecided.
     pub max_iterations: Setting<u32>,
     /// How long an undecided test is followed beyond its iterations.
     pub evidence: Setting<Duration>,
     /// How far above its baseline a figure may be.
     pub tolerance: Setting<Tolerance>,
-    /// Whether a snapshot is kept and compared.
+    /// True if a snapshot is kept and compared.
     pub baseline: Setting<bool>,
     /// How long the test may take.
     pub timeout: Setting<Duration>,
 }
 
 impl Limits {
-    /// Puts the layers together; a later layer is stronger than an earlier one.
+    /// Resolves the layers for a device of `family`. A value of a later layer replaces that of an
+    /// earlier one.
     pub fn resolve<'a>(
         family: Family,
         layers: impl IntoIterator<Item = (Source, &'a Layer)>,
@@ -284,7 +288,7 @@ impl Limits {
                 *setting = Setting { value, source: source.clone() };
             }
         }
-        // Taken apart field by field: a new limit cannot be forgotten here.
+        // The pattern must stay exhaustive, so that a new limit cannot be forgotten here.
         let Layer {
             max_growth,
             max_peak,
@@ -315,7 +319,7 @@ impl Limits {
         set(&mut self.timeout, source, *timeout);
     }
 
-    /// Name, value as text, and source of every limit, for `list --verbose`.
+    /// Returns the name, the value as text and the source of every limit, for `list --verbose`.
     pub fn rows(&self) -> Vec<(&'static str, String, String)> {
         let size = |bytes: u64| Size(bytes).to_string();
         let none = || "none".to_owned();

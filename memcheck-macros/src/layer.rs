@@ -1,4 +1,4 @@
-//! The limits of an attribute, as an expression that makes the layer anew.
+//! Generates the expression that builds the attribute's limits inside the test.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use memcheck_limits::size::Size;
 use proc_macro2::TokenStream;
 use quote::quote;
 
-/// The expression; `private` is the path to what it is made of.
+/// Returns the expression; `private` is the path of the types that it uses.
 pub(crate) fn expression(layer: &Layer, private: &TokenStream) -> TokenStream {
     fn option(value: Option<impl quote::ToTokens>) -> TokenStream {
         match value {
@@ -18,7 +18,7 @@ pub(crate) fn expression(layer: &Layer, private: &TokenStream) -> TokenStream {
         }
     }
     let size = |size: Option<Size>| option(size.map(|Size(bytes)| quote!(#private::Size(#bytes))));
-    // Taken apart field by field: a new limit cannot be forgotten here.
+    // The pattern must stay exhaustive, so that a new limit cannot be forgotten here.
     let Layer {
         max_growth,
         max_peak,
@@ -37,7 +37,8 @@ pub(crate) fn expression(layer: &Layer, private: &TokenStream) -> TokenStream {
     let (max_growth, max_retained, max_reserved_growth) =
         (size(max_growth), size(max_retained), size(max_reserved_growth));
     let max_peak = match max_peak {
-        // As it is written, which was found to be sound.
+        // The runtime parses the text again. It cannot fail, because the options have parsed it
+        // before.
         Some(Bound::Relative(relative)) => {
             let text = relative.to_string();
             quote!(#private::bound(#text))
@@ -49,7 +50,8 @@ pub(crate) fn expression(layer: &Layer, private: &TokenStream) -> TokenStream {
     };
     let max_allocations = option(max_allocations);
     let fits = match fits {
-        // By its name: the table is the runtime's.
+        // The generated code looks the card up by its id, because the table of cards is in the
+        // runtime.
         Some(Capacity::Card(card)) => {
             let id = card.id;
             quote!(#private::card(#id).map(#private::Capacity::Card))

@@ -1,4 +1,4 @@
-//! Limits on the command line: stronger than anything else that says them.
+//! Limits on the command line. They are stronger than limits from all other sources.
 
 use memcheck_core::bound::Bound;
 use memcheck_core::capacity::Capacity;
@@ -7,59 +7,61 @@ use memcheck_core::settings::{Written, WrittenError};
 use memcheck_core::size::Size;
 use memcheck_core::tolerance::Tolerance;
 
-/// One flag per limit.
+/// One flag for each limit.
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Limits (stronger than attribute and configuration)")]
 pub(crate) struct LimitFlags {
-    /// Most bytes that live memory may grow by in an iteration ("64 KiB").
+    /// Limit of the growth of live bytes per iteration, such as "64 KiB" (built-in default: 1 MiB).
     #[arg(long, value_name = "SIZE")]
     pub(crate) max_growth: Option<Size>,
-    /// Most bytes live at once, set-up included ("1 GiB"), or a share of another test's peak ("0.6 x other_test").
+    /// Limit of the live bytes at any moment, set-up included: a size ("1 GiB") or a share of another test's peak ("0.6
+    /// x other_test").
     #[arg(long, value_name = "BOUND")]
     pub(crate) max_peak: Option<Bound>,
-    /// Most bytes still live when the test body has returned.
+    /// Limit of the bytes that are still live when the test body has returned (built-in default: 0 on a GPU, 64 KiB on
+    /// the host).
     #[arg(long, value_name = "SIZE")]
     pub(crate) max_retained: Option<Size>,
-    /// Most allocations in one measured iteration.
+    /// Limit of the number of allocations in one measured iteration.
     #[arg(long, value_name = "N")]
     pub(crate) max_allocations: Option<u64>,
-    /// Most bytes an iteration by which the driver's pool, or NVML's figure, may grow.
+    /// Limit of the growth per iteration of the driver's pool, and of NVML's figure, in bytes.
     #[arg(long, value_name = "SIZE")]
     pub(crate) max_reserved_growth: Option<Size>,
-    /// What a test must fit into on a GPU: a size ("24 GiB") or a card ("rtx4090").
+    /// Capacity that a test must run in on a GPU: a size ("24 GiB") or a card ("rtx4090").
     #[arg(long, value_name = "CAPACITY")]
     pub(crate) fits: Option<Capacity>,
-    /// Measured iterations.
+    /// Number of measured iterations (built-in default: 10).
     #[arg(long, value_name = "N")]
     pub(crate) iterations: Option<u32>,
-    /// Iterations before the measured ones.
+    /// Number of iterations before the measured ones (built-in default: 2).
     #[arg(long, value_name = "N")]
     pub(crate) warmup: Option<u32>,
-    /// Measured iterations at most, if the first of them leave a test undecided.
+    /// Maximum of measured iterations of a test whose growth is undecided (built-in default: 1000).
     #[arg(long, value_name = "N")]
     pub(crate) max_iterations: Option<u32>,
-    /// How long an undecided test is followed beyond its iterations ("10s").
+    /// Maximum time for further iterations of a test whose growth is undecided (built-in default: 10s).
     #[arg(long, value_name = "DURATION")]
     pub(crate) evidence: Option<String>,
-    /// How far above its baseline a figure may be ("2%", "64 KiB" or "2% | 64 KiB").
+    /// Tolerance above the baseline: a share ("2%"), bytes ("64 KiB"), or the larger of both ("2% | 64 KiB").
     #[arg(long, value_name = "TOLERANCE")]
     pub(crate) tolerance: Option<Tolerance>,
-    /// How long a test may take ("60s", "10m").
+    /// Maximum duration of a test, such as "60s" (built-in default: 10m).
     #[arg(long, value_name = "DURATION")]
     pub(crate) timeout: Option<String>,
 }
 
-/// How long and how often a test is run whose other limits are not asked for.
+/// The number of iterations and the duration of a test, for commands that do not ask for its other limits.
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Running")]
 pub(crate) struct PaceFlags {
-    /// Measured iterations.
+    /// Number of measured iterations.
     #[arg(long, value_name = "N")]
     pub(crate) iterations: Option<u32>,
-    /// Iterations before the measured ones.
+    /// Number of iterations before the measured ones.
     #[arg(long, value_name = "N")]
     pub(crate) warmup: Option<u32>,
-    /// How long a test may take ("60s", "10m").
+    /// Maximum duration of a test ("60s", "10m").
     #[arg(long, value_name = "DURATION")]
     pub(crate) timeout: Option<String>,
 }
@@ -71,7 +73,7 @@ impl From<PaceFlags> for LimitFlags {
 }
 
 impl LimitFlags {
-    /// The same as a layer of limits.
+    /// Converts the flags to a layer of limits.
     pub(crate) fn layer(&self) -> Result<Layer, WrittenError> {
         let Self {
             max_growth,

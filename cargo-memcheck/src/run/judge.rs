@@ -1,8 +1,7 @@
-//! Whether a test process can be believed.
+//! Decides whether the report of a test process can be trusted.
 //!
-//! Its verdict is its own, but a pass needs a complete record of this very
-//! test, from a process that then ended as a passing test does. Everything
-//! else is a finding of ours.
+//! The test process reaches its own verdict. A pass also needs a complete record of this very test, from a process that then ended as a
+//! passing test does. In all other cases the command adds a finding.
 
 use std::io;
 use std::os::unix::process::ExitStatusExt;
@@ -22,14 +21,14 @@ use crate::options::Levels;
 use crate::process::{End, Ended};
 use crate::task::{Across, Outcome, Task};
 
-/// What lies where the report should be.
+/// The contents of the report's file.
 #[derive(Debug, PartialEq)]
 pub(super) enum Written {
-    /// Nothing.
+    /// The file does not exist.
     Nothing,
-    /// Why there is nothing, in the process's own words.
+    /// The file does not exist, and the process has stated the reason.
     Refused(Refusal),
-    /// Something that is no report; the text says why.
+    /// The file is not a valid report, for this reason.
     Unsound(String),
     /// A report.
     Report(Box<Report>),
@@ -50,7 +49,7 @@ impl Written {
     }
 
     fn from_bytes(bytes: &[u8]) -> Self {
-        /// The version first: another version's report may have other fields.
+        /// The version must be read first, because the report of another version can have other fields.
         #[derive(Deserialize)]
         struct Versioned {
             version: u32,
@@ -68,7 +67,7 @@ impl Written {
     }
 }
 
-/// A verdict, and the report where it can be believed.
+/// A verdict, and the report if it can be trusted.
 #[derive(Debug)]
 pub(super) struct Judged {
     pub(super) verdict: Verdict,
@@ -76,12 +75,12 @@ pub(super) struct Judged {
 }
 
 impl Judged {
-    /// A finding of ours.
+    /// Makes the verdict from a finding of the command.
     pub(super) fn own(finding: Finding, levels: &Levels) -> Self {
         Self { verdict: conclude(vec![finding], |code| levels.of(code)), report: None }
     }
 
-    /// The outcome, with what else is known of the process.
+    /// Adds the output and the duration of the process.
     pub(super) fn outcome(self, ended: Ended) -> Outcome {
         let Self { verdict, report } = self;
         let (output, duration) = (ended.output, ended.duration);
@@ -89,7 +88,7 @@ impl Judged {
     }
 }
 
-/// Judges how `task` ended and what it left.
+/// Judges the end of the process of `task`, and the report that it wrote.
 pub(super) fn judge(end: &End, written: Written, task: &Task, levels: &Levels) -> Judged {
     let own = |finding| Judged::own(finding, levels);
     let beside = |report: Box<Report>, finding| {
@@ -117,8 +116,8 @@ pub(super) fn judge(end: &End, written: Written, task: &Task, levels: &Levels) -
         }
         Written::Report(report) => match doubt(&report, task) {
             Some(why) => own(Finding::new(Code::NotMeasured, why)),
-            // A test that is to be reviewed may pass or fail its harness, one
-            // that failed should fail it; a pass has only one way to end.
+            // Only a pass restricts the exit status: a test that needs review may pass or fail in its harness, and a failed one should fail
+            // there.
             None if died || (!status.success() && report.verdict.status == Status::Passed) => {
                 beside(report, crashed(status, "after its record was complete"))
             }
@@ -127,7 +126,7 @@ pub(super) fn judge(end: &End, written: Written, task: &Task, levels: &Levels) -
     }
 }
 
-/// Why a whole report does not speak for this test.
+/// Returns the reason why a complete report does not apply to this test.
 fn doubt(report: &Report, task: &Task) -> Option<String> {
     let Report { record, verdict, .. } = report;
     if record.version != record::VERSION {
@@ -151,8 +150,7 @@ fn timed_out(after: std::time::Duration, how: &str) -> Finding {
         .hint("`timeout = \"…\"` in the attribute, or --timeout")
 }
 
-/// Why a process that could not measure says that it could not. Without its
-/// device it has not even begun.
+/// Makes a finding from the reason that a process has stated. A missing device has a code of its own because the measurement has not begun.
 fn refused(refusal: Refusal) -> Finding {
     let Refusal { why, device, hint } = refusal;
     if !device {
