@@ -1,5 +1,5 @@
-//! Findings about the workspace rather than about a test: targets that were
-//! not built, baselines that belong to no test, overrides that match none.
+//! Findings about the workspace: targets that were not built, baselines that belong to no test, and overrides that
+//! match no test.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use crate::session::{LegTests, Session};
 use crate::snapshots::{self, SnapshotFile, Written};
 use crate::workspace::TestPackage;
 
-/// Everything there is to note once the tests of all legs are known.
+/// Returns all findings about the workspace. `legs` must contain the tests of all legs.
 pub(crate) fn notes(session: &Session, legs: &[LegTests]) -> std::io::Result<Vec<Note>> {
     let level = |code| session.options.levels.of(code);
     let mut notes: Vec<Note> = not_built(legs)
@@ -64,10 +64,10 @@ fn not_built(legs: &[LegTests]) -> Vec<(String, Finding)> {
         .collect()
 }
 
-/// Baselines that belong to no test, of the packages and device families that
-/// were listed whole, with the name of their package. Those beside sources that
-/// several packages share, outside each of them, are the workspace's: they are
-/// looked at where every package was listed.
+/// Returns the baselines that belong to no test, each with the name of its package. A package and a device family are
+/// checked only if all of their tests were listed. Sources outside of all packages, which several packages can share,
+/// can also have baselines. Such baselines belong to the workspace, and are checked only if the tests of every package
+/// were listed.
 pub(crate) fn stale(
     session: &Session,
     legs: &[LegTests],
@@ -77,7 +77,8 @@ pub(crate) fn stale(
     }
     let workspace = &session.workspace;
     let (known, places) = (known(session, legs), places(session, legs));
-    // The innermost: an archive has no manifests, at which a search would stop.
+    // A file is counted for the innermost folder only. In a source tree the search for files ends at the manifest of
+    // the next package, but an archive has no manifests.
     let innermost = |file: &SnapshotFile| {
         let around = places.iter().filter(|(_, folder, _)| file.path.starts_with(folder));
         around.map(|(_, folder, _)| folder.as_os_str().len()).max()
@@ -89,7 +90,7 @@ pub(crate) fn stale(
 
     let mut stale = Vec::new();
     for (name, folder, families) in &places {
-        // Of a package without baselines an archive has no folder.
+        // An archive has no folder for a package without baselines.
         if families.is_empty() || !folder.is_dir() {
             continue;
         }
@@ -107,15 +108,15 @@ pub(crate) fn stale(
     Ok(stale)
 }
 
-/// Where baselines can lie: the folder of each package, and of the workspace, with
-/// the device families that were listed whole there.
+/// Returns the folders that can have baselines: that of each package, and that of the workspace. Each has the device
+/// families whose tests were all listed.
 fn places<'a>(
     session: &'a Session,
     legs: &[LegTests],
 ) -> Vec<(&'a str, PathBuf, BTreeSet<Family>)> {
     let mut places: Vec<(&str, PathBuf, BTreeSet<Family>)> = Vec::new();
     for (index, package) in session.packages.iter().enumerate() {
-        // Not where a binary did not say what it carries.
+        // False if the tests of one executable could not be listed.
         let said_all = |leg: &LegTests| {
             let carried = leg.carried.iter().filter(|carried| carried.binary.package == index);
             carried.into_iter().all(|carried| carried.warning.is_none())
@@ -143,7 +144,7 @@ fn places<'a>(
     places
 }
 
-/// The baselines of every test that was listed.
+/// Returns the baselines of every listed test, and of the laws.
 fn known(session: &Session, legs: &[LegTests]) -> BTreeSet<PathBuf> {
     let root = session.workspace.root();
     let of_leg = |leg: &LegTests| -> Vec<PathBuf> {
@@ -166,14 +167,14 @@ fn known(session: &Session, legs: &[LegTests]) -> BTreeSet<PathBuf> {
     legs.iter().flat_map(of_leg).collect()
 }
 
-/// Whether the source file that a baseline names still has a function of the
-/// test's name: then the test is only left out of this build, by a `cfg`. So
-/// is a case, unless other cases of its function are in this build.
+/// True if the source file that a baseline names still has a function with the name of the test. Then this build leaves
+/// the test out because of a `cfg`. The same holds for a case and the name of its function, unless this build has other
+/// cases of the function.
 fn is_still_written(file: &SnapshotFile, written: Written, known: &BTreeSet<PathBuf>) -> bool {
     written.test || (!has_sibling(&file.path, known) && written.function)
 }
 
-/// Whether a baseline of another case of the same function is among `known`.
+/// True if `known` has a baseline of another case of the same function.
 fn has_sibling(path: &Path, known: &BTreeSet<PathBuf>) -> bool {
     let function = |path: &Path| {
         let name = path.file_name()?.to_str()?.rsplit_once("__")?.0.to_owned();
@@ -183,7 +184,7 @@ fn has_sibling(path: &Path, known: &BTreeSet<PathBuf>) -> bool {
     own.is_some() && known.iter().any(|known| function(known) == own)
 }
 
-/// The `[[override]]`s of the configuration that match no test.
+/// Returns a finding for each `[[override]]` of the configuration that matches no test.
 pub(crate) fn unmatched_overrides(session: &Session, legs: &[LegTests]) -> Vec<Note> {
     let level = session.options.levels.of(Code::UnmatchedOverride);
     if level == Level::Allow {
@@ -195,7 +196,8 @@ pub(crate) fn unmatched_overrides(session: &Session, legs: &[LegTests]) -> Vec<N
     let configuration = &session.options.configuration;
     let note = |number| Note {
         package: "workspace".to_owned(),
-        // That of an archive lies where it was extracted, which differs from shard to shard.
+        // An archive is extracted to a different folder in each shard, so its path is omitted. Otherwise the shards
+        // would disagree.
         path: configuration.path.clone().filter(|_| session.archive.is_none()),
         finding: Finding::new(
             Code::UnmatchedOverride,
@@ -207,12 +209,12 @@ pub(crate) fn unmatched_overrides(session: &Session, legs: &[LegTests]) -> Vec<N
     matching_none(&configuration.config.overrides, &listed).into_iter().map(note).collect()
 }
 
-/// What is known of a package with memory tests.
+/// The listed tests of a package with memory tests.
 struct Listed<'a> {
     name: &'a str,
-    /// Whether it has no other tests than these.
+    /// True if all tests of the package were listed.
     whole: bool,
-    /// Path of each test with the device that it runs on.
+    /// Path of each test, with the device family that it runs on.
     tests: Vec<(&'a str, Family)>,
 }
 
@@ -229,7 +231,7 @@ impl<'a> Listed<'a> {
             && !session.names_targets()
             && !legs.iter().any(not_built)
             && carried().all(|carried| carried.warning.is_none());
-        // For either family: that a device was not asked for is no mistake in the file.
+        // Both families are included, because an override for a device that was not requested is not a mistake.
         let families = [Family::Cpu, Family::Cuda].into_iter();
         let on = |entry: &'a Entry| {
             let admitted = families.clone().filter(|family| entry.need.admits(*family));
@@ -239,8 +241,8 @@ impl<'a> Listed<'a> {
     }
 }
 
-/// The numbers, from 1, of the overrides that are known to match no test: all
-/// tests that each could be for were listed.
+/// Returns the numbers, from 1, of the overrides that certainly match no test. This is certain if all tests that an
+/// override can apply to were listed.
 fn matching_none(overrides: &[Override], packages: &[Listed<'_>]) -> Vec<u32> {
     let is_for = |o: &Override, package: &Listed<'_>| o.package().is_none_or(|p| p == package.name);
     let matches = |o: &Override, package: &Listed<'_>| {
@@ -278,7 +280,7 @@ mod tests {
         let beta = |whole| Listed { name: "beta", whole, tests: vec![] };
         let none = |packages: &[Listed<'_>]| matching_none(&overrides, packages);
         assert_eq!(none(&[alpha(true), beta(true)]), [2, 3, 4, 5, 6]);
-        // Tests of the other package may be what two of them are for.
+        // Overrides 2, 5 and 6 can apply to tests of the other package.
         assert_eq!(none(&[alpha(true), beta(false)]), [3, 4]);
         assert_eq!(none(&[alpha(false), beta(true)]), [4, 6]);
         assert_eq!(none(&[alpha(false), beta(false)]), [4]);

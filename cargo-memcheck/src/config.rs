@@ -1,4 +1,4 @@
-//! Finding and reading `.config/memcheck.toml`. What it may say is in the core.
+//! Finds and reads `.config/memcheck.toml`. `memcheck_core::config` defines its keys.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,27 +10,24 @@ use serde::{Deserialize, Deserializer};
 use crate::error::Expected;
 use crate::launcher::Launcher;
 
-/// The configuration, and the text that it was read from: test processes are
-/// given the text, so that both sides resolve limits from the same words.
+/// The configuration and its text. Test processes receive the text, so that both sides resolve limits from the same
+/// source.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Configuration {
-    /// Where it was found.
     pub(crate) path: Option<PathBuf>,
-    /// The text.
     pub(crate) text: Option<String>,
-    /// What it says.
     pub(crate) config: Config,
-    /// Its `runner`, where it has one.
+    /// The launcher of the key `runner`.
     pub(crate) launcher: Option<Launcher>,
 }
 
-/// Why there is no configuration to work with.
+/// Why the configuration cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConfigurationError {
-    /// A file that was named is not there, or cannot be read.
+    /// The file cannot be read. This includes a missing file that the user named.
     #[error("configuration {path}: {error}", path = .0.display(), error = .1)]
     Unreadable(PathBuf, io::Error),
-    /// It says something that is not understood.
+    /// The file has a mistake.
     #[error("configuration {path}: {error}", path = .0.display(), error = .1)]
     Wrong(PathBuf, ConfigError),
 }
@@ -42,8 +39,8 @@ impl Expected for ConfigurationError {
 }
 
 impl Configuration {
-    /// Reads `named`, or the workspace's own file where it has one. A `runner`
-    /// that is named by a relative path lies below `sources`.
+    /// Reads `named`, else the workspace's own file if it exists. A `runner` with a relative path is searched below
+    /// `sources`.
     pub(crate) fn read(
         workspace_root: &Path,
         sources: &Path,
@@ -79,8 +76,8 @@ impl Configuration {
     }
 }
 
-/// The `runner` of a configuration, which is read by itself: that it is a command
-/// line is for us to say, and only while it is read the place is known.
+/// Parses the `runner` of a configuration. It is parsed separately, because the core does not know that it is a command
+/// line, and because only the parser can give an error its line and column.
 fn launcher(text: &str, sources: &Path) -> Result<Option<Launcher>, toml::de::Error> {
     #[derive(Deserialize)]
     struct Only {

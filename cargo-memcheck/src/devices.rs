@@ -1,8 +1,7 @@
-//! From the devices that are asked for to the legs of a run.
+//! Resolves the requested devices to the legs of a run.
 //!
-//! A leg is one device: a build of its own, and a run of every test that makes
-//! sense there. Real GPUs are one device: tests are spread over those that were
-//! asked for. `auto` is resolved here, once, from what the probe found.
+//! A leg is one device: a build for it, and a run of every test that can run on it. Real GPUs together are one device,
+//! and tests are distributed over the requested ones. `auto` is resolved here, once, from the results of the probe.
 
 mod leg;
 #[cfg(test)]
@@ -17,24 +16,24 @@ use crate::gpus::{Gpu, names};
 
 pub(crate) use leg::{Kind, Leg, Sharing};
 
-/// The simulated machine where nobody names one.
+/// The simulated machine if the user names none.
 pub(crate) const DEFAULT_MACHINE: &str = "h200";
 
-/// Why a device cannot be run on.
+/// Why tests cannot run on a device.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum DeviceError {
-    /// Not one of the spellings.
+    /// The text is not a device.
     #[error(transparent)]
     Spelling(#[from] RequestError),
-    /// Not one of the machines.
+    /// The text is not a machine that can be simulated.
     #[error(transparent)]
     Machine(#[from] MachineError),
-    /// No real GPU.
+    /// The real GPU, or the CUDA compiler for it, is missing.
     #[error("--device {device}: {why}")]
     NoGpu {
-        /// What was asked for.
+        /// The requested device.
         device: String,
-        /// What is missing.
+        /// The missing part.
         why: String,
     },
 }
@@ -69,7 +68,7 @@ impl Expected for MachineError {
     }
 }
 
-/// Who asked for the devices.
+/// The source of the requested devices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum By {
     /// `--device`.
@@ -78,42 +77,39 @@ pub(crate) enum By {
     Environment,
     /// `device` in the configuration.
     Configuration,
-    /// An archive: what it was built for.
+    /// An archive, with the devices that it was built for.
     Archive,
-    /// Nobody: `auto`.
+    /// The built-in default, `auto`.
     Nobody,
 }
 
-/// The devices that are asked for.
+/// The requested devices.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Asked {
     /// In the order in which they were named.
     pub(crate) requests: Vec<Request>,
-    /// Who named them.
     pub(crate) by: By,
 }
 
-/// What there is to run on, as far as it can be told without opening a driver.
+/// The available hardware and tools, as far as they can be determined without opening a driver.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Found {
-    /// The GPUs.
     pub(crate) gpus: Gpus,
-    /// Whether a launcher starts the tests.
+    /// True if a launcher starts the tests.
     pub(crate) launched: bool,
-    /// The CUDA compiler, or why there is none.
+    /// The CUDA compiler, or the reason why there is none.
     pub(crate) nvcc: Result<String, String>,
 }
 
-/// The GPUs that tests run on.
+/// The GPUs that tests can run on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Gpus {
-    /// Those that the driver lists, or why it does not.
+    /// The GPUs that the driver lists, or the reason why it lists none.
     Here(Result<Vec<Gpu>, String>),
-    /// Whatever there is on another machine.
+    /// The unknown GPUs of another machine.
     Elsewhere,
 }
 
-/// Reads a list of devices.
 pub(crate) fn parse_list<'a>(
     texts: impl Iterator<Item = &'a str>,
 ) -> Result<Vec<Request>, DeviceError> {
@@ -126,7 +122,7 @@ pub(crate) fn parse_list<'a>(
         .collect()
 }
 
-/// Checks that a device names a machine that can be simulated.
+/// Checks that a simulated device names a machine that can be simulated.
 pub(crate) fn check(request: &Request) -> Result<(), DeviceError> {
     match request {
         Request::Sim(Some(machine)) => check_machine(machine),
@@ -134,12 +130,13 @@ pub(crate) fn check(request: &Request) -> Result<(), DeviceError> {
     }
 }
 
-/// Checks that a text names a machine.
+/// Checks that `machine` can be simulated.
 pub(crate) fn check_machine(machine: &str) -> Result<(), DeviceError> {
     machine.parse::<Machine>().map(drop).map_err(DeviceError::from)
 }
 
-/// Turns what is asked for into legs, each device once.
+/// Resolves the requested devices to legs, each device once. `lacks` is the reason why `auto` must not choose the
+/// simulated device.
 pub(crate) fn resolve(
     asked: &Asked,
     machine: &str,
@@ -148,7 +145,7 @@ pub(crate) fn resolve(
     found: impl FnOnce() -> Found,
 ) -> Result<Vec<Leg>, DeviceError> {
     let wants_gpu = |request: &Request| matches!(request, Request::Auto | Request::Cuda(_));
-    // Probing starts processes: only where the answer matters.
+    // A probe starts processes, so it is made only if its result matters.
     let found = if asked.requests.iter().any(wants_gpu) {
         found()
     } else {
@@ -187,8 +184,8 @@ pub(crate) fn resolve(
     Ok(legs)
 }
 
-/// The real GPU if the driver answers and there is a compiler for it, else the
-/// simulated one if candle is there to be built for it, else the CPU.
+/// Returns the real GPU if the driver answers and there is a compiler for it, else the simulated device unless `lacks`
+/// excludes it, else the CPU.
 fn auto(machine: &str, lacks: Option<&str>, found: &Found) -> Leg {
     match real(None, found, "auto") {
         Ok(leg) => leg,
@@ -202,7 +199,7 @@ fn auto(machine: &str, lacks: Option<&str>, found: &Found) -> Leg {
     }
 }
 
-/// The real GPU of this number, or all that there are.
+/// Returns the real GPU of this number, or all real GPUs.
 fn real(number: Option<u16>, found: &Found, said: &str) -> Result<Leg, String> {
     let gpus: Vec<Gpu> = match (&found.gpus, number) {
         (Gpus::Elsewhere, _) => Vec::new(),
@@ -220,7 +217,7 @@ fn real(number: Option<u16>, found: &Found, said: &str) -> Result<Leg, String> {
     };
     found.nvcc.as_ref().map_err(|why| format!("{named} is there, but {why}"))?;
     let leg = Leg::new(Request::Cuda(number), Kind::Cuda, format!("{said}: {named}"));
-    // Of those that nobody named a launcher gives one.
+    // A launcher assigns the GPUs that the user did not name.
     let gpus = if found.launched && number.is_none() { Vec::new() } else { gpus };
     Ok(Leg { numbers: number.into_iter().collect(), gpus, ..leg })
 }

@@ -1,15 +1,14 @@
-//! Failures that end the command: expected ones with their exit code and what
-//! to do about them, and bugs, which are neither.
+//! Failures that end the command. An expected failure has an exit code and a hint of its own. All others are bugs.
 
 use memcheck_core::exit;
 use serde::{Deserialize, Serialize};
 
-/// An error that a user can meet without a bug: each module's own enum.
+/// An error that can occur without a bug in the tool. Each module has an enum of its own.
 pub(crate) trait Expected: std::error::Error + Send + Sync + 'static {
     /// The exit code, one of [`memcheck_core::exit::ALL`].
     fn exit_code(&self) -> u8;
 
-    /// What to do about it.
+    /// Advice for the user.
     fn hint(&self) -> Option<String> {
         None
     }
@@ -18,14 +17,13 @@ pub(crate) trait Expected: std::error::Error + Send + Sync + 'static {
 /// Why the command ends early.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// Said by one of the modules.
+    /// An error of one of the modules.
     Expected(Box<dyn Expected>),
-    /// A bug, or a file of the tool's own that could not be used.
+    /// A bug, or a file of the tool itself that could not be used.
     Internal(anyhow::Error),
 }
 
 impl Failure {
-    /// The exit code.
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
             Self::Expected(error) => error.exit_code(),
@@ -41,7 +39,7 @@ impl Failure {
         }
     }
 
-    /// What to do about it.
+    /// Advice for the user.
     pub(crate) fn hint(&self) -> Option<String> {
         match self {
             Self::Expected(error) => error.hint(),
@@ -50,14 +48,13 @@ impl Failure {
     }
 }
 
-/// The part of a failure that outlives it, in the summary and in the results of a run.
+/// The part of a failure that is kept for the summary and the results of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Reported {
-    /// The exit code.
     pub(crate) exit_code: u8,
     /// The message, with its causes.
     pub(crate) message: String,
-    /// What to do about it.
+    /// Advice for the user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) hint: Option<String>,
 }

@@ -1,6 +1,6 @@
-//! The estimator: a program with candle in it, which the command is not. It is
-//! found beside memcheck-runtime, built for the simulated device, and asked in
-//! JSON, in a process of its own for each machine.
+//! The estimator: a separate program, because the command itself is built without candle. Its package is in the same
+//! folder as memcheck-runtime. The command builds it for the simulated device, and starts a process for each machine,
+//! with which it exchanges JSON.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -19,7 +19,7 @@ use crate::options::Aim;
 use crate::session::Session;
 use crate::workspace::{RUNTIME, Workspace};
 
-/// The package with the estimator, and the name of the program.
+/// The package of the estimator, and the name of the program.
 const ESTIMATOR: &str = "memcheck-estimate";
 
 const SOURCE: &str = "\
@@ -32,13 +32,13 @@ fn main() {
 }
 ";
 
-/// Why the estimator cannot be asked.
+/// Why the estimator cannot answer.
 #[derive(Debug, thiserror::Error)]
 enum EstimatorError {
-    /// It comes with the runtime.
+    /// The workspace does not depend on memcheck-runtime, which the estimator comes with.
     #[error("the estimator comes with {RUNTIME}, which this workspace does not depend on")]
     NoRuntime,
-    /// It ended without an answer.
+    /// The estimator ended without an answer.
     #[error("the estimator ended without an answer: {0}")]
     Silent(String),
 }
@@ -66,21 +66,21 @@ impl Expected for EstimatorError {
     }
 }
 
-/// The estimator, built.
+/// The built estimator.
 #[derive(Debug)]
 pub(crate) struct Estimator {
     binary: Binary,
 }
 
 impl Estimator {
-    /// Builds it, as a member of the workspace where it is one.
+    /// Builds the estimator, as a member of the workspace if it is one.
     pub(crate) fn build(flags: &EstimatorFlags, output: &OutputFlags) -> Result<Self, Failure> {
         let workspace = Workspace::load(&flags.as_cargo())?;
         let member = workspace.members().iter().any(|package| package.name.as_str() == ESTIMATOR);
         let name = vec![ESTIMATOR.to_owned()];
         let (kind, cargo) = if member {
-            // As an example: so it has the features that the tests of the
-            // workspace have, and one candle serves both.
+            // It is built as an example, because an example has the features that the tests of the workspace have. So
+            // both use the same build of candle.
             let packages = name.clone();
             let cargo = CargoFlags { packages, example: name, ..flags.as_cargo() };
             (ProgramKind::Example, cargo)
@@ -118,7 +118,7 @@ impl Estimator {
         Ok(Self { binary: binary.context("cargo built no estimator")? })
     }
 
-    /// Asks it on a simulated machine.
+    /// Asks the estimator on a simulated machine.
     pub(crate) fn ask(&self, question: &Question, machine: &str) -> Result<Answer, Failure> {
         let question = serde_json::to_string(question).context("the question")?;
         let mut child = Command::new(&self.binary.path)
@@ -134,7 +134,7 @@ impl Estimator {
             .spawn()
             .with_context(|| format!("{}", self.binary.path.display()))?;
         let mut stdin = child.stdin.take().context("stdin is piped")?;
-        // One that has gone says so by how it ended.
+        // The error is ignored, because the exit status of an estimator that has ended explains it.
         let _ = stdin.write_all(question.as_bytes());
         drop(stdin);
         let output = child.wait_with_output().context("waiting for the estimator")?;
@@ -148,12 +148,12 @@ impl Estimator {
     }
 }
 
-/// What came of a device that was asked for.
+/// The result of a requested device.
 #[derive(Debug)]
 pub(crate) struct Tried {
-    /// The device, as it was asked for.
+    /// The device, with its card.
     pub(crate) device: String,
-    /// The peak there, or why it does not fit.
+    /// The peak, or the reason why the model does not fit.
     pub(crate) result: Result<u64, String>,
 }
 

@@ -1,6 +1,5 @@
-//! Packages that the tool writes for itself below the target directory, and
-//! builds with the workspace's own dependencies, profiles and patches: the same
-//! versions, so that as little as possible of candle is built anew.
+//! Packages that the tool writes below the target directory and builds. They have the versions, profiles and patches of
+//! the workspace, so that cargo rebuilds as little of candle as possible.
 
 use std::fmt::Write;
 use std::fs;
@@ -12,20 +11,18 @@ use cargo_metadata::Package;
 use crate::toolchain::write_if_different;
 use crate::workspace::Workspace;
 
-/// A package of one source file.
+/// A package with one source file.
 #[derive(Debug)]
 pub(crate) struct Generated<'a> {
-    /// Its name.
     pub(crate) name: &'a str,
-    /// Packages that it depends on, each with the one of the workspace's graph
-    /// that it comes from the same place as: often itself.
+    /// The dependencies. The second name of each pair is a package in the workspace's graph that comes from the same
+    /// source. It is often the dependency itself.
     pub(crate) dependencies: &'a [(&'a str, &'a str)],
-    /// The source: path and text.
+    /// Path and text of the source.
     pub(crate) source: (&'a str, &'a str),
 }
 
 impl Generated<'_> {
-    /// Writes the package into `folder`.
     pub(crate) fn write(&self, folder: &Path, workspace: &Workspace) -> anyhow::Result<()> {
         let manifest = self.manifest(workspace)?;
         let (path, text) = self.source;
@@ -33,8 +30,8 @@ impl Generated<'_> {
         fs::create_dir_all(source.parent().unwrap_or(folder))?;
         write_if_different(&folder.join("Cargo.toml"), &manifest)?;
         write_if_different(&source, text)?;
-        // The same versions, so that nothing of candle is built anew. Cargo adds to
-        // it what the package has besides, which stays until the workspace's changes.
+        // The copy makes cargo use the same versions, so that candle is not built again. Cargo adds the package's
+        // further dependencies to it. The copy is replaced when the workspace's Cargo.lock changes.
         let (theirs, own) = (workspace.root().join("Cargo.lock"), folder.join("Cargo.lock"));
         let changed = |path: &Path| fs::metadata(path).and_then(|it| it.modified()).ok();
         if theirs.exists() && changed(&own) < changed(&theirs) {
@@ -43,7 +40,7 @@ impl Generated<'_> {
         Ok(())
     }
 
-    /// A manifest with the workspace's own sources, profiles and patches.
+    /// Returns a manifest with the sources, profiles and patches of the workspace.
     fn manifest(&self, workspace: &Workspace) -> anyhow::Result<String> {
         let mut text = format!(
             "[package]\nname = \"{}\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\
@@ -67,8 +64,8 @@ impl Generated<'_> {
     }
 }
 
-/// How a manifest names `name`, from where the graph has `like`: beside its
-/// folder, in its repository, or in its registry with its version.
+/// Returns the dependency on `name` for a manifest, from the source of `like`: the neighbouring folder, the same
+/// repository, or the same registry and version.
 fn dependency(name: &str, like: &Package) -> anyhow::Result<String> {
     let source = like.source.as_ref().map(|source| source.repr.as_str());
     Ok(match source {

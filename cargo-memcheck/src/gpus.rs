@@ -1,8 +1,7 @@
-//! Real GPUs, and which test is on which: one test on a GPU at a time.
+//! Real GPUs, and their assignment to tests. A GPU runs one test at a time.
 //!
-//! A test sees the GPU that it was given as its first device, and behind it the
-//! others that were asked for. So its figures are those of `cuda:0`, whichever
-//! GPU it was.
+//! A test sees its GPU as the first device, and the other requested GPUs behind it. Its figures are therefore those of
+//! `cuda:0`, whichever GPU it was assigned.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -11,46 +10,45 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use memcheck_core::record::Record;
 use serde::{Deserialize, Serialize};
 
-/// What CUDA hides all other GPUs by, and orders those that it leaves.
+/// The variable with which CUDA hides GPUs, and orders the visible ones.
 pub(crate) const VISIBLE: &str = "CUDA_VISIBLE_DEVICES";
 
 /// A GPU, or a slice of one in MIG mode.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Gpu {
-    /// Its number among those that are visible: 1 of `cuda:1`.
+    /// Number among the visible GPUs: 1 for `cuda:1`.
     pub(crate) index: u16,
-    /// What its driver calls it.
+    /// Name that the driver reports.
     pub(crate) name: String,
-    /// Its UUID; unknown where a number names it, which the driver may count
-    /// in another order than nvidia-smi.
+    /// UUID. `None` if the GPU is named by a number, because the driver may count in another order than nvidia-smi.
     pub(crate) uuid: Option<String>,
-    /// What [`VISIBLE`] calls it.
+    /// Name of the GPU in a value of [`VISIBLE`].
     pub(crate) word: String,
-    /// Whether it is a slice.
+    /// True for a slice.
     pub(crate) slice: bool,
 }
 
 impl Gpu {
-    /// The value of [`VISIBLE`] for a test that is given this one of `all`. Of
-    /// slices a process sees one, and no other GPU beside it.
+    /// Returns the value of [`VISIBLE`] for a test that is assigned this one of `all`. A process can see one slice, and
+    /// no other GPU in addition.
     fn visible(&self, all: &[Self]) -> String {
         let beside = |other: &&Self| !self.slice && !other.slice && other.word != self.word;
         let words = std::iter::once(self).chain(all.iter().filter(beside));
         words.map(|gpu| gpu.word.as_str()).collect::<Vec<_>>().join(",")
     }
 
-    /// What no other GPU is called.
+    /// Returns a name that no other GPU has.
     fn identity(&self) -> &str {
         self.uuid.as_deref().unwrap_or(&self.word)
     }
 }
 
-/// Their names, in one line.
+/// Returns the names of GPUs in one line.
 pub(crate) fn names(gpus: &[Gpu]) -> String {
     gpus.iter().map(|gpu| gpu.name.as_str()).collect::<Vec<_>>().join(", ")
 }
 
-/// The GPUs that tests are on.
+/// The GPUs that are in use by tests.
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
     busy: Mutex<BTreeSet<String>>,
@@ -58,8 +56,7 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    /// Takes one of these GPUs, and waits until one is free; `None` where there
-    /// are none to take.
+    /// Takes one of these GPUs, and waits until one is free. Returns `None` if `gpus` is empty.
     pub(crate) fn take<'a>(&'a self, gpus: &'a [Gpu]) -> Option<Slot<'a>> {
         if gpus.is_empty() {
             return None;
@@ -75,7 +72,7 @@ impl Pool {
     }
 }
 
-/// A GPU that a test is on. Free again when this is dropped, however the test ended.
+/// A GPU that is in use by a test. Dropping the slot frees the GPU, so that it is free however the test ends.
 #[derive(Debug)]
 pub(crate) struct Slot<'a> {
     pool: &'a Pool,
@@ -84,7 +81,7 @@ pub(crate) struct Slot<'a> {
 }
 
 impl Slot<'_> {
-    /// Has a process see this GPU first.
+    /// Makes this GPU the first that a process sees.
     pub(crate) fn show(&self, command: &mut Command) {
         command.env(VISIBLE, self.gpu.visible(self.all));
     }
@@ -98,21 +95,21 @@ impl Drop for Slot<'_> {
     }
 }
 
-/// Which GPU a test was on.
+/// The GPU that a test ran on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RanOn {
-    /// Its number among those that are visible, where we have handed it out.
+    /// Number among the visible GPUs. `None` if a launcher assigned the GPU.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(crate) index: Option<u16>,
-    /// What its driver calls it.
+    /// Name that the driver reports.
     pub(crate) name: String,
-    /// Its UUID, where that is known.
+    /// UUID, if it is known.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(crate) uuid: Option<String>,
 }
 
 impl RanOn {
-    /// What we handed out, and what the test process found: that has the say.
+    /// Combines the assigned GPU with the one that the test process reported. The report takes precedence.
     pub(crate) fn of(slot: Option<&Slot<'_>>, record: Option<&Record>) -> Option<Self> {
         let given = slot.map(|slot| slot.gpu);
         let index = given.map(|gpu| gpu.index);
@@ -125,7 +122,7 @@ impl RanOn {
         }
     }
 
-    /// `cuda:1, NVIDIA H200 (GPU-…)`.
+    /// Returns the GPU as it is printed: `cuda:1, NVIDIA H200 (GPU-…)`.
     pub(crate) fn shown(&self) -> String {
         let Self { index, name, uuid } = self;
         let index = index.map(|index| format!("cuda:{index}, ")).unwrap_or_default();
@@ -157,7 +154,7 @@ mod tests {
         assert_eq!(all[0].visible(&all), "GPU-a,GPU-b,GPU-c");
         assert_eq!(all[1].visible(&all), "GPU-b,GPU-a,GPU-c");
         assert_eq!(all[1].visible(&all[1..2]), "GPU-b");
-        // Beside a slice the driver shows nothing.
+        // A process that sees a slice sees no other GPU.
         let mixed = [gpu(0, "MIG-1"), gpu(1, "MIG-2"), gpu(2, "GPU-c"), gpu(3, "GPU-d")];
         assert_eq!(mixed[0].visible(&mixed), "MIG-1");
         assert_eq!(mixed[1].visible(&mixed), "MIG-2");
@@ -169,8 +166,7 @@ mod tests {
         let (pool, all) = (Pool::default(), gpus());
         let on: [AtomicUsize; 3] = Default::default();
         let runs: [AtomicUsize; 3] = Default::default();
-        // Three tests that wait for each other are on three GPUs; then more of them
-        // than there are GPUs.
+        // First, three tests that wait for each other must be on three GPUs. Then there are more tests than GPUs.
         let together = std::sync::Barrier::new(3);
         let test = |wait: bool| {
             let slot = pool.take(&all).unwrap();
@@ -216,7 +212,7 @@ mod tests {
         });
         assert!(panicked);
         let slot = pool.take(only).unwrap();
-        // Whoever waits for it is woken.
+        // A test that waits for the GPU must be woken.
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| pool.take(only).is_some());
             std::thread::sleep(Duration::from_millis(20));

@@ -1,44 +1,43 @@
-//! `--runner`: the command that starts test processes, as `srun` does on a
-//! cluster. Split as a shell would, and never handed to one.
+//! `--runner`: the command that starts test processes, such as `srun` on a cluster. Its command line is split with the rules of a shell,
+//! but a shell is not used.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// How long what it starts may take to answer a question: it may have to wait
-/// for its turn.
+/// The time limit for an answer from a launched process, which may have to wait in a queue first.
 pub(crate) const TURN: Duration = Duration::from_secs(600);
 
-/// Who starts a test process.
+/// The program that starts test processes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) enum Launcher {
-    /// We do.
+    /// This command starts them directly.
     #[default]
     None,
-    /// This command, with the process's own command line behind its words.
+    /// This command line starts them. The command line of the process is appended to its words.
     Command(Vec<String>),
 }
 
-/// Why a text is no command line.
+/// The text is not a valid command line.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a command line: a quote or a backslash is left open")]
 pub(crate) struct LauncherError(String);
 
 impl Launcher {
-    /// Reads a command line; an empty one is none. A program that is named by a
-    /// relative path lies below `folder`, wherever tests are started.
+    /// Reads a command line. An empty one stands for no launcher. The relative path of a program is resolved against `folder`, because
+    /// tests start in other folders.
     pub(crate) fn read(text: &str, folder: &Path) -> Result<Self, LauncherError> {
         let mut words = shlex::split(text).ok_or_else(|| LauncherError(text.to_owned()))?;
         let Some(program) = words.first_mut() else { return Ok(Self::None) };
         if program.contains('/') && Path::new(program.as_str()).is_relative() {
-            // Put together from its components, it has no `./` in it.
+            // Collecting the components removes a `./` from the path.
             let path: PathBuf = folder.join(&*program).components().collect();
             *program = path.display().to_string();
         }
         Ok(Self::Command(words))
     }
 
-    /// Starts `program`, or the launcher with it as the first argument.
+    /// Returns the command that starts `program`, directly or as the argument of the launcher.
     pub(crate) fn command(&self, program: &Path) -> Command {
         match self {
             Self::None => Command::new(program),
@@ -50,17 +49,17 @@ impl Launcher {
         }
     }
 
-    /// Whether somebody else starts test processes.
+    /// True if a launcher starts test processes.
     pub(crate) fn is_some(&self) -> bool {
         *self != Self::None
     }
 }
 
-/// A command line as a shell would take it.
+/// Returns a command line in the quoting of a shell.
 pub(crate) fn shown(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     let words: Vec<String> = words.map(|word| word.to_string_lossy().into_owned()).collect();
-    // Words with a zero byte cannot be quoted, and cannot be started either.
+    // A word with a zero byte cannot be quoted. It cannot be started either.
     shlex::try_join(words.iter().map(String::as_str)).unwrap_or_else(|_| words.join(" "))
 }
 

@@ -1,5 +1,5 @@
-//! Building and listing the legs of a session, one after another, so that the
-//! first can run before the second is built. Legs of one kind share both.
+//! Builds and lists the legs of a session one after another, so that the first can run before the second is built. Legs of one kind share
+//! the build and the list.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use crate::talk::say;
 use crate::toolchain::Toolkit;
 use crate::workspace::TestPackage;
 
-/// The legs of a session, as far as they are built and listed.
+/// The legs of a session that have been built and listed so far.
 #[derive(Debug)]
 pub(crate) struct Legs<'a> {
     session: &'a Session,
@@ -24,8 +24,8 @@ pub(crate) struct Legs<'a> {
 }
 
 impl<'a> Legs<'a> {
-    /// Prepares what every build needs. An archive is built already: its legs
-    /// are all listed here, so that a run does not begin with half of one.
+    /// Prepares the inputs of all builds. An archive is already built, so that all its legs are listed here: an incomplete archive must
+    /// fail before the run begins.
     pub(crate) fn open(session: &'a Session) -> Result<Self, Failure> {
         let simulated = session.legs.iter().any(|leg| leg.kind == Kind::Sim);
         let toolkit = match &session.archive {
@@ -46,7 +46,7 @@ impl<'a> Legs<'a> {
         Ok(legs)
     }
 
-    /// The library that answers for the simulated device's NVML, where there is one.
+    /// Returns the NVML library of the simulated device, if there is one.
     pub(crate) fn nvml(&self) -> Option<PathBuf> {
         match &self.session.archive {
             Some(archive) => archive.nvml(),
@@ -54,12 +54,12 @@ impl<'a> Legs<'a> {
         }
     }
 
-    /// True if the tests of a leg are known without another build.
+    /// True if the tests of a leg are known without a further build.
     pub(crate) fn has(&self, leg: &Leg) -> bool {
         self.carried.contains_key(&leg.kind)
     }
 
-    /// Builds `goal` for a leg, unless a leg of its kind was built before.
+    /// Builds `goal` for a leg, unless a leg of the same kind was built before.
     pub(crate) fn build(
         &mut self,
         leg: &Leg,
@@ -78,7 +78,7 @@ impl<'a> Legs<'a> {
         Ok(built)
     }
 
-    /// `the tests for sim:h200 (leg 1 of 2)`.
+    /// Describes a build as `the tests for sim:h200 (leg 1 of 2)`.
     fn described(&self, leg: &Leg, goal: Goal<'_>) -> String {
         let legs = &self.session.legs;
         let number = legs.iter().position(|known| known == leg).filter(|_| legs.len() > 1);
@@ -86,7 +86,7 @@ impl<'a> Legs<'a> {
         format!("{} for {}{}", goal.described(), leg.name(), place.unwrap_or_default())
     }
 
-    /// Builds the tests of a leg and asks them what they are.
+    /// Builds and lists the tests of a leg.
     pub(crate) fn tests(&mut self, leg: &Leg) -> Result<LegTests, Failure> {
         let session = self.session;
         let built = self.build(leg, &session.packages, Goal::Tests)?;
@@ -98,12 +98,12 @@ impl<'a> Legs<'a> {
         Ok(LegTests { leg: leg.clone(), built, carried })
     }
 
-    /// The tests of every leg, for commands that need all of them at once.
+    /// Returns the tests of all legs, for commands that need them at the same time.
     pub(crate) fn all(&mut self) -> Result<Vec<LegTests>, Failure> {
         self.session.legs.iter().map(|leg| self.tests(leg)).collect()
     }
 
-    /// Asks what was built for a leg for its tests.
+    /// Lists the tests in the executables of a leg.
     fn list(&self, leg: &Leg, built: &Built) -> Result<Vec<Carried>, Failure> {
         let Session { packages, options, .. } = self.session;
         let Options { scheduling, search, .. } = options;
@@ -116,8 +116,7 @@ impl<'a> Legs<'a> {
     }
 }
 
-/// Builds and lists every leg before anything runs. Answers with the simulated NVML
-/// too, if there is one.
+/// Builds and lists all legs before a test runs. Also returns the simulated NVML library, if there is one.
 pub(crate) fn discover(session: &Session) -> Result<(Option<PathBuf>, Vec<LegTests>), Failure> {
     let mut legs = Legs::open(session)?;
     let tests = legs.all()?;

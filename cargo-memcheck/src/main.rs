@@ -1,10 +1,9 @@
-//! `cargo memcheck`: memory regression tests for candle, from the outside.
+//! `cargo memcheck`: memory regression tests for candle, seen from outside the test process.
 //!
-//! The folders are the pipeline: what was typed (`cli`) and what is meant
-//! (`options`), the workspace, the toolchain, the build, the tests that its
-//! binaries carry, a child process for each of them, and what people and
-//! machines are told, now or from the results that were kept (`results`). The verdict is reached in the test process; here it is
-//! only believed when its record is complete.
+//! The folders follow the pipeline: the command line (`cli`) and the resolved options (`options`), the workspace, the toolchain, the build,
+//! the tests in its binaries, a child process for each test, and the presentation of the results, at once or from stored ones (`results`).
+//! The test process reaches the verdict, except for a record whose call stacks have no names; the command trusts it only if its record is
+//! complete.
 #![forbid(unsafe_code)]
 
 mod across;

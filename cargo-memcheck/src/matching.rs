@@ -1,4 +1,4 @@
-//! The tests that a name matches, for commands that are about one of them.
+//! Finds the tests that match a name, for commands that work on a single test.
 
 use memcheck_core::exit;
 
@@ -6,7 +6,7 @@ use crate::error::Expected;
 use crate::session::Chosen;
 use crate::task::Task;
 
-/// No test of a name runs on any device.
+/// No test with a matching name runs on a device of this run.
 #[derive(Debug, thiserror::Error)]
 #[error("no memory test matches `{name}`{why}")]
 pub(crate) struct NoMatch {
@@ -24,8 +24,7 @@ impl Expected for NoMatch {
     }
 }
 
-/// The tests that match `name`, on each device that they run on: for commands
-/// that are about one of them.
+/// Returns the tests that match `name`, on each device on which they run.
 pub(crate) fn matching(name: &str, chosen: Vec<Chosen>) -> Result<Vec<Task>, NoMatch> {
     let (mut run, mut ignored, mut elsewhere) = (Vec::new(), 0, 0);
     for of_leg in chosen {

@@ -1,9 +1,8 @@
-//! Which test runs when: a queue, and workers that take from it.
+//! Distributes tests to workers, which take them from a queue.
 //!
-//! Every test is a process of its own, so on the CPU and on the simulated
-//! device its figures do not depend on its neighbours; a real GPU is shared,
-//! and has one test at a time ([`crate::gpus`]). A launcher hands out devices
-//! itself: how many tests it is given at a time is for the user to say.
+//! Every test has its own process, so that on the CPU and on the simulated device its figures do not depend on other tests. A real GPU is
+//! shared, and must have only one test at a time ([`crate::gpus`]). A launcher assigns devices itself, so that the user decides how many
+//! tests it receives at the same time.
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -15,25 +14,22 @@ use crate::devices::{Kind, Leg};
 use crate::options::{Capture, Scheduling};
 use crate::task::Outcome;
 
-/// What happens during a run; the number is that of the task.
+/// An event of a run. The number is the index of the task.
 #[derive(Debug)]
 pub(crate) enum Event {
-    /// It was started.
     Started(usize),
-    /// It is here.
     Progress(usize, Progress),
-    /// It has ended.
     Finished(usize, Box<Outcome>),
 }
 
-/// What goes through the channel. A worker says when it is gone: the channel
-/// itself may stay open, in the hands of a process that a test left behind.
+/// A message in the channel. A worker sends `Gone` at its end, because the channel itself can stay open: a process that a test left behind
+/// keeps its progress pipe open, and the thread that reads the pipe owns a sender.
 enum Message {
     Event(Event),
     Gone,
 }
 
-/// Tells the progress of one task.
+/// Sends the progress of one task.
 #[derive(Clone)]
 pub(crate) struct Teller {
     number: usize,
@@ -41,13 +37,12 @@ pub(crate) struct Teller {
 }
 
 impl Teller {
-    /// The task is here.
     pub(crate) fn progress(&self, progress: Progress) {
         let _ = self.sender.send(Message::Event(Event::Progress(self.number, progress)));
     }
 }
 
-/// How many tests of a leg run at the same time: on real GPUs no more than there are.
+/// Returns the number of tests of a leg that run at the same time. On real GPUs it is at most the number of GPUs.
 pub(crate) fn workers(
     scheduling: &Scheduling,
     leg: &Leg,
@@ -60,7 +55,7 @@ pub(crate) fn workers(
     }
     let asked = match (scheduling.threads, scheduling.capture) {
         (Some(threads), _) => threads.get(),
-        // Two tests that print at the same time cannot be read.
+        // Tests that print at the same time would mix their output.
         (None, Capture::Shown | Capture::None) => 1,
         (None, Capture::Kept) => match leg.kind {
             Kind::Cpu => cores / rayon_threads.parse().unwrap_or(cores).max(1),
@@ -75,16 +70,16 @@ pub(crate) fn workers(
     asked.min(most).max(1)
 }
 
-/// The number of cores that we may use.
+/// Returns the number of cores that this process may use.
 pub(crate) fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
 }
 
-/// Runs tasks `0..count` on so many workers; `run` answers `None` where it was
-/// interrupted. Events come to `on_event` on the calling thread.
+/// Runs the tasks `0..count` on this number of workers, and calls `on_event` on the calling thread. `run` must return `None` if it was
+/// interrupted.
 ///
 /// # Errors
-/// The first error of `run`; no further task is started after it.
+/// The first error of `run`. No further task is started after it.
 pub(crate) fn run_all<E: Send>(
     count: usize,
     workers: usize,
@@ -118,7 +113,7 @@ pub(crate) fn run_all<E: Send>(
     })
 }
 
-/// Takes tasks from the queue until it is empty, or `stop` is set.
+/// Takes tasks from the queue until it is empty or `stop` is set.
 fn work<E>(
     count: usize,
     fail_fast: bool,
@@ -184,7 +179,7 @@ mod tests {
         }
     }
 
-    /// A leg of this kind, with so many GPUs.
+    /// Makes a leg of this kind with this number of GPUs.
     fn leg(kind: Kind, gpus: u16) -> Leg {
         let gpu = |index| {
             let (name, word) = ("NVIDIA H200".to_owned(), format!("GPU-{index}"));
@@ -222,7 +217,7 @@ mod tests {
             assert_eq!(workers(&launched(None), &leg(kind, 0), 8, "1"), 1);
             assert_eq!(workers(&launched(Some(4)), &leg(kind, 0), 8, "1"), 4);
         }
-        // GPUs that were named are ours to hand out, there too.
+        // The command assigns GPUs that the user named, even with a launcher.
         assert_eq!(workers(&launched(Some(4)), &leg(Kind::Cuda, 2), 8, "1"), 2);
     }
 

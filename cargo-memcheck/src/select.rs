@@ -1,4 +1,4 @@
-//! Which of the tests that were found are run on a leg, and why not the others.
+//! Selects the tests that run on a leg, and gives the reason for leaving out the others.
 
 use memcheck_core::protocol::Entry;
 
@@ -6,20 +6,19 @@ use crate::cli::RunIgnoredFlag;
 use crate::devices::Leg;
 use crate::options::Selection;
 
-/// What is done with a test.
+/// The decision about a test on a leg.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Choice {
-    /// It runs.
     Run,
     /// It is reported as ignored.
     Ignored,
-    /// It makes no sense on this device.
+    /// It needs another device.
     Elsewhere,
-    /// It was not asked for.
+    /// It is not selected.
     Filtered,
 }
 
-/// What is done with `entry` of `package` on `leg`.
+/// Decides about `entry` of `package` on `leg`.
 pub(crate) fn choose(selection: &Selection, leg: &Leg, package: &str, entry: &Entry) -> Choice {
     let named = |pattern: &String| {
         if selection.exact { entry.name == *pattern } else { entry.name.contains(pattern) }

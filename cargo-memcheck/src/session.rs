@@ -1,5 +1,4 @@
-//! From the command line to the tests that were found: the part of the
-//! pipeline that `run`, `list` and `prune` share.
+//! Resolves the command line up to the list of tests: the part of the pipeline that `run`, `list` and `prune` share.
 
 use std::path::{Path, PathBuf};
 
@@ -23,45 +22,39 @@ use crate::task::Task;
 use crate::toolchain::gpu;
 use crate::workspace::{Places, TestPackage, Workspace, pending_of_results};
 
-/// What is needed before anything is built.
+/// The inputs of a run that are resolved before the build.
 #[derive(Debug)]
 pub(crate) struct Session {
-    /// What is meant.
     pub(crate) options: Options,
-    /// The workspace.
     pub(crate) workspace: Workspace,
-    /// The archive that stands for the build.
+    /// The archive that replaces the build.
     pub(crate) archive: Option<Unpacked>,
     /// The selected packages with memory tests.
     pub(crate) packages: Vec<TestPackage>,
-    /// The devices.
     pub(crate) legs: Vec<Leg>,
 }
 
 /// The tests of one leg.
 #[derive(Debug)]
 pub(crate) struct LegTests {
-    /// The device.
     pub(crate) leg: Leg,
-    /// What was built for it.
+    /// The build for the device.
     pub(crate) built: Built,
-    /// What the executables carry.
+    /// The executables with their tests.
     pub(crate) carried: Vec<Carried>,
 }
 
-/// The tests of one leg, sorted by what is done with them.
+/// The tests of one leg, grouped by the decision about them.
 #[derive(Debug, Default)]
 pub(crate) struct Chosen {
-    /// These run.
     pub(crate) run: Vec<Task>,
-    /// These are ignored.
     pub(crate) ignored: Vec<Task>,
-    /// These make no sense on this device.
+    /// The tests that need another device.
     pub(crate) elsewhere: Vec<Task>,
 }
 
 impl Session {
-    /// Resolves everything that can be resolved without building.
+    /// Resolves everything that does not need a build.
     pub(crate) fn open(args: &RunArgs, aim: Aim) -> Result<Self, Failure> {
         let typed = Typed::read(args, aim, &environment, is_ci::cached())?;
         let archive = args.archive.archive_file.as_ref();
@@ -100,13 +93,12 @@ impl Session {
         Ok(Self { options, workspace, archive, packages, legs })
     }
 
-    /// The folder that test executables were compiled in, where the workspace
-    /// is another one.
+    /// Returns the folder in which the test executables were compiled, if they come from an archive.
     pub(crate) fn compiled_in(&self) -> Option<&Path> {
         self.archive.as_ref().map(Unpacked::compiled_in)
     }
 
-    /// Whether only some kinds of targets were built.
+    /// True if only some kinds of targets were built.
     pub(crate) fn names_targets(&self) -> bool {
         match &self.archive {
             Some(archive) => archive.names_targets(),
@@ -114,28 +106,27 @@ impl Session {
         }
     }
 
-    /// Where the results of the run are kept.
+    /// Returns the folder for the results of the run.
     pub(crate) fn results_directory(&self) -> PathBuf {
         let unsaid = || match &self.archive {
-            // What was extracted may be temporary, and cargo is not asked.
+            // The folder of an extracted archive may be temporary. Cargo is not needed to run an archive, so it is not asked either.
             Some(_) => Places::here(&CargoFlags::default()).results_directory(),
             None => self.workspace.results_directory(),
         };
         self.options.results.clone().unwrap_or_else(unsaid)
     }
 
-    /// The folder that pending snapshots go to, where it is not that of the
-    /// tests: it mirrors the workspace.
+    /// Returns the folder for pending snapshots, if they are not written next to the tests. It mirrors the workspace.
     pub(crate) fn pending_directory(&self) -> Option<PathBuf> {
         match (&self.archive, self.options.mode) {
-            // What was extracted may be gone tomorrow; results are kept.
+            // The folder of an extracted archive may be temporary, but results are kept.
             (Some(_), _) => Some(pending_of_results(&self.results_directory())),
             (None, Mode::Ci) => Some(self.workspace.pending_directory()),
             (None, Mode::Local) => None,
         }
     }
 
-    /// Who is told of the run.
+    /// Returns the inputs of the presenters.
     pub(crate) fn audience(&self) -> Audience<'_> {
         let Options { telling, scheduling, .. } = &self.options;
         Audience {
@@ -147,12 +138,12 @@ impl Session {
         }
     }
 
-    /// Where a leg of this kind is built.
+    /// Returns the target directory of legs of this kind.
     pub(crate) fn target_directory(&self, kind: Kind) -> PathBuf {
         build::target_directory(&self.workspace, kind)
     }
 
-    /// Says where tests will run, and why there.
+    /// Prints the devices of the run, and the reasons for choosing them.
     pub(crate) fn announce(&self) {
         if self.options.telling.verbosity == Verbosity::Quiet {
             return;
@@ -179,12 +170,12 @@ impl Session {
         }
     }
 
-    /// Sorts the tests of a leg by what is done with them.
+    /// Groups the tests of a leg by the decision about them.
     pub(crate) fn choose(&self, tests: &LegTests) -> Chosen {
         self.choose_by(&self.options.selection, tests)
     }
 
-    /// The same as if all parts of the tests were run here.
+    /// Groups the tests of a leg as if all parts of a partition ran here.
     pub(crate) fn choose_all_parts(&self, tests: &LegTests) -> Chosen {
         let all = Selection { partition: None, ..self.options.selection.clone() };
         self.choose_by(&all, tests)
@@ -216,7 +207,7 @@ impl Session {
         chosen
     }
 
-    /// The limits in force for a test on a leg.
+    /// Returns the limits that apply to a test on a leg.
     fn limits(&self, package: &str, entry: &Entry, leg: &Leg) -> Limits {
         let subject = Subject { package, test: &entry.name, family: entry.family_on(leg.family()) };
         self.options.configuration.config.limits(

@@ -1,15 +1,14 @@
-//! Results go to stdout, and talk goes to stderr.
+//! Printing: results go to stdout, all other text goes to stderr.
 
 use std::io::Write;
 
-/// Prints a line for people, on stderr, with colours where it shows them.
+/// Prints a line for people on stderr, with colours if stderr supports them.
 macro_rules! say {
     ($($text:tt)*) => { anstream::eprintln!($($text)*) };
 }
 pub(crate) use say;
 
-/// Prints a result on stdout, with colours where it shows them. A reader that has
-/// gone is no error of ours.
+/// Prints a result on stdout, with colours if stdout supports them. It is not an error if the reader has closed stdout.
 pub(crate) fn print(text: &str) {
     let mut stdout = anstream::stdout().lock();
     let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());

@@ -1,4 +1,4 @@
-//! Counting outcomes, and the exit code that follows.
+//! Counts outcomes, and derives the exit code from the counts.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -18,11 +18,11 @@ use crate::task::Outcome;
 /// The tests that were run several times on request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Repeated {
-    /// Runs of each.
+    /// The number of runs of each test.
     pub(crate) runs: u32,
-    /// Tests whose runs all came to their end.
+    /// The number of tests whose runs all ended normally.
     pub(crate) tests: usize,
-    /// Those of them whose figures are identical in all runs.
+    /// The number of those tests whose figures are identical in all runs.
     pub(crate) identical: usize,
 }
 
@@ -34,45 +34,44 @@ impl Repeated {
     }
 }
 
-/// The counts of a run: of one device, or over all of them.
+/// The counts of a run on one device or on all devices.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
-    /// Passed.
+    /// Tests that passed.
     pub(crate) passed: usize,
-    /// Failed by a measured finding.
+    /// Tests that failed by a measured finding.
     pub(crate) failed: usize,
-    /// Without a baseline; counted by their status too.
+    /// Tests without a baseline. Their status counts too.
     pub(crate) new: usize,
-    /// Ended without a complete record.
+    /// Tests without a complete record.
     pub(crate) not_measured: usize,
     /// Those of them whose device could not be opened.
     pub(crate) no_device: usize,
-    /// Left out by `#[ignore]`.
+    /// Tests left out because of `#[ignore]`.
     pub(crate) ignored: usize,
-    /// Within limits, with a denied bookkeeping finding.
+    /// Tests within their limits that have a denied bookkeeping finding.
     pub(crate) needs_review: usize,
-    /// Selected, but for another device than those of this run.
+    /// Selected tests that need another device than those of this run.
     pub(crate) elsewhere: usize,
-    /// Selected, but not run because the run ended before.
+    /// Selected tests that were not run because the run ended before.
     pub(crate) not_run: usize,
-    /// Denied bookkeeping findings, of tests and of the workspace.
+    /// Denied bookkeeping findings of tests and of the workspace.
     pub(crate) denied: BTreeSet<Code>,
-    /// Pending snapshots that were written.
+    /// The pending snapshots that were written.
     pub(crate) pending: Vec<PathBuf>,
-    /// Whether a signal ended the run.
+    /// True if a signal ended the run.
     pub(crate) interrupted: bool,
-    /// The failure that ended the run, such as the build of a later device.
+    /// The failure that ended the run, such as the failed build of a later device.
     pub(crate) failure: Option<Reported>,
-    /// Devices whose tests were not started, because the run ended before.
+    /// The devices whose tests were not started because the run ended before.
     pub(crate) unstarted: Vec<String>,
-    /// Tests that were run several times, if `--repeat` asked for that.
+    /// The tests that were run several times because of `--repeat`.
     pub(crate) repeated: Option<Repeated>,
-    /// Wall-clock time of the tests, without the builds.
+    /// The wall time of the tests, without the builds.
     pub(crate) took: Duration,
 }
 
 impl Tally {
-    /// Counts one test.
     pub(crate) fn add(&mut self, outcome: &Outcome) {
         let verdict = &outcome.verdict;
         match verdict.status {
@@ -99,16 +98,14 @@ impl Tally {
         self.pending.extend(outcome.across.pending.clone());
     }
 
-    /// Counts a finding about the workspace.
     pub(crate) fn note(&mut self, note: &Note) {
         if note.level == Level::Deny {
             self.denied.insert(note.finding.code);
         }
     }
 
-    /// Adds the counts of one device.
     pub(crate) fn join(&mut self, leg: Self) {
-        // Taken apart, so that a new field cannot be forgotten.
+        // The pattern names every field, so that a new field cannot be forgotten.
         let Self {
             passed,
             failed,
@@ -147,20 +144,19 @@ impl Tally {
         self.took += took;
     }
 
-    /// The pending snapshots in order, each once.
+    /// Sorts the pending snapshots and removes duplicates.
     pub(crate) fn sort(&mut self) {
         self.pending.sort();
         self.pending.dedup();
     }
 
-    /// Tests that ran to an end, whichever.
+    /// Returns the number of tests that ran to an end with any status.
     pub(crate) fn ran(&self) -> usize {
         self.passed + self.failed + self.not_measured + self.needs_review
     }
 
-    /// The exit code: that of the failure that ended the run, else the gravest
-    /// that happened. A measured failure is graver than a test that was not
-    /// measured, because it is certain.
+    /// Returns the exit code: that of the failure that ended the run, or else that of the gravest event. A measured failure is graver than
+    /// a test that was not measured, because it is certain.
     pub(crate) fn exit_code(&self, no_tests: NoTestsFlag) -> u8 {
         if let Some(failure) = &self.failure {
             failure.exit_code

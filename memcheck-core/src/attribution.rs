@@ -1,7 +1,7 @@
-//! What a run with attribution knows beyond the figures: who holds the bytes.
+//! The part of a record that only a run with attribution has: the call sites that hold the bytes.
 //!
-//! Types of the record. Stacks, scopes and tensors are names here; `unresolved`
-//! has them as a test process measures them, with addresses in place of names.
+//! The types here contain names. `unresolved` has the form that a test process measures, with
+//! addresses instead of names.
 
 #[cfg(test)]
 pub(crate) mod builder;
@@ -23,12 +23,11 @@ pub use unresolved::Unresolved;
 pub struct Tensor {
     /// Its dimensions.
     pub shape: Vec<u64>,
-    /// Its element type: `f32`.
+    /// The element type, such as `f32`.
     pub dtype: String,
 }
 
 impl Tensor {
-    /// Its elements.
     fn elements(&self) -> u128 {
         self.shape.iter().map(|&dim| u128::from(dim)).product()
     }
@@ -41,35 +40,36 @@ impl std::fmt::Display for Tensor {
     }
 }
 
-/// A place in the program that allocates in one space: a call stack in a scope.
+/// A call site in one space: a call stack, a scope and a tensor type.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
-    /// The space.
+    /// The space that it allocates in.
     pub space: Space,
-    /// Its call stack, by its place in [`Attribution::stacks`].
+    /// Its call stack, an index into [`Attribution::stacks`].
     pub stack: usize,
-    /// The path of `tracing` spans; empty for none.
+    /// The path of its `tracing` spans; empty if it is in no span.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub scope: String,
-    /// The operation of candle that allocates.
+    /// The candle operation that allocates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operation: Option<String>,
-    /// The tensor that is made, where it is one and its type is known.
+    /// The tensor that is made, if the allocation is for a tensor and its type is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tensor: Option<Tensor>,
     /// Allocations over the whole body.
     pub calls: u64,
     /// Bytes allocated over the whole body.
     pub bytes: u64,
-    /// Allocations in the last iteration that it allocated in.
+    /// Allocations in the iteration [`Self::last`].
     pub last_calls: u64,
     /// Bytes allocated in that iteration.
     pub last_bytes: u64,
-    /// That iteration, warm-up counted in, from 1; 0 is the set-up.
+    /// The last iteration that it allocated in, counted from 1 with the warm-up included; 0 is the
+    /// set-up.
     pub last: u32,
 }
 
-/// What bytes are for, as far as the evidence goes.
+/// The purpose of bytes, as far as age and call stack show it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
@@ -86,8 +86,8 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The kind of bytes that were allocated in iteration `birth` and are live in
-    /// iteration `now`, by their age alone; 0 is the set-up.
+    /// The kind of bytes that were allocated in iteration `birth` and are live in iteration `now`,
+    /// judged by age alone. Iteration 0 is the set-up.
     pub fn by_age(birth: u32, now: u32) -> Self {
         match () {
             () if birth == 0 => Self::Setup,
@@ -96,19 +96,19 @@ impl Kind {
         }
     }
 
-    /// The kind of bytes of this age that `stack` allocated.
+    /// Refines the kind by the functions on `stack`, the stack that allocated the bytes.
     #[must_use]
     pub fn on(self, stack: &Stack) -> Self {
         match () {
-            // An optimizer's `backward_step` is both, and what it allocates in
-            // the backward pass is gradients.
+            // The order matters: `backward_step` of an optimizer runs the backward pass and the
+            // step, and the allocations of its backward pass are gradients.
             () if stack.is_backward() => Self::Gradients,
             () if stack.is_optimizer() => Self::Optimizer,
             () => self,
         }
     }
 
-    /// As reports name it.
+    /// The name in reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Setup => "set-up",
@@ -120,12 +120,12 @@ impl Kind {
     }
 }
 
-/// Bytes that a place held at one moment.
+/// The bytes that a call site held at one moment, for one purpose.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Holder {
-    /// The place, by its place in [`Attribution::places`].
+    /// The call site, an index into [`Attribution::places`].
     pub place: usize,
-    /// What they are for.
+    /// The purpose of the bytes.
     pub kind: Kind,
     /// Bytes.
     pub bytes: u64,
@@ -133,73 +133,73 @@ pub struct Holder {
     pub count: u64,
 }
 
-/// The peak of one space. The bytes of the holders add up to it.
+/// The peak of one space. The bytes of its holders add up to `bytes`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Peak {
-    /// `peak_allocated`, as the order of events has it.
+    /// `peak_allocated`, computed from the sequence of events.
     pub bytes: u64,
-    /// The iteration that it fell in, warm-up counted in, from 1; 0 is the set-up.
+    /// The iteration of the peak, counted from 1 with the warm-up included; 0 is the set-up.
     pub iteration: u32,
-    /// Who held it, the largest first.
+    /// The bytes that each call site held at the peak, the largest first.
     pub holders: Vec<Holder>,
-    /// Events that one point of the timeline stands for.
+    /// The number of events that one point of the timeline covers.
     pub stretch: u64,
-    /// Live bytes over the events of the body: the highest of each stretch.
+    /// Live bytes over the events of the body: the highest value of each stretch of events.
     pub timeline: Vec<u64>,
 }
 
-/// An allocation that the device had no memory for.
+/// An allocation that the device refused for lack of memory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refused {
-    /// The call stack that asked for it, by its place in [`Attribution::stacks`].
+    /// The call stack that requested it, an index into [`Attribution::stacks`].
     pub stack: usize,
-    /// The path of `tracing` spans.
+    /// The path of its `tracing` spans.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub scope: String,
-    /// Bytes asked for.
+    /// Bytes requested.
     pub requested: u64,
-    /// Who held what was live at that moment, the largest first.
+    /// The bytes that each call site held at that moment, the largest first.
     pub holders: Vec<Holder>,
 }
 
-/// Survivors of the measured iterations that one place allocated.
+/// Survivors of the measured iterations that one call stack allocated in one scope.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Survivors {
     /// The space.
     pub space: Space,
-    /// Their call stack, by its place in [`Attribution::stacks`].
+    /// Their call stack, an index into [`Attribution::stacks`].
     pub stack: usize,
-    /// The path of `tracing` spans.
+    /// The path of its `tracing` spans.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub scope: String,
-    /// The types of tensor among them, those of the most elements first.
+    /// The types of their tensors, those with the most elements first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tensors: Vec<Tensor>,
-    /// When they were born.
+    /// Their births, live bytes and growth by iteration.
     pub group: Group,
-    /// What is known of the tensors that hold them.
+    /// The tensors that hold them, as far as they are known.
     #[serde(default)]
     pub held: HeldBy,
 }
 
-/// Who holds surviving blocks, as the tensors that are live at the end tell.
+/// The owners of surviving blocks, as seen in the tensors that are live at the end.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeldBy {
-    /// Blocks that a tensor of their whole size holds.
+    /// Blocks that are held by a tensor of the block's full size.
     pub whole: u64,
-    /// Blocks that only views of a part hold.
+    /// Blocks that are held only by views of a part of them.
     pub views: u64,
     /// Bytes of the largest such view.
     pub view_bytes: u64,
-    /// Blocks of which a tensor is part of a graph: it remembers its inputs
-    /// for `backward`.
+    /// Blocks with a tensor that is part of a graph: it keeps references to its inputs for
+    /// `backward`.
     pub graph: u64,
-    /// Blocks that a variable holds.
+    /// Blocks that are held by a variable.
     pub variables: u64,
 }
 
 impl HeldBy {
-    /// Adds the blocks of another place.
+    /// Adds the blocks of another call site.
     fn join(&mut self, other: Self) {
         self.whole += other.whole;
         self.views += other.views;
@@ -209,42 +209,41 @@ impl HeldBy {
     }
 }
 
-/// Everything that a run with attribution adds to its record.
+/// The part of a record that a run with attribution adds.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attribution {
     /// Call stacks.
     pub stacks: Vec<Stack>,
-    /// Places that allocated.
+    /// The call sites that allocated.
     pub places: Vec<Place>,
     /// The peaks by space.
     pub peaks: BTreeMap<Space, Peak>,
-    /// The last allocation that was refused, by space.
+    /// The last refused allocation of each space.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub refused: BTreeMap<Space, Refused>,
-    /// Survivors by place.
+    /// Survivors by call stack and scope.
     pub survivors: Vec<Survivors>,
-    /// Who held what was still live when the body had returned.
+    /// The bytes that each call site held when the body had returned.
     pub retained: Vec<Holder>,
-    /// Devices of candle that were opened in the measured iterations, by the
-    /// GPU that they are on.
+    /// The number of candle devices that measured iterations opened, by the GPU that they are on.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub devices: BTreeMap<Space, u64>,
-    /// What each module of the model on the test's own device holds, where that
-    /// was asked for and the model has layers.
+    /// The bytes of each module of the model on the test's own device. Only present if the run was
+    /// asked for them and the model has layers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub modules: Option<Modules>,
-    /// Events that the log for `modules` had no place for: with any there are none.
+    /// Events that did not fit into the log for `modules`. If this is not 0, `modules` is `None`.
     #[serde(default)]
     pub unlogged: u64,
-    /// Allocations and frees that were followed.
+    /// Allocations and frees that the run followed.
     pub events: u64,
-    /// What limits the names: no line tables, say, and what to do about it.
+    /// The reason why names are incomplete, such as missing line tables, and the remedy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }
 
 impl Attribution {
-    /// The call stack of a place.
+    /// The call stack of a call site; an empty stack if its index is out of range.
     pub fn stack_of(&self, place: &Place) -> &Stack {
         const NONE: &Stack = &Stack { frames: Vec::new() };
         self.stacks.get(place.stack).unwrap_or(NONE)

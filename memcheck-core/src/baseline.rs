@@ -1,5 +1,5 @@
-//! What was accepted before: the figures and facts of a snapshot, and their
-//! comparison with a record. Files are read and written elsewhere, by insta.
+//! The accepted figures and facts of a snapshot, and their comparison with a record. insta reads
+//! and writes the files.
 
 mod holders;
 mod laws;
@@ -16,7 +16,8 @@ pub use crate::figures::Figures;
 pub use holders::Holders;
 pub use laws::Laws;
 
-/// Version of the snapshot's format, in its header.
+/// Version of the snapshot format. It is part of the header, and a snapshot of another version
+/// cannot be read.
 pub const VERSION: u32 = 1;
 
 /// One space in the body of a snapshot.
@@ -28,16 +29,16 @@ struct Entry {
     peak_holders: BTreeMap<String, u64>,
 }
 
-/// Why the text of a snapshot holds no figures.
+/// The reason why the text of a snapshot is not a map of figures.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FiguresError {
-    /// A merge was not finished.
+    /// The text contains conflict markers of a merge.
     #[error("it holds merge conflict markers")]
     Conflict,
-    /// Not the expected YAML.
+    /// The text is not the expected YAML.
     #[error("it is not a map of figures: {0}")]
     Yaml(String),
-    /// A figure is not there: the file was cut off, or edited.
+    /// A figure is missing, because the file was truncated or edited.
     #[error("it lacks the figure `{1}` of {0}")]
     Lacking(Space, String),
     /// A figure that this version does not know.
@@ -46,9 +47,9 @@ pub enum FiguresError {
 }
 
 impl Figures {
-    /// The figures that a record would have accepted: those of the judged
-    /// spaces, and of the `allocated` family only. Those of small blocks on the host are
-    /// left out, because they change with the patch releases of libraries.
+    /// The figures that a baseline accepts from a record: those of the judged spaces, and only of
+    /// the `allocated` family. Figures of small blocks on the host are left out, because they
+    /// change with patch releases of libraries.
     pub fn of(record: &Record) -> Self {
         Self(
             record
@@ -67,7 +68,7 @@ impl Figures {
         )
     }
 
-    /// Puts these of the figures into a record of another run of the same test.
+    /// Copies the figures with these `names` into a record of another run of the same test.
     pub fn put(&self, names: &[&str], record: &mut Record) {
         for (space, measured) in &mut record.spaces {
             let Some(figures) = self.0.get(space) else { continue };
@@ -84,7 +85,8 @@ impl Figures {
         }
     }
 
-    /// The body of the snapshot: these figures and who held the memory at the peak.
+    /// Serializes the body of the snapshot: these figures, and the holders of the memory at the
+    /// peak.
     pub fn to_yaml(&self, holders: &Holders) -> String {
         let body: BTreeMap<Space, Entry> = self
             .0
@@ -97,10 +99,10 @@ impl Figures {
         serde_yaml_ng::to_string(&body).expect("a map of integers is YAML").trim_end().to_owned()
     }
 
-    /// Reads the body of a snapshot.
+    /// Parses the body of a snapshot.
     ///
     /// # Errors
-    /// When it holds anything but figures.
+    /// The text is not a complete map of known figures.
     pub fn from_yaml(text: &str) -> Result<Self, FiguresError> {
         if has_conflict_markers(text) {
             return Err(FiguresError::Conflict);
@@ -124,17 +126,17 @@ impl Figures {
     }
 }
 
-/// Whether a text is in the middle of a merge.
+/// True if a text contains conflict markers of a merge.
 pub fn has_conflict_markers(text: &str) -> bool {
     text.lines().any(|line| {
         ["<<<<<<< ", ">>>>>>> "].iter().any(|marker| line.starts_with(marker)) || line == "======="
     })
 }
 
-/// The figures that a baseline keeps for one space, sorted by name.
+/// The figures that a baseline must have for one space, sorted by name.
 ///
-/// On the host, counts and totals depend on how rayon splits its work, so
-/// only live bytes are kept there.
+/// A host baseline has only live bytes, because counts and totals on the host depend on how rayon
+/// splits its work.
 fn gated(space: Space, metrics: &Metrics) -> BTreeMap<&'static str, u64> {
     let mut figures = BTreeMap::from([
         ("growth", metrics.growth),
@@ -149,7 +151,7 @@ fn gated(space: Space, metrics: &Metrics) -> BTreeMap<&'static str, u64> {
     figures
 }
 
-/// The text of a snapshot file, taken apart: insta's header and the body.
+/// The text of a snapshot file, split into insta's header and the body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parts<'a> {
     /// The header, as YAML.
@@ -160,10 +162,10 @@ pub struct Parts<'a> {
     pub body: &'a str,
 }
 
-/// Why a text is no snapshot file.
+/// The reason why a text is not a snapshot file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PartsError {
-    /// The header does not begin or end.
+    /// The `---` line that begins or ends the header is missing.
     #[error("it has no complete header between two `---` lines")]
     NoHeader,
     /// The header is not YAML.
@@ -172,10 +174,10 @@ pub enum PartsError {
 }
 
 impl<'a> Parts<'a> {
-    /// Takes the text of a snapshot file apart.
+    /// Splits the text of a snapshot file.
     ///
     /// # Errors
-    /// When it is not laid out as insta lays it out.
+    /// The text does not have insta's layout.
     pub fn of(text: &'a str) -> Result<Self, PartsError> {
         #[derive(Deserialize)]
         struct Header {
@@ -189,12 +191,12 @@ impl<'a> Parts<'a> {
         Ok(Self { header, info, body: body.trim_end() })
     }
 
-    /// The text of the same file with another body.
+    /// Returns the text of the same file with another body.
     pub fn with_body(&self, body: &str) -> String {
         format!("---\n{}\n---\n{body}\n", self.header)
     }
 
-    /// Whether the snapshot is one of ours: its `info` names the format.
+    /// True if memcheck wrote the snapshot: its `info` then has the version of the format.
     pub fn is_memcheck(&self) -> bool {
         self.info
             .as_deref()
@@ -203,20 +205,20 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// What there is to compare a record with.
+/// The baseline that a record is compared with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Baseline {
-    /// None is kept for this test (`baseline = false`).
+    /// The test keeps no baseline (`baseline = false`).
     Off,
-    /// No file.
+    /// The snapshot file does not exist.
     Missing,
-    /// A file that cannot be read; the text says why.
+    /// The snapshot file cannot be read, for the reason in the text.
     Corrupt(String),
-    /// A file.
+    /// The snapshot file was read.
     Found {
         /// Its figures.
         figures: Figures,
-        /// Who held the memory at the peak.
+        /// The holders of the memory at the peak.
         holders: Holders,
         /// Its header.
         facts: Facts,
@@ -224,7 +226,7 @@ pub enum Baseline {
 }
 
 impl Baseline {
-    /// The baseline in a snapshot file, as reading the file ended.
+    /// Converts the result of reading a snapshot file.
     pub fn from_file(read: std::io::Result<String>) -> Self {
         match read {
             Ok(text) => Self::from_text(&text),
@@ -233,7 +235,7 @@ impl Baseline {
         }
     }
 
-    /// The baseline in the text of a snapshot file.
+    /// Parses the text of a snapshot file.
     pub fn from_text(text: &str) -> Self {
         if has_conflict_markers(text) {
             return Self::Corrupt(FiguresError::Conflict.to_string());
@@ -244,12 +246,13 @@ impl Baseline {
         }
     }
 
-    /// The baseline in the body and the header (as JSON) of a snapshot.
+    /// Parses the body and the header (as JSON) of a snapshot.
     pub fn from_parts(body: &str, header: Option<&str>) -> Self {
         let Some(header) = header else {
             return Self::Corrupt("its header has no `info`".to_owned());
         };
-        // The version first: another version's header may have other fields.
+        // The version is checked first, because the header of another version may have other
+        // fields.
         #[derive(Deserialize)]
         struct Versioned {
             memcheck: u32,
@@ -274,7 +277,7 @@ impl Baseline {
     }
 }
 
-/// The facts in which two headers differ, each as `name: then -> now`.
+/// The facts that differ between two headers, each as `name: then -> now`.
 pub fn differing_facts(then: &Facts, now: &Facts) -> Vec<String> {
     let none = || "none".to_owned();
     let threads = |facts: &Facts| facts.threads.map_or_else(none, |n| n.to_string());
@@ -293,25 +296,26 @@ pub fn differing_facts(then: &Facts, now: &Facts) -> Vec<String> {
     .collect()
 }
 
-/// One figure that is out of tolerance.
+/// One figure that is outside the tolerance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
     /// The space.
     pub space: Space,
     /// The name of the figure.
     pub figure: String,
-    /// In the baseline; `None` where the baseline lacks it.
+    /// The accepted value; `None` if the baseline lacks the figure.
     pub then: Option<u64>,
-    /// Measured.
+    /// The measured value; `None` if the record lacks the figure.
     pub now: Option<u64>,
 }
 
-/// The tolerance of a figure: one in bytes holds for bytes; a count has only the share.
+/// The tolerance of one figure. The absolute part of a tolerance is in bytes, so for a count only
+/// the relative part applies.
 pub(crate) fn tolerance_of(figure: &str, tolerance: Tolerance) -> Tolerance {
     if figure == "allocations" { Tolerance { bytes: 0, ..tolerance } } else { tolerance }
 }
 
-/// The figures of `now` that are out of tolerance of `then`, either way.
+/// The figures of `now` that differ from `then`, up or down, by more than the tolerance.
 pub fn changes(then: &Figures, now: &Figures, tolerance: Tolerance) -> Vec<Change> {
     let mut keys: Vec<(Space, &String)> = Vec::new();
     for figures in [then, now] {

@@ -1,6 +1,6 @@
-//! From survivors and holders to the sites of a finding: the line of the
-//! program first, the operation and its tensor, the scope. Places that read
-//! alike are one site.
+//! Converts survivors and holders to the call sites of a finding. A site names the line of the
+//! program first, then the operation with its tensor, then the scope. Call sites that look the same
+//! in a report are one site.
 
 mod alike;
 
@@ -20,8 +20,8 @@ use crate::survivors::{Group, Reading};
 pub use alike::{Alike, alike};
 use alike::{Look, grouped};
 
-/// What grows, the fastest first: places, and blocks of one size that no place
-/// accounts for, each followed by the places that hold some of them.
+/// The sites that grow, the fastest first: call sites, and sizes whose blocks no call site accounts
+/// for. Each such size is followed by the call sites that hold blocks of that size.
 pub fn growing(evidence: &Evidence<'_>) -> Vec<Site> {
     let growing = alike(evidence.growing());
     let places = growing.iter().map(|place| vec![surviving(place)]);
@@ -54,7 +54,7 @@ fn of_size(group: &Group) -> Site {
     read(size, group.reading)
 }
 
-/// A site with what is made of its survivors.
+/// Adds the growth of its survivors to a site.
 fn read(site: Site, reading: Reading) -> Site {
     Site {
         bytes_per_iteration: reading.bytes_per_iteration,
@@ -64,7 +64,7 @@ fn read(site: Site, reading: Reading) -> Site {
     }
 }
 
-/// A site that is a place and nothing more.
+/// A site with location, operation and scope only, without figures.
 fn site(stack: &Stack, scope: &str) -> Site {
     let user = stack.user();
     Site {
@@ -85,16 +85,16 @@ fn via(stack: &Stack) -> Option<Via> {
     Some(Via { file: frame.short_file()?.to_owned(), line: frame.line?, function: frame.path() })
 }
 
-/// Who held the memory of `space` at its peak, the largest first; empty where
-/// call stacks were not asked for.
+/// The sites that held the memory of `space` at its peak, the largest first. The result is empty if
+/// the record has no call stacks.
 pub fn at_peak(record: &Record, space: Space) -> Vec<Site> {
     let Some(attribution) = &record.attribution else { return Vec::new() };
     let holders = attribution.peaks.get(&space).map(|peak| peak.holders.as_slice());
     held(attribution, space, holders.unwrap_or_default())
 }
 
-/// The line whose allocation the device refused, then who held the memory at
-/// that moment, the largest first.
+/// The line whose allocation the device refused, followed by the sites that held the memory at that
+/// moment, the largest first.
 pub fn at_refusal(record: &Record, space: Space) -> Vec<Site> {
     let Some(attribution) = &record.attribution else { return Vec::new() };
     let Some(refused) = attribution.refused.get(&space) else { return Vec::new() };
@@ -107,7 +107,7 @@ pub fn at_refusal(record: &Record, space: Space) -> Vec<Site> {
     asking.into_iter().chain(held(attribution, space, &refused.holders)).collect()
 }
 
-/// The places that allocate in the last iteration, the most frequent first.
+/// The sites that allocate in the last iteration, the most frequent first.
 pub fn allocating(record: &Record, space: Space) -> Vec<Site> {
     let Some(attribution) = &record.attribution else { return Vec::new() };
     let last = attribution.places.iter().map(|place| place.last).max().unwrap_or(0);
@@ -133,8 +133,8 @@ pub fn allocating(record: &Record, space: Space) -> Vec<Site> {
     sites
 }
 
-/// Notes in a record with call sites the memory that was allocated once in its process
-/// and stays, with its lines.
+/// Adds notes to a record with call sites: memory that was allocated once in its process and stays,
+/// with the lines that allocated it.
 pub fn note_once(record: &mut Record) {
     if !record.holds_once() {
         return;
@@ -161,7 +161,7 @@ pub fn note_once(record: &mut Record) {
     record.notes.extend(notes);
 }
 
-/// Who held what was still live when the body had returned.
+/// The sites that held memory of `space` when the body had returned.
 pub fn retained(record: &Record, space: Space) -> Vec<Site> {
     let Some(attribution) = &record.attribution else { return Vec::new() };
     held(attribution, space, &attribution.retained)
@@ -174,8 +174,7 @@ fn held(attribution: &Attribution, space: Space, holders: &[Holder]) -> Vec<Site
         .collect()
 }
 
-/// The sites of these holders in `space`, and what they hold bytes for, the
-/// largest first.
+/// The sites of these holders in `space`, each with the purpose of its bytes, the largest first.
 pub fn holding(attribution: &Attribution, space: Space, holders: &[Holder]) -> Vec<(Kind, Site)> {
     let held = holders
         .iter()
@@ -202,9 +201,9 @@ pub fn holding(attribution: &Attribution, space: Space, holders: &[Holder]) -> V
     sites
 }
 
-/// What a baseline keeps of who held the memory at the peak: a name for every
-/// place, without files and lines, and its bytes. Names that several places
-/// share are one.
+/// The holders of the memory at the peak, as a baseline keeps them: a label without file and line,
+/// and the bytes. Sites with the same label are added up, because a map can have each label only
+/// once.
 pub fn labels(attribution: &Attribution, space: Space) -> BTreeMap<String, u64> {
     let mut labels: BTreeMap<String, u64> = BTreeMap::new();
     let Some(peak) = attribution.peaks.get(&space) else { return labels };
@@ -214,7 +213,7 @@ pub fn labels(attribution: &Attribution, space: Space) -> BTreeMap<String, u64> 
     labels
 }
 
-/// `softmax [8,12,512,512] f32 in encoder.3.attn`.
+/// The label of a site: `softmax [8,12,512,512] f32 in encoder.3.attn`.
 pub fn label(site: &Site) -> String {
     let innermost = || site.stack.first().map(Frame::short);
     let mut label =

@@ -4,12 +4,12 @@ use crate::figures::Figures;
 use crate::record::Record;
 use crate::repeats::Repeats;
 
-/// Figures that a run of more iterations than the measured ones has otherwise.
+/// Figures that depend on the number of iterations after the measured ones.
 const OF_THE_END: [&str; 3] = ["peak_allocated", "retained", "retained_again"];
 
-/// The figures by which two runs of a test are compared: those that a baseline keeps,
-/// `allocated`, the bytes that a second round of the body added (`retained_again`), and
-/// the most allocations of an iteration (`most_allocations`) if the test limits them.
+/// The figures by which two runs of a test are compared: the figures of a baseline, `allocated`, the
+/// bytes that a second round of the body added (`retained_again`), and the most allocations of an
+/// iteration (`most_allocations`) if the test limits them.
 pub fn figures(record: &Record) -> Figures {
     let mut figures = Figures::of(record);
     for (space, by_name) in &mut figures.0 {
@@ -27,18 +27,17 @@ pub fn figures(record: &Record) -> Figures {
     figures
 }
 
-/// The figures by which a further run is compared with the first. The growth is not one
-/// of them, because runs of their own decide it.
+/// The figures by which a further run is compared with the first. The growth is left out, because a
+/// separate run decides it.
 pub(crate) fn compared(record: &Record) -> Figures {
     without(figures(record), &["growth"])
 }
 
-/// Those of them that do not depend on how many iterations followed the measured ones.
+/// The compared figures that do not depend on the number of iterations after the measured ones.
 pub(crate) fn of_measured_iterations(record: &Record) -> Figures {
     without(compared(record), &OF_THE_END)
 }
 
-/// The figures without these.
 pub(crate) fn without(mut figures: Figures, names: &[&str]) -> Figures {
     for by_name in figures.0.values_mut() {
         by_name.retain(|name, _| !names.contains(&name.as_str()));
@@ -46,7 +45,7 @@ pub(crate) fn without(mut figures: Figures, names: &[&str]) -> Figures {
     figures
 }
 
-/// True if a figure that both runs have is not the same in both.
+/// True if a figure that both runs have differs.
 pub(crate) fn differ(first: &Figures, second: &Figures) -> bool {
     let of_second = |space, name| second.0.get(space)?.get(name);
     first.0.iter().any(|(space, by_name)| {
@@ -56,14 +55,13 @@ pub(crate) fn differ(first: &Figures, second: &Figures) -> bool {
     })
 }
 
-/// Adds the figures of a further run to those of a record.
 pub(crate) fn add(record: &mut Record, further: Figures) {
     let own = compared(record);
     let repeats = record.repeats.get_or_insert_with(|| Repeats { asked: None, runs: vec![own] });
     repeats.runs.push(further);
 }
 
-/// The figures of all runs that a record was made of.
+/// The figures of all runs that were merged into a record.
 pub fn runs(record: &Record) -> Vec<Figures> {
     let further = record.repeats.iter().flat_map(|repeats| repeats.runs.iter().skip(1)).cloned();
     std::iter::once(figures(record)).chain(further).collect()

@@ -1,6 +1,7 @@
-//! `.config/memcheck.toml`: what it may say, and for which tests it says it.
+//! The configuration file `.config/memcheck.toml`: its contents, and the tests that each part
+//! applies to.
 //!
-//! Text in, typed tables out; the file is read by whoever has a workspace.
+//! This module parses text. The caller must read the file.
 //!
 //! ```toml
 //! device = ["sim:h200"]         # what bare `cargo memcheck` runs on
@@ -34,12 +35,12 @@ use crate::size::Size;
 
 mod file;
 
-/// Where the file lies below the workspace root.
+/// The path of the file, relative to the workspace root.
 pub const PATH: &str = ".config/memcheck.toml";
 
-/// Threads of a test's rayon pool where neither configuration nor
-/// environment say a number: one, so that baselines made on a laptop and in
-/// CI were made alike, and so that tests can run side by side.
+/// The threads of a test's rayon pool if neither the configuration nor the environment sets a
+/// number. One thread makes baselines from a laptop and from CI comparable, and lets tests run side
+/// by side.
 pub const DEFAULT_THREADS: u32 = 1;
 
 /// One `[[override]]`.
@@ -48,29 +49,29 @@ pub struct Override {
     test: Option<file::Pattern>,
     package: Option<String>,
     device: Option<Family>,
-    /// What it says.
+    /// The limits that it sets.
     pub layer: Layer,
 }
 
 /// The configuration of a workspace.
 #[derive(Debug, Clone, Default)]
 pub struct Config {
-    /// Devices to run on where the command line names none.
+    /// The devices to run on if the command line names none.
     pub devices: Vec<Request>,
     /// Threads of a test's rayon pool.
     pub threads: Option<u32>,
-    /// The command that starts each test process, as it is written: who runs
-    /// tests takes it apart.
+    /// The command that starts each test process, unparsed. The code that runs tests must split it
+    /// into arguments.
     pub runner: Option<String>,
     /// `[default]`.
     pub default: Layer,
-    /// `[[override]]`, in the order of the file: a later one is stronger.
+    /// `[[override]]`, in the order of the file. A later override takes precedence.
     pub overrides: Vec<Override>,
     /// `[findings]`.
     pub levels: BTreeMap<Code, Level>,
 }
 
-/// Why a text is not a configuration: in words, with the place in the text.
+/// The reason why a text is not a valid configuration, with the position in the text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ConfigError(String);
@@ -81,22 +82,22 @@ impl From<toml::de::Error> for ConfigError {
     }
 }
 
-/// The test that a configuration is asked about.
+/// The test whose limits are resolved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Subject<'a> {
     /// The cargo package.
     pub package: &'a str,
     /// The path of the test in its binary: `llama::kv_cache`.
     pub test: &'a str,
-    /// What it runs on.
+    /// The family of the device that it runs on.
     pub family: Family,
 }
 
 impl Config {
-    /// Reads the text of a configuration file.
+    /// Parses the text of a configuration file.
     ///
     /// # Errors
-    /// On anything that is not understood: nothing in the file is ignored.
+    /// Any key or value that is not known, because a misspelled limit must not be ignored.
     pub fn parse(text: &str) -> Result<Self, ConfigError> {
         let File { device, threads, runner, default, overrides, findings } = toml::from_str(text)?;
         Ok(Self {
@@ -113,8 +114,8 @@ impl Config {
         })
     }
 
-    /// The limits in force for `subject`, from every source that may speak:
-    /// `[default]` < attribute < matching `[[override]]`s < environment < flags.
+    /// The limits in force for `subject`. The sources, from the weakest to the strongest, are
+    /// `[default]`, attribute, matching `[[override]]`s, environment, flags.
     pub fn limits(
         &self,
         subject: Subject<'_>,
@@ -125,9 +126,10 @@ impl Config {
         Limits::resolve(subject.family, self.layers(subject, attribute, environment, flags))
     }
 
-    /// The limits in force for a program that is profiled, by its name: those
-    /// that need no iterations, from the same sources. Nobody's silence limits
-    /// it: what it leaves to the system when it ends is nobody's loss.
+    /// The limits in force for a profiled program, which `subject` names. The sources are the same,
+    /// but only limits that need no iterations apply. A limit that no source sets is off: the
+    /// system frees the memory that a program holds when it ends, so retained memory is harmless by
+    /// default.
     pub fn program_limits(
         &self,
         subject: Subject<'_>,
@@ -150,7 +152,7 @@ impl Config {
         Limits::resolve(subject.family, built_in.chain(said))
     }
 
-    /// What every source says of `subject`, from the weakest to the strongest.
+    /// The layers of all sources for `subject`, from the weakest to the strongest.
     fn layers<'a>(
         &'a self,
         subject: Subject<'a>,
@@ -165,7 +167,7 @@ impl Config {
         weak.into_iter().chain(overrides).chain(strong)
     }
 
-    /// The overrides that hold for `subject`, with their numbers from 1.
+    /// The overrides that match `subject`, each with its number, counted from 1.
     pub fn overrides_for<'a>(
         &'a self,
         subject: Subject<'a>,
@@ -178,12 +180,12 @@ impl Config {
 }
 
 impl Override {
-    /// The one package whose tests it is for, where it names one.
+    /// The package that the override is restricted to, if it names one.
     pub fn package(&self) -> Option<&str> {
         self.package.as_deref()
     }
 
-    /// Whether this override holds for `subject`.
+    /// True if this override matches `subject`.
     pub fn matches(&self, subject: Subject<'_>) -> bool {
         self.test.as_ref().is_none_or(|glob| glob.is_match(subject.test))
             && self.package.as_deref().is_none_or(|package| package == subject.package)
@@ -288,7 +290,7 @@ mod tests {
 
     #[test]
     fn nothing_in_the_file_is_ignored_and_each_error_has_its_place() {
-        // What is said, and the line and the column at which.
+        // The text, a part of the message, and the line and column of the error.
         for (text, said, at) in [
             ("max_growth = 3", "unknown field", (1, 1)),
             ("[default]\nmax_grwth = 3", "unknown field", (2, 1)),

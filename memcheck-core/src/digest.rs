@@ -1,7 +1,5 @@
-//! Attribution as reports carry it: who held what, by line of the program,
-//! without call stacks. Pure.
-//!
-//! A profile has the stacks too.
+//! The short form of an attribution for reports: the bytes of each line of the program, without
+//! call stacks. A profile also has the stacks. Pure.
 
 use serde::Serialize;
 
@@ -12,41 +10,41 @@ use crate::finding::Site;
 use crate::profile::{self, KindSum};
 use crate::space::Space;
 
-/// What a run with attribution saw.
+/// The short form of the attribution of one run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Digest<'a> {
-    /// Allocations and frees that were followed.
+    /// Allocations and frees that the run followed.
     pub events: u64,
-    /// What limits the names, and what to do about it.
+    /// The reason why names are incomplete, and the remedy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<&'a str>,
-    /// Every space that anything was allocated in.
+    /// Every space with at least one allocation.
     pub spaces: Vec<OfSpace>,
 }
 
-/// Who held what in one space. Holders are sorted by bytes, survivors by growth.
+/// The holders and survivors of one space. Holders are sorted by bytes, survivors by growth.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct OfSpace {
     /// The space.
     pub space: Space,
-    /// Bytes at the peak: what kinds and holders add up to.
+    /// Bytes at the peak. Both `kinds` and `holders` add up to it.
     pub peak: u64,
-    /// The iteration of the peak, warm-up counted in, from 1; 0 is the set-up.
+    /// The iteration of the peak, counted from 1 with the warm-up included; 0 is the set-up.
     pub iteration: u32,
-    /// What the bytes at the peak were for.
+    /// The bytes at the peak by purpose.
     pub kinds: Vec<KindSum>,
-    /// Who held them.
+    /// The bytes at the peak by line of the program.
     pub holders: Vec<Held>,
-    /// What the measured iterations left behind, growing or not.
+    /// The survivors of the measured iterations, growing or not.
     pub survivors: Vec<Site>,
-    /// Who held what was live when the body had returned.
+    /// The bytes that were live when the body had returned, by line of the program.
     pub retained: Vec<Held>,
 }
 
-/// Bytes of one line of the program, for one thing.
+/// The bytes of one line of the program that have one purpose.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Held {
-    /// What they are for.
+    /// The purpose of the bytes.
     pub kind: Kind,
     /// The line, its operation and tensor, and the bytes; without a stack.
     #[serde(flatten)]
@@ -54,8 +52,8 @@ pub struct Held {
 }
 
 impl<'a> Digest<'a> {
-    /// The short form of `attribution`. Survivors are those of `longer`, if another run has
-    /// decided the growth.
+    /// The short form of `attribution`. If another run decided the growth, its attribution is
+    /// `longer`, and the survivors are taken from it.
     pub fn of(attribution: &'a Attribution, longer: Option<&'a Attribution>) -> Self {
         let decided = longer.unwrap_or(attribution);
         let of_space = |(&space, peak): (&Space, &crate::attribution::Peak)| OfSpace {
@@ -100,7 +98,7 @@ mod tests {
         Frame { function: function.to_owned(), file, line: Some(line) }
     }
 
-    /// One line that is called from two others.
+    /// One line that has two callers.
     fn attribution() -> Attribution {
         let stack = |caller| Stack {
             frames: vec![

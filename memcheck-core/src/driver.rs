@@ -1,56 +1,56 @@
-//! What the driver, NVML and CUPTI say of a GPU beside the program's own calls:
-//! what is held there that no probe sees, and by whom.
+//! The figures of the driver, NVML and CUPTI for a GPU. They include memory that the probes do not
+//! see, because libraries and the driver allocate it for themselves.
 
 use serde::{Deserialize, Serialize};
 
 use crate::size::both;
 use crate::space::Space;
 
-/// Figures that a simulated device can only estimate, by their names.
+/// The names of the figures that a simulated device can only estimate.
 pub const ESTIMATES: [&str; 3] = ["reserved", "peak_reserved", "device_used"];
 
-/// What others count and hold, in one run of a test on a GPU.
+/// The observations of the driver, NVML and CUPTI in one run of a test on a GPU.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Driver {
-    /// Whether the driver is a simulated one: then [`ESTIMATES`] are estimates.
+    /// True if the driver is simulated. Then the figures in [`ESTIMATES`] are estimates.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub simulated: bool,
-    /// Which GPU it is; of a real driver only.
+    /// The GPU; `None` with a simulated driver.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gpu: Option<Gpu>,
-    /// What is held beyond the driver's pool; only of a run with attribution.
+    /// Memory outside of the driver's pool; only in a run with attribution.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub untracked: Option<Untracked>,
-    /// Processes of others on the devices that refused memory.
+    /// Other processes on the devices that refused an allocation.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<Occupant>,
 }
 
-/// A GPU, as its driver and NVML call it.
+/// A GPU, with the names that its driver and NVML use.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gpu {
     /// The name of the card.
     pub name: String,
-    /// `GPU-…`, or of a slice `MIG-…`; where NVML answers.
+    /// `GPU-…`, or `MIG-…` for a slice; `None` if NVML does not answer.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub uuid: Option<String>,
 }
 
-/// A process that holds memory of a device, by NVML.
+/// A process that holds memory of a device, as reported by NVML.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Occupant {
     /// The device.
     pub space: Space,
-    /// Its id; that of the host, in a container.
+    /// The process id. In a container it is the id on the host.
     pub pid: u32,
-    /// Its name, where NVML knows it.
+    /// The name of the process, if NVML knows it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub name: Option<String>,
-    /// What it holds, where NVML knows it.
+    /// The bytes that it holds, if NVML knows them.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub bytes: Option<u64>,
-    /// Whether it may be the test's own process: in a container ids do not tell.
+    /// True if it may be the test's own process. In a container the ids cannot be compared.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub maybe_own: bool,
 }
@@ -66,30 +66,30 @@ impl Occupant {
     }
 }
 
-/// What the process holds on a GPU beyond the driver's pool and beyond what the
-/// program asked for, when the body has returned.
+/// The memory that the process holds on a GPU when the body has returned, minus the driver's pool
+/// and minus the program's own allocations.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Untracked {
     /// The device.
     pub space: Space,
-    /// All of it: what NVML says without the pool and without blocks of the
-    /// program outside of the pool. `None` where NVML does not answer.
+    /// All of it: the figure of NVML, minus the pool, minus blocks of the program outside the pool.
+    /// `None` if NVML does not answer.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub bytes: Option<u64>,
-    /// What CUPTI saw of it, the largest first.
+    /// The parts that CUPTI saw, the largest first.
     pub items: Vec<Item>,
-    /// What is in none of them: context, code, and the driver's own.
+    /// The part that is in no item: context, code, and the driver's own memory.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub rest: Option<u64>,
-    /// Why it is not itemised.
+    /// The reason why it is not itemised.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub reason: Option<String>,
 }
 
-/// What one library holds for itself.
+/// The memory that one library holds for itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Item {
-    /// The library, `libcublas.so.13`, or what is known in its place.
+    /// The library, such as `libcublas.so.13`, or a description if the library is not known.
     pub holder: String,
     /// Bytes.
     pub bytes: u64,
@@ -97,24 +97,24 @@ pub struct Item {
     pub blocks: u64,
 }
 
-/// A block of device memory that CUPTI saw allocated and not released.
+/// A block of device memory whose allocation CUPTI saw, and that is not released.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Block {
     /// Bytes.
     pub bytes: u64,
-    /// Whether it is part of a pool: then it is part of what that has reserved.
+    /// True if it is part of a pool. Then the reserved bytes of the pool include it.
     pub pooled: bool,
-    /// Whether a probe saw it: then it is the program's.
+    /// True if a probe saw it. Then it belongs to the program.
     pub tracked: bool,
-    /// Whether it is a variable of a module, loaded with its code.
+    /// True if it is a variable of a module, loaded with the module's code.
     pub fixed: bool,
-    /// Who asked for it, as a path or a name.
+    /// The library that requested it, as a path or a name.
     pub source: Option<String>,
 }
 
 impl Untracked {
-    /// Puts what NVML says the process holds to those who hold it. `reserved` is
-    /// what the pool holds, `blocks` is what CUPTI saw, or why it saw nothing.
+    /// Splits the memory that NVML reports for the process by holder. `reserved` is the size of the
+    /// pool, and `blocks` are the blocks that CUPTI saw, or the reason why it saw none.
     pub fn of(
         space: Space,
         device_used: Option<u64>,
@@ -140,13 +140,13 @@ impl Untracked {
         items.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.holder.cmp(&b.holder)));
         let bytes = device_used.map(|used| used.saturating_sub(reserved + own));
         let itemised: u64 = items.iter().map(|item| item.bytes).sum();
-        // Two instruments at two moments: what one sees, the other may not yet.
+        // Saturating, because NVML and CUPTI are read at different moments and can disagree.
         let rest = bytes.map(|bytes| bytes.saturating_sub(itemised));
         Self { space, bytes, items, rest, reason }
     }
 }
 
-/// Who holds a block.
+/// The holder that a block is counted for.
 fn holder(block: &Block) -> String {
     match &block.source {
         _ if block.fixed => "variables of modules".to_owned(),
@@ -173,10 +173,10 @@ mod tests {
             block(2, Some("libcublas.so.13")),
             block(7, None),
             Block { fixed: true, ..block(5, Some("app")) },
-            // The program's own: in the pool, and beside it.
+            // Blocks of the program: one in the pool, and one outside of it.
             Block { pooled: true, tracked: true, ..block(1_000, None) },
             Block { tracked: true, ..block(100, None) },
-            // A library's, but in the pool: part of what that has reserved.
+            // A library's block in the pool, which is part of the reserved bytes.
             Block { pooled: true, ..block(10, Some("libcublas.so.13")) },
         ];
         let found = Untracked::of(GPU, Some(2_000), 1_500, Ok(&blocks));
@@ -189,7 +189,7 @@ mod tests {
                 item("variables of modules", 5, 1),
             ]
         );
-        // 2,000 without the pool's 1,500 and the program's 100 beside it.
+        // 2,000 minus the pool's 1,500 and minus the program's 100 outside of the pool.
         assert_eq!((found.bytes, found.rest), (Some(400), Some(400 - 32 - 7 - 5)));
         assert_eq!(found.reason, None);
     }

@@ -1,8 +1,8 @@
-//! What `cargo memcheck estimate` and the estimator say to each other: a
-//! question about one model, and its figures or why there are none.
+//! The wire types between `cargo memcheck estimate` and the estimator: a question about one model,
+//! and its figures or the reason why there are none.
 //!
-//! The estimator (`memcheck-estimate`) is a program of its own, because it is
-//! built with candle and the command is not.
+//! The estimator (`memcheck-estimate`) is a separate program, because it compiles candle and the
+//! command must not.
 
 mod by_law;
 
@@ -11,141 +11,141 @@ use serde::{Deserialize, Serialize};
 /// The version of these types; both sides must have the same.
 pub const VERSION: u32 = 1;
 
-/// What is to be estimated.
+/// A model and the sizes to estimate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Question {
-    /// [`VERSION`] of who asks.
+    /// [`VERSION`] of the sender.
     pub version: u32,
     /// The model's config.json.
     pub config: serde_json::Value,
-    /// Sequences at once, at least 1.
+    /// Sequences in one batch, at least 1.
     pub batch: u64,
     /// Tokens of the prompt, at least 1.
     pub seq: u64,
-    /// Tokens that are generated after it.
+    /// Tokens that are generated after the prompt.
     pub generate: u64,
-    /// Whether a training step is measured in place of inference.
+    /// True to measure a training step instead of inference.
     pub train: bool,
-    /// The element type, by its name; `None`: the configuration's own.
+    /// The name of the element type; `None` for that of the configuration.
     pub dtype: Option<String>,
 }
 
-/// What the estimator answers.
+/// The answer of the estimator.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Answer {
     /// The figures.
     Measured(Box<Estimate>),
-    /// Why there are none.
+    /// The reason for a refusal.
     Refused(Refusal),
 }
 
-/// The figures of one model. Bytes, but for counts that say what they count.
+/// The figures of one model, in bytes unless the field is a count.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Estimate {
     /// `model_type` of the configuration.
     pub model: String,
     /// The element type.
     pub dtype: String,
-    /// Sequences at once.
+    /// Sequences in one batch.
     pub batch: u64,
     /// Tokens of the prompt.
     pub seq: u64,
     /// Tokens that were generated.
     pub generate: u64,
-    /// Elements of the tensors that the model asked for, each name once.
+    /// Elements of the tensors that the model requested. A name that is requested twice counts
+    /// once.
     pub parameters: u64,
-    /// Those tensors, as often as they were asked for.
+    /// Bytes of those tensors. A name that is requested twice counts twice.
     pub weights: u64,
-    /// What else a loaded model holds: rotary tables, masks.
+    /// Other memory of a loaded model, such as rotary tables and masks.
     pub tables: u64,
     /// The peak of loading.
     pub load_peak: u64,
-    /// Inference; `None` with [`Question::train`], and where the model was
-    /// loaded and could not be run.
+    /// Inference; `None` with [`Question::train`], and if the model was loaded but could not be
+    /// run.
     pub inference: Option<Inference>,
     /// A training step; only with [`Question::train`].
     pub training: Option<Training>,
     /// The highest of all peaks.
     pub peak: u64,
-    /// What a reader must know of these figures.
+    /// Facts that a reader must know to interpret the figures.
     pub notes: Vec<String>,
 }
 
 impl Estimate {
-    /// Whether the model was run, and not just loaded.
+    /// True if the model was run. Otherwise it was only loaded.
     pub fn is_run(&self) -> bool {
         self.inference.is_some() || self.training.is_some()
     }
 }
 
-/// What inference takes beside the weights.
+/// The memory of inference, in addition to the weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Inference {
-    /// What stays when the prompt has been read: keys and values, and whatever
-    /// else the model keeps for the next call.
+    /// Bytes that stay after the prompt: keys and values, and all other state that the model keeps
+    /// for the next call.
     pub cache: u64,
-    /// The same after the last token that was generated.
+    /// The same after the last generated token.
     pub cache_after: u64,
-    /// What the model returns for the prompt.
+    /// The tensor that the model returns for the prompt.
     pub logits: u64,
-    /// The peak of the prompt without weights, tables and `cache`.
+    /// The peak of the prompt, minus weights, tables and `cache`.
     pub activations: u64,
     /// The peak of the prompt.
     pub prompt_peak: u64,
-    /// The peak of generation; 0 without.
+    /// The peak of generation; 0 if no token is generated.
     pub generation_peak: u64,
 }
 
-/// What one training step takes beside the weights.
+/// The memory of one training step, in addition to the weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Training {
     /// Variables of the model.
     pub variables: u64,
-    /// Those of them that the backward pass reaches.
+    /// The variables that the backward pass reaches.
     pub reached: u64,
-    /// The gradients of these.
+    /// The gradients of the reached variables.
     pub gradients: u64,
     /// The state of AdamW.
     pub optimizer: u64,
-    /// The peak of the step without weights, tables, gradients and optimizer.
+    /// The peak of the step, minus weights, tables, gradients and optimizer state.
     pub activations: u64,
     /// The peak of the step.
     pub peak: u64,
 }
 
 impl Training {
-    /// Whether the backward pass reaches every variable. If not, the figures
-    /// are those of a step that does not train the model.
+    /// True if the backward pass reaches every variable. If it does not, the figures are those of a
+    /// step that does not train the whole model.
     pub fn is_whole(&self) -> bool {
         self.reached == self.variables
     }
 }
 
-/// Why there are no figures.
+/// A refusal to estimate, with its reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refusal {
-    /// Whose matter it is.
+    /// The category of the reason.
     pub why: Why,
-    /// One sentence.
+    /// The reason in one sentence.
     pub message: String,
-    /// What to do about it.
+    /// The remedy.
     pub hint: Option<String>,
-    /// The largest batch at which the model runs, where it is the batch that
-    /// candle cannot run.
+    /// The largest batch that the model runs at, if candle cannot run the requested batch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runs_at: Option<u64>,
 }
 
-/// Whose matter a refusal is.
+/// The category of a refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Why {
-    /// What was asked makes no sense: the configuration, the sizes.
+    /// The question is invalid, for example its configuration or its sizes.
     Question,
     /// The device is full.
     OutOfMemory,
-    /// The model's code, or the instrument, did not do its work.
+    /// The model's code or the instrument failed.
     NotMeasured,
 }
 

@@ -1,16 +1,16 @@
-//! Exit codes of `cargo memcheck`. Part of the public interface.
+//! The exit codes of `cargo memcheck`, which are part of its public interface.
 
 /// Every selected test was measured and is within its limits.
 pub const OK: u8 = 0;
-/// An internal error: a bug, or a file of the tool's own that could not be used.
+/// An internal error: a bug, or a file of the tool itself that could not be used.
 pub const INTERNAL: u8 = 1;
-/// The command line makes no sense.
+/// The command line is not valid.
 pub const USAGE: u8 = 2;
 /// No test was selected.
 pub const NO_TESTS: u8 = 4;
 /// Nothing failed, but a denied bookkeeping finding needs a person.
 pub const DENIED: u8 = 5;
-/// The configuration is wrong.
+/// The configuration is not valid.
 pub const CONFIG: u8 = 96;
 /// A measured failure.
 pub const FAILED: u8 = 100;
@@ -18,15 +18,15 @@ pub const FAILED: u8 = 100;
 pub const BUILD: u8 = 101;
 /// `cargo metadata` failed.
 pub const METADATA: u8 = 102;
-/// A listed test ended without a complete record. Never counted as a pass.
+/// A listed test ended without a complete record. It must never count as a pass.
 pub const NOT_MEASURED: u8 = 104;
-/// The device asked for is not there. Never a silent fall-back.
+/// The requested device does not exist. The command must not fall back to another one.
 pub const NO_DEVICE: u8 = 105;
 /// A report could not be written.
 pub const REPORT: u8 = 110;
 
-/// Every exit code with its meaning, for help texts and for the test that
-/// holds the documentation to this list.
+/// Every exit code with its meaning. Help texts use this list, and a test compares the documentation
+/// with it.
 pub const ALL: &[(u8, &str)] = &[
     (OK, "every selected test was measured and is within its limits"),
     (INTERNAL, "internal error"),

@@ -1,7 +1,12 @@
-//! The further runs of a test whose first run measured figures only: one that repeats
-//! a run that its own length disturbed, one that decides the growth, one that explains
-//! figures by call stacks, and up to three that compare figures which differed. Each gives
-//! its part to the report of the first.
+//! The further runs of a test whose first run measured figures only. After the first run there can
+//! be
+//!
+//! - one run that repeats the first, if the iterations beyond the measured ones disturbed it,
+//! - one that decides the growth,
+//! - one that explains figures by call stacks,
+//! - up to three that compare figures that differed.
+//!
+//! The result of each is merged into the report of the first.
 
 mod further;
 
@@ -21,50 +26,51 @@ use memcheck_limits::names;
 
 pub use further::{Further, concluded, further};
 
-/// When tests are run with attribution.
+/// The tests that are run with attribution.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Explain {
-    /// Never: figures only.
+    /// No test: figures only.
     Never,
-    /// A test that failed on memory, or whose figures are new, once more.
+    /// A test that failed on memory or has new figures is run once more with attribution.
     #[default]
     Failed,
-    /// Every test, at once.
+    /// Every test has attribution in its first run.
     Always,
 }
 
 names!(Explain { "never" => Never, "failed" => Failed, "always" => Always });
 
 impl Explain {
-    /// What the first run of a test does.
+    /// The first run of a test.
     pub fn first(self) -> Run {
         match self {
-            // The peak of a run with call stacks must be that of the measured iterations.
+            // A run with call stacks must have the peak of the measured iterations, so it does not
+            // go beyond them.
             Self::Always => Run { follow: Follow::Yes, ..Run::default() },
             Self::Never | Self::Failed => Run { reach: Reach::Horizon, ..Run::default() },
         }
     }
 }
 
-/// What one run of a test does.
+/// The settings of one run of a test.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Run {
-    /// Whether it follows every block.
+    /// The detail in which the run follows blocks.
     pub follow: Follow,
-    /// How far its iterations go.
+    /// The number of iterations beyond the measured ones.
     pub reach: Reach,
-    /// The figures that it explains.
+    /// The figures that the run should reproduce.
     pub expected: Option<Figures>,
 }
 
-/// A further run of a test. A caller goes through [`Stage::ALL`] in order.
+/// A further run of a test. A caller must go through [`Stage::ALL`] in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
-    /// Measures again without iterations beyond the measured ones, because those of
-    /// the first run changed what the body did after them.
+    /// Measures again without iterations beyond the measured ones, because those of the first
+    /// run changed the live memory or may have made the body fail.
     Repeat,
-    /// Goes on until the growth is decided.
+    /// Iterates until the growth is decided.
     Decide,
     /// Follows every block, so that findings and new figures have call sites.
     Explain,
@@ -73,8 +79,8 @@ pub enum Stage {
 }
 
 impl Stage {
-    /// All stages, in the order in which they are run. Figures have differed between two
-    /// runs before the first comparison, so the third makes [`MOST_RUNS`].
+    /// All stages in their order. The figures of two runs differ before the first comparison, so
+    /// three comparisons make [`MOST_RUNS`] runs.
     pub const ALL: [Self; 6] =
         [Self::Repeat, Self::Decide, Self::Explain, Self::Compare, Self::Compare, Self::Compare];
 
@@ -104,7 +110,7 @@ impl Stage {
         }
     }
 
-    /// The report of the first run with what the run of this stage adds.
+    /// Merges the report of this stage's run into that of the first run.
     pub fn merge(
         self,
         first: Report,
@@ -138,7 +144,8 @@ impl Stage {
     }
 }
 
-/// Judges the record of a report, and adds findings that the record alone does not give.
+/// Judges the record of a report again, and adds the findings `others`, which do not follow from the
+/// record alone.
 pub(crate) fn rejudged(
     report: Report,
     others: Vec<Finding>,
@@ -151,8 +158,8 @@ pub(crate) fn rejudged(
     Report { verdict: verdict::conclude(findings, level), ..report }
 }
 
-/// Findings of a report that its record alone does not give: a snapshot that could not be
-/// written, limits across tests.
+/// The findings of a report that do not follow from its record alone, such as a snapshot that could
+/// not be written, or limits across tests.
 pub(crate) fn other_findings(
     report: &Report,
     baseline: &Baseline,
@@ -164,8 +171,8 @@ pub(crate) fn other_findings(
     findings.filter(|finding| !judged.contains(finding)).cloned().collect()
 }
 
-/// True if a finding about memory, new figures or what is live at the end has no call sites
-/// yet.
+/// True if call sites are missing although the report has a finding about memory, new figures, or
+/// memory that is allocated once in the process.
 fn needs_call_sites(report: &Report) -> bool {
     let about_memory = |code: Code| code.row().class == Class::Measured && code.is_about_memory();
     let findings = &report.verdict.findings;
@@ -174,17 +181,17 @@ fn needs_call_sites(report: &Report) -> bool {
     report.record.attribution.is_none() && unexplained
 }
 
-/// True if the second run was measured, and its body came as far as that of the first, so
-/// that the figures of both can be compared.
+/// True if the figures of both runs can be compared: the second run was measured, and its body got
+/// as far as that of the first.
 fn is_comparable(first: &Report, second: &Report) -> bool {
     !second.verdict.findings.iter().any(|finding| finding.code.cut_it_short())
         && first.record.outcome == second.record.outcome
         && second.record.iterations >= first.record.iterations
 }
 
-/// The report of the run that repeats a disturbed one, which may have measured other
-/// figures in the same iterations. What the first one has seen of the growth stands, because
-/// it went further.
+/// The report of the run that repeats a disturbed one. If both measured different figures in the
+/// measured iterations, the figures of both are kept. The growth is that of the first run, because
+/// it had more iterations.
 fn repeated(first: Report, mut second: Report) -> Report {
     let disturbed = comparison::of_measured_iterations(&first.record);
     if is_comparable(&first, &second)
@@ -198,17 +205,17 @@ fn repeated(first: Report, mut second: Report) -> Report {
     second
 }
 
-/// The first report, with the figures of a further run that measured others.
+/// The first report with the figures of a further run that measured different ones.
 fn with_run(mut first: Report, second: &Report) -> Report {
     comparison::add(&mut first.record, comparison::compared(&second.record));
     first.pending = first.pending.or_else(|| second.pending.clone());
     first
 }
 
-/// The first report with the growth that a longer run proved. A leak that was proved is one
-/// in a test that is not deterministic too.
+/// The first report with the growth that a longer run proved. The proof also counts if the test is
+/// not deterministic.
 fn decided(mut first: Report, second: Option<Report>) -> Report {
-    // A run that did not even end its measured iterations has nothing to add.
+    // A run that did not end its measured iterations cannot decide.
     let measured = first.record.iterations;
     let Some(second) = second.filter(|second| second.record.iterations >= measured) else {
         let why = "a longer run left no whole report, so it is not decided whether memory grows";
@@ -231,8 +238,8 @@ fn decided(mut first: Report, second: Option<Report>) -> Report {
     first
 }
 
-/// True if two runs of a test measured the same, apart from what the second can only
-/// measure if it ends with the measured iterations.
+/// True if two runs of a test measured the same. Figures that depend on the number of iterations
+/// are left out, because the second run has more.
 fn measures_alike(first: &Record, second: &Record) -> bool {
     let figures = |record: &Record| {
         let mut figures = Figures::of(record);
@@ -250,15 +257,16 @@ fn measures_alike(first: &Record, second: &Record) -> bool {
     figures(first) == figures(second) && allocated(first) == allocated(second)
 }
 
-/// True if the second run measured what is to be explained: every figure, but for what
-/// threads that outlive the body still held, unless somebody asks for it. The growth is
-/// that of the first.
+/// True if the second run measured the figures of the first, so that its call sites explain them.
+/// The growth is not compared, because other runs decide it. Retained bytes are compared only if a
+/// finding or a pending snapshot is about them, because threads that outlive the body can change
+/// them.
 fn reproduces(first: &Report, second: &Report) -> bool {
     let has = |code| first.verdict.has(code) || second.verdict.has(code);
     let asked = has(Code::Retained) || has(Code::Unstable) || first.pending.is_some();
     let unasked: &[&str] = if asked { &[] } else { &["retained", "retained_again"] };
     let figures = |report: &Report| {
-        // No limit and no baseline is about `allocated`.
+        // `allocated` has no limit and is not in a baseline.
         let figures = comparison::without(comparison::compared(&report.record), &["allocated"]);
         comparison::without(figures, unasked)
     };
@@ -266,8 +274,8 @@ fn reproduces(first: &Report, second: &Report) -> bool {
         && !comparison::differ(&figures(first), &figures(second))
 }
 
-/// The second report, which has call sites, with the growth that was decided before and
-/// the figures of the runs before.
+/// The second report, which has call sites, with the figures and the decided growth of the earlier
+/// runs.
 fn explained(first: Report, mut second: Report) -> Report {
     second.record.repeats = first.record.repeats.clone();
     if second.record.repeats.is_some() {
@@ -286,7 +294,6 @@ fn growth(record: &Record) -> Vec<u64> {
     record.spaces.values().map(|measured| measured.metrics.growth).collect()
 }
 
-/// The first report, which says why its bytes have no call sites.
 fn unexplained(mut first: Report, has_second: bool) -> Report {
     let why = if has_second {
         "a second run, with call stacks, ended in another way: this test is not deterministic, \
@@ -303,8 +310,8 @@ fn unexplained(mut first: Report, has_second: bool) -> Report {
     first
 }
 
-/// The report of a test that was run several times on request: the first one, judged by
-/// the figures of all runs.
+/// The report of a test that the user asked to run several times: the first one, judged by the
+/// figures of all runs.
 pub fn together(
     mut first: Report,
     further: Vec<Figures>,

@@ -1,18 +1,18 @@
-//! Faults of a GPU and of its driver, told by the names of their errors: what
-//! each means, and what to do about it.
+//! Faults of a GPU and of its driver. Each is recognised by the names of its errors and has a title
+//! and a remedy.
 
 /// A kind of fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fault {
-    /// Errors of the driver and of its libraries, as they are spelled.
+    /// The names of errors of the driver and of its libraries.
     pub errors: &'static [&'static str],
-    /// What it means, in a few words.
+    /// The meaning, in a few words.
     pub title: &'static str,
-    /// What to do next.
+    /// The next step for the user.
     pub remedy: &'static str,
 }
 
-/// Every kind. The first whose error is in a text is meant.
+/// All kinds of faults. The first one with an error in a text counts.
 pub const FAULTS: &[Fault] = &[
     Fault {
         errors: &["CUDA_ERROR_NO_DEVICE", "CUDA_ERROR_INVALID_DEVICE", "cudaErrorNoDevice"],
@@ -90,7 +90,7 @@ pub const FAULTS: &[Fault] = &[
     },
 ];
 
-/// The fault that a text names, and the error by which.
+/// The fault that a text names, and the name of the error in the text.
 pub fn of(text: &str) -> Option<(&'static Fault, &'static str)> {
     FAULTS.iter().find_map(|fault| {
         let error = fault.errors.iter().find(|error| names(text, error))?;
@@ -98,7 +98,7 @@ pub fn of(text: &str) -> Option<(&'static Fault, &'static str)> {
     })
 }
 
-/// Whether `error` stands in a text as a whole word.
+/// True if a text has `error` as a whole word.
 fn names(text: &str, error: &str) -> bool {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     text.match_indices(error).any(|(start, _)| {

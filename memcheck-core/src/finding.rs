@@ -1,25 +1,26 @@
-//! What can be found. Each kind is data: a code, a class, a page.
+//! The findings. Each kind of finding is data: a code, a class and a page.
 //!
-//! To add one: a variant of [`Code`], a row in [`TABLE`], a page below
-//! `pages/`, and the rule in [`crate::verdict`] with its pair of tests.
+//! A new kind must have an entry in the list `codes!`, which declares its variant of [`Code`] and its
+//! row of [`TABLE`], a page below `pages/`, and a rule in [`crate::verdict`] with a test that fires
+//! it and one that does not.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::repeats::Range;
 use crate::space::Space;
 
-/// How a finding counts.
+/// The effect of a finding on the result of its test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Class {
     /// Measured: the test fails, exit code 100.
     Measured,
-    /// The instrument was not armed, or had no device: exit code 104 or 105, never a pass.
+    /// The instrument was not armed, or had no device: exit code 104 or 105. The test must not pass.
     Instrument,
-    /// Bookkeeping: a warning, and exit code 5 where it is denied.
+    /// Bookkeeping: a warning, or exit code 5 if it is denied.
     Bookkeeping,
 }
 
-/// What is done about a bookkeeping finding.
+/// The treatment of a bookkeeping finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
@@ -49,32 +50,32 @@ macro_rules! codes {
     };
 }
 
-/// What there is to say about a [`Code`].
+/// The properties of a [`Code`].
 #[derive(Debug, Clone, Copy)]
 pub struct Row {
     /// The code.
     pub code: Code,
-    /// Its stable kebab-case name.
+    /// The stable kebab-case name.
     pub name: &'static str,
-    /// How it counts.
+    /// The effect on the result of the test.
     pub class: Class,
     level_in_ci: Level,
-    /// One line.
+    /// A summary in one line.
     pub title: &'static str,
-    /// The explanation, as `cargo memcheck explain CODE` prints it.
+    /// The explanation that `cargo memcheck explain CODE` prints.
     pub page: &'static str,
 }
 
 codes! {
-    /// Blocks born in measured iterations survive, faster than `max_growth`.
+    /// Live memory grows by more than `max_growth` an iteration.
     Leak = "leak", Measured, Deny, "memory allocated in an iteration is never freed";
-    /// Live memory grows faster than `max_growth`, on other evidence.
+    /// The bytes taken from the device grow by more than `max_reserved_growth` an iteration.
     GrowthLimit = "growth-limit", Measured, Deny, "memory grows from iteration to iteration";
     /// `peak_allocated` is above `max_peak`.
     PeakLimit = "peak-limit", Measured, Deny, "the peak is above its limit";
-    /// Bytes live after the body returned, above `max_retained`.
+    /// More bytes than `max_retained` are live after the body returned.
     Retained = "retained", Measured, Deny, "memory is still live after the test body returned";
-    /// More allocations in an iteration than `max_allocations`.
+    /// An iteration makes more allocations than `max_allocations`.
     AllocationsLimit = "allocations-limit", Measured, Deny, "an iteration allocates more often than allowed";
     /// `peak_allocated` is above its baseline.
     PeakRegression = "peak-regression", Measured, Deny, "the peak has grown since the baseline";
@@ -82,15 +83,15 @@ codes! {
     AllocationsRegression = "allocations-regression", Measured, Deny, "an iteration allocates more often than in the baseline";
     /// `growth` is above its baseline.
     GrowthRegression = "growth-regression", Measured, Deny, "memory grows faster than in the baseline";
-    /// A figure differs from run to run, and a limit or its baseline lies between.
+    /// A figure differs from run to run, and its limit or baseline is between the values.
     Unstable = "unstable", Measured, Deny, "a figure differs from run to run, and its limit lies between";
     /// A figure grows faster over the cases than `scaling` allows.
     Scaling = "scaling", Measured, Deny, "a figure grows faster over the cases than allowed";
-    /// More than `fits` holds.
+    /// The test needs more memory than `fits`.
     DoesNotFit = "does-not-fit", Measured, Deny, "the test does not run inside the capacity that it must fit";
     /// The device had no memory left.
     OutOfMemory = "out-of-memory", Measured, Deny, "the device ran out of memory";
-    /// The GPU or its driver failed, and the body on it.
+    /// The body failed because the GPU or its driver failed.
     DeviceFault = "device-fault", Measured, Deny, "the GPU or its driver failed while the test ran";
     /// The body panicked or returned an error.
     TestFailed = "test-failed", Measured, Deny, "the test itself failed";
@@ -114,19 +115,19 @@ codes! {
     UnmatchedOverride = "unmatched-override", Bookkeeping, Warn, "an override of the configuration matches no test";
     /// A figure is below its baseline.
     Improved = "improved", Bookkeeping, Warn, "a figure is below its baseline";
-    /// Growth slowed, or a level moved, until no more iterations were allowed.
+    /// The growth could not be decided in the iterations that were run.
     Undecided = "undecided", Bookkeeping, Warn, "it could not be decided whether memory grows";
     /// A test target was not built.
     NotBuilt = "not-built", Bookkeeping, Deny, "a test target was not built";
 }
 
-/// Why a text is no code, or a level cannot be given to it.
+/// The reason why a text is not a code, or why a code cannot have a level.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CodeError {
-    /// There is no such code.
+    /// The code does not exist.
     #[error("`{0}` is not a finding: {known}", known = names(|_| true))]
     Unknown(String),
-    /// A measured finding cannot be switched off here.
+    /// Only a bookkeeping finding can have a level other than `deny`.
     #[error(
         "`{0}` is measured and always fails its test; a level can be given to {bookkeeping}",
         bookkeeping = names(|row| row.class == Class::Bookkeeping)
@@ -140,8 +141,8 @@ fn names(wanted: impl Fn(&Row) -> bool) -> String {
 }
 
 impl Code {
-    /// Whether a test with it did not come to its end, for a reason other than room:
-    /// what was measured of it is not all that it would have been.
+    /// True if a test with this finding did not run to its end, for a reason other than memory. Its
+    /// figures are then incomplete.
     pub fn cut_it_short(self) -> bool {
         match self {
             Self::TestFailed | Self::Crashed | Self::TimedOut | Self::DeviceFault => true,
@@ -149,18 +150,18 @@ impl Code {
         }
     }
 
-    /// What there is to say about it.
+    /// The properties of the code.
     pub fn row(self) -> &'static Row {
-        // Declared in one list: the table is in the order of the variants.
+        // `codes!` declares both in one list, so the table is in the order of the variants.
         &TABLE[self as usize]
     }
 
-    /// Its stable kebab-case name.
+    /// The stable kebab-case name.
     pub fn name(self) -> &'static str {
         self.row().name
     }
 
-    /// What is done about it where nobody says otherwise.
+    /// The level of the code unless the user sets another one.
     pub fn default_level(self, ci: bool) -> Level {
         match self.row().class {
             Class::Measured | Class::Instrument => Level::Deny,
@@ -169,7 +170,7 @@ impl Code {
         }
     }
 
-    /// Whether it is about bytes that call sites could explain.
+    /// True if the finding is about bytes that call sites can explain.
     pub fn is_about_memory(self) -> bool {
         match self {
             Self::Leak
@@ -201,10 +202,10 @@ impl Code {
         }
     }
 
-    /// Whether a person may give it `level`.
+    /// Checks that the code can have `level`.
     ///
     /// # Errors
-    /// When it is not a bookkeeping finding and the level is not `deny`.
+    /// If the code is not a bookkeeping finding and the level is not `deny`.
     pub fn check_level(self, level: Level) -> Result<(), CodeError> {
         match (self.row().class, level) {
             (Class::Bookkeeping, _) | (_, Level::Deny) => Ok(()),
@@ -243,35 +244,35 @@ impl<'de> Deserialize<'de> for Code {
     }
 }
 
-/// A holder that is new at the peak, or has grown.
+/// A holder that is new at the peak or holds more than in the baseline.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grown {
-    /// What it is: `softmax [8,12,512,512] f32 in encoder.3.attn`.
+    /// A description of the holder: `softmax [8,12,512,512] f32 in encoder.3.attn`.
     pub holder: String,
-    /// Bytes in the baseline; 0 where it was not among the largest.
+    /// Bytes in the baseline; 0 if the holder was not among the largest there.
     pub then: u64,
     /// Bytes now.
     pub now: u64,
 }
 
-/// One thing found in one test.
+/// A finding in one test.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
     /// The kind.
     pub code: Code,
-    /// The memory space, where it is about one.
+    /// The memory space, if the finding is about one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub space: Option<Space>,
     /// Bytes an iteration, for findings about growth.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub bytes_per_iteration: Option<u64>,
-    /// The figure that was measured, for every other finding with one.
+    /// The measured figure, for findings about other figures.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub figure: Option<u64>,
-    /// What the figure may be at most.
+    /// The greatest value that the figure may have.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub limit: Option<u64>,
-    /// The figure in the baseline, where there is one.
+    /// The figure in the baseline, if there is one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub baseline: Option<u64>,
     /// The values of the figure over several runs of the test; `figure` is the greatest.
@@ -279,32 +280,32 @@ pub struct Finding {
     pub range: Option<Range>,
     /// One sentence for people, without the code and the name of the test.
     pub message: String,
-    /// What to do next.
+    /// The next step for the user.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub hint: Option<String>,
-    /// The places that it happened at.
+    /// The places that hold or allocate the bytes.
     #[serde(default)]
     pub sites: Vec<Site>,
-    /// What is new at the peak, or holds more than in the baseline.
+    /// Holders that are new at the peak or hold more than in the baseline.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub grown: Vec<Grown>,
-    /// The kind of mistake, where one is recognised.
+    /// The kind of mistake, if one is recognised.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub cause: Option<crate::diagnosis::Cause>,
 }
 
-/// A place in the program that holds bytes: a call site where that is known,
-/// else a size of blocks.
+/// A place in the program that holds bytes: a call site, or a block size if the call site is not
+/// known.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Site {
     /// The innermost function of the program under test.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub function: Option<String>,
-    /// Its source file.
+    /// The source file of the function.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// The line of its call.
+    /// The line of the call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
     /// The line of the dependency that allocated, if the program's line called one.
@@ -316,25 +317,25 @@ pub struct Site {
     /// The operation of candle that allocated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operation: Option<String>,
-    /// Shape and element type of the tensors, where known: `[8,128] f32`.
+    /// Shape and element type of the tensors, if known: `[8,128] f32`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tensor: Option<String>,
-    /// Size of one block, where all are alike.
+    /// Size of one block in bytes, if all have the same size.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub block: Option<u64>,
-    /// Bytes that it holds: at the end, or at the peak.
+    /// Bytes that the place holds at the end or at the peak.
     pub bytes: u64,
-    /// Blocks that it holds.
+    /// Number of blocks that the place holds, or of its allocations.
     pub count: u64,
-    /// Bytes that it adds in an iteration; 0 where it is not about growth.
+    /// Bytes that the place adds in an iteration; 0 if the finding is not about growth.
     pub bytes_per_iteration: u64,
     /// The kind of growth.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pattern: Option<crate::survivors::Pattern>,
-    /// The kind of growth with its figures, or what the bytes are for.
+    /// The kind of growth with its figures, or the purpose of the bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// The call stack, the innermost frame first, without plumbing.
+    /// The call stack without frames of plumbing, the innermost frame first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stack: Vec<crate::stack::Frame>,
 }
@@ -342,11 +343,11 @@ pub struct Site {
 /// The line of a dependency.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Via {
-    /// Its source file, below the folder of its package's version.
+    /// The source file, beginning with the folder of the package's version.
     pub file: String,
-    /// The line.
+    /// The line number.
     pub line: u32,
-    /// The function.
+    /// The function that has the line.
     pub function: String,
 }
 
@@ -356,7 +357,7 @@ pub fn reported(findings: &[Finding]) -> Vec<&Range> {
 }
 
 impl Finding {
-    /// A finding with nothing but its sentence.
+    /// A finding that has a message only.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         Self {
             code,

@@ -1,7 +1,7 @@
-//! The pure core of memcheck: what is measured, and what is made of it.
+//! The pure core of memcheck: the record of a measured test, and the verdict on it.
 //!
-//! Data flows one way through these modules, and nothing in them reads a
-//! clock, a file, the environment or a terminal:
+//! Data flows one way through these modules. They do not read a clock, a file, the environment or a
+//! terminal:
 //!
 //! ```text
 //! limits <- config           what is asked for, and by whom
@@ -12,16 +12,15 @@
 //! several records -> across -> laws, findings
 //! ```
 //!
-//! Both sides of the wire use this crate: the test process (through
-//! `memcheck-runtime`) and the command (`cargo-memcheck`), which therefore
-//! compiles no candle.
+//! The test process uses this crate through `memcheck-runtime`. The command, `cargo-memcheck`, uses
+//! it directly, so that it does not have to compile candle.
 #![forbid(unsafe_code)]
 
 pub use memcheck_limits::{
     bound, capacity, cards, device, law, limits, search, shape, size, space, tolerance, with_limits,
 };
 
-/// Where this crate is compiled: its own frames in a call stack are told by it.
+/// The folder of this crate's sources. It identifies the crate's frames in a call stack.
 pub const FOLDER: &str = env!("CARGO_MANIFEST_DIR");
 
 pub mod across;

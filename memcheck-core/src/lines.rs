@@ -1,14 +1,13 @@
-//! Findings as lines of text: one of summary, then sites, cause and hint. Whoever
-//! tells a finding tells it so: the command, its reports, and a memory test under
-//! a plain test harness.
+//! Formats a finding as lines of text: one line of summary, then sites, cause and hint. The command,
+//! its reports, and a memory test under a plain test harness all use this form.
 
 use crate::finding::{Finding, Grown, Site, Via};
 use crate::size::{self, Size, both};
 
-/// How much of a finding is said.
+/// The part of a finding that is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Much {
-    /// Three sites and three lines of a long message at most.
+    /// At most three sites and three further lines of a long message.
     Few,
     /// Everything.
     All,
@@ -28,7 +27,7 @@ pub fn lines(finding: &Finding, much: Much) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let mut message = finding.message.lines();
     lines.push(format!("{}: {}", finding.code, message.next().unwrap_or_default()));
-    // The rest of a long error text of the body.
+    // An error text of the body can have many lines.
     let rest: Vec<&str> = message.collect();
     let shown = much.of(rest.len());
     lines.extend(rest[..shown].iter().map(|line| format!("  {line}")));
@@ -54,7 +53,7 @@ pub fn lines(finding: &Finding, much: Much) -> Vec<String> {
     lines
 }
 
-/// What holds more at the peak than in the baseline.
+/// Formats a holder that has more bytes at the peak than in the baseline.
 pub fn grown(grown: &Grown) -> String {
     let was = match grown.then {
         0 => "new at the peak".to_owned(),
@@ -63,7 +62,7 @@ pub fn grown(grown: &Grown) -> String {
     format!("+{} {} ({was})", Size(grown.now - grown.then), grown.holder)
 }
 
-/// One place: the line of the program first, then what it holds.
+/// The lines of one place: first the line of the program, then the bytes that it holds.
 fn site(site: &Site) -> Vec<String> {
     let mut what = Vec::new();
     what.extend(site.operation.clone());
@@ -90,7 +89,7 @@ fn site(site: &Site) -> Vec<String> {
     lines
 }
 
-/// How many blocks it holds, and of which size where all are alike.
+/// The number of blocks, and their size if all have the same.
 pub fn blocks(site: &Site) -> String {
     match site.block {
         Some(block) => format!("{} x {}", site.count, both(block)),
@@ -98,8 +97,7 @@ pub fn blocks(site: &Site) -> String {
     }
 }
 
-/// `src/model.rs:42`, or the innermost function where no line of the program is
-/// known.
+/// The place as `src/model.rs:42`, or the innermost function if no line of the program is known.
 pub fn place(site: &Site) -> Option<String> {
     let line = site.line.map(|line| format!(":{line}")).unwrap_or_default();
     site.file.as_ref().map(|file| format!("{file}{line}")).or_else(|| {

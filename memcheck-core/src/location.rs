@@ -1,22 +1,21 @@
-//! Where the baseline of a test lies: in `snapshots/`, beside its source.
+//! The path of a test's baseline: in `snapshots/`, next to the source file of the test.
 //!
-//! Paths are put straight as text, because both sides of the wire must come to
-//! the same one and insta refuses a pending file whose path holds `..`; what a
-//! symbolic link before a `..` would lead to is not asked.
+//! Paths are normalised as text. Both sides of the wire must compute the same path, and insta
+//! refuses a pending file whose path contains `..`. The target of a symbolic link before a `..` is
+//! not resolved.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
 use crate::device::Family;
 
-/// The source file of a test, as an absolute path without `.` and `..`. The
-/// compiler is given a path relative to the workspace for its members, and
-/// keeps the `..` of a `#[path = "../shared.rs"]`.
+/// The source file of a test, as an absolute path without `.` and `..`. The compiler gets paths of
+/// workspace members relative to the workspace, and keeps the `..` of a `#[path = "../shared.rs"]`.
 pub fn source(workspace: &Path, file: &Path) -> PathBuf {
     straight(&workspace.join(file))
 }
 
-/// The baseline of a test in the source file `file`; `stem` is its name
+/// The baseline of a test in the source file `file`. `stem` is the file name of the baseline
 /// without device and extension.
 pub fn baseline(workspace: &Path, file: &Path, stem: &str, family: Family) -> PathBuf {
     let source = source(workspace, file);
@@ -24,9 +23,9 @@ pub fn baseline(workspace: &Path, file: &Path, stem: &str, family: Family) -> Pa
     folder.join(format!("{stem}@{}.snap", family.name()))
 }
 
-/// The name, without device and extension, of the snapshot that keeps the laws of
-/// a test over cases: `module` is that of its cases, `common` what these have in
-/// common where they differ in sizes alone.
+/// The file name, without device and extension, of the snapshot for the laws of a test with cases.
+/// `module` is the module of the cases, and `common` are the values that all cases of the law
+/// share.
 pub fn law(module: &str, common: &BTreeMap<String, String>) -> String {
     let mut stem = format!("{}__law", module.replace("::", "__"));
     for (name, value) in common {
@@ -36,7 +35,7 @@ pub fn law(module: &str, common: &BTreeMap<String, String>) -> String {
     stem
 }
 
-/// A path without `.`, and without `..` where something stands before it.
+/// Removes `.` from a path, and `..` if it follows another component.
 fn straight(path: &Path) -> PathBuf {
     let mut straight = PathBuf::new();
     for component in path.components() {

@@ -1,4 +1,4 @@
-//! Cargo.lock: the candle that a package with memory tests was built with.
+//! Reads from Cargo.lock the version of candle that memory tests were built with.
 
 use serde::Deserialize;
 
@@ -12,19 +12,19 @@ struct Lock {
 struct Package {
     name: String,
     version: String,
-    /// `NAME`, with version and source where the name alone is ambiguous.
+    /// `NAME`, followed by version and source if the name alone is ambiguous.
     #[serde(default)]
     dependencies: Vec<String>,
 }
 
 /// The crate whose version is a fact of a baseline.
 pub const CANDLE: &str = "candle-core";
-/// The crate that measures, and what it depends on is what it measures.
+/// The crate that measures. It measures the candle-core that it depends on.
 pub const RUNTIME: &str = "memcheck-runtime";
 
-/// The version of candle-core that memcheck-runtime of version `runtime` depends
-/// on: there may be others, which its tensors are not of. `None` where the lock
-/// does not say.
+/// The version of candle-core that memcheck-runtime of version `runtime` depends on. A lock file
+/// can contain other versions, whose tensors the runtime cannot measure. `None` if the lock file
+/// does not contain the dependency.
 pub fn candle(lock: &str, runtime: &str) -> Option<String> {
     let lock: Lock = toml::from_str(lock).ok()?;
     let runtime = lock

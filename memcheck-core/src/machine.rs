@@ -1,8 +1,8 @@
-//! A simulated machine as it is written: `[Nx]CARD[,capacity=SIZE][,mig]`, several
-//! joined by `+`: `h200`, `2xrtx4090`, `rtx4090,capacity=8GiB`, `h100-80g+2xt4`.
+//! Parses the notation of a simulated machine: `[Nx]CARD[,capacity=SIZE][,mig]`, joined by `+` for
+//! several devices, such as `h200`, `2xrtx4090`, `rtx4090,capacity=8GiB`, `h100-80g+2xt4`.
 //!
-//! The command checks a machine by this before anything is built, and the
-//! simulator makes it of the same.
+//! The command parses the notation so that errors are reported before the build. The simulator
+//! parses it again to create the machine.
 
 use crate::cards::{self, Card};
 use crate::size::Size;
@@ -12,36 +12,36 @@ use crate::tolerance::Tolerance;
 pub const MAX_DEVICES: usize = 32;
 /// The largest capacity of a device: 1 TiB.
 pub const MAX_CAPACITY: u64 = 1 << 40;
-/// The most devices that a list can name, of which no machine is simulated.
+/// The most devices of a list that is not simulated.
 const MAX_LISTED: usize = 1 << 16;
 
-/// Why a text is not a machine.
+/// The reason why a text is not a machine.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MachineError {
-    /// Not one of the cards.
+    /// The name is not one of the known cards.
     #[error("`{0}` is not a known card")]
     Card(String),
-    /// Not an option of a card.
+    /// The text is not an option of a card.
     #[error("`{0}` is not an option of a simulated card: capacity=SIZE or mig")]
     Option(String),
-    /// The margin is all there is.
+    /// The margin is as large as the device.
     #[error("a margin of {0} leaves nothing of {1}")]
     Margin(String, String),
-    /// The size cannot be read, is 0, or is larger than a device can be.
+    /// The size cannot be parsed, is 0, or is above [`MAX_CAPACITY`].
     #[error("`{0}` is not a capacity: write a size from 1B to 1TiB, such as 8GiB")]
     Capacity(String),
-    /// No device, or too many.
+    /// The number of devices is 0 or too large.
     #[error("{count} devices: a machine has from 1 to {most}")]
     Count {
-        /// How many there would be.
+        /// The number of devices in the text.
         count: usize,
-        /// How many there can be.
+        /// The most devices that are allowed.
         most: usize,
     },
 }
 
 impl MachineError {
-    /// What to write instead.
+    /// A suggestion to correct the text.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Card(card) => Some(match cards::suggest(card) {
@@ -57,36 +57,35 @@ impl MachineError {
     }
 }
 
-/// The option of a slice.
+/// The option that makes a device a slice.
 const MIG: &str = "mig";
 
 /// One device of a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Gpu {
-    /// The card that it takes its name and its properties from.
+    /// The card that it takes its name and properties from.
     pub card: &'static Card,
-    /// Its capacity in bytes: the sum of the live blocks, as they were
-    /// requested, is never more. What rounding and a driver's own needs would
-    /// take is not part of it.
+    /// Its capacity in bytes. The sum of the live blocks, in requested sizes, never exceeds it.
+    /// Rounding and the memory of a driver are not modelled.
     pub capacity: u64,
-    /// Whether it is a slice of a card in MIG mode: NVML knows it by another
-    /// handle than the card.
+    /// True if it is a slice of a card in MIG mode. NVML has separate handles for the slice and the
+    /// card.
     pub mig: bool,
 }
 
-/// A machine: its devices by ordinal.
+/// A machine, with its devices in the order of their ordinals.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Machine {
-    /// At least one.
+    /// The devices, at least one.
     pub gpus: Vec<Gpu>,
 }
 
 impl Machine {
-    /// The devices of a list, which may be more than are simulated: a comma
-    /// stands for a `+`, but for one in front of an option.
+    /// Parses a list of devices, which can have more devices than a simulated machine. In a list, a
+    /// comma separates devices, except before an option.
     ///
     /// # Errors
-    /// One of them is misspelt.
+    /// A device is misspelled.
     pub fn of_list(text: &str) -> Result<Self, MachineError> {
         let mut machine = String::new();
         for (number, part) in text.split(',').map(str::trim).enumerate() {
@@ -98,10 +97,10 @@ impl Machine {
         Self::read(&machine, MAX_LISTED)
     }
 
-    /// The same machine with this much of each device left free.
+    /// The same machine with `margin` of each device left free.
     ///
     /// # Errors
-    /// Nothing of a device is left.
+    /// The margin leaves no memory of a device.
     pub fn with_margin(&self, margin: Tolerance) -> Result<Self, MachineError> {
         let smaller = |gpu: &Gpu| Gpu { capacity: margin.floor(gpu.capacity), ..*gpu };
         let usable = Self { gpus: self.gpus.iter().map(smaller).collect() };
@@ -111,7 +110,7 @@ impl Machine {
         }
     }
 
-    /// The same machine with no device larger than this.
+    /// The same machine with the capacity of each device limited to `bytes`.
     pub fn no_larger_than(&self, bytes: u64) -> Self {
         let smaller = |gpu: &Gpu| Gpu { capacity: gpu.capacity.min(bytes), ..*gpu };
         Self { gpus: self.gpus.iter().map(smaller).collect() }
@@ -151,7 +150,7 @@ impl std::str::FromStr for Machine {
     }
 }
 
-/// Splits `2xrtx4090` into 2 and `rtx4090`; without a count it is 1.
+/// Splits `2xrtx4090` into 2 and `rtx4090`. Without a count the number is 1.
 fn counted(text: &str) -> (usize, &str) {
     text.split_once(['x', 'X'])
         .filter(|(count, _)| !count.is_empty() && count.bytes().all(|b| b.is_ascii_digit()))
@@ -164,7 +163,7 @@ fn capacity(text: &str) -> Result<u64, MachineError> {
         .ok_or_else(|| MachineError::Capacity(text.to_owned()))
 }
 
-/// A spelling that reads as the same devices.
+/// The notation must parse to the same devices again.
 impl std::fmt::Display for Machine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         for (number, alike) in self.gpus.chunk_by(|a, b| a == b).enumerate() {
@@ -227,7 +226,7 @@ mod tests {
             assert_eq!(Machine::of_list(list).unwrap(), machine(text), "{list}");
         }
         assert!(Machine::of_list("rtx4090,toaster").is_err());
-        // Nothing is simulated of it.
+        // A list is not simulated, so it can be larger.
         assert_eq!(Machine::of_list("40xt4").unwrap().gpus.len(), 40);
     }
 

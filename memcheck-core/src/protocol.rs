@@ -1,16 +1,16 @@
-//! What the command and a test binary say to each other.
+//! The protocol between the command and a test binary.
 //!
-//! * To ask for its tests, the binary is started with [`crate::variables::LIST`]
-//!   set and `--list` as its argument: one that carries memory tests answers
-//!   with a [`Listing`] as JSON on stdout before its test harness starts, any
-//!   other prints its harness's own list, which no [`Listing`] can be read from.
-//! * To run one test, it is started as the harness expects (`NAME --exact`)
-//!   with a [`Job`] in [`crate::variables::JOB`]. The [`Report`] comes back in a
-//!   file, or beside it in words why there is none; the [`Progress`] as JSON
-//!   lines on a pipe, or in a file where a launcher stands between.
-//! * To profile a program it is started as ever, with a [`ProgramJob`] in
-//!   [`crate::variables::PROGRAM`]. Its [`Report`] comes when it exits. A bench is
-//!   given one too: its device is made ready, and it reports to nobody.
+//! - To list its tests, the command starts the binary with `--list` and with
+//!   [`crate::variables::LIST`] set. A binary with memory tests prints a [`Listing`] as JSON on
+//!   stdout before its test harness starts. Any other binary prints the list of its harness, which
+//!   cannot be parsed as a [`Listing`].
+//! - To run one test, the command starts the binary with the arguments of the harness
+//!   (`NAME --exact`) and a [`Job`] in [`crate::variables::JOB`]. The process writes a [`Report`]
+//!   to a file, or a [`Refusal`] to a file next to it. It writes [`Progress`] as JSON lines to a
+//!   pipe, or to a file if a launcher starts the process.
+//! - To profile a program, the command starts it with its usual arguments and a [`ProgramJob`] in
+//!   [`crate::variables::PROGRAM`]. The program writes its [`Report`] when it exits. A bench also
+//!   gets a job, which prepares its device, but it writes no report.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -28,12 +28,12 @@ use crate::shape::Scaling;
 /// Version of this page. A binary of another version is asked to be rebuilt.
 pub const VERSION: u32 = 4;
 
-/// What the binary carries.
+/// The memory tests of a binary.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Listing {
     /// [`VERSION`] of the binary.
     pub memcheck: u32,
-    /// The devices that the binary was built for, apart from the CPU: `sim`, `cuda`.
+    /// The devices that the binary was built for, in addition to the CPU: `sim`, `cuda`.
     pub built_for: Vec<String>,
     /// Its memory tests, sorted by name.
     pub tests: Vec<Entry>,
@@ -46,54 +46,54 @@ pub struct Entry {
     pub name: String,
     /// Its module path, crate included: `mem::llama`.
     pub module: String,
-    /// The values of its case, by name; empty where the test has no cases.
+    /// The values of its case, by name; empty if the test has no cases.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub case: BTreeMap<String, String>,
-    /// The source file, as the compiler was given it.
+    /// The source file, with the path that the compiler was given.
     pub file: PathBuf,
     /// The line of the attribute.
     pub line: u32,
-    /// Whether `#[ignore]` stands on it.
+    /// True if the test has `#[ignore]`.
     pub ignored: bool,
-    /// Where it makes sense.
+    /// The devices that the test is for.
     pub need: Need,
-    /// Whether its body is given no device: then it runs on the CPU, and the
-    /// host is judged, whatever the others run on.
+    /// True if its body takes no device. Then it runs on the CPU and the host is judged, even if
+    /// the other tests run on another device.
     pub deviceless: bool,
-    /// The limits that its attribute says.
+    /// The limits of its attribute.
     pub attribute: Layer,
-    /// How fast figures may grow over its cases.
+    /// The limits on how fast figures may grow over its cases.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scaling: Vec<Scaling>,
-    /// The folder of the package's Cargo.toml, as the compiler knew it.
+    /// The folder of the package's Cargo.toml at compile time.
     pub manifest_dir: PathBuf,
-    /// The snapshot's file name, without suffix and extension: `mem__llama__kv_cache`.
+    /// The file name of the snapshot, without suffix and extension: `mem__llama__kv_cache`.
     pub snapshot: String,
 }
 
 impl Entry {
-    /// The family that the test runs on where the others run on `family`.
+    /// The family that the test runs on if the other tests run on `family`.
     pub fn family_on(&self, family: Family) -> Family {
         family_on(self.deviceless, self.need, family)
     }
 }
 
-/// The family that a test runs on where the others run on `family`: a body
-/// that is given no device runs on the CPU, unless its attribute says `cuda`.
+/// The family that a test runs on if the other tests run on `family`. A body that takes no device
+/// runs on the CPU, unless its attribute requires `cuda`.
 pub fn family_on(deviceless: bool, need: Need, family: Family) -> Family {
     if deviceless && need != Need::Cuda { Family::Cpu } else { family }
 }
 
-/// Whether a test process follows every block.
+/// The detail in which a test process follows blocks.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Follow {
-    /// Counters only.
+    /// It only counts.
     #[default]
     No,
-    /// Every block with its stack and scope.
+    /// It follows every block with its call stack and scope.
     Yes,
-    /// The same, and what each module of the model holds.
+    /// It follows every block, and also measures the bytes of each module of the model.
     Modules,
 }
 
@@ -101,120 +101,121 @@ pub enum Follow {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reach {
-    /// They do not go further.
+    /// Only the measured iterations.
     #[default]
     Screen,
-    /// If the measured iterations leave nothing behind and cost little, as far as
-    /// leaks can be found that begin later or are rare.
+    /// If the measured iterations leave no memory behind and are fast: as far as is needed to find
+    /// leaks that begin later or are rare.
     Horizon,
-    /// Until the growth is decided, or the budget is spent.
+    /// Until the growth is decided or the budget is used up.
     Decision,
 }
 
-/// What one test process is to do.
+/// The task of one test process. It includes the limits of the command line and the configuration,
+/// so that the process does not read them again.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Job {
-    /// [`VERSION`] of who wrote it.
+    /// [`VERSION`] of the sender.
     pub version: u32,
     /// The test, by its path in the binary.
     pub test: String,
-    /// Where the [`Report`] goes.
+    /// The path of the file that the [`Report`] is written to.
     pub report: PathBuf,
-    /// A file that takes JSON lines of [`Progress`], such as `/dev/fd/3`.
+    /// The file that receives JSON lines of [`Progress`], such as `/dev/fd/3`.
     pub progress: Option<PathBuf>,
-    /// The device. Never `auto`: that is resolved before.
+    /// The device. It must not be `auto`, because the command resolves that first.
     pub device: Request,
     /// The limits in force, which the parent has resolved from all sources.
     pub limits: Limits,
-    /// What is done about bookkeeping findings.
+    /// The levels of bookkeeping findings.
     pub levels: BTreeMap<Code, Level>,
-    /// Whether bookkeeping is judged as in CI.
+    /// True if bookkeeping is judged as in CI.
     pub ci: bool,
-    /// The folder below which source files are named.
+    /// The workspace; paths of source files are shown relative to it.
     pub workspace: PathBuf,
-    /// The folder that it was while the test was compiled, where that is another
-    /// one: line tables name source files below it.
+    /// The workspace at compile time, if it was another folder. Line tables contain paths below it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compiled_in: Option<PathBuf>,
     /// Version of candle-core in the build, for the baseline's header.
     pub candle: String,
-    /// Whether every block is followed to its place in the program.
+    /// The detail in which blocks are followed.
     #[serde(default)]
     pub follow: Follow,
     /// How far the iterations go.
     #[serde(default)]
     pub reach: Reach,
-    /// The figures of an earlier run that this run explains. If the run measures
-    /// others, it writes no snapshot.
+    /// The figures of an earlier run that this run explains. If the run measures other figures, it
+    /// must not write a snapshot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected: Option<Figures>,
-    /// Values of its case in place of those that its attribute says, by name.
+    /// Values of its case that replace those of its attribute, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub case: BTreeMap<String, String>,
-    /// The id of the process that started this one, where the test is to end
-    /// with it.
+    /// The id of the process that started this one, if the test must end when that process ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<u32>,
-    /// True if no command reads the report. Then this process looks up the names of
-    /// call stacks, and judges the limits across tests by the baselines of the others.
+    /// True if no command reads the report. Then this process looks up the names of call stacks,
+    /// and judges the limits across tests with the baselines of the other tests.
     #[serde(default)]
     pub alone: bool,
-    /// Whether its body installs a `tracing` subscriber of its own, as it has
-    /// just shown: then nobody else does.
+    /// True if an earlier attempt showed that the body installs its own `tracing` subscriber. A
+    /// process can have only one, so the runtime must not install another.
     #[serde(default)]
     pub own_subscriber: bool,
 }
 
 impl Job {
-    /// The folder below which line tables name source files.
+    /// The workspace folder as it appears in the paths of line tables.
     pub fn sources(&self) -> &Path {
         self.compiled_in.as_deref().unwrap_or(&self.workspace)
     }
 }
 
-/// The file beside an executable that was stripped, which has its line tables.
+/// The path of the separate line tables of a stripped `executable`.
 pub fn line_tables(executable: &Path) -> PathBuf {
     let mut name = executable.as_os_str().to_owned();
     name.push(".debug");
     name.into()
 }
 
-/// What a program is to do: nothing but to leave a report, where one is asked for.
+/// The task of a profiled program. It must only prepare the device and, if `report` is set, write a
+/// report.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProgramJob {
-    /// [`VERSION`] of who wrote it.
+    /// [`VERSION`] of the sender.
     pub version: u32,
-    /// The program, by the name of its target.
+    /// The name of the program's target.
     pub program: String,
     /// Its package.
     pub package: String,
-    /// Where the [`Report`] goes; without it the program is not followed.
+    /// The path of the file that the [`Report`] is written to. Without it the program is not
+    /// followed.
     pub report: Option<PathBuf>,
-    /// The device. Never `auto`: that is resolved before.
+    /// The device. It must not be `auto`, because the command resolves that first.
     pub device: Request,
     /// The limits in force.
     pub limits: Limits,
-    /// The folder below which source files are named.
+    /// The workspace; paths of source files are shown relative to it.
     pub workspace: PathBuf,
     /// Version of candle-core in the build.
     pub candle: String,
 }
 
-/// What a test process did: the record, and what was made of it.
+/// The result of a test process: the record and its verdict.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Report {
-    /// [`VERSION`] of who wrote it.
+    /// [`VERSION`] of the sender.
     pub version: u32,
-    /// What was measured.
+    /// The figures and facts of the run.
     pub record: Record,
-    /// The attribution of the record, as long as its call stacks have no names.
-    /// Whoever resolves it judges the record: until then, the verdict has only
-    /// findings about the process, and the pending snapshot may have to be removed.
+    /// The attribution of the record, as long as its call stacks have no names. The process that
+    /// resolves it must also judge the record. Until then, the verdict has only findings about the
+    /// process, and the pending snapshot may have to be removed.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub unresolved: Option<Box<Unresolved>>,
-    /// What was found in it.
+    /// The verdict on the record.
     pub verdict: Verdict,
-    /// The snapshot, accepted or not.
+    /// The path of the snapshot, accepted or not.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub snapshot: Option<PathBuf>,
     /// The pending snapshot that was written, if any.
@@ -222,20 +223,20 @@ pub struct Report {
     pub pending: Option<PathBuf>,
 }
 
-/// The file by which a program says that it is the one that will report, once it
-/// has begun.
+/// The file that a program creates when it begins. The first process to create it writes the
+/// report; child processes that inherit the job find the file and write none.
 pub fn claim(report: &Path) -> PathBuf {
     report.with_extension("claimed")
 }
 
-/// Why a process could not measure.
+/// The reason why a process could not measure.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refusal {
-    /// In words.
+    /// The reason as a sentence.
     pub why: String,
-    /// Whether it is the device that could not be opened.
+    /// True if the device could not be opened.
     pub device: bool,
-    /// What to do next.
+    /// The next step for the user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }
@@ -246,8 +247,7 @@ impl<E: std::error::Error> From<E> for Refusal {
     }
 }
 
-/// The file in which a process says why it could not measure, as a [`Refusal`],
-/// where it leaves no report at `report`.
+/// The path of the [`Refusal`] that a process writes if it writes no report to `report`.
 pub fn refusal(report: &Path) -> PathBuf {
     report.with_extension("refused")
 }
@@ -258,11 +258,11 @@ pub fn refusal(report: &Path) -> PathBuf {
 pub enum Status {
     /// Measured, and within its limits.
     Passed,
-    /// Within its limits, but a denied bookkeeping finding needs a person.
+    /// Within its limits, but a person must review a denied bookkeeping finding.
     NeedsReview,
     /// A measured finding.
     Failed,
-    /// The instrument did not see what it judges.
+    /// The instrument did not see all events that the verdict depends on.
     NotMeasured,
     /// Not run.
     Ignored,
@@ -273,26 +273,26 @@ pub enum Status {
 pub struct Verdict {
     /// How the test ended.
     pub status: Status,
-    /// What was found, the gravest first. Allowed findings are left out.
+    /// The findings, the most severe first. Allowed findings are left out.
     pub findings: Vec<Finding>,
-    /// Codes among them that are denied bookkeeping.
+    /// The codes of those findings that are denied bookkeeping.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub denied: Vec<Code>,
 }
 
 impl Verdict {
-    /// Whether a finding of this kind is part of it.
+    /// True if the verdict has a finding of this kind.
     pub fn has(&self, code: Code) -> bool {
         self.findings.iter().any(|finding| finding.code == code)
     }
 }
 
-/// Where a running test is.
+/// The progress of a running test.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
-    /// Iterations done, warm-up counted in.
+    /// Iterations done, warm-up included.
     pub iteration: u32,
-    /// Iterations in all.
+    /// Iterations in total, warm-up included.
     pub of: u32,
     /// Live bytes of the judged spaces.
     pub live: u64,

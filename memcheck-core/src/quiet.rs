@@ -1,11 +1,9 @@
-//! Marks the instrument's own work, so that its allocations are not counted
-//! as the workload's.
+//! Marks the instrument's own work, so that its allocations are not counted as the workload's.
 //!
-//! A thread is quiet while at least one [`Quiet`] guard lives on it. The
-//! allocator probe asks [`is_quiet`] before it counts; the simulated device
-//! holds a guard inside every driver call. Constant-initialised and without a
-//! destructor, so asking is one thread-local load and is safe while a thread
-//! is born or dies.
+//! A thread is quiet while at least one [`Quiet`] guard lives on it. The allocator probe calls
+//! [`is_quiet`] before it counts, and the simulated device holds a guard inside every driver call.
+//! The state is constant-initialised and has no destructor, so that reading it is one thread-local
+//! load and is safe while a thread starts or ends.
 
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -14,29 +12,29 @@ thread_local! {
     static DEPTH: Cell<u32> = const { Cell::new(0) };
 }
 
-/// While it lives, allocations of this thread are the instrument's own.
+/// While this guard lives, allocations of its thread are the instrument's own.
 ///
-/// Not `Send`: it must be dropped on the thread that made it.
+/// It is not `Send`, because it must be dropped on the thread that made it.
 #[derive(Debug)]
 #[must_use = "the thread is quiet only while the guard lives"]
 pub struct Quiet {
     _not_send: PhantomData<*const ()>,
 }
 
-/// Makes the current thread quiet until the guard is dropped. Nests.
+/// Makes the current thread quiet until the guard is dropped. Guards can be nested.
 #[inline]
 pub fn enter() -> Quiet {
     DEPTH.with(|depth| depth.set(depth.get() + 1));
     Quiet { _not_send: PhantomData }
 }
 
-/// Whether the current thread works for the instrument.
+/// True if the current thread works for the instrument.
 #[inline]
 pub fn is_quiet() -> bool {
     DEPTH.with(Cell::get) != 0
 }
 
-/// Runs `work` as the workload's own, whatever guards are held around it.
+/// Runs `work` as part of the workload, even if the caller holds guards.
 pub fn lifted<R>(work: impl FnOnce() -> R) -> R {
     struct Restore(u32);
     impl Drop for Restore {

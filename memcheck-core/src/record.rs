@@ -1,8 +1,8 @@
-//! What one run of one test measured: the wire between test process and command.
+//! The record of one run of one test, which the test process sends to the command.
 //!
-//! serde types, and a note where two of them disagree. A record is written
-//! whole, by renaming, at the end of the test process; a test passes on nothing
-//! less than a complete record of its own name and version.
+//! A test process writes its record to a temporary file and renames it at its end, so that the
+//! command never sees a partial one. A test passes only with a complete record of its own name and
+//! version.
 
 use std::collections::BTreeMap;
 
@@ -18,21 +18,19 @@ use crate::space::Space;
 use crate::stack::Frame;
 use crate::survivors::{Group, Growth};
 
-/// Version of [`Record`] and of everything in it.
+/// Version of [`Record`] and of the types in it. The reader must have the same.
 pub const VERSION: u32 = 1;
 
-/// The figures of one space, in bytes and counts, relative to the moment at
-/// which the test body started.
+/// The figures of one space, in bytes and counts, relative to the start of the test body.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Metrics {
-    /// Live bytes at the end of the last measured iteration, as requested by
-    /// the program.
+    /// Live bytes at the end of the last measured iteration, in requested sizes.
     pub allocated: u64,
-    /// Highest number of live bytes between the start of the body and its return.
+    /// Highest number of live bytes between the start and the return of the body.
     pub peak_allocated: u64,
     /// Live bytes when the first iteration started.
     pub setup: u64,
-    /// Bytes an iteration, over the measured iterations.
+    /// Bytes per iteration, over the measured iterations.
     pub growth: u64,
     /// Live bytes after the body returned.
     pub retained: u64,
@@ -40,18 +38,18 @@ pub struct Metrics {
     pub allocations: u64,
     /// Bytes allocated in one measured iteration (median).
     pub allocated_total: u64,
-    /// Bytes that the driver's pool holds; `None` where there is no pool.
+    /// Bytes that the driver's pool holds; `None` for a space without a pool.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub reserved: Option<u64>,
     /// Highest number of bytes that the driver's pool held.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub peak_reserved: Option<u64>,
-    /// What NVML says that the process holds; `None` where NVML does not answer.
+    /// Bytes that the process holds according to NVML; `None` if NVML does not answer.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub device_used: Option<u64>,
 }
 
-/// One space over the measured iterations.
+/// The figures and series of one space.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct SpaceRecord {
     /// The figures.
@@ -63,65 +61,65 @@ pub struct SpaceRecord {
     pub allocations: Vec<u64>,
     /// Highest number of live bytes within each measured iteration.
     pub peak: Vec<u64>,
-    /// Theil–Sen slope of `allocated`, in bytes an iteration: what a straight
-    /// line says, beside the exact `growth`. Reported, never judged.
+    /// Theil–Sen slope of `allocated`, in bytes per iteration: the slope of a straight line, to
+    /// compare with the exact `growth`. It is reported and never judged.
     #[serde(default)]
     pub slope: f64,
-    /// Bytes that a second round of the body, set-up included, left beside those of the
-    /// first; `None` if there was no second round.
+    /// Bytes that a second round of the body, set-up included, left in addition to those of the
+    /// first. `None` if there was no second round.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retained_again: Option<u64>,
-    /// What is known of the growth.
+    /// The state of the decision about growth.
     #[serde(default)]
     pub growth: Growth,
-    /// Survivors of the measured iterations by block size. In a run that knows call
-    /// sites, those that no site accounts for.
+    /// Survivors of the measured iterations by block size. In a run with call sites, only the
+    /// survivors that no call site accounts for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub survivors: Vec<Group>,
-    /// Bytes that the driver's pool holds after each measured iteration; empty
-    /// where there is no pool.
+    /// Bytes that the driver's pool holds after each measured iteration; empty for a space without
+    /// a pool.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reserved: Vec<u64>,
-    /// What NVML says that the process holds after each measured iteration;
-    /// empty where NVML does not answer.
+    /// Bytes that the process holds according to NVML after each measured iteration; empty if NVML
+    /// does not answer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub device_used: Vec<u64>,
-    /// Frees that the driver refused: their blocks are live.
+    /// Frees that the driver refused. Their blocks are live.
     #[serde(default)]
     pub failed_frees: u64,
-    /// The last allocation that the device had no memory for.
+    /// The last allocation that the device refused for lack of memory.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub refused: Option<Refusal>,
-    /// Whether the canary of this run was seen when allocated and when freed.
+    /// True if the probe saw both the allocation and the free of this run's canary.
     pub armed: bool,
 }
 
 /// An allocation that failed for lack of memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refusal {
-    /// Bytes asked for.
+    /// Bytes requested.
     pub requested: u64,
     /// Live bytes at that moment.
     pub live: u64,
-    /// Whether nothing was allocated in its space after it.
+    /// True if no allocation followed it in its space.
     #[serde(default)]
     pub last: bool,
 }
 
-/// How far a test was followed beyond its measured iterations.
+/// The iterations of a test beyond its measured ones.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Followed {
-    /// Iterations without those of the warm-up.
+    /// All iterations except the warm-up.
     pub iterations: u32,
-    /// Seconds that the iterations beyond the measured ones took.
+    /// Duration of the iterations beyond the measured ones, in seconds.
     pub seconds: f64,
     /// True if further iterations would not change the verdict.
     pub decided: bool,
-    /// True if the iterations beyond the measured ones changed what is live, so that the
-    /// figures of what the body does after them are not those of a run without them.
+    /// True if the iterations beyond the measured ones changed the live memory. Then the part of
+    /// the body after them does not measure the figures of a run without them.
     #[serde(default)]
     pub disturbed: bool,
-    /// Why they came to their end early: an error of the body, or lack of time.
+    /// The reason why they ended early: an error of the body, or lack of time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<String>,
 }
@@ -130,7 +128,7 @@ pub struct Followed {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Outcome {
-    /// It returned, with `Ok` where it returns a `Result`.
+    /// It returned; with `Ok` if it returns a `Result`.
     Returned,
     /// It returned an error; the text is its `Debug`.
     Failed {
@@ -144,8 +142,8 @@ pub enum Outcome {
     },
 }
 
-/// Facts that make figures incomparable when they differ. They stand in the
-/// header of a baseline.
+/// The conditions of a run, stored in the header of a baseline. Figures of runs with different
+/// conditions are not comparable.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Facts {
@@ -153,95 +151,95 @@ pub struct Facts {
     pub memcheck: u32,
     /// Version of candle-core, from the binary's own dependency.
     pub candle: String,
-    /// Build profile: `debug` or `release`, by debug assertions.
+    /// Build profile, `debug` or `release`, derived from debug assertions.
     pub profile: String,
     /// Measured iterations.
     pub iterations: u32,
-    /// Iterations before them.
+    /// Warm-up iterations.
     pub warmup: u32,
-    /// Threads of the rayon pool; only where the host is judged.
+    /// Threads of the rayon pool; only if the host is judged.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub threads: Option<u32>,
-    /// The value of the case named `dtype`; only where the test has one.
+    /// The value of the case named `dtype`; only if the test has one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub dtype: Option<String>,
 }
 
-/// A labelled line of usage, from `trial.mark(label)`.
+/// The memory usage at one point of the body, from `trial.mark(label)`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mark {
     /// The label.
     pub label: String,
     /// Live bytes by space.
     pub allocated: BTreeMap<Space, u64>,
-    /// Highest number of live bytes by space, so far.
+    /// Highest number of live bytes by space up to this point.
     pub peak_allocated: BTreeMap<Space, u64>,
 }
 
 /// The record of one run of one test.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Record {
-    /// [`VERSION`] of whoever wrote it.
+    /// [`VERSION`] of the writer.
     pub version: u32,
     /// The cargo package.
     pub package: String,
     /// The path of the test in its binary.
     pub test: String,
-    /// The values of its case, by name; empty where the test has no cases.
+    /// The values of its case, by name; empty if the test has no cases.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub case: BTreeMap<String, String>,
-    /// What it ran on, as asked for: `cpu`, `sim:h200`, `cuda:0`.
+    /// The requested device: `cpu`, `sim:h200`, `cuda:0`.
     pub device: String,
     /// The family of that device.
     pub family: Family,
-    /// The spaces that are judged; the others are reported.
+    /// The spaces that are judged; other spaces are only reported.
     pub judged: Vec<Space>,
     /// How the body ended.
     pub outcome: Outcome,
-    /// The text that a panic is expected to hold, empty for any panic; `None`
-    /// where none is expected.
+    /// The text that a panic must contain; empty for any panic. `None` if the body must not panic.
     #[serde(default)]
     pub should_panic: Option<String>,
-    /// Facts for the baseline's header.
+    /// The conditions of the run, for the baseline's header.
     pub facts: Facts,
     /// The limits in force, each with its source.
     pub limits: Limits,
-    /// Whether the body called `Trial::iterate`.
+    /// True if the body called `Trial::iterate`.
     pub iterated: bool,
-    /// Measured iterations that ran to their end.
+    /// Measured iterations that were completed.
     pub iterations: u32,
-    /// How far the test was followed; `None` if no further than its iterations.
+    /// The iterations beyond the measured ones; `None` if there were none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub followed: Option<Followed>,
     /// The figures by space.
     pub spaces: BTreeMap<Space, SpaceRecord>,
-    /// What each device holds, in bytes, whatever `fits` says: as its driver says,
-    /// or that of the simulated card or of `capacity=`. Empty on the host.
+    /// The capacity of each device in bytes, regardless of `fits`: that of the driver, of the
+    /// simulated card, or of `capacity=`. Empty on the host.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub capacities: BTreeMap<Space, u64>,
-    /// Events that the ledger could not take. Not zero: nothing is proven.
+    /// Events that did not fit into the ledger. If this is not 0, the run is `not-measured`.
     pub lost_events: u64,
-    /// Calls that the simulated device does not know.
+    /// Calls that the simulated device does not implement.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unsupported_calls: Vec<String>,
-    /// What is not available here, and why (NVML in a container, say).
+    /// Facts that a reader should know, such as a source of figures that is not available (NVML in
+    /// a container) and the reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// What the driver, NVML and CUPTI say beside the program's own calls.
+    /// The figures of the driver, NVML and CUPTI, in addition to the program's own calls.
     #[serde(default)]
     pub driver: Driver,
-    /// Labelled lines of usage.
+    /// The points that `trial.mark` recorded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub marks: Vec<Mark>,
-    /// Who holds the bytes; `None` in a run that only counted.
+    /// The call sites that hold the bytes; `None` in a run that only counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attribution: Option<Attribution>,
-    /// The call sites of the run that decided the growth, if that was another one. Its
-    /// peaks and what it retained are those of more iterations.
+    /// The attribution of the run that decided the growth, if it was another run. Its peaks and
+    /// retained bytes are those of more iterations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub longer: Option<Attribution>,
-    /// The figures of all runs of the test, if two of them differed or if `--repeat`
-    /// asked for several. A test process leaves it empty.
+    /// The figures of all runs of the test, if two runs differed or `--repeat` asked for several. A
+    /// test process leaves it empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeats: Option<Repeats>,
 }
@@ -253,7 +251,7 @@ impl Record {
         self.iterated && judged.any(|measured| measured.growth == Growth::Unknown)
     }
 
-    /// Takes over the growth of another run of the same test, with its call sites.
+    /// Replaces the growth by that of another run of the same test, with its call sites.
     pub fn take_growth(&mut self, other: Self) {
         for (space, measured) in &mut self.spaces {
             if let Some(longer) = other.spaces.get(space) {
@@ -266,21 +264,22 @@ impl Record {
         self.longer = other.longer.or(other.attribution);
     }
 
-    /// Adds an attribution, once its call stacks can be looked up.
+    /// Adds an attribution, resolving its call stacks with `lookup`.
     pub fn attribute(&mut self, unresolved: Unresolved, lookup: impl FnMut(u64) -> Vec<Frame>) {
         self.attribution = Some(unresolved.resolve(lookup));
         self.note_peaks();
     }
 
-    /// True if a space holds memory that the body allocated once in its process.
+    /// True if a second round of the body showed that memory in a judged space was allocated only
+    /// once in the process.
     pub fn holds_once(&self) -> bool {
         let mut judged = self.judged.iter().filter_map(|space| self.spaces.get(space));
         let limit = self.limits.max_retained.value;
         judged.any(|measured| measured.retained_again.is_some_and(|again| again <= limit))
     }
 
-    /// Notes the judged spaces whose holders add up to another peak than the
-    /// counters saw: then the order of events is not the one they happened in.
+    /// Adds a note for each judged space whose holders do not add up to the peak that the counters
+    /// saw. Then the order of the followed events differs from the order in which they happened.
     fn note_peaks(&mut self) {
         let Some(attribution) = &self.attribution else { return };
         for space in &self.judged {

@@ -9,7 +9,7 @@ use crate::figures::Figures;
 use crate::size::{both, exact};
 use crate::space::Space;
 
-/// Most runs of a test whose figures differ from run to run.
+/// The most runs of a test whose figures differ from run to run.
 pub const MOST_RUNS: usize = 5;
 
 /// The figures of several runs of one test.
@@ -19,12 +19,12 @@ pub struct Repeats {
     /// because two of them measured different figures.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked: Option<u32>,
-    /// The figures of each run, in order. A run of more iterations has only those of the
-    /// measured iterations.
+    /// The figures of each run, in order. A run that went beyond the measured iterations has only
+    /// the figures that do not depend on the further ones.
     pub runs: Vec<Figures>,
 }
 
-/// A figure that is not the same in all runs.
+/// A figure that differs between runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Range {
     /// The memory space.
@@ -40,17 +40,17 @@ pub struct Range {
 }
 
 impl Range {
-    /// True if the figure is a number of allocations and not of bytes.
+    /// True if the figure is a number of allocations, false if it is a number of bytes.
     pub fn is_count(&self) -> bool {
         is_count(&self.metric)
     }
 
-    /// A value of this figure with its unit.
+    /// Formats a value of this figure with its unit.
     pub fn value(&self, value: u64) -> String {
         if self.is_count() { exact(value) } else { both(value) }
     }
 
-    /// The figure with its range: "`setup` of host is 4 B to 8 B in 5 runs".
+    /// Formats the figure with its range: "`setup` of host is 4 B to 8 B in 5 runs".
     pub fn text(&self) -> String {
         let Self { space, metric, least, greatest, values } = self;
         format!(
@@ -86,8 +86,8 @@ impl Repeats {
         ranges.collect()
     }
 
-    /// One value of each run that has it, in order. `pick` is given the figures of the run
-    /// in this space by their names.
+    /// The values that `pick` returns for each run, in order. `pick` gets a function that returns
+    /// a figure of the run in this space by its name.
     pub(crate) fn values(
         &self,
         space: Space,
@@ -97,8 +97,8 @@ impl Repeats {
         of_space.filter_map(|run| pick(&|name: &str| run.get(name).copied())).collect()
     }
 
-    /// A line for people about the figures that differ, without those that were
-    /// `reported` by a finding.
+    /// A line for people about the figures that differ. Figures that a finding has `reported` are
+    /// left out.
     pub fn note(&self, reported: &[&Range]) -> Option<String> {
         let ranges = self.ranges();
         let ranges: Vec<String> =
@@ -128,7 +128,7 @@ mod tests {
     fn only_figures_that_differ_have_a_range() {
         let same = repeats(&[&[("setup", 4), ("retained", 0)], &[("setup", 4), ("retained", 0)]]);
         assert_eq!((same.ranges(), same.note(&[])), (Vec::new(), None));
-        // A run of more iterations has no peak to compare.
+        // A run that went beyond the measured iterations has no peak to compare.
         let moved = repeats(&[
             &[("setup", 4), ("peak_allocated", 9)],
             &[("setup", 6)],

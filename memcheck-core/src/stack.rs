@@ -1,7 +1,7 @@
-//! Call stacks as people read them: whose code a frame is, which frames are
-//! worth showing, and which operation of candle they are.
+//! Call stacks in readable form: the owner of each frame, the frames that are shown, and the candle
+//! operation of a stack.
 //!
-//! Pure: names in, names out. Addresses are resolved elsewhere.
+//! This module is pure and handles names only. The caller must resolve addresses first.
 
 mod ends;
 mod frame;
@@ -26,16 +26,16 @@ pub struct Stack {
 }
 
 impl Stack {
-    /// Keeps the frames of the program, candle and libraries. Frames outside
-    /// the outermost one of the program go too: an executor, a thread pool,
-    /// whatever called it; and at both ends what is there in every stack.
+    /// Keeps the frames of the program, candle and libraries. It removes frames outside of the
+    /// outermost frame of the program, such as an executor or a thread pool. At both ends it also
+    /// removes frames that are the same in every stack.
     pub fn trimmed(frames: impl IntoIterator<Item = Frame>) -> Self {
         let mut frames: Vec<Frame> =
             frames.into_iter().filter(|frame| frame.owner() != Owner::Plumbing).collect();
         if let Some(outermost) = frames.iter().rposition(|frame| frame.owner() == Owner::User) {
             frames.truncate(outermost + 1);
         }
-        // Inlining and closures repeat a place: once is enough.
+        // Inlining and closures repeat a line, which is shown once.
         frames.dedup_by(|a, b| a.place().is_some() && a.place() == b.place());
         ends::trim(&mut frames);
         Self { frames }
@@ -46,9 +46,9 @@ impl Stack {
         self.frames.iter().find(|frame| frame.owner() == Owner::User)
     }
 
-    /// The innermost line of a dependency that allocated on behalf of the program: a model
-    /// of candle-transformers, or another library. What candle-core and candle-nn do has
-    /// a name of its own, [`Stack::operation`].
+    /// The innermost line of a dependency that allocated on behalf of the program: a model of
+    /// candle-transformers, or another library. candle-core and candle-nn are left out, because
+    /// [`Stack::operation`] names their functions.
     pub fn dependency(&self) -> Option<&Frame> {
         let called = self.frames.iter().take_while(|frame| frame.owner() != Owner::User);
         let mut dependencies = called.filter(|frame| match frame.owner() {
@@ -59,22 +59,23 @@ impl Stack {
         dependencies.find(|frame| frame.line.is_some())
     }
 
-    /// Whether it was allocated on behalf of `Tensor::backward`.
+    /// True if `Tensor::backward` or a function of its module is on the stack.
     pub fn is_backward(&self) -> bool {
         self.calls("candle_core::backprop::")
     }
 
-    /// Whether it was allocated on behalf of an optimizer's step.
+    /// True if a function of an optimizer is on the stack.
     pub fn is_optimizer(&self) -> bool {
         self.calls("candle_nn::optim::")
     }
 
-    /// Whether a function whose path starts with `prefix` is on the stack.
+    /// True if a function whose path starts with `prefix` is on the stack.
     pub fn calls(&self, prefix: &str) -> bool {
         self.frames.iter().any(|frame| plain(&frame.function).starts_with(prefix))
     }
 
-    /// What stacks are put in order by, the same in every run.
+    /// A key to sort stacks by. It must depend on names only, so that the order is the same in
+    /// every run.
     pub fn sorted_by(&self) -> Vec<(&str, Option<&str>, Option<u32>)> {
         self.frames
             .iter()
@@ -82,7 +83,7 @@ impl Stack {
             .collect()
     }
 
-    /// Whether any frame has a line: without line tables none has.
+    /// True if a frame has a line. Without line tables no frame has one.
     pub fn has_lines(&self) -> bool {
         self.frames.iter().any(|frame| frame.line.is_some())
     }
@@ -118,7 +119,7 @@ pub(crate) mod tests {
         let functions: Vec<_> = stack.frames.iter().map(|frame| frame.short()).collect();
         assert_eq!(functions, ["Tensor::matmul", "attention", "step"]);
         assert_eq!(stack.user().unwrap().place().as_deref(), Some("src/model.rs:7"));
-        // A thread that no frame of the program is on keeps what there is.
+        // A stack without a frame of the program keeps its outer frames.
         let library = frame("tower::call", "/home/u/.cargo/registry/src/i/tower-1/src/lib.rs");
         assert_eq!(Stack::trimmed([library.clone()]).frames, [library]);
     }

@@ -1,7 +1,8 @@
-//! Every environment variable that memcheck reads, in one place.
+//! All environment variables that memcheck reads. Each must be declared here, so that `--help`,
+//! `doctor` and the documentation are complete.
 //!
-//! The `MEMCHECK_` variables of a limit are as strong as the interface says:
-//! weaker than a flag, stronger than the configuration and the attribute.
+//! A `MEMCHECK_` variable of a limit is weaker than a flag, and stronger than the configuration and
+//! the attribute.
 
 use crate::limits::Layer;
 use crate::limits::kinds::{
@@ -14,11 +15,11 @@ use crate::with_limits;
 pub struct Variable {
     /// Its name.
     pub name: &'static str,
-    /// What it does, in one line.
+    /// Its meaning in one line, for `--help`.
     pub meaning: &'static str,
 }
 
-/// What to run on, spelled as `--device`; several are separated by commas.
+/// The devices to run on, in the syntax of `--device`; several are separated by commas.
 pub const DEVICE: Variable = Variable {
     name: "MEMCHECK_DEVICE",
     meaning: "devices to run on, as --device; several separated by commas",
@@ -26,12 +27,12 @@ pub const DEVICE: Variable = Variable {
 /// The configuration file, instead of `.config/memcheck.toml`.
 pub const CONFIG_FILE: Variable =
     Variable { name: "MEMCHECK_CONFIG_FILE", meaning: "configuration file, as --config-file" };
-/// `true` or `false`: whether the source tree is left alone.
+/// `true` or `false`: true if memcheck must not write into the source tree.
 pub const CI: Variable = Variable {
     name: "MEMCHECK_CI",
     meaning: "true or false: write nothing into the source tree, as --ci",
 };
-/// When tests are run with call stacks.
+/// The condition under which tests are run with call stacks.
 pub const EXPLAIN: Variable = Variable {
     name: "MEMCHECK_EXPLAIN",
     meaning: "never, failed or always: when call sites are looked for, as --explain",
@@ -46,7 +47,7 @@ pub const LIBRARY_PATH: Variable = Variable {
     name: "MEMCHECK_LIBRARY_PATH",
     meaning: "directories with shared libraries, as --library-path; several separated by colons",
 };
-/// The simulated machine where the device is `sim` without a card.
+/// The simulated machine if the device is `sim` without a card.
 pub const SIM: Variable = Variable {
     name: "MEMCHECK_SIM",
     meaning: "simulated machine where --device names no card: h200, 2xrtx4090,capacity=8GiB",
@@ -56,12 +57,12 @@ pub const SIM_FAULTS: Variable = Variable {
     name: "MEMCHECK_SIM_FAULTS",
     meaning: "faults of the simulated device: oom-at=N, free-fails=N, lost-at=N and others",
 };
-/// Processes of others on the simulated machine.
+/// Other processes on the simulated machine.
 pub const SIM_PROCESSES: Variable = Variable {
     name: "MEMCHECK_SIM_PROCESSES",
     meaning: "processes of others on the simulated machine: PID:NAME:SIZE, several separated by commas",
 };
-/// Threads of a test's rayon pool. Not ours, but read and set by us.
+/// Threads of a test's rayon pool. The variable belongs to rayon; memcheck reads and sets it.
 pub const RAYON_NUM_THREADS: Variable = Variable {
     name: "RAYON_NUM_THREADS",
     meaning: "threads of a test's rayon pool; set to `threads` of the configuration where unset",
@@ -106,7 +107,7 @@ fn read<K: Kind>(
         .transpose()
 }
 
-/// All of them, for `--help`, `doctor` and the documentation.
+/// All variables for users, for `--help`, `doctor` and the documentation.
 pub fn all() -> impl Iterator<Item = Variable> {
     [
         DEVICE,
@@ -124,17 +125,17 @@ pub fn all() -> impl Iterator<Item = Variable> {
     .chain(LIMITS.iter().copied())
 }
 
-/// The job of a test process, as JSON. Set by the tool, not by users.
+/// The job of a test process, as JSON. The command sets it; users should not.
 pub const JOB: &str = "MEMCHECK_JOB";
-/// The job of a program that is profiled, as JSON. Set by the tool, not by users.
+/// The job of a profiled program, as JSON. The command sets it; users should not.
 pub const PROGRAM: &str = "MEMCHECK_PROGRAM";
-/// Where libcupti lies in Python's CUDA wheels, paths separated by colons. Set by
-/// the tool, not by users.
+/// The paths of libcupti in Python's CUDA wheels, separated by colons. The command sets it; users
+/// should not.
 pub const CUPTI: &str = "MEMCHECK_CUPTI";
-/// Asks a test binary for its tests. Set by the tool, not by users.
+/// Makes a test binary list its tests. The command sets it; users should not.
 pub const LIST: &str = "MEMCHECK_LIST";
 
-/// Why the environment cannot be used.
+/// The reason why a variable of the environment is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("environment variable {name}: {why}")]
 pub struct VariableError {

@@ -1,7 +1,7 @@
 //! The verdict: a pure function of a record, its baseline and its limits.
 //!
-//! Every rule is a function of its own that returns what it found; the order
-//! in [`judge`] is the order of gravity, and the order of the report.
+//! Each rule is one function that returns its findings. [`judge`] calls the rules in the order of
+//! severity, which is also the order of the report.
 
 use crate::baseline::Baseline;
 use crate::blame;
@@ -25,7 +25,7 @@ pub use ended::{gist, says_out_of_memory};
 pub use growth::TREND_CONFIDENCE;
 pub use unmeasured::unwritten;
 
-/// Judges one run of one test. `level` says what is done about bookkeeping.
+/// Judges one run of one test. `level` returns the configured level of a code.
 pub fn judge(
     record: &Record,
     baseline: &Baseline,
@@ -54,7 +54,7 @@ pub fn judge(
         }));
         findings.extend(peak(record, space, &measured.metrics, limits));
         findings.extend(fit::peak(record, space, &measured.metrics, limits));
-        // A body that did not reach its end has not freed what it would have.
+        // A body that failed has not freed its memory, so its retained bytes mean nothing.
         if returned && !is_overhead(space, |space| retained_in(record, space, limits)) {
             findings.extend(retained(record, space, measured, limits));
         }
@@ -66,7 +66,7 @@ pub fn judge(
         findings.extend(regression::against(record, baseline, limits));
         unstable::settle(record, baseline, limits, &mut findings);
     }
-    // What limits the names of places is said where places are named.
+    // If names are incomplete, each finding with places gets the reason as its hint.
     if let Some(hint) = record.attribution.as_ref().and_then(|found| found.hint.as_ref()) {
         for finding in findings.iter_mut().filter(|finding| !finding.sites.is_empty()) {
             finding.hint.get_or_insert_with(|| hint.clone());
@@ -75,9 +75,8 @@ pub fn judge(
     conclude(findings, level)
 }
 
-/// Whether figures with these findings may wait to become the baseline: not those of
-/// a run that broke a limit or did not come to its end; those that only differ from
-/// the baseline may.
+/// True if the figures of a run with these findings can become the baseline. The figures of a run
+/// that broke a limit or did not end must not. Figures that only differ from the baseline can.
 pub fn is_worth_keeping(findings: &[Finding]) -> bool {
     findings.iter().all(|finding| {
         matches!(
@@ -87,9 +86,9 @@ pub fn is_worth_keeping(findings: &[Finding]) -> bool {
     })
 }
 
-/// Sorts findings into a verdict: leaves out what is allowed, collects what is
-/// denied, and settles the status. What was not measured has nothing to accept:
-/// bookkeeping is left out beside an instrument that failed.
+/// Makes a verdict of findings: drops the allowed ones, collects the denied ones and decides the
+/// status. If the instrument failed, bookkeeping findings are dropped, because such a run has no
+/// figures that can be accepted.
 pub fn conclude(findings: Vec<Finding>, level: impl Fn(Code) -> Level) -> Verdict {
     let is_of = |finding: &Finding, class| finding.code.row().class == class;
     let blind = findings.iter().any(|finding| is_of(finding, Class::Instrument));
@@ -122,7 +121,7 @@ fn judged(record: &Record) -> impl Iterator<Item = (&Space, &SpaceRecord)> {
 }
 
 fn peak(record: &Record, space: Space, metrics: &Metrics, limits: &Limits) -> Option<Finding> {
-    // A share of another test's peak is judged where both are known.
+    // `across` judges a limit relative to another test, because it has the figures of both.
     let Some(Bound::Bytes(Size(limit))) = limits.max_peak.value else { return None };
     (metrics.peak_allocated > limit).then(|| Finding {
         space: Some(space),
@@ -140,27 +139,26 @@ fn peak(record: &Record, space: Space, metrics: &Metrics, limits: &Limits) -> Op
     })
 }
 
-/// How many times smaller than the tensors that are kept the small blocks on the host are at
-/// least that come with them: their shapes, reference counts and lists.
+/// Small blocks on the host are taken for the overhead of tensors (shapes, reference counts and
+/// lists) if the bytes of the tensors are at least this many times theirs.
 const OVERHEAD: u64 = 2;
 
-/// Whether `space` is that of small blocks, and they only come with the larger ones of
-/// another finding. `figure` is that of a space if it is above its limit, else 0.
+/// True if `space` is that of small blocks and these are the overhead of tensors that have a
+/// finding. `figure` must return the figure of a space if it is above its limit, else 0.
 fn is_overhead(space: Space, figure: impl Fn(Space) -> u64) -> bool {
     space == Space::HostSmall && figure(Space::Host) / OVERHEAD >= figure(space).max(1)
 }
 
-/// The retained bytes of a space if they are above their limit, else 0.
 fn retained_in(record: &Record, space: Space, limits: &Limits) -> u64 {
     let of = |measured| retained_figure(measured, limits).0;
     let figure = record.spaces.get(&space).map_or(0, of);
     if figure > limits.max_retained.value { figure } else { 0 }
 }
 
-/// The retained bytes that are judged, and whether they are those of a second round.
+/// The retained bytes that are judged, and true if they are those of a second round.
 fn retained_figure(measured: &SpaceRecord, limits: &Limits) -> (u64, bool) {
-    // A limit that somebody set is about all that is live. Without one, memory that is
-    // allocated once in a process (a lazy static, a thread-local) is not retained.
+    // A limit that the user set covers all live bytes. The built-in limit does not cover memory
+    // that is allocated once in a process, such as a lazy static or a thread-local.
     let added = measured.retained_again.filter(|_| limits.max_retained.source == Source::BuiltIn);
     (added.unwrap_or(measured.metrics.retained), added.is_some())
 }

@@ -1,17 +1,17 @@
-//! The memory of a model from its Hugging Face configuration alone: the model's
-//! own code is loaded with zero weights and run on the simulated device, and
-//! what it allocates is counted.
+//! Measures the memory of a model from its Hugging Face configuration alone. The estimator loads
+//! the model's own code with zero weights, runs it on the simulated device and counts its
+//! allocations.
 //!
-//! `cargo memcheck estimate` builds this as a program and talks to it in JSON:
-//! a [`Question`] on stdin, an [`Answer`] on stdout. Data flows one way:
+//! `cargo memcheck estimate` builds this crate as a program and exchanges JSON with it: a
+//! [`Question`] on stdin, an [`Answer`] on stdout. Data flows in one direction:
 //!
 //! ```text
 //! question (what is asked, checked) -> families (the model) -> measure | training -> answer
-//!                                        └ weights (zeros, counted)
+//!                                         └ weights (zeros, counted)
 //! ```
 //!
-//! Nothing here knows a formula of a model's size: figures are measured, and
-//! the tests hold them to formulas.
+//! This crate contains no formula for the size of a model. It measures all figures, and the tests
+//! compare them with formulas.
 #![forbid(unsafe_code)]
 
 mod families;
@@ -35,7 +35,7 @@ use crate::stage::Stage;
 
 pub use crate::families::architectures;
 
-/// The program: one question, one answer.
+/// The program: reads one question and prints one answer.
 pub fn main() {
     let mut text = String::new();
     let answer = match std::io::stdin().read_to_string(&mut text) {
@@ -63,15 +63,17 @@ fn answer_text(text: &str) -> Answer {
     }
 }
 
-/// The simulated device where this program was built for it.
+/// Opens the simulated device if this program was built for it, else the CPU.
 fn device() -> candle_core::Result<Device> {
     if candle_core::utils::cuda_is_available() { Device::new_cuda(0) } else { Ok(Device::Cpu) }
 }
 
-/// Answers one question on a device. What its memory held before does not count.
+/// Answers one question on a device. Memory that was already allocated on the device does not
+/// count.
 pub fn answer(question: &Question, device: &Device) -> Answer {
     let stage = Cell::new(Stage::Loading);
-    // Some models unwrap what the device refuses (`llama::Llama::load`).
+    // Some models unwrap an error of the device (`llama::Llama::load`). The hook keeps such a panic
+    // off the terminal.
     let quiet = std::panic::take_hook();
     std::panic::set_hook(Box::new(|_| {}));
     let measured =

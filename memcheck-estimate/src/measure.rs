@@ -1,4 +1,4 @@
-//! Inference, phase by phase: loading, the prompt, generation.
+//! Measures inference in phases: loading, the prompt, generation.
 
 use std::cell::Cell;
 
@@ -13,10 +13,11 @@ use crate::question::Checked;
 use crate::stage::Stage;
 use crate::weights::Weights;
 
-/// The canary's bytes.
+/// Bytes of the canary allocation.
 const CANARY: usize = 1 << 20;
 
-/// Proves that what is allocated on `device` is seen, and seen to go.
+/// Proves that the probes can see an allocation on `device`, and can see it freed. The live bytes
+/// must change by exactly the bytes of the canary.
 pub(crate) fn prove(device: &Device) -> Result<(), Problem> {
     let before = usage(device).allocated;
     let canary = Tensor::zeros(CANARY, DType::U8, device)?;
@@ -28,7 +29,7 @@ pub(crate) fn prove(device: &Device) -> Result<(), Problem> {
     Err(Problem::unmeasured("the instrument does not see what is allocated"))
 }
 
-/// Makes sure that nothing was missed.
+/// Checks that no event was lost, because a lost event can change every figure.
 pub(crate) fn complete() -> Result<(), Problem> {
     match phases::lost_events() {
         0 => Ok(()),
@@ -36,11 +37,11 @@ pub(crate) fn complete() -> Result<(), Problem> {
     }
 }
 
-/// A model that was loaded, and what that took.
+/// A loaded model and the memory that loading took.
 pub(crate) struct Loaded {
     pub(crate) model: Box<dyn Model>,
     pub(crate) weights: Weights,
-    /// Live bytes before it.
+    /// Live bytes before the model was loaded.
     before: u64,
     pub(crate) tables: u64,
     pub(crate) peak: u64,
@@ -75,15 +76,15 @@ impl Loaded {
         })
     }
 
-    /// Live bytes and their peak since the phase began, without what was there
-    /// before the model.
+    /// Returns the live bytes and their peak since the phase began, minus the bytes that were live
+    /// before the model was loaded.
     pub(crate) fn usage(&self, device: &Device) -> (u64, u64) {
         let now = usage(device);
         let less = |bytes: u64| bytes.saturating_sub(self.before);
         (less(now.allocated), less(now.peak_allocated))
     }
 
-    /// The figures, without those of a phase.
+    /// Returns the estimate without the figures of inference or training.
     pub(crate) fn estimate(&self, checked: &Checked) -> Estimate {
         let Checked { family, model, dtype, batch, seq, generate, .. } = checked;
         let mut notes: Vec<String> = family.note.iter().map(|&note| note.to_owned()).collect();
@@ -112,12 +113,12 @@ impl Loaded {
     }
 }
 
-/// Ids of a prompt; which tokens they are changes nothing.
+/// Creates the ids of a prompt. Their values do not change the memory.
 pub(crate) fn ids(checked: &Checked, device: &Device) -> candle_core::Result<Tensor> {
     Tensor::zeros((checked.batch, checked.seq), DType::U32, device)
 }
 
-/// What the model takes once it is loaded, where a simulated device cannot run it.
+/// Measures only the loaded model, for models that a simulated device cannot run.
 pub(crate) fn loaded(checked: &Checked, device: &Device) -> Result<Estimate, Problem> {
     let mut estimate = Loaded::load(checked, false, device)?.estimate(checked);
     estimate.notes = vec![format!(

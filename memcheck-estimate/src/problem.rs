@@ -1,4 +1,4 @@
-//! Why there are no figures, from where it happens to the answer.
+//! The reason why there are no figures, on its way from the failing call to the answer.
 
 use candle_core::Device;
 use memcheck_core::estimate::{Answer, Refusal, Why};
@@ -7,26 +7,25 @@ use memcheck_runtime::__private as phases;
 
 use crate::stage::Stage;
 
-/// What went wrong.
 #[derive(Debug)]
 pub(crate) struct Problem {
     refusal: Refusal,
-    /// Whether the model's code said it: then the device may have been full.
+    /// True if the model's code reported the error, so that the reason can be a full device.
     of_the_model: bool,
 }
 
 impl Problem {
-    /// What was asked makes no sense.
+    /// Creates the problem of an invalid question.
     pub(crate) fn asked(message: impl Into<String>) -> Self {
         Self::of(Why::Question, message.into())
     }
 
-    /// There are no figures, and it is nobody's question.
+    /// Creates the problem of a valid question that cannot be measured.
     pub(crate) fn unmeasured(message: impl Into<String>) -> Self {
         Self::of(Why::NotMeasured, message.into())
     }
 
-    /// The model's code panicked.
+    /// Creates the problem of a panic in the model's code.
     pub(crate) fn panicked(payload: &(dyn std::any::Any + Send)) -> Self {
         let text = payload
             .downcast_ref::<String>()
@@ -43,13 +42,13 @@ impl Problem {
         Self { refusal, of_the_model: false }
     }
 
-    /// What to do about it.
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.refusal.hint = Some(hint.into());
         self
     }
 
-    /// The same, where what the model said is that the device was full.
+    /// Replaces an error of the model by an out-of-memory answer, if the device has refused an
+    /// allocation.
     pub(crate) fn on(self, device: &Device, stage: Stage) -> Self {
         match phases::refused(device) {
             Some((bytes, live)) if self.of_the_model => Self::of(
@@ -64,15 +63,15 @@ impl Problem {
         }
     }
 
-    /// Candle has no backward pass for what the model does.
+    /// Creates the problem of a model whose operations have no backward pass in candle.
     pub(crate) fn untrainable(error: candle_core::Error) -> Self {
         let problem = Self::from(error);
         let message = problem.refusal.message.replacen("does not run", "does not train", 1);
         Self { refusal: Refusal { message, ..problem.refusal }, ..problem }
     }
 
-    /// The same, where the driver refuses an argument because of the batch: why, and
-    /// the largest batch at which it would not.
+    /// Replaces an error of the driver about an invalid value by `why`, because the batch causes
+    /// it. `most` is the largest batch that does not cause it.
     pub(crate) fn of_the_batch(self, why: &str, most: u64) -> Self {
         if !self.refusal.message.contains("INVALID_VALUE") {
             return self;
@@ -86,7 +85,6 @@ impl Problem {
         })
     }
 
-    /// The answer.
     pub(crate) fn answer(self) -> Answer {
         Answer::Refused(self.refusal)
     }
@@ -94,7 +92,7 @@ impl Problem {
 
 impl From<candle_core::Error> for Problem {
     fn from(error: candle_core::Error) -> Self {
-        // The backtrace that candle may append is of no use here.
+        // Only the first line is kept: candle can append a backtrace, which does not help the user.
         let text = error.to_string();
         let line = text.lines().next().unwrap_or_default().to_owned();
         let hint = if line.contains("f16/bf16") {

@@ -1,5 +1,5 @@
-//! What is asked, checked before anything is allocated: the architecture, the
-//! element type, sizes that a device or a number can hold.
+//! Checks a question before anything is allocated: the architecture, the element type, and whether
+//! the sizes fit into numbers and into the host's memory.
 
 use candle_core::DType;
 use memcheck_core::estimate::Question;
@@ -10,21 +10,21 @@ use crate::families::{self, Family, Kind};
 use crate::problem::Problem;
 use crate::sizes;
 
-/// The most tokens in a batch.
+/// The maximum number of tokens in a batch.
 const MOST_TOKENS: u64 = 1 << 31;
 
-/// Elements from which on candle's CUDA kernels, which count in 32 bits, leave
-/// the first 2^32 out, and fail where nothing else is left.
+/// The number of elements at which candle's CUDA kernels go wrong. They count in 32 bits, so they
+/// leave the first 2^32 elements out, and they fail if no other elements remain.
 const COUNTED: u64 = 1 << 32;
 
-/// A question that makes sense.
+/// A question that has passed all checks.
 #[derive(Debug)]
 pub(crate) struct Checked {
     pub(crate) family: &'static Family,
-    /// The configuration as candle's types want it.
+    /// The configuration in the form that candle's types parse.
     pub(crate) config: Value,
     pub(crate) model: String,
-    /// What a reader must know of how the configuration was read.
+    /// Remarks for the reader about how the configuration was read.
     pub(crate) notes: Vec<String>,
     pub(crate) dtype: DType,
     pub(crate) batch: usize,
@@ -33,7 +33,7 @@ pub(crate) struct Checked {
 }
 
 impl Checked {
-    /// Attention scores of one sequence: heads x prompt²; 0 without attention.
+    /// The number of attention scores of one sequence: heads x prompt²; 0 without attention.
     fn scores(&self) -> u64 {
         let heads = ["num_attention_heads", "num_heads", "n_head", "encoder_attention_heads"];
         let heads = heads.iter().find_map(|key| self.config.get(key)?.as_u64()).unwrap_or(0);
@@ -41,8 +41,8 @@ impl Checked {
         heads.saturating_mul(seq.saturating_mul(seq))
     }
 
-    /// Why a GPU does not compute these attention scores, where there are more
-    /// than candle's kernels count.
+    /// Returns the reason why a GPU computes these attention scores incorrectly; `None` if candle's
+    /// kernels can count them.
     pub(crate) fn uncounted(&self) -> Option<String> {
         let scores = self.scores().saturating_mul(self.batch as u64);
         (scores >= COUNTED).then(|| {
@@ -55,7 +55,7 @@ impl Checked {
         })
     }
 
-    /// The largest batch whose scores they count.
+    /// Returns the largest batch whose attention scores candle's kernels can count.
     pub(crate) fn counted_batch(&self) -> u64 {
         (COUNTED - 1).checked_div(self.scores()).unwrap_or(0)
     }
@@ -67,7 +67,7 @@ pub(crate) fn check(question: &Question) -> Result<Checked, Problem> {
             .hint("config.json lies beside the weights of a model on Hugging Face"));
     };
     let (model, family) = families::find(config)?;
-    // Of a model with images or sound, the part that reads and writes text.
+    // Of a model with images or sound, only the part that reads and writes text is estimated.
     let config = match config.get("text_config") {
         Some(Value::Object(text)) => text,
         _ => config,
@@ -87,7 +87,7 @@ pub(crate) fn check(question: &Question) -> Result<Checked, Problem> {
     Ok(Checked { family, config, model, notes, dtype, batch, seq, generate })
 }
 
-/// The element type: what was asked for, or else what the first of these says.
+/// Returns the requested element type or, without one, the first that these configurations name.
 fn dtype(question: &Question, configs: [&Map<String, Value>; 2]) -> Result<DType, Problem> {
     let said = |config: &&Map<String, Value>| {
         ["torch_dtype", "dtype"]
@@ -139,15 +139,15 @@ fn kind(question: &Question, model: &str, family: &Family) -> Result<(), Problem
     Ok(())
 }
 
-/// A token behind the last position is an error of candle's at best: on a
-/// simulated device nobody looks at an index.
+/// Rejects tokens beyond the last position. At best candle reports such a token as an error. On a
+/// simulated device it cannot, because kernels do nothing and therefore do not check an index.
 fn positions(
     question: &Question,
     family: &Family,
     config: &Map<String, Value>,
 ) -> Result<(), Problem> {
     let Some((key, most)) = family.positions(config) else { return Ok(()) };
-    // An encoder and a decoder have the same positions, each for itself.
+    // The encoder and the decoder each have this number of positions.
     let apart = family.kind == Kind::Pair && !family.reads_into_decoder();
     let wanted = match apart {
         true => question.seq.max(question.generate + 1),
@@ -172,7 +172,8 @@ fn positions(
     }))
 }
 
-/// Models build their causal mask on the host: not with more than there is.
+/// Rejects a prompt whose causal mask cannot fit into the host's memory. Models build the mask
+/// there.
 fn host(question: &Question, family: &Family) -> Result<(), Problem> {
     let available = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| available(&text));
     match available {
@@ -182,7 +183,7 @@ fn host(question: &Question, family: &Family) -> Result<(), Problem> {
 }
 
 fn mask(seq: u64, element: u64, available: u64) -> Result<(), Problem> {
-    // A list that grows takes up to twice its bytes, and is copied once.
+    // A growing list takes up to twice its bytes, and candle copies it once.
     let wanted = seq.saturating_mul(seq).saturating_mul(3 * element);
     if wanted <= available {
         return Ok(());

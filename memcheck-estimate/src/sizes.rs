@@ -1,21 +1,21 @@
-//! Sizes of a configuration: that they are such as a model can have, before
-//! candle multiplies and divides them.
+//! Rejects sizes of a configuration that no model can have, before candle multiplies and divides
+//! them.
 
 use memcheck_core::size::exact;
 use serde_json::{Map, Value};
 
 use crate::problem::Problem;
 
-/// The largest integer of a configuration that is taken for a size. Two of them
-/// multiplied, and times the tokens, stay within 64 bits.
+/// The largest integer that a size of a configuration can have. The product of two sizes and the
+/// number of tokens must fit into 64 bits.
 const LARGEST: u64 = 1 << 27;
-/// The most layers.
+/// The maximum number of layers.
 pub(crate) const MOST_LAYERS: u64 = 10_000;
 
-/// How keys of integers end that are no sizes.
+/// The endings of keys whose integers are not sizes.
 const NO_SIZES: &[&str] = &["theta", "base", "base_freq", "seed", "token_id", "token_index"];
 
-/// What no model has none of.
+/// Keys that cannot be 0 in any model.
 const POSITIVE: &[&str] = &[
     "d_kv",
     "d_model",
@@ -48,7 +48,7 @@ const POSITIVE: &[&str] = &[
     "vocab_size",
 ];
 
-/// A width and the heads that share it, where a head has no width of its own.
+/// Pairs of a width and the heads that divide it, for models that do not set the width of a head.
 const SHARED: &[(&str, &str)] = &[
     ("hidden_size", "num_attention_heads"),
     ("n_embd", "n_head"),
@@ -58,10 +58,10 @@ const SHARED: &[(&str, &str)] = &[
     ("num_attention_heads", "num_key_value_heads"),
 ];
 
-/// Keys that say how wide a head is, whatever the model is.
+/// Keys that set the width of a head independently of the model's width.
 const OWN_WIDTH: &[&str] = &["head_dim", "head_size", "kv_channels", "kv_lora_rank", "d_kv"];
 
-/// No integer that a multiplication overflows with.
+/// Rejects integers that are so large that a multiplication could overflow.
 pub(crate) fn bounded(config: &Map<String, Value>) -> Result<(), Problem> {
     for (key, value) in config {
         let Some(number) = value.as_u64() else { continue };
@@ -84,7 +84,7 @@ pub(crate) fn bounded(config: &Map<String, Value>) -> Result<(), Problem> {
     Ok(())
 }
 
-/// No layers without a width, and heads that share one evenly.
+/// Rejects sizes of 0, and heads that do not divide their width evenly.
 pub(crate) fn sound(config: &Map<String, Value>) -> Result<(), Problem> {
     let number = |key: &str| config.get(key).and_then(Value::as_u64);
     if let Some(key) = POSITIVE.iter().find(|key| number(key) == Some(0)) {

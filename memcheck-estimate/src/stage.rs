@@ -1,11 +1,11 @@
-//! What is being done, for who is told that it failed.
+//! The stage of a measurement, which the message of a failure names.
 
-/// What is being done.
+/// The stage that is running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
     Loading,
     Prompt,
-    /// The token with this number, from 1.
+    /// The token with this number, counted from 1.
     Token(usize),
     Training,
 }

@@ -1,4 +1,4 @@
-//! One training step: forward pass, loss, backward pass, AdamW.
+//! Measures one training step: forward pass, loss, backward pass, AdamW.
 
 use std::cell::Cell;
 
@@ -50,8 +50,7 @@ pub(crate) fn measure(
     Ok(Estimate { training: Some(training), peak, ..estimate })
 }
 
-/// Cross entropy of what the model returns: of the last position only, where
-/// it returns no more.
+/// Returns the cross entropy of the model's output. Some models return the last position only.
 fn loss(logits: &Tensor) -> candle_core::Result<Tensor> {
     let classes = logits.dim(candle_core::D::Minus1)?;
     let logits = logits.reshape(((), classes))?.to_dtype(DType::F32)?;

@@ -1,5 +1,5 @@
-//! Weights that are zeros: each tensor that a model asks for by name and shape
-//! is made on the device, and counted.
+//! Weights that are zeros. The backend creates each tensor on the device when a model asks for its
+//! name and shape, and counts it.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,68 +8,67 @@ use candle_core::{DType, Device, Error, Result, Shape, Tensor, Var};
 use candle_nn::var_builder::SimpleBackend;
 use candle_nn::{Init, VarBuilder};
 
-/// What became of the names that a model asked for.
+/// The tensors that a model has asked for.
 #[derive(Debug, Default)]
 struct Asked {
-    /// Elements by name: a tied tensor that is asked for twice is one parameter.
+    /// Elements by name. A tied tensor that a model asks for twice is one parameter.
     elements: BTreeMap<String, u64>,
-    /// Variables by name, where the model is to be trained.
+    /// Variables by name, if the model is trained.
     variables: BTreeMap<String, Var>,
-    /// Bytes of every tensor that was made.
+    /// Bytes of all tensors that were created.
     bytes: u64,
-    /// Those of them whose name had been asked for before.
+    /// Bytes of those tensors whose name had been asked for before.
     again: u64,
-    /// Shapes that a model reads off its weights.
+    /// Shapes that a model reads from its weights.
     shapes: BTreeMap<String, (usize, usize)>,
 }
 
-/// The weights of a model that is being loaded.
+/// The weights of a model while it is being loaded.
 #[derive(Debug, Clone)]
 pub(crate) struct Weights {
     asked: Arc<Mutex<Asked>>,
     tied: bool,
     trained: bool,
-    /// Names that end so are not in the file.
+    /// Endings of names that the file does not contain.
     absent: &'static [&'static str],
 }
 
 impl Weights {
-    /// `tied`: there is no `lm_head` in the file. `trained`: they are variables.
+    /// Creates the store. `tied` means that the file has no `lm_head`; `trained` means that the
+    /// weights are variables.
     pub(crate) fn new(tied: bool, trained: bool) -> Self {
         Self { asked: Arc::default(), tied, trained, absent: &[] }
     }
 
-    /// The same without the names that end so: a model may ask what there is.
+    /// Removes the names with these endings, because a model can check which names exist.
     pub(crate) fn without(self, absent: &'static [&'static str]) -> Self {
         Self { absent, ..self }
     }
 
-    /// What a model's constructor takes.
+    /// Returns the builder that a model's constructor takes.
     pub(crate) fn builder(&self, dtype: DType, device: &Device) -> VarBuilder<'static> {
         VarBuilder::from_backend(Box::new(self.clone()), dtype, device.clone())
     }
 
-    /// Says the shape of a tensor that a model asks for without one.
+    /// Sets the shape of a tensor that a model asks for without a shape.
     pub(crate) fn shape(&self, name: &str, shape: (usize, usize)) {
         self.lock().shapes.insert(name.to_owned(), shape);
     }
 
-    /// Elements of all names.
     pub(crate) fn parameters(&self) -> u64 {
         self.lock().elements.values().sum()
     }
 
-    /// Bytes of all tensors.
     pub(crate) fn bytes(&self) -> u64 {
         self.lock().bytes
     }
 
-    /// Bytes of tensors that are there more than once.
+    /// Returns the bytes of tensors that exist more than once.
     pub(crate) fn again(&self) -> u64 {
         self.lock().again
     }
 
-    /// The variables, by name.
+    /// Returns the variables in the order of their names.
     pub(crate) fn variables(&self) -> Vec<Var> {
         self.lock().variables.values().cloned().collect()
     }
@@ -79,7 +78,7 @@ impl Weights {
     }
 }
 
-/// Elements and bytes of a tensor, if numbers can hold them.
+/// Returns the elements and bytes of a tensor; `None` if the numbers are too large.
 fn size(shape: &Shape, dtype: DType) -> Option<(u64, u64)> {
     let elements = shape
         .dims()
@@ -123,7 +122,8 @@ impl SimpleBackend for Weights {
         Ok(tensor)
     }
 
-    /// For its shape: what a model keeps, it asks for with one.
+    /// Creates a tensor that does not count, because a model only reads its shape. Models ask for
+    /// the tensors that they keep with a shape.
     fn get_unchecked(&self, name: &str, dtype: DType, device: &Device) -> Result<Tensor> {
         match self.lock().shapes.get(name) {
             Some(&shape) => Tensor::zeros(shape, dtype, device),
@@ -131,8 +131,8 @@ impl SimpleBackend for Weights {
         }
     }
 
-    /// As in the files of these models: every tensor that is asked for, but for
-    /// a head that is tied. What is no tensor has no dot.
+    /// Claims that every tensor exists, as in the files of these models, except a head that is
+    /// tied. Names without a dot are prefixes and not tensors.
     fn contains_tensor(&self, name: &str) -> bool {
         name.contains('.') && !(self.tied && name == "lm_head.weight")
     }

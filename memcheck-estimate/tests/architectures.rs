@@ -1,12 +1,11 @@
-//! Every architecture runs, on the CPU, from a tiny configuration with the
-//! names that Hugging Face gives to its fields.
+//! Runs every architecture on the CPU, from a tiny configuration with Hugging Face's field names.
 
 use candle_core::Device;
 use memcheck_core::estimate::{Answer, Estimate, Question, Refusal, VERSION, Why};
 use memcheck_estimate::{answer, architectures};
 use serde_json::{Value, json};
 
-/// What every decoder asks for.
+/// The fields that every decoder requires.
 fn common() -> Value {
     json!({
         "vocab_size": 128, "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2,
@@ -19,7 +18,7 @@ fn common() -> Value {
     })
 }
 
-/// What one adds to it, or has in its place.
+/// The fields that one architecture adds or replaces.
 fn own(model: &str) -> Value {
     let chatglm = json!({
         "num_layers": 2, "padded_vocab_size": 128, "hidden_size": 64, "ffn_hidden_size": 128,
@@ -191,12 +190,12 @@ fn refused(question: &Question) -> Refusal {
     }
 }
 
-/// Encoders generate nothing.
+/// True for encoders, which cannot generate.
 fn is_encoder(model: &str) -> bool {
     model.contains("bert") || ["deberta-v2", "new", "stella_en_v5"].contains(&model)
 }
 
-// One test, since figures of the host are those of all threads.
+// All of this is one test, because host figures include the allocations of all threads.
 #[test]
 fn every_architecture_runs_and_what_makes_no_sense_is_refused() {
     let mut failed = Vec::new();
@@ -224,29 +223,29 @@ fn every_architecture_runs_and_what_makes_no_sense_is_refused() {
     questions_without_an_answer();
 }
 
-/// What stays is keys and values: 2 layers of 2 heads of 16, twice, in 4 bytes;
-/// Llama keeps the mask of its prompt as well, a byte for each pair.
+/// The cache contains keys and values: 2 layers of 2 heads of 16, twice, in 4 bytes. Llama also
+/// keeps the mask of its prompt, a byte for each pair.
 fn caches_grow_by_their_formula() {
     const TOKEN: u64 = 2 * 2 * 2 * 16 * 4;
     for (model, mask) in [("llama", 64 * 64), ("mistral", 0)] {
         let asked = Question { seq: 48, generate: 16, ..question(model) };
         let inference = measured(&asked).inference.expect("it is inference");
-        // The mask of 48 tokens is above the size from which blocks of the host count.
+        // The mask of 48 tokens is larger than 1 KiB, the size from which host blocks count.
         let mask = if mask > 0 { 48 * 48 } else { 0 };
         assert_eq!(inference.cache, 48 * TOKEN + mask, "{model}");
         assert_eq!(inference.cache_after, 64 * TOKEN + mask, "{model}");
     }
 }
 
-/// RWKV 7 keeps as much whatever it has read.
+/// The state of RWKV 7 has the same size after any number of tokens.
 fn states_have_one_size() {
     for seq in [1, 2, 24] {
         let estimate = measured(&Question { seq, generate: 4, ..question("rwkv7") });
         let inference = estimate.inference.expect("it is inference");
         assert_eq!((inference.cache, inference.cache_after), (0, 0), "{seq} tokens");
     }
-    // Its projections, by their formula: what candle reads of the first layer and
-    // throws away is not among them.
+    // The formula of the parameters does not contain the tensors that candle reads from the first
+    // layer and discards.
     let (c, v, f, [w, a, g]) = (64, 128, 128, [8, 8, 16]);
     let layer = 4 * c * c + 2 * c * f + 2 * c * (w + a + g) + (6 + 2 + 3 + 2 + 1 + 4) * c;
     let residual = 2 * c * 4 + c;
@@ -267,10 +266,12 @@ fn training_says_what_it_reaches() {
         let estimate = measured(&Question { train: true, ..question(model) });
         (estimate.weights, estimate.training.expect("it is training"))
     };
-    // A model without fused operations: every variable, and AdamW keeps two moments of each.
+    // In a model without fused operations every variable is reached, and AdamW keeps two moments of
+    // each.
     let (_, whole) = step("modernbert");
     assert!(whole.is_whole(), "{whole:?}");
-    // Fused normalisation has no backward pass: what lies before the last one is not reached.
+    // Fused normalization has no backward pass, so the variables before the last one are not
+    // reached.
     let (weights, part) = step("llama");
     assert!(!part.is_whole() && part.reached == 1, "{part:?}");
     assert_eq!(part.gradients, 128 * 64 * 4, "of the head: vocabulary x width x 4");
@@ -332,7 +333,8 @@ fn questions_without_an_answer() {
     );
     let unknown = refused(&with("model_type", json!("gpt5"))).hint.expect("a hint");
     assert!(architectures().iter().all(|name| unknown.contains(name)), "{unknown}");
-    // Encoder and decoder of Marian have positions of their own, Whisper's prompt has not.
+    // Marian's encoder and decoder have separate positions. Whisper's prompt and its generated
+    // tokens share theirs.
     assert_eq!(measured(&Question { seq: 60, generate: 8, ..question("marian") }).generate, 8);
     let whisper = refused(&Question { seq: 60, generate: 8, ..question("whisper") });
     assert_eq!(whisper.hint.as_deref(), Some("--seq 56 at most"));

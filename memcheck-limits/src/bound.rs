@@ -1,14 +1,14 @@
-//! A limit in bytes, or one relative to another test: `"0.6 x train_plain"`.
+//! A limit in bytes, or one that is relative to another test: `"0.6 x train_plain"`.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::law::Fraction;
 use crate::size::Size;
 
-/// What a limit may be.
+/// A limit on a figure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Bound {
-    /// So many bytes.
+    /// A number of bytes.
     Bytes(Size),
     /// A share of the same figure of another test.
     Relative(Relative),
@@ -18,45 +18,45 @@ pub enum Bound {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Relative {
     factor: Fraction,
-    /// The other test, as it is written: its path, or the end of it.
+    /// The path of the other test as it is written: the whole path, or its end.
     pub test: String,
 }
 
-/// Why a text is no bound.
+/// The error of a text that is not a bound.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BoundError {
-    /// Neither a size nor a share.
+    /// The text is neither a size nor a share.
     #[error(
         "`{0}` is neither a size such as `64 KiB` nor a share of another test's figure such as \
          `0.6 x other_test`"
     )]
     Neither(String),
-    /// A factor that is none.
+    /// The factor of the share is not a factor.
     #[error(
         "`{0}` is not a factor: write a decimal number above 0 with at most 9 digits on each side \
          of its point, as in `0.6 x other_test`"
     )]
     Factor(String),
-    /// A name that is none.
+    /// The name in the share is not the path of a test.
     #[error("`{0}` is not the path of a test: write it as in `0.6 x other_test`")]
     Test(String),
 }
 
 impl Relative {
-    /// The factor, exactly.
+    /// Returns the exact factor.
     pub fn factor(&self) -> Fraction {
         self.factor
     }
 
-    /// The share of a figure, rounded down.
+    /// Returns this share of a figure, rounded down.
     pub fn of(&self, figure: u64) -> u64 {
         let share = self.factor.times(Fraction::whole(figure));
-        // More than every figure.
+        // An overflow means that the share is larger than every figure.
         share.and_then(Fraction::floor).unwrap_or(u64::MAX)
     }
 }
 
-/// `0.6`, `12`, `.5`: as a fraction, so that 0.6 is six tenths.
+/// Parses `0.6`, `12` or `.5` as a fraction, so that 0.6 is exactly six tenths.
 fn factor(text: &str) -> Result<Fraction, BoundError> {
     let error = || BoundError::Factor(text.to_owned());
     let (whole, decimals) = text.split_once('.').unwrap_or((text, ""));
@@ -93,10 +93,11 @@ impl std::str::FromStr for Bound {
     }
 }
 
-/// As it is written: `0.6 x other_test`.
+/// Writes the share in the form that the parser accepts: `0.6 x other_test`.
 impl std::fmt::Display for Relative {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // Made of tenths, so ten to the ninth makes it whole.
+        // The denominator divides ten to the ninth, because the parser accepts at most nine
+        // decimals.
         let billionths = self.factor.numerator() * (1_000_000_000 / self.factor.denominator());
         let (whole, rest) = (billionths / 1_000_000_000, billionths % 1_000_000_000);
         let decimals = format!("{rest:09}");
@@ -122,7 +123,7 @@ impl From<Size> for Bound {
     }
 }
 
-/// A number of bytes, or the share as it is written.
+/// Serializes the number of bytes, or the text of the share.
 impl Serialize for Bound {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {

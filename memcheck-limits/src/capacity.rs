@@ -1,39 +1,39 @@
-//! What a test must fit into: a number of bytes, or that of a known card.
+//! The capacity into which a test must fit: a number of bytes, or the memory of a known card.
 //!
-//! The bytes are those that the program asks for. What a driver takes for
-//! itself, for contexts and for rounding, is no part of them, as it is none of
-//! the simulated device's capacity.
+//! Only bytes that the program requests count. The memory that a driver takes for contexts and for
+//! rounding does not count, neither here nor against the capacity of the simulated device.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::cards::{self, Card};
 use crate::size::{Size, SizeError};
 
-/// A capacity that a person wrote: `"24 GiB"`, `"rtx4090"`, `25769803776`.
+/// A capacity as a person writes it: `"24 GiB"`, `"rtx4090"`, `25769803776`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Capacity {
-    /// That of a card.
+    /// The capacity of a card.
     Card(&'static Card),
-    /// So many bytes, at least one.
+    /// A number of bytes, at least one.
     Bytes(Size),
 }
 
-/// Why a text is not a capacity. The message has what is near, or all there is.
+/// The error of a text that is not a capacity. The message lists the similar cards or, if there are
+/// none, all cards.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CapacityError {
-    /// A card that is not known, with the names that are near.
+    /// The text is not a known card; the names are similar cards.
     #[error("`{0}` is not a known card, did you mean {near}? a size is written `24 GiB`", near = quoted(.1))]
     Card(String, Vec<&'static str>),
-    /// Neither.
+    /// The text is neither a size nor similar to a card.
     #[error(
         "`{0}` is neither a size such as `24 GiB` nor a known card: {known}",
         known = cards::CARDS.iter().map(|card| card.id).collect::<Vec<_>>().join(", ")
     )]
     Neither(String),
-    /// A size of more bytes than can be counted.
+    /// The size has more bytes than a `u64` can count.
     #[error(transparent)]
     TooLarge(SizeError),
-    /// Nothing fits into nothing.
+    /// The size is zero, into which no test fits.
     #[error("`{0}` holds nothing: write a size such as `24 GiB`, or a card such as `rtx4090`")]
     Nothing(String),
 }
@@ -47,7 +47,7 @@ fn quoted(names: &[&str]) -> String {
 }
 
 impl Capacity {
-    /// The capacity in bytes.
+    /// Returns the capacity in bytes.
     pub fn bytes(self) -> u64 {
         match self {
             Self::Card(card) => card.bytes,
@@ -67,7 +67,7 @@ impl std::str::FromStr for Capacity {
     type Err = CapacityError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        // The card first: `4090` is one, and no number of bytes.
+        // Cards come first because `4090` should be the card and not a number of bytes.
         if let Some(card) = cards::find(text) {
             return Ok(Self::Card(card));
         }
@@ -92,7 +92,7 @@ impl std::fmt::Display for Capacity {
     }
 }
 
-/// The card's id, or a number of bytes.
+/// Serializes the id of the card, or the number of bytes.
 impl Serialize for Capacity {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {

@@ -1,38 +1,37 @@
-//! Well-known NVIDIA cards: what a name on the command line means.
+//! Well-known NVIDIA cards, by the names that the command line accepts. This file is data only.
 //!
-//! Data only. `bytes` is what `cuDeviceTotalMem` of that card reports where a
-//! figure has been published, otherwise the nominal size in GiB; `--device
-//! sim:CARD,capacity=SIZE` overrides it. A driver keeps a little more or less
-//! for itself from one version to the next, so a published figure is that of
-//! one driver: right to a percent, not to the byte.
+//! `bytes` is the total memory that `cuDeviceTotalMem` reports for the card. If no figure has been
+//! published, it is the nominal size in GiB. `--device sim:CARD,capacity=SIZE` overrides it. The
+//! memory that a driver keeps for itself differs a little between versions. A published figure is
+//! that of one driver, so it is correct to a percent and not to the byte.
 
-/// One card: the identity and the capacity that the simulated device takes on.
+/// One card: the identity and the capacity of a simulated device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Card {
-    /// What the user types: lower case, digits and dashes.
+    /// The name that the user types: lower case, digits and dashes.
     pub id: &'static str,
-    /// What `cuDeviceGetName` and NVML answer.
+    /// The name that `cuDeviceGetName` and NVML report.
     pub name: &'static str,
-    /// Compute capability, major and minor.
+    /// Compute capability: major and minor version.
     pub compute: (u8, u8),
     /// Capacity in bytes.
     pub bytes: u64,
-    /// Streaming multiprocessors.
+    /// Number of streaming multiprocessors.
     pub multiprocessors: u32,
 }
 
-/// A capacity published to the byte, by `deviceQuery`.
+/// A capacity that `deviceQuery` output publishes to the byte.
 const fn exact(bytes: u64) -> u64 {
     bytes
 }
 
-/// A capacity published in hundredths of a GiB, by PyTorch's out-of-memory
-/// message ("GPU 0 has a total capacity of 79.11 GiB"), rounded down to a MiB.
+/// A capacity that PyTorch's out-of-memory message publishes in hundredths of a GiB ("GPU 0 has a
+/// total capacity of 79.11 GiB"), rounded down to a MiB.
 const fn reported(hundredths_of_gib: u64) -> u64 {
     (hundredths_of_gib * 1024 / 100) << 20
 }
 
-/// No published figure: what is printed on the box.
+/// The capacity in the name of the product, for a card without a published figure.
 const fn nominal(gib: u64) -> u64 {
     gib << 30
 }
@@ -47,7 +46,7 @@ const fn card(
     Card { id, name, compute, bytes, multiprocessors }
 }
 
-/// Every card that `--device sim:CARD` and `fits = "CARD"` know.
+/// The cards that `--device sim:CARD` and `fits = "CARD"` accept.
 #[rustfmt::skip]
 pub const CARDS: &[Card] = &[
     card("p100", "Tesla P100-PCIE-16GB", (6, 0), 56, exact(17_071_734_784)),
@@ -82,11 +81,11 @@ pub const CARDS: &[Card] = &[
     card("rtxpro6000", "NVIDIA RTX PRO 6000 Blackwell Workstation Edition", (12, 0), 188, nominal(96)),
 ];
 
-/// The card that `id` means.
+/// Finds the card with this name.
 ///
-/// Case, spaces, dashes and underscores do not count, nor do the words
-/// NVIDIA, GeForce and Tesla, nor whether it is `80g` or `80GB`; the name that
-/// the driver reports is accepted too. `h100` is the one of 80 GB.
+/// The comparison ignores case, spaces, dashes, underscores and the words NVIDIA, GeForce and
+/// Tesla. `80g` and `80GB` are equal, and `rtx` can be left out. The name that the driver reports
+/// is accepted too. `h100` means the card with 80 GB.
 pub fn find(id: &str) -> Option<&'static Card> {
     let wanted = normalised(id);
     if wanted.is_empty() {
@@ -101,12 +100,12 @@ pub fn find(id: &str) -> Option<&'static Card> {
     })
 }
 
-/// The id that a misspelt `id` was probably meant to be, if one is near.
+/// Returns the most similar id for a misspelt `id`, if one is similar.
 pub fn suggest(id: &str) -> Option<&'static str> {
     near(id).into_iter().next()
 }
 
-/// The ids that a misspelt `id` may have been meant to be, all equally near.
+/// Returns the most similar ids for a misspelt `id`; all of them are equally similar.
 pub fn near(id: &str) -> Vec<&'static str> {
     let wanted = normalised(id);
     if wanted.len() < 2 {
@@ -114,7 +113,7 @@ pub fn near(id: &str) -> Vec<&'static str> {
     }
     let distance = |card: &Card| {
         let known = normalised(card.id);
-        // Half a name is nearer than a typing error: a100 -> a100-40g.
+        // The beginning of an id is more similar than any id with a typing error: a100 -> a100-40g.
         if known.starts_with(&wanted) { 0 } else { edits(&wanted, &known) }
     };
     let least = CARDS.iter().map(distance).min().unwrap_or(usize::MAX);
@@ -136,7 +135,7 @@ fn normalised(id: &str) -> String {
     text
 }
 
-/// Levenshtein's distance.
+/// Returns the Levenshtein distance.
 fn edits(from: &str, to: &str) -> usize {
     let mut row: Vec<usize> = (0..=to.len()).collect();
     for (i, a) in from.bytes().enumerate() {

@@ -1,9 +1,9 @@
-//! Which device a test runs on: what is asked for, and what is meant.
+//! The device on which a test runs: the requested device, and the family of a device.
 
 use serde::{Deserialize, Serialize};
 
-/// The family of a device. Baselines are kept per family, because the
-/// `allocated` figures of a simulated and a real GPU are the same.
+/// The family of a device. Baselines are kept per family, because a simulated and a real GPU have
+/// the same `allocated` figures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Family {
@@ -14,7 +14,7 @@ pub enum Family {
 }
 
 impl Family {
-    /// The suffix of a baseline's file name, and the name in configurations.
+    /// Returns the suffix of a baseline's file name, which is also the name in configurations.
     pub fn name(self) -> &'static str {
         match self {
             Self::Cpu => "cpu",
@@ -23,24 +23,24 @@ impl Family {
     }
 }
 
-/// Where a test makes sense (`device = …` in the attribute).
+/// The devices on which a test makes sense (`device = …` in the attribute).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Need {
-    /// On every device.
+    /// Every device.
     #[default]
     Any,
-    /// On the CPU only.
+    /// The CPU only.
     Cpu,
-    /// On a CUDA device only, real or simulated.
+    /// A CUDA device only, real or simulated.
     Cuda,
 }
 
 impl Need {
-    /// The spellings, in the order in which errors list them.
+    /// The names, in the order in which errors list them.
     pub const NAMES: [&'static str; 3] = ["any", "cpu", "cuda"];
 
-    /// Reads one of [`Need::NAMES`].
+    /// Parses one of [`Need::NAMES`].
     pub fn from_name(name: &str) -> Option<Self> {
         match name {
             "any" => Some(Self::Any),
@@ -50,7 +50,7 @@ impl Need {
         }
     }
 
-    /// Whether a test with this need runs on a device of `family`.
+    /// True if a test with this need can run on a device of `family`.
     pub fn admits(self, family: Family) -> bool {
         match self {
             Self::Any => true,
@@ -60,29 +60,29 @@ impl Need {
     }
 }
 
-/// What `--device` or `MEMCHECK_DEVICE` asks for.
+/// The device that `--device` or `MEMCHECK_DEVICE` requests.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub enum Request {
-    /// A real GPU if the driver answers, else the simulated one if the package
-    /// can build for CUDA, else the CPU.
+    /// A real GPU if its driver answers and `nvcc` is found, else the simulated GPU, else the CPU
+    /// if the package does not use candle.
     Auto,
     /// The CPU.
     Cpu,
-    /// The simulated CUDA device; the text is the simulator's machine
-    /// (`h200`, `2xrtx4090`, `a100-80g,capacity=8GiB`), if one was named.
+    /// The simulated CUDA device. The text, if any, describes the simulated machine (`h200`,
+    /// `2xrtx4090`, `a100-80g,capacity=8GiB`).
     Sim(Option<String>),
-    /// A real GPU, all that are visible or the one with this ordinal.
+    /// Real GPUs: all visible ones, or the one with this ordinal.
     Cuda(Option<u16>),
 }
 
-/// Why a text is not a device.
+/// The error of a text that is not a device.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a device: auto, cpu, sim, sim:CARD, cuda or cuda:N")]
 pub struct RequestError(String);
 
 impl Request {
-    /// The family, where the request alone decides it.
+    /// Returns the family; `None` for [`Request::Auto`], because it depends on the machine.
     pub fn family(&self) -> Option<Family> {
         match self {
             Self::Auto => None,

@@ -1,9 +1,9 @@
-//! The vocabulary of a request: the sizes, cards, devices, limits and laws that a
-//! memory test may name.
+//! The vocabulary of a request: the sizes, cards, devices, limits and laws that a memory test may
+//! name.
 //!
-//! `#[mem_test]` checks its options with these types while the compiler runs, so
-//! this crate is separate from `memcheck-core`: the compiler builds it before any
-//! test, and it must stay small. `memcheck-core` exports every module again.
+//! `#[mem_test]` checks its options with these types while the compiler runs. This crate is
+//! therefore separate from `memcheck-core`: cargo must build it before any test, so it must stay
+//! small. `memcheck-core` re-exports every module.
 #![forbid(unsafe_code)]
 
 pub mod bound;
@@ -19,6 +19,6 @@ pub mod size;
 pub mod space;
 pub mod tolerance;
 
-/// The static that `#[mem_test]` describes a test with. Its closures call the
-/// body, so their frames are on every call stack of the body.
+/// The name of the static in which `#[mem_test]` describes a test. The static's closures call the
+/// body, so their stack frames are on every call stack of the body.
 pub const TEST: &str = "__MEM_TEST";

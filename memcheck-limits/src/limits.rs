@@ -1,9 +1,8 @@
-//! What a test may use: one layer per source, resolved once into [`Limits`].
+//! The limits of a test: one layer per source, resolved once into [`Limits`].
 //!
-//! A [`Layer`] is what one source says (an attribute, a table of the
-//! configuration, the environment, the command line); [`Limits`] is what
-//! holds for one test on one device, with the source of every value kept
-//! beside it, so that `list --verbose` and the record can show both.
+//! A [`Layer`] holds the values of one source: an attribute, a table of the configuration, the
+//! environment or the command line. [`Limits`] holds the values in force for one test on one
+//! device. Each value keeps its source, so that `list --verbose` and the record can show both.
 
 pub mod kinds;
 mod table;
@@ -23,35 +22,38 @@ use crate::size::Size;
 use crate::tolerance::Tolerance;
 use crate::with_limits;
 
-/// The guide's threshold: 1 MB (1024²) of growth an iteration.
+/// Default limit of growth: 1 MiB (1024² bytes) in an iteration, because guides to profiling memory
+/// in PyTorch call more than 1 MB an iteration a leak.
 pub const DEFAULT_MAX_GROWTH: u64 = 1 << 20;
-/// Most bytes that may stay on a device once the test body has returned.
+/// Default limit of the bytes that can stay on a GPU after the test body has returned.
 pub const DEFAULT_MAX_RETAINED_DEVICE: u64 = 0;
-/// The host's noise floor: what a library may keep once it has been used
-/// (thread pools, lazily built tables), in blocks of at least 1 KiB.
+/// Default limit of the bytes that can stay on the host after the test body has returned.
+///
+/// It is a noise floor for the memory that a library keeps after its first use (thread pools,
+/// lazily built tables). Only blocks of at least 1 KiB count.
 pub const DEFAULT_MAX_RETAINED_HOST: u64 = 64 << 10;
-/// Measured iterations.
+/// Default number of measured iterations.
 pub const DEFAULT_ITERATIONS: u32 = 10;
-/// Iterations before the measured ones.
+/// Default number of iterations before the measured ones.
 pub const DEFAULT_WARMUP: u32 = 2;
-/// Measured iterations at most, if the first of them leave a test undecided.
+/// Default maximum of measured iterations, for a test that the first iterations leave undecided.
 pub const DEFAULT_MAX_ITERATIONS: u32 = 1_000;
-/// How long an undecided test is followed.
+/// Default time for which an undecided test is followed.
 pub const DEFAULT_EVIDENCE: Duration = Duration::from_secs(10);
-/// How long a test may take.
+/// Default time-out of a test.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// Who said a value. Ordered from the weakest to the strongest.
+/// The source of a value, ordered from the weakest to the strongest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Source {
-    /// The tool's own default.
+    /// The built-in default.
     BuiltIn,
     /// `[default]` of the configuration.
     Default,
     /// The attribute of the test.
     Attribute,
-    /// The `[[override]]` with this number, from 1, of the configuration.
+    /// The `[[override]]` of the configuration with this number, counted from 1.
     Override(u32),
     /// The environment.
     Environment,
@@ -72,12 +74,12 @@ impl std::fmt::Display for Source {
     }
 }
 
-/// A value and who said it.
+/// A value and its source.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Setting<T> {
     /// The value in force.
     pub value: T,
-    /// Where it came from.
+    /// The source of the value.
     pub source: Source,
 }
 

@@ -1,8 +1,9 @@
-//! Choices that flags and variables spell by name: one table for reading them
+//! Choices that flags and variables spell by name. One table serves for parsing and for listing
+//! them.
 //! and for listing them.
 
-/// Gives a type without fields its names: `NAMES`, in the order in which they are
-/// listed, and [`std::str::FromStr`], whose error lists them.
+/// Gives names to an enum without fields: `NAMES`, in the order in which they are listed, and
+/// [`std::str::FromStr`], whose error lists them.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! names {

@@ -1,29 +1,29 @@
-//! The largest value that has room: which one to try next.
+//! Searches for the largest value that has room.
 //!
-//! Pure: whoever searches tries a value, says whether it had room, and is told
-//! the next. What has room for a value is taken to have room for any smaller
-//! one; the search ends when the largest that had room and the next one, which
-//! had none, have both been tried. Who can tell where that is may say so: then
-//! little else is tried, and where it was wrong nothing is lost.
+//! A search is pure: it returns the value to try next, and the caller reports if that value had
+//! room. The search assumes that every value below one that had room has room too. It ends when the
+//! largest value that had room and the next value, which had none, have both been tried. A caller
+//! that can predict the result should pass its prediction, which saves tries if it is right. A
+//! wrong prediction does not change the result.
 
 use std::ops::RangeInclusive;
 
-/// Where a search begins.
+/// The first value of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Start {
-    /// At the smallest value, doubling it while there is room.
+    /// The smallest value. The search doubles it while there is room.
     Lowest,
-    /// At the largest, halving it while there is none.
+    /// The largest value. The search halves it until a value has room.
     Highest,
 }
 
-/// Why there is nothing to search.
+/// The error of a range that has no values to try.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RangeError {
-    /// A batch of nothing.
+    /// The range begins at 0, and a batch of 0 is not a batch.
     #[error("0 is no value to try: a search begins at 1 or above")]
     Zero,
-    /// The ends are the wrong way round.
+    /// The ends are in the wrong order.
     #[error("{from} is above {to}: there is no value between them")]
     Empty {
         /// The smallest value.
@@ -33,24 +33,24 @@ pub enum RangeError {
     },
 }
 
-/// A search, and what it knows.
+/// A search and its results so far.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Search {
     range: RangeInclusive<u64>,
     start: Start,
     /// The largest value that had room.
     passed: Option<u64>,
-    /// The smallest that had none.
+    /// The smallest value that had no room.
     failed: Option<u64>,
-    /// What is expected to be the largest that has room.
+    /// The predicted result: the largest value that has room.
     expected: Option<u64>,
 }
 
 impl Search {
-    /// A search over these values.
+    /// Creates a search over these values.
     ///
     /// # Errors
-    /// When there are none, or 0 is one of them.
+    /// If the range is empty or contains 0.
     pub fn new(range: RangeInclusive<u64>, start: Start) -> Result<Self, RangeError> {
         let (from, to) = (*range.start(), *range.end());
         match () {
@@ -60,12 +60,12 @@ impl Search {
         }
     }
 
-    /// From here on this is expected to be the largest value that has room.
+    /// Sets a prediction of the largest value that has room.
     pub fn expect(&mut self, value: u64) {
         self.expected = Some(value.clamp(*self.range.start(), *self.range.end()));
     }
 
-    /// The expected value, or the one beside it that bears it out.
+    /// Returns the predicted value, or its neighbour, which must be tried to confirm it.
     fn confirming(&self) -> Option<u64> {
         let expected = self.expected?;
         let (lowest, highest) = (*self.range.start(), *self.range.end());
@@ -82,7 +82,7 @@ impl Search {
         next.filter(is_open)
     }
 
-    /// The value to try next; `None` where all is known.
+    /// Returns the value to try next; `None` if the search has ended.
     pub fn next(&self) -> Option<u64> {
         let (lowest, highest) = (*self.range.start(), *self.range.end());
         if let Some(value) = self.confirming() {
@@ -102,7 +102,7 @@ impl Search {
         }
     }
 
-    /// Whether there was room for `value`.
+    /// Records if there was room for `value`.
     pub fn tried(&mut self, value: u64, has_room: bool) {
         if has_room {
             self.passed = self.passed.max(Some(value));
@@ -111,12 +111,12 @@ impl Search {
         }
     }
 
-    /// The largest value that had room.
+    /// Returns the largest value that had room.
     pub fn largest(&self) -> Option<u64> {
         self.passed
     }
 
-    /// The smallest value that had none.
+    /// Returns the smallest value that had no room.
     pub fn failed(&self) -> Option<u64> {
         self.failed
     }
@@ -126,7 +126,8 @@ impl Search {
 mod tests {
     use super::*;
 
-    /// The values that are tried where there is room for `limit`, and the result.
+    /// Returns the values that are tried if values up to `limit` have room, and the search after
+    /// them.
     fn run(range: RangeInclusive<u64>, start: Start, limit: u64) -> (Vec<u64>, Search) {
         let mut search = Search::new(range, start).unwrap();
         let mut tried = Vec::new();
@@ -145,7 +146,7 @@ mod tests {
                 let largest = (limit > 0).then_some(limit.min(32));
                 assert_eq!(search.largest(), largest, "{start:?} {limit}");
                 assert_eq!(search.failed(), (limit < 32).then_some(limit + 1), "{start:?} {limit}");
-                // Both ends of the answer were tried, and nothing twice.
+                // Both ends of the answer were tried, and no value was tried twice.
                 assert!(largest.is_none_or(|largest| tried.contains(&largest)));
                 assert!(search.failed().is_none_or(|failed| tried.contains(&failed)));
                 let mut once = tried.clone();
@@ -195,7 +196,7 @@ mod tests {
         let empty = RangeInclusive::new(5, 4);
         let error = Search::new(empty, Start::Lowest).unwrap_err();
         assert_eq!(error.to_string(), "5 is above 4: there is no value between them");
-        // The whole of u64 does not overflow.
+        // The full range of u64 must not overflow.
         assert_eq!(run(1..=u64::MAX, Start::Lowest, u64::MAX).1.largest(), Some(u64::MAX));
     }
 }

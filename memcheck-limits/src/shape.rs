@@ -1,5 +1,5 @@
-//! How a figure grows over the cases of a test: what is asked of it, what was found,
-//! and how a baseline writes that down.
+//! How a figure grows over the cases of a test: the requested bound, the observed growth, and the
+//! form in which a baseline stores it.
 
 use std::collections::BTreeSet;
 use std::str::FromStr;
@@ -10,7 +10,7 @@ use crate::law::{Law, LawError, Order, Sizes};
 use crate::names;
 use crate::space::Space;
 
-/// The figures that a baseline keeps: only these are the same in every run.
+/// The figures that a baseline keeps, because only these are the same in every run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Metric {
     /// `peak_allocated`.
@@ -37,12 +37,12 @@ names!(Metric {
 });
 
 impl Metric {
-    /// Its name in records and baselines.
+    /// Returns the name in records and baselines.
     pub fn name(self) -> &'static str {
         Self::NAMES[self as usize]
     }
 
-    /// Its name in a line for people.
+    /// Returns the name for output that people read.
     pub fn short(self) -> &'static str {
         match self {
             Self::PeakAllocated => "peak",
@@ -63,26 +63,26 @@ impl<'de> Deserialize<'de> for Metric {
     }
 }
 
-/// `peak_allocated <= "seq"`: over the cases, a figure may grow no faster than this.
+/// `peak_allocated <= "seq"`: a limit on how fast a figure may grow over the cases.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Scaling {
     /// The figure.
     pub metric: Metric,
-    /// How fast it may grow.
+    /// The fastest growth that is allowed.
     pub most: Order,
 }
 
-/// How a figure grows: exactly, or by its last steps where no law is exact.
+/// The growth of a figure: an exact law or, if no law is exact, an estimate from its last steps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Shape {
-    /// By this law.
+    /// The figure follows this law.
     Law(Law),
-    /// By no law, and at the largest sizes about as fast as this.
+    /// The figure follows no law. At the largest sizes it grows about as fast as this.
     About(Order),
 }
 
 impl Shape {
-    /// How fast it grows.
+    /// Returns the order of growth.
     pub fn order(&self) -> Order {
         match self {
             Self::Law(law) => law.order(),
@@ -90,8 +90,10 @@ impl Shape {
         }
     }
 
-    /// Whether it grows no faster than `most`. What is about a product of sizes
-    /// may as well be a sum: there each size counts for itself.
+    /// True if the figure grows no faster than `most`.
+    ///
+    /// An estimate cannot distinguish a product of sizes from a sum. For an estimate, the power of
+    /// each size is therefore compared separately.
     pub fn within(&self, most: &Order) -> bool {
         match self {
             Self::Law(law) => most.covers(&law.order()),
@@ -99,7 +101,7 @@ impl Shape {
         }
     }
 
-    /// For people: `31.2 MiB + 1.5 KiB*seq`, `no exact law, about seq^2`.
+    /// Formats it for people: `31.2 MiB + 1.5 KiB*seq`, `no exact law, about seq^2`.
     pub fn told(&self, metric: Metric) -> String {
         match self {
             Self::Law(law) if metric == Metric::Allocations => law.in_counts(),
@@ -109,7 +111,7 @@ impl Shape {
     }
 }
 
-/// Exactly, as a baseline keeps it: `4096 + 16*seq^2`, `about seq^2`.
+/// Formats it exactly, as a baseline stores it: `4096 + 16*seq^2`, `about seq^2`.
 impl std::fmt::Display for Shape {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -142,30 +144,30 @@ impl<'de> Deserialize<'de> for Shape {
     }
 }
 
-/// What one figure was found to do over the cases.
+/// The growth of one figure over the cases.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Told {
     /// The memory space.
     pub space: Space,
     /// The figure.
     pub metric: Metric,
-    /// How it grows.
+    /// The growth that was found.
     pub law: Shape,
-    /// How fast that is.
+    /// The order of that growth.
     pub order: Order,
-    /// How fast it may grow.
+    /// The fastest growth that is allowed.
     pub allowed: Order,
-    /// Sizes that have too few values to confirm an exact law, and how many.
+    /// The sizes that have too few values to confirm an exact law, with the number of their values.
     #[serde(default, skip_serializing_if = "Sizes::is_empty")]
     pub few: Sizes,
-    /// The largest sizes that the test's device holds, by this law.
+    /// The largest sizes that the memory of the test's device holds, by this law.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fits: Vec<Fit>,
 }
 
 impl Told {
-    /// For people: as [`Shape::told`], and why no law can be exact where there are
-    /// too few values for one.
+    /// Formats it for people as [`Shape::told`] does. If a size has too few values for an exact
+    /// law, the text contains that reason.
     pub fn shown(&self) -> String {
         if self.few.is_empty() {
             return self.law.told(self.metric);
@@ -180,27 +182,27 @@ impl Told {
     }
 }
 
-/// The largest value of a size that fits, by a law: predicted, not run.
+/// The largest value of a size that fits by a law. It is a prediction and was not run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fit {
-    /// The size.
+    /// The name of the size.
     pub size: String,
-    /// Its largest value.
+    /// The largest value that fits.
     pub upto: u64,
-    /// The other sizes.
+    /// The values of the other sizes.
     #[serde(default, skip_serializing_if = "Sizes::is_empty")]
     pub with: Sizes,
-    /// What it fits into, for people.
+    /// The name of the capacity, for people.
     pub room: String,
-    /// The same in bytes.
+    /// The capacity in bytes.
     pub bytes: u64,
 }
 
-/// Values that a parameter has at least to be a size.
+/// The minimum number of values that a parameter must have to be a size.
 pub const LEAST_VALUES: usize = 2;
 
-/// The values of a parameter, ascending, if it may be a size: at least
-/// [`LEAST_VALUES`] different whole numbers.
+/// Returns the values of a parameter in ascending order; `None` unless the parameter can be a size.
+/// All values of a size must be whole numbers, and at least [`LEAST_VALUES`] of them must differ.
 pub fn whole_numbers<'a>(values: impl Iterator<Item = &'a str>) -> Option<BTreeSet<u64>> {
     let values: Option<BTreeSet<u64>> = values.map(|text| text.parse().ok()).collect();
     values.filter(|values| values.len() >= LEAST_VALUES)

@@ -1,15 +1,15 @@
-//! Sizes as people write and read them. Bytes inside, always.
+//! Sizes as people write and read them. The program itself only works with bytes.
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// A number of bytes that a person wrote: `"64 KiB"`, `"1.5 GB"`, `4096`.
+/// A number of bytes as a person writes it: `"64 KiB"`, `"1.5 GB"`, `4096`.
 ///
-/// B, KB, MB, GB are powers of 1000; KiB, MiB, GiB are powers of 1024.
+/// B, KB, MB, GB and TB are powers of 1000; KiB, MiB, GiB and TiB are powers of 1024.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(transparent)]
 pub struct Size(pub u64);
 
-/// Why a text is not a size.
+/// The error of a text that is not a size.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not a size: {why}")]
 pub struct SizeError {
@@ -18,7 +18,7 @@ pub struct SizeError {
 }
 
 impl SizeError {
-    /// Whether it is written as a size, of more bytes than can be counted.
+    /// True if the text is a size, but has more bytes than a `u64` can count.
     pub fn is_too_large(&self) -> bool {
         self.why == TOO_LARGE
     }
@@ -27,8 +27,8 @@ impl SizeError {
 const TOO_LARGE: &str = "no memory has so many bytes";
 
 impl Size {
-    /// `mib` times 1024², rounded to the nearest byte; `None` if that is
-    /// negative, not finite or more than a `u64` holds.
+    /// Returns `mib` times 1024², rounded to the nearest byte; `None` if the product is negative,
+    /// not finite or too large for a `u64`.
     pub fn from_mib(mib: f64) -> Option<Self> {
         let bytes = mib * 1024.0 * 1024.0;
         (bytes.is_finite() && bytes >= 0.0 && bytes < u64::MAX as f64)
@@ -45,14 +45,14 @@ impl std::str::FromStr for Size {
         let trimmed = text.trim();
         let unit =
             trimmed.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.').trim_start();
-        // `bytesize` also takes "K", "Ki" and "k": one spelling per unit is
-        // what the documentation promises, so that "64 K" is not a guess.
+        // `bytesize` also accepts "K", "Ki" and "k". The documentation promises one spelling per
+        // unit, so that the user need not guess the meaning of "64 K".
         let known = ["", "B", "KB", "MB", "GB", "TB", "KiB", "MiB", "GiB", "TiB"];
         if !known.contains(&unit) {
             return Err(error());
         }
         match trimmed.parse::<bytesize::ByteSize>().map_err(|_| error())?.as_u64() {
-            // What is beyond is made that.
+            // `bytesize` returns this value for every size that is too large.
             u64::MAX => Err(of(TOO_LARGE)),
             bytes => Ok(Self(bytes)),
         }
@@ -80,7 +80,7 @@ impl<'de> Deserialize<'de> for Size {
     }
 }
 
-/// `bytes` with its thousands set apart, for figures that are exact.
+/// Formats an exact figure with commas between the thousands.
 pub fn exact(bytes: u64) -> String {
     let digits = bytes.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
@@ -93,7 +93,7 @@ pub fn exact(bytes: u64) -> String {
     out
 }
 
-/// The exact figure followed by its binary size: `526,907,392 B (502.5 MiB)`.
+/// Formats the exact figure followed by its binary size: `526,907,392 B (502.5 MiB)`.
 pub fn both(bytes: u64) -> String {
     if bytes < 1024 {
         format!("{bytes} B")
@@ -102,12 +102,12 @@ pub fn both(bytes: u64) -> String {
     }
 }
 
-/// So many blocks, in words: `1 block`, `1,024 blocks`.
+/// Formats a number of blocks: `1 block`, `1,024 blocks`.
 pub fn blocks(count: u64) -> String {
     counted(count, "block", "blocks")
 }
 
-/// A number with the word for one thing, or for several.
+/// Formats a number followed by the singular or the plural of a word.
 pub fn counted(count: u64, one: &str, several: &str) -> String {
     format!("{} {}", exact(count), if count == 1 { one } else { several })
 }

@@ -1,31 +1,31 @@
-//! The memory spaces that bytes live in.
+//! The memory spaces that blocks live in.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Where a block lives. Ordered as reports list them.
+/// The memory space of a block. The order is that of reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Space {
-    /// The process's heap, through the Rust global allocator: blocks of at least 1 KiB.
+    /// Blocks of at least 1 KiB in the heap of the process, from the Rust global allocator.
     Host,
-    /// The same: smaller blocks.
+    /// Smaller blocks of the same heap.
     HostSmall,
     /// Memory of the CUDA device with this ordinal.
     Cuda(u16),
     /// Page-locked host memory that was allocated for the device with this ordinal
     /// (`cuMemHostAlloc`).
     Pinned(u16),
-    /// Managed memory that was allocated for the device with this ordinal
-    /// (`cuMemAllocManaged`): one address on host and devices.
+    /// Managed memory that was allocated for the device with this ordinal (`cuMemAllocManaged`). It
+    /// has one address on the host and on all devices.
     Managed(u16),
 }
 
 impl Space {
-    /// Whether bytes of this space are a GPU's.
+    /// True for the memory of a GPU.
     pub fn is_device(self) -> bool {
         matches!(self, Self::Cuda(_))
     }
 
-    /// Whether a CUDA driver gives its bytes: those of a GPU, and host memory that is
+    /// True for memory that a CUDA driver allocates: the memory of a GPU, and host memory that is
     /// pinned or managed for one.
     pub fn is_of_driver(self) -> bool {
         matches!(self, Self::Cuda(_) | Self::Pinned(_) | Self::Managed(_))
@@ -44,7 +44,7 @@ impl std::fmt::Display for Space {
     }
 }
 
-/// Why a text names no space.
+/// The error of a text that does not name a space.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a memory space: host, host/small, cuda:N, cuda:N/pinned or cuda:N/managed")]
 pub struct SpaceError(String);

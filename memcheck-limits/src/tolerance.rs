@@ -4,30 +4,30 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::size::Size;
 
-/// A soft share of the baseline, a hard number of bytes, or the larger of both.
+/// A share of the baseline, a number of bytes, or the larger of both.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Tolerance {
-    /// Share of the baseline, in percent.
+    /// The share of the baseline, in percent.
     pub percent: f64,
-    /// Bytes.
+    /// The number of bytes.
     pub bytes: u64,
 }
 
-/// Why a text is not a tolerance.
+/// The error of a text that is not a tolerance.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a tolerance: write \"2%\", \"64 KiB\" or \"2% | 64 KiB\"")]
 pub struct ToleranceError(String);
 
 impl Tolerance {
-    /// Nothing above the baseline is allowed.
+    /// A tolerance of zero: every increase is a regression.
     pub const NONE: Self = Self { percent: 0.0, bytes: 0 };
 
-    /// The highest value that is still within tolerance of `baseline`.
+    /// Returns the highest value that is within the tolerance of `baseline`.
     pub fn ceiling(self, baseline: u64) -> u64 {
         baseline.saturating_add(self.slack(baseline))
     }
 
-    /// The lowest value that is still within tolerance of `baseline`.
+    /// Returns the lowest value that is within the tolerance of `baseline`.
     pub fn floor(self, baseline: u64) -> u64 {
         baseline.saturating_sub(self.slack(baseline))
     }

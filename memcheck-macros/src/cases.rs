@@ -1,5 +1,5 @@
-//! `cases(dtype = [f32, bf16], batch = [1, 8])`: the values, each checked on
-//! its own token, and the combinations of them, each with the name of its test.
+//! `cases(dtype = [f32, bf16], batch = [1, 8])`: the parameters with their values, and the named
+//! test of each combination. Each value is checked on its own token.
 
 use proc_macro2::{Span, TokenStream};
 use quote::ToTokens;
@@ -11,42 +11,41 @@ use syn::{Expr, ExprLit, ExprPath, ExprUnary, Ident, Lit, Token, UnOp};
 use crate::list::List;
 use crate::plain::plain;
 
-/// Most tests that one attribute makes.
+/// The maximum number of tests that one attribute makes.
 const MOST: usize = 256;
 
 const VALUES: &str = "an identifier, an integer, a float, a string or a bool";
 const LIST: List =
     List { form: "`cases(dtype = [f32, bf16], batch = [1, 8])`", empty: "no cases make no test" };
 
-/// What `cases(…)` says; never empty.
+/// The parameters of `cases(…)`; never empty.
 pub(crate) struct Cases {
-    /// In the order in which they are written.
+    /// In the order of the attribute.
     parameters: Vec<Parameter>,
 }
 
-/// `dtype = [f32, bf16]`.
+/// One parameter: `dtype = [f32, bf16]`.
 struct Parameter {
     name: String,
     values: Vec<Value>,
 }
 
-/// One value of a parameter.
 struct Value {
-    /// As the body is given it.
+    /// The text that the body receives.
     text: String,
     span: Span,
 }
 
-/// One test.
+/// One combination of values, which becomes one test.
 pub(crate) struct Combination<'a> {
-    /// The name of its function: `dtype_f32_batch_1`.
+    /// The name of the test function: `dtype_f32_batch_1`.
     pub(crate) test: String,
-    /// Name and value of each parameter.
+    /// The name and the value of each parameter.
     pub(crate) case: Vec<(&'a str, &'a str)>,
 }
 
 impl Cases {
-    /// Reads what stands behind the word `cases`, which is at `word`.
+    /// Parses the list behind the word `cases`, which is at `word`.
     pub(crate) fn parse(word: &Ident, input: ParseStream<'_>) -> syn::Result<Self> {
         let mut parameters: Vec<Parameter> = Vec::new();
         for Written(name, parameter) in LIST.parse(word, input)? {
@@ -69,7 +68,6 @@ impl Cases {
         Ok(cases)
     }
 
-    /// The parameters, each with the texts of its values.
     pub(crate) fn parameters(&self) -> impl Iterator<Item = (&str, Vec<&str>)> {
         self.parameters.iter().map(|parameter| {
             let values = parameter.values.iter().map(|value| value.text.as_str());
@@ -77,7 +75,7 @@ impl Cases {
         })
     }
 
-    /// Every combination, the last parameter varying fastest.
+    /// Returns all combinations; the last parameter varies fastest.
     pub(crate) fn combinations(&self) -> Vec<Combination<'_>> {
         self.indices()
             .iter()
@@ -92,7 +90,7 @@ impl Cases {
             .collect()
     }
 
-    /// Every combination as the place of each parameter's value.
+    /// Returns all combinations, each as the indices of the values.
     fn indices(&self) -> Vec<Vec<usize>> {
         self.parameters.iter().fold(vec![Vec::new()], |combinations, parameter| {
             let longer = |combination: &Vec<usize>| {
@@ -117,7 +115,8 @@ impl Cases {
         parts.collect::<Vec<_>>().join("_")
     }
 
-    /// Two combinations of one name would be one test, with one baseline.
+    /// Rejects two combinations with the same name, because they would share one test and one
+    /// baseline.
     fn unambiguous(&self) -> syn::Result<()> {
         let mut seen: Vec<(String, Vec<usize>)> = Vec::new();
         for indices in self.indices() {
@@ -141,7 +140,7 @@ impl Cases {
     }
 }
 
-/// A parameter, and the token of its name.
+/// A parsed parameter, and the token of its name for error messages.
 struct Written(Ident, Parameter);
 
 impl Parse for Written {
@@ -187,8 +186,7 @@ impl Value {
     }
 }
 
-/// The value as the body is given it: numbers in plain digits, strings without
-/// their quotes.
+/// Returns the value as the body receives it: numbers in plain digits, strings without quotes.
 fn text(element: &Expr) -> syn::Result<String> {
     let wrong = || syn::Error::new_spanned(element, format!("expected {VALUES}"));
     let number = |digits: &str, suffix: &str, token: &dyn ToTokens| match suffix {
@@ -221,8 +219,9 @@ fn text(element: &Expr) -> syn::Result<String> {
     }
 }
 
-/// A value as part of a function's name: a minus is `minus`, whatever else is
-/// no letter or digit an underscore.
+/// Converts a value to a part of a function name. A minus sign becomes `minus`. Every run of
+/// characters that are not ASCII letters or digits becomes one underscore; at the ends it is
+/// dropped.
 fn as_identifier(text: &str) -> String {
     let text = match text.strip_prefix('-') {
         Some(rest) if rest.starts_with(|c: char| c.is_ascii_digit()) => format!("minus_{rest}"),

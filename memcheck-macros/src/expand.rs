@@ -1,5 +1,5 @@
-//! From a function to a test, or to one for each case: each is one `#[test]`,
-//! one registration, one call.
+//! Turns a function into a test, or into one test for each case. Each test is one `#[test]`, one
+//! registration and one call.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
@@ -12,7 +12,6 @@ use crate::layer;
 use crate::options::Options;
 use crate::scaling::Scaling;
 
-/// What the body is given.
 #[derive(Clone, Copy)]
 enum Form {
     Trial,
@@ -27,8 +26,9 @@ const NEEDS_TRIAL: &str = "cases need `trial: &mut Trial`, which hands them to t
 const GOES_ON: &str =
     "#[mem_test] goes on a function: `fn(trial: &mut Trial)`, `fn(device: &Device)` or `fn()`";
 
-/// What is wrong with an item that `error` says is no function: another item, or
-/// a function that is not written as one.
+/// Returns the error for an item that does not parse as a function. `error` is kept if the item is
+/// a malformed function; any other kind of item gets the message that the attribute belongs on a
+/// function.
 pub(crate) fn no_function(item: TokenStream, error: syn::Error) -> syn::Error {
     match syn::parse2(item) {
         Ok(Item::Fn(_) | Item::Verbatim(_)) | Err(_) => error,
@@ -50,18 +50,18 @@ pub(crate) fn expand(options: &Options, function: &ItemFn) -> syn::Result<TokenS
     }
 }
 
-/// What the tests of one function have in common.
+/// The parts that all tests of one function share.
 struct Test<'a> {
     options: &'a Options,
     form: Form,
-    /// Whether the body returns `!`: it panics, as `#[should_panic]` expects.
+    /// True if the body returns `!`: it panics, as `#[should_panic]` expects.
     diverges: bool,
-    /// The path to what the expansion uses.
+    /// The path of the hidden module that the generated code uses.
     private: TokenStream,
-    /// Attributes that belong to the test and not to the body.
+    /// The attributes that belong on the test only.
     on_test: Vec<&'a Attribute>,
-    /// The rest (`#[expect]`, `#[cfg]`, docs), which says something about the
-    /// body as well as about the test.
+    /// All other attributes (`#[expect]`, `#[cfg]`, docs), which apply to the body as well as to
+    /// the test.
     on_body: Vec<&'a Attribute>,
     should_panic: TokenStream,
 }
@@ -87,7 +87,7 @@ impl<'a> Test<'a> {
         self.on_body.iter().copied().filter(|attribute| is(attribute, name)).collect()
     }
 
-    /// The function inside a test of its name.
+    /// Generates a test of the function's name that contains the function.
     fn single(&self, function: &ItemFn) -> TokenStream {
         let name = &function.sig.ident;
         let mut body = function.clone();
@@ -110,7 +110,7 @@ impl<'a> Test<'a> {
         }
     }
 
-    /// The function as it is, and a module of its name with a test for each case.
+    /// Generates the unchanged function, and a module of its name with a test for each case.
     fn several(&self, function: &ItemFn, cases: &Cases) -> TokenStream {
         let name = &function.sig.ident;
         let mut body = function.clone();
@@ -127,7 +127,7 @@ impl<'a> Test<'a> {
                 }
             }
         });
-        // A path that was given with `crate` may be relative to where it stands.
+        // The path in `crate = …` can be relative to the module that contains the function.
         let reach = self.options.krate.as_ref().map(|_| {
             quote! {
                 #[allow(unused_imports)]
@@ -140,7 +140,7 @@ impl<'a> Test<'a> {
 
             #[cfg(test)]
             #(#cfgs)*
-            // A value keeps its spelling in the name of its test.
+            // The name of a test keeps the spelling of its values.
             #[allow(non_snake_case)]
             mod #name {
                 #reach
@@ -149,14 +149,16 @@ impl<'a> Test<'a> {
         }
     }
 
-    /// The statements of one test: its description, its registration, the call.
+    /// Generates the statements of one test: its description, its registration and the call.
     fn run(&self, name: &str, body: &TokenStream, case: &[(&str, &str)]) -> TokenStream {
         let (private, should_panic) = (&self.private, &self.should_panic);
         let ignored = self.on_test.iter().any(|attribute| is(attribute, "ignore"));
         let deviceless = matches!(self.form, Form::Nothing);
         let returns = self.diverges.then(|| quote!(-> ()));
         let call = match self.form {
-            // A value of type `!` becomes one of any type, but not of itself.
+            // The return type of a closure with a plain call is known, so the compiler coerces `!`
+            // to it. As the argument of the generic `Returned::report`, `!` would be the type
+            // parameter itself.
             Form::Trial if self.diverges => quote!(|trial| #body(trial)),
             Form::Trial => quote!(|trial| #private::Returned::report(#body(trial))),
             Form::Device => quote!(|trial| {
@@ -176,7 +178,8 @@ impl<'a> Test<'a> {
         let case = case.iter().map(|(name, value)| quote!((#name, #value)));
         let scaling = self.options.scaling.iter().flat_map(Scaling::rows);
         let scaling = scaling.map(|(metric, most)| quote!((#metric, #most)));
-        // Reports know its closures by its name, and leave them out of stacks.
+        // Reports recognise the closures of this static by its name and leave them out of call
+        // stacks.
         let test = format_ident!("{}", memcheck_limits::TEST);
         quote! {
             static #test: #private::Description = #private::Description {
@@ -208,7 +211,7 @@ impl<'a> Test<'a> {
     }
 }
 
-/// The text that `#[should_panic]` expects, as an expression of an `Option`.
+/// Returns the text that `#[should_panic]` expects, as an expression of type `Option`.
 fn should_panic(function: &ItemFn) -> TokenStream {
     let mut attributes = function.attrs.iter().filter(|a| a.path().is_ident("should_panic"));
     let Some(attribute) = attributes.next() else {
@@ -216,7 +219,7 @@ fn should_panic(function: &ItemFn) -> TokenStream {
     };
     let expected: syn::Expr = match &attribute.meta {
         syn::Meta::NameValue(pair) => pair.value.clone(),
-        // What else stands there is for the compiler to say.
+        // The compiler reports an argument that is wrong.
         syn::Meta::List(list) => list
             .parse_args::<syn::MetaNameValue>()
             .map_or_else(|_| parse_quote!(""), |pair| pair.value),
@@ -234,7 +237,7 @@ fn form(function: &ItemFn) -> syn::Result<Form> {
     let FnArg::Typed(argument) = first else {
         return Err(syn::Error::new_spanned(first, FORMS));
     };
-    // By mutability: the type may be written by any path, or renamed.
+    // The mutability decides, because the type can be renamed or written with any path.
     match without_group(&argument.ty) {
         Type::Reference(reference) if reference.mutability.is_some() => Ok(Form::Trial),
         Type::Reference(_) => Ok(Form::Device),
@@ -242,7 +245,7 @@ fn form(function: &ItemFn) -> syn::Result<Form> {
     }
 }
 
-/// The type itself, where a `macro_rules!` macro has handed it on.
+/// Returns the type without the invisible group in which a `macro_rules!` macro passes it.
 fn without_group(ty: &Type) -> &Type {
     match ty {
         Type::Group(group) => without_group(&group.elem),
@@ -258,7 +261,7 @@ fn refuse_what_no_test_can_be(function: &ItemFn) -> syn::Result<()> {
             "a mem_test cannot be async: block on the future in its body",
         ));
     }
-    // A lifetime is that of the argument.
+    // A lifetime parameter is allowed because the reference in the argument can name it.
     let is_lifetime = |parameter: &&GenericParam| matches!(parameter, GenericParam::Lifetime(_));
     if let Some(parameter) = signature.generics.params.iter().find(|one| !is_lifetime(one)) {
         return Err(syn::Error::new_spanned(parameter, "a mem_test cannot be generic"));

@@ -1,4 +1,4 @@
-//! The limits of an attribute, as an expression of the layer that they make.
+//! Generates the expression that builds the attribute's limits inside the test.
 
 use memcheck_limits::limits::Layer;
 use memcheck_limits::limits::kinds::{

@@ -1,12 +1,11 @@
-//! `#[mem_test]`: the attribute of `memcheck-runtime`. Syntax only.
+//! The attribute `#[mem_test]` of `memcheck-runtime`. This crate only parses and generates code.
 //!
-//! The function is kept as it is, inside a function of the same name that is
-//! an ordinary `#[test]`. That one hands a description of the test and the
-//! body to a single entry point of the runtime; the description is also
-//! registered, so that a binary can answer which memory tests it carries.
+//! The generated `#[test]` has the name of the function and contains the function unchanged. It
+//! passes a description of the test, and the body, to a single entry point of the runtime. The
+//! description is also registered, so that a test binary can list its memory tests.
 //!
-//! With `cases(…)` the function stays where it is, and a module of the same name
-//! holds one such test for each combination of the values.
+//! With `cases(…)` the function stays at its place, and a module of the same name holds one such
+//! test for each combination of the values.
 #![forbid(unsafe_code)]
 
 mod cases;
@@ -24,10 +23,16 @@ use syn::parse_macro_input;
 
 /// Makes a function a memory test.
 ///
-/// Three forms: `fn(trial: &mut Trial)` for full control, `fn(device: &Device)`
-/// and `fn()` whose body is one iteration. With `cases(dtype = [f32, bf16])` it
-/// is a test for each combination. The options, what they mean and their
-/// defaults are in `docs/reference/test.md`.
+/// The function must have one of three signatures:
+///
+/// - `fn(trial: &mut Trial)`: the body controls the set-up and the iterations through the `Trial`.
+/// - `fn(device: &Device)`: the body is one iteration.
+/// - `fn()`: the body is one iteration and runs without a device.
+///
+/// With `cases(dtype = [f32, bf16])`, a test is made for each combination of the values. The
+/// function must then have the first signature, because the `Trial` hands the values to the body.
+///
+/// `docs/reference/test.md` lists the options, their meaning and their defaults.
 #[proc_macro_attribute]
 pub fn mem_test(attribute: TokenStream, item: TokenStream) -> TokenStream {
     let options = parse_macro_input!(attribute as options::Options);

@@ -1,18 +1,18 @@
-//! `word(name …, name …)`: how `cases(…)` and `scaling(…)` are opened.
+//! Parses `word(name …, name …)`, the form that `cases(…)` and `scaling(…)` share.
 
 use syn::parse::{Parse, ParseStream};
 use syn::{Ident, Token};
 
-/// A list behind a word, and what is said where it is not there.
+/// The form of a list behind a word, and the texts of its error messages.
 pub(crate) struct List {
-    /// One that is right: `` `cases(batch = [1, 8])` ``.
+    /// A correct example: `` `cases(batch = [1, 8])` ``.
     pub(crate) form: &'static str,
-    /// What one without anything in it does: `no cases make no test`.
+    /// The effect of an empty list: `no cases make no test`.
     pub(crate) empty: &'static str,
 }
 
 impl List {
-    /// Reads what stands in the parentheses behind `word`; at least one.
+    /// Parses the parentheses behind `word`, which must contain at least one element.
     pub(crate) fn parse<T: Parse>(
         &self,
         word: &Ident,
@@ -31,7 +31,7 @@ impl List {
         Ok(content.parse_terminated(T::parse, Token![,])?.into_iter().collect())
     }
 
-    /// Reads the name that each of it begins with.
+    /// Parses the name at the start of an element.
     pub(crate) fn name(&self, input: ParseStream<'_>) -> syn::Result<Ident> {
         let expected =
             |error: syn::Error| syn::Error::new(error.span(), format!("expected {}", self.form));

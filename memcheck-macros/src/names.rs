@@ -1,6 +1,6 @@
-//! Names, as errors list them.
+//! Formats names for error messages.
 
-/// Quoted, with `or` before the last.
+/// Quotes the names and puts `or` before the last one.
 pub(crate) fn list(names: &[&str]) -> String {
     let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
     match quoted.split_last() {

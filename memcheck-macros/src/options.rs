@@ -1,7 +1,7 @@
-//! The options of the attribute, each checked on its own token.
+//! The options of the attribute.
 //!
-//! A wrong option is an error where it stands, with the list of the right
-//! ones; all wrong options of one attribute are reported together.
+//! A wrong option is an error on its own token, and the message lists the correct options. All
+//! wrong options of one attribute are reported together.
 
 use memcheck_limits::device::Need;
 use memcheck_limits::limits::kinds::{
@@ -54,7 +54,6 @@ fn names() -> Vec<&'static str> {
     [KEYS, &OTHERS].concat()
 }
 
-/// What the attribute says.
 #[derive(Default)]
 pub(crate) struct Options {
     pub(crate) limits: Layer,
@@ -64,7 +63,7 @@ pub(crate) struct Options {
     pub(crate) scaling: Option<Scaling>,
 }
 
-/// `name = value`, with the value still unread, `cases(…)` or `scaling(…)`.
+/// One option: `name = value` with an uninterpreted value, `cases(…)` or `scaling(…)`.
 struct Pair {
     name: Ident,
     value: Value,
@@ -104,7 +103,7 @@ impl Parse for Options {
     }
 }
 
-/// Goes on behind a wrong option, so that the next one is checked too.
+/// Skips the rest of a wrong option, so that the next one is checked too.
 fn skip_to_comma(input: ParseStream<'_>) -> syn::Result<()> {
     while !input.is_empty() && !input.peek(Token![,]) {
         input.parse::<proc_macro2::TokenTree>()?;
@@ -141,7 +140,7 @@ impl Parse for Pair {
     }
 }
 
-/// A path as it is, or as a text, which is how serde has it spelled.
+/// Parses a path, or a string that contains a path, which is how serde spells this option.
 fn path(input: ParseStream<'_>) -> syn::Result<Path> {
     const EXPECTED: &str = "expected a path, such as `crate = renamed` or `crate = \"renamed\"`";
     if input.peek(LitStr) {
@@ -208,7 +207,7 @@ mod tests {
 
     use super::*;
 
-    /// As the compiler hands on what stands for `$value:expr`.
+    /// Builds the invisible group in which the compiler passes the tokens of `$value:expr`.
     fn handed_on(value: TokenStream) -> Group {
         Group::new(Delimiter::None, value)
     }
@@ -216,7 +215,7 @@ mod tests {
     #[test]
     fn a_value_that_a_macro_hands_on_is_the_value() {
         let (growth, peak) = (handed_on(quote!("64 KiB")), handed_on(quote!(1.5)));
-        // Through two macros.
+        // Passed through two macros.
         let iterations =
             handed_on(TokenStream::from(proc_macro2::TokenTree::from(handed_on(quote!(7)))));
         let (baseline, sizes) = (handed_on(quote!(false)), handed_on(quote!([1, 8])));

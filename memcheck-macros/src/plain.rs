@@ -1,9 +1,9 @@
-//! Expressions that a macro has handed on.
+//! Unwraps expressions that a macro has passed on.
 
 use syn::Expr;
 
-/// The expression itself, where a `macro_rules!` macro has handed it on: what
-/// stands for `$value:expr` or `$value:literal` comes in an invisible group.
+/// Returns the expression without the invisible group in which a `macro_rules!` macro passes
+/// `$value:expr` or `$value:literal`.
 pub(crate) fn plain(value: &Expr) -> &Expr {
     match value {
         Expr::Group(group) => plain(&group.expr),

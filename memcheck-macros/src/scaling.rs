@@ -1,5 +1,5 @@
-//! `scaling(peak_allocated <= "seq", growth <= "1")`: figures and how fast they may
-//! grow over the cases, each checked on its own token.
+//! `scaling(peak_allocated <= "seq", growth <= "1")`: bounds on how fast figures may grow over the
+//! cases. Each is checked on its own token.
 
 use memcheck_limits::law::Order;
 use memcheck_limits::shape::{LEAST_VALUES, Metric, whole_numbers};
@@ -14,22 +14,22 @@ use crate::names::list;
 const LIST: List =
     List { form: "`scaling(peak_allocated <= \"seq\")`", empty: "nothing is bounded" };
 
-/// What `scaling(…)` says; never empty.
+/// The rows of `scaling(…)`; never empty.
 pub(crate) struct Scaling {
     word: Span,
     rows: Vec<Row>,
 }
 
-/// `peak_allocated <= "seq"`.
+/// One row: `peak_allocated <= "seq"`.
 struct Row {
     metric: Metric,
     most: Order,
-    /// Where the order stands.
+    /// The span of the order.
     order: Span,
 }
 
 impl Scaling {
-    /// Reads what stands behind the word `scaling`, which is at `word`.
+    /// Parses the list behind the word `scaling`, which is at `word`.
     pub(crate) fn parse(word: &Ident, input: ParseStream<'_>) -> syn::Result<Self> {
         let mut rows: Vec<Row> = Vec::new();
         for Written(name, row) in LIST.parse(word, input)? {
@@ -42,12 +42,12 @@ impl Scaling {
         Ok(Self { word: word.span(), rows })
     }
 
-    /// Figure and order of each row, as they are written.
+    /// Returns the figure and the order of each row, in the order of the attribute.
     pub(crate) fn rows(&self) -> impl Iterator<Item = (&'static str, String)> {
         self.rows.iter().map(|row| (row.metric.name(), row.most.to_string()))
     }
 
-    /// Whether the cases can show what is asked of them.
+    /// Checks that the cases have the sizes that the rows need.
     pub(crate) fn check(&self, cases: Option<&Cases>) -> syn::Result<()> {
         let Some(cases) = cases else {
             let message = "scaling is judged over cases, add `cases(seq = [64, 128, 256, 512])`";
@@ -71,7 +71,8 @@ impl Row {
                 let names: Vec<&str> = cases.parameters().map(|(name, _)| name).collect();
                 return error(format!("there is no case `{size}`, but {}", list(&names)));
             };
-            // Whether they are enough for a law, the laws themselves say.
+            // Two whole numbers can still be too few for an exact law. The search for a law reports
+            // that.
             if !has_numbers(&values) {
                 return error(format!(
                     "`{size}` is no size: a size has {LEAST_VALUES} or more whole numbers"
@@ -82,12 +83,12 @@ impl Row {
     }
 }
 
-/// Whether these values have anything to go by: two whole numbers.
+/// True if the values can be a size: at least two whole numbers.
 fn has_numbers(values: &[&str]) -> bool {
     whole_numbers(values.iter().copied()).is_some()
 }
 
-/// A row, and the token of its figure.
+/// A parsed row, and the token of its figure for error messages.
 struct Written(Ident, Row);
 
 impl Parse for Written {

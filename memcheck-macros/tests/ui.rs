@@ -1,4 +1,5 @@
-//! Wrong attributes: every error is on its own token and lists what is right.
+//! Compile-fail tests: each error of a wrong attribute must be on its own token and must list the
+//! valid choices.
 
 #[test]
 fn wrong_attributes_are_spanned_errors() {

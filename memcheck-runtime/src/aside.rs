@@ -1,4 +1,4 @@
-//! Threads of the instrument.
+//! Threads of the instrument, whose allocations are not counted as the workload's.
 
 use std::io;
 use std::sync::mpsc;
@@ -6,8 +6,8 @@ use std::thread::{Builder, JoinHandle};
 
 use memcheck_core::quiet;
 
-/// Starts a quiet thread, and waits until it is quiet: the system allocates for a thread
-/// before that, which must not fall into the body.
+/// Starts a quiet thread and returns once it is quiet. The system allocates memory for a new thread
+/// before the thread can become quiet, and these allocations must not fall into the body of a test.
 ///
 /// # Errors
 /// If the system refuses the thread.

@@ -1,4 +1,4 @@
-//! What is live at the end of the last iteration, block by block.
+//! The blocks that are live at the end of the last iteration.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -11,14 +11,14 @@ use crate::block::{Block, Origin};
 use crate::ledger;
 use crate::probe::tensor;
 
-/// The blocks that were live after the last iteration, by space, context and iteration of
-/// birth, and what the tensors of that moment say of them. Empty in a run without attribution.
+/// The blocks that were live after the last iteration, grouped by space, context and iteration of
+/// birth, with the tensors that held them at that moment. Empty in a run without attribution.
 #[derive(Debug, Default)]
 pub(crate) struct AtEnd {
     found: FxHashMap<(Space, u32, u32), Found>,
 }
 
-/// What is known of the survivors of one context.
+/// Shapes and holders of the survivors of one context.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Found {
     pub(crate) shapes: BTreeSet<u16>,
@@ -26,7 +26,7 @@ pub(crate) struct Found {
 }
 
 impl AtEnd {
-    /// Takes it now.
+    /// Reads the ledger and the live tensors now.
     pub(crate) fn take() -> Self {
         let held = tensor::held();
         let mut found: FxHashMap<(Space, u32, u32), Found> = FxHashMap::default();
@@ -40,8 +40,8 @@ impl AtEnd {
         Self { found }
     }
 
-    /// The survivors of `space` that were born in the measured iterations, by context. Of a
-    /// context without any, those of the iterations behind them.
+    /// The survivors of `space` that were born in the measured iterations, by context. A context
+    /// that has no such survivors gets those of the iterations after the measured ones.
     pub(crate) fn of(&self, space: Space, measured: Range<u32>) -> FxHashMap<u32, Found> {
         let mut found = self.born_in(space, measured.clone());
         for (context, later) in self.born_in(space, measured.end..u32::MAX) {
@@ -62,7 +62,7 @@ impl AtEnd {
 }
 
 impl Found {
-    /// Adds a block of this shape (0 if it has none), held by `by`.
+    /// Adds a block of this shape (0 if it has none) that tensors hold as `by` describes.
     fn add(&mut self, shape: u16, by: Option<&HeldBy>) {
         if shape != 0 {
             self.shapes.insert(shape);

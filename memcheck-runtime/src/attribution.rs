@@ -1,8 +1,8 @@
-//! A run with attribution: switched on before the body, and read after it.
+//! Attribution of a run: switched on before the body, read after it.
 //!
-//! What is followed is followed elsewhere (`site`, `scope`, `trace`,
-//! `probe::tensor`); here it becomes an [`Attribution`] whose call stacks are
-//! addresses. The names of addresses are looked up later.
+//! The modules `site`, `scope`, `trace` and `probe::tensor` record the events. This module turns
+//! their data into an [`Attribution`] whose call stacks are addresses. The names of the addresses
+//! are looked up later.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
@@ -23,18 +23,17 @@ use crate::scope::{self, Mark};
 use crate::site;
 use crate::trace::{self, Held, Key, Log, Logged, Trace};
 
-/// Attribution at work.
 #[derive(Debug)]
 pub(crate) struct Attributor {
     collector: trace::Collector,
     knows_tensors: bool,
 }
 
-/// Switches attribution on. Where `modules` names a space, what each module of
-/// the model holds there is measured too.
+/// Switches attribution on. If `modules` names a space, the memory that each module of the model
+/// holds in that space is measured too.
 ///
 /// # Errors
-/// When the system refuses memory or a thread for it.
+/// If the system refuses memory or a thread for it.
 pub(crate) fn start(scopes: scope::Install, modules: Option<Space>) -> std::io::Result<Attributor> {
     site::start()?;
     let knows_tensors = tensor::start()?;
@@ -42,8 +41,8 @@ pub(crate) fn start(scopes: scope::Install, modules: Option<Space>) -> std::io::
     Ok(Attributor { collector: trace::start(modules.map(Log::of))?, knows_tensors })
 }
 
-/// Counts every block of this program from here to its end, as a test on the host does. For
-/// benches.
+/// Counts every block of this program from this call until the program exits, as a test on the host
+/// does. For benches.
 ///
 /// # Errors
 /// If the system refuses memory for it.
@@ -55,10 +54,10 @@ pub fn count() -> std::io::Result<()> {
     Ok(())
 }
 
-/// Follows every block of this program from here to its end, for benches.
+/// Follows every block of this program from this call until the program exits. For benches.
 ///
 /// # Errors
-/// When the system refuses memory or a thread for it.
+/// If the system refuses memory or a thread for it.
 pub fn follow() -> std::io::Result<()> {
     count()?;
     let _quiet = memcheck_core::quiet::enter();
@@ -66,7 +65,7 @@ pub fn follow() -> std::io::Result<()> {
     Ok(())
 }
 
-/// Everything that is live now, by place and iteration of birth.
+/// All live blocks that have a context, grouped by space, context, shape and iteration of birth.
 pub(crate) fn live() -> Vec<Held> {
     let mut held: FxHashMap<(Key, u32), (u64, u64)> = FxHashMap::default();
     ledger::each(|_, block| {
@@ -82,31 +81,27 @@ pub(crate) fn live() -> Vec<Held> {
     held.map(|((key, birth), (bytes, count))| Held { key, birth, bytes, count }).collect()
 }
 
-/// What the recorder knows when the body is done.
+/// The recorder's data about iterations when the body has returned.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Iterations<'a> {
-    /// The growth of each judged space.
     pub(crate) grown: &'a BTreeMap<Space, Grown>,
-    /// Measured iterations.
     pub(crate) measured: u32,
-    /// Iterations that have ended, those of the warm-up included.
+    /// The number of iterations that have ended, including the warm-up.
     pub(crate) ended: u32,
-    /// The first measured iteration.
     pub(crate) first: u32,
-    /// What was live after the last of them.
     pub(crate) at_end: &'a AtEnd,
 }
 
 impl Iterations<'_> {
-    /// The iteration that would be next: seen from it, all of them are earlier.
+    /// The iteration after the last one. All iterations of the run are earlier than it.
     fn after(&self) -> u32 {
         self.ended.saturating_add(1)
     }
 }
 
 impl Attributor {
-    /// Switches attribution off and returns what it saw. `None` where it broke down.
-    /// `workspace` is the folder that files of the program are named below.
+    /// Switches attribution off and returns its result, or `None` if the collector's thread failed.
+    /// Source files below `workspace`, the root folder of the program, are named relative to it.
     pub(crate) fn finish(
         self,
         (iterations, live): (Iterations<'_>, &[Held]),
@@ -158,7 +153,7 @@ impl Attributor {
     }
 }
 
-/// Why shapes are missing, if any are.
+/// The reason why shapes are missing; `None` if all are known.
 fn hint(knows_tensors: bool, all_tensors: bool) -> Option<&'static str> {
     match (knows_tensors, all_tensors) {
         (false, _) => {
@@ -169,8 +164,8 @@ fn hint(knows_tensors: bool, all_tensors: bool) -> Option<&'static str> {
     }
 }
 
-/// What each module of the model holds, by the log of a run; `None` where there
-/// are no layers, or too many events.
+/// The memory of each module of the model, computed from the log of a run. `None` if the model has
+/// no layers or if events were lost.
 fn modules(log: &Log) -> Option<Modules> {
     if log.lost > 0 {
         return None;
@@ -199,17 +194,17 @@ fn modules(log: &Log) -> Option<Modules> {
     placement::measure(&scopes, &steps)
 }
 
-/// Indices of stacks and places in the attribution, by the numbers of the run.
+/// Maps the numbers of the run to indices of stacks and places in the attribution.
 #[derive(Debug, Default)]
 struct Numbers {
-    /// The stack and the scope of each context.
+    /// The index of the stack and the path of the scope, for each context.
     contexts: FxHashMap<u32, (usize, String)>,
     calls: Vec<Vec<u64>>,
     places: FxHashMap<Key, usize>,
 }
 
 impl Numbers {
-    /// The stack of a context, by its index, and its scope.
+    /// The index of a context's stack, and the path of its scope.
     fn context(&mut self, number: u32) -> (usize, String) {
         let known = self.contexts.entry(number).or_insert_with(|| {
             let context = site::context(number);
@@ -226,14 +221,14 @@ impl Numbers {
         self.calls.iter().map(|frames| executable.calls(frames)).collect()
     }
 
-    /// Every place that allocated.
     fn places(&mut self, trace: &Trace) -> Vec<Place> {
         let at_peak = trace.spaces.keys().flat_map(|&space| trace.peak(space));
         let at_refusal = trace.refused.values().flat_map(|refused| refused.live.iter().copied());
         let held: HashSet<Key> = at_peak.chain(at_refusal).map(|held| held.key).collect();
         let mut places = Vec::new();
         for (&key, total) in &trace.totals {
-            // Every block of it turned out to have a shape, and has another key.
+            // A later event gave a shape to every block of this place, so that they have another
+            // key.
             if total.calls == 0 && !held.contains(&key) {
                 continue;
             }

@@ -1,7 +1,7 @@
-//! Memory looked at every so many steps of a loop, with alerts.
+//! Audits of a loop: the memory of a device is read every N steps, and alerts are raised.
 //!
-//! For training loops, outside tests and in them. It judges what it sees when
-//! it looks; a leak is proved by a memory test, not here.
+//! For training loops, in tests and outside them. An audit judges only the figures of the steps at
+//! which it reads the memory. A memory test is needed to prove a leak.
 
 mod alert;
 
@@ -13,11 +13,12 @@ pub use alert::{Alert, AlertReason};
 
 use crate::usage::{self, Usage};
 
-/// Looks at the memory of one device every so many steps.
+/// Reads the memory of one device every N steps of a loop.
 ///
-/// Each time it emits a line of usage, `step 100`, as [`crate::log_usage`] does.
-/// Where that is above what was set it raises an [`Alert`]: a `tracing` event
-/// of level WARN and target `memcheck`, and a call of [`Audit::on_alert`].
+/// At each reading, the audit emits the usage as [`crate::log_usage`] does, with the label
+/// `step N`, for example `step 100`. If a figure is above its limit, it also raises an [`Alert`]:
+/// it emits a `tracing` event of level WARN and target `memcheck`, and calls the function of
+/// [`Audit::on_alert`].
 ///
 /// ```
 /// use candle_core::{DType, Device, Tensor};
@@ -38,23 +39,23 @@ use crate::usage::{self, Usage};
 /// # }
 /// ```
 ///
-/// A loop over several devices has one for each. Sizes are texts with B, KB, MB,
-/// GB (1000) or KiB, MiB, GiB (1024). A wrong one is the error of every
-/// [`Audit::step`], the first included.
+/// A loop over several devices needs one audit for each device. Sizes are strings with the unit B,
+/// KB, MB, GB (powers of 1000) or KiB, MiB, GiB (powers of 1024). If a size is invalid, every call
+/// of [`Audit::step`] returns the error, including the first.
 pub struct Audit {
     every: u64,
     step: u64,
     limits: Limits,
     resets_peak: bool,
     on_alert: Option<OnAlert>,
-    /// Live bytes when it last looked.
+    /// Live bytes at the last reading.
     last: Option<u64>,
     wrong: Option<AuditError>,
 }
 
 type OnAlert = Box<dyn FnMut(&Alert) + Send>;
 
-/// Bytes above which something is an alert; `None` where nothing is.
+/// Limits in bytes. A figure above its limit raises an alert; `None` means no limit.
 #[derive(Debug, Clone, Copy, Default)]
 struct Limits {
     allocated: Option<u64>,
@@ -62,7 +63,6 @@ struct Limits {
     growth: Option<u64>,
 }
 
-/// What an audit was told that makes no sense.
 #[derive(Debug, Clone, thiserror::Error)]
 enum AuditError {
     #[error("`Audit::every(0)` never looks: write a number of steps, at least 1")]
@@ -74,10 +74,11 @@ enum AuditError {
 }
 
 impl Audit {
-    /// Looks at every `steps`-th call of [`Audit::step`], at least 1: an integer
-    /// of any type. A negative one is the error of every step.
+    /// An audit that reads the memory at every `steps`-th call of [`Audit::step`]. `steps` must be
+    /// at least 1 and can be an integer of any type. If it is 0 or negative, every call of
+    /// [`Audit::step`] returns an error.
     ///
-    /// Outside a memory test the probes are armed here; see [`crate::usage()`].
+    /// Outside a memory test this call arms the probes; see [`crate::usage()`].
     pub fn every(steps: impl TryInto<u64>) -> Self {
         {
             let _quiet = quiet::enter();
@@ -99,48 +100,50 @@ impl Audit {
         }
     }
 
-    /// Raises an alert where more than `size` is live at a look.
+    /// Raises an alert if more than `size` is live at a reading.
     #[must_use]
     pub fn alert_above(mut self, size: impl AsRef<str>) -> Self {
         self.limits.allocated = self.read("alert_above", size.as_ref());
         self
     }
 
-    /// Raises an alert where the peak is above `size`: that of the whole run, or
-    /// with [`Audit::reset_peak`] that since the last look.
+    /// Raises an alert if the peak is above `size`. The peak is that of the whole run, or, with
+    /// [`Audit::reset_peak`], that since the last reading.
     #[must_use]
     pub fn alert_peak_above(mut self, size: impl AsRef<str>) -> Self {
         self.limits.peak = self.read("alert_peak_above", size.as_ref());
         self
     }
 
-    /// Raises an alert where live bytes rose by more than `size` a step since
-    /// the last look. The first look has none before it.
+    /// Raises an alert if the live bytes rose by more than `size` per step since the last reading.
+    /// The first reading raises none, because it cannot be compared with an earlier one.
     #[must_use]
     pub fn alert_growth(mut self, size: impl AsRef<str>) -> Self {
         self.limits.growth = self.read("alert_growth", size.as_ref());
         self
     }
 
-    /// Calls `act` at every alert, on the thread of [`Audit::step`]. What it
-    /// allocates is the program's.
+    /// Calls `act` at every alert, on the thread that calls [`Audit::step`]. The allocations of
+    /// `act` count as the program's.
     #[must_use]
     pub fn on_alert(mut self, act: impl FnMut(&Alert) + Send + 'static) -> Self {
         self.on_alert = Some(Box::new(act));
         self
     }
 
-    /// Whether each look starts the peak anew; see [`crate::reset_peak`].
+    /// If `resets` is true, each reading resets the peak to the live bytes; see
+    /// [`crate::reset_peak`].
     #[must_use]
     pub fn reset_peak(mut self, resets: bool) -> Self {
         self.resets_peak = resets;
         self
     }
 
-    /// A step is done. Returns what was seen where this was one to look at.
+    /// Ends a step of the loop. Returns the usage of the device if the memory was read at this
+    /// step, and `None` at other steps.
     ///
     /// # Errors
-    /// When the audit was given a size that is none, or 0 steps.
+    /// If the audit was built with an invalid size or an invalid number of steps.
     pub fn step(&mut self, device: &Device) -> candle_core::Result<Option<Usage>> {
         if let Some(wrong) = &self.wrong {
             return Err(candle_core::Error::msg(wrong));
@@ -166,7 +169,7 @@ impl Audit {
         Ok(Some(usage))
     }
 
-    /// What is above its limit at this look, which is the last from here on.
+    /// The alerts of this reading. Stores its live bytes as those of the last reading.
     fn alerts(&mut self, usage: Usage) -> [Option<Alert>; 3] {
         let Limits { allocated, peak, growth } = self.limits;
         let rise = self.last.map_or(0, |last| usage.allocated.saturating_sub(last));
@@ -176,7 +179,7 @@ impl Audit {
         [
             allocated.filter(above(usage.allocated)).map(|limit| AlertReason::Allocated { limit }),
             peak.filter(above(usage.peak_allocated)).map(|limit| AlertReason::Peak { limit }),
-            // Less than a byte a step is growth too.
+            // A rise of less than a byte per step is growth too.
             growth
                 .filter(|limit| rise > limit.saturating_mul(self.every))
                 .map(|limit| AlertReason::Growth { bytes_per_step, limit }),
@@ -215,7 +218,7 @@ mod tests {
         Usage { allocated, peak_allocated, ..Usage::default() }
     }
 
-    /// What is said at a look at these live bytes and peak.
+    /// The alerts at a reading of these live bytes and this peak.
     fn said(audit: &mut Audit, allocated: u64, peak: u64) -> Vec<String> {
         audit.step += audit.every;
         let alerts = audit.alerts(usage(allocated, peak));
@@ -237,10 +240,11 @@ mod tests {
     #[test]
     fn growth_is_the_rise_since_the_last_look_over_its_steps() {
         let mut audit = Audit::every(10).alert_growth("64 B");
-        // There is nothing to compare the first look with.
+        // The first reading has no earlier one to compare with.
         assert_eq!(said(&mut audit, 1 << 30, 0), [""; 0]);
         assert_eq!(said(&mut audit, (1 << 30) + 640, 0), [""; 0]);
-        // A byte above it in all: rounded up, so that it is not said to be at it.
+        // One byte above the limit in all: the rate is rounded up, so that it is not equal to the
+        // limit.
         let growth = "step 30: 65 B more are live with every step, above 64 B";
         assert_eq!(said(&mut audit, (1 << 30) + 2 * 640 + 1, 0), [growth]);
         assert_eq!(said(&mut audit, 0, 0), [""; 0]);
@@ -263,7 +267,7 @@ mod tests {
         assert!(never.contains("at least 1"), "{never}");
         let negative = error(Audit::every(-3));
         assert!(negative.contains("from 1 to 2^64 - 1"), "{negative}");
-        // Sizes and steps of the types that programs have them in.
+        // Programs have sizes and steps in these types too.
         let mut audit = Audit::every(2_usize).alert_above(String::from("1 KiB"));
         assert!(audit.step(&Device::Cpu).unwrap().is_none());
         assert!(audit.step(&Device::Cpu).unwrap().is_some());

@@ -1,9 +1,9 @@
-//! How much memory the host has left.
+//! The free memory of the host.
 
 use std::fs;
 
-/// Bytes that can be allocated without swapping, or up to the limit of the process's
-/// container. `None` if the system does not say.
+/// Bytes that can be allocated without swapping and within the limit of the process's container.
+/// `None` if the system does not report them.
 pub(crate) fn available() -> Option<u64> {
     let of_host = fs::read_to_string("/proc/meminfo").ok().and_then(|text| of_meminfo(&text));
     let number = |path: &str| fs::read_to_string(path).ok()?.trim().parse::<u64>().ok();
@@ -13,7 +13,7 @@ pub(crate) fn available() -> Option<u64> {
     of_host.into_iter().chain(of_container).min()
 }
 
-/// The line `MemAvailable:   16331188 kB`.
+/// Parses the line `MemAvailable:   16331188 kB`.
 fn of_meminfo(text: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     let kib: u64 = line.split_whitespace().next()?.parse().ok()?;

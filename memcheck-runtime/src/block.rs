@@ -1,15 +1,14 @@
-//! What a block is, and the two words that the ledger's table keeps of it.
+//! A block of memory, and the two words that represent it in the ledger's table.
 
 use memcheck_core::space::Space;
 
-/// GPUs that the ledger keeps apart.
+/// The number of GPUs that the ledger distinguishes.
 const DEVICES: usize = 32;
 /// Spaces of one GPU: its own memory, pinned and managed memory.
 const OF_DEVICE: usize = 3;
-/// Those of the host, then those of each GPU.
+/// The two spaces of the host, followed by those of each GPU.
 pub(crate) const SPACES: usize = 2 + OF_DEVICE * DEVICES;
 
-/// What is known about a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Block {
     pub(crate) size: u64,
@@ -19,30 +18,30 @@ pub(crate) struct Block {
 
 impl Block {
     const SIZE_BITS: u32 = 48;
-    /// Bits above the size that name the space. The table uses one of the rest.
+    /// The bits above the size hold the index of the space. The table uses one of the bits above
+    /// these.
     const SPACE_BITS: u32 = 8;
 
-    /// As the ledger's table keeps it.
+    /// The two words of the ledger's table.
     pub(crate) fn words(self) -> [u64; 2] {
         let space = index(self.space).unwrap_or(0) as u64;
         [space << Self::SIZE_BITS | self.size, self.origin.pack()]
     }
 
-    /// The size in such words.
+    /// The size of the block that these words represent.
     #[inline]
     pub(crate) fn size_of([size, _]: [u64; 2]) -> u64 {
         size & ((1 << Self::SIZE_BITS) - 1)
     }
 
-    /// The place in tables of the space in such words.
-    // PERF: from the word, because the way over `Space` is a jump table.
+    // PERF: reads the index from the word, because a match on `Space` compiles to a jump table.
     #[inline]
     pub(crate) fn index_of([size, _]: [u64; 2]) -> usize {
         let space = size >> Self::SIZE_BITS & ((1 << Self::SPACE_BITS) - 1);
         (space as usize).min(SPACES - 1)
     }
 
-    /// The block that a table has kept so.
+    /// The block that these words represent.
     pub(crate) fn of(words: [u64; 2]) -> Self {
         Self {
             size: Self::size_of(words),
@@ -52,25 +51,23 @@ impl Block {
     }
 }
 
-/// Where a block comes from.
+/// The iteration, call site, scope and shape of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(crate) struct Origin {
-    /// The iteration that it was born in; 0 is the set-up.
+    /// The iteration in which the block was born; 0 is the set-up.
     pub(crate) birth: u32,
-    /// Call stack and scope, by the number that [`crate::site`] gave; 0 where
-    /// they were not asked for.
+    /// Call stack and scope, as a number of [`crate::site`]; 0 in a run without attribution.
     pub(crate) context: u32,
-    /// Shape and element type of the tensor that it was made for, by the
-    /// number that [`crate::probe::tensor`] gave; 0 where that is not known.
+    /// Shape and element type of the tensor that the block was made for, as a number of
+    /// [`crate::probe::tensor`]; 0 if it is not known.
     pub(crate) shape: u16,
 }
 
 impl Origin {
-    /// Bits of a birth and of a context; beyond, the highest value stands.
+    /// The number of bits of a birth and of a context. Greater values are clamped to `MOST`.
     const BITS: u32 = 24;
     const MOST: u32 = (1 << Self::BITS) - 1;
 
-    /// All of it in one word.
     pub(crate) fn pack(self) -> u64 {
         let (birth, context) = (self.birth.min(Self::MOST), self.context.min(Self::MOST));
         u64::from(birth) | u64::from(context) << Self::BITS | u64::from(self.shape) << 48
@@ -85,7 +82,7 @@ impl Origin {
     }
 }
 
-/// The place of a space in tables; `None` beyond the last GPU.
+/// The index of a space in tables; `None` for a GPU that the ledger does not distinguish.
 pub(crate) fn index(space: Space) -> Option<usize> {
     let of = |ordinal: u16, kind: usize| {
         let ordinal = usize::from(ordinal);
@@ -100,7 +97,6 @@ pub(crate) fn index(space: Space) -> Option<usize> {
     }
 }
 
-/// The space at a place.
 pub(crate) fn space(index: usize) -> Space {
     let Some(of_device) = index.checked_sub(2) else {
         return if index == 0 { Space::Host } else { Space::HostSmall };
@@ -113,7 +109,7 @@ pub(crate) fn space(index: usize) -> Space {
     }
 }
 
-/// Every space that the ledger can keep, in the order of reports.
+/// All spaces of the ledger, in the order of reports.
 pub(crate) fn spaces() -> impl Iterator<Item = Space> {
     (0..SPACES).map(space)
 }

@@ -1,4 +1,4 @@
-//! The proof that a probe is armed: a block that it must see come and go.
+//! Canaries: blocks that prove that a probe is armed, because it must see them come and go.
 
 use candle_core::Device;
 use memcheck_core::quiet;
@@ -8,25 +8,25 @@ use crate::ledger;
 #[cfg(feature = "cuda")]
 use crate::{device, probe};
 
-/// Allocates and frees one block on the host: whether the probe saw both.
+/// Allocates and frees one block on the host. True if the probe saw both.
 pub(crate) fn on_host() -> bool {
     saw(Space::Host, || {
         quiet::lifted(|| std::hint::black_box(vec![0u8; 4096]));
     })
 }
 
-/// The same with a small block.
+/// Allocates and frees one small block on the host. True if the probe saw both.
 pub(crate) fn on_host_small() -> bool {
     saw(Space::HostSmall, || {
         quiet::lifted(|| std::hint::black_box(vec![0u8; 64]));
     })
 }
 
-/// Allocates and frees one block in a space that the body was the first to use: whether the
-/// probe saw both.
+/// Allocates and frees one block in a space that the body was the first to use. True if the probe
+/// saw both.
 ///
 /// # Errors
-/// If the device cannot be opened, or has no block to give.
+/// If the device cannot be opened or refuses the block.
 pub(crate) fn of(space: Space) -> candle_core::Result<bool> {
     match space {
         Space::Host => Ok(on_host()),
@@ -50,10 +50,10 @@ pub(crate) fn of(space: Space) -> candle_core::Result<bool> {
     }
 }
 
-/// Allocates and frees one block on the device: whether the probe saw both.
+/// Allocates and frees one block on the device. True if the probe saw both.
 ///
 /// # Errors
-/// When the device has no block to give.
+/// If the device refuses the block.
 pub(crate) fn on(device: &Device) -> candle_core::Result<bool> {
     match device {
         #[cfg(feature = "cuda")]
@@ -70,12 +70,12 @@ pub(crate) fn on(device: &Device) -> candle_core::Result<bool> {
     }
 }
 
-/// Whether the driver took the block of the canary back. A free has no result:
-/// cudarc keeps its error for whoever asks the context next, which is not to be
-/// the program.
+/// Checks that the driver has freed the canary's block. A free returns no result: cudarc stores its
+/// error in the context and returns it at the next call that checks the context, which must not be
+/// a call of the program.
 ///
 /// # Errors
-/// What the driver said when the block was freed.
+/// The driver's error when the block was freed.
 #[cfg(feature = "cuda")]
 pub(crate) fn taken_back(device: &Device) -> candle_core::Result<()> {
     use candle_core::cuda_backend::WrapErr;

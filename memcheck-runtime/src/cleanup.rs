@@ -1,14 +1,14 @@
-//! Cached memory given back before and after a stretch of work.
+//! A guard that releases cached memory before and after a section of a program.
 
 use candle_core::Device;
 
 use crate::usage::{Usage, log_usage, release_cached, usage};
 
-/// Gives cached memory back to the device when it is made and when it goes.
+/// Releases cached memory of a device when it is created and when it is dropped.
 ///
-/// What [`release_cached`] does at both ends, with a line of [`log_usage`] at
-/// each: `cleanup before` and `cleanup after`. Make it first: values that are
-/// declared behind it are dropped before it, and are part of what it gives back.
+/// Both times it calls [`release_cached`] and then [`log_usage`], with the labels `cleanup before`
+/// and `cleanup after`. Create the guard first: values that are declared after it are dropped
+/// before it, so that it can release their memory too.
 ///
 /// ```
 /// use candle_core::{DType, Device, Tensor};
@@ -25,8 +25,9 @@ use crate::usage::{Usage, log_usage, release_cached, usage};
 /// # }
 /// ```
 ///
-/// It is made and dropped whatever the driver says: a refusal is a `tracing`
-/// event of level WARN and target `memcheck`. [`Cleanup::end`] returns it.
+/// An error of the driver does not prevent its creation or its drop: the guard reports the error as
+/// a `tracing` event of level WARN and target `memcheck`. [`Cleanup::end`] returns the error
+/// instead.
 #[derive(Debug)]
 #[must_use = "cached memory is given back again when the guard is dropped"]
 pub struct Cleanup {
@@ -35,16 +36,16 @@ pub struct Cleanup {
 }
 
 impl Cleanup {
-    /// Gives what `device` caches back, and does so again when it is dropped.
+    /// Releases the cached memory of `device`, and does so again when the guard is dropped.
     pub fn new(device: &Device) -> Self {
         warn(give_back("cleanup before", device));
         Self { device: device.clone(), has_ended: false }
     }
 
-    /// Ends it here, and says what is in use then.
+    /// Releases the cached memory now instead of at the drop, and returns the usage after that.
     ///
     /// # Errors
-    /// When the driver refuses.
+    /// If the driver refuses to release the memory.
     pub fn end(mut self) -> candle_core::Result<Usage> {
         self.has_ended = true;
         give_back("cleanup after", &self.device)?;
@@ -66,7 +67,7 @@ fn give_back(label: &str, device: &Device) -> candle_core::Result<()> {
     Ok(())
 }
 
-/// A guard has nobody to return an error to.
+/// Emits a warning, because a drop cannot return an error.
 fn warn(done: candle_core::Result<()>) {
     if let Err(error) = done {
         tracing::warn!(target: "memcheck", "cached memory is not given back: {error}");

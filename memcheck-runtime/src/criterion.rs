@@ -1,4 +1,4 @@
-//! Bytes as what criterion measures, in place of time.
+//! A measurement for criterion that counts bytes instead of time.
 //!
 //! ```no_run
 //! use candle_core::{DType, Device, Tensor};
@@ -16,10 +16,10 @@
 //! # }
 //! ```
 //!
-//! Figures do not vary, so that any change at all is one: criterion calls it
-//! significant. An iteration that allocates nothing is refused by criterion,
-//! which takes zero for a mistake. `cargo memcheck bench` runs the bench on the
-//! simulated GPU, `cargo bench` on the CPU or, where it is built for one, on a GPU.
+//! The figures do not vary from run to run, so criterion reports every difference as significant.
+//! criterion refuses a benchmark whose iterations allocate nothing, because it takes zero for a
+//! mistake. `cargo memcheck bench` runs the bench on the simulated GPU. `cargo bench` runs it on
+//! the CPU, or on a GPU if the bench is built for one.
 
 use candle_core::Device;
 use criterion::measurement::{Measurement, ValueFormatter};
@@ -29,16 +29,16 @@ use memcheck_core::space::Space;
 
 use crate::{canary, device, ledger, usage};
 
-/// The bytes that an iteration allocates on a device, freed ones included.
+/// The bytes that an iteration allocates on a device, including those that it frees.
 #[derive(Debug)]
 pub struct Bytes {
     space: Space,
 }
 
 impl Bytes {
-    /// A criterion that measures on `device`, and understands the command line.
-    /// It draws no plots: figures that do not vary have no density, and criterion
-    /// 0.8 panics where it compares two of these.
+    /// A criterion that measures on `device` and parses the command line. It draws no plots,
+    /// because figures that do not vary have no density, and criterion 0.8 panics if it compares
+    /// two of these.
     ///
     /// # Panics
     /// As [`Bytes::on`] does.
@@ -52,8 +52,8 @@ impl Bytes {
     /// Measures on `device`.
     ///
     /// # Panics
-    /// When the probe of the device does not see what is allocated there: a
-    /// figure without it would be zero, and wrong.
+    /// If the probe of the device does not see the allocations on it. Without the probe the figures
+    /// would be zero, which is wrong.
     pub fn on(device: &Device) -> Self {
         let _quiet = quiet::enter();
         usage::arm();
@@ -97,10 +97,10 @@ impl Measurement for Bytes {
     }
 }
 
-/// Measures the peak of a routine.
+/// A bencher that can measure the peak of a routine.
 pub trait PeakPerIteration {
-    /// Runs `routine`, and measures the most bytes that each iteration has live
-    /// at once on `device`, beyond those that were live when it began.
+    /// Runs `routine` and measures the peak of each iteration: the most bytes that are live at once
+    /// on `device`, minus the bytes that were live when the iteration began.
     fn iter_peak<O>(&mut self, device: &Device, routine: impl FnMut() -> O);
 }
 
@@ -120,7 +120,7 @@ impl PeakPerIteration for Bencher<'_, Bytes> {
     }
 }
 
-/// Sizes as everywhere here: binary units, one for all values of a line.
+/// Formats sizes in binary units, with one unit for all values of a line.
 struct Binary;
 
 const UNITS: [(&str, f64); 4] =

@@ -1,4 +1,4 @@
-//! What the attribute knows of a test, and the register of all of them.
+//! The description of a test that its attribute writes, and the register of all descriptions.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,7 +18,7 @@ use crate::trial::{Case, Trial};
 pub struct Description {
     pub name: &'static str,
     pub module: &'static str,
-    /// Name and value of each parameter, as they are written.
+    /// Name and value of each parameter, as written in the attribute.
     pub case: &'static [(&'static str, &'static str)],
     pub file: &'static str,
     pub line: u32,
@@ -29,7 +29,7 @@ pub struct Description {
     pub deviceless: bool,
     pub need: Need,
     pub limits: fn() -> Layer,
-    /// Figure and order of growth, as they are written.
+    /// Figure and order of growth, as written in the attribute.
     pub scaling: &'static [(&'static str, &'static str)],
     pub body: fn(&mut Trial) -> Result<(), String>,
     pub snapshot: fn(name: &str, figures: &str),
@@ -39,13 +39,14 @@ pub struct Description {
 #[distributed_slice]
 pub static DESCRIPTIONS: [&'static Description];
 
-/// A bound as the attribute has checked and written it.
+/// Parses a bound of the attribute, which has already checked it.
 pub fn bound(text: &str) -> Option<Bound> {
     text.parse().ok()
 }
 
 impl Description {
-    /// How fast figures may grow over its cases. The attribute has checked it.
+    /// The highest order of growth that each figure may have over the cases of the test. The
+    /// attribute has already checked them.
     pub(crate) fn scaling(&self) -> Vec<Scaling> {
         let read = |&(metric, most): &(&str, &str)| {
             Some(Scaling { metric: metric.parse().ok()?, most: most.parse().ok()? })
@@ -53,7 +54,7 @@ impl Description {
         self.scaling.iter().filter_map(read).collect()
     }
 
-    /// What the test runs on where the others run on `request`.
+    /// The device of the test in a run on `request`.
     pub(crate) fn device_on(&self, request: &Request) -> Request {
         let family = request.family().unwrap_or(Family::Cpu);
         match family_on(self.deviceless, self.need, family) {
@@ -62,8 +63,7 @@ impl Description {
         }
     }
 
-    /// The path by which the test harness knows the test: its module without
-    /// the crate, and its name.
+    /// The path of the test in the test harness: its module without the crate, and its name.
     pub(crate) fn path(&self) -> String {
         match self.module.split_once("::") {
             Some((_, module)) => format!("{module}::{}", self.name),
@@ -71,21 +71,21 @@ impl Description {
         }
     }
 
-    /// The name of its snapshots, without device and extension.
+    /// The name of the test's snapshots, without device and extension.
     pub(crate) fn snapshot_stem(&self) -> String {
         format!("{}__{}", self.module.replace("::", "__"), self.name)
     }
 
-    /// The values of its case, by name.
+    /// The values of the test's case, by name.
     pub(crate) fn case(&self) -> BTreeMap<String, String> {
         let owned = |&(name, value): &(&str, &str)| (name.to_owned(), value.to_owned());
         self.case.iter().map(owned).collect()
     }
 
-    /// The same with these values in place of its own.
+    /// The values of the test's case, replaced by `values` if they name the same parameter.
     ///
     /// # Errors
-    /// The name of a value that the test has no case for.
+    /// The name of a value that is not a parameter of the test.
     pub(crate) fn case_with<'a>(
         &self,
         values: &'a BTreeMap<String, String>,
@@ -99,8 +99,8 @@ impl Description {
         Ok(case)
     }
 
-    /// The folder that the compiler named the source file from: the nearest
-    /// one above the package in which that file exists.
+    /// The folder that the compiler's path of the source file is relative to: the nearest ancestor
+    /// of the package's folder in which that file exists.
     pub(crate) fn workspace(&self) -> &Path {
         let manifest_dir = Path::new(self.manifest_dir);
         manifest_dir

@@ -1,9 +1,9 @@
-//! The devices of a machine, and where their tensors live.
+//! The devices of a machine and the spaces of their tensors.
 
 use candle_core::Device;
 use memcheck_core::space::Space;
 
-/// Every device of the machine that `first` is on.
+/// All devices of the machine that `first` belongs to.
 pub(crate) fn all(first: &Device) -> candle_core::Result<Vec<Device>> {
     match first {
         #[cfg(feature = "cuda")]
@@ -31,7 +31,6 @@ fn ordinal(device: &Device) -> usize {
     }
 }
 
-/// The space that the tensors of `device` live in.
 pub(crate) fn space(device: &Device) -> Space {
     match device.location() {
         candle_core::DeviceLocation::Cuda { gpu_id } => {

@@ -1,8 +1,8 @@
-//! How far the iterations of a test go beyond the measured ones, so that its growth
-//! can be decided.
+//! Selects the number of iterations beyond the measured ones that are needed to judge the growth of
+//! a test.
 //!
-//! The figures of a run are those of its measured iterations. A run that goes on only
-//! feeds the histories of live blocks, which say when there is enough to judge.
+//! The figures of a run are those of its measured iterations. The further iterations only extend
+//! the histories of live blocks, which decide when the evidence is sufficient.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -18,17 +18,18 @@ use crate::available::available;
 use crate::block;
 use crate::ledger::{self, Census, Changes, PeakWindow};
 
-/// What it may cost to follow a test that has left nothing behind.
+/// The longest time that iterations up to the horizon may take, for a test that has left no blocks
+/// behind.
 const CHEAP: Duration = Duration::from_millis(100);
 
-/// The births and deaths of blocks over all iterations, and what they are followed for.
+/// The births and deaths of blocks over all iterations, and the rules for when to stop.
 #[derive(Debug)]
 pub(crate) struct Following {
     reach: Reach,
     budget: Budget,
     evidence: Duration,
     warmup: u32,
-    /// Measured iterations.
+    /// The number of measured iterations.
     screen: u32,
     own: Space,
     histories: BTreeMap<Space, History>,
@@ -37,29 +38,29 @@ pub(crate) struct Following {
     live_before: u64,
     /// Live blocks at the last census.
     blocks: u64,
-    /// Set once an iteration beyond the measured ones was begun.
+    /// Set when the first iteration beyond the measured ones begins.
     beyond: Option<Beyond>,
 }
 
-/// Iterations beyond the measured ones.
+/// The state of iterations beyond the measured ones.
 #[derive(Debug)]
 struct Beyond {
     began: Instant,
-    /// The peak of each space before them, and what was live.
+    /// For each space, a window over its peak and the live bytes before these iterations.
     windows: Vec<(PeakWindow, u64)>,
-    /// Why they have ended.
+    /// The reason why they have ended; `None` while they run.
     stopped: Option<Stopped>,
     seconds: Option<f64>,
-    /// True if they changed what is live.
+    /// True if they changed the live bytes of a space.
     disturbed: bool,
 }
 
-/// Why iterations beyond the measured ones came to their end.
+/// The reason why the iterations beyond the measured ones have ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stopped {
-    /// Nothing more was needed, or allowed.
+    /// No more iterations were needed or allowed.
     Done,
-    /// The next ones would have taken more time or memory than was allowed.
+    /// The next iterations would have taken more time or memory than was allowed.
     Late,
     /// The body returned an error.
     Failed,
@@ -73,7 +74,7 @@ fn host_live() -> u64 {
 impl Following {
     pub(crate) fn new(own: Space, reach: Reach, limits: &Limits) -> Self {
         let (warmup, screen) = (limits.warmup.value, limits.iterations.value);
-        // One iteration is a quick look: nobody who asks for it wants more of them.
+        // A test with one iteration is a quick look that must not be extended.
         let most = if screen > 1 { limits.max_iterations.value.max(screen) } else { screen };
         let most = most.saturating_add(warmup);
         Self {
@@ -96,7 +97,7 @@ impl Following {
         space.is_of_driver() == own.is_device()
     }
 
-    /// The first iteration begins.
+    /// Must be called when the first iteration begins.
     pub(crate) fn start(&mut self) {
         self.began = Instant::now();
         self.live_before = host_live();
@@ -117,7 +118,7 @@ impl Following {
         let own = self.own;
         let used = [&came, &all].into_iter().flat_map(Census::keys).map(|kind| kind.space);
         for space in used.filter(|&space| Self::judges(own, space)) {
-            // A device that was not used before had nothing in all iterations before.
+            // A space that was not used before had no live blocks after any earlier iteration.
             self.histories.entry(space).or_insert_with(|| {
                 let mut history = History::new(self.warmup);
                 (0..before).for_each(|_| history.add([]));
@@ -137,13 +138,13 @@ impl Following {
         }
     }
 
-    /// Iterations that have ended, warm-up included.
+    /// The number of iterations that have ended, including the warm-up.
     pub(crate) fn iterations(&self) -> u32 {
         self.histories.values().map(History::iterations).max().unwrap_or(0)
     }
 
-    /// How many further iterations are needed; 0 if there is enough, or if no more are
-    /// allowed.
+    /// The number of further iterations that are needed; 0 if the evidence is sufficient or no more
+    /// iterations are allowed.
     pub(crate) fn further(&mut self) -> u32 {
         let ended = self.iterations();
         if ended < self.warmup.saturating_add(self.screen) || self.is_stopped() {
@@ -161,7 +162,8 @@ impl Following {
         let affordable = self.affordable(ended).min(self.room(ended));
         let allowed = match self.reach {
             Reach::Decision => wanted.min(affordable),
-            // A part of the way to the horizon proves little more than nothing of it.
+            // A part of the iterations up to the horizon proves hardly more than the measured ones.
+            // Therefore either all of them must run or none.
             Reach::Screen | Reach::Horizon if affordable < wanted => 0,
             Reach::Screen | Reach::Horizon => wanted,
         };
@@ -174,7 +176,7 @@ impl Following {
         allowed
     }
 
-    /// The most further iterations that any space asks for.
+    /// The greatest number of further iterations that any space needs.
     fn undecided(&self) -> u32 {
         let more = self.histories.values().map(|history| match step(history, &self.budget) {
             Decision::More(more) => more,
@@ -183,7 +185,7 @@ impl Following {
         more.max().unwrap_or(0)
     }
 
-    /// As many iterations as there is time for, if they take as long as those before.
+    /// The number of iterations for which there is time, if each takes as long as those before.
     fn affordable(&self, ended: u32) -> u32 {
         let each = self.began.elapsed().checked_div(ended).unwrap_or_default();
         let left = match (&self.reach, &self.beyond) {
@@ -195,9 +197,9 @@ impl Following {
         u32::try_from(number).unwrap_or(u32::MAX)
     }
 
-    /// As many iterations as half of the host's free memory and half of the ledger allow, if
-    /// they leave as much behind as those before. A device that is full refuses an allocation
-    /// instead.
+    /// The number of iterations for which half of the host's free memory and half of the ledger
+    /// suffice, if each leaves as much behind as those before. A device needs no such limit,
+    /// because it refuses an allocation when it is full.
     fn room(&self, ended: u32) -> u32 {
         let fits = |left: u64, room: u64| {
             let each = left / u64::from(ended.max(1));
@@ -208,8 +210,9 @@ impl Following {
         fits(bytes, available().unwrap_or(u64::MAX) / 2).min(fits(self.blocks, room))
     }
 
-    /// The body returned an error; true if it was asked for more than it was made for,
-    /// which is not an error of the test.
+    /// Handles an error of the body. Returns true if the body failed in iterations beyond the
+    /// measured ones. It may not be written for so many iterations, so this is not an error of the
+    /// test.
     pub(crate) fn fails(&mut self) -> bool {
         let beyond = self.beyond.is_some();
         if beyond {
@@ -233,14 +236,14 @@ impl Following {
         self.beyond.as_ref().is_some_and(|beyond| beyond.stopped.is_none())
     }
 
-    /// The growth of each judged space by all iterations so far.
+    /// The growth of each judged space over all iterations so far.
     pub(crate) fn grown(&self) -> BTreeMap<Space, Grown> {
         self.histories.iter().map(|(&space, history)| (space, self.grown_in(history))).collect()
     }
 
     fn grown_in(&self, history: &History) -> Grown {
         if self.screen < 2 {
-            // One iteration shows no growth.
+            // One iteration cannot show growth.
             return Grown::default();
         }
         let read = |budget: &Budget| {
@@ -250,28 +253,28 @@ impl Following {
         let Growth::Unknown = grown.growth else { return grown };
         let ended = self.iterations();
         match self.reach {
-            // It ended early, for an error of the body or lack of time. Then less is
-            // assumed, namely what the iterations that it has can show.
+            // The run ended early, because of an error of the body or for lack of time. The budget
+            // is then reduced to the iterations that have ended, so that they alone are judged.
             Reach::Decision => {
                 let grown = read(&Budget::of(ended));
                 let is_exact = matches!(grown.growth, Growth::Found { exact: true, .. });
                 let failed = self.beyond.as_ref().is_none_or(|beyond| {
                     beyond.stopped != Some(Stopped::Late) && beyond.stopped != Some(Stopped::Done)
                 });
-                // Few iterations prove an exact leak, and nothing else.
+                // A few iterations can prove an exact leak only.
                 if failed && !is_exact { grown.undecided(ended) } else { grown }
             }
-            // Nothing is left that another run could decide.
+            // Another run could not decide more.
             _ if history.is_flat() => {
                 let iterations = ended.saturating_sub(self.warmup);
                 Grown { growth: Growth::Quiet { iterations }, ..grown }
             }
-            // Another run decides.
+            // Another run must decide.
             _ => grown,
         }
     }
 
-    /// How far the test was followed; `None` if no further than its measured iterations.
+    /// How far the test was followed; `None` if only its measured iterations were run.
     pub(crate) fn followed(&self) -> Option<Followed> {
         let beyond = self.beyond.as_ref()?;
         let decided = self.histories.values().all(|history| {
@@ -293,7 +296,7 @@ impl Following {
 
 impl Beyond {
     fn begin() -> Self {
-        // Also those that nothing was allocated in so far.
+        // All spaces, including those without allocations so far.
         let windows =
             block::spaces().map(|space| (PeakWindow::open(space), ledger::snapshot(space).live));
         Self {

@@ -1,10 +1,9 @@
-//! Numbers for things that are met again and again on the allocation path:
-//! call stacks, types of tensor.
+//! Numbers for values that repeat on the allocation path: call stacks and types of tensors.
 //!
-//! A thing is a few words with a hash. It is found by the hash in a table of
-//! fixed size; its place in that table is its number, so two threads that meet
-//! the same thing at once agree on the number without waiting for each other.
-//! Whoever came first writes the words down. No lock, no allocation.
+//! A value is a few words with a hash. The table has a fixed size and finds a value by its hash.
+//! The position in the table is the number of the value, so that two threads that add the same
+//! value at the same time get the same number without waiting for each other. The first of them
+//! writes the words. The functions take no lock and do not allocate.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{
@@ -14,10 +13,10 @@ use std::sync::atomic::{
 
 use crate::mapping;
 
-/// Places that a thing may be away from its own.
+/// The greatest distance of a value from the position of its hash.
 const REACH: usize = 64;
 
-/// A table of things.
+/// A table of values.
 pub(crate) struct Interner {
     places: usize,
     words: usize,
@@ -25,24 +24,21 @@ pub(crate) struct Interner {
 }
 
 struct Tables {
-    /// Hashes; 0 is free.
+    /// Hashes; 0 is a free position.
     hashes: &'static [AtomicU64],
-    /// Where the words are: offset << 16 | how many + 1; 0 is not written yet.
+    /// The position of the words: offset << 16 | (length + 1); 0 if they are not written yet.
     spans: &'static [AtomicU64],
     words: &'static [AtomicU64],
     used: AtomicU64,
 }
 
 impl Interner {
-    /// A table for so many things of so many words in all.
+    /// A table for at most `places` values that have at most `words` words in total.
     pub(crate) const fn new(places: usize, words: usize) -> Self {
         Self { places, words, tables: OnceLock::new() }
     }
 
-    /// Maps the table, once.
-    ///
-    /// # Errors
-    /// When the system refuses the address space.
+    /// Maps the table, if that has not been done.
     pub(crate) fn map(&self) -> std::io::Result<()> {
         if self.tables.get().is_none() {
             let _ = self.tables.set(Tables {
@@ -55,10 +51,10 @@ impl Interner {
         Ok(())
     }
 
-    /// The number of a thing, from 1; 0 where there is no room or no table.
+    /// The number of a value, starting at 1; 0 if the table is full or not mapped.
     pub(crate) fn number(&self, hash: u64, words: impl ExactSizeIterator<Item = u64>) -> u32 {
         let Some(tables) = self.tables.get() else { return 0 };
-        // 0 is a free place.
+        // 0 is a free position.
         let hash = hash | 1;
         let home = (hash >> 32) as usize;
         for step in 0..REACH {
@@ -82,7 +78,7 @@ impl Interner {
         0
     }
 
-    /// The words of the thing with this number.
+    /// The words of the value with this number.
     pub(crate) fn words(&self, number: u32) -> Option<Vec<u64>> {
         let tables = self.tables.get()?;
         let place = usize::try_from(number.checked_sub(1)?).ok()?;
@@ -107,7 +103,7 @@ impl Tables {
     }
 }
 
-/// A hash of words, one after the other.
+/// Adds a word to a hash.
 #[inline]
 pub(crate) fn mix(hash: u64, word: u64) -> u64 {
     let mixed = (hash ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15);

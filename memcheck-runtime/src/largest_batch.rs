@@ -1,5 +1,5 @@
-//! The largest batch that a device has room for, found by trying: halving after
-//! out-of-memory, then bisecting.
+//! Searches for the largest batch that fits into the memory of a device: batches are halved after
+//! out-of-memory (or doubled on the CPU), then bisected.
 
 use std::fmt::{Debug, Display};
 use std::ops::{Bound, RangeBounds, RangeInclusive};
@@ -16,12 +16,12 @@ use memcheck_core::verdict::{gist, says_out_of_memory};
 use crate::ledger::{self, PeakWindow};
 use crate::{device, outcome, usage};
 
-/// What is left free where nobody says: contexts, libraries and rounding take
-/// their part of a real device.
+/// The default margin. A part of a real device's memory is needed for contexts, libraries and
+/// rounding.
 const MARGIN: Tolerance = Tolerance { percent: 5.0, bytes: 0 };
 
-/// The largest of `batches` that `attempt` has room for on `device`, with 5 %
-/// of the device left free; see [`LargestBatch`] for other margins.
+/// Finds the largest of `batches` for which `attempt` fits into the memory of `device`. 5 % of the
+/// device are left free; use [`LargestBatch`] for another margin.
 ///
 /// ```no_run
 /// # fn step(batch: usize) -> candle_core::Result<()> { Ok(()) }
@@ -42,51 +42,51 @@ pub fn largest_batch<R, E: Debug + Display>(
     LargestBatch::new(batches).find(device, attempt)
 }
 
-/// Why there is no largest batch.
+/// The reason why there is no largest batch.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LargestBatchError<E: Debug + Display> {
-    /// An attempt failed for another reason than memory: its own error.
+    /// An attempt failed for a reason other than memory. This is its error.
     #[error("{0}")]
     Failed(E),
-    /// There is no room for the smallest batch.
+    /// The smallest batch does not fit into the memory.
     #[error("no room for a batch of {batch}, the smallest allowed: {why}")]
     NoRoom {
-        /// That batch.
+        /// The smallest batch.
         batch: usize,
-        /// What it failed with.
+        /// The error of the attempt.
         why: String,
     },
-    /// An attempt left memory behind: the next would have less room for it.
+    /// An attempt did not free all of its memory, so that the next attempt would have less.
     #[error(
         "the attempt with a batch of {batch} kept {}: what it allocates has to be dropped when it \
          ends (`max_retained` allows a library's workspace)",
         both(*.bytes)
     )]
     Kept {
-        /// The batch.
+        /// The batch of the attempt.
         batch: usize,
-        /// Bytes that were live when it had ended, and not before it began.
+        /// Bytes that were live after the attempt, minus those that were live before it.
         bytes: u64,
     },
-    /// A range without an end: only a device that refuses would end it.
+    /// The range has no end, so that only a failing allocation could end the search.
     #[error("the range of batches has no end: write the largest one to try, as in `1..=512`")]
     Endless,
-    /// The range of batches.
+    /// The range of batches is invalid.
     #[error(transparent)]
     Range(#[from] RangeError),
-    /// A margin, a limit or `max_retained` that cannot be read.
+    /// A margin, a limit or a value of `max_retained` cannot be parsed.
     #[error("{0}")]
     Written(String),
-    /// The CPU has no capacity of its own.
+    /// The CPU has no capacity, and no limit was set.
     #[error("the CPU has no capacity: `LargestBatch::limit(\"8 GiB\")` says what may be used")]
     NoCapacity,
-    /// The device does not answer.
+    /// The device returned an error.
     #[error(transparent)]
     Device(candle_core::Error),
 }
 
-/// An attempt's own error comes out as it is.
+/// An error of an attempt is returned unchanged.
 impl From<LargestBatchError<candle_core::Error>> for candle_core::Error {
     fn from(error: LargestBatchError<candle_core::Error>) -> Self {
         match error {
@@ -99,7 +99,7 @@ impl From<LargestBatchError<candle_core::Error>> for candle_core::Error {
 /// A search for the largest batch.
 #[derive(Debug, Clone)]
 pub struct LargestBatch {
-    /// `None`: they have no end.
+    /// `None` if the range has no end.
     batches: Option<RangeInclusive<usize>>,
     margin: Result<Tolerance, String>,
     limit: Result<Option<Size>, String>,
@@ -107,8 +107,8 @@ pub struct LargestBatch {
 }
 
 impl LargestBatch {
-    /// Over these batches (`1..=512`, `1..513`, `..=512`; from 1 where there is
-    /// no beginning), with 5 % of the device left free.
+    /// A search over these batches (`1..=512`, `1..513`, `..=512`) that leaves 5 % of the device
+    /// free. A range without a start begins at 1.
     pub fn new(batches: impl RangeBounds<usize>) -> Self {
         let from = match batches.start_bound() {
             Bound::Included(&from) => from,
@@ -124,51 +124,54 @@ impl LargestBatch {
         Self { batches, margin: Ok(MARGIN), limit: Ok(None), max_retained: Ok(None) }
     }
 
-    /// What is left free of the device: `"5%"`, `"2 GiB"`, or the larger of
-    /// both, `"5% | 2 GiB"`.
+    /// Sets the share of the device that is left free: `"5%"`, `"2 GiB"`, or the larger of both,
+    /// `"5% | 2 GiB"`.
     #[must_use]
     pub fn margin(self, margin: impl AsRef<str>) -> Self {
         Self { margin: margin.as_ref().parse().map_err(shown), ..self }
     }
 
-    /// The most that may be live at once, `"8 GiB"`: on the CPU, which has no
-    /// capacity of its own, and on a device that others use as well.
+    /// Sets the most bytes that may be live at once, for example `"8 GiB"`. A limit is required on
+    /// the CPU, which has no capacity, and useful on a device that other programs also use.
     #[must_use]
     pub fn limit(self, limit: impl AsRef<str>) -> Self {
         Self { limit: limit.as_ref().parse().map(Some).map_err(shown), ..self }
     }
 
-    /// What an attempt may leave behind, `"32 MiB"`: the workspace of a library,
-    /// say. Nothing unless said, on the CPU 64 KiB.
+    /// Sets the bytes that an attempt may leave live, for example `"32 MiB"` for the workspace of a
+    /// library. The default is 0 on a GPU and 64 KiB on the CPU.
     #[must_use]
     pub fn max_retained(self, bytes: impl AsRef<str>) -> Self {
         Self { max_retained: bytes.as_ref().parse().map(Some).map_err(shown), ..self }
     }
 
-    /// The largest batch that `attempt` has room for: with it and with the next
-    /// one, which has none, it has been called. What it returns is dropped.
+    /// Returns the largest batch that fits. `attempt` has been called with this batch and, unless
+    /// it is the last of the range, with the next larger one, which does not fit. The values that
+    /// `attempt` returns are dropped.
     ///
-    /// On a GPU the first batch is the largest of the range, halved as long as
-    /// memory runs out; on the CPU, where memory must not run out, the smallest,
-    /// doubled. Memory has run out where `attempt` fails or panics with
-    /// an error that says so, or after an allocation that was refused, and where
-    /// its peak is above the limit or in the margin. After each attempt the
-    /// device is synchronised and its cached memory released.
+    /// On a GPU the search starts with the largest batch of the range and halves it until one fits.
+    /// On the CPU, whose memory must not run out, it starts with the smallest batch and doubles it.
+    /// A batch does not fit if `attempt` fails or panics with an out-of-memory error or after a
+    /// refused allocation, or if its peak is above the limit or within the margin. After each
+    /// attempt the device is synchronised and its cached memory is released.
     ///
     /// # Errors
-    /// When there is no room for the smallest batch, an attempt fails for
-    /// another reason, or leaves memory behind; when the range has no end.
+    /// If the smallest batch does not fit, an attempt fails for another reason, or an attempt
+    /// leaves more memory live than [`LargestBatch::max_retained`] allows. Also if the range is
+    /// empty, contains 0 or has no end, if an option cannot be parsed, if the CPU has no limit, or
+    /// if the device returns an error.
     ///
     /// # Panics
-    /// When an attempt panics for another reason than memory.
+    /// If an attempt panics for a reason other than memory.
     pub fn find<R, E: Debug + Display>(
         self,
         device: &Device,
         attempt: impl FnMut(usize) -> Result<R, E>,
     ) -> Result<usize, LargestBatchError<E>> {
         let found = self.search(device, attempt);
-        // A search lives with what was refused, unless that is why it found nothing:
-        // a test that ends with this error is out of memory, where it was refused.
+        // A refused allocation is a normal part of a search and is forgotten, except after
+        // `NoRoom`. A test that ends with that error must be reported as out of memory at the
+        // refused allocation.
         if !matches!(found, Err(LargestBatchError::NoRoom { .. })) {
             ledger::forget_refusal(device::space(device));
         }
@@ -237,28 +240,28 @@ fn shown(error: impl Display) -> String {
     error.to_string()
 }
 
-/// How one attempt ended.
+/// The result of one attempt.
 enum Ended<E> {
     Room,
     Full(String),
     Failed(E),
 }
 
-/// Runs one attempt: how it ended, and the most that was live meanwhile. A refusal
-/// that ended it is kept until the next one.
+/// Runs one attempt. Returns its result and the most bytes that were live during it. A refusal that
+/// ended the attempt is kept until the next attempt.
 fn run<R, E: Debug + Display>(
     space: Space,
     attempt: impl FnOnce() -> Result<R, E>,
 ) -> (Ended<E>, u64) {
     ledger::forget_refusal(space);
     let window = PeakWindow::open(space);
-    // Whatever is half done is dropped: nobody sees it after a panic.
+    // Unwind safe, because the state of an attempt that panicked is dropped.
     let result = catch_unwind(AssertUnwindSafe(|| attempt().map(drop)));
     let peak = window.close();
-    // To show an error may resolve a backtrace, which is not the attempt's.
+    // Formatting an error can resolve a backtrace, whose allocations are not the attempt's.
     let quiet = memcheck_core::quiet::enter();
     let after = ledger::snapshot(space);
-    // One that the attempt lived with did not end it.
+    // If allocations followed the refusal, the attempt handled it and did not end because of it.
     let refused = after.refused_bytes > 0 && after.refused_after == after.allocations;
     let is_full = |text: &str| refused || says_out_of_memory(text);
     let ended = match result {
@@ -281,8 +284,8 @@ fn run<R, E: Debug + Display>(
     (ended, peak)
 }
 
-/// What this process may have of the device: what it has, and what is free.
-/// `None` on the CPU.
+/// The bytes of the device that this process can use: its live bytes plus the free ones. `None` on
+/// the CPU.
 #[cfg(feature = "cuda")]
 fn available(device: &Device, space: Space) -> candle_core::Result<Option<u64>> {
     use candle_core::cuda_backend::WrapErr;
@@ -305,11 +308,11 @@ mod tests {
     fn a_range_of_any_form_is_searched_and_one_without_an_end_refused() {
         let found = |search: LargestBatch| {
             let attempt = |batch: usize| match batch {
-                // No memory is asked for: what has no room says so.
+                // No memory is allocated: batches above 7 return the error.
                 0..=7 => Ok(()),
                 _ => Err("out of memory"),
             };
-            // Other tests of this process allocate meanwhile.
+            // Generous limits, because other tests of this process allocate at the same time.
             let search = search.limit(String::from("1 GiB")).max_retained("1 GiB");
             search.find(&Device::Cpu, attempt)
         };

@@ -14,20 +14,19 @@
 //! # fn main() {}
 //! ```
 //!
-//! A memory test is an ordinary `#[test]`. Under `cargo test` and
-//! `cargo nextest run` it isolates itself in a child process; `cargo memcheck`
-//! runs it on a simulated GPU, a real one or the CPU, and compares it with its
-//! baseline.
+//! A memory test is an ordinary `#[test]`. Under `cargo test` and `cargo nextest run` it starts a
+//! child process for its measurement. `cargo memcheck` runs it on a simulated GPU, a real GPU or
+//! the CPU, and compares it with its baseline.
 //!
-//! Data flows one way through the modules of this crate:
+//! Data flows in one direction through the modules of this crate:
 //!
 //! ```text
 //! probe ─► ledger ─► trial ─► recorder ─► record ─► verdict ─► snapshot, report
 //! (what was called)  (iterations)        (memcheck-core)
 //! ```
 //!
-//! `entry` is where a test begins: it either starts a process of its own
-//! (`isolate`) or is that process (`session`).
+//! A memory test begins in the module `entry`: it either starts a child process (`isolate`) or is
+//! that process (`session`).
 
 #[cfg(feature = "criterion")]
 pub mod criterion;
@@ -70,7 +69,7 @@ pub use scope::Scopes;
 pub use trial::Trial;
 pub use usage::{Usage, log_usage, release_cached, reset_peak, usage};
 
-/// What the attribute's expansion uses. Not part of the public interface.
+/// Items for the code that the attribute generates. Not part of the public interface.
 #[doc(hidden)]
 pub mod __private {
     pub use insta;

@@ -1,16 +1,16 @@
-//! Memory for the instrument's own tables: address space that costs pages only
-//! where it is touched, and that no allocator knows of.
+//! Memory for the instrument's tables. It is mapped directly, so that allocators do not count it
+//! and only the pages that are touched cost memory.
 
 use std::io;
 use std::ptr::NonNull;
 
-/// Maps `bytes` of zeroes that stay for the life of the process.
+/// Maps `bytes` of zeroes for the rest of the process's life.
 ///
 /// # Errors
-/// When the system refuses the address space.
+/// If the system refuses the address space.
 pub(crate) fn reserve(bytes: usize) -> io::Result<NonNull<u8>> {
-    // SAFETY: an anonymous private mapping at an address of the kernel's
-    // choice; nothing else is passed.
+    // SAFETY: the call makes an anonymous private mapping at an address that the kernel chooses, so
+    // that it does not affect existing memory.
     let memory = unsafe {
         libc::mmap(
             std::ptr::null_mut(),
@@ -27,22 +27,22 @@ pub(crate) fn reserve(bytes: usize) -> io::Result<NonNull<u8>> {
     NonNull::new(memory.cast()).ok_or_else(|| io::Error::other("mapped at address 0"))
 }
 
-/// A slice of `length` values in memory of its own, for the life of the process.
+/// Maps a slice of `length` zeroed values for the rest of the process's life.
 ///
 /// # Errors
-/// When the system refuses the address space.
+/// If the system refuses the address space.
 pub(crate) fn slice<T: Zeroed>(length: usize) -> io::Result<&'static [T]> {
     let memory = reserve(length * size_of::<T>())?;
-    // SAFETY: the mapping has room for `length` values, is aligned to a page,
-    // is zeroed, which is a value of a `Zeroed` type, and is never unmapped.
+    // SAFETY: the mapping has room for `length` values and is aligned to a page. It is zeroed,
+    // which is a valid value of a `Zeroed` type, and it is never unmapped.
     Ok(unsafe { std::slice::from_raw_parts(memory.as_ptr().cast(), length) })
 }
 
-/// Types of which all bytes zero is a value, and that may be shared.
+/// Types for which all bytes zero is a valid value, and that threads can share safely.
 ///
 /// # Safety
-/// Both must hold.
+/// Both must be true of the type.
 pub(crate) unsafe trait Zeroed: Sync {}
 
-// SAFETY: atomics are integers, and shared by design.
+// SAFETY: an atomic has the representation of an integer, and threads can share it safely.
 unsafe impl Zeroed for std::sync::atomic::AtomicU64 {}

@@ -1,18 +1,18 @@
-//! What test bodies and iterations may return.
+//! The return types of test bodies and iterations.
 
 use std::fmt::Debug;
 
-/// A return value of a test body or of one iteration: nothing, or a `Result`
-/// of nothing with any error that can be shown.
+/// A return value of a test body or of one iteration: `()`, or a `Result<(), E>` whose error
+/// implements `Debug`.
 pub trait Returned: Sized {
-    /// The value of a body that came to its end.
+    /// The value of a body that has completed.
     fn done() -> Self;
-    /// Whether it is an error, which ends the iterations.
+    /// True if the value is an error, which ends the iterations.
     fn is_error(&self) -> bool;
     /// The error as text.
     ///
     /// # Errors
-    /// When the value is one.
+    /// If the value is an error.
     fn report(self) -> Result<(), String>;
 }
 
@@ -38,8 +38,8 @@ impl<E: Debug> Returned for Result<(), E> {
     }
 
     fn report(self) -> Result<(), String> {
-        // To show an error may resolve a backtrace, for which std keeps tens
-        // of MiB for ever: that is not the workload's memory.
+        // Formatting an error can resolve a backtrace, for which std allocates tens of MiB and
+        // never frees them. They are not the workload's memory.
         let _quiet = memcheck_core::quiet::enter();
         self.map_err(|error| format!("{error:?}"))
     }

@@ -1,19 +1,20 @@
-//! What a program needs that measures phases of its own: for memcheck-estimate.
+//! Functions for a program that measures its own phases; memcheck-estimate uses them.
 
 use candle_core::Device;
 use memcheck_core::quiet;
 
 use crate::{device, ledger};
 
-/// The allocation that `device` refused last: the bytes asked for, and those
-/// that were live.
+/// The last allocation that `device` refused: the requested bytes, and the bytes that were live at
+/// that moment. `None` if it has refused none.
 pub fn refused(device: &Device) -> Option<(u64, u64)> {
     let _quiet = quiet::enter();
     let figures = ledger::snapshot(device::space(device));
     (figures.refused_bytes > 0).then_some((figures.refused_bytes, figures.refused_live))
 }
 
-/// Events that the ledger had no room for: figures are not exact where there are any.
+/// The number of events for which the ledger had no room. If it is not 0, the figures are not
+/// exact.
 pub fn lost_events() -> u64 {
     ledger::lost_events()
 }

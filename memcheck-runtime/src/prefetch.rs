@@ -1,33 +1,32 @@
-//! What will be wanted soon is fetched while the workload goes on.
+//! Prefetches of data that the allocation path will need soon, while the workload runs.
 //!
-//! Between two allocations a workload has used the caches for itself, so what
-//! the allocation path reads is mostly far away: that is what it costs, not its
-//! instructions.
+//! Between two allocations a workload fills the caches with its own data. The cost of the
+//! allocation path is therefore mostly that of cache misses, not of its instructions.
 
-/// Bytes that come with one fetch.
+/// Bytes of a cache line.
 pub(crate) const LINE: usize = 64;
 
-/// The line at `place` will be read. Any address will do: nothing is read by
-/// this itself.
+/// Prefetches the cache line at `place` for reading. Any address is allowed, because a prefetch
+/// does not access memory.
 #[inline(always)]
 pub(crate) fn to_read<T>(place: *const T) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a hint, which has no effect on memory and never faults.
+        // SAFETY: a prefetch is a hint that does not change memory and never faults.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(place.cast()) };
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = place;
 }
 
-/// The line at `place`, which another core may have, will be written.
+/// Prefetches the cache line at `place`, which another core may own, for writing.
 #[inline(always)]
 pub(crate) fn to_write<T>(place: *const T) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
-        // SAFETY: as above.
+        // SAFETY: a prefetch is a hint that does not change memory and never faults.
         unsafe { _mm_prefetch::<_MM_HINT_ET0>(place.cast()) };
     }
     #[cfg(not(target_arch = "x86_64"))]

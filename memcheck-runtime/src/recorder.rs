@@ -1,5 +1,5 @@
-//! From the ledger to the record: the series over the iterations and the
-//! figures that are made of them.
+//! Turns the figures of the ledger into a record: the series over the iterations, and the metrics
+//! computed from them.
 
 use std::collections::BTreeMap;
 
@@ -16,27 +16,27 @@ use crate::following::Following;
 use crate::ledger::{self, Snapshot};
 use crate::site;
 
-/// What is kept while a body runs.
+/// The data that is collected while a body runs.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     has_started: bool,
     warmup: usize,
-    /// The last of the measured iterations.
+    /// The last measured iteration.
     last: usize,
     following: Following,
-    /// The growth of each judged space, once the iterations have ended.
+    /// The growth of each judged space, set when the iterations have ended.
     grown: BTreeMap<Space, Grown>,
     setup: BTreeMap<Space, u64>,
     before: BTreeMap<Space, Snapshot>,
-    /// Measured iterations that came to their end.
+    /// The number of measured iterations that have completed.
     measured: usize,
-    /// The figures of those iterations, by space. Those before the first use of a space
-    /// are missing.
+    /// The figures of those iterations, by space. Iterations before the first use of a space are
+    /// missing.
     iterations: BTreeMap<Space, Vec<Iteration>>,
     marks: Vec<Mark>,
     at_end: AtEnd,
-    /// What others count on the test's own device after each measured
-    /// iteration: the driver's pool, and NVML where there is no pool.
+    /// The figures of other counters on the test's own device after each measured iteration: the
+    /// driver's pool, or NVML if the device has no pool.
     reserved: Vec<u64>,
     device_used: Vec<u64>,
     own: Option<Space>,
@@ -55,7 +55,7 @@ fn birth(index: usize) -> u32 {
     u32::try_from(index + 1).unwrap_or(u32::MAX)
 }
 
-/// The spaces that anything has happened in, and the host.
+/// The host, and all other spaces that have any figure.
 fn active() -> impl Iterator<Item = (Space, Snapshot)> {
     block::spaces()
         .map(|space| (space, ledger::snapshot(space)))
@@ -63,7 +63,7 @@ fn active() -> impl Iterator<Item = (Space, Snapshot)> {
 }
 
 impl Recorder {
-    /// For a test on a device whose memory is `own`.
+    /// A recorder for a test on a device whose memory is `own`.
     pub(crate) fn new(own: Space, reach: Reach, limits: &Limits) -> Self {
         let (warmup, iterations) = (limits.warmup.value as usize, limits.iterations.value as usize);
         Self {
@@ -88,7 +88,7 @@ impl Recorder {
         self.has_started
     }
 
-    /// The iterations begin; `false` if they have begun before.
+    /// Begins the iterations. Returns `false` if they have begun before.
     pub(crate) fn start(&mut self) -> bool {
         if self.has_started {
             return false;
@@ -123,19 +123,19 @@ impl Recorder {
         }
     }
 
-    /// Further iterations that are needed to decide the growth; 0 if there are enough, or
-    /// no more are allowed.
+    /// The number of further iterations that are needed to decide the growth; 0 if the evidence is
+    /// sufficient or no more iterations are allowed.
     pub(crate) fn further(&mut self) -> u32 {
         self.following.further()
     }
 
-    /// The body returned an error. True if it was in an iteration beyond the measured
-    /// ones, which the body need not be made for.
+    /// Handles an error of the body. Returns true if the body failed in an iteration beyond the
+    /// measured ones, because it may not be written for so many.
     pub(crate) fn fails_beyond(&mut self) -> bool {
         self.following.fails()
     }
 
-    /// No more iterations follow.
+    /// Ends the iterations.
     pub(crate) fn iterated(&mut self) {
         self.grown = self.following.grown();
         if site::is_on() {
@@ -143,12 +143,11 @@ impl Recorder {
         }
     }
 
-    /// How far the test was followed.
     pub(crate) fn followed(&self) -> Option<Followed> {
         self.following.followed()
     }
 
-    /// Adds what the driver's pool holds, or NVML says, after iteration `index`.
+    /// Adds the figure of the driver's pool, or of NVML, after iteration `index`.
     #[cfg(feature = "cuda")]
     pub(crate) fn observe(&mut self, index: usize, device: &candle_core::Device) {
         use crate::probe::{nvml, pool};
@@ -175,12 +174,10 @@ impl Recorder {
         });
     }
 
-    /// Labelled lines of usage, in order.
     pub(crate) fn take_marks(&mut self) -> Vec<Mark> {
         std::mem::take(&mut self.marks)
     }
 
-    /// What attribution needs of the iterations.
     pub(crate) fn iterations(&self) -> Iterations<'_> {
         Iterations {
             grown: &self.grown,
@@ -191,13 +188,13 @@ impl Recorder {
         }
     }
 
-    /// Measured iterations that came to their end.
+    /// The number of measured iterations that have completed.
     pub(crate) fn measured(&self) -> u32 {
         u32::try_from(self.measured).unwrap_or(u32::MAX)
     }
 
-    /// The record of every active space, and of the judged ones in any case.
-    /// Called when the body has returned and its values are dropped.
+    /// The records of all active and all judged spaces. Must be called after the body has returned
+    /// and its values are dropped.
     pub(crate) fn finish(&mut self, judged: &[Space]) -> BTreeMap<Space, SpaceRecord> {
         if self.has_started && self.grown.is_empty() {
             // A panic has ended the iterations.
@@ -257,7 +254,7 @@ impl Recorder {
     }
 }
 
-/// The lower median: an integer that occurred.
+/// The lower median, which is an integer that occurs in the series.
 fn median(mut series: Vec<u64>) -> u64 {
     series.sort_unstable();
     match series.len() {

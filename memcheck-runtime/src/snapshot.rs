@@ -1,5 +1,5 @@
-//! Baselines as insta snapshots: where they lie, reading one, and handing
-//! insta a new one to compare and to keep as pending.
+//! Baselines as insta snapshots: their paths, reading one, and passing new figures to insta, which
+//! compares them and writes them as a pending snapshot.
 
 use std::path::{Path, PathBuf};
 
@@ -11,18 +11,17 @@ use memcheck_core::tolerance::Tolerance;
 
 use crate::description::Description;
 
-/// The file of a test's baseline: beside its source, as insta names it.
+/// The path of a test's baseline: next to its source file, with the name that insta gives it.
 pub(crate) fn path(description: &Description, workspace: &Path, family: Family) -> PathBuf {
     location::baseline(workspace, Path::new(description.file), &description.snapshot_stem(), family)
 }
 
-/// Reads the baseline at `path`.
 pub(crate) fn load(path: &Path) -> Baseline {
     Baseline::from_file(std::fs::read_to_string(path))
 }
 
-/// insta's view of "the same": figures within the tolerance, under the same
-/// conditions.
+/// insta's comparison of snapshots: they are equal if the figures are within the tolerance and the
+/// conditions are the same.
 #[derive(Clone)]
 struct Within {
     tolerance: Tolerance,
@@ -47,13 +46,13 @@ impl insta::Comparator for Within {
     }
 }
 
-/// Lets insta compare the figures of `record` with what it finds, and keep
-/// them as a pending snapshot where they differ. Returns that file, if any:
-/// there is none for a source outside the workspace, whose path has no place
-/// in the folder that mirrors it.
+/// Makes insta compare the figures of `record` with the baseline, and write them as a pending
+/// snapshot if they differ. Returns the path of the pending snapshot, if there is one. A source
+/// outside the workspace has none if `INSTA_PENDING_DIR` is set, because that folder mirrors the
+/// workspace.
 ///
 /// # Errors
-/// When insta could not write it: a full disk, a read-only tree.
+/// If insta could not write it, for example because the disk is full or the tree is read-only.
 pub(crate) fn assert(
     description: &Description,
     workspace: &Path,
@@ -64,7 +63,7 @@ pub(crate) fn assert(
     let Some(pending) = pending_path(workspace, &target) else { return Ok(None) };
     let facts: &Facts = &record.facts;
     let mut settings = insta::Settings::new();
-    // Said outright: what insta makes of a source path with `..` it refuses.
+    // Set explicitly, because insta refuses the path that it derives from a source path with `..`.
     settings.set_snapshot_path(target.parent().unwrap_or(workspace));
     settings.set_snapshot_suffix(record.family.name());
     settings.set_omit_expression(true);
@@ -80,22 +79,23 @@ pub(crate) fn assert(
     match written {
         Ok(()) => Ok(pending.exists().then_some(pending)),
         Err(payload) => {
-            // Half a file is worse than none: what is accepted must be whole.
+            // An incomplete file must not stay, because it could be accepted.
             let _ = std::fs::remove_file(&pending);
             Err(crate::outcome::panic_message(&*payload))
         }
     }
 }
 
-/// Removes what an earlier run left to be accepted.
+/// Removes the pending snapshot of an earlier run.
 pub(crate) fn discard_pending(workspace: &Path, snapshot: &Path) {
     if let Some(pending) = pending_path(workspace, snapshot) {
         let _ = std::fs::remove_file(pending);
     }
 }
 
-/// Where insta keeps what is not accepted yet: beside the snapshot, or in a
-/// folder that mirrors the workspace, which has no place for one outside it.
+/// The path of insta's pending snapshot: next to the snapshot, or in the folder of
+/// `INSTA_PENDING_DIR`, which mirrors the workspace. `None` if that folder is used and the snapshot
+/// is outside the workspace.
 fn pending_path(workspace: &Path, snapshot: &Path) -> Option<PathBuf> {
     let snapshot = match std::env::var_os("INSTA_PENDING_DIR").filter(|dir| !dir.is_empty()) {
         Some(dir) => Path::new(&dir).join(snapshot.strip_prefix(workspace).ok()?),

@@ -1,4 +1,4 @@
-//! What a test body is given: its device, its iterations, its figures.
+//! The trial that a test body gets: its device, its iterations and its figures.
 
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -17,23 +17,23 @@ use crate::{block, canary, device, ledger};
 /// Name and value of each parameter of one run, in the order of the attribute.
 pub(crate) type Case = Vec<(&'static str, String)>;
 
-/// What the canaries of the devices other than the test's own proved.
+/// For each device other than the test's own, its space and whether its probe saw a canary.
 pub(crate) type Canaries = Vec<(Space, bool)>;
 
 /// One run of one memory test.
 ///
-/// The body sets up, hands its iteration to [`Trial::iterate`], and returns:
-/// what it allocated before is `setup`, what an iteration leaves behind is
-/// `growth`, what is still live after it returned is `retained`.
+/// The body sets up, passes the function of its iterations to [`Trial::iterate`], and returns.
+/// Allocations before the iterations are `setup`, memory that iterations leave behind is `growth`,
+/// and memory that is live after the body has returned is `retained`.
 ///
-/// Every method takes `&self`: the body of an iteration may use the trial too.
+/// Every method takes `&self`, so that the function of an iteration can use the trial too.
 #[derive(Debug)]
 pub struct Trial {
     device: Device,
     devices: OnceLock<Vec<Device>>,
     iterations: usize,
     warmup: usize,
-    /// Never locked while the body runs: what it calls locks it for itself.
+    /// Must not be locked while the body runs, because the methods that the body calls lock it.
     recorder: Mutex<Recorder>,
     canaries: Mutex<Canaries>,
     case: Case,
@@ -42,7 +42,7 @@ pub struct Trial {
     watches_pool: bool,
 }
 
-/// Why a case cannot be handed to the body.
+/// The reason why the value of a case cannot be returned.
 #[derive(Debug, thiserror::Error)]
 enum CaseError<'a> {
     #[error("there is no case `{0}`, and no other: the attribute says none with `cases(…)`")]
@@ -74,7 +74,7 @@ impl Trial {
         }
     }
 
-    /// What is left of it when the body is done.
+    /// The recorder and the canaries, after the body has returned.
     pub(crate) fn into_parts(self) -> (Recorder, Canaries) {
         let recorder = self.recorder.into_inner().unwrap_or_else(PoisonError::into_inner);
         (recorder, self.canaries.into_inner().unwrap_or_else(PoisonError::into_inner))
@@ -84,19 +84,19 @@ impl Trial {
         self.recorder.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The device that the test runs on. Its memory is what is judged.
+    /// The device on which the test runs. The memory of this device is judged.
     pub fn device(&self) -> &Device {
         &self.device
     }
 
-    /// Every device of the machine, the test's own among them, by ordinal.
-    /// Those that the body allocates on are judged as well.
+    /// All devices of the machine by ordinal, including the test's own. Other devices are judged
+    /// too if the body allocates on them.
     ///
     /// # Errors
-    /// When a device cannot be opened.
+    /// If a device cannot be opened.
     pub fn devices(&self) -> candle_core::Result<&[Device]> {
         let _quiet = quiet::enter();
-        // Held all the while: of two threads that ask, one opens them.
+        // Locked until the end, so that only one of two threads that call this opens the devices.
         let mut canaries = self.canaries.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(devices) = self.devices.get() {
             return Ok(devices);
@@ -111,10 +111,11 @@ impl Trial {
         Ok(self.devices.get_or_init(|| devices))
     }
 
-    /// The value of this test's case named `name`, of `cases(…)` in the attribute.
+    /// The value of the parameter `name` in this test's case; the parameters are those of
+    /// `cases(…)` in the attribute.
     ///
     /// # Errors
-    /// When the attribute has no case of that name, or its value is no `T`.
+    /// If the attribute has no parameter of that name, or if its value cannot be parsed as `T`.
     pub fn case<T: std::str::FromStr>(&self, name: &str) -> candle_core::Result<T> {
         let Some((_, value)) = self.case.iter().find(|(known, _)| *known == name) else {
             let known: Vec<String> = self.cases().map(|(known, _)| format!("`{known}`")).collect();
@@ -129,7 +130,7 @@ impl Trial {
         })
     }
 
-    /// Name and value of each of this test's cases, as they are written.
+    /// Name and value of each parameter of this test's case, as written in the attribute.
     pub fn cases(&self) -> impl Iterator<Item = (&str, &str)> {
         self.case.iter().map(|(name, value)| (*name, value.as_str()))
     }
@@ -144,11 +145,14 @@ impl Trial {
         self.warmup
     }
 
-    /// Runs `body` for the warm-up and the measured iterations. It is given 0,
-    /// 1, 2, … with the warm-up counted in, and returns nothing or a `Result`;
-    /// the first error ends the iterations and is returned.
+    /// Calls `body` for the warm-up and the measured iterations, with the arguments 0, 1, 2, … that
+    /// include the warm-up. If these iterations do not decide whether memory grows, further
+    /// iterations may follow. `body` returns `()` or a `Result`. The first error ends the
+    /// iterations and is returned. An error in a further iteration ends the iterations too, but is
+    /// not returned, because `body` need not support so many.
     ///
-    /// Where more comes behind it, an iteration says which error it has:
+    /// If code follows the call, the closure must name its error type, because the compiler cannot
+    /// infer it:
     ///
     /// ```no_run
     /// # use candle_core::{DType, Tensor};
@@ -166,7 +170,7 @@ impl Trial {
     /// ```
     ///
     /// # Panics
-    /// When it is called a second time: growth is measured over one series.
+    /// If it is called a second time, because growth is measured over one series.
     pub fn iterate<R: Returned>(&self, mut body: impl FnMut(usize) -> R) -> R {
         let started = {
             let _quiet = quiet::enter();
@@ -195,7 +199,7 @@ impl Trial {
         R::done()
     }
 
-    /// Further iterations that are needed to decide the growth.
+    /// The number of further iterations that are needed to decide the growth.
     fn further(&self) -> usize {
         let _quiet = quiet::enter();
         let mut recorder = self.recorder();
@@ -206,7 +210,7 @@ impl Trial {
         further as usize
     }
 
-    /// The body returned an error. True if only following it has made it do so.
+    /// Handles an error of the body. True if the error was in iterations beyond the measured ones.
     fn fails_beyond(&self) -> bool {
         let _quiet = quiet::enter();
         let mut recorder = self.recorder();
@@ -221,12 +225,12 @@ impl Trial {
     }
 
     fn end(&self, index: usize, of: usize) {
-        // What the iteration made last is its own.
+        // The tensor that the iteration made last must count as part of the iteration.
         tensor::settle();
         let _quiet = quiet::enter();
         self.recorder().end(index);
-        // Only where it is judged: to ask the driver takes up what it has to
-        // say of a call before.
+        // Only if a limit applies to the pool, because a query of the driver can return, and so
+        // consume, the error of an earlier call of the program.
         #[cfg(feature = "cuda")]
         if self.watches_pool {
             self.recorder().observe(index, &self.device);
@@ -239,37 +243,37 @@ impl Trial {
         tell(&mut self.progress.lock().unwrap_or_else(PoisonError::into_inner), &progress);
     }
 
-    /// The memory of the test's device now.
+    /// The current memory of the test's device.
     pub fn usage(&self) -> Usage {
         crate::usage::usage(&self.device)
     }
 
-    /// Keeps a labelled line of usage in the record: one for each call, in order,
-    /// those of the warm-up among them where an iteration calls it.
+    /// Adds a labelled line of usage to the record. Each call adds a line, in order. If an
+    /// iteration calls it, this includes the iterations of the warm-up, but not the further
+    /// iterations of [`Trial::iterate`].
     pub fn mark(&self, label: impl AsRef<str>) {
         let _quiet = quiet::enter();
         self.recorder().mark(label.as_ref());
     }
 
-    /// Sets the peak that [`Trial::usage`] reports to what is live now, on every
-    /// device; see [`crate::reset_peak`].
+    /// Resets the peak that [`Trial::usage`] reports to the live bytes, on every device; see
+    /// [`crate::reset_peak`].
     ///
-    /// The peak that is judged and recorded stays that of the whole body.
+    /// The peak that is judged and recorded is still that of the whole body.
     pub fn reset_peak(&self) {
         block::spaces().for_each(ledger::reset_peak);
     }
 
-    /// Gives memory that the driver's pool holds but nobody uses back to the
-    /// device; see [`crate::release_cached`].
+    /// Returns unused memory of the driver's pool to the device; see [`crate::release_cached`].
     ///
     /// # Errors
-    /// When the driver refuses.
+    /// If the driver refuses.
     pub fn release_cached(&self) -> candle_core::Result<()> {
         crate::usage::release_cached(&self.device)
     }
 }
 
-/// Tells where the test is. Nobody listening is no reason to fail.
+/// Reports the progress of the test. If the listener is gone, the test continues without reports.
 pub(crate) fn tell(listener: &mut Option<std::fs::File>, progress: &Progress) {
     if let Some(file) = listener {
         use std::io::Write;

@@ -1,4 +1,4 @@
-//! What is in use now: for a test body, and for any program.
+//! The current memory usage, for test bodies and other programs.
 
 use candle_core::Device;
 use memcheck_core::quiet;
@@ -8,20 +8,20 @@ use crate::{device, ledger};
 
 /// The memory of one device at one moment, in bytes.
 ///
-/// `allocated` and `peak_allocated` are what the program asked for (PyTorch's
-/// `memory_allocated` and `max_memory_allocated`), counted since the process
-/// was armed: in a memory test, since its body started. `reserved` is what the
-/// driver's pool holds for it (`memory_reserved`); `None` without a pool.
+/// `allocated` and `peak_allocated` count the program's own requests (PyTorch's `memory_allocated`
+/// and `max_memory_allocated`) since the probes were armed, or in a memory test since its body
+/// began. `reserved` is the memory that the driver's pool holds for the program
+/// (`memory_reserved`); `None` if the device has no pool.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Usage {
     /// Live bytes.
     pub allocated: u64,
-    /// Highest number of live bytes so far.
+    /// The highest number of live bytes so far.
     pub peak_allocated: u64,
     /// Bytes that the driver's pool holds.
     pub reserved: Option<u64>,
-    /// Highest number of bytes that the driver's pool held so far.
+    /// The highest number of bytes that the driver's pool has held so far.
     pub peak_reserved: Option<u64>,
 }
 
@@ -35,10 +35,10 @@ impl std::fmt::Display for Usage {
     }
 }
 
-/// The memory of `device` now.
+/// The current memory of `device`.
 ///
-/// Outside a memory test the probes are armed by the first call: what was
-/// allocated before it is not known, and not counted when it is freed.
+/// Outside a memory test the first call arms the probes. Blocks that were allocated before it are
+/// not counted, and neither are their frees.
 pub fn usage(device: &Device) -> Usage {
     let _quiet = quiet::enter();
     arm();
@@ -47,15 +47,15 @@ pub fn usage(device: &Device) -> Usage {
     Usage { allocated: figures.live, peak_allocated: figures.peak, reserved, peak_reserved }
 }
 
-/// Emits a labelled line of usage as a `tracing` event of level INFO and target
-/// `memcheck`: the figures as fields, in bytes, and a message for people.
+/// Emits a labelled line of usage as a `tracing` event of level INFO and target `memcheck`. It has
+/// the figures as fields, in bytes, and a readable message.
 ///
-/// Without a subscriber nothing is shown.
+/// A program without a subscriber shows no line.
 pub fn log_usage(label: impl AsRef<str>, device: &Device) {
     log(label.as_ref(), device, &usage(device));
 }
 
-/// The event of [`log_usage`], of figures that are known.
+/// The event of [`log_usage`] for figures that are already known.
 pub(crate) fn log(label: &str, device: &Device, usage: &Usage) {
     let _quiet = quiet::enter();
     tracing::info!(
@@ -69,12 +69,12 @@ pub(crate) fn log(label: &str, device: &Device, usage: &Usage) {
     );
 }
 
-/// Gives memory that the driver's pool holds but nobody uses back to the
-/// device (PyTorch's `empty_cache`): waits for `device`, then trims its
-/// default pool. On the CPU there is no pool and nothing is done.
+/// Returns unused memory of the driver's pool to the device (PyTorch's `empty_cache`). It waits for
+/// `device` and then trims its default pool. On the CPU it has no effect, because the CPU has no
+/// pool.
 ///
 /// # Errors
-/// When the driver refuses.
+/// If the driver refuses.
 pub fn release_cached(device: &Device) -> candle_core::Result<()> {
     let _quiet = quiet::enter();
     device.synchronize()?;
@@ -83,17 +83,17 @@ pub fn release_cached(device: &Device) -> candle_core::Result<()> {
     Ok(())
 }
 
-/// Sets the peak that [`usage`] reports of `device` to what is live on it now
-/// (PyTorch's `reset_peak_memory_stats`). `peak_reserved` is the driver's own.
+/// Resets the peak that [`usage`] reports for `device` to the live bytes (PyTorch's
+/// `reset_peak_memory_stats`). `peak_reserved` belongs to the driver and does not change.
 ///
-/// In a memory test the peak that is judged stays that of the whole body.
+/// In a memory test, the peak that is judged is still that of the whole body.
 pub fn reset_peak(device: &Device) {
     let _quiet = quiet::enter();
     arm();
     ledger::reset_peak(device::space(device));
 }
 
-/// Arms the probes of a program that nobody measures.
+/// Arms the probes of a program that is not a memory test.
 pub(crate) fn arm() {
     if !ledger::is_armed() {
         match ledger::prepare() {

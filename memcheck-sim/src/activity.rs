@@ -1,14 +1,14 @@
-//! What happens to the memory of devices, kept for CUPTI once somebody listens.
+//! The records of device memory for CUPTI, kept once a listener is enabled.
 //!
-//! What libraries do is kept as it happens. Of the program, whose blocks the
-//! machine knows anyway, those are told that are live when they are asked for: a
-//! note of each would be most of what an allocation costs here.
+//! Allocations of libraries are recorded when they happen. The program's blocks are known to the
+//! machine anyway, so only those that are live when the listener flushes are reported. A record of
+//! each would be most of the cost of a simulated allocation.
 
 use std::ffi::{CStr, c_char};
 
 use crate::handle::Handle;
 
-/// `CUpti_ActivityMemory4`: an allocation or a release. The names are CUPTI's.
+/// `CUpti_ActivityMemory4`: an allocation or a release, with CUPTI's names.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Record {
@@ -36,7 +36,7 @@ pub(crate) struct Record {
     pub(crate) source: *const c_char,
 }
 
-// SAFETY: its texts are constants, which live for ever.
+// SAFETY: the pointers point to constant texts, which live for ever.
 unsafe impl Send for Record {}
 
 /// `CUPTI_ACTIVITY_KIND_MEMORY2`.
@@ -49,27 +49,27 @@ const DEVICE: u32 = 3;
 /// `CUPTI_ACTIVITY_MEMORY_POOL_TYPE_LOCAL`.
 const LOCAL: u32 = 1;
 
-/// Records that wait to be told.
+/// Records that have not been delivered.
 #[derive(Debug, Default)]
 pub(crate) struct Activity {
-    /// Whether somebody listens.
+    /// True while a listener is enabled.
     on: bool,
-    /// Whether somebody has listened: who asks then, after the end as well, is told.
+    /// True once a listener has been enabled. A flush reports live blocks also after the listener
+    /// was disabled.
     heard: bool,
-    /// Whether records say which library they are of.
+    /// True if records name the library that allocated.
     pub(crate) sources: bool,
     records: Vec<Record>,
     time: u64,
 }
 
 impl Activity {
-    /// Somebody begins to listen, or stops.
     pub(crate) fn listen(&mut self, on: bool) {
         self.on = on;
         self.heard |= on;
     }
 
-    /// A library has allocated a block.
+    /// Records that a library has allocated a block.
     pub(crate) fn allocated(
         &mut self,
         device: usize,
@@ -82,14 +82,14 @@ impl Activity {
         }
     }
 
-    /// A library has freed its block; one of no bytes never was.
+    /// Records that a library has freed a block. A block of 0 bytes is never recorded.
     pub(crate) fn released(&mut self, device: usize, address: Handle, bytes: u64) {
         if self.on {
             self.note(RELEASE, device, (address, bytes), 0, None);
         }
     }
 
-    /// A block of the program is live.
+    /// Records that a block of the program is live.
     pub(crate) fn is_live(&mut self, device: usize, address: u64, bytes: u64, pooled: bool) {
         let pool = if pooled { LOCAL } else { 0 };
         if self.heard {
@@ -136,7 +136,7 @@ impl Activity {
         });
     }
 
-    /// The records so far, in order.
+    /// Returns the records so far, in their order.
     pub(crate) fn take(&mut self) -> Vec<Record> {
         std::mem::take(&mut self.records)
     }

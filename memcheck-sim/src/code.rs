@@ -1,7 +1,7 @@
-//! The result codes that the simulator gives, under their CUDA names.
+//! The result codes of the simulator, under their CUDA names.
 //!
-//! The driver API and, since CUDA 11, the runtime API share these numbers; the
-//! libraries have codes of their own (see [`Code::cublas`], [`Code::curand`]).
+//! The driver API and, since CUDA 11, the runtime API share these numbers. The libraries have
+//! separate codes (see [`Code::cublas`], [`Code::curand`]).
 
 use std::ffi::{CStr, c_int};
 
@@ -9,7 +9,6 @@ use std::ffi::{CStr, c_int};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Code(pub(crate) c_int);
 
-/// What a simulated call comes to.
 pub(crate) type Answer<T = ()> = Result<T, Code>;
 
 impl Code {
@@ -41,7 +40,7 @@ impl Code {
     /// `CURAND_STATUS_LENGTH_NOT_MULTIPLE`, which the driver API lacks.
     pub(crate) const LENGTH_NOT_MULTIPLE: Self = Self(-105);
 
-    /// The `cublasStatus_t` for this code.
+    /// Returns the `cublasStatus_t` for this code.
     pub(crate) fn cublas(self) -> c_int {
         match self {
             Self::OUT_OF_MEMORY => 3,
@@ -55,7 +54,7 @@ impl Code {
         }
     }
 
-    /// The `curandStatus_t` for this code.
+    /// Returns the `curandStatus_t` for this code.
     pub(crate) fn curand(self) -> c_int {
         match self {
             Self::OUT_OF_MEMORY => 102,
@@ -69,8 +68,8 @@ impl Code {
     }
 }
 
-/// Name and text of a code, as the driver words them; codes that the simulator
-/// cannot give are absent.
+/// Returns the name and the text of a code in the driver's words; `None` for codes that the
+/// simulator cannot return.
 pub(crate) fn describe(code: c_int) -> Option<(&'static CStr, &'static CStr)> {
     Some(match code {
         0 => (c"CUDA_SUCCESS", c"no error"),

@@ -1,22 +1,22 @@
-//! What little of a device's contents is remembered: small uploads.
+//! The known contents of device memory: small uploads.
 //!
-//! Kernels do nothing, so the memory of a device has no contents; it reads as
-//! zeros. But a program that uploads token ids or a scalar and reads them back
-//! expects its own bytes, so copies of at most [`MAX_COPY`] are kept, up to
-//! [`MAX_TOTAL`] together, until a call is seen to overwrite or free them.
+//! Kernels do nothing, so device memory has no contents and reads as zeros. But a program that
+//! uploads token ids or a scalar and reads them back expects the same bytes. Copies of at most
+//! [`MAX_COPY`] bytes are therefore kept, up to [`MAX_TOTAL`] bytes together, until a call
+//! overwrites or frees them.
 //!
-//! A kernel launched through `cuLaunchKernel` is not seen to write: its
-//! arguments are opaque. A program that uploads a small buffer, changes it in
-//! place with a kernel and reads it back gets what it uploaded.
+//! The simulator cannot see the writes of a kernel that is launched through `cuLaunchKernel`,
+//! because its arguments are opaque. A program that uploads a small buffer, changes it in place
+//! with a kernel and reads it back gets the uploaded bytes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The largest copy or fill that is kept.
+/// The maximum size of a copy or fill that is kept.
 pub(crate) const MAX_COPY: u64 = 64 << 10;
-/// The most bytes that are kept; the oldest go first.
+/// The maximum number of bytes that are kept. The oldest are dropped first.
 pub(crate) const MAX_TOTAL: usize = 8 << 20;
 
-/// Known bytes by address. Ranges never overlap.
+/// Known bytes by address. Ranges must never overlap.
 #[derive(Debug, Default)]
 pub(crate) struct Contents {
     pieces: BTreeMap<u64, Piece>,
@@ -32,10 +32,9 @@ struct Piece {
 }
 
 impl Contents {
-    /// `bytes` are at `address` now.
     pub(crate) fn store(&mut self, address: u64, bytes: &[u8]) {
         self.forget(address, bytes.len() as u64);
-        // What is not known reads as zeros anyway.
+        // Unknown memory reads as zeros, so zeros need not be stored.
         if bytes.len() as u64 > MAX_COPY || bytes.iter().all(|&byte| byte == 0) {
             return;
         }
@@ -48,7 +47,7 @@ impl Contents {
         }
     }
 
-    /// What was known of `length` bytes from `address` on holds no more.
+    /// Forgets `length` bytes from `address`.
     pub(crate) fn forget(&mut self, address: u64, length: u64) {
         let end = address.saturating_add(length);
         for start in self.overlapping(address, end) {
@@ -65,8 +64,8 @@ impl Contents {
         }
     }
 
-    /// Calls `copy` with the offset and the bytes of what is known of `length`
-    /// bytes from `address` on.
+    /// Calls `copy` with the offset and the bytes of each known range within `length` bytes from
+    /// `address`.
     pub(crate) fn read(&self, address: u64, length: u64, mut copy: impl FnMut(u64, &[u8])) {
         let end = address.saturating_add(length);
         for start in self.overlapping(address, end) {
@@ -77,7 +76,6 @@ impl Contents {
         }
     }
 
-    /// `length` bytes move from `from` to `to`.
     pub(crate) fn copy(&mut self, to: u64, from: u64, length: u64) {
         let mut known = Vec::new();
         self.read(from, length, |offset, bytes| known.push((offset, bytes.to_vec())));
@@ -88,7 +86,7 @@ impl Contents {
     }
 
     fn overlapping(&self, address: u64, end: u64) -> Vec<u64> {
-        // PERF: every free asks, and most programs have uploaded nothing small.
+        // PERF: every free calls this, and most programs have uploaded no small buffer.
         if self.pieces.is_empty() {
             return Vec::new();
         }

@@ -1,8 +1,8 @@
-//! cuBLAS: handles, and the products that candle and cudarc ask for.
+//! cuBLAS: its handles, and the products that candle and cudarc request.
 //!
-//! Nothing is computed. What cuBLAS allocates for itself is no allocation of the
-//! program's, and takes nothing of the capacity: NVML's figure has an estimate of
-//! it, and CUPTI tells of it.
+//! The simulator computes nothing. The memory that cuBLAS allocates for itself is not an allocation
+//! of the program and does not reduce the capacity. NVML's figure contains an estimate of it, and
+//! CUPTI reports it.
 
 use std::ffi::{CStr, c_char, c_int, c_longlong};
 
@@ -13,16 +13,15 @@ use crate::driver::{VERSION, current};
 use crate::ffi::{self, Out, Symbol, exports};
 use crate::machine::{Handle, Library, with};
 
-/// `cudaDataType_t` of the plain types.
+/// `cudaDataType_t` of f32 and f64.
 const R_32F: c_int = 0;
 const R_64F: c_int = 1;
 
-/// The library that CUPTI says its workspace is of.
+/// The library that CUPTI names as the source of the workspace.
 const LIBRARY: &CStr = c"libcublas.so.13";
 
-/// What a handle is taken to allocate for itself. An ESTIMATE, not measured: the
-/// size that cuBLAS's documentation recommends for a workspace, 32 MiB from
-/// Hopper on and 4 MiB before.
+/// Returns the size of a handle's workspace. An ESTIMATE, not measured: the size that cuBLAS's
+/// documentation recommends, 32 MiB from Hopper on and 4 MiB before.
 pub(crate) fn workspace(card: &Card) -> u64 {
     if card.compute.0 >= 9 { 32 << 20 } else { 4 << 20 }
 }
@@ -179,25 +178,23 @@ exports! { ffi::cublas;
     }
 }
 
-/// The version of the runtime that cuBLAS was built with.
+/// Returns the version of the runtime with which cuBLAS was built.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn cublasGetCudartVersion() -> usize {
     VERSION as usize
 }
 
-/// A text that lives for ever.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn cublasGetStatusName(status: c_int) -> *const c_char {
     text(status).as_ptr()
 }
 
-/// A text that lives for ever.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn cublasGetStatusString(status: c_int) -> *const c_char {
     text(status).as_ptr()
 }
 
-/// The functions that give something other than a status.
+/// The functions that do not return a status.
 pub(crate) static OTHERS: &[Symbol] = &[
     Symbol { name: "cublasGetCudartVersion", address: cublasGetCudartVersion as *const () },
     Symbol { name: "cublasGetStatusName", address: cublasGetStatusName as *const () },
@@ -233,10 +230,9 @@ struct Product {
     a: u64,
     b: u64,
     c: u64,
-    /// The type of C's elements.
     kind: c_int,
     ldc: c_int,
-    /// Elements from one C to the next.
+    /// Number of elements from one C to the next.
     stride: c_longlong,
     batch: c_int,
 }
@@ -280,7 +276,7 @@ fn sum<T: Default>(handle: Handle, result: Out<T>) -> Answer {
     if on_host { result.put(T::default()) } else { Ok(()) }
 }
 
-/// A kernel of the library ran, and wrote `bytes` at `to`.
+/// Counts a kernel of the library that wrote `bytes` at `to`.
 fn written(handle: Handle, to: u64, bytes: u64) -> Answer {
     with(|machine| {
         let library = *library(machine, handle)?;
@@ -292,7 +288,7 @@ fn written(handle: Handle, to: u64, bytes: u64) -> Answer {
     })
 }
 
-/// The bytes of a `cudaDataType_t`.
+/// Returns the bytes of an element of a `cudaDataType_t`.
 fn width(kind: c_int) -> Option<u64> {
     Some(match kind {
         3 | 8 | 28..=30 => 1,

@@ -1,8 +1,8 @@
-//! The CUDA runtime API, as far as candle's C code and its neighbours use it.
+//! The part of the CUDA runtime API that candle's C code and related code call.
 //!
-//! It works on the same machine as the driver API, as the real one does. What
-//! allocates is in `hooked`, and does not go through the driver's functions, so
-//! that a probe sees an allocation once.
+//! It works on the same machine as the driver API, as the real one does. The allocating functions
+//! are in `hooked`. They must not call the driver's functions, so that a probe sees each allocation
+//! once.
 
 use std::cell::Cell;
 use std::ffi::{c_char, c_int, c_uint, c_void};
@@ -19,7 +19,8 @@ thread_local! {
     static LAST_ERROR: Cell<c_int> = const { Cell::new(0) };
 }
 
-/// The return value of a runtime function: an error is also remembered.
+/// Returns the return value of a runtime function. An error is also stored as the thread's last
+/// error.
 pub(crate) fn status(answer: Answer) -> c_int {
     let code = answer.err().map_or(0, |code| code.0);
     if code != 0 {
@@ -28,8 +29,8 @@ pub(crate) fn status(answer: Answer) -> c_int {
     code
 }
 
-/// The context that the runtime works in: the current one, or else the primary
-/// context of the thread's device, which becomes current.
+/// Returns the runtime's context: the current context or, without one, the primary context of the
+/// thread's device, which becomes current.
 pub(crate) fn context() -> Answer<Handle> {
     match current::get() {
         0 => {
@@ -41,7 +42,6 @@ pub(crate) fn context() -> Answer<Handle> {
     }
 }
 
-/// The card of the device that the runtime works on.
 pub(crate) fn card() -> Answer<&'static Card> {
     let context = context()?;
     with(|machine| {
@@ -169,31 +169,29 @@ exports! { status;
     }
 }
 
-/// The error of the thread's last call that failed; forgets it.
+/// Returns the thread's last error and resets it.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn cudaGetLastError() -> c_int {
     LAST_ERROR.replace(0)
 }
 
-/// The error of the thread's last call that failed.
+/// Returns the thread's last error.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn cudaPeekAtLastError() -> c_int {
     LAST_ERROR.get()
 }
 
-/// A text that lives for ever.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn cudaGetErrorName(code: c_int) -> *const c_char {
     describe(code).map_or(c"unrecognized error code", |(name, _)| name).as_ptr()
 }
 
-/// A text that lives for ever.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn cudaGetErrorString(code: c_int) -> *const c_char {
     describe(code).map_or(c"unrecognized error code", |(_, text)| text).as_ptr()
 }
 
-/// The functions that give something other than a result code.
+/// The functions that do not return a result code.
 pub(crate) static OTHERS: &[Symbol] = &[
     Symbol { name: "cudaGetLastError", address: cudaGetLastError as *const () },
     Symbol { name: "cudaPeekAtLastError", address: cudaPeekAtLastError as *const () },
@@ -217,7 +215,8 @@ pub(crate) fn fill(to: u64, value: c_int, count: usize, stream: Handle) -> Answe
     })
 }
 
-/// `cudaMemcpyKind`: host to host, to device, to host, device to device, any.
+/// Copies by `cudaMemcpyKind`: host to host, host to device, device to host, device to device, any
+/// to any.
 fn copy(to: u64, from: u64, length: usize, kind: c_int, stream: Handle) -> Answer {
     let host = |address: u64| End::Host(address as *mut c_void);
     let (to, from) = match kind {
@@ -231,12 +230,12 @@ fn copy(to: u64, from: u64, length: usize, kind: c_int, stream: Handle) -> Answe
     let context = context()?;
     with(|machine| {
         machine.stream_context(stream, context)?;
-        // SAFETY: the C caller vouches for the host ends, as cudaMemcpy asks.
+        // SAFETY: the C caller promises that the host ends are valid, as cudaMemcpy requires.
         unsafe { machine.copy(to, from, length) }
     })
 }
 
-/// A kernel is launched on `stream`, and does nothing.
+/// Launches a kernel on `stream`, which does nothing.
 pub(crate) fn launch(stream: Handle) -> Answer {
     let context = context()?;
     with(|machine| {

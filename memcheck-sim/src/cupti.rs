@@ -1,8 +1,8 @@
-//! CUPTI, as far as it tells of memory: activity records of the kind `MEMORY2`.
+//! The part of CUPTI that reports memory: activity records of the kind `MEMORY2`.
 //!
-//! Reached as NVML is: through the library that is built from
-//! `cargo-memcheck/toolkit/nvml.c`, or exported with the feature `standalone`.
-//! Records are handed over when they are asked for with `cuptiActivityFlushAll`.
+//! Programs reach it as they reach NVML: through the library that is built from
+//! `cargo-memcheck/toolkit/nvml.c`, or through exported symbols with the feature `standalone`.
+//! Records are delivered when the program calls `cuptiActivityFlushAll`.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::{Mutex, PoisonError};
@@ -14,17 +14,16 @@ use crate::machine::with;
 
 /// `CUPTI_API_VERSION` of CUDA 13.0.
 const API_VERSION: u32 = 130_000;
-/// The bytes of a record.
 const SIZE: usize = size_of::<Record>();
 
-/// Asks for a buffer: where it is, its bytes, and the most records in it.
+/// Requests a buffer: returns its address, its bytes, and the maximum number of records in it.
 type Request = unsafe extern "C" fn(*mut *mut u8, *mut usize, *mut usize);
-/// Hands a buffer back: its context and stream, its bytes, and those that are used.
+/// Returns a buffer: its context and stream, its bytes, and the number of valid bytes.
 type Complete = unsafe extern "C" fn(*mut c_void, u32, *mut u8, usize, usize);
 
 static CALLBACKS: Mutex<Option<(Request, Complete)>> = Mutex::new(None);
 
-/// `CUptiResult`.
+/// Converts to `CUptiResult`.
 fn cupti(answer: Answer) -> c_int {
     match answer {
         Ok(()) => 0,
@@ -77,7 +76,7 @@ exports! { cupti;
         if buffer.is_null() || record.is_null() {
             return Err(Code::INVALID_VALUE);
         }
-        // SAFETY: not null, and both readable and writable, as CUPTI asks.
+        // SAFETY: the pointer is not null, and CUPTI requires that it is readable and writable.
         let last = unsafe { record.read() };
         let offset = match last.is_null() {
             true => 0,
@@ -86,7 +85,7 @@ exports! { cupti;
         if offset.checked_add(SIZE).is_none_or(|end| end > valid) {
             return Err(Code::NOT_FOUND);
         }
-        // SAFETY: writable, as above; the record lies inside the buffer.
+        // SAFETY: the pointer is writable, as above, and the record is inside the buffer.
         unsafe { record.write(buffer.add(offset)) };
         Ok(())
     }
@@ -99,7 +98,6 @@ exports! { cupti;
 pub(crate) static OTHERS: &[Symbol] =
     &[Symbol { name: "cuptiGetResultString", address: cuptiGetResultString as *const () }];
 
-/// A text that lives for ever.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuptiGetResultString(code: c_int, text: Out<*const c_char>) -> c_int {
     let words = match code {
@@ -122,11 +120,12 @@ fn switch(kind: u32, on: bool) -> Answer {
     })
 }
 
-/// Hands the first records over in a buffer of the listener's; how many. `None`
-/// where it gives no buffer that one goes into.
+/// Delivers the first records in a buffer of the listener, and returns their number; `None` if the
+/// listener provides no buffer that has room for a record.
 fn tell(request: Request, complete: Complete, records: &[Record]) -> Option<usize> {
     let (mut buffer, mut size, mut most) = (std::ptr::null_mut::<u8>(), 0, 0);
-    // SAFETY: the listener has registered it for this; the pointers are locals.
+    // SAFETY: the listener has registered this callback for the purpose; the pointers point to
+    // locals.
     unsafe { request(&raw mut buffer, &raw mut size, &raw mut most) };
     let mut room = size / SIZE;
     if most > 0 {
@@ -136,8 +135,8 @@ fn tell(request: Request, complete: Complete, records: &[Record]) -> Option<usiz
         return None;
     }
     let told = room.min(records.len());
-    // SAFETY: the listener says that `size` bytes are writable, which `told`
-    // records do not exceed; it gets the buffer back, as it expects.
+    // SAFETY: the listener promises that `size` bytes are writable, and `told` records do not
+    // exceed them. The listener expects that the buffer is returned to it.
     unsafe {
         std::ptr::copy_nonoverlapping(records.as_ptr().cast::<u8>(), buffer, told * SIZE);
         complete(std::ptr::null_mut(), 0, buffer, size, told * SIZE);
@@ -152,13 +151,13 @@ mod tests {
     use crate::hooked::{cuMemAlloc_v2, cuMemFree_v2};
     use std::ffi::CStr;
 
-    /// Of each record: operation, device, bytes, address.
+    /// Operation, device, bytes and address of each record.
     static HEARD: Mutex<Vec<(u32, u32, u64, u64)>> = Mutex::new(Vec::new());
 
     unsafe extern "C" fn request(buffer: *mut *mut u8, size: *mut usize, most: *mut usize) {
-        // Two records and a half: it takes several.
+        // The buffer has room for two and a half records, so that several buffers are needed.
         let room = vec![0_u64; SIZE / 8 * 5 / 2];
-        // SAFETY: result pointers are the caller's locals.
+        // SAFETY: the result pointers point to locals of the caller.
         unsafe {
             size.write(room.len() * 8);
             buffer.write(Box::leak(room.into_boxed_slice()).as_mut_ptr().cast());
@@ -168,9 +167,9 @@ mod tests {
 
     unsafe extern "C" fn complete(_: *mut c_void, _: u32, buffer: *mut u8, _: usize, valid: usize) {
         let mut record = std::ptr::null_mut();
-        // SAFETY: the buffer is ours, with so many valid bytes.
+        // SAFETY: the buffer was allocated by `request` and has this number of valid bytes.
         while unsafe { cuptiActivityGetNextRecord(buffer, valid, &raw mut record) } == 0 {
-            // SAFETY: a record starts there.
+            // SAFETY: a record starts at this address.
             let record = unsafe { record.cast::<Record>().read_unaligned() };
             let heard = (record.operation, record.device, record.bytes, record.address);
             HEARD.lock().unwrap().push(heard);
@@ -196,7 +195,7 @@ mod tests {
     fn what_is_live_is_told_to_who_listens() {
         context(2);
         let mut addresses = [0; 3];
-        // SAFETY: result pointers are locals, and the callbacks are as declared.
+        // SAFETY: the result pointers point to locals, and the callbacks have the declared types.
         unsafe {
             assert_eq!(cuptiActivityEnable(1), 27);
             assert_eq!(cuptiActivityRegisterCallbacks(Some(request), Some(complete)), 0);
@@ -212,14 +211,15 @@ mod tests {
             }
             assert_eq!(cuptiActivityFlushAll(1), 0);
         }
-        // Other tests allocate meanwhile, other sizes.
+        // Other tests allocate blocks of other sizes at the same time.
         let mut heard = HEARD.lock().unwrap().clone();
         heard.retain(|(_, device, bytes, _)| (*device, *bytes) == (2, 7777));
-        // By address; nothing of the one that was gone, and nothing once all were.
+        // Live blocks are reported in the order of their addresses. The freed block is not
+        // reported, and after all frees there are no more records.
         let [a, _, c] = addresses;
         assert_eq!(heard, [a, c].map(|address| (1, 2, 7777, address)));
         let mut text = std::ptr::null();
-        // SAFETY: the result pointer is a local; the text is a constant.
+        // SAFETY: the result pointer points to a local, and the text is a constant.
         unsafe {
             assert_eq!(cuptiGetResultString(27, out(&mut text)), 0);
             assert_eq!(CStr::from_ptr(text), c"CUPTI_ERROR_NOT_SUPPORTED");

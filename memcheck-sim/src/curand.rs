@@ -1,7 +1,6 @@
-//! cuRAND: generators whose numbers are never written.
+//! cuRAND: generators that write no numbers.
 //!
-//! A tensor of random numbers reads as zeros. A generator's own state is not
-//! modelled, like a library's workspace.
+//! A tensor of random numbers reads as zeros. The memory of a generator's state is not modelled.
 
 use std::ffi::{c_int, c_uint, c_ulonglong};
 
@@ -102,8 +101,8 @@ exports! { ffi::curand;
     }
 }
 
-/// Normal numbers of a pseudo-random generator are made in pairs, which is why
-/// candle rounds the count up to an even one.
+/// Normal numbers of a pseudo-random generator come in pairs. candle therefore rounds the count up
+/// to an even number.
 fn pairs(count: usize) -> Answer {
     if count.is_multiple_of(2) { Ok(()) } else { Err(Code::LENGTH_NOT_MULTIPLE) }
 }

@@ -1,19 +1,19 @@
-//! The events that exist. cudarc makes two for each allocation, so they are in
-//! slots that are used again, and an event is found without a search.
+//! The existing events. cudarc creates two for each allocation, so events are in slots that are
+//! reused, and a handle leads to its event without a search.
 //!
-//! A handle holds the slot and how often that slot was used before. So no handle
-//! is given twice, and a stale one is always found out.
+//! A handle contains the slot and the number of events that used the slot before. No handle is
+//! therefore given twice, and a stale handle is always detected.
 
 use crate::code::{Answer, Code};
 use crate::handle::Handle;
 
-/// In every handle of an event, and in no other.
+/// Marks handles of events. No other handle can contain this bit.
 const TAG: Handle = 1 << 62;
 const SLOT_BITS: u32 = 24;
-/// Handles are multiples of 16, as pointers of the driver are.
+/// Handles are multiples of 16, like the driver's pointers.
 const ALIGNMENT_BITS: u32 = 4;
 
-/// The events, with the context each belongs to.
+/// The events, with the context of each.
 #[derive(Debug, Default)]
 pub(crate) struct Events {
     slots: Vec<Slot>,
@@ -22,14 +22,13 @@ pub(crate) struct Events {
 
 #[derive(Debug, Clone, Copy)]
 struct Slot {
-    /// 0 without an event.
+    /// 0 if the slot is free.
     context: Handle,
-    /// Events that were in this slot before.
+    /// Number of events that used this slot before.
     before: u32,
 }
 
 impl Events {
-    /// Makes an event in `context`.
     pub(crate) fn create(&mut self, context: Handle) -> Answer<Handle> {
         let at = match self.free.pop() {
             Some(at) => at,
@@ -44,19 +43,17 @@ impl Events {
         Ok(handle(at, slot.before))
     }
 
-    /// The context of an event.
     pub(crate) fn context(&self, event: Handle) -> Answer<Handle> {
         self.find(event).map(|at| self.slots[at as usize].context)
     }
 
-    /// Ends an event.
     pub(crate) fn destroy(&mut self, event: Handle) -> Answer {
         let at = self.find(event)?;
         self.end(at);
         Ok(())
     }
 
-    /// Ends the events of a context.
+    /// Destroys the events of a context.
     pub(crate) fn destroy_those_of(&mut self, context: Handle) {
         for at in 0..self.slots.len() as u32 {
             if self.slots[at as usize].context == context {
@@ -68,7 +65,7 @@ impl Events {
     fn end(&mut self, at: u32) {
         let slot = &mut self.slots[at as usize];
         slot.context = 0;
-        // A slot whose count is used up is not used again.
+        // A slot whose count would overflow is not reused.
         if let Some(before) = slot.before.checked_add(1) {
             slot.before = before;
             self.free.push(at);

@@ -1,7 +1,7 @@
-//! Faults on request: what goes wrong, and when.
+//! Faults on request: calls that should fail, and when.
 //!
-//! `oom-at=17,free-fails=3,free-slow-ms=5,lost-at=100`. Not random: the same
-//! program meets the same fault at the same place in every run.
+//! A text such as `oom-at=17,free-fails=3,free-slow-ms=5,lost-at=100` describes them. Faults must
+//! not be random, so that the same program meets the same fault at the same place in every run.
 
 use std::ffi::c_int;
 use std::fmt;
@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::code::{Answer, Code};
 use crate::version::VERSION;
 
-/// A fault that is told by a word, and the code that it gives.
+/// A fault that is selected by a word, and the error code that it returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Named {
     word: &'static str,
@@ -22,75 +22,74 @@ const fn named(word: &'static str, code: Code) -> Named {
     Named { word, code }
 }
 
-/// What `init` may be.
+/// The words for `init`.
 const INIT: &[Named] = &[
     named("no-device", Code::NO_DEVICE),
     named("stub", Code::STUB_LIBRARY),
     named("driver-mismatch", Code::SYSTEM_DRIVER_MISMATCH),
     named("not-ready", Code::SYSTEM_NOT_READY),
 ];
-/// What `module` may be.
+/// The words for `module`.
 const MODULE: &[Named] = &[
     named("no-binary", Code::NO_BINARY_FOR_GPU),
     named("invalid-ptx", Code::INVALID_PTX),
     named("unsupported-ptx", Code::UNSUPPORTED_PTX_VERSION),
 ];
-/// What `nvml` may be.
+/// The words for `nvml`.
 const NVML: &[Named] = &[named("silent", Code::NOT_SUPPORTED)];
 
-/// The faults that a machine is to have. The default is none.
+/// The faults of a machine. The default has none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Faults {
-    /// The N-th allocation on the machine (1 is the first) fails for want of memory.
+    /// The N-th allocation on the machine (1 is the first) fails because memory has run out.
     pub oom_at: Option<u64>,
-    /// The N-th free (1 is the first) gives `CUDA_ERROR_UNKNOWN`, and the block stays live.
+    /// The N-th free (1 is the first) returns `CUDA_ERROR_UNKNOWN`, and the block stays live.
     pub free_fails: Option<u64>,
-    /// How long every free takes.
+    /// The time that every free takes.
     pub free_slow: Duration,
-    /// From the N-th call that touches a device (1 is the first) on, each gives
-    /// `CUDA_ERROR_DEVICE_UNAVAILABLE` (46). Allocations, frees, copies, fills,
-    /// launches, library calls, and recording, waiting and synchronising count.
+    /// From the N-th call that touches a device (1 is the first), each call returns
+    /// `CUDA_ERROR_DEVICE_UNAVAILABLE` (46). These calls count: allocations, frees, copies, fills,
+    /// launches, library calls, and recording, waiting and synchronising.
     pub lost_at: Option<u64>,
     /// The same with `CUDA_ERROR_ECC_UNCORRECTABLE` (214).
     pub ecc_at: Option<u64>,
-    /// The N-th kernel that is launched (1 is the first) fails: its launch does
-    /// not say so, and every call that touches a device after it gives
-    /// `CUDA_ERROR_LAUNCH_FAILED` (719).
+    /// The N-th launched kernel (1 is the first) fails. The launch itself succeeds, but every later
+    /// call that touches a device returns `CUDA_ERROR_LAUNCH_FAILED` (719).
     pub launch_fails_at: Option<u64>,
-    /// What `cuInit` gives: `no-device`, `stub`, `driver-mismatch` or `not-ready`.
+    /// The error that `cuInit` returns: `no-device`, `stub`, `driver-mismatch` or `not-ready`.
     pub init: Option<Named>,
-    /// The version of CUDA that the driver has, as it spells it (12040). Below
-    /// the simulated one modules are not loaded, and with a lower first number
-    /// libraries cannot be initialised.
+    /// The CUDA version of the driver, in the driver's notation (12040). If it is below the
+    /// simulated version, modules cannot be loaded. If its major version is lower, libraries cannot
+    /// be initialised either.
     pub driver: Option<c_int>,
-    /// What loading a module gives: `no-binary`, `invalid-ptx` or `unsupported-ptx`.
+    /// The error of loading a module: `no-binary`, `invalid-ptx` or `unsupported-ptx`.
     pub module: Option<Named>,
-    /// What NVML gives where it is asked for processes: `silent`.
+    /// The error of NVML's lists of processes: `silent`.
     pub nvml: Option<Named>,
 }
 
-/// Why a text does not describe faults.
+/// The error of a text that does not describe faults.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FaultsError {
-    /// Not one of the keys.
+    /// The key is not a fault.
     #[error("`{0}` is not a fault: {all}", all = KEYS.map(|(key, value)| format!("{key}={value}")).join(", "))]
     Unknown(String),
-    /// The value is not a number, 0 where counting starts at 1, or no such word.
+    /// The value is not a number or a known word, or it is 0 where counting starts at 1.
     #[error("`{key}={value}`: expected {expected}")]
     Value {
-        /// The fault.
+        /// The key of the fault.
         key: &'static str,
-        /// What was written.
+        /// The value in the text.
         value: String,
-        /// What belongs there.
+        /// The expected value.
         expected: String,
     },
-    /// The same fault a second time.
+    /// The text contains a fault twice.
     #[error("`{0}` is given twice")]
     Twice(&'static str),
 }
 
-/// Every fault, and what it takes.
+/// Every key, and the form of its value.
 const KEYS: [(&str, &str); 10] = [
     ("oom-at", "N"),
     ("free-fails", "N"),
@@ -104,7 +103,7 @@ const KEYS: [(&str, &str); 10] = [
     ("nvml", "silent"),
 ];
 
-/// A fault as it is written.
+/// A fault in its text form.
 struct Written<'a> {
     key: &'static str,
     value: &'a str,
@@ -116,7 +115,7 @@ impl Written<'_> {
         FaultsError::Value { key, value: value.to_owned(), expected: expected.into() }
     }
 
-    /// The N-th of something.
+    /// Parses a position, counted from 1.
     fn place(&self) -> Result<u64, FaultsError> {
         let number = self.value.parse().ok().filter(|&number: &u64| number > 0);
         number.ok_or_else(|| self.wrong("a number from 1, the first being 1"))
@@ -171,7 +170,7 @@ impl FromStr for Faults {
 }
 
 impl fmt::Display for Faults {
-    /// The spelling that [`FromStr`] reads; empty for no faults.
+    /// Writes a text that [`FromStr`] parses; empty without faults.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let number = |value: Option<u64>| value.map(|value| value.to_string());
         let word = |named: Option<Named>| named.map(|named| named.word.to_owned());
@@ -199,7 +198,7 @@ impl fmt::Display for Faults {
     }
 }
 
-/// The faults of a machine at work, with how far it has come.
+/// The faults of a running machine, with the counts that decide when they occur.
 #[derive(Debug, Default)]
 pub(crate) struct Schedule {
     faults: Faults,
@@ -209,7 +208,6 @@ pub(crate) struct Schedule {
     launches: u64,
 }
 
-/// What a word stands for.
 fn given(named: Option<Named>) -> Answer {
     named.map_or(Ok(()), |named| Err(named.code))
 }
@@ -219,33 +217,31 @@ impl Schedule {
         Self { faults, ..Self::default() }
     }
 
-    /// The driver is initialised.
     pub(crate) fn init(&self) -> Answer {
         given(self.faults.init)
     }
 
-    /// The version of CUDA that the driver has.
     pub(crate) fn driver(&self) -> c_int {
         self.faults.driver.unwrap_or(VERSION)
     }
 
-    /// A library is initialised: it takes a driver of its own major version.
+    /// Returns the result of initialising a library, which requires a driver of at least its own
+    /// major version.
     pub(crate) fn library(&self) -> Answer {
         if self.driver() / 1000 < VERSION / 1000 { Err(Code::INSUFFICIENT_DRIVER) } else { Ok(()) }
     }
 
-    /// A module is loaded, whose code is of the simulated version.
+    /// Returns the result of loading a module, whose code has the simulated version.
     pub(crate) fn module(&self) -> Answer {
         given(self.faults.module)?;
         if self.driver() < VERSION { Err(Code::UNSUPPORTED_PTX_VERSION) } else { Ok(()) }
     }
 
-    /// NVML is asked for processes.
     pub(crate) fn nvml(&self) -> Answer {
         given(self.faults.nvml)
     }
 
-    /// A call that touches a device.
+    /// Counts a call that touches a device, and returns its result.
     pub(crate) fn call(&mut self) -> Answer {
         self.calls += 1;
         let Faults { lost_at, ecc_at, launch_fails_at, .. } = self.faults;
@@ -259,7 +255,7 @@ impl Schedule {
         if reached(launch_fails_at, self.launches) { Err(Code::LAUNCH_FAILED) } else { Ok(()) }
     }
 
-    /// An attempt to allocate.
+    /// Counts an attempt to allocate, and returns its result.
     pub(crate) fn allocation(&mut self) -> Answer {
         self.allocations += 1;
         match self.faults.oom_at {
@@ -268,7 +264,7 @@ impl Schedule {
         }
     }
 
-    /// An attempt to free.
+    /// Counts an attempt to free, and returns its result.
     pub(crate) fn free(&mut self) -> Answer {
         self.frees += 1;
         match self.faults.free_fails {
@@ -277,12 +273,11 @@ impl Schedule {
         }
     }
 
-    /// A kernel was launched.
     pub(crate) fn launched(&mut self) {
         self.launches += 1;
     }
 
-    /// How long a free is to take.
+    /// Returns the time that a free should take.
     pub(crate) fn pause(&self) -> Duration {
         self.faults.free_slow
     }

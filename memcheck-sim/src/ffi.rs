@@ -1,10 +1,10 @@
-//! The border to C: parameters that are checked before they are used, and the
-//! macros that give a Rust body its C name.
+//! The border to C: parameters that are checked before they are used, and the macros that export a
+//! Rust body under a C name.
 //!
-//! A pointer comes in as [`Out`], [`In`] or [`Text`], transparent wrappers that
-//! only a C caller can fill. That caller has promised, by calling a CUDA
-//! function, that a pointer is null or good for what the function documents;
-//! null is checked here, once. So the rooms of the simulator are safe code.
+//! A pointer parameter has the type [`Out`], [`In`] or [`Text`]. These are transparent wrappers
+//! that only a C caller can fill. By calling a CUDA function, that caller promises that the pointer
+//! is null or valid as CUDA documents it. The null check is made here, once, so that the other
+//! modules of the simulator can be safe code.
 
 use std::ffi::{CStr, c_char, c_int};
 
@@ -17,12 +17,12 @@ pub(crate) struct Out<T>(*mut T);
 impl<T> Out<T> {
     /// # Safety
     ///
-    /// `pointer` is null or valid for writing one `T` while the call lasts.
+    /// `pointer` must be null, or valid for writing one `T` during the call.
     pub(crate) unsafe fn new(pointer: *mut T) -> Self {
         Self(pointer)
     }
 
-    /// Stores the result, which must be wanted.
+    /// Stores the result. The pointer must not be null, otherwise the call is an error.
     pub(crate) fn put(self, value: T) -> Answer {
         if self.0.is_null() {
             return Err(Code::INVALID_VALUE);
@@ -31,16 +31,16 @@ impl<T> Out<T> {
         Ok(())
     }
 
-    /// Stores the result if it is wanted.
+    /// Stores the result unless the pointer is null.
     pub(crate) fn offer(self, value: T) {
         if !self.0.is_null() {
-            // SAFETY: not null, so writable, by the promise made to `new` or by
+            // SAFETY: the pointer is not null, so it is writable by the promise made to `new` or by
             // the C caller.
             unsafe { self.0.write(value) };
         }
     }
 
-    /// The pointer itself, where C declares an array.
+    /// Returns the pointer itself, for parameters that C declares as an array.
     pub(crate) fn address(self) -> *mut T {
         self.0
     }
@@ -49,8 +49,7 @@ impl<T> Out<T> {
         self.0.is_null()
     }
 
-    /// The same parameter, where C declares `void*` and the type depends on
-    /// another one.
+    /// Returns the parameter with another type, for parameters that C declares as `void*`.
     pub(crate) fn cast<U>(self) -> Out<U> {
         Out(self.0.cast())
     }
@@ -63,7 +62,7 @@ impl Out<c_char> {
             return Err(Code::INVALID_VALUE);
         }
         let length = text.len().min(capacity - 1);
-        // SAFETY: not null, and the C caller says that `capacity` bytes are
+        // SAFETY: the pointer is not null, and the C caller promises that `capacity` bytes are
         // writable; `length` + 1 is at most that.
         unsafe {
             self.0.copy_from_nonoverlapping(text.as_ptr().cast(), length);
@@ -82,12 +81,11 @@ impl<T: Copy> In<T> {
         if self.0.is_null() {
             return Err(Code::INVALID_VALUE);
         }
-        // SAFETY: not null, so readable, by the promise of the C caller.
+        // SAFETY: the pointer is not null, so it is readable by the promise of the C caller.
         Ok(unsafe { self.0.read() })
     }
 
-    /// The same parameter, where C declares `void*` and the type depends on
-    /// another one.
+    /// Returns the parameter with another type, for parameters that C declares as `void*`.
     pub(crate) fn cast<U>(self) -> In<U> {
         In(self.0.cast())
     }
@@ -102,41 +100,41 @@ impl Text {
         if self.0.is_null() {
             return Err(Code::INVALID_VALUE);
         }
-        // SAFETY: not null, so zero-terminated, by the promise of the C caller.
+        // SAFETY: the pointer is not null, so the text is zero-terminated by the promise of the C
+        // caller.
         Ok(unsafe { CStr::from_ptr(self.0) }.to_string_lossy().into_owned())
     }
 }
 
-/// A function of the C interface under its name: what [`crate::link`] holds.
+/// A function of the C interface and its name; [`crate::link`] keeps them in the binary.
 #[derive(Clone, Copy)]
 pub(crate) struct Symbol {
     pub(crate) name: &'static str,
     pub(crate) address: *const (),
 }
 
-// SAFETY: the address of a function; it is never written through.
+// SAFETY: the pointer is the address of a function and is never written through.
 unsafe impl Sync for Symbol {}
 
-/// The return value of a driver function.
+/// Returns the driver's return value.
 pub(crate) fn driver(answer: Answer) -> c_int {
     answer.err().map_or(0, |code| code.0)
 }
 
-/// The return value of a cuBLAS function.
+/// Returns cuBLAS's return value.
 pub(crate) fn cublas(answer: Answer) -> c_int {
     answer.err().map_or(0, Code::cublas)
 }
 
-/// The return value of a cuRAND function.
+/// Returns cuRAND's return value.
 pub(crate) fn curand(answer: Answer) -> c_int {
     answer.err().map_or(0, Code::curand)
 }
 
-/// Defines functions of the C interface and the table `EXPORTS` of them.
+/// Defines functions of the C interface, and the table `EXPORTS` that lists them.
 ///
-/// `family` turns the body's [`Answer`] into the family's return value. While a
-/// body runs the thread is quiet: what the simulator allocates on the host is
-/// not the workload's.
+/// `family` converts the body's [`Answer`] to the return value of the family. The thread is quiet
+/// while a body runs, because the simulator's host allocations do not belong to the workload.
 macro_rules! exports {
     ($family:path; $($(#[$meta:meta])* fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $body:block)*) => {
         $(

@@ -1,4 +1,4 @@
-//! What the driver hands out.
+//! The handles that the driver returns.
 
-/// An opaque handle, as C sees it a pointer; 0 is none.
+/// An opaque handle, which is a pointer in C; 0 means none.
 pub(crate) type Handle = u64;

@@ -1,8 +1,8 @@
-//! The functions that allocate and free, of the driver and the runtime API.
+//! The functions of the driver and the runtime API that allocate and free.
 //!
-//! Another crate defines these symbols: as probes that count, and then call the
-//! functions here. So in an rlib they carry Rust names only; with the feature
-//! `standalone` they are exported under their C names like all the others.
+//! Another crate defines these symbols as probes, which count and then call the functions here. In
+//! an rlib the functions must therefore have Rust names only. With the feature `standalone` they
+//! are exported under their C names like all others.
 
 use std::ffi::{c_int, c_uint, c_void};
 
@@ -20,8 +20,8 @@ macro_rules! hooked {
             ///
             /// # Safety
             ///
-            /// As CUDA documents: result pointers are null or writable, and
-            /// nothing uses memory that is being freed.
+            /// As CUDA documents: result pointers must be null or writable, and memory that is
+            /// being freed must not be in use.
             #[cfg_attr(feature = "standalone", unsafe(no_mangle))]
             pub unsafe extern "C" fn $name($($arg: $ty),*) -> c_int {
                 let _quiet = memcheck_core::quiet::enter();
@@ -136,12 +136,12 @@ hooked! {
     }
 }
 
-/// The result parameter of a hooked function, which must be wanted.
+/// Wraps the result parameter of a hooked function, which must not be null.
 fn result<T>(pointer: *mut T) -> Answer<Out<T>> {
     if pointer.is_null() {
         return Err(Code::INVALID_VALUE);
     }
-    // SAFETY: every caller of this file is an `unsafe fn` that asks for it.
+    // SAFETY: all callers in this file are `unsafe fn`s whose contract requires a writable pointer.
     Ok(unsafe { Out::new(pointer) })
 }
 
@@ -150,7 +150,7 @@ fn direct(dptr: *mut u64, context: Handle, bytes: usize) -> Answer {
     dptr.put(with(|machine| machine.allocate(context, bytes))?)
 }
 
-/// Rows are padded to 512 bytes, and the padding is part of the block.
+/// Allocates rows that are padded to 512 bytes. The padding is part of the block.
 fn pitched(
     dptr: *mut u64,
     pitch: *mut usize,
@@ -203,14 +203,14 @@ fn runtime_ordered(
     ordered(pointer.cast(), context, pool, size, stream)
 }
 
-/// The runtime API answers a request for nothing with a null pointer.
+/// Returns a null pointer, as the runtime API does for a request of 0 bytes.
 fn empty(pointer: *mut *mut c_void) -> Answer {
     result(pointer)?.put(std::ptr::null_mut())
 }
 
 fn free(address: u64) -> Answer {
     let pause = with(|machine| machine.free(address))?;
-    // Outside the lock: a slow free holds up its own thread only.
+    // The thread sleeps outside the lock, so that a slow free delays this thread only.
     if !pause.is_zero() {
         std::thread::sleep(pause);
     }

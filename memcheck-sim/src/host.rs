@@ -1,8 +1,8 @@
-//! Memory that the CPU touches too: pinned, managed and registered blocks.
+//! Memory that the CPU also accesses: pinned, managed and registered blocks.
 //!
-//! It is real, zeroed, and comes from the system's allocator directly, so that
-//! a global allocator which counts does not count it a second time. It takes
-//! nothing from a device's capacity: managed memory may be larger than that.
+//! This memory is real and zeroed. It comes directly from the system's allocator, so that a global
+//! allocator that counts does not count it a second time. It does not reduce a device's capacity,
+//! because managed memory can be larger than the device.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::collections::BTreeMap;
@@ -11,14 +11,14 @@ use crate::code::{Answer, Code};
 
 const PAGE: usize = 4096;
 
-/// How a host block came to be.
+/// The call that created a host block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Origin {
     /// `cuMemAllocHost`, `cuMemHostAlloc`.
     Pinned,
     /// `cuMemAllocManaged`, on the device with this ordinal.
     Managed(usize),
-    /// `cuMemHostRegister`: the program's own memory.
+    /// `cuMemHostRegister`, on memory that the program has allocated.
     Registered,
 }
 
@@ -38,7 +38,7 @@ pub(crate) struct HostMemory {
 impl HostMemory {
     pub(crate) fn allocate(&mut self, bytes: u64, origin: Origin, flags: u32) -> Answer<u64> {
         let layout = layout(bytes).filter(|_| bytes > 0).ok_or(Code::INVALID_VALUE)?;
-        // SAFETY: the layout is not of size zero.
+        // SAFETY: the size of the layout is not zero.
         let address = unsafe { System.alloc_zeroed(layout) } as u64;
         if address == 0 {
             return Err(Code::OUT_OF_MEMORY);
@@ -58,7 +58,8 @@ impl HostMemory {
         Ok(())
     }
 
-    /// Ends the block that starts at `address`, if its origin is an `accepted` one.
+    /// Removes the block that starts at `address` if `accepted` is true for its origin. Frees it
+    /// unless it is registered.
     pub(crate) fn release(
         &mut self,
         address: u64,
@@ -73,14 +74,14 @@ impl HostMemory {
         if block.origin != Origin::Registered
             && let Some(layout) = layout(block.bytes)
         {
-            // SAFETY: `allocate` got this address for this layout, and it has
-            // just left the map, so nobody frees it a second time.
+            // SAFETY: `allocate` got this address for this layout. The block has just left the map,
+            // so it cannot be freed a second time.
             unsafe { System.dealloc(address as *mut u8, layout) };
         }
         Ok(block)
     }
 
-    /// The live block that `address` points into, and where it starts.
+    /// Returns the live block that contains `address`, and its start.
     pub(crate) fn find(&self, address: u64) -> Option<(u64, HostBlock)> {
         let (&start, &block) = self.blocks.range(..=address).next_back()?;
         (address - start < block.bytes).then_some((start, block))

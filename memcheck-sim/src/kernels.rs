@@ -1,9 +1,9 @@
-//! The launchers of candle-kernels' C code, which nvcc would have compiled.
+//! The launchers of candle-kernels' C code, which nvcc would compile in a build for a real device.
 //!
-//! A launch does nothing here, as one through `cuLaunchKernel` does, but these
-//! have typed arguments: what was known of the buffer that one writes to is
-//! forgotten. Three allocate on their own, and so here too, through the symbols
-//! that a probe of allocations defines:
+//! A launch does nothing, like one through `cuLaunchKernel`. But these functions have typed
+//! arguments, so the simulator forgets the known contents of their output buffers. Three of them
+//! allocate scratch memory. The simulated ones must allocate it through the same symbols, so
+//! that a probe of allocations can see it:
 //!
 //! | launcher | bytes, all freed before it returns | source |
 //! |---|---|---|
@@ -11,12 +11,12 @@
 //! | `moe_gemm_gguf_prefill` | 4 * experts, and 4 * (experts + 1); then a scan | moe/moe_wmma_gguf.cu |
 //! | `moe_gemm_wmma` with `prefill` | a scan | moe/moe_wmma.cu |
 //!
-//! A scan is `thrust::inclusive_scan` over the experts (moe/moe_utils.cuh): 1,023 bytes
-//! from `cudaMalloc`. Seen in a build by the real toolkit, which is how all three are held
-//! to the truth: `docs/real-gpu.md`.
+//! A scan is `thrust::inclusive_scan` over the experts (moe/moe_utils.cuh): 1,023 bytes from
+//! `cudaMalloc`. That figure was observed in a build by the real toolkit. `docs/real-gpu.md`
+//! describes how such a build verifies all three launchers.
 //!
-//! Like the C code these ignore an allocation that failed; on a device the
-//! kernel would then fault, here it is only missing.
+//! Like the C code, these functions ignore an allocation that failed. On a device the kernel would
+//! then fault; here the allocation is only missing.
 
 use std::ffi::{c_int, c_longlong, c_void};
 
@@ -34,45 +34,45 @@ unsafe extern "C" {
 #[cfg(any(test, feature = "standalone"))]
 use crate::hooked::{cudaFree, cudaFreeAsync, cudaMalloc, cudaMallocAsync};
 
-/// Elements of a row are padded to a multiple of this.
+/// Elements of a row are padded to a multiple of this number.
 const MATRIX_ROW_PADDING: i64 = 512;
-/// Elements and bytes of a `block_q8_1`.
+/// Number of elements and of bytes of a `block_q8_1`.
 const Q8_1: (i64, i64) = (32, 36);
 
-/// Runs `work` with `bytes` of device memory, as C code does that allocates its own.
+/// Runs `work` with `bytes` of device memory, like C code that allocates scratch memory.
 fn with_scratch(bytes: i64, stream: *mut c_void, work: impl FnOnce(*mut c_void)) {
     let mut scratch = std::ptr::null_mut();
     let size = usize::try_from(bytes).unwrap_or(0);
-    // SAFETY: the result pointer is a local of ours.
+    // SAFETY: the result pointer points to a local.
     let status = unsafe { cudaMallocAsync(&mut scratch, size, stream) };
     work(scratch);
     if status == 0 {
-        // SAFETY: allocated above, and nobody else knows it.
+        // SAFETY: the block was allocated above and has no other owner.
         unsafe { cudaFreeAsync(scratch, stream) };
     }
 }
 
-/// Scratch of a scan, as cub of CUDA 13.0 asks for it: the same for 8 and for
-/// 60,000 elements.
+/// Scratch bytes of a scan that cub of CUDA 13.0 requests, the same number for 8 and for 60,000
+/// elements.
 const SCAN_BYTES: usize = 1023;
 
-/// `thrust::inclusive_scan` of counts into offsets.
+/// Performs the calls of `thrust::inclusive_scan`, from counts to offsets.
 fn scan(counts: *mut c_void, offsets: *mut c_void, stream: *mut c_void) {
     launch(counts, stream);
     let mut scratch = std::ptr::null_mut();
-    // SAFETY: the result pointer is a local of ours.
+    // SAFETY: the result pointer points to a local.
     let status = unsafe { cudaMalloc(&mut scratch, SCAN_BYTES) };
     launch(offsets, stream);
     if status == 0 {
-        // SAFETY: allocated above, and nobody else knows it.
+        // SAFETY: the block was allocated above and has no other owner.
         unsafe { cudaFree(scratch) };
     }
 }
 
-/// One kernel that writes to `output`.
+/// Launches one kernel that writes to `output`.
 fn launch(output: *mut c_void, stream: *mut c_void) {
     let _quiet = memcheck_core::quiet::enter();
-    // A launcher has no result; the error stays the thread's last one.
+    // A launcher returns no result, so an error is only stored as the thread's last error.
     if cudart::status(cudart::launch(stream as Handle)) == 0 {
         cudart::status(with(|machine| {
             machine.scribbled(output as u64);
@@ -138,7 +138,7 @@ launchers! {
     }
 }
 
-/// What `moe_gemm_gguf` allocates for its quantized input.
+/// Returns the bytes that `moe_gemm_gguf` allocates for its quantized input.
 fn gguf_scratch(weighted: bool, topk: c_int, m: c_int, k: c_int) -> i64 {
     let rows = i64::from(if weighted { m } else { m / topk.max(1) });
     let padded = (i64::from(k) + MATRIX_ROW_PADDING - 1) / MATRIX_ROW_PADDING * MATRIX_ROW_PADDING;
@@ -175,7 +175,7 @@ mmvq! {
     launch_mmvq_gguf_q6_k_bf16_plain launch_mmvq_gguf_q6_k_f32_plain launch_mmvq_gguf_q6_k_f16_plain
 }
 
-/// The quantizers of their input.
+/// The quantizers of the input of these products.
 macro_rules! mmvq_quantize {
     ($($name:ident)*) => {
         $(
@@ -226,7 +226,7 @@ mmq! {
     launch_mmq_gguf_q5_k launch_mmq_gguf_q6_k
 }
 
-/// The quantizers of their input.
+/// The quantizers of the input of these products.
 macro_rules! mmq_quantize {
     ($($name:ident)*) => {
         $(
@@ -247,7 +247,7 @@ macro_rules! mmq_quantize {
 
 mmq_quantize! { launch_mmq_quantize_q8_1_D4 launch_mmq_quantize_q8_1_DS4 launch_mmq_quantize_q8_1_D2S6 }
 
-/// Sorts tokens by expert; candle's feature `cutile` only.
+/// Sorts tokens by expert. Only candle's feature `cutile` calls it.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn candle_launch_moe_align(
     _topk: *const c_int,
@@ -270,7 +270,6 @@ pub(crate) unsafe extern "C" fn candle_launch_moe_align(
 static ALIGN: &[Symbol] =
     &[Symbol { name: "candle_launch_moe_align", address: candle_launch_moe_align as *const () }];
 
-/// Every launcher.
 pub(crate) static EXPORTS: &[&[Symbol]] = &[OTHERS, MMVQ, MMVQ_QUANTIZE, MMQ, MMQ_QUANTIZE, ALIGN];
 
 #[cfg(test)]
@@ -279,7 +278,7 @@ mod tests {
 
     #[test]
     fn scratch_is_what_the_c_code_computes() {
-        // k = 2048: 2048 / 32 blocks of 36 bytes a row.
+        // With k = 2048 a row has 2048 / 32 blocks of 36 bytes.
         assert_eq!(gguf_scratch(true, 8, 16, 2048), 16 * 64 * 36);
         assert_eq!(gguf_scratch(false, 8, 16, 2048), 2 * 64 * 36);
         // Rows are padded to 512 elements.

@@ -1,49 +1,47 @@
-//! The simulated CUDA device: candle's CUDA backend, without a GPU.
+//! The simulated CUDA device: candle's CUDA backend without a GPU.
 //!
-//! Linked into a test binary this crate answers every call that cudarc makes:
-//! to the driver, cuBLAS, cuRAND, the runtime API and NVML. candle's real CUDA
-//! backend and the real cudarc run unmodified on top of it. Kernels do nothing,
-//! and device memory is addresses without backing, so a model of any size runs
-//! in no time and no memory; what a program allocates, when, and what it frees
-//! is exactly what it would be on a device.
+//! A test binary that links this crate needs no CUDA library. The crate answers every call that
+//! cudarc makes to the driver, cuBLAS, cuRAND, the runtime API and NVML, so candle's real CUDA
+//! backend and the real cudarc run on it unmodified. Kernels do nothing, and device memory consists
+//! of addresses without backing. A model of any size therefore takes almost no time and no memory,
+//! but the program makes the same allocations and frees, in the same order, as on a device.
 //!
 //! # What it cannot know
 //!
-//! - **Values.** Device memory reads as zeros. Small uploads (64 KiB each, 8 MiB
-//!   together) come back as they were until something is seen to overwrite them;
-//!   kernels launched through `cuLaunchKernel` are not seen. So a program whose
-//!   way depends on values (expert routing, stop tokens) takes one road.
-//! - **What libraries allocate for themselves**: contexts, workspaces, code. Of
-//!   contexts and of cuBLAS's workspace there are estimates, in NVML's figure and
-//!   in what CUPTI tells.
-//! - **`reserved`, and NVML's figures**: estimates, marked as such where made.
-//! - **Graph capture, virtual memory management, arrays, textures, run-time
-//!   compilation, cuBLASLt, cuDNN, NCCL**: these calls fail, with their name on
-//!   stderr, and [`unsupported_calls`] lists them. Never silently.
+//! - **Values.** Device memory reads as zeros. Small uploads (64 KiB each, 8 MiB together) read back
+//!   unchanged until a call overwrites them. The simulator cannot see the writes of kernels that are
+//!   launched through `cuLaunchKernel`. If the control flow of a program depends on values (expert
+//!   routing, stop tokens), the program always takes the same branch.
+//! - **Memory that libraries allocate for themselves**: contexts, workspaces, code. NVML's figure
+//!   and the records of CUPTI contain estimates for contexts and for cuBLAS's workspace.
+//! - **`reserved` and NVML's figures**: these are estimates, and the code marks them as such.
+//! - **Graph capture, virtual memory management, arrays, textures, run-time compilation, cuBLASLt,
+//!   cuDNN, NCCL**: these calls fail, never silently. The first call of each function prints its
+//!   name on stderr, and [`unsupported_calls`] lists them.
 //!
-//! # How it gets in
+//! # How a program links it
 //!
-//! Every function is `#[unsafe(no_mangle)] extern "C"`, but for those that
-//! allocate or free device or pinned memory: these are in [`hooked`] under their
-//! C names, for the crate that defines the symbols as probes and forwards here.
-//! Call [`link()`] once, so that the linker takes everything along.
+//! Every function is `#[unsafe(no_mangle)] extern "C"`, except those that allocate or free device
+//! or pinned memory. These are in [`hooked`] under their C names, because another crate defines the
+//! symbols as probes and forwards the calls to them. A program must call [`link()`] once, so that
+//! the linker includes all functions.
 //!
-//! With the feature `standalone` the crate is the libraries themselves, for a
-//! program that a real toolkit has built: `scripts/simulated-driver` links it
-//! under their names. Then it exports the hooked functions and NVML as well.
+//! With the feature `standalone` the crate is built as the CUDA libraries themselves, for a program
+//! that a real toolkit has built. `scripts/simulated-driver` links it under their names. The crate
+//! then also exports the hooked functions and NVML.
 //!
-//! The machine comes from [`configure`], or on the first call from the
-//! environment: [`MACHINE_VARIABLE`], [`FAULTS_VARIABLE`] and [`PROCESSES_VARIABLE`].
+//! The machine is set by [`configure`]. Otherwise the first call reads it from the environment:
+//! [`MACHINE_VARIABLE`], [`FAULTS_VARIABLE`] and [`PROCESSES_VARIABLE`].
 //!
-//! The simulator's own host allocations are made while its thread is
-//! [quiet](memcheck_core::quiet), so a counting allocator can leave them out.
+//! The simulator marks the thread as [quiet](memcheck_core::quiet) while it works, so that a
+//! counting allocator can leave out the simulator's own host allocations.
 
 #![cfg_attr(
     not(feature = "standalone"),
     expect(non_snake_case, reason = "the hooked functions have the names that CUDA gave them")
 )]
 
-/// Where this crate is compiled: its own frames in a call stack are told by it.
+/// The folder of this crate's sources. Reports recognise the simulator's stack frames by it.
 pub const FOLDER: &str = env!("CARGO_MANIFEST_DIR");
 
 mod activity;

@@ -3,7 +3,8 @@
 use crate::ffi::Symbol;
 use crate::{cublas, cudart, cupti, curand, driver, kernels, nvrtc, registered, unsupported};
 
-/// Every function of the C interface but for the hooked ones.
+/// Every exported function of the C interface. The hooked functions are only exported with the
+/// feature `standalone`.
 static TABLES: &[&[&[Symbol]]] = &[
     driver::EXPORTS,
     &[cudart::EXPORTS, cudart::OTHERS, cublas::EXPORTS, cublas::OTHERS, curand::EXPORTS],
@@ -21,12 +22,12 @@ static TABLES: &[&[&[Symbol]]] = &[
     &[crate::hooked::EXPORTS],
 ];
 
-/// Makes sure that the simulator is linked: call it from anywhere.
+/// Makes sure that the linker includes the simulator, and returns the number of its functions. It
+/// can be called from anywhere.
 ///
-/// The linker takes a member of an archive only for a symbol that is missing
-/// when it gets there, and whether cudarc comes before or after this crate is
-/// not ours to decide. The table of all functions that this reads is one member
-/// that needs every other. Answers how many functions that is.
+/// The linker includes a member of an archive only if a symbol is missing at that moment, and this
+/// crate cannot decide whether cudarc comes before or after it. This function reads the table of
+/// all functions, so the member that contains the table requires all other members.
 pub fn link() -> usize {
     let count = TABLES
         .iter()
@@ -37,7 +38,7 @@ pub fn link() -> usize {
     std::hint::black_box(count)
 }
 
-/// Tells a program that loads this crate as its driver that no GPU is behind it.
+/// Exists so that a program that loads this crate as its driver can detect that there is no GPU.
 #[cfg(feature = "standalone")]
 #[unsafe(no_mangle)]
 extern "C" fn cuMemcheckSimulated() -> std::ffi::c_int {

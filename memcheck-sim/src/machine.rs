@@ -1,8 +1,8 @@
-//! The simulated machine: every device, context, stream and handle of it.
+//! The simulated machine: all its devices, contexts, streams and handles.
 //!
-//! [`Machine`] is a value, and is tested as one. The process has one of them,
-//! behind one mutex ([`with`]), made on the first call. A thread that panicked
-//! while it held the mutex does not take the machine with it.
+//! [`Machine`] is a value, so that tests can create their own. A process has one machine behind a
+//! mutex ([`with`]), which the first call creates. The machine stays usable after a thread has
+//! panicked while it held the mutex.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -21,17 +21,16 @@ use crate::spec::{self, DeviceSpec, Spec};
 
 pub(crate) use crate::handle::Handle;
 
-/// A stream handle up to this is one of the default streams of the current context.
+/// The highest stream handle that is a default stream of the current context.
 const LAST_DEFAULT_STREAM: Handle = 2;
 
-/// A device at work.
 #[derive(Debug)]
 pub(crate) struct Device {
     pub(crate) spec: DeviceSpec,
     /// Its number on the machine, which is part of its UUID.
     pub(crate) number: u32,
     pub(crate) memory: Memory,
-    /// The primary context's handle, the same for the whole run.
+    /// The primary context's handle, which stays the same for the whole run.
     pub(crate) primary: Handle,
     pub(crate) primary_retained: u32,
     pub(crate) primary_flags: u32,
@@ -39,7 +38,6 @@ pub(crate) struct Device {
     pub(crate) current_pool: Handle,
 }
 
-/// A context that exists.
 #[derive(Debug)]
 pub(crate) struct Context {
     pub(crate) device: usize,
@@ -47,7 +45,7 @@ pub(crate) struct Context {
     pub(crate) peers: Vec<Handle>,
 }
 
-/// A stream that was created.
+/// A stream that the program has created.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Stream {
     pub(crate) context: Handle,
@@ -55,7 +53,6 @@ pub(crate) struct Stream {
     pub(crate) priority: i32,
 }
 
-/// A handle of cuBLAS or cuRAND.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Library {
     pub(crate) context: Handle,
@@ -63,25 +60,24 @@ pub(crate) struct Library {
     pub(crate) pointer_mode: i32,
     pub(crate) math_mode: i32,
     pub(crate) atomics_mode: i32,
-    /// What the library is taken to have allocated for itself, in bytes.
+    /// The estimated size in bytes of the library's own allocation.
     pub(crate) workspace: u64,
 }
 
-/// How often the simulator was asked for what, since the process started.
+/// The numbers of calls to the simulator since the process started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Statistics {
-    /// Calls that touched a device, the ones below included.
+    /// Calls that touched a device, the calls below included.
     pub device_calls: u64,
     /// Attempts to allocate on a device.
     pub allocations: u64,
     /// Attempts to free on a device.
     pub frees: u64,
-    /// Kernels launched, those of libraries and of candle's C code included.
+    /// Launched kernels, those of libraries and of candle's C code included.
     pub launches: u64,
 }
 
-/// The machine.
 #[derive(Debug)]
 pub(crate) struct Machine {
     pub(crate) devices: Vec<Device>,
@@ -89,17 +85,18 @@ pub(crate) struct Machine {
     pub(crate) streams: BTreeMap<Handle, Stream>,
     pub(crate) events: Events,
     pub(crate) pools: BTreeMap<Handle, Pool>,
-    /// Modules, with the context each belongs to.
+    /// The context of each module.
     pub(crate) modules: BTreeMap<Handle, Handle>,
-    /// Functions by module and name, and the module of each.
+    /// The handle of each function, by module and name. The next map has the module of each
+    /// function.
     pub(crate) functions: BTreeMap<(Handle, String), Handle>,
     pub(crate) function_modules: BTreeMap<Handle, Handle>,
     pub(crate) libraries: BTreeMap<Handle, Library>,
     pub(crate) host: HostMemory,
     pub(crate) contents: Contents,
-    /// Processes of others.
+    /// The simulated processes of other users.
     pub(crate) processes: Vec<Process>,
-    /// What CUPTI is to tell.
+    /// The records for CUPTI.
     pub(crate) activity: Activity,
     pub(crate) schedule: Schedule,
     handles: u64,
@@ -143,14 +140,13 @@ impl Machine {
         machine
     }
 
-    /// A handle that was never given before: none is reused, so a stale one is
-    /// always found out.
+    /// Returns a new handle. A handle must never be reused, so that a stale one is always detected.
     pub(crate) fn handle(&mut self) -> Handle {
         self.handles += 1;
         0x0510_0000_0000 + self.handles * 16
     }
 
-    /// Every call that touches a device goes through here.
+    /// Counts a call. Every call that touches a device must go through this function.
     pub(crate) fn touch(&mut self) -> Answer {
         self.schedule.call()
     }
@@ -168,7 +164,6 @@ impl Machine {
         }
     }
 
-    /// The device with this ordinal.
     pub(crate) fn device(&mut self, ordinal: i32) -> Answer<&mut Device> {
         usize::try_from(ordinal)
             .ok()
@@ -176,7 +171,7 @@ impl Machine {
             .ok_or(Code::INVALID_DEVICE)
     }
 
-    /// The context with this handle, which must exist; 0 is no context.
+    /// Returns the context with this handle, which must exist; 0 is never a context.
     pub(crate) fn context(&mut self, context: Handle) -> Answer<&mut Context> {
         if context == 0 {
             return Err(Code::INVALID_CONTEXT);
@@ -184,7 +179,7 @@ impl Machine {
         self.contexts.get_mut(&context).ok_or(Code::CONTEXT_IS_DESTROYED)
     }
 
-    /// The context that `stream` works in, `current` being the thread's own.
+    /// Returns the context of `stream`; `current` is the current context of the thread.
     pub(crate) fn stream_context(&mut self, stream: Handle, current: Handle) -> Answer<Handle> {
         let context = if stream <= LAST_DEFAULT_STREAM {
             current
@@ -223,8 +218,8 @@ impl Machine {
         if retained == 0 { self.destroy_context(primary) } else { Ok(()) }
     }
 
-    /// Ends a context with what lives in it. Pool memory is the device's, not
-    /// the context's: it stays.
+    /// Destroys a context with everything in it. Memory from a pool stays, because it belongs to
+    /// the device and not to the context.
     pub(crate) fn destroy_context(&mut self, context: Handle) -> Answer {
         let device = self.context(context)?.device;
         let blocks = self.devices[device]
@@ -247,7 +242,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Allocates in `context`, directly.
+    /// Allocates a block in `context` without a pool.
     pub(crate) fn allocate(&mut self, context: Handle, bytes: usize) -> Answer<u64> {
         let device = self.context(context)?.device;
         self.allocate_block(device, Block { bytes: bytes as u64, pool: None, context })
@@ -265,15 +260,16 @@ impl Machine {
         let own = self.context(context)?.device;
         let pool = pool.unwrap_or(self.devices[own].current_pool);
         let device = self.pools.get(&pool).ok_or(Code::INVALID_VALUE)?.device;
-        // An empty tensor is none of the pool's blocks, and no error: candle's issue 2327
-        // makes some on a GPU before it fails at a kernel. [hw?] What address it has.
+        // An empty tensor is not an error and not a block of the pool: in candle's issue 2327,
+        // candle allocates some on a GPU before it fails at a kernel. [hw?] Their address on a real
+        // device is unknown.
         if bytes == 0 {
             return self.touch().map(|()| 0);
         }
         self.allocate_block(device, Block { bytes: bytes as u64, pool: Some(pool), context })
     }
 
-    /// What CUPTI tells by now.
+    /// Returns CUPTI's records so far.
     pub(crate) fn activity(&mut self) -> Vec<Record> {
         for (ordinal, device) in self.devices.iter().enumerate() {
             for (address, block) in device.memory.blocks() {
@@ -300,7 +296,7 @@ impl Machine {
         self.host.allocate(bytes as u64, Origin::Managed(device), 0)
     }
 
-    /// Frees a device or managed block. Answers how long that is to take.
+    /// Frees a device or managed block, and returns the time that the free should take.
     pub(crate) fn free(&mut self, address: u64) -> Answer<Duration> {
         if address == 0 {
             return Ok(Duration::ZERO);
@@ -324,7 +320,7 @@ impl Machine {
         Ok(())
     }
 
-    /// The work of `context` is waited for: frees have retired.
+    /// Completes the work of `context`, so that frees in its pools take effect.
     pub(crate) fn synchronize(&mut self, context: Handle) -> Answer {
         let device = self.context(context)?.device;
         self.touch()?;
@@ -335,28 +331,28 @@ impl Machine {
 
 static MACHINE: OnceLock<Option<Mutex<Machine>>> = OnceLock::new();
 
-/// Why the machine could not be configured.
+/// The error of a machine that cannot be configured.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigureError {
-    /// A call was answered already: addresses and capacities are given.
+    /// A call was answered before, so addresses and capacities are already in use.
     #[error("the simulated machine is already at work; configure it before the first device call")]
     AtWork,
 }
 
-/// Decides which machine this process simulates, in place of the environment.
+/// Sets the machine that this process simulates, in place of the environment.
 ///
 /// # Errors
 ///
-/// A device call, or an earlier `configure`, has decided it already.
+/// If a device call or an earlier `configure` has already created the machine.
 pub fn configure(spec: &Spec) -> Result<(), ConfigureError> {
     let _quiet = memcheck_core::quiet::enter();
     MACHINE.set(Some(Mutex::new(Machine::new(spec)))).map_err(|_| ConfigureError::AtWork)
 }
 
-/// Works on the process's machine, made on the first call.
+/// Runs `work` on the machine of the process, which the first call creates.
 ///
-/// Where the environment describes no machine the reason goes to stderr once,
-/// and every call fails with `CUDA_ERROR_SYSTEM_NOT_READY`.
+/// If the environment does not describe a valid machine, the reason is printed on stderr once, and
+/// every call fails with `CUDA_ERROR_SYSTEM_NOT_READY`.
 pub(crate) fn with<T>(work: impl FnOnce(&mut Machine) -> Answer<T>) -> Answer<T> {
     let machine = MACHINE.get_or_init(|| match Spec::from_env() {
         Ok(spec) => Some(Mutex::new(Machine::new(&spec))),
@@ -369,7 +365,7 @@ pub(crate) fn with<T>(work: impl FnOnce(&mut Machine) -> Answer<T>) -> Answer<T>
     work(&mut machine.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// The counts so far; all zero before the first call.
+/// Returns the counts so far; all are zero before the first call.
 pub fn statistics() -> Statistics {
     let _quiet = memcheck_core::quiet::enter();
     MACHINE.get().and_then(Option::as_ref).map_or_else(Statistics::default, |machine| {

@@ -1,10 +1,10 @@
 //! The memory of one device: addresses without backing.
 //!
-//! A block is an address range of its own in the device's region. Addresses are
-//! deterministic: the smallest gap that fits, the lowest of several. Capacity
-//! is enforced on the bytes as they were requested, that is the simulator's
-//! definition of it: a driver maps scattered pages behind contiguous addresses,
-//! so fragmentation of the device's memory does not exist here either.
+//! Each block has a separate address range in the region of its device. Addresses are
+//! deterministic: a block goes into the smallest gap that fits, and into the lowest of several such
+//! gaps. Capacity limits the bytes as requested; this is the simulator's definition of capacity.
+//! Fragmentation of physical memory cannot occur. A real device does not have it either, because
+//! its driver can map scattered pages to contiguous addresses.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,43 +12,42 @@ use crate::code::{Answer, Code};
 use crate::handle::Handle;
 use crate::spec::{MAX_CAPACITY, MAX_DEVICES};
 
-/// Where the first device's region starts. It lies below the addresses that
-/// Linux gives to programs, so that no device pointer is also a host pointer.
+/// Start of the first device's region. Regions must be below the addresses that Linux gives to
+/// programs, so that a device pointer is never also a host pointer.
 const BASE: u64 = 0x1000_0000_0000;
-/// The length of a region: twice what a device may hold, so that addresses
-/// run out after the memory.
+/// Length of a region. It must be larger than the maximum capacity, so that a device runs out of
+/// memory before it runs out of addresses.
 const SPAN: u64 = 2 * MAX_CAPACITY;
-/// What every address is a multiple of, as the driver's are.
+/// Alignment of every address, as in the driver.
 pub(crate) const ALIGNMENT: u64 = 512;
 
-/// A live block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Block {
-    /// As requested.
+    /// The size as requested.
     pub(crate) bytes: u64,
-    /// The pool that it came from; `None` if it was allocated directly.
+    /// The pool of the block; `None` if it was allocated directly.
     pub(crate) pool: Option<Handle>,
-    /// The context that it was allocated in.
+    /// The context in which the block was allocated.
     pub(crate) context: Handle,
 }
 
-/// Which device's region an address lies in, whatever is there.
+/// Returns the device whose region contains the address. A block need not exist there.
 pub(crate) fn region(address: u64) -> Option<usize> {
     let offset = address.checked_sub(BASE)?;
     usize::try_from(offset / SPAN).ok().filter(|&ordinal| ordinal < MAX_DEVICES)
 }
 
-/// The block map and the gaps of a region.
+/// The blocks and the gaps of a region.
 #[derive(Debug)]
 pub(crate) struct Memory {
     capacity: u64,
-    /// What processes of others hold.
+    /// Bytes that processes of other users hold.
     others: u64,
     used: u64,
     blocks: BTreeMap<u64, Block>,
-    /// Start to length; no two touch.
+    /// From start to length. Two gaps must never touch.
     gaps: BTreeMap<u64, u64>,
-    /// The same, by length and start.
+    /// The same gaps as (length, start).
     by_length: BTreeSet<(u64, u64)>,
 }
 
@@ -65,7 +64,7 @@ impl Memory {
         }
     }
 
-    /// The same with so many bytes in the hands of others.
+    /// Reserves this number of bytes for processes of other users.
     pub(crate) fn shared_with(self, others: u64) -> Self {
         Self { others: others.min(self.capacity), ..self }
     }
@@ -74,12 +73,11 @@ impl Memory {
         self.capacity
     }
 
-    /// The sum of the live blocks, as requested.
     pub(crate) fn used(&self) -> u64 {
         self.used
     }
 
-    /// What processes of others hold.
+    /// Returns the bytes that processes of other users hold.
     pub(crate) fn others(&self) -> u64 {
         self.others
     }
@@ -107,7 +105,7 @@ impl Memory {
         Ok(start)
     }
 
-    /// Ends the block that starts at `address`.
+    /// Frees the block that starts at `address`.
     pub(crate) fn release(&mut self, address: u64) -> Answer<Block> {
         let block = self.blocks.remove(&address).ok_or(Code::INVALID_VALUE)?;
         self.used -= block.bytes;
@@ -126,23 +124,23 @@ impl Memory {
         Ok(block)
     }
 
-    /// The live block that `address` points into, and where it starts.
+    /// Returns the live block that contains `address`, and its start.
     pub(crate) fn find(&self, address: u64) -> Option<(u64, Block)> {
         let (&start, &block) = self.blocks.range(..=address).next_back()?;
         (address - start < block.bytes).then_some((start, block))
     }
 
-    /// Whether all of `length` bytes from `address` on are in one live block.
+    /// True if one live block contains all `length` bytes from `address`.
     pub(crate) fn holds(&self, address: u64, length: u64) -> bool {
         self.find(address).is_some_and(|(start, block)| length <= block.bytes - (address - start))
     }
 
-    /// The live blocks, by address.
+    /// Returns the live blocks in the order of their addresses.
     pub(crate) fn blocks(&self) -> impl Iterator<Item = (u64, Block)> {
         self.blocks.iter().map(|(&start, &block)| (start, block))
     }
 
-    /// The blocks for which `condition` holds.
+    /// Returns the addresses of the blocks for which `condition` is true.
     pub(crate) fn select(&self, condition: impl Fn(&Block) -> bool) -> Vec<u64> {
         self.blocks.iter().filter(|(_, block)| condition(block)).map(|(&start, _)| start).collect()
     }
@@ -179,7 +177,7 @@ mod tests {
         assert_eq!([a, b, c], [BASE, BASE + 512, BASE + 1536]);
         assert_eq!(memory.used(), 1026);
         memory.release(b).unwrap();
-        // The smallest gap that fits, not the first.
+        // The block goes into the smallest gap that fits, not into the first.
         assert_eq!(memory.allocate(block(600)).unwrap(), b);
         memory.release(a).unwrap();
         memory.release(b).unwrap();

@@ -1,10 +1,10 @@
-//! NVML, reached through a library of its own.
+//! The simulated NVML, which programs reach through a separate library.
 //!
-//! nvml-wrapper opens NVML by path, so symbols in the binary do not reach it.
-//! `cargo-memcheck/toolkit/nvml.c` is a shared object whose functions jump through a table,
-//! and [`attach_nvml`] fills that table with the functions here. With the feature
-//! `standalone` they are exported: the crate is that library then.
-//! The functions of [CUPTI](crate::cupti) go the same way.
+//! nvml-wrapper opens NVML by path, so it does not find symbols in the binary.
+//! `cargo-memcheck/toolkit/nvml.c` is therefore compiled to a shared object whose functions jump
+//! through a table, and [`attach_nvml`] fills that table with the functions of this module. With
+//! the feature `standalone` the functions are exported, because the crate then is that library.
+//! Programs reach the functions of [CUPTI](crate::cupti) in the same way.
 
 mod attach;
 mod layout;
@@ -24,18 +24,18 @@ use crate::uuid;
 pub use attach::{NvmlError, attach_nvml, nvml_table};
 use layout::{Memory, MemoryV2, PciInfo, ProcessV1, ProcessV2};
 
-/// What a process is taken to hold on a device besides what it allocated: its
-/// context and its code. An ESTIMATE, not measured: 512 MiB for every device with
-/// a context. Workspaces of libraries come on top.
+/// ESTIMATE, not measured: the memory that a process holds on a device in addition to its
+/// allocations, for its context and its code. It is 512 MiB on every device with a context.
+/// Workspaces of libraries are added to it.
 pub const CONTEXT_ESTIMATE: u64 = 512 << 20;
 
-/// The handle of a card whose slice is the device: so much above that of the slice.
+/// Added to the handle of a slice, this gives the handle of its card.
 const CARD: Handle = 1 << 16;
 
-/// What NVML calls the version of the simulated driver.
+/// The version of the simulated driver that NVML reports.
 const DRIVER: &str = "580.0.memcheck-sim";
 
-/// `nvmlReturn_t`.
+/// Converts to `nvmlReturn_t`.
 fn nvml(answer: Answer) -> c_int {
     match answer {
         Ok(()) => 0,
@@ -52,8 +52,8 @@ fn nvml(answer: Answer) -> c_int {
 macro_rules! table {
     ($(fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $body:block)*) => {
         $(
-            // Not exported: the library of this name has these symbols, unless
-            // this crate is that library.
+            // Must not be exported, because the separate library defines the symbols of these
+            // names, unless this crate is that library.
             #[cfg_attr(feature = "standalone", unsafe(no_mangle))]
             unsafe extern "C" fn $name($($arg: $ty),*) -> c_int {
                 let _quiet = quiet::enter();
@@ -187,7 +187,7 @@ table! {
 
     fn nvmlDeviceGetMaxMigDeviceCount(device: Handle, count: Out<c_uint>) {
         ordinal(device)?;
-        // Of seven that a card can have.
+        // A card can have seven slices.
         count.put(if device > CARD { 7 } else { 0 })
     }
 
@@ -225,7 +225,6 @@ table! {
     }
 }
 
-/// A text that lives for ever.
 #[cfg_attr(feature = "standalone", unsafe(no_mangle))]
 unsafe extern "C" fn nvmlErrorString(code: c_int) -> *const c_char {
     match code {
@@ -241,14 +240,14 @@ unsafe extern "C" fn nvmlErrorString(code: c_int) -> *const c_char {
     .as_ptr()
 }
 
-/// The driver's ordinal of NVML's index, and the other way round: NVML counts
-/// by bus, and the buses go down as the ordinals go up.
+/// Converts between the driver's ordinal and NVML's index, in both directions. NVML counts by bus,
+/// and a higher ordinal has a lower bus.
 fn other_way_round(number: c_uint, count: c_uint) -> Option<c_uint> {
     count.checked_sub(1)?.checked_sub(number)
 }
 
-/// What NVML calls the device of this handle; `None` where there is no such
-/// handle, of the card of a device that is no slice.
+/// Returns NVML's UUID for this handle; `None` for the card of a device that is not a slice,
+/// because there is no such handle.
 fn uuid_text(device: Handle) -> Answer<Option<String>> {
     let ordinal = ordinal(device)?;
     let slice = match (is_slice(ordinal)?, device > CARD) {
@@ -259,12 +258,10 @@ fn uuid_text(device: Handle) -> Answer<Option<String>> {
     Ok(Some(uuid::uuid_text(number, slice)))
 }
 
-/// Whether a device is a slice of a card in MIG mode.
 fn is_slice(ordinal: c_int) -> Answer<bool> {
     with(|machine| Ok(machine.device(ordinal)?.spec.mig))
 }
 
-/// The ordinal behind a device handle.
 fn ordinal(device: Handle) -> Answer<c_int> {
     let device = if device > CARD { device - CARD } else { device };
     let ordinal = device.checked_sub(1).and_then(|index| c_int::try_from(index).ok());
@@ -273,7 +270,7 @@ fn ordinal(device: Handle) -> Answer<c_int> {
     Ok(ordinal)
 }
 
-/// NVML cuts no text: a buffer that is too small is an error.
+/// Stores a text. A buffer that is too small is an error, because NVML never cuts a text.
 fn fitting(out: Out<c_char>, text: &str, capacity: c_uint) -> Answer {
     if text.len() >= capacity as usize {
         return Err(Code::INSUFFICIENT_SIZE);
@@ -281,7 +278,7 @@ fn fitting(out: Out<c_char>, text: &str, capacity: c_uint) -> Answer {
     out.put_text(text, capacity as usize)
 }
 
-/// What this process holds on a device: 0 without a context.
+/// Returns the bytes that this process holds on a device; 0 without a context.
 fn held(machine: &Machine, ordinal: usize) -> u64 {
     let device = &machine.devices[ordinal];
     if !machine.contexts.values().any(|context| context.device == ordinal) {
@@ -298,7 +295,7 @@ fn held(machine: &Machine, ordinal: usize) -> u64 {
     (memory.used() + unused + CONTEXT_ESTIMATE + workspaces).min(memory.capacity())
 }
 
-/// Capacity, and what is used of it.
+/// Returns the capacity of a device and its used bytes.
 fn memory_of(device: Handle) -> Answer<(u64, u64)> {
     let ordinal = ordinal(device)? as usize;
     with(|machine| {
@@ -308,7 +305,7 @@ fn memory_of(device: Handle) -> Answer<(u64, u64)> {
     })
 }
 
-/// Who holds memory of a device: this process, and those that were asked for.
+/// Lists the processes that hold memory of a device: this process and the simulated ones.
 fn running<T>(
     device: Handle,
     count: *mut c_uint,
@@ -326,7 +323,7 @@ fn running<T>(
         let own = (std::process::id(), held(machine, ordinal));
         Ok(others.chain((own.1 > 0).then_some(own)).collect())
     })?;
-    // SAFETY: not null, and both readable and writable, as NVML asks.
+    // SAFETY: the pointer is not null, and NVML requires that it is readable and writable.
     let room = unsafe { count.replace(running.len() as c_uint) };
     if running.len() > room as usize {
         return Err(Code::INSUFFICIENT_SIZE);
@@ -336,7 +333,7 @@ fn running<T>(
         return Err(Code::INVALID_VALUE);
     }
     for (index, (pid, used)) in running.into_iter().enumerate() {
-        // SAFETY: not null, so there is room for as many as `count` said.
+        // SAFETY: the pointer is not null, so it has room for the number of elements in `count`.
         unsafe { infos.add(index).write(info(pid, used)) };
     }
     Ok(())

@@ -1,11 +1,11 @@
-//! The run-time compiler, which is not simulated: it says so.
+//! The run-time compiler, which is not simulated and reports that.
 
 use std::ffi::{c_char, c_int};
 
 use crate::code::{Answer, Code};
 use crate::ffi::{Out, Symbol, exports};
 
-/// `nvrtcResult`.
+/// Converts to `nvrtcResult`.
 fn nvrtc(answer: Answer) -> c_int {
     match answer {
         Ok(()) => 0,
@@ -21,7 +21,6 @@ exports! { nvrtc;
     }
 }
 
-/// A text that lives for ever.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn nvrtcGetErrorString(result: c_int) -> *const c_char {
     match result {
@@ -32,6 +31,6 @@ pub(crate) unsafe extern "C" fn nvrtcGetErrorString(result: c_int) -> *const c_c
     .as_ptr()
 }
 
-/// The function that gives something other than a result.
+/// The function that does not return a result code.
 pub(crate) static OTHERS: &[Symbol] =
     &[Symbol { name: "nvrtcGetErrorString", address: nvrtcGetErrorString as *const () }];

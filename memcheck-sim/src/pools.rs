@@ -1,16 +1,16 @@
 //! The counters of a stream-ordered memory pool.
 //!
-//! `used` is exact: the sum of the pool's live blocks as requested. `reserved`
-//! is an ESTIMATE: `used` rounded up to [`RESERVE_STEP`], growing at once, and
-//! falling back to that or to the release threshold when the program
-//! synchronises. How a driver rounds has not been measured on hardware yet.
+//! `used` is exact: the sum of the pool's live blocks as requested. `reserved` is an ESTIMATE:
+//! `used` rounded up to [`RESERVE_STEP`]. It grows at once. When the program synchronises, it falls
+//! back to that value or to the release threshold. The rounding of a real driver has not been
+//! measured yet.
 
 use crate::code::{Answer, Code};
 
-/// The step in which a pool is taken to grow. An estimate: 32 MiB.
+/// The step in which a pool is assumed to grow. An estimate: 32 MiB.
 pub(crate) const RESERVE_STEP: u64 = 32 << 20;
 
-/// `CUmemPool_attribute`, as far as it has a value here.
+/// The values of `CUmemPool_attribute` that are simulated.
 pub(crate) mod attribute {
     pub(crate) const REUSE_FIRST: i32 = 1;
     pub(crate) const REUSE_LAST: i32 = 3;
@@ -21,12 +21,11 @@ pub(crate) mod attribute {
     pub(crate) const USED_HIGH: i32 = 8;
 }
 
-/// One pool.
 #[derive(Debug)]
 pub(crate) struct Pool {
-    /// The ordinal of the device that it is on.
+    /// The ordinal of the pool's device.
     pub(crate) device: usize,
-    /// Not the device's default pool, which cannot be destroyed.
+    /// False for the device's default pool, which cannot be destroyed.
     pub(crate) created: bool,
     threshold: u64,
     used: u64,
@@ -61,12 +60,12 @@ impl Pool {
         self.used -= bytes;
     }
 
-    /// Gives back what is above the release threshold.
+    /// Releases the reserved memory above the release threshold.
     pub(crate) fn synchronized(&mut self) {
         self.trim(self.threshold);
     }
 
-    /// Gives back what is above `keep`, as far as it is not in use.
+    /// Releases the reserved memory above `keep` that is not in use.
     pub(crate) fn trim(&mut self, keep: u64) {
         self.reserved = self.reserved.min(self.needed().max(keep));
     }
@@ -79,7 +78,6 @@ impl Pool {
         self.reserved
     }
 
-    /// The value of a 64-bit attribute.
     pub(crate) fn counter(&self, attribute: i32) -> Answer<u64> {
         match attribute {
             attribute::RELEASE_THRESHOLD => Ok(self.threshold),
@@ -91,8 +89,8 @@ impl Pool {
         }
     }
 
-    /// Sets a 64-bit attribute. The high-water marks take 0 only, which resets
-    /// them to the current value.
+    /// Sets a 64-bit attribute. The high-water marks accept only 0, which resets them to the
+    /// current value.
     pub(crate) fn set_counter(&mut self, attribute: i32, value: u64) -> Answer {
         match (attribute, value) {
             (attribute::RELEASE_THRESHOLD, _) => self.threshold = value,
@@ -103,7 +101,7 @@ impl Pool {
         Ok(())
     }
 
-    /// One of the three reuse flags, which change nothing here.
+    /// Returns one of the three reuse flags, which have no effect here.
     pub(crate) fn reuse(&mut self, attribute: i32) -> Option<&mut i32> {
         match attribute {
             attribute::REUSE_FIRST..=attribute::REUSE_LAST => {

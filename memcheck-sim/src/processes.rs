@@ -1,47 +1,46 @@
-//! Processes of others on the simulated machine, on request: what they hold is
-//! not there for the program.
+//! Simulated processes of other users. Their memory is not available to the program.
 //!
-//! `4711:python:60GiB`, several separated by commas. `@1` behind one puts it on
-//! the device of that ordinal; without it, it is on the first.
+//! A process is written `4711:python:60GiB`; a comma separates several processes. A suffix `@1`
+//! puts the process on the device with that ordinal. Without a suffix, it is on the first device.
 
 use bytesize::ByteSize;
 
 /// A process that holds memory of a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Process {
-    /// Its id.
+    /// The process id.
     pub pid: u32,
-    /// Its name.
+    /// The process name.
     pub name: String,
-    /// What it holds.
+    /// The number of bytes that it holds.
     pub bytes: u64,
-    /// The ordinal of the device.
+    /// The ordinal of its device.
     pub device: usize,
 }
 
-/// Why a text does not describe processes.
+/// The error of a text that does not describe processes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProcessesError {
-    /// Not `PID:NAME:SIZE`.
+    /// The text is not `PID:NAME:SIZE`.
     #[error("`{0}` is not a process: PID:NAME:SIZE or PID:NAME:SIZE@DEVICE, as 4711:python:60GiB")]
     Spelling(String),
-    /// A device that the machine does not have.
+    /// The machine does not have the device.
     #[error("process {pid} is on device {device}, and the machine has {devices}")]
     NoDevice {
-        /// The process.
+        /// The process id.
         pid: u32,
-        /// Its device.
+        /// The ordinal of its device.
         device: usize,
-        /// How many there are.
+        /// The number of devices of the machine.
         devices: usize,
     },
 }
 
-/// Reads a list of processes; an empty one is none.
+/// Parses a list of processes; an empty text is an empty list.
 ///
 /// # Errors
 ///
-/// One of them is misspelt.
+/// If one of the processes is misspelt.
 pub fn processes(text: &str) -> Result<Vec<Process>, ProcessesError> {
     let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
     parts

@@ -1,14 +1,14 @@
-//! Calls that are not simulated: never silent.
+//! Calls that are not simulated, and that must not fail silently.
 //!
-//! The first call of each prints its name, and each call gives the API's "not
-//! supported". The tables of names are in `unsupported/`, one per library.
+//! The first call of each function prints its name. Every call returns the API's "not supported"
+//! error. The tables of names are in `unsupported/`, one per library.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
 static REFUSED: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
 
-/// Notes that the program called `name`.
+/// Records that the program called `name`.
 pub(crate) fn refuse(name: &'static str) {
     let _quiet = memcheck_core::quiet::enter();
     let first = REFUSED.lock().unwrap_or_else(PoisonError::into_inner).insert(name);
@@ -17,19 +17,19 @@ pub(crate) fn refuse(name: &'static str) {
     }
 }
 
-/// The functions that were called although they are not simulated, sorted.
+/// Returns the functions that were called although they are not simulated, sorted.
 ///
-/// A figure from a process with such calls is not to be trusted: the program
-/// took a road that it would not take on a device.
+/// Do not trust the figures of a process with such calls, because on a device the program would
+/// have taken another branch.
 pub fn unsupported_calls() -> Vec<&'static str> {
     let _quiet = memcheck_core::quiet::enter();
     REFUSED.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect()
 }
 
-/// Defines functions that refuse, and the table `EXPORTS` of them.
+/// Defines functions that refuse, and the table `EXPORTS` that lists them.
 ///
-/// Whatever the parameters are, they stay unread: in the C calling conventions
-/// it is the caller that clears them away.
+/// The functions do not declare their parameters. This is sound because in the C calling
+/// conventions the caller removes the arguments.
 macro_rules! unsupported {
     ($code:literal; $($name:ident)*) => {
         $(

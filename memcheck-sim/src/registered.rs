@@ -1,9 +1,9 @@
-//! What nvcc compiles around a kernel: its registration before `main`, and its
-//! launch, `<<<grid, block>>>`.
+//! The functions that nvcc generates calls to: the registration of kernels before `main`, and the
+//! launch `<<<grid, block>>>`.
 //!
-//! The stand-in compiler writes no such code: these are called where a real
-//! nvcc has built the program, and the simulator is its `libcudart`. As declared
-//! in the toolkit's `crt/host_runtime.h` and `crt/device_functions.h`.
+//! The stand-in compiler generates no such calls. Programs that a real nvcc has built make them,
+//! with the simulator as their `libcudart`. The toolkit's `crt/host_runtime.h` and
+//! `crt/device_functions.h` declare the functions.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -16,13 +16,13 @@ use crate::driver::checked;
 use crate::ffi::{Out, Symbol, exports};
 use crate::machine::Handle;
 
-/// What a program knows its kernels by: the addresses of functions of its own.
+/// The registered kernels. A program identifies a kernel by the address of one of its functions.
 ///
-/// Not the machine's: a program registers them before anyone could say which
-/// machine it is.
+/// The set must not be part of the machine, because a program registers its kernels before it can
+/// configure the machine.
 static KERNELS: Mutex<BTreeSet<usize>> = Mutex::new(BTreeSet::new());
 
-/// What stands between `<<<` and `>>>`.
+/// The launch configuration between `<<<` and `>>>`.
 #[derive(Clone, Copy)]
 struct Configuration {
     grid: Dim3,
@@ -31,7 +31,7 @@ struct Configuration {
     stream: Handle,
 }
 
-/// `cudaFuncAttributes`, as far as it is written; the rest is zero.
+/// `cudaFuncAttributes`. Fields that are not listed here are zero.
 #[repr(C)]
 pub(crate) struct Attributes {
     shared: usize,
@@ -39,8 +39,8 @@ pub(crate) struct Attributes {
     local: usize,
     threads: c_int,
     registers: c_int,
-    /// The compute capability that it is compiled for, as PTX and as code: 90. It is
-    /// taken to be the card's.
+    /// The compute capability for which the kernel is compiled, as PTX and as binary code, in the
+    /// form 90. It is assumed to be that of the card.
     ptx: c_int,
     binary: c_int,
     cache: c_int,
@@ -49,7 +49,7 @@ pub(crate) struct Attributes {
 }
 
 thread_local! {
-    /// Of the launch that the thread is about to make.
+    /// The configuration of the launch that the thread is about to make.
     static CONFIGURATION: Cell<Option<Configuration>> = const { Cell::new(None) };
 }
 
@@ -121,27 +121,26 @@ fn launch(kernel: Handle, grid: Dim3, block: Dim3, stream: Handle) -> Answer {
     if !kernels().contains(&(kernel as usize)) {
         return Err(Code::INVALID_HANDLE);
     }
-    // What the driver calls an invalid value the runtime calls an invalid
-    // configuration.
+    // The runtime API returns "invalid configuration" where the driver API returns "invalid value".
     checked(grid.sides(), block.sides()).map_err(|_| Code(9))?;
     cudart::launch(stream)
 }
 
-/// A handle for a program's code, which nobody looks into.
+/// Returns a handle for a program's code. The simulator does not read the code.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn __cudaRegisterFatBinary(code: *mut c_void) -> *mut *mut c_void {
     code.cast()
 }
 
-/// All kernels of a program's code are registered.
+/// A no-op: all kernels of the program's code are registered.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn __cudaRegisterFatBinaryEnd(_code: *mut *mut c_void) {}
 
-/// The program ends.
+/// A no-op: the program ends.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn __cudaUnregisterFatBinary(_code: *mut *mut c_void) {}
 
-/// A kernel, known by the address of a function of the program.
+/// Registers a kernel by the address of a function of the program.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn __cudaRegisterFunction(
     _code: *mut *mut c_void,
@@ -159,7 +158,7 @@ pub(crate) unsafe extern "C" fn __cudaRegisterFunction(
     kernels().insert(function as usize);
 }
 
-/// A `__device__` or `__constant__` variable, which is part of the code.
+/// A no-op: a `__device__` or `__constant__` variable is part of the code.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn __cudaRegisterVar(
     _code: *mut *mut c_void,
@@ -173,7 +172,7 @@ pub(crate) unsafe extern "C" fn __cudaRegisterVar(
 ) {
 }
 
-/// The functions that give something other than a result code.
+/// The functions that do not return a result code.
 pub(crate) static OTHERS: &[Symbol] = &[
     Symbol { name: "__cudaRegisterFatBinary", address: __cudaRegisterFatBinary as *const () },
     Symbol { name: "__cudaRegisterFatBinaryEnd", address: __cudaRegisterFatBinaryEnd as *const () },
@@ -187,12 +186,13 @@ mod tests {
     use super::*;
     use std::ptr::null_mut;
 
-    /// What nvcc writes for `kernel<<<grid, block>>>()`, `kernel` being a function's address.
+    /// Makes the calls that nvcc generates for `kernel<<<grid, block>>>()`; `kernel` is the address
+    /// of a function.
     fn call(kernel: *const c_void, grid: u32, block: u32) -> c_int {
         let side = |x| Dim3 { x, y: 1, z: 1 };
         let (mut taken_grid, mut taken_block) = (side(0), side(0));
         let (mut shared, mut stream, mut handle) = (0, 0, 0);
-        // SAFETY: result pointers are locals of ours.
+        // SAFETY: the result pointers point to locals.
         unsafe {
             __cudaPushCallConfiguration(side(grid), side(block), 64, 0);
             let popped = __cudaPopCallConfiguration(
@@ -215,7 +215,7 @@ mod tests {
     #[test]
     fn a_kernel_that_is_registered_is_launched_as_the_driver_would() {
         let (known, unknown) = (c"known".as_ptr(), c"unknown".as_ptr());
-        // SAFETY: nothing is read but the address of the function.
+        // SAFETY: the function only stores the address of the kernel.
         unsafe {
             let code = __cudaRegisterFatBinary(null_mut());
             let none = null_mut();
@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn a_configuration_is_taken_once() {
-        // SAFETY: null is checked, and nothing was pushed.
+        // SAFETY: the function checks for null, and no configuration was pushed.
         let popped = unsafe {
             __cudaPopCallConfiguration(
                 Out::new(null_mut()),

@@ -1,5 +1,5 @@
-//! Which machine to simulate: its devices, its faults, and what others hold of it.
-//! How a machine is written, `memcheck_core::machine` says.
+//! The description of the simulated machine: its devices, its faults, and the processes of other
+//! users. `memcheck_core::machine` parses the devices.
 
 use std::env::{self, VarError};
 use std::fmt;
@@ -12,45 +12,45 @@ use crate::faults::{Faults, FaultsError};
 use crate::processes::{Process, ProcessesError, processes};
 use crate::uuid::uuid_text;
 
-/// The environment variable that names the machine.
+/// The environment variable that describes the machine.
 pub const MACHINE_VARIABLE: &str = "MEMCHECK_SIM";
-/// The environment variable that names its faults.
+/// The environment variable that lists the machine's faults.
 pub const FAULTS_VARIABLE: &str = "MEMCHECK_SIM_FAULTS";
-/// The environment variable that names processes of others on it.
+/// The environment variable that lists the processes of other users on the machine.
 pub const PROCESSES_VARIABLE: &str = "MEMCHECK_SIM_PROCESSES";
-/// The environment variable that hides devices from a program that was built for
-/// real ones (feature `standalone`); a simulated build is told of none.
+/// The environment variable that hides devices from a program that was built for real devices
+/// (feature `standalone`). A build for the simulated device ignores it.
 pub const VISIBLE_VARIABLE: &str = "CUDA_VISIBLE_DEVICES";
-/// The machine where none is named.
+/// The default machine.
 pub const DEFAULT_MACHINE: &str = "h200";
 
-/// A machine: its devices by ordinal, and what goes wrong on it.
+/// A machine: its devices by ordinal, its faults and the processes on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spec {
-    /// From 1 to [`MAX_DEVICES`], unless all are hidden.
+    /// The devices, from 1 to [`MAX_DEVICES`]; none if all are hidden.
     pub devices: Vec<DeviceSpec>,
-    /// The number of each on the machine: another one than its place where
+    /// The number of each device on the machine. It differs from the device's index if other
     /// devices are hidden.
     pub(crate) numbers: Vec<u32>,
-    /// None, unless asked for.
+    /// The faults; none by default.
     pub faults: Faults,
-    /// Processes of others. None, unless asked for.
+    /// The processes of other users; none by default.
     pub processes: Vec<Process>,
 }
 
-/// Why a text is not a machine.
+/// The error of a text that does not describe a machine.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SpecError {
-    /// No such devices; the message has what to write instead.
+    /// The devices are invalid; the message contains a correction.
     #[error("{0}{hint}", hint = hint(.0))]
     Machine(#[from] MachineError),
-    /// The faults cannot be read.
+    /// The text of the faults is invalid.
     #[error(transparent)]
     Faults(#[from] FaultsError),
-    /// The processes cannot be read, or are on no device.
+    /// The text of the processes is invalid, or one is on a device that does not exist.
     #[error(transparent)]
     Processes(#[from] ProcessesError),
-    /// An environment variable that is not text.
+    /// An environment variable is not valid UTF-8.
     #[error("{0} is not valid UTF-8")]
     NotText(&'static str),
 }
@@ -60,9 +60,9 @@ fn hint(error: &MachineError) -> String {
 }
 
 impl Spec {
-    /// The machine that [`MACHINE_VARIABLE`], [`FAULTS_VARIABLE`] and
-    /// [`PROCESSES_VARIABLE`] describe; one that is unset or empty means
-    /// [`DEFAULT_MACHINE`], no faults and no processes.
+    /// Reads the machine that [`MACHINE_VARIABLE`], [`FAULTS_VARIABLE`] and [`PROCESSES_VARIABLE`]
+    /// describe. A variable that is unset or empty means [`DEFAULT_MACHINE`], no faults or no
+    /// processes.
     pub fn from_env() -> Result<Self, SpecError> {
         let text = |variable| match env::var(variable) {
             Ok(text) => Ok(text),
@@ -73,16 +73,18 @@ impl Spec {
         let machine = if machine.trim().is_empty() { DEFAULT_MACHINE } else { &machine };
         let spec = machine.parse::<Self>()?.with_faults(text(FAULTS_VARIABLE)?.parse()?);
         let spec = spec.with_processes(processes(&text(PROCESSES_VARIABLE)?)?)?;
-        // A program that was built for real GPUs is given some of them so.
+        // Only a program that was built for real GPUs selects devices with this variable.
         match env::var(VISIBLE_VARIABLE) {
             Ok(words) if cfg!(feature = "standalone") => Ok(spec.shown(&words)),
             _ => Ok(spec),
         }
     }
 
-    /// The same machine as a program sees it by [`VISIBLE_VARIABLE`]: devices in
-    /// the order of these words, which are numbers or the start of a UUID, up to the
-    /// first that is none. Of slices there is one, and beside a GPU none.
+    /// Returns the machine as a program sees it that sets [`VISIBLE_VARIABLE`] to these words.
+    ///
+    /// A word is the number of a device or the start of its UUID. The devices appear in the order
+    /// of the words, up to the first word that matches no device. If the first device is a slice,
+    /// the program sees only that slice. Otherwise it sees only whole GPUs.
     fn shown(self, words: &str) -> Self {
         let known = |word: &str| -> Option<usize> {
             let is_meant = |&place: &usize| match word.parse::<u32>() {
@@ -111,16 +113,16 @@ impl Spec {
         }
     }
 
-    /// The same machine with these faults.
+    /// Replaces the faults.
     pub fn with_faults(self, faults: Faults) -> Self {
         Self { faults, ..self }
     }
 
-    /// The same machine with these processes of others.
+    /// Replaces the processes of other users.
     ///
     /// # Errors
     ///
-    /// One is on a device that the machine does not have.
+    /// If a process is on a device that the machine does not have.
     pub fn with_processes(self, processes: Vec<Process>) -> Result<Self, ProcessesError> {
         let devices = self.devices.len();
         match processes.iter().find(|process| process.device >= devices) {
@@ -131,7 +133,8 @@ impl Spec {
         }
     }
 
-    /// Makes no device larger than `capacity`, beside what others hold of it.
+    /// Limits the capacity of each device to `capacity` bytes plus those that processes of other
+    /// users hold.
     pub fn limit(&mut self, capacity: u64) {
         for (ordinal, device) in self.devices.iter_mut().enumerate() {
             let others = held(&self.processes, ordinal);
@@ -140,7 +143,7 @@ impl Spec {
     }
 }
 
-/// What these processes hold of a device.
+/// Returns the bytes that these processes hold on a device.
 pub(crate) fn held(processes: &[Process], device: usize) -> u64 {
     let on_it = processes.iter().filter(|process| process.device == device);
     on_it.map(|process| process.bytes).fold(0, u64::saturating_add)
@@ -157,8 +160,8 @@ impl FromStr for Spec {
 }
 
 impl fmt::Display for Spec {
-    /// A spelling that [`FromStr`] reads as the same devices; faults and
-    /// processes are not part of it.
+    /// Writes a text that [`FromStr`] parses to the same devices. It does not contain faults and
+    /// processes.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         Machine { gpus: self.devices.clone() }.fmt(f)
     }

@@ -1,4 +1,4 @@
-//! Copies and fills: bounds are checked, small contents are kept.
+//! Copies and fills, with a check of the bounds. Small contents are kept.
 
 use std::ffi::c_void;
 
@@ -10,18 +10,18 @@ use crate::memory;
 /// One end of a copy, as the C function describes it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum End {
-    /// A `CUdeviceptr` that must be memory of the driver.
+    /// A `CUdeviceptr`, which must be memory of the driver.
     Device(u64),
     /// A host pointer, pageable or pinned.
     Host(*mut c_void),
-    /// A unified address: the driver's where it is known, the host's else.
+    /// A unified address: memory of the driver if the driver knows it, otherwise of the host.
     Any(u64),
 }
 
-/// One end of a copy, as it turns out.
+/// One end of a copy after its address was looked up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// Address space of a device: nothing is there.
+    /// An address of a device, without backing.
     Device(u64),
     /// Memory of this process.
     Host(*mut u8),
@@ -32,8 +32,8 @@ impl Machine {
     ///
     /// # Safety
     ///
-    /// A host end, also one given as [`End::Any`], is valid for `length` bytes:
-    /// readable as `from`, writable as `to`.
+    /// A host end, also one given as [`End::Any`], must be valid for `length` bytes: readable as
+    /// `from`, writable as `to`.
     pub(crate) unsafe fn copy(&mut self, to: End, from: End, length: usize) -> Answer {
         self.touch()?;
         if length == 0 {
@@ -46,15 +46,15 @@ impl Machine {
                 self.contents.forget(to, bytes)
             }
             (Place::Device(to), Place::Host(from)) => {
-                // SAFETY: readable for `length`, as the caller says or as the
-                // map of live host blocks has shown.
+                // SAFETY: the source is readable for `length` bytes, because the caller promises it
+                // or because the map of live host blocks contains it.
                 let from = unsafe { std::slice::from_raw_parts(from, length) };
                 self.contents.store(to, from);
             }
             (Place::Host(to), Place::Device(from)) => {
-                // SAFETY: writable for `length`, likewise. The slices that
-                // `read` gives lie within `length`, and are the simulator's own
-                // memory, so they do not overlap.
+                // SAFETY: the target is writable for `length` bytes, for the same reasons. The
+                // slices that `read` passes are within `length`. They are the simulator's memory,
+                // so they do not overlap the target.
                 unsafe {
                     to.write_bytes(0, length);
                     self.contents.read(from, bytes, |offset, known| {
@@ -63,13 +63,14 @@ impl Machine {
                     });
                 }
             }
-            // SAFETY: both valid for `length`, likewise; `copy` allows overlap.
+            // SAFETY: both are valid for `length` bytes, for the same reasons; `copy_to` allows
+            // overlap.
             (Place::Host(to), Place::Host(from)) => unsafe { from.copy_to(to, length) },
         }
         Ok(())
     }
 
-    /// Fills `count` elements at `to` with `pattern`, whose length is theirs.
+    /// Fills `count` elements at `to` with `pattern`, whose length is that of an element.
     pub(crate) fn fill(&mut self, to: u64, pattern: &[u8], count: usize) -> Answer {
         self.touch()?;
         let length = pattern.len().checked_mul(count).ok_or(Code::INVALID_VALUE)?;
@@ -83,8 +84,8 @@ impl Machine {
             Place::Device(to) => self.contents.forget(to, length as u64),
             Place::Host(to) => {
                 for index in 0..count {
-                    // SAFETY: a live host block holds `length` bytes at `to`,
-                    // and `count` patterns are `length` bytes.
+                    // SAFETY: a live host block contains `length` bytes at `to`, and `count`
+                    // patterns have `length` bytes.
                     unsafe {
                         to.add(index * pattern.len())
                             .copy_from_nonoverlapping(pattern.as_ptr(), pattern.len());
@@ -95,12 +96,13 @@ impl Machine {
         Ok(())
     }
 
-    /// A library wrote `length` bytes at `to`: what was known there is not any more.
+    /// Forgets `length` bytes at `to`, because a library has written there.
     pub(crate) fn overwritten(&mut self, to: u64, length: u64) {
         self.contents.forget(to, length);
     }
 
-    /// A kernel wrote at `to`, nobody knows how far: to the end of the block.
+    /// Forgets the block from `to` to its end, because a kernel has written there an unknown number
+    /// of bytes.
     pub(crate) fn scribbled(&mut self, to: u64) {
         let Some(device) = memory::region(to).and_then(|ordinal| self.devices.get(ordinal)) else {
             return;
@@ -147,19 +149,19 @@ mod tests {
 
     fn upload(machine: &mut Machine, to: u64, bytes: &[u8]) -> Answer {
         let from = End::Host(bytes.as_ptr().cast_mut().cast());
-        // SAFETY: `bytes` is readable for its own length.
+        // SAFETY: `bytes` is readable for its length.
         unsafe { machine.copy(End::Device(to), from, bytes.len()) }
     }
 
     fn download(machine: &mut Machine, from: u64, length: usize) -> Answer<Vec<u8>> {
         let mut bytes = vec![0xEE; length];
-        // SAFETY: `bytes` is writable for its own length.
+        // SAFETY: `bytes` is writable for its length.
         unsafe { machine.copy(End::Host(bytes.as_mut_ptr().cast()), End::Device(from), length)? };
         Ok(bytes)
     }
 
     fn device_copy(machine: &mut Machine, to: u64, from: u64, length: usize) -> Answer {
-        // SAFETY: no host end.
+        // SAFETY: neither end is on the host.
         unsafe { machine.copy(End::Device(to), End::Device(from), length) }
     }
 

@@ -1,6 +1,6 @@
-//! What the driver, NVML and `CUDA_VISIBLE_DEVICES` call a device or a slice of one.
+//! The UUIDs by which the driver, NVML and `CUDA_VISIBLE_DEVICES` identify a device or a slice.
 
-/// An identity that is the same in every run: "memcheck-sim", and the number of
+/// Returns the UUID of a device, which is the same in every run: "memcheck-sim" and the number of
 /// the device on the machine.
 pub(crate) fn uuid_of(number: u32) -> [u8; 16] {
     let mut uuid = *b"memcheck-sim\0\0\0\0";
@@ -8,15 +8,15 @@ pub(crate) fn uuid_of(number: u32) -> [u8; 16] {
     uuid
 }
 
-/// That of the slice, where the device is one.
+/// Returns the UUID of the slice on a device with this number.
 pub(crate) fn slice_uuid_of(number: u32) -> [u8; 16] {
     let mut uuid = *b"memcheck-mig\0\0\0\0";
     uuid[12..].copy_from_slice(&number.to_be_bytes());
     uuid
 }
 
-/// What NVML and `CUDA_VISIBLE_DEVICES` call the device of this number, or the
-/// slice that it is.
+/// Returns the UUID in the notation of NVML and `CUDA_VISIBLE_DEVICES`, for the device with this
+/// number or for its slice.
 pub(crate) fn uuid_text(number: u32, slice: bool) -> String {
     let (kind, uuid) = match slice {
         true => ("MIG", slice_uuid_of(number)),

@@ -1,6 +1,6 @@
-//! The version of CUDA that all of it claims to be.
+//! The CUDA version that the simulated driver and libraries report.
 
 use std::ffi::c_int;
 
-/// As the driver spells it: 13.0.
+/// CUDA 13.0 in the driver's notation.
 pub(crate) const VERSION: c_int = 13_000;

@@ -1,12 +1,12 @@
-//! The names of addresses in an executable: functions, files and lines.
+//! Looks up the names of addresses in an executable: functions, files and lines.
 //!
-//! They are read from the line tables, inlined calls included, or from the symbol
-//! table where there are no line tables. Of the line tables, only the units that an
-//! address lies in are parsed, and every answer is kept: so an executable costs its
-//! index once, however many call stacks are looked up in it.
+//! The names come from the line tables, inlined calls included. If an executable has no line
+//! tables, they come from the symbol table. Only those units of the line tables are parsed that
+//! contain a requested address, and every answer is cached. An executable therefore costs its index
+//! once, however many call stacks are looked up in it.
 //!
-//! `cargo-memcheck` uses this crate for the test processes that it starts, and
-//! `memcheck-runtime` for a test process that no command started.
+//! `cargo-memcheck` uses this crate for the test processes that it starts. `memcheck-runtime` uses
+//! it in a test process that was started without the command.
 #![forbid(unsafe_code)]
 
 use std::collections::HashMap;
@@ -18,7 +18,7 @@ use memcheck_core::stack::Frame;
 
 /// The names of the addresses in one executable.
 pub struct Symbols {
-    /// `None` where the file cannot be read: then no address has a name.
+    /// `None` if the file cannot be read. No address has a name then.
     loader: Option<Loader>,
     known: HashMap<u64, Vec<Frame>>,
 }
@@ -30,8 +30,10 @@ impl std::fmt::Debug for Symbols {
 }
 
 impl Symbols {
-    /// Opens the tables of an executable. If it was stripped for an archive, they are
-    /// in a file next to it.
+    /// Opens the tables of an executable.
+    ///
+    /// If the executable was stripped for an archive, its tables are read from the file next to it.
+    /// An executable that cannot be read is not an error: its addresses have no names.
     pub fn open(executable: &Path) -> Self {
         let stripped = executable.canonicalize().ok().map(|path| protocol::line_tables(&path));
         let loader = stripped
@@ -41,8 +43,8 @@ impl Symbols {
         Self { loader, known: HashMap::new() }
     }
 
-    /// The frames at an address relative to the executable's base, the innermost
-    /// first. Functions and files are named as the tables name them.
+    /// Returns the stack frames at an address, the innermost frame first. The address must be
+    /// relative to the executable's base. Functions and files have the names in the tables.
     pub fn frames(&mut self, address: u64) -> Vec<Frame> {
         let Some(loader) = &self.loader else { return Vec::new() };
         self.known.entry(address).or_insert_with(|| frames(loader, address)).clone()
@@ -66,8 +68,8 @@ fn frames(loader: &Loader, address: u64) -> Vec<Frame> {
             });
         }
     }
-    // The outermost of them is the function that was not inlined: the symbol table
-    // has its whole path.
+    // The outermost frame is the function that was not inlined. Its name is taken from the symbol
+    // table, because that name contains the whole path.
     if let Some(symbol) = loader.find_symbol(address) {
         let function = addr2line::demangle_auto(symbol.into(), None).into_owned();
         match frames.last_mut() {
@@ -83,7 +85,7 @@ fn frames(loader: &Loader, address: u64) -> Vec<Frame> {
 mod tests {
     use super::*;
 
-    /// Where this function is, relative to the base of the test's executable.
+    /// The address of this function, relative to the base of the test's executable.
     #[inline(never)]
     fn here() -> u64 {
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap();

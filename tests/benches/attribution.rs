@@ -1,17 +1,16 @@
-//! What call stacks, scopes and tensors cost on the simulated GPU, beside the
-//! same test with counters only, in one run.
+//! The cost of call stacks, scopes and tensors on the simulated GPU, compared with the same test
+//! with counters only.
 //!
 //! ```console
 //! cargo bench -p memcheck-tests -F benches --bench attribution
 //! ```
 //!
-//! On the simulated device nothing computes, so a forward pass of BERT-base is
-//! a millisecond of candle's own work around 557 allocations: what attribution
-//! adds shows as nowhere else. The test runs under `cargo memcheck`, with few
-//! iterations and with many; the difference is what iterations take, without
-//! the start and without the naming of places at the end. Rounds alternate, and
-//! of each kind the fastest counts: neighbours only ever add time. Nothing is
-//! asserted.
+//! The simulated device does not run kernels, so a forward pass of BERT-base is a millisecond of
+//! candle's own work around 557 allocations. The cost of attribution is therefore easiest to see
+//! here. The test runs under `cargo memcheck` with few iterations and with many. The difference of
+//! the two times is the cost of the iterations alone, without the start of the process and without
+//! the resolution of call sites at its end. Rounds alternate, and the fastest round of each kind
+//! counts, because other load on the machine can only add time. The benchmark has no assertions.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -25,11 +24,11 @@ const TEST: &str = "bert::base_forward_b8_s128";
 const ROUNDS: usize = 15;
 const FEW: u32 = 10;
 const MANY: u32 = 510;
-/// What is aimed at.
+/// The target for the ratio of the two times.
 const LIMIT: f64 = 1.15;
 
 fn main() -> anyhow::Result<()> {
-    // `cargo test --benches` starts benchmarks to see that they run, unoptimised.
+    // `cargo test --benches` starts benchmarks without optimisation, only to see that they run.
     if !std::env::args().any(|argument| argument == "--bench") {
         println!("the cost of attribution is measured by `cargo bench`");
         return Ok(());
@@ -66,7 +65,7 @@ fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// How long the test took, as the command says.
+/// The time that the test took, as the command reports it.
 fn run(workspace: &Path, explain: &str, iterations: u32) -> anyhow::Result<Duration> {
     let output = Command::new(workspace.join("target/release/cargo-memcheck"))
         .args(["memcheck", "run", "--release", "--package", "memcheck-tests"])

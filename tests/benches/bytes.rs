@@ -1,8 +1,8 @@
-//! Bytes in the place of time: what a forward pass of a tiny BERT allocates, and
-//! the most that it has live at once, by criterion.
+//! Criterion measures bytes instead of time: the bytes that a forward pass of a tiny BERT
+//! allocates, and its peak of live bytes.
 //!
-//! `cargo memcheck bench -p memcheck-tests -F benches --bench bytes` runs it on the simulated
-//! GPU. Any change of a figure is one that criterion calls significant.
+//! `cargo memcheck bench -p memcheck-tests -F benches --bench bytes` runs it on the simulated GPU.
+//! The figures are deterministic, so criterion reports any change as significant.
 
 use candle_core::{DType, Device, Tensor};
 use criterion::BatchSize;
@@ -23,7 +23,7 @@ fn main() -> candle_core::Result<()> {
             BatchSize::SmallInput,
         );
     });
-    // Both are live at once.
+    // Product and relu are live at the same time.
     group.bench_function("peak", |bencher| {
         bencher.iter_peak(&device, || input.matmul(&weights).and_then(|product| product.relu()));
     });

@@ -1,10 +1,10 @@
-//! What it costs to run 100 trivial memory tests under `cargo memcheck`,
-//! beside the same tests under `cargo nextest run`, in one run.
+//! The cost of 100 trivial memory tests under `cargo memcheck`, compared with the same tests under
+//! `cargo nextest run`.
 //!
-//! Both commands check that the build is fresh, list the binary and start a
-//! process for each test; under nextest, each of those starts one more, since
-//! a memory test isolates itself. Rounds alternate, so that a busy machine
-//! slows both; the ratio is that of the medians. Nothing is asserted.
+//! Both commands check that the build is fresh, list the tests of the binary and start a process
+//! for each test. Under nextest each of those processes starts one more, because a memory test
+//! isolates itself. Rounds alternate, so that other load slows both commands. The ratio is that of
+//! the medians. The benchmark has no assertions.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -87,7 +87,7 @@ fn run(mut command: Command, folder: &Path) -> Duration {
     time
 }
 
-/// A package with 100 memory tests whose bodies are empty.
+/// Creates a package with 100 memory tests whose bodies are empty.
 fn project() -> tempfile::TempDir {
     let built = Command::new("cargo")
         .args(["build", "--release", "--package", "cargo-memcheck"])

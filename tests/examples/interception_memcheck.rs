@@ -1,5 +1,5 @@
-//! The workload of the benchmark `interception` with memcheck's probes in front
-//! of the driver and its allocator, both armed by the first call of `usage`.
+//! The workload of the benchmark `interception` with memcheck: the probes in front of the driver,
+//! and the allocator. The first call of `usage` arms both.
 
 fn main() -> anyhow::Result<()> {
     memcheck_tests::interception::serve(|device| Some(memcheck_runtime::usage(device).allocated))

@@ -1,5 +1,5 @@
-//! The workloads of the benchmark `overhead` in a run with attribution: every
-//! block with its call stack and scope.
+//! The workloads of the benchmark `overhead` in a run with attribution, in which every block has a
+//! call stack and a scope.
 
 use candle_core::Device;
 

@@ -1,4 +1,4 @@
-//! The workloads of the benchmark `overhead` on the system's allocator alone.
+//! The workloads of the benchmark `overhead` with the system allocator.
 
 use std::alloc::System;
 

@@ -1,7 +1,6 @@
 //! The workloads of the benchmark `overhead` under dhat with its heap profiler.
 //!
-//! In testing mode it does the same work for each block, and writes no file at
-//! the end.
+//! dhat's testing mode does the same work for each block, but writes no file at the end.
 
 #[global_allocator]
 static ALLOCATOR: dhat::Alloc = dhat::Alloc;

@@ -1,7 +1,7 @@
-//! The workloads of the benchmark `overhead` under memcheck's allocator, which counts as it
-//! does in a test on the host: small blocks too.
+//! The workloads of the benchmark `overhead` under memcheck's allocator. It counts as in a test on
+//! the host, small blocks included.
 //!
-//! `memcheck_runtime` installs its allocator by being linked.
+//! Linking `memcheck_runtime` installs its allocator.
 
 use candle_core::Device;
 

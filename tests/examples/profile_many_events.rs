@@ -1,8 +1,8 @@
-//! Millions of allocations and frees, for `cargo memcheck profile`: what it keeps
-//! of them must not grow with their number.
+//! Millions of allocations and frees for `cargo memcheck profile`. The memory of the profiler must
+//! not grow with the number of events.
 //!
-//! `profile_many_events [EVENTS]`: half of them allocate, half of them free.
-//! Most are plain blocks in a queue, one in sixteen is a tensor.
+//! `profile_many_events [EVENTS]`: half of the events allocate and half of them free. Most blocks
+//! are plain bytes in a queue. One in sixteen is a tensor.
 
 use std::collections::VecDeque;
 
@@ -10,7 +10,6 @@ use candle_core::{DType, Device, Result, Tensor};
 use memcheck_runtime as _;
 use tracing::info_span;
 
-/// Blocks that are live at the same time.
 const LIVE: usize = 1000;
 
 fn main() -> Result<()> {
@@ -37,7 +36,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// From 1 KiB, what the ledger follows on the host, to 9 KiB.
+/// From 1 KiB, the smallest block that the ledger follows on the host, to 9 KiB.
 fn block(number: usize) -> Vec<u8> {
     vec![0; 1024 + number % 9 * 1024]
 }

@@ -1,9 +1,9 @@
-//! Trains a small transformer and keeps an eye on its memory: every helper of
-//! memcheck-runtime in a program that is no test.
+//! Trains a small transformer and watches its memory: it uses every helper of memcheck-runtime in a
+//! program that is not a test.
 //!
-//! `train_small_transformer [leak]`: with `leak` it keeps the loss of each step as
-//! a tensor, and the audit raises alerts. What the helpers say are `tracing`
-//! events; the subscriber that shows them is the program's own.
+//! `train_small_transformer [leak]`: with `leak` it keeps the loss of each step as a tensor, and
+//! the audit raises alerts. The helpers report through `tracing` events. The program has its own
+//! subscriber, which prints them.
 
 use anyhow::Result;
 use candle_core::Device;
@@ -14,7 +14,7 @@ use tracing_subscriber::fmt;
 use tracing_subscriber::prelude::*;
 
 const EPOCHS: usize = 3;
-/// Steps in an epoch, and from one look of the audit to the next.
+/// Steps in an epoch, and steps between two checks of the audit.
 const STEPS: usize = 10;
 
 fn main() -> Result<()> {

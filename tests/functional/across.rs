@@ -1,6 +1,6 @@
-//! What is judged across tests: a peak relative to another test's, and how figures
-//! grow over the cases of one. By the run, by baselines, by joined shards and under
-//! a plain harness.
+//! Limits across tests: a peak relative to that of another test, and the growth of figures over the
+//! cases of one test. They are judged by a run, with baselines, by merged shards and under a plain
+//! harness.
 
 use candle_core::DType;
 use memcheck_core::baseline::{Laws, Parts};
@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 
 use crate::fixture::{Project, memcheck_with, workspace};
 
-/// `plain` peaks at 102,400 B, and 0.6 of that are the 61,440 B of the others.
-/// `linear` holds 1,024 and `seq` times 64 elements of 4 B; `square`, its twin, a
-/// score for each pair of positions; `grid` `batch` times `seq` times 64 elements.
+/// `plain` has a peak of 102,400 B, and 0.6 of that are the 61,440 B of the others. `linear` holds
+/// 1,024 and `seq` times 64 elements of 4 B. `square`, its twin, holds a score for each pair of
+/// positions. `grid` holds `batch` times `seq` times 64 elements.
 const TESTS: &str = "
 fn hold(trial: &mut Trial, bytes: usize) -> candle_core::Result<()> {
     let device = trial.device().clone();
@@ -76,7 +76,7 @@ fn law_of(test: &Value) -> &Value {
     &test["laws"][0]["law"]
 }
 
-/// What every complete run of `TESTS` finds.
+/// The findings that every complete run of `TESTS` must have.
 #[track_caller]
 fn finds_all(run: &crate::fixture::Run) {
     let greedy = run.test("train::greedy");
@@ -120,7 +120,7 @@ fn leaking(trial: &mut Trial) -> candle_core::Result<()> {
 ",
     );
     let largest = project.run(&[]).exits(100).test("leaking::seq_256");
-    // In the order that it may have, and a leak all the same.
+    // The growth has the permitted order, but it is still a leak.
     assert_eq!(law_of(&largest), "2097152");
     assert_eq!(largest["findings"][0]["code"], "leak");
     for figures in ["seq_256", "law"] {
@@ -138,7 +138,7 @@ fn peaks_and_laws_are_judged_across_tests() {
     finds_all(&run);
     assert_eq!(run.summary()["failed"], 2);
     let run = run.says("peak = 4.0 KiB + 256 B*seq").says("growth = 0 B");
-    // Explained by a run of its own: who makes the scores of the largest case.
+    // Another run explains the finding, so it has the call site of the scores of the largest case.
     let scores = &run.test("square::seq_512")["findings"][0]["sites"][0];
     assert_eq!((&scores["operation"], &scores["bytes"]), (&json!("zeros"), &json!(4 * 512 * 512)));
     assert!(!run.test("train::greedy")["findings"][0]["sites"].as_array().unwrap().is_empty());
@@ -148,11 +148,12 @@ fn peaks_and_laws_are_judged_across_tests() {
         assert!(project.read(page).contains("peak = 4.0 KiB + 256 B*seq"), "{page}");
     }
 
-    // What broke a limit waits for nobody, and its law neither.
+    // A test that broke a limit must not leave pending figures, and its law must not be pending
+    // either.
     for failed in ["train__greedy", "square__seq_512", "square__law"] {
         assert!(!project.has(&format!("tests/snapshots/mem__{failed}@cpu.snap.new")), "{failed}");
     }
-    // A run of one case knows too little to find a law, and leaves it to wait.
+    // A run of one case has too few values to find a law. It must leave the pending law as it is.
     project.run(&["--exact", "linear::seq_64"]).exits(0);
     project.memcheck(&["review", "linear::law"]).exits(5).says("peak_allocated: 4096 + 256*seq");
     project.memcheck(&["accept"]).exits(0);
@@ -163,7 +164,7 @@ fn peaks_and_laws_are_judged_across_tests() {
     );
     assert!(project.has("tests/snapshots/mem__grid__law_dtype_bf16@cpu.snap"));
 
-    // Alone: the others stand in their baselines.
+    // A test that runs alone is judged with the baselines of the others.
     let alone = ["train::checkpointed", "linear::seq_64", "grid::dtype_f32_batch_1_seq_64"];
     let run = project.run(&[&["--ci", "--exact"][..], &alone].concat()).exits(0);
     assert_eq!(law_of(&run.test("linear::seq_64")), "4096 + 256*seq");
@@ -174,7 +175,7 @@ fn peaks_and_laws_are_judged_across_tests() {
     let run = project.run(&["--exact", "train::checkpointed"]).exits(100);
     assert_eq!(run.codes("train::checkpointed"), ["peak-limit"], "0.6 * 102,399 = 61,439.4");
 
-    // Without a baseline there is nothing to judge by, and this is no pass in CI.
+    // Without a baseline the limit cannot be judged, which must not pass in CI.
     std::fs::remove_file(project.path().join(plain)).unwrap();
     let run = project.run(&["--ci", "--exact", "train::checkpointed"]).exits(5);
     assert_eq!(run.codes("train::checkpointed"), ["uncomparable-baseline"]);
@@ -188,7 +189,8 @@ fn peaks_and_laws_are_judged_across_tests() {
     assert_eq!(run.codes("linear::seq_64"), ["uncomparable-baseline"]);
     project.write(other, &one);
 
-    // A law of a lower order was accepted; one of other coefficients was.
+    // First the accepted law has a lower order, which is a finding. Then it only has other
+    // coefficients, which is pending.
     project.write(LAW, &accepted.replace("4096 + 256*seq", "'135168'"));
     let run = project.run(&["linear"]).exits(100);
     assert_eq!(run.codes("linear::seq_512"), ["scaling"]);
@@ -200,7 +202,7 @@ fn peaks_and_laws_are_judged_across_tests() {
     project.memcheck(&["accept"]).exits(0);
     assert_eq!(project.read(LAW), accepted);
 
-    // What bounds nothing has no law, and leaves its baseline behind.
+    // Without `scaling` the test has no law, so the baseline of the law is stale.
     let source = project.read("tests/mem.rs");
     let unbounded = source.replace("scaling(peak_allocated <= \"seq\", growth <= \"1\")", "");
     project.write("tests/mem.rs", &unbounded);
@@ -289,7 +291,7 @@ mod second {{
     let run = memcheck_with(project.path(), &arguments, &variables).exits(100);
     assert_eq!(run.test("first::twin")["findings"][0]["limit"], 2867, "0.7 * 4,096 = 2,867.2");
 
-    // Stronger than the attribute, and a circle that nothing satisfies.
+    // An override replaces the attribute. The two limits form a circle that cannot be satisfied.
     let limited = |limit: &str| {
         let text = format!("[[override]]\ntest = \"train::plain\"\nmax_peak = \"{limit}\"\n");
         project.write(".config/memcheck.toml", &text);
@@ -297,14 +299,14 @@ mod second {{
     limited("1.6 x checkpointed");
     let run = project.run(&["train"]).exits(96);
     run.says("`train::checkpointed` of `train::plain`, `train::plain` of `train::checkpointed`");
-    // 1.7 * 0.6 > 1: the two may well be held to each other.
+    // 1.7 * 0.6 > 1, so this circle can be satisfied.
     limited("1.7 x checkpointed");
     let run = project.run(&["train"]).exits(100);
     assert_eq!(run.test("train::plain")["status"], "passed");
     assert_eq!(run.summary()["failed"], 1);
     std::fs::remove_file(project.path().join(".config/memcheck.toml")).unwrap();
 
-    // Shards leave it to who joins them.
+    // Shards leave these limits to the merge.
     for part in ["1", "2", "3"] {
         let (part, folder) = (format!("hash:{part}/3"), format!("shard-{part}"));
         let run = project.run(&[
@@ -327,7 +329,8 @@ mod second {{
     assert!(named("mem__linear__law@cpu.snap.new") && !named("mem__square__law"), "{from:?}");
     assert!(!named("mem__train__greedy") && named("mem__train__checkpointed"), "{from:?}");
 
-    // A plain harness: each test by itself, beside the baselines of the others.
+    // Under a plain harness each test runs by itself and is judged with the baselines of the
+    // others.
     let failing = |filter: &str| {
         let output = project.cargo_test().arg(filter).output().expect("cargo runs");
         let said = String::from_utf8_lossy(&output.stdout).into_owned();

@@ -1,6 +1,6 @@
-//! Archives: what was built on one machine runs on another, which has neither
-//! cargo nor rustc nor the sources. Here the sources are moved away, and those
-//! programs are scripts that leave a mark where anybody starts them.
+//! Archives: tests that were built on one machine run on another, which has neither cargo nor rustc
+//! nor the sources. Here the sources are moved away, and those programs are scripts that leave a
+//! mark if they are started.
 
 use std::fs;
 
@@ -14,7 +14,7 @@ const OTHER_WORKSPACE: &str = r#"#!/bin/sh
 echo '{"packages":[],"workspace_members":[],"resolve":null,"version":1,"workspace_root":"/elsewhere","target_directory":"/elsewhere/target","metadata":null}'
 "#;
 
-/// Takes the sources of a project away, and with them what is compared with what.
+/// Moves the sources of a project away, together with its baselines.
 fn hide(project: &Project) {
     let hidden = project.path().join("hidden");
     fs::create_dir(&hidden).unwrap();
@@ -30,7 +30,7 @@ fn restore(project: &Project) {
     }
 }
 
-/// What was said of tests, without what differs from run to run.
+/// The reports of the tests, without the fields that differ from run to run.
 fn said(run: &Run) -> Vec<Value> {
     let mut lines = run.json();
     lines.retain(|line| line["type"] == "test-finished");
@@ -40,14 +40,14 @@ fn said(run: &Run) -> Vec<Value> {
         if let Some(followed) = line.get_mut("followed") {
             followed.as_object_mut().expect("an object").remove("seconds");
         }
-        // Below another folder.
+        // The paths differ, because the folders do.
         assert!(line.remove("snapshot").is_some());
     }
     lines.sort_by_key(|line| line["test"].as_str().unwrap().to_owned());
     lines
 }
 
-/// Baselines that are said to belong to no test.
+/// The messages about stale baselines.
 fn stale(run: &Run) -> Vec<String> {
     let lines = run.json().into_iter().filter(|line| line["type"] == "bookkeeping");
     let findings = lines.map(|line| line["finding"].clone());
@@ -65,7 +65,8 @@ fn an_archive_runs_where_there_is_neither_cargo_nor_a_source() {
     project.write(".config/memcheck.toml", "[default]\nmax_peak = \"1 GiB\"\n");
     project.run(&[]).exits(100);
     project.memcheck(&["accept"]).exits(0);
-    // Of a test that is gone, and of one that is only left out of this build.
+    // One baseline belongs to a deleted test. The other belongs to a test that this build leaves
+    // out.
     for name in ["gone", "left_out"] {
         let baseline = project.read("tests/snapshots/mem__clean@cpu.snap");
         project.write(&format!("tests/snapshots/mem__{name}@cpu.snap"), &baseline);
@@ -100,14 +101,15 @@ fn an_archive_runs_where_there_is_neither_cargo_nor_a_source() {
     }
     hide(&project);
 
-    // The same figures, findings, sites and baselines; the devices of the archive.
+    // Figures, findings, sites and baselines must be the same. The devices are those of the
+    // archive.
     let run = machine.run(&[]).exits(100).says("device: cpu").says("archive: built for cpu");
     assert_eq!(said(&run), said(&direct));
     assert_eq!(stale(&run), stale(&direct), "the archive knows what was still written");
     let left = fs::read_dir(machine.path().join("tmp")).unwrap().count();
     assert_eq!(left, 0, "what was extracted is gone");
 
-    // Results are told again, and joined, here too.
+    // Results can be reported again, and merged, on this machine too.
     let again = machine.without_cargo(&["report", "--message-format", "json"]).exits(100);
     assert_eq!(said(&again), said(&direct));
     for part in ["1", "2"] {
@@ -121,7 +123,7 @@ fn an_archive_runs_where_there_is_neither_cargo_nor_a_source() {
     let merged = ["report", "--merge", "1", "2", "--message-format", "json"];
     assert_eq!(said(&machine.without_cargo(&merged).exits(100)), said(&direct));
 
-    // Listed, selected, limited, and started by a launcher.
+    // The tests of an archive can be listed, selected, limited, and started by a launcher.
     let list = ["list", "--archive-file", "a.tar.zst", "--verbose"];
     let listed = machine.memcheck(&list).exits(0);
     assert!(listed.stdout.contains("[default]"), "the archive's own: {}", listed.stdout);
@@ -137,13 +139,13 @@ fn an_archive_runs_where_there_is_neither_cargo_nor_a_source() {
     assert!(machine.path().join("there/workspace/tests/snapshots").is_dir(), "it stays");
     machine.run(&["--extract-to", "there"]).exits(2).says("not empty");
 
-    // One test of it is profiled; a program is not in it.
+    // A test of the archive can be profiled. A program is not in the archive.
     let profile = ["profile", "--archive-file", "a.tar.zst", "--device", "cpu"];
     let profiled = machine.memcheck(&[&profile[..], &["leaky"]].concat()).exits(100).stdout;
     assert!(profiled.contains("leaky on cpu") && profiled.contains("tests/mem.rs"), "{profiled}");
     machine.memcheck(&[&profile[..], &["--bin", "tool"]].concat()).exits(2).says("no programs");
 
-    // Without line tables functions are named; with them, lines as ever.
+    // Without line tables the report names functions. With line tables it names lines as usual.
     let stripped = |more: &[&str]| {
         let all = ["run", "--archive-file", "s.tar.zst", "--message-format", "json", "--no-ci"];
         machine.memcheck(&[&all[..], more].concat())
@@ -157,7 +159,7 @@ fn an_archive_runs_where_there_is_neither_cargo_nor_a_source() {
     assert_eq!(sites(&with_lines), sites(&direct));
     machine.run(&["--line-tables", "lines.tar.zst"]).exits(2).says("of another archive");
 
-    // What is no whole archive, or not to be run so.
+    // Files that are not complete archives, and arguments that an archive cannot have.
     machine.run(&["--device", "sim"]).exits(105).says("the archive was built for cpu");
     machine.run(&["--device", "cuda"]).exits(105).says("the archive was built for cpu");
     machine.run(&["--package", "app"]).exits(2).says("the archive is built already");
@@ -170,8 +172,7 @@ fn an_archive_runs_where_there_is_neither_cargo_nor_a_source() {
     machine.memcheck(&["run", "--extract-to", "x"]).exits(2).says("--archive-file");
     machine.without_cargo(&["run"]).exits(102).says("--archive-file");
 
-    // Results are also found where there is a cargo that knows nothing, or one of
-    // another workspace.
+    // The command must find results even if cargo fails, or answers for another workspace.
     machine.run(&["a_filter_of_none", "--no-tests", "pass"]).exits(0);
     machine.with_programs_in("bin", &["report", "--no-tests", "pass"]).exits(0);
     fs::write(machine.path().join("bin/cargo"), OTHER_WORKSPACE).unwrap();
@@ -220,7 +221,7 @@ fn what_is_new_in_an_archive_is_carried_back() {
     project.memcheck(&["accept", "--from", from.to_str().unwrap()]).exits(0);
     let of_archive = ["cpu", "cuda"]
         .map(|family| project.read(&format!("tests/snapshots/mem__fresh@{family}.snap")));
-    // What a run with cargo would have left, to the letter.
+    // The baselines must be byte for byte those of a run with cargo.
     fs::remove_dir_all(project.path().join("tests/snapshots")).unwrap();
     let direct = ["run", "--no-ci", "--message-format", "json"];
     memcheck(project.path(), &[&direct[..], &devices].concat()).exits(0);
@@ -228,7 +229,7 @@ fn what_is_new_in_an_archive_is_carried_back() {
     let of_cargo = ["cpu", "cuda"]
         .map(|family| project.read(&format!("tests/snapshots/mem__fresh@{family}.snap")));
     assert_eq!(of_archive, of_cargo);
-    // Told again where the sources are.
+    // The results can be reported again in the folder of the sources.
     let told = ["report", results.to_str().unwrap(), "--message-format", "json"];
     project.memcheck(&told).exits(0).says("results/pending");
 }

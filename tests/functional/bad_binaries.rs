@@ -1,9 +1,9 @@
-//! Test binaries that die, hang, are killed, or write half a record: each has
-//! its finding and its exit code, and none is ever a pass.
+//! Test binaries that die, hang, are killed, or write half a record. Each must have its finding and
+//! its exit code, and none may pass.
 
 use crate::fixture::{Project, memcheck_interrupted};
 
-/// A test whose body does `what` with the path of its own report.
+/// A test whose body runs `what` with the path of its own report.
 fn rogue(what: &str) -> Project {
     Project::new(&format!(
         "
@@ -128,7 +128,8 @@ fn c_third() {}
 #[test]
 fn a_build_that_is_interrupted_is_no_build_that_failed() {
     let project = Project::new("#[mem_test(baseline = false)]\nfn a() {}\n");
-    // Ctrl-C reaches all of a terminal: here the build ends by itself instead.
+    // Ctrl-C reaches every process of a terminal. This test interrupts only the command, so the
+    // build script ends by itself.
     project.write(
         "build.rs",
         "fn main() {

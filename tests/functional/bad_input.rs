@@ -1,5 +1,4 @@
-//! What a person can get wrong: each is a clear error with its exit code and
-//! says what to do next.
+//! User errors: each must have a clear message with its exit code, and state the next step.
 
 use crate::documentation::{reference, section};
 use crate::fixture::{CLEAN_AND_FIXED, Project, Run, memcheck_with};
@@ -71,7 +70,7 @@ fn a_usage_error_is_two() {
         assert!(!run.stderr.is_empty(), "{wrong:?}");
     }
     project.run(&["--device", "sim:h2000"]).says("h200");
-    // A machine that cannot be simulated is found out before anything is built.
+    // A machine that cannot be simulated must be rejected before the build.
     project.write("tests/mem.rs", "this is not Rust\n");
     for (machine, why) in [
         ("40xt4", "40 devices: a machine has from 1 to 32"),
@@ -231,14 +230,15 @@ fn an_override_that_matches_no_test_is_reported() {
     let list = project.memcheck(&list).exits(0).says(said);
     assert_eq!(unmatched(&list), [said]);
     assert_eq!(list.summary()["tests"], 1);
-    // Of what was not listed nothing is known, but of a package that is not there.
+    // The targets that were not listed could contain the test, so only a package that does not
+    // exist is reported.
     assert!(unmatched(&project.run(&["--test", "mem"]).exits(0)).is_empty());
     project.write(
         ".config/memcheck.toml",
         "[[override]]\npackage = \"gone\"\niterations = 6\n[[override]]\ntest = \"passes\"\n",
     );
     assert_eq!(unmatched(&project.run(&["--test", "mem"]).exits(0)), [said]);
-    // Where a target waits for a feature, the test may be in it.
+    // If a target requires a feature that is off, the test could be in that target.
     let manifest = project.read("Cargo.toml");
     let waiting = "[features]\nextra = []\n[[test]]\nname = \"extra\"\n\
                    required-features = [\"extra\"]\n[profile.dev]";

@@ -1,5 +1,5 @@
-//! Baselines over their life: missing, accepted, regressed, improved, and
-//! broken in every way that a person can break them. None is ever lost.
+//! The life of a baseline: missing, accepted, regressed, improved, and broken in every way that a
+//! user can break it. A baseline must never be lost.
 
 use crate::fixture::Project;
 
@@ -137,9 +137,9 @@ fn ci_writes_nothing_into_the_source_tree() {
     project.run(&["--ci"]).exits(0);
 }
 
-/// The life of a baseline whose source file is named with `..`, as that of
-/// `module`; it lies in `folder`, beside the file. The projects share a folder
-/// for pending snapshots: each takes its own from there.
+/// The life of a baseline whose source file has a `..` in its path, as that of `module` has. The
+/// snapshot must be in `folder`, next to the source. The projects share a folder for pending
+/// snapshots, and each must take only its own from there.
 fn lives_beside_its_source(project: &Project, module: &str, source: &str, folder: &str) {
     let snapshot = format!("{folder}/mem__{module}__clean@cpu.snap");
     let test = format!("{module}::clean");
@@ -180,7 +180,7 @@ fn a_source_file_outside_its_package_keeps_its_baseline_beside_it() {
     let (manifest, profile) = manifest.split_at(manifest.find("[profile.dev]").expect("a profile"));
     let workspace = "[workspace]\n";
     project.write("app/Cargo.toml", &manifest.replace(workspace, ""));
-    // With the resolver of a single package: with another candle would be built anew.
+    // The resolver of a single package. Another resolver would compile candle again.
     let members = "resolver = \"3\"\nmembers = [\"app\"]\n";
     project.write("Cargo.toml", &format!("{workspace}{members}{profile}"));
     project.write("app/src/lib.rs", "//! A member.\n");
@@ -213,7 +213,7 @@ fn a_pending_figure_that_is_torn_is_not_accepted() {
     assert_eq!(project.read(SNAPSHOT), before);
 }
 
-/// Every second run of it leaks.
+/// A test that leaks in every second run.
 const UNSTEADY: &str = "
 #[mem_test(max_growth = \"0 B\")]
 fn clean(trial: &mut Trial) -> anyhow::Result<()> {
@@ -236,8 +236,8 @@ fn a_run_that_has_no_say_in_a_pending_figure_leaves_it_alone() {
     );
     project
         .write("tests/mem.rs", &format!("use memcheck_runtime::{{Trial, mem_test}};\n{UNSTEADY}"));
-    // The second run is to explain the new figures of the first, and leaks. So there are
-    // five runs.
+    // The second run should explain the new figures of the first, but it leaks. The command
+    // therefore runs the test five times.
     let run = project.run(&[]).exits(0);
     assert_eq!(project.read("runs").len(), 5);
     let pending = run.summary()["pending"].as_array().unwrap().clone();
@@ -247,7 +247,7 @@ fn a_run_that_has_no_say_in_a_pending_figure_leaves_it_alone() {
     let profile = ["profile", "--device", "cpu", "--max-peak", "1 B", "clean"];
     project.memcheck(&profile).exits(100).says("peak-limit");
     assert!(project.has(&file), "a profile leaves none, and takes none");
-    // A run that was asked for figures and fails takes back what is no longer so.
+    // A run without explanations that fails must remove pending figures that have become invalid.
     project.write("runs", "..........");
     project.run(&["--explain", "never"]).exits(100);
     assert!(!project.has(&file));
@@ -258,7 +258,7 @@ fn a_full_disk_is_said_and_loses_nothing() {
     let project = accepted();
     let before = project.read(SNAPSHOT);
     project.write("tests/mem.rs", &clean(200_000));
-    // A disk that is full for this one file.
+    // Simulates a full disk for this one file.
     let pending = project.path().join(format!("{SNAPSHOT}.new"));
     std::os::unix::fs::symlink("/dev/full", &pending).expect("the file has another name");
     let run = project.run(&["--explain", "never"]).exits(104);

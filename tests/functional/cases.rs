@@ -1,5 +1,5 @@
-//! A test over cases: one test, one baseline and one line for each
-//! combination, under `cargo test`, nextest and `cargo memcheck`.
+//! A test over cases: each combination is a test with a baseline and a line of output, under
+//! `cargo test`, nextest and `cargo memcheck`.
 
 use crate::fixture::{Project, cargo, memcheck_with, share_build};
 
@@ -49,7 +49,7 @@ fn each_case_is_a_test_with_its_own_figures_and_baseline() {
     assert!(accepted.contains("peak_allocated: 8192"), "{accepted}");
     assert_eq!(project.run(&["--ci"]).exits(0).summary()["new"], 0);
 
-    // A regression of one case is that of one case.
+    // A regression of one case must not affect the others.
     project.write(snapshot, &accepted.replace("8192", "100"));
     let run = project.run(&[]).exits(100);
     assert_eq!(run.codes("model::forward::dtype_bf16_rows_4"), ["peak-regression"]);
@@ -59,7 +59,7 @@ fn each_case_is_a_test_with_its_own_figures_and_baseline() {
     assert_eq!(run.codes("model::forward::dtype_bf16_rows_4"), ["uncomparable-baseline"]);
     project.write(snapshot, &accepted);
 
-    // A value that goes leaves its baselines behind.
+    // A removed value leaves stale baselines behind.
     project.write("tests/mem.rs", &project.read("tests/mem.rs").replace("[f32, bf16]", "[f32]"));
     let run = project.run(&[]).exits(0);
     assert_eq!(run.stdout.matches("stale-baseline").count(), 2, "{}", run.stdout);
@@ -145,10 +145,10 @@ fn without(trial: &mut Trial) -> candle_core::Result<()> {
     assert!(run.test("without").get("case").is_none());
 }
 
-/// What a plain harness says of `FORWARD`, with one limit that one case breaks.
+/// Runs `FORWARD` under a plain harness, with a limit that one case breaks.
 fn harness(arguments: &[&str]) -> (Option<i32>, String) {
     let project = Project::new(&FORWARD.replace("max_growth", "max_peak = \"10 KB\", max_growth"));
-    // It builds what the harness runs.
+    // This run also builds the executable for the harness.
     project.run(&[]).exits(100);
     let mut command = cargo();
     command.args(arguments).args(["--test", "mem"]).current_dir(project.path()).env_remove("CI");
@@ -172,7 +172,7 @@ fn a_plain_cargo_test_runs_every_case_apart() {
 fn nextest_runs_every_case_apart() {
     let there = cargo().args(["nextest", "--version"]).output();
     if !there.is_ok_and(|output| output.status.success()) {
-        // CI installs it: there it is never passed over.
+        // CI installs cargo-nextest, so the test must not be skipped there.
         assert!(std::env::var_os("CI").is_none(), "there is no cargo-nextest");
         eprintln!("skipped: there is no cargo-nextest");
         return;
@@ -226,14 +226,14 @@ fn what_takes_more_than_it_must_fit_into_does_not_fit() {
         [(Some(1 << 29), "asked for, and refused".into()), (Some(1 << 30), "activations".into())]
     );
 
-    // A flag is stronger, as is a variable; and the capacity is exact.
+    // A flag has precedence, and so has a variable. The capacity is exact.
     on(&project, "sim:h200", &["--fits", "24 GiB"], &[]).exits(0);
     on(&project, "sim:h200", &["--fits", "1610612736 B"], &[]).exits(0);
     let run = on(&project, "sim:h200", &["--fits", "1610612735 B"], &[]).exits(100);
     assert_eq!(run.codes(LARGE_TEST), ["does-not-fit"]);
     on(&project, "sim:h200", &[], &[("MEMCHECK_FITS", "rtx4090")]).exits(0);
 
-    // Where the card itself has no room, it is the card that is out of memory.
+    // If the card itself has no room, the card is out of memory.
     let run = on(&project, "sim:h200,capacity=1280MiB", &[], &[]).exits(100);
     assert_eq!(run.codes(LARGE_TEST), ["out-of-memory"]);
 }

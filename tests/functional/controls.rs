@@ -1,5 +1,5 @@
-//! The negative controls of `tests/controls` fail, each with its code and its
-//! bytes an iteration, to the byte, on the CPU and on the simulated GPU.
+//! The negative controls of `tests/controls` must fail, each with its code and its exact bytes per
+//! iteration, on the CPU and on the simulated GPU.
 
 use std::sync::OnceLock;
 
@@ -31,7 +31,7 @@ fn run(device: &str) -> Run {
     .exits(100)
 }
 
-/// The one run of a leg that all tests of this process share.
+/// The run of a leg, which all tests of this process share.
 pub(crate) fn on(leg: Leg) -> &'static Run {
     static RUNS: [OnceLock<Run>; 2] = [const { OnceLock::new() }; 2];
     match leg {
@@ -40,13 +40,13 @@ pub(crate) fn on(leg: Leg) -> &'static Run {
     }
 }
 
-/// Asserts the leaks, where `small` is what blocks below 1 KiB add: a GPU
-/// counts them, the host's tensor class does not.
+/// Asserts the leaks. `small` is 1 if the leg counts blocks below 1 KiB, as a GPU does, and 0
+/// otherwise.
 fn assert_leaks(run: &Run, small: u64) {
     let llama_config = llama::tiny_config();
     // 2 * layers * batch * kv_heads * head_dim * 4 B: one token.
     let llama = llama::kv_bytes_per_token(&llama_config, 2, candle_core::DType::F32) as u64;
-    // Four tokens a request, in the decoder alone.
+    // Four tokens per request, in the decoder only.
     let t5 = 4 * t5::kv_bytes_per_token(&t5::tiny_config(), 2) as u64;
     for (test, bytes) in [
         ("llama_cache_never_cleared", llama),
@@ -68,7 +68,7 @@ fn assert_leaks(run: &Run, small: u64) {
     }
 }
 
-/// The lines of `body` that a finding names, with their blocks.
+/// The functions that a finding names, with the number of their blocks.
 fn lines(run: &Run, test: &str) -> Vec<(String, u64)> {
     let finished = run.test(test);
     let sites = finished["findings"][0]["sites"].as_array().expect("sites are a list").clone();

@@ -1,6 +1,5 @@
-//! Every leak of the corpus (`memcheck_tests::scenarios`) is found with its
-//! code and its exact bytes, every fixed twin passes, on the CPU and on the
-//! simulated GPU.
+//! Every leak of the corpus (`memcheck_tests::scenarios`) must be found with its code and its exact
+//! bytes, and every fixed twin must pass, on the CPU and on the simulated GPU.
 
 use std::sync::OnceLock;
 
@@ -30,7 +29,7 @@ fn run(device: &str) -> Run {
     .exits(100)
 }
 
-/// The one run of a leg that all tests of this process share.
+/// The run of a leg, which all tests of this process share.
 pub(crate) fn on(leg: Leg) -> &'static Run {
     static RUNS: [OnceLock<Run>; 2] = [const { OnceLock::new() }; 2];
     match leg {
@@ -39,9 +38,8 @@ pub(crate) fn on(leg: Leg) -> &'static Run {
     }
 }
 
-/// Asserts that a leak is found with all that its scenario knows of it, and that
-/// its fixed twin is silent and grows by nothing; on `leg`, if it runs there.
-/// Whether it does.
+/// Asserts that a leak is found with everything that its scenario expects, and that its fixed twin
+/// has no findings and no growth. Returns false if the scenario does not run on `leg`.
 pub(crate) fn assert_pair(scenario: &Scenario, leg: Leg) -> bool {
     let Some(judged) = scenario.judged_on(leg) else { return false };
     let (run, fixed) = (on(leg), scenario.fixed_test());
@@ -53,8 +51,8 @@ pub(crate) fn assert_pair(scenario: &Scenario, leg: Leg) -> bool {
     true
 }
 
-/// Asserts that a healthy program passes, and has the live bytes and the peaks of
-/// its formulas in every iteration: they are uneven, and nothing is found.
+/// Asserts that a healthy program passes, with the live bytes and the peaks of its formulas in
+/// every iteration. They are uneven, but the run must have no findings.
 pub(crate) fn assert_uneven(uneven: &Uneven, leg: Leg) {
     let finished = on(leg).test(&uneven.test());
     assert_eq!(finished["status"], "passed", "{}", uneven.name);
@@ -70,7 +68,6 @@ pub(crate) fn assert_uneven(uneven: &Uneven, leg: Leg) {
     assert!(peaks.iter().min() < peaks.iter().max(), "{} is even", uneven.name);
 }
 
-/// The space that is judged on a leg.
 pub(crate) fn space(judged: Leg) -> &'static str {
     match judged {
         Leg::Host => "host",
@@ -78,7 +75,6 @@ pub(crate) fn space(judged: Leg) -> &'static str {
     }
 }
 
-/// Asserts all that a scenario knows of its leak.
 fn assert_found(scenario: &Scenario, judged: Leg, run: &Run) {
     let finished = run.test(&scenario.leaky_test());
     let Agreement { found, bytes, line, pattern, cause } = scenario.compare(judged, &finished);
@@ -94,7 +90,7 @@ fn assert_leg(leg: Leg) {
     let run = on(leg);
     let tests = scenarios::all().filter(|scenario| assert_pair(scenario, leg)).count();
     UNEVEN.iter().for_each(|uneven| assert_uneven(uneven, leg));
-    // No test of the target is without its scenario.
+    // Every test of the target must have a scenario.
     let of = |twin: &str| {
         let lines = run.json();
         let named = |line: &serde_json::Value| {
@@ -111,7 +107,7 @@ fn assert_leg(leg: Leg) {
     }
 }
 
-/// The codes of what a profile remarks on.
+/// The codes of the remarks of a profile.
 pub(crate) fn remarks(device: &str, test: &str) -> Vec<String> {
     let run = memcheck(
         &workspace(),

@@ -1,5 +1,5 @@
-//! The documentation and the program say the same: every finding, cause, option,
-//! exit code, variable and flag that is defined is documented, and nothing else is.
+//! The documentation and the program must agree: every finding, cause, option, exit code, variable
+//! and flag of the program is documented, and every documented one exists.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use memcheck_core::{diagnosis, exit, variables};
 use crate::fixture::{memcheck, workspace};
 use crate::links::links;
 
-/// All of the reference: its first page, and every page that this one links to.
+/// The whole reference: its first page, and every page to which that one links.
 pub(crate) fn reference() -> String {
     let page =
         |name: &str| std::fs::read_to_string(workspace().join("docs").join(name)).expect(name);
@@ -44,7 +44,7 @@ fn every_finding_is_in_the_reference_and_the_other_way_round() {
 
 #[test]
 fn every_option_of_the_attribute_is_in_the_reference_and_the_other_way_round() {
-    // The list that a wrong option is answered with.
+    // The list in the error message about an unknown option.
     let file = workspace().join("memcheck-macros/tests/ui/unknown_option.stderr");
     let answer = std::fs::read_to_string(file).expect("the answer to an unknown option");
     let (_, list) = answer.lines().next().and_then(|line| line.split_once("expected")).unwrap();
@@ -181,7 +181,7 @@ pub(crate) fn flags(text: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// A section of a page, from its title to the next, or to the next page.
+/// A section of a page, from its title to the next title or the next page.
 pub(crate) fn section<'a>(page: &'a str, title: &str) -> &'a str {
     let (_, section) = page.split_once(title).expect("the section is there");
     let end = ["\n## ", "\n# "].iter().filter_map(|next| section.find(next)).min();

@@ -1,5 +1,5 @@
-//! `cargo memcheck estimate`: configurations written by hand from published
-//! hyper-parameters, against closed formulas.
+//! `cargo memcheck estimate`: configurations written by hand from published hyper-parameters,
+//! compared with closed formulas.
 
 mod generated;
 mod published;
@@ -28,7 +28,7 @@ fn figures(name: &str, arguments: &[&str]) -> Value {
     run.json().into_iter().find(|line| line["type"] == "estimate").expect("an estimate")
 }
 
-/// Keys and values of so many tokens: 2 layers kv batch tokens size.
+/// Bytes of the keys and values of some tokens: 2 layers kv batch tokens size.
 const fn keys_and_values(layers: u64, kv: u64, batch: u64, tokens: u64, size: u64) -> u64 {
     2 * layers * kv * batch * tokens * size
 }
@@ -37,7 +37,7 @@ const fn keys_and_values(layers: u64, kv: u64, batch: u64, tokens: u64, size: u6
 fn caches_tables_and_logits_have_their_closed_formulas() {
     let llama = figures("llama-3-70b", &["--batch", "2", "--seq", "1024", "--generate", "2"]);
     let inference = &llama["inference"];
-    // Llama's cache holds the mask of the prompt too, a byte for each pair.
+    // Llama's cache also holds the mask of the prompt, a byte for each pair.
     let cache = |tokens| keys_and_values(80, 1024, 2, tokens, 2) + 1024 * 1024;
     assert_eq!(inference["cache"], cache(1024));
     assert_eq!(inference["cache_after"], cache(1026));
@@ -54,7 +54,7 @@ fn caches_tables_and_logits_have_their_closed_formulas() {
     assert_eq!(qwen["inference"]["cache"], keys_and_values(28, 512, 1, 256, 2));
     assert_eq!(qwen["inference"]["cache_after"], keys_and_values(28, 512, 1, 257, 2));
 
-    // An encoder keeps nothing; what it returns is its last hidden states.
+    // An encoder has no cache. Its output is its last hidden states.
     let bert = figures("bert-base-uncased", &["--batch", "4", "--seq", "512"]);
     assert_eq!(bert["inference"]["cache"], 0);
     assert_eq!(bert["inference"]["logits"], 4 * 512 * 768 * 4);
@@ -63,7 +63,7 @@ fn caches_tables_and_logits_have_their_closed_formulas() {
 #[test]
 fn a_card_fits_what_the_estimate_says_to_the_byte() {
     let asked = ["--seq", "2048", "--generate", "16"];
-    // As the workload of this repository measures it.
+    // The peak that the workload of this repository measures.
     let peak = 16_434_872_320_u64;
     let (enough, little) = (format!("t4,capacity={peak}B"), format!("t4,capacity={}B", peak - 1));
     let devices = [format!("sim:{enough}"), format!("sim:{little}"), "sim:rtx4090".to_owned()];
@@ -106,7 +106,7 @@ fn a_training_step_is_measured_where_candle_trains() {
     let run = estimate(&config("llama-2-7b"), &["--seq", "64", "--train"]);
     let run = run.exits(exit::NOT_MEASURED);
     let training = run.json()[0]["training"].clone();
-    // The head's alone: what lies before the last fused norm is not reached.
+    // Only the head has a gradient, because the last fused norm has no backward pass.
     assert_eq!(training["reached"], 1);
     assert_eq!(training["gradients"], 32_000 * 4096 * 2);
     assert_eq!(training["optimizer"], 2 * 2 * 6_738_415_616_u64);
@@ -124,7 +124,7 @@ fn a_batch_that_candle_cannot_run_is_carried_on_from_those_that_it_can() {
     let note = eight["notes"][0].as_str().expect("a note");
     assert!(note.contains("candle/issues/3604") && note.contains("batch 1, 2, 3, 7"), "{note}");
     assert_eq!(seven["notes"], serde_json::json!([]));
-    // On a straight line with two that were run.
+    // The estimate must be on a straight line with two batches that were run.
     let figure = |of: &Value, name: &str| of.pointer(name).and_then(Value::as_u64).expect("bytes");
     for name in ["/peak", "/weights", "/inference/cache", "/inference/activations"] {
         let [six, seven, eight] = [&six, &seven, &eight].map(|of| figure(of, name));

@@ -1,4 +1,4 @@
-//! Thirty runs on each device, bit by bit. Ignored: `just exactness`.
+//! Thirty runs on each device must have identical figures. Ignored: `just exactness`.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::fixture::{memcheck_with, workspace};
 
-/// The figures that are promised to be the same in every run.
+/// The figures that must be the same in every run.
 const FIGURES: [&str; 4] = ["allocated", "peak_allocated", "growth", "retained"];
 
 /// The figures of the judged space of every workload, by test.
@@ -30,7 +30,7 @@ fn figures(device: &str, space: &str, threads: &str) -> BTreeMap<String, Vec<u64
         .iter()
         .filter(|line| line["type"] == "test-finished" && line["status"] == "passed")
         .map(|line| {
-            // A body without a device is judged on the host everywhere.
+            // A body without a device is judged on the host on every leg.
             let metrics: &Value = line["metrics"].get(space).unwrap_or(&line["metrics"]["host"]);
             let name = line["test"].as_str().expect("a name").to_owned();
             (name, FIGURES.map(|figure| metrics[figure].as_u64().expect("a figure")).to_vec())

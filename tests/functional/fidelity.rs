@@ -1,5 +1,5 @@
-//! The simulated device is replayed against the recordings, and one call that is
-//! another, or a byte, is told.
+//! Compares the simulated device with the recordings. A recording that differs by one call or one
+//! byte must be reported.
 
 use std::path::Path;
 
@@ -25,7 +25,7 @@ fn every_recording_is_replayed_on_the_simulated_device() {
     });
     let recorded = recorded.count();
     assert!(recorded > 0);
-    // A test for each, and none that compares nothing.
+    // One test for each recording, and no test without a recording.
     assert_eq!(run.summary()["passed"], recorded);
 }
 

@@ -1,12 +1,12 @@
-//! `fit`: the largest value of a case that a card has room for, exact, and what
-//! it says where there is no answer.
+//! `fit`: the largest value of a case for which a card has room, exactly, and the messages if no
+//! value is found.
 
 use serde_json::Value;
 
 use crate::fixture::{Project, Run};
 
-/// `forward` holds 1 MiB of weights and 3 MiB for each of the batch. Its own
-/// limits are broken by any of it.
+/// `forward` holds 1 MiB of weights and 3 MiB for each element of the batch. Every batch breaks the
+/// limits of its attribute.
 const TESTS: &str = "
 const MIB: (usize, usize) = (256, 1024);
 
@@ -94,7 +94,7 @@ fn without_cases(device: &Device) -> candle_core::Result<()> {
 }
 ";
 
-/// More than is counted, and the most that is.
+/// A number above the range of u64, and the largest u64.
 const TOO_MANY: &str = "99999999999999999999";
 const U64_MAX: &str = "18446744073709551615";
 
@@ -109,20 +109,19 @@ fn devices(run: &Run) -> Vec<Value> {
     run.json().into_iter().filter(|line| line["type"] == "fit").collect()
 }
 
-/// The values that were tried, in their order.
 fn tried(device: &Value) -> Vec<u64> {
     let attempts = device["attempts"].as_array().expect("attempts are a list");
     attempts.iter().map(|tried| tried["value"].as_u64().expect("a number")).collect()
 }
 
-/// What is tried next is what the law of the peaks says; the answer is what was run.
+/// The law of the peaks so far decides the next value to try. The answer is a value that ran.
 fn by_laws(project: &Project, of_64_mib: &str) {
     let search = |test, device| {
         let arguments = [test, "--param", "seq", "--margin", "0%", "--device", device];
         devices(&fit(project, &arguments).exits(0)).remove(0)
     };
-    // 1 MiB + 4096 s + 16 s² <= 64 MiB: s <= -128 + sqrt(128² + 63 MiB / 16 B), so 1907.
-    // Four values show the parabola; on a straight line 18 were tried.
+    // 1 MiB + 4096 s + 16 s² <= 64 MiB: s <= -128 + sqrt(128² + 63 MiB / 16 B), so 1907. Four
+    // values suffice for the parabola. A straight line through the last values took 18 attempts.
     let found = search("attention", of_64_mib);
     let peak = |seq: u64| (1 << 20) + 4096 * seq + 16 * seq * seq;
     assert!(peak(1907) <= 64 << 20 && 64 << 20 < peak(1908));
@@ -135,7 +134,8 @@ fn by_laws(project: &Project, of_64_mib: &str) {
     });
     assert_eq!(found["predicted"], predicted);
 
-    // The first three are on a line, which says 200 KiB / 4 KiB: 50 positions take 64.
+    // The first three peaks are on a line, which predicts 200 KiB / 4 KiB = 50 positions. 50
+    // positions need as much as 64.
     let found = search("doubling", "sim:t4,capacity=200KiB");
     assert_eq!((&found["largest"], &found["failed"]), (&32.into(), &33.into()));
     assert_eq!(found["peak_allocated"], 32 * 4096);
@@ -147,12 +147,12 @@ fn by_laws(project: &Project, of_64_mib: &str) {
         .says("after 4 attempts peak = 1.0 MiB + 4.0 KiB*seq + 16 B*seq^2 predicted seq=1855 with");
 }
 
-/// A test that ends with a search that found no room is out of memory, where the last
-/// attempt was refused; one that ends with another error after a search is not.
+/// A test that fails after a search without a result is out of memory, because the device refused
+/// the last attempt. A test that fails with another error after a search is not.
 fn of_the_program_itself(project: &Project) {
     let arguments = ["run", "--device", "sim:t4", "--no-ci", "--message-format", "json", "_batch_"];
     let run = project.memcheck(&arguments).exits(100);
-    // 3 MiB for one beside 1 MiB do not fit 2 MiB, and 3 TiB no T4.
+    // 3 MiB for one element and 1 MiB of weights exceed 2 MiB, and 3 TiB exceed a T4.
     for (test, code, wanted) in [
         ("no_batch_fits", "does-not-fit", 3_u64 << 20),
         ("no_batch_has_room", "out-of-memory", 3 << 40),
@@ -166,7 +166,7 @@ fn of_the_program_itself(project: &Project) {
         let function = site["function"].as_str().expect("a line");
         assert!(function.contains("largest"), "{function}");
     }
-    // 6 GiB for one: a T4 has room for two, and three were refused last.
+    // 6 GiB for each element: a T4 has room for two, and it refused three last.
     assert_eq!(run.codes("a_batch_has_room"), ["test-failed"]);
 }
 
@@ -178,7 +178,7 @@ fn row_16_the_largest_batch_is_exact_on_every_card_and_bad_input_is_told() {
     let [small, middle, large] = cards.each_ref().map(String::as_str);
     let devices_flags = ["--device", small, "--device", middle, "--device", large];
 
-    // (capacity - 1 MiB) / 3 MiB, rounded down: what is tried is the answer and the next.
+    // (capacity - 1 MiB) / 3 MiB, rounded down. The search must try the answer and its successor.
     let run = fit(
         &project,
         &[&["forward", "--param", "batch", "--margin", "0%"][..], &devices_flags].concat(),
@@ -204,14 +204,14 @@ fn row_16_the_largest_batch_is_exact_on_every_card_and_bad_input_is_told() {
         }
         assert_eq!(attempts[0]["beside"], serde_json::json!(["peak-limit"]), "{attempts:?}");
     }
-    // A straight line through the first two would say 21, and a step is at most eightfold.
+    // A straight line through the first two values predicts 21, but a step is at most eightfold.
     assert_eq!(tried(&found[1]), [1, 2, 16, 21, 22]);
     by_laws(&project, middle);
     of_the_program_itself(&project);
-    // Neither its own `fits` nor a baseline had a say.
+    // The limits of the attribute and baselines must not influence the search.
     assert!(!project.has("tests/snapshots"));
 
-    // A margin, and a capacity for all: 5 % of 64 MiB are left, 19 * 3 + 1 = 58 MiB.
+    // A margin, and a capacity for all devices: 5 % of 64 MiB stay free, 19 * 3 + 1 = 58 MiB.
     let run = fit(&project, &["forward", "--param", "batch", "--device", middle]).exits(0);
     assert_eq!(devices(&run)[0]["largest"], 19);
     let run = fit(
@@ -220,7 +220,8 @@ fn row_16_the_largest_batch_is_exact_on_every_card_and_bad_input_is_told() {
     );
     assert_eq!(devices(&run.exits(0))[0]["largest"], 21);
 
-    // Panics on the refusal; a value of the other case is chosen: 64 MiB / 1 MiB, / 0.5 MiB.
+    // A test that panics when an allocation is refused, with a value for the other case: 64 MiB / 1
+    // MiB, / 0.5 MiB.
     for (dtype, largest) in [("dtype=f32", 64), ("dtype=f16", 128)] {
         let arguments =
             ["of_two", "--param", "batch", "--case", dtype, "--device", middle, "--margin", "0%"];
@@ -229,7 +230,7 @@ fn row_16_the_largest_batch_is_exact_on_every_card_and_bad_input_is_told() {
     let ambiguous = ["of_two", "--param", "batch", "--device", middle];
     fit(&project, &ambiguous).exits(2).says("dtype=f16").says("--case NAME=VALUE");
 
-    // The ends of the range: there is room for the largest, or not for the smallest.
+    // The ends of the range: the largest value fits, or the smallest one does not.
     let run = fit(&project, &["forward", "--param", "batch", "--to", "5", "--device", middle]);
     let run = run.exits(0).says("the largest that --to allows");
     assert_eq!(
@@ -239,7 +240,7 @@ fn row_16_the_largest_batch_is_exact_on_every_card_and_bad_input_is_told() {
     let run = fit(&project, &["forward", "--param", "batch", "--from", "3", "--device", small]);
     assert_eq!(devices(&run.exits(100))[0]["largest"], Value::Null);
 
-    // The same for people.
+    // The same in the human output.
     let human = project.memcheck(&["fit", "forward", "--param", "batch", "--device", middle]);
     let human = human.exits(0).says("is found to be peak-limit").says("5% of each simulated");
     assert!(human.stdout.contains("largest batch"), "{}", human.stdout);
@@ -260,7 +261,7 @@ fn row_16_the_largest_batch_is_exact_on_every_card_and_bad_input_is_told() {
         (&["forward", "--param", "batch", "--from", "-1"], 2, "'-1'"),
         (&["forward", "--param", "batch", "--fits", "99999999999TiB"], 2, "no memory has so many"),
         (&["forward", "--param", "batch", "--config-file", "broken.toml"], 96, "broken.toml"),
-        // 3 * batch overflows: the test panics, and that is no want of memory.
+        // 3 * batch overflows. The test panics, which is not a lack of memory.
         (&["forward", "--param", "batch", "--from", U64_MAX, "--to", U64_MAX], 100, "test-failed"),
         (&["forward", "--param", "seq"], 2, "has a case `seq`: there is `batch`"),
         (&["without_cases", "--param", "batch"], 2, "none has cases"),

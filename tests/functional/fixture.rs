@@ -1,4 +1,4 @@
-//! A cargo project of its own, outside the workspace, and the command in it.
+//! Creates cargo projects outside the workspace and runs the command in them.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -6,21 +6,20 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
-/// The root of this workspace.
 pub(crate) fn workspace() -> PathBuf {
     let package = Path::new(env!("CARGO_MANIFEST_DIR"));
     package.ancestors().nth(2).expect("the workspace above the package").to_owned()
 }
 
-/// The target directory that this test was built into.
+/// The target directory of this test executable.
 fn target() -> PathBuf {
     // target/debug/deps/functional-HASH
     let own = std::env::current_exe().expect("the path of this test");
     own.ancestors().nth(3).expect("a target directory").to_owned()
 }
 
-/// The cargo that runs this test, without what `just times` asks of this test alone:
-/// build scripts would read it, and compile candle again.
+/// The cargo that runs this test, without the variable that `just times` sets. Build scripts would
+/// read it, and candle would be compiled again.
 pub(crate) fn cargo() -> Command {
     let mut command = Command::new(env!("CARGO"));
     command.env_remove("RUSTC_BOOTSTRAP");
@@ -41,7 +40,6 @@ fn command_path() -> PathBuf {
     target().join("debug/cargo-memcheck")
 }
 
-/// An example of this workspace, built.
 pub(crate) fn build_example(name: &str) -> PathBuf {
     let built = cargo()
         .args(["build", "--quiet", "--package", "memcheck-tests", "--example", name])
@@ -53,28 +51,27 @@ pub(crate) fn build_example(name: &str) -> PathBuf {
     target().join("debug/examples").join(name)
 }
 
-/// `cargo memcheck` with `arguments` in `folder`, in an environment that says
-/// nothing about CI, devices or limits.
+/// Runs `cargo memcheck` with `arguments` in `folder`, in an environment without variables about
+/// CI, devices or limits.
 pub(crate) fn memcheck(folder: &Path, arguments: &[&str]) -> Run {
     memcheck_with(folder, arguments, &[])
 }
 
-/// The same with variables.
+/// The same with additional variables.
 pub(crate) fn memcheck_with(folder: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Run {
     let mut command = command(folder, arguments);
     command.envs(variables.iter().copied());
     Run::of(&command.output().expect("cargo-memcheck runs"))
 }
 
-/// Starts the command and interrupts it, as Ctrl-C does, once `file` of
-/// `folder` is there.
+/// Starts the command and interrupts it, as Ctrl-C does, as soon as `file` exists in `folder`.
 pub(crate) fn memcheck_interrupted(folder: &Path, arguments: &[&str], file: &str) -> Run {
     memcheck_signalled(folder, arguments, file, interrupt())
 }
 
-/// What Ctrl-C sends. A shell without job control has what it starts in the
-/// background ignore that, and so would all that is started here: then the next
-/// kinder signal.
+/// The signal of Ctrl-C. A shell without job control makes its background processes ignore that
+/// signal, and all processes that are started here would inherit this. In that case the tests use
+/// SIGTERM.
 pub(crate) fn interrupt() -> &'static str {
     const SIGINT: u32 = 2;
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -83,8 +80,7 @@ pub(crate) fn interrupt() -> &'static str {
     if ignored.is_some_and(|mask| mask >> (SIGINT - 1) & 1 == 1) { "-TERM" } else { "-INT" }
 }
 
-/// Starts the command and sends it, and nobody else, a signal once `file` of
-/// `folder` is there.
+/// Starts the command and sends a signal to this one process as soon as `file` exists in `folder`.
 pub(crate) fn memcheck_signalled(
     folder: &Path,
     arguments: &[&str],
@@ -94,7 +90,7 @@ pub(crate) fn memcheck_signalled(
     signalled(command(folder, arguments), &folder.join(file), signal)
 }
 
-/// The same of a command behind `program` with `before`.
+/// The same for a command that `program` starts. `before` are the first arguments of `program`.
 pub(crate) fn memcheck_signalled_by(
     (program, before): (&str, &[&str]),
     folder: &Path,
@@ -130,7 +126,7 @@ fn signalled(mut command: Command, file: &Path, signal: &str) -> Run {
     Run::of(&child.wait_with_output().expect("cargo-memcheck ends"))
 }
 
-/// The command in an environment that says nothing about CI, devices or limits.
+/// The command, in an environment without variables about CI, devices or limits.
 pub(crate) fn command(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(command_path());
     command.arg("memcheck").args(arguments).current_dir(folder);
@@ -161,9 +157,9 @@ fn shared_target() -> PathBuf {
     target().join("functional")
 }
 
-/// Has a build of a project take candle from the build of this workspace: the same
-/// build directory, the same profile ([`Project::bare`]) and the same features give
-/// the same compiled crates. Final artifacts go to a directory of the projects.
+/// Makes a build of a project reuse candle from the build of this workspace. The same build
+/// directory, the same profile ([`Project::bare`]) and the same features give the same compiled
+/// crates. Final artifacts go to a directory of the projects.
 pub(crate) fn share_build(command: &mut Command) {
     command
         .env("CARGO_TARGET_DIR", shared_target())
@@ -171,7 +167,7 @@ pub(crate) fn share_build(command: &mut Command) {
         .env("CARGO_INCREMENTAL", "0");
 }
 
-/// What a run of the command said.
+/// The exit code and the output of a run of the command.
 pub(crate) struct Run {
     pub(crate) code: i32,
     pub(crate) stdout: String,
@@ -187,7 +183,7 @@ impl Run {
         }
     }
 
-    /// Asserts the exit code, showing all that was said where it is another.
+    /// Asserts the exit code. On failure it prints all output.
     #[track_caller]
     pub(crate) fn exits(self, code: u8) -> Self {
         assert_eq!(
@@ -200,14 +196,13 @@ impl Run {
         self
     }
 
-    /// Asserts that stderr holds `text`.
+    /// Asserts that stderr contains `text`.
     #[track_caller]
     pub(crate) fn says(self, text: &str) -> Self {
         assert!(self.stderr.contains(text), "`{text}` is not said in\n{}", self.stderr);
         self
     }
 
-    /// The JSON lines on stdout.
     #[track_caller]
     pub(crate) fn json(&self) -> Vec<Value> {
         self.stdout
@@ -216,7 +211,7 @@ impl Run {
             .collect()
     }
 
-    /// The line that closes the JSON stream.
+    /// The last line of the JSON stream.
     #[track_caller]
     pub(crate) fn summary(&self) -> Value {
         let last = self.json().pop().expect("a line of JSON");
@@ -233,7 +228,6 @@ impl Run {
             .unwrap_or_else(|| panic!("no line for {name} in\n{}\n{}", self.stdout, self.stderr))
     }
 
-    /// The codes of a test's findings.
     #[track_caller]
     pub(crate) fn codes(&self, name: &str) -> Vec<String> {
         let findings = self.test(name)["findings"].clone();
@@ -244,10 +238,10 @@ impl Run {
 
 /// A cargo project in a folder below the target directory.
 ///
-/// The package is named after the test that makes it, because cargo tells packages of
-/// one name and version in a shared target directory by nothing else. The folder is
-/// empty at first, and it has the same path in every run: what an earlier run compiled
-/// is used again if [`Project::write`] writes what it wrote then.
+/// The package is named after the test that creates it, because in a shared target directory cargo
+/// distinguishes packages only by name and version. The folder is empty at first and has the same
+/// path in every run. Crates that an earlier run compiled are reused if [`Project::write`] writes
+/// the same text again.
 pub(crate) struct Project {
     folder: PathBuf,
     /// The files of the last run.
@@ -255,7 +249,7 @@ pub(crate) struct Project {
     /// The files that this run has written.
     written: std::cell::RefCell<BTreeSet<String>>,
     name: String,
-    /// Held as long as the folder is used: another run of this test waits.
+    /// Locks the folder, so that another run of this test waits.
     _lock: std::fs::File,
 }
 
@@ -267,13 +261,13 @@ impl Project {
         project
     }
 
-    /// A package with `manifest` behind its own, where `RUNTIME` stands
-    /// for the path of memcheck-runtime.
+    /// A package with `manifest` appended to the default manifest. `RUNTIME` in it is replaced by
+    /// the path of memcheck-runtime.
     pub(crate) fn bare(manifest: &str) -> Self {
         Self::with_manifest(&format!("{ALIGNED}{MANIFEST}{manifest}"))
     }
 
-    /// The same without the features by which it shares candle with this workspace.
+    /// The same without the features that let it share candle with this workspace.
     pub(crate) fn plain(manifest: &str) -> Self {
         Self::with_manifest(&format!("{MANIFEST}{manifest}"))
     }
@@ -286,7 +280,7 @@ impl Project {
         let profile = profile(&manifest);
         project.write("Cargo.toml", &format!("{manifest}\n{profile}"));
         project.write("src/lib.rs", "//! A user's package.\n");
-        // The versions of this workspace: nothing new is fetched.
+        // Uses the crate versions of this workspace, so that cargo does not download anything.
         std::fs::copy(workspace().join("Cargo.lock"), project.path().join("Cargo.lock"))
             .expect("the lock file is copied");
         project
@@ -306,7 +300,6 @@ impl Project {
         Self { folder, earlier, written: Default::default(), name, _lock: lock }
     }
 
-    /// The name of its package.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
@@ -315,8 +308,8 @@ impl Project {
         &self.folder
     }
 
-    /// Writes a file of the project. If it is what the last run left in that file, the
-    /// file is as old as it was then, so that cargo compiles it only if it has to.
+    /// Writes a file of the project. If the text is the same as in the last run, the file keeps its
+    /// old modification time, so that cargo recompiles it only if necessary.
     pub(crate) fn write(&self, file: &str, text: &str) {
         let path = self.path().join(file);
         std::fs::create_dir_all(path.parent().expect("a folder")).expect("the folder is made");
@@ -330,13 +323,11 @@ impl Project {
         }
     }
 
-    /// Reads a file of the project.
     pub(crate) fn read(&self, file: &str) -> String {
         std::fs::read_to_string(self.path().join(file))
             .unwrap_or_else(|error| panic!("{file}: {error}"))
     }
 
-    /// Whether a file of the project is there.
     pub(crate) fn has(&self, file: &str) -> bool {
         self.path().join(file).exists()
     }
@@ -348,7 +339,6 @@ impl Project {
         memcheck(self.path(), &all)
     }
 
-    /// A plain `cargo test`.
     pub(crate) fn cargo_test(&self) -> Command {
         let mut command = cargo();
         command.args(["test", "--test", "mem"]).current_dir(self.path()).env_remove("CI");
@@ -362,14 +352,14 @@ impl Project {
     }
 }
 
-/// Whether a process still does something.
+/// True if the process exists and is not a zombie.
 pub(crate) fn is_running(id: &str) -> bool {
     let state = std::fs::read_to_string(format!("/proc/{}/stat", id.trim()));
     state.is_ok_and(|state| !state.contains(") Z "))
 }
 
-/// The name of the running test as that of a package, with a number where the
-/// test makes several.
+/// A package name made from the name of the running test, with a number if the test creates several
+/// packages.
 fn unused_name() -> String {
     thread_local! {
         static MADE: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
@@ -380,7 +370,8 @@ fn unused_name() -> String {
     if number == 0 { test } else { format!("{test}-{number}") }
 }
 
-/// Not used: features that this workspace switches on, so that candle is compiled once.
+/// Unused dependencies whose features this workspace also switches on, so that candle is compiled
+/// once.
 const ALIGNED: &str = "\
 [target.'cfg(all())'.build-dependencies]
 syn-3 = { package = \"syn\", version = \"3\", features = [\"full\"] }
@@ -407,7 +398,7 @@ edition = \"2024\"
 candle-core = \"0.11.1\"
 ";
 
-/// The profile of this workspace, for the packages that a project can reach: cargo
+/// The profile of this workspace, limited to the packages that a project depends on, because cargo
 /// warns about a profile of any other package.
 fn profile(manifest: &str) -> String {
     let depends = |krate: &str| manifest.contains(&format!("{krate} ="));
@@ -432,7 +423,7 @@ use candle_core::{DType, Device, Tensor};
 use memcheck_runtime::{Trial, mem_test};
 ";
 
-/// A clean test, `clean`, and one that leaks 4,096 bytes an iteration, `leaky`.
+/// A clean test, `clean`, and a test that leaks 4,096 bytes per iteration, `leaky`.
 pub(crate) const CLEAN_AND_LEAKY: &str = "
 #[mem_test(max_growth = \"0 B\")]
 fn clean(device: &Device) -> candle_core::Result<()> {
@@ -451,7 +442,7 @@ fn leaky(trial: &mut Trial) -> candle_core::Result<()> {
 }
 ";
 
-/// The same with the leak mended.
+/// The same tests with the leak fixed.
 pub(crate) const CLEAN_AND_FIXED: &str = "
 #[mem_test(max_growth = \"0 B\")]
 fn clean(device: &Device) -> candle_core::Result<()> {

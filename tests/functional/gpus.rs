@@ -1,7 +1,6 @@
-//! Tests on several real GPUs, which are not there: the GPUs are those that a
-//! `nvidia-smi` of the test's own lists, and a test executable that measures
-//! nothing stands for one that a CUDA compiler has built. What it finds in its
-//! environment, and who runs beside it, is as on a machine with GPUs.
+//! Tests on several real GPUs, without GPUs. A fake `nvidia-smi` lists them, and a test executable
+//! that measures nothing replaces one that a CUDA compiler would build. Its environment, and the
+//! tests that run at the same time, are as on a machine with GPUs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::PermissionsExt;
@@ -18,8 +17,8 @@ const TWO: &str = "GPU 0: NVIDIA H200 (UUID: GPU-aaaa)\nGPU 1: NVIDIA H200 (UUID
 const SLICED: &str = "GPU 0: NVIDIA H200 (UUID: GPU-aaaa)\n  MIG 1g.18gb     Device  0: (UUID: MIG-1)\n  \
     MIG 1g.18gb     Device  1: (UUID: MIG-2)\nGPU 1: NVIDIA H200 (UUID: GPU-bbbb)\n";
 
-/// What stands for a test executable. It lists tests, and of one that it is to run
-/// notes what it was shown. Two at once on one GPU are found out by a lock.
+/// The replacement of a test executable. It lists tests. When it runs a test, it records its
+/// environment. A lock detects two tests at once on one GPU.
 const EXECUTABLE: &str = r#"
 use std::io::Write;
 
@@ -75,7 +74,7 @@ fn entry(name: &str) -> Entry {
     }
 }
 
-/// The report of a test that has measured nothing amiss, as `TEST`.
+/// The report of a passed test. `TEST` in it is replaced by the name.
 fn report() -> Value {
     let facts = json!({"memcheck": 1, "candle": "none", "profile": "debug", "iterations": 10,
                        "warmup": 2});
@@ -94,8 +93,8 @@ fn report() -> Value {
     })
 }
 
-/// A package with that executable, beside a runtime that only has the features
-/// which `cargo memcheck` switches on.
+/// A package with that executable, and a stub of the runtime with only the features that
+/// `cargo memcheck` switches on.
 fn project() -> Project {
     let project = Project::bare("");
     let manifest = format!(
@@ -130,7 +129,7 @@ fn program(project: &Project, name: &str, script: &str) {
     std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)).expect("it can be run");
 }
 
-/// A test as it was started.
+/// The environment with which a test was started.
 #[derive(Debug)]
 struct Started {
     test: String,
@@ -139,7 +138,7 @@ struct Started {
     cupti: String,
 }
 
-/// Runs on these GPUs, and answers with what the tests found.
+/// Runs the command with these GPUs. Returns its output and the environments of the tests.
 fn run(
     project: &Project,
     list: &str,
@@ -175,7 +174,7 @@ fn devices(run: &Run) -> Vec<Value> {
     lines.map(|line| line["device"].clone()).collect()
 }
 
-/// How many tests ran on each GPU, by its index.
+/// The number of tests that ran on each GPU, by its index.
 fn on_each(run: &Run) -> BTreeMap<u64, usize> {
     let mut counts = BTreeMap::new();
     for line in run.json().iter().filter(|line| line["type"] == "test-finished") {
@@ -189,7 +188,7 @@ fn on_each(run: &Run) -> BTreeMap<u64, usize> {
 #[test]
 fn tests_are_spread_over_the_gpus_and_each_has_its_gpu_to_itself() {
     let project = project();
-    // Each test sees its own GPU first, and the other one behind it.
+    // Each test must see its own GPU first and the other one second.
     let (all, started) = run(&project, TWO, &["--device", "cuda"], &[]);
     let all = all.exits(0);
     assert_eq!(devices(&all), ["cuda"]);
@@ -206,7 +205,7 @@ fn tests_are_spread_over_the_gpus_and_each_has_its_gpu_to_itself() {
         };
         let gpu = json!({"index": index, "name": "NVIDIA H200", "uuid": uuid});
         assert_eq!(finished["gpu"], gpu);
-        // Figures are those of the first device that a test sees, whichever that is.
+        // The figures are those of the first device that a test sees, on every GPU.
         assert_eq!((&finished["device"], &finished["leg"]), (&"cuda:0".into(), &"cuda".into()));
         assert_eq!(finished["metrics"]["cuda:0"]["peak_allocated"], 1024);
     }
@@ -215,7 +214,7 @@ fn tests_are_spread_over_the_gpus_and_each_has_its_gpu_to_itself() {
     assert_eq!(on_each(&one.exits(0)), [(0, 6)].into());
     assert_eq!(visible(&started), ["GPU-aaaa,GPU-bbbb"].into());
 
-    // Two that are named are one device, one that is named is all that a test sees.
+    // Two named GPUs are one device. A test sees only the named GPUs.
     let named = ["--device", "cuda:1", "--device", "cuda:0"];
     let (two, started) = run(&project, TWO, &named, &[]);
     let two = two.exits(0);
@@ -238,7 +237,8 @@ fn tests_are_spread_over_the_gpus_and_each_has_its_gpu_to_itself() {
     cupti_is_found_in_wheels(&project);
 }
 
-/// In one package with the test above, as all that follows: a build takes the time.
+/// This function and those below use the package of the test above, because a build takes most of
+/// the time.
 fn a_gpu_comes_back(project: &Project) {
     let arguments = ["--device", "cuda", "--run-ignored", "all", "--timeout", "2s"];
     let (run, started) = run(project, TWO, &arguments, &[]);
@@ -248,9 +248,9 @@ fn a_gpu_comes_back(project: &Project) {
         (vec!["crashed".to_owned()], vec!["timed-out".to_owned()])
     );
     assert_eq!((started.len(), run.summary()["passed"].as_u64()), (8, Some(6)));
-    // They were on a GPU, which is said without a report.
+    // They ran on a GPU, which the result must name even without a report.
     assert_eq!(run.test("hangs")["gpu"]["name"], "NVIDIA H200");
-    // While one hangs on the one GPU, the others run on the other.
+    // While one test hangs on one GPU, the others run on the other.
     assert_eq!(on_each(&run).values().sum::<usize>(), 8);
 }
 
@@ -258,7 +258,8 @@ fn what_is_hidden_is_not_given(project: &Project) {
     let hidden = |words| [("CUDA_VISIBLE_DEVICES", words)];
     let (of_two, started) = run(project, TWO, &["--device", "cuda:0"], &hidden("1,0"));
     assert_eq!(on_each(&of_two.exits(0)), [(0, 6)].into());
-    // As it was named: which GPU a number is, the driver says.
+    // The number is passed on as the user wrote it, because only the driver knows the GPU of a
+    // number.
     assert_eq!(visible(&started), ["1"].into());
     let (swapped, started) = run(project, TWO, &["--device", "cuda"], &hidden("GPU-b,GPU-a"));
     let swapped = swapped.exits(0);
@@ -272,7 +273,7 @@ fn what_is_hidden_is_not_given(project: &Project) {
 }
 
 fn slices_are_given_alone(project: &Project) {
-    // A slice hides every other device; whole GPUs see each other, and no slice.
+    // A slice hides every other device. Whole GPUs see each other, but not the slices.
     let (run, started) = run(project, SLICED, &["--device", "cuda"], &[]);
     let run = run.exits(0);
     assert_eq!(visible(&started), ["MIG-1", "MIG-2", "GPU-bbbb"].into());
@@ -287,7 +288,8 @@ fn a_launcher_gives_gpus(project: &Project) {
         let (run, started) = run(project, TWO, &arguments, &[]);
         (run.exits(0), started)
     };
-    // All at once on whatever it gives: the lock of this test knows no better.
+    // A named GPU must have only one test at a time, even with a launcher and four threads. The
+    // lock of the executable checks that.
     let (run, started) = launched("cuda:1");
     assert_eq!(visible(&started), ["1"].into());
     assert_eq!(on_each(&run), [(1, 6)].into());
@@ -313,12 +315,12 @@ fn cupti_is_found_in_wheels(project: &Project) {
     let found = cupti(&["--explain", "always"]);
     let expected = ["cu13/lib/libcupti.so.13", "cuda_cupti/lib/libcupti.so.12"];
     let folder = venv.join("lib/python3.12/site-packages/nvidia");
-    // Python may know of others, behind those of the environment that is active.
+    // Python can have other libraries too, but those of the active environment must come first.
     let mut paths = found.split(':').map(std::path::Path::new);
     for library in expected {
         let next = paths.find(|path| path.starts_with(&venv));
         assert_eq!(next, Some(folder.join(library).as_path()), "{found}");
     }
-    // A run that only counts does not listen.
+    // A run that only counts must not load CUPTI.
     assert_eq!(cupti(&["--explain", "never"]), "unset");
 }

@@ -1,11 +1,11 @@
-//! Programs that ten iterations cannot tell apart: each is followed until its growth is
-//! decided.
+//! Programs that cannot be distinguished within ten iterations. The command must follow each of
+//! them until its growth is decided.
 
 use serde_json::Value;
 
 use crate::fixture::{Project, Run};
 
-/// Blocks of 4 MiB. Each test says in which iterations which of them are kept.
+/// Blocks of 4 MiB. Each test defines the iterations in which it keeps blocks.
 const TESTS: &str = r#"
 const MIB: usize = 1 << 20;
 
@@ -226,14 +226,14 @@ fn run(device: &str) -> Run {
     project.memcheck(&arguments).exits(100)
 }
 
-/// The leak of a test: its one finding.
+/// The finding `leak` of a test, which must come first.
 #[track_caller]
 fn leak(run: &Run, test: &str) -> Value {
     assert_eq!(run.codes(test)[0], "leak", "{test}: {}", run.test(test)["growth"]);
     let line = run.test(test);
     let finding = line["findings"][0].clone();
     let space = finding["space"].as_str().unwrap();
-    // One figure everywhere.
+    // The finding, the metrics and the shares of the sites must have the same figure.
     assert_eq!(finding["bytes_per_iteration"], line["metrics"][space]["growth"], "{test}");
     let shares = finding["sites"].as_array().unwrap().iter();
     let shares: u64 = shares.filter_map(|site| site["bytes_per_iteration"].as_u64()).sum();
@@ -275,7 +275,8 @@ fn judged(run: &Run, host: bool) {
     ] {
         assert_eq!(run.codes(test), [""; 0], "{test}: {}", run.test(test));
     }
-    // The screen does not see the first block, and what comes behind it changes no figure.
+    // The leak begins after the measured iterations, and the further iterations must not change any
+    // other figure.
     let late = run.test("leaks_in_every_50th_iteration");
     let space = if host { "host" } else { "cuda:0" };
     assert_eq!(late["metrics"][space]["peak_allocated"], 0, "{late}");
@@ -355,7 +356,7 @@ fn a_second_round_tells_what_is_allocated_once_from_what_is_retained() {
         assert_eq!(run.codes(test), ["retained"], "{test}");
         assert_eq!(run.test(test)["findings"][0]["figure"], 168_332, "{test}");
     }
-    // The second round prints nothing.
+    // The second round must print nothing.
     let mut plain = project.cargo_test();
     let output = plain.args(["--", "leaves_something_in_every_round"]).output().unwrap();
     let output = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);

@@ -1,8 +1,7 @@
-//! A guide to profiling the memory of transformers, row by row: each row of
-//! `docs/guide.md` has its test here.
+//! A guide to profiling the memory of transformers: each row of `docs/guide.md` has its test here.
 //!
-//! What other tests run anyway is run once: the corpus of leaks, the negative
-//! controls, and the workloads below. A row asserts what it is about.
+//! The rows share the runs of other tests: the corpus of leaks, the negative controls, and the
+//! workloads below. Each test asserts the claim of its row.
 
 mod pairs;
 mod program;
@@ -20,10 +19,8 @@ use crate::detection::space;
 use crate::documentation::rows;
 use crate::fixture::{Run, memcheck, workspace};
 
-/// Both legs.
 const LEGS: [Leg; 2] = [Leg::Host, Leg::Device];
 
-/// The device of a leg.
 fn device(leg: Leg) -> &'static str {
     match leg {
         Leg::Host => "cpu",
@@ -31,7 +28,7 @@ fn device(leg: Leg) -> &'static str {
     }
 }
 
-/// The workloads that rows look at, run once on each leg.
+/// The run of the workloads on a leg, which all rows share.
 fn workloads(leg: Leg) -> &'static Run {
     static RUNS: [OnceLock<Run>; 2] = [const { OnceLock::new() }; 2];
     let slot = match leg {
@@ -51,7 +48,7 @@ fn run_workloads(leg: Leg, arguments: &[&str]) -> Run {
     memcheck(&workspace(), &[&target[..], arguments].concat())
 }
 
-/// Asserts that workloads passed, on the legs that they run on.
+/// Asserts that the workloads passed on a leg.
 fn assert_passed(leg: Leg, tests: &[&str]) {
     for test in tests {
         let finished = workloads(leg).test(test);
@@ -59,7 +56,6 @@ fn assert_passed(leg: Leg, tests: &[&str]) {
     }
 }
 
-/// The peak of a workload on the device.
 fn peak(test: &str) -> u64 {
     let peak = workloads(Leg::Device).test(test)["metrics"]["cuda:0"]["peak_allocated"].clone();
     peak.as_u64().unwrap_or_else(|| panic!("{test} has no peak"))
@@ -75,7 +71,7 @@ fn row_05_the_peak_of_a_forward_pass_is_its_baseline() {
             format!("tests/tests/workloads/snapshots/workloads__bert__forward@{suffix}.snap");
         let baseline = std::fs::read_to_string(workspace().join(snapshot)).expect("a baseline");
         assert!(baseline.contains(&format!("peak_allocated: {peak}\n")), "{peak}:\n{baseline}");
-        // At it, and a byte below.
+        // At the peak, and one byte below.
         for (limit, code) in [(peak, 0), (peak - 1, 100)] {
             let limit = format!("{limit} B");
             let arguments = ["--exact", "bert::forward", "--no-ci", "--max-peak", &limit];
@@ -93,7 +89,7 @@ fn row_06_growth_over_iterations_above_a_mebibyte_is_a_leak() {
         assert_eq!((&finding["code"], &finding["limit"]), (&"leak".into(), &(1 << 20).into()));
         let leak = KEPT_LOSS_BYTES as u64 + leg.small(KEPT_LOSS_SCALAR_BYTES as u64);
         assert_eq!(finding["bytes_per_iteration"], leak);
-        // What the guide computes, (last - first) / n, is a tenth less.
+        // The formula of the guide, (last - first) / n, gives a tenth less.
         let spaces = leaky["iterations"].as_array().expect("iterations by space");
         let series = spaces.iter().find(|one| one["space"] == space(leg)).expect("the space");
         let live: Vec<u64> = serde_json::from_value(series["allocated"].clone()).expect("bytes");
@@ -106,7 +102,7 @@ fn row_06_growth_over_iterations_above_a_mebibyte_is_a_leak() {
 
 #[test]
 fn row_11_half_types_take_less_and_mixed_precision_trains() {
-    // Inputs are u32 whatever the type, 8 x 128 of three kinds; 96 bytes are a kernel's.
+    // Inputs are u32 with every type, three kinds of 8 x 128. The 96 bytes belong to a kernel.
     let forward = |dtype: &str| peak(&format!("bert::base_forward_s128::dtype_{dtype}_batch_8"));
     let (wide, half) = (forward("f32"), forward("f16"));
     assert_eq!(2 * half - wide, 3 * 8 * 128 * 4 + 96);
@@ -121,7 +117,7 @@ fn row_11_half_types_take_less_and_mixed_precision_trains() {
     assert!(10 * step("bf16") < 7 * step("f32"));
 }
 
-/// The functions named after rows, here and where else they are.
+/// The test functions that are named after rows, in all files that have them.
 fn tests_of_rows() -> BTreeSet<String> {
     let sources = [
         include_str!("guide.rs"),

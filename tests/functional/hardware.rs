@@ -1,13 +1,13 @@
-//! What goes wrong with GPUs and not with programs, asked of the simulated one:
-//! others on the card, faults of driver and hardware, slices of a card; and who
-//! holds what the program did not ask for.
+//! Problems of GPUs instead of programs, on the simulated device: other processes on the card,
+//! faults of driver and hardware, and slices of a card. Also the holders of memory that the program
+//! did not request.
 
 use serde_json::{Value, json};
 
 use crate::fixture::{Project, Run, memcheck_with};
 
 const MIB: u64 = 1 << 20;
-/// What a simulated context is taken to hold, and cuBLAS's workspace beside it.
+/// The estimated size of a simulated context. The workspace of cuBLAS is not part of it.
 const CONTEXT: u64 = 512 * MIB;
 
 const TESTS: &str = "
@@ -40,7 +40,7 @@ fn figure(line: &Value, name: &str) -> u64 {
     line["metrics"]["cuda:0"][name].as_u64().unwrap_or_else(|| panic!("no {name} in {line}"))
 }
 
-/// All findings of a test as one text, its hints among them.
+/// All findings of a test as one text, including hints.
 fn said(run: &Run, test: &str) -> String {
     run.test(test)["findings"].to_string()
 }
@@ -48,7 +48,7 @@ fn said(run: &Run, test: &str) -> String {
 #[test]
 fn what_is_beyond_the_pool_is_itemised_and_where_it_cannot_be_the_reason_is_said() {
     let project = project();
-    // An H200's cuBLAS is taken to hold 32 MiB for itself, an RTX 4090's 4 MiB.
+    // The estimate of cuBLAS's own memory is 32 MiB on an H200 and 4 MiB on an RTX 4090.
     for (device, workspace) in [("sim:h200", 32 * MIB), ("sim:rtx4090", 4 * MIB)] {
         let followed = run(&project, device, &["ten", "--explain", "always"], &[]).exits(0);
         let line = followed.test("ten_mebibytes");
@@ -61,7 +61,7 @@ fn what_is_beyond_the_pool_is_itemised_and_where_it_cannot_be_the_reason_is_said
         });
         assert_eq!(line["untracked"], expected);
     }
-    // A run that only counts is not listened to, and measures the same.
+    // A run that only counts does not load CUPTI, and must measure the same.
     let counted = run(&project, "sim:h200", &["ten", "--explain", "never"], &[]).exits(0);
     let line = counted.test("ten_mebibytes");
     assert!(line["untracked"].is_null(), "{line}");
@@ -72,7 +72,7 @@ fn what_is_beyond_the_pool_is_itemised_and_where_it_cannot_be_the_reason_is_said
     {
         assert!(told.contains(part), "`{part}` is not in\n{told}");
     }
-    // Without its library all of it is one rest.
+    // Without the CUPTI library all of this memory is in `rest`.
     let without = ["ten", "--explain", "always", "--runner", "env -u MEMCHECK_SIM_NVML"];
     let line = run(&project, "sim:h200", &without, &[]).exits(0).test("ten_mebibytes");
     let reason = &line["untracked"]["reason"];
@@ -86,7 +86,7 @@ fn what_is_beyond_the_pool_is_itemised_and_where_it_cannot_be_the_reason_is_said
     every_report_marks_estimates(&project);
 }
 
-/// In one package with the test above: a build is what takes the time.
+/// Uses the package of the test above, because a build takes most of the time.
 fn every_report_marks_estimates(project: &Project) {
     let kinds = ["junit", "json", "markdown", "html"];
     let flags: Vec<String> =
@@ -110,7 +110,7 @@ fn a_process_of_others_is_named_where_it_holds_what_is_wanted_and_changes_nothin
         [("MEMCHECK_SIM_PROCESSES", text)]
     }
     let alone = run(&project, "sim:t4,capacity=100MiB", &["ten"], &[]).exits(0);
-    // 10 x 2^18 x 4 bytes, and as much again for what is made of it.
+    // 10 x 2^18 x 4 bytes, and the same again for the result.
     let needed = 20 * MIB;
     let beside = format!("4711:python:{}B", 100 * MIB - needed);
     let enough = run(&project, "sim:t4,capacity=100MiB", &["ten"], &others(&beside)).exits(0);
@@ -121,7 +121,8 @@ fn a_process_of_others_is_named_where_it_holds_what_is_wanted_and_changes_nothin
     }
     assert!(now["others"].is_null(), "nobody asked: {now}");
 
-    // A byte more of it, and another process on a device that is not meant.
+    // The process holds one byte more, and another process is on a device that the test does not
+    // use.
     let more = format!("4711:python:{}B,12:other:1MiB@1", 100 * MIB - needed + 1);
     let machine = "sim:2xt4,capacity=100MiB";
     let full = run(&project, machine, &["ten"], &others(&more)).exits(100);
@@ -137,15 +138,16 @@ fn a_process_of_others_is_named_where_it_holds_what_is_wanted_and_changes_nothin
         assert!(text.contains(part), "`{part}` is not in {text}");
     }
     assert!(!text.contains("(other)"), "{text}");
-    // Without it the card itself is too small: nobody is blamed.
+    // Without the other process, the card itself is too small, and the report must not blame a
+    // process.
     let small = run(&project, "sim:t4,capacity=15MiB", &["ten"], &[]).exits(100);
     assert_eq!(small.codes("ten_mebibytes"), ["out-of-memory"]);
     assert!(!said(&small, "ten_mebibytes").contains("process"));
-    // What the test must fit into it does not, whoever else is there.
+    // The test does not fit into its own limit, regardless of other processes.
     let fits =
         run(&project, "sim:t4,capacity=100MiB", &["ten", "--fits", "15 MiB"], &others(&beside));
     assert_eq!(fits.exits(100).codes("ten_mebibytes"), ["does-not-fit"]);
-    // Where not even a canary has room, nothing was measured.
+    // If the canary has no room, the test must be `not-measured`.
     let all = run(&project, "sim:t4", &["ten"], &others("4711:python:1TiB")).exits(104);
     let text = said(&all, "ten_mebibytes");
     assert!(text.contains("not a block can be allocated"), "{text}");
@@ -160,8 +162,8 @@ fn a_fault_of_hardware_is_a_finding_of_its_own_and_the_next_test_starts_clean() 
     let with = |faults: &str, code: u8| {
         run(&project, "sim:t4", &[], &[("MEMCHECK_SIM_FAULTS", faults)]).exits(code)
     };
-    // The device cannot be opened: exit code 105, and what to do about it. A body
-    // without a device has one all the same, and passes.
+    // The device cannot be opened: exit code 105, with a hint. A body without a device does not
+    // need it and passes.
     for (faults, parts) in [
         ("init=no-device", ["CUDA_ERROR_NO_DEVICE", "CUDA_VISIBLE_DEVICES"]),
         ("init=stub", ["CUDA_ERROR_STUB_LIBRARY", "no driver"]),
@@ -181,7 +183,7 @@ fn a_fault_of_hardware_is_a_finding_of_its_own_and_the_next_test_starts_clean() 
         }
         assert_eq!(run.test("small")["status"], "passed", "{faults}");
     }
-    // It opens, and does not take back the block that proves the probe.
+    // The device opens, but the first free fails, so that the canary cannot prove the probe.
     let run = with("free-fails=1", 104);
     assert_eq!(run.codes("ten_mebibytes"), ["not-measured"]);
     let text = said(&run, "ten_mebibytes");
@@ -193,7 +195,7 @@ fn a_fault_of_hardware_is_a_finding_of_its_own_and_the_next_test_starts_clean() 
         assert!(text.contains(part), "`{part}` is not in {text}");
     }
     assert_eq!(run.test("small")["status"], "passed");
-    // It fails while the body runs: measured, exit code 100.
+    // The device fails while the body runs: the test is measured, exit code 100.
     for (faults, parts) in [
         ("module=no-binary", ["CUDA_ERROR_NO_BINARY_FOR_GPU", "CUDA_COMPUTE_CAP"]),
         ("module=invalid-ptx", ["CUDA_ERROR_INVALID_PTX", "CUDA_COMPUTE_CAP"]),
@@ -212,8 +214,8 @@ fn a_fault_of_hardware_is_a_finding_of_its_own_and_the_next_test_starts_clean() 
         }
         assert_eq!(run.test("small")["status"], "passed", "{faults}");
     }
-    // `ten_mebibytes` launches a kernel in each of 12 iterations; the 13th launch is
-    // nobody's, as every process counts its own.
+    // `ten_mebibytes` launches a kernel in each of 12 iterations. Every process counts its own
+    // launches, so no process has a 13th.
     let clean = with("launch-fails-at=13", 0);
     assert_eq!(clean.test("ten_mebibytes")["status"], "passed");
     with("", 0);
@@ -226,7 +228,7 @@ fn nvml_is_asked_of_the_slice_of_a_card() {
     let slice = run(&project, "sim:h200,mig", &["ten"], &[]).exits(0).test("ten_mebibytes");
     assert_eq!(figure(&slice, "device_used"), figure(&whole, "device_used"));
     assert!(slice["notes"].is_null(), "{slice}");
-    // Where NVML tells nothing of it the reason is said, and nothing else changes.
+    // If NVML has no figures, the report must give the reason, and nothing else may change.
     let silent = [("MEMCHECK_SIM_FAULTS", "nvml=silent")];
     let line = run(&project, "sim:h200,mig", &["ten"], &silent).exits(0).test("ten_mebibytes");
     assert!(line["metrics"]["cuda:0"]["device_used"].is_null(), "{line}");

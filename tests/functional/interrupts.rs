@@ -1,4 +1,4 @@
-//! What a signal leaves: all that was measured by then, and a stream that is closed once.
+//! A signal must leave all results that were measured by then, and a stream that is closed once.
 
 use crate::fixture::{
     Project, is_running, memcheck_interrupted, memcheck_signalled, memcheck_signalled_by,
@@ -77,7 +77,7 @@ fn goes_on() {
 ",
     );
     let arguments = [&["run"][..], &JSON].concat();
-    // As `nohup` does it.
+    // Ignores SIGHUP, as `nohup` does.
     let shell = ("sh", &["-c", "trap '' HUP; exec \"$@\"", "sh"][..]);
     let run = memcheck_signalled_by(shell, project.path(), &arguments, "running", "-HUP");
     assert_eq!(run.exits(0).test("goes_on")["status"], "passed");

@@ -1,12 +1,12 @@
-//! Several devices in one run: each is built, run and judged before the next is
-//! built, and a build shows how far it is.
+//! Several devices in one run: each is built, run and judged before the next one is built, and a
+//! build shows its progress.
 
 use crate::fixture::{CLEAN_AND_LEAKY, Project, memcheck, memcheck_signalled};
 
 const ONE: &str = "#[mem_test(baseline = false)]\nfn a() {}\n";
 const BOTH: [&str; 7] = ["run", "--device", "cpu", "--device", "sim", "--message-format", "json"];
 
-/// A project whose build script does `then` where it is built for the simulated device.
+/// A project whose build script runs `then` in a build for the simulated device.
 fn with_cuda_build(tests: &str, then: &str) -> Project {
     let project = Project::new(tests);
     project.write(
@@ -24,7 +24,6 @@ fn with_cuda_build(tests: &str, then: &str) -> Project {
     project
 }
 
-/// The place of `text` on stderr.
 #[track_caller]
 fn place(stderr: &str, text: &str) -> usize {
     stderr.find(text).unwrap_or_else(|| panic!("`{text}` is not said in\n{stderr}"))
@@ -50,7 +49,7 @@ fn a_verdict_does_not_wait_for_the_next_build() {
     let summary = run.summary();
     assert_eq!((&summary["passed"], &summary["exit_code"]), (&1.into(), &101.into()));
     assert_eq!(summary["error"]["message"], "the build for the simulated CUDA device failed");
-    // What was kept of the run is no pass either.
+    // A report of the results must fail as well.
     let report = project.memcheck(&["report", "--message-format", "json"]).exits(101);
     assert_eq!(report.summary(), summary);
     report.says("error: the build for the simulated CUDA device failed");
@@ -78,14 +77,14 @@ fn what_was_measured_stands_where_the_next_build_is_interrupted() {
 
 #[test]
 fn a_log_has_a_line_at_both_ends_of_a_build() {
-    // Unlike that of any earlier run, so that cargo has to compile it.
+    // The source differs from that of any earlier run, so that cargo has to compile it.
     let project = Project::new(&format!("{ONE}// {:?}\n", std::time::SystemTime::now()));
     let run = project.run(&[]).exits(0).says("building the tests for cpu…");
     let run = run.says("built the tests for cpu: ").says(" in ");
     assert!(!run.stderr.contains("Compiling"), "{}", run.stderr);
     let fresh = project.run(&[]).exits(0);
     assert!(!fresh.stderr.contains("built the tests"), "{}", fresh.stderr);
-    // What cargo has to say of the sources is shown all the same.
+    // Cargo's warnings about the sources must still be shown.
     project.write("src/lib.rs", "//! A user's package.\nfn unused() {}\n");
     let warned = project.run(&["--verbose"]).exits(0).says("function `unused` is never used");
     warned.says("Compiling");

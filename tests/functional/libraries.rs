@@ -1,12 +1,12 @@
-//! Shared libraries that a test executable needs and the loader does not find:
-//! told by name before anything is run, or found where Python keeps them.
+//! Shared libraries that a test executable needs and the loader does not find. The command must
+//! name them before any test runs, or find them in Python's folders.
 
 use std::process::Command;
 
 use crate::fixture::{Project, memcheck, memcheck_with};
 
-/// A test that calls a function of `libcublas.so.99`, which is in the folder
-/// `there` of the project and on no search path.
+/// A test that calls a function of `libcublas.so.99`. The library is in the folder `there` of the
+/// project, which is not on the search path.
 fn project() -> Project {
     let project = Project::new(
         "unsafe extern \"C\" { fn memcheck_blas() -> i32; }
@@ -59,7 +59,7 @@ fn a_library_that_is_not_there_is_named_and_found_where_python_keeps_it() {
     let active = [("VIRTUAL_ENV", venv.to_str().unwrap())];
     memcheck_with(project.path(), &json, &active).exits(0);
 
-    // And of an archive, whose executable could not be asked where it was packed.
+    // The same for an archive, whose executable could not list its tests when it was packed.
     memcheck(project.path(), &["archive", "--archive-file", "a.tar.zst", "--device", "cpu"])
         .exits(0)
         .says("libcublas.so.99 is not there; it is packed all the same");

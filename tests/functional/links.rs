@@ -1,11 +1,10 @@
-//! Every link of a page to a page leads somewhere: the file is there, and so is the
-//! heading.
+//! Every link from a page to a page must point to an existing file and heading.
 
 use std::path::{Path, PathBuf};
 
 use crate::fixture::workspace;
 
-/// The lines of a page that are no code.
+/// The lines of a page outside code fences.
 fn prose(page: &str) -> impl Iterator<Item = &str> {
     let mut is_code = false;
     page.lines().filter(move |line| {
@@ -15,20 +14,19 @@ fn prose(page: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// A text without what stands in backticks.
 fn without_code(text: &str) -> String {
     text.split('`').step_by(2).collect::<Vec<_>>().join("``")
 }
 
-/// Where the links of a page lead, but for those to other sites.
+/// The targets of a page's links, except for those to other sites.
 pub(crate) fn links(page: &str) -> Vec<String> {
-    // A link's text may go over two lines.
+    // The lines are joined, because the text of a link can span two lines.
     let text = prose(page).map(without_code).collect::<Vec<_>>().join("\n");
     let targets = text.split("](").skip(1).filter_map(|rest| rest.split_once(')'));
     targets.map(|(target, _)| target.to_owned()).filter(|to| !to.contains("://")).collect()
 }
 
-/// The names by which the headings of a page are linked to, as GitHub makes them.
+/// The anchors of a page's headings, as GitHub generates them.
 fn anchors(page: &str) -> Vec<String> {
     let titles = prose(page).filter_map(|line| {
         line.trim_start_matches('#').strip_prefix(' ').filter(|_| line.starts_with('#'))
@@ -44,7 +42,7 @@ fn anchors(page: &str) -> Vec<String> {
     anchors
 }
 
-/// The links of the page at `path` that lead nowhere.
+/// The broken links of the page at `path`.
 fn broken(path: &Path, page: &str) -> Vec<String> {
     let leads = |link: &String| {
         let (file, anchor) = link.split_once('#').unwrap_or((link, ""));
@@ -62,7 +60,7 @@ fn broken(path: &Path, page: &str) -> Vec<String> {
     lost.map(|link| format!("{}: {link}", path.display())).collect()
 }
 
-/// The pages below a folder, but for what is built.
+/// The pages below a folder, except in build directories.
 fn pages(folder: &Path, into: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
         let (path, name) = (entry.path(), entry.file_name());

@@ -1,5 +1,5 @@
-//! Another machine: one that has neither cargo nor rustc nor the sources. They are
-//! scripts there, which leave a mark where anybody starts them.
+//! Another machine, which has neither cargo nor rustc nor the sources. The programs are scripts
+//! there, which leave a mark if they are started.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::fixture::{Project, Run, memcheck_with};
 
-/// Another machine: a folder, and a path on which cargo and rustc leave a mark.
+/// A folder, and a search path on which cargo and rustc leave a mark.
 pub(crate) struct Machine {
     folder: tempfile::TempDir,
 }
@@ -21,7 +21,7 @@ impl Machine {
         machine
     }
 
-    /// Puts a program of the shell on the path.
+    /// Adds a shell script to the search path.
     pub(crate) fn program(&self, name: &str, script: &str) {
         let path = self.path().join("bin").join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -37,24 +37,23 @@ impl Machine {
         self.path().join("somebody-started-it")
     }
 
-    /// Brings a file here.
     pub(crate) fn bring(&self, from: &Project, file: &str) {
         fs::copy(from.path().join(file), self.path().join(file)).expect("the file is copied");
     }
 
-    /// `cargo memcheck` here; nobody may have started cargo then.
+    /// Runs `cargo memcheck` on this machine. It must not have started cargo.
     pub(crate) fn memcheck(&self, arguments: &[&str]) -> Run {
         let run = self.with_programs_in("bin", arguments);
         assert!(!self.mark().exists(), "cargo, rustc or git was started");
         run
     }
 
-    /// The same where there is no cargo at all, for those who ask for it.
+    /// The same without a cargo.
     pub(crate) fn without_cargo(&self, arguments: &[&str]) -> Run {
         self.with_programs_in("nowhere", arguments)
     }
 
-    /// The same where those in `folder` are all the programs that there are.
+    /// The same with `folder` as the whole search path.
     pub(crate) fn with_programs_in(&self, folder: &str, arguments: &[&str]) -> Run {
         let path = |name: &str| self.path().join(name).display().to_string();
         fs::create_dir_all(path("tmp")).unwrap();
@@ -63,7 +62,7 @@ impl Machine {
             ("CARGO", path(&format!("{folder}/cargo"))),
             ("RUSTC", path(&format!("{folder}/rustc"))),
             ("TMPDIR", path("tmp")),
-            // Nor what cargo, or an exported toolkit, has put before this test's own.
+            // Clears the paths that cargo, or an exported toolkit, has set for this test.
             ("LD_LIBRARY_PATH", String::new()),
         ];
         let variables = variables.each_ref().map(|(name, value)| (*name, value.as_str()));

@@ -1,8 +1,8 @@
 //! Functional tests: the real command over real test binaries.
 //!
-//! `fixture` makes small cargo projects outside the workspace, as a user has
-//! them, and runs `cargo memcheck` in them; what the command says is read from
-//! its JSON. They share one target directory, so that candle is built once.
+//! `fixture` creates small cargo projects outside the workspace, like those of a user, and runs
+//! `cargo memcheck` in them. The tests read its JSON output. The projects share one target
+//! directory, so that candle is built once.
 
 mod across;
 mod archive;

@@ -1,8 +1,8 @@
-//! Candle is compiled once for each kind of leg: every build of this repository
-//! compiles its crates with the same features and the same profile.
+//! candle must be compiled only once for each kind of leg. Every build of this repository must
+//! therefore compile its crates with the same features and the same profile.
 //!
-//! Cargo lists what it would compile (`--unit-graph`, an unstable option that needs
-//! a variable). Nothing is compiled here.
+//! Cargo lists the units that it would compile (`--unit-graph`, an unstable option that needs a
+//! variable). This test does not compile.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -15,15 +15,14 @@ use crate::fixture::{Project, cargo, share_build, workspace};
 /// The crates that take long to compile.
 const CANDLE: [&str; 3] = ["candle_core", "candle_nn", "candle_transformers"];
 
-/// What cargo would compile, and for each unit a number that is the same wherever
-/// cargo would take one for the other.
+/// The units that cargo would compile, and an identity of each. Units have the same identity if
+/// cargo would reuse one for the other.
 struct Units {
     units: Vec<Value>,
     identities: Vec<u64>,
 }
 
 impl Units {
-    /// The units of a cargo command in `folder`.
     fn of(folder: &Path, arguments: &[&str]) -> Self {
         let mut command = cargo();
         share_build(&mut command);
@@ -41,7 +40,6 @@ impl Units {
         Self { units, identities: known.into_iter().flatten().collect() }
     }
 
-    /// The identities of candle's crates, by name.
     fn candle(&self) -> BTreeMap<String, u64> {
         let named = self.units.iter().zip(&self.identities).filter_map(|(unit, identity)| {
             let name = unit["target"]["name"].as_str()?;
@@ -51,21 +49,21 @@ impl Units {
         named.collect()
     }
 
-    /// The features of each package, for a failure.
+    /// The features of each package, for the message of a failure.
     fn features(&self) -> BTreeSet<String> {
         let of = |unit: &Value| format!("{} {}", unit["pkg_id"], unit["features"]);
         self.units.iter().filter(|unit| unit["mode"] == "build").map(of).collect()
     }
 }
 
-/// A hash of a unit and of all that it is built on.
+/// A hash of a unit and of all its dependencies.
 fn identity(units: &[Value], unit: usize, known: &mut Vec<Option<u64>>) -> u64 {
     if let Some(known) = known[unit] {
         return known;
     }
     let of = &units[unit];
     let mut profile = of["profile"].clone();
-    // Units of the profiles `dev` and `test` are one if all else is.
+    // Cargo reuses units between the profiles `dev` and `test` if everything else is equal.
     profile.as_object_mut().expect("a profile").remove("name");
     let dependencies = of["dependencies"].as_array().expect("dependencies");
     let mut below: Vec<(String, u64)> = dependencies
@@ -84,7 +82,7 @@ fn identity(units: &[Value], unit: usize, known: &mut Vec<Option<u64>>) -> u64 {
     *known[unit].insert(hasher.finish())
 }
 
-/// Asserts that the crates of candle that both builds have are the same.
+/// Asserts that the crates of candle that both builds contain are the same.
 #[track_caller]
 fn assert_shared((name, units): (&str, &Units), (other, others): (&str, &Units)) {
     let (candle, candles) = (units.candle(), others.candle());

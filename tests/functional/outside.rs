@@ -1,5 +1,5 @@
-//! A user's package outside this workspace, on the CPU and on the simulated
-//! GPU, with nothing of its own but a dependency and two tests.
+//! A user's package outside this workspace, with only a dependency and two tests, on the CPU and on
+//! the simulated GPU.
 
 use crate::fixture::{CLEAN_AND_FIXED, CLEAN_AND_LEAKY, Project, memcheck};
 
@@ -11,7 +11,7 @@ fn leak_is_found_mended_and_accepted(device: &str, space: &str) {
     let finding = leaky.test("leaky")["findings"][0].clone();
     assert_eq!(finding["code"], "leak");
     assert_eq!(finding["space"], space);
-    // One tensor of 1024 f32 an iteration.
+    // One tensor of 1024 f32 per iteration.
     assert_eq!(finding["bytes_per_iteration"], 4096);
     assert_eq!(finding["limit"], 0);
     assert_eq!(leaky.test("clean")["status"], "passed");

@@ -1,6 +1,6 @@
-//! A plain `cargo test`, without the command: what a second run explains holds,
-//! a process that the test starts is not taken for it, and of a memory test that
-//! hangs, or whose harness is killed, nothing is left running.
+//! A plain `cargo test`, without the command. The explanations of a second run must be valid. A
+//! process that the test starts must not be mistaken for the test. If a memory test hangs, or its
+//! harness is killed, no process may be left running.
 
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::fixture::{Project, interrupt, is_running};
 
-/// A test that starts a child, says so in the file `ids`, and hangs.
+/// A test that starts a child, writes both process ids to the file `ids`, and hangs.
 fn hangs(timeout: &str) -> Project {
     Project::new(&format!(
         "
@@ -39,7 +39,7 @@ fn a_time_out_ends_what_the_test_started() {
     assert_eq!(output.status.code(), Some(101), "{said}");
     assert!(said.contains("timed-out: the test took longer"), "{said}");
     for id in project.read("ids").split(' ') {
-        // Killed, it may still be on its way out.
+        // A killed process can take a moment to end.
         let patience = Instant::now() + Duration::from_secs(10);
         while is_running(id) {
             assert!(Instant::now() < patience, "{id} still runs");
@@ -48,7 +48,7 @@ fn a_time_out_ends_what_the_test_started() {
     }
 }
 
-/// Asserts that a plain `cargo test` passes, and returns what it said.
+/// Asserts that a plain `cargo test` passes, and returns its output.
 #[track_caller]
 fn passes(mut cargo_test: Command) -> String {
     let output = cargo_test.output().expect("cargo runs");
@@ -57,11 +57,9 @@ fn passes(mut cargo_test: Command) -> String {
     said
 }
 
-/// Who gets a signal.
 enum Whom {
     /// Cargo's process group.
     Group,
-    /// The process of the test harness.
     Harness,
 }
 
@@ -74,7 +72,7 @@ fn parent(id: &str) -> String {
 #[test]
 fn a_killed_harness_leaves_nothing_behind() {
     let project = hangs("10m");
-    // As Ctrl-C ends it, as a time-out of nextest's, and alone.
+    // Ctrl-C, a time-out of nextest, and a signal to the harness only.
     let ends = [(interrupt(), Whom::Group), ("-KILL", Whom::Group), ("-KILL", Whom::Harness)];
     for (signal, whom) in ends {
         let mut command = project.cargo_test();
@@ -99,8 +97,8 @@ fn a_killed_harness_leaves_nothing_behind() {
     }
 }
 
-/// Twelve caches, each filled once: a level that rises in every iteration, of
-/// which call sites say that nothing is left behind twice.
+/// Twelve caches, each filled once. The level rises in every iteration, but the call sites show
+/// that each of them leaves only one block behind.
 fn fills_twelve_caches() -> Project {
     let caches = (0..12).map(|number| {
         let bytes = 20_000 + 100 * number;
@@ -137,7 +135,7 @@ fn growth_that_cannot_be_followed_is_undecided_and_does_not_fail_the_test() {
 #[test]
 fn a_program_that_the_test_starts_is_not_taken_for_the_test() {
     let project = Project::bare("memcheck-runtime = { path = \"RUNTIME\" }\n");
-    // What runs before its `main` is the same as in the process of the test.
+    // Linking the runtime makes the code before its `main` the same as in the process of the test.
     project.write("src/main.rs", "use memcheck_runtime as _;\nfn main() {}\n");
     let program = project.name();
     project.write(
@@ -172,7 +170,8 @@ fn of_two_candles_both_ways_to_run_a_test_name_that_of_the_runtime() {
     project.memcheck(&["accept"]).exits(0);
     let snapshot = project.read("tests/snapshots/mem__two@cpu.snap");
     assert!(snapshot.contains("candle: 0.11.1"), "{snapshot}");
-    // In CI a baseline that is uncomparable fails.
+    // In CI an uncomparable baseline fails the test, so a pass proves that the baseline is
+    // comparable.
     let mut cargo_test = project.cargo_test();
     cargo_test.env("MEMCHECK_CI", "true");
     passes(cargo_test);

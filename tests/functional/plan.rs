@@ -1,5 +1,5 @@
-//! `plan`: a device map from what each layer was measured to hold. What runs by
-//! it has the peaks that were predicted, to the byte on every GPU.
+//! `plan`: a device map from the measured memory of each layer. A run with this map must have the
+//! predicted peaks, to the byte on every GPU.
 
 use serde_json::Value;
 
@@ -17,7 +17,7 @@ fn run(device: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Run {
     memcheck_with(&workspace(), &[&fixed, &WHERE[..], arguments].concat(), variables)
 }
 
-/// The peaks of so many GPUs, 0 where nothing was allocated.
+/// The peaks of the first `gpus` GPUs, 0 if nothing was allocated on one.
 fn peaks(run: &Run, test: &str, gpus: usize) -> Vec<Value> {
     let finished = run.test(test);
     let peak = |gpu| &finished["metrics"][format!("cuda:{gpu}")]["peak_allocated"];
@@ -69,11 +69,11 @@ fn row_12_what_runs_by_a_device_map_has_the_predicted_peak_on_every_gpu() {
         assert_eq!(map, line["device_map"]);
         let by_map = run(&format!("sim:{machine}"), &[&test], &[("LLAMA_DEVICE_MAP", path)]);
         assert_eq!(peaks(&by_map.exits(0), &test, predicted.len()), predicted, "{devices}");
-        // Without a map, on one large enough: what the plan says of the whole.
+        // Without a map, on one GPU that is large enough: the prediction for the whole model.
         let alone = run("sim:h200", &[&test], &[]).exits(0);
         assert_eq!(peaks(&alone, &test, 1), [line["whole"].clone()]);
     }
-    // Which is more than a 12 GB card has: only the map makes it run there.
+    // The whole model needs more than a 12 GB card has, so it runs there with the map only.
     let alone = run("sim:2xrtx4070", &["llama2_7b", "--explain", "never"], &[]).exits(100);
     assert!(alone.stdout.contains("out-of-memory"), "{}", alone.stdout);
 }
@@ -86,8 +86,8 @@ fn layers_are_told_with_their_weights_and_bad_input_with_what_to_do() {
     let names: Vec<&str> = modules.iter().map(|module| module["name"].as_str().unwrap()).collect();
     assert_eq!((names.len(), names[0], names[34]), (35, "model.embed_tokens", "lm_head"));
     assert_eq!(names[10], "model.layers.9");
-    // 4 * 4096² + 3 * 4096 * 11008 + 2 * 4096 parameters of two bytes; keys and
-    // values of 2048 + 8 tokens.
+    // 4 * 4096² + 3 * 4096 * 11008 + 2 * 4096 parameters of two bytes; keys and values of 2048 + 8
+    // tokens.
     let layer = 2 * (4 * 4096 * 4096 + 3 * 4096 * 11008 + 2 * 4096);
     for module in &modules[1..33] {
         assert_eq!(module["weights"], layer);
@@ -117,7 +117,7 @@ fn layers_are_told_with_their_weights_and_bad_input_with_what_to_do() {
     ] {
         plan(arguments).exits(code).says(said);
     }
-    // One device has all of it, and a process may be started by another command.
+    // One device holds everything, and a launcher may start the process.
     let alone = plan(&[test, "--devices", "t4", "--runner", "env"]).exits(0).json();
     let line = alone.iter().find(|line| line["type"] == "plan").unwrap();
     let map = line["device_map"].as_object().unwrap();

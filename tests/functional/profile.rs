@@ -1,5 +1,5 @@
-//! `cargo memcheck profile`: figures that add up, of a test and of a program,
-//! and what a person can get wrong.
+//! `cargo memcheck profile`: the figures of a test and of a program must add up, and user errors
+//! must have clear messages.
 
 use std::process::{Command, Stdio};
 
@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use crate::fixture::{Project, Run, build_example, memcheck, memcheck_with, workspace};
 
-/// Weights of 64 KiB, a matmul of 16 KiB an iteration in a span, and a leak of
-/// 4 KiB an iteration.
+/// Weights of 64 KiB, a matmul of 16 KiB per iteration in a span, and a leak of 4 KiB per
+/// iteration.
 const TESTS: &str = "
 #[mem_test(baseline = false, max_growth = \"1 KiB\")]
 fn layers_leaky(trial: &mut Trial) -> candle_core::Result<()> {
@@ -84,7 +84,7 @@ fn a_profile_adds_up_to_what_a_run_measures() {
     let host = &profile["spaces"][0];
     assert_eq!(host["window"]["iteration"], 12);
     let table = &host["table"];
-    // Weights and input, twelve kept blocks, and the output of the twelfth.
+    // Weights and input, twelve kept blocks, and the output of the twelfth iteration.
     let peak = 2 * (64 << 10) + 12 * (4 << 10) + (16 << 10);
     assert!(host["peak_allocated"].as_u64().unwrap() >= peak, "{host}");
     for total in [&host["peak_allocated"], &metrics["peak_allocated"], &table["total"]["peak"]] {
@@ -98,7 +98,7 @@ fn a_profile_adds_up_to_what_a_run_measures() {
     assert_eq!(matmul["scopes"][0], "forward");
     assert_eq!(matmul["shapes"][0]["tensor"]["shape"], serde_json::json!([64, 64]));
     assert_eq!(named(&table["rows"], "zeros")["phase"], "setup");
-    // Ten measured iterations; what they left is gone when the body has returned.
+    // Ten measured iterations. Their blocks are freed when the body returns.
     assert_eq!(sum(&table["rows"], "surviving"), 10 * 4096);
     assert_eq!(metrics["retained"], sum(&table["rows"], "retained"));
     assert_eq!(host["growth"]["bytes_per_iteration"], 4096);
@@ -146,7 +146,7 @@ fn people_read_a_table_the_peak_a_chart_and_what_grows() {
     }
     assert!(!run.stdout.contains('\u{1b}'), "no colours where stdout is no terminal");
     run.says("FAIL").says("leak");
-    // Its whole path is meant, though the other test has it in its own.
+    // A whole path selects this one test, although the path is also part of the other test's name.
     let clean = profile(&project, &["--device", "cpu", "layers"]).exits(0);
     assert!(clean.stdout.contains("no growth: 10 iterations left nothing behind"));
     let quiet = profile(&project, &["--device", "cpu", "-q", "--top", "1", "layers"]).exits(0);
@@ -184,7 +184,7 @@ fn what_is_not_one_test_or_one_program_is_a_usage_error() {
     assert_eq!(json.summary()["exit_code"], 4);
 }
 
-/// A program with a way to end for each argument.
+/// A program that ends in another way for each argument.
 const PROGRAM: &str = "
 use candle_core::{DType, Device, Result, Tensor};
 use memcheck_runtime as _;
@@ -270,7 +270,7 @@ fn the_limits_of_a_program_are_said_as_those_of_a_test_are() {
     let run = |flags: &[&str], variables: &[(&str, &str)]| {
         memcheck_with(project.path(), &[&arguments[..], flags].concat(), variables)
     };
-    // `[default]` and variables may say what is for tests.
+    // `[default]` and variables can contain options that are for tests only.
     project.write(".config/memcheck.toml", "[default]\niterations = 3\n");
     run(&[], &[("MEMCHECK_WARMUP", "1")]).exits(0);
     run(&["--max-peak", "64 KiB"], &[]).exits(100).says("peak-limit");
@@ -301,7 +301,7 @@ fn the_device_of_a_program_is_the_simulated_one() {
     assert_eq!(named(&device["table"]["rows"], "affine")["scopes"][0], "forward");
     assert_eq!(profile["spaces"][1]["space"], "host");
 
-    // Why nothing was measured is part of the finding.
+    // The finding must include the reason that nothing was measured.
     let name = project.name().to_owned();
     let arguments = ["profile", "--device", "sim:t4", "--message-format", "json"];
     let arguments = [&arguments[..], &["--bin", &name]].concat();
@@ -311,8 +311,8 @@ fn the_device_of_a_program_is_the_simulated_one() {
     assert!(message.contains("oom-at"), "{message}");
 }
 
-/// Most that a followed program may take, whatever its number of events: it
-/// took 51 MiB for 100,000 and for 10,000,000.
+/// The highest permitted memory of a followed program, whatever its number of events. Measured: 51
+/// MiB for 100,000 and for 10,000,000 events.
 const BOUND: u64 = 128 << 20;
 
 #[test]
@@ -351,7 +351,7 @@ fn a_million_events_are_followed_in_bounded_memory() {
     assert!((1 << 20..BOUND).contains(&most), "{most} bytes were resident");
 }
 
-/// The most bytes that were ever resident of a process.
+/// The peak of the resident memory of a process, in bytes.
 fn resident(process: u32) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
@@ -376,7 +376,8 @@ fn an_example_and_a_bench_are_programs_with_a_dev_dependency() {
     let body = "use memcheck_runtime as _;\nfn main() {\n\
         \x20   assert_eq!(std::path::Path::new(\"Cargo.toml\").exists(), HERE);\n\
         \x20   std::hint::black_box(vec![0u8; 10_000]);\n}\n";
-    // A bench starts in its package, an example where the command was started.
+    // A bench starts in the folder of its package, and an example in the folder in which the
+    // command was started.
     project.write("examples/tool.rs", &body.replace("HERE", "false"));
     project.write("benches/speed.rs", &body.replace("HERE", "true"));
     project.write("elsewhere/.keep", "");
@@ -389,7 +390,7 @@ fn an_example_and_a_bench_are_programs_with_a_dev_dependency() {
         let profile = json_of(&run);
         assert_eq!(profile["spaces"][0]["peak_allocated"], 10_000, "{target:?}");
     }
-    // A launcher that is not there, or does not start it, has measured nothing.
+    // If the launcher does not exist, or does not start the program, nothing was measured.
     for (launcher, code) in [("/no/such/launcher", 104), ("false", 104), ("env", 0)] {
         let arguments = ["profile", "--device", "cpu", "--runner", launcher, "--example", "tool"];
         let run = memcheck(

@@ -1,6 +1,6 @@
-//! A build by a real CUDA toolkit measures what the simulated build measures, to
-//! the byte. It runs on the simulated device, which is a `libcuda` of its own there.
-//! Ignored: `just real` fetches the toolkit, and compiles candle's kernels.
+//! A build with a real CUDA toolkit must measure the same as the simulated build, to the byte. It
+//! runs on the simulated device, which is a separate `libcuda` there. Ignored: `just real`
+//! downloads the toolkit and compiles candle's kernels.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::fixture::{Run, memcheck_with, workspace};
 use crate::machine::Machine;
 
-/// The figures that a program decides by itself, whoever counts them.
+/// The figures that depend only on the program.
 const FIGURES: [&str; 7] = [
     "allocated",
     "allocated_total",
@@ -22,10 +22,10 @@ const FIGURES: [&str; 7] = [
     "setup",
 ];
 
-/// All workloads; what is below its baseline would differ as well.
+/// All workloads. `-D improved` also detects figures below the baseline.
 const WORKLOADS: [&str; 2] = ["-D", "improved"];
 
-/// What `scripts/cuda-toolkit` says to export.
+/// The variables that `scripts/cuda-toolkit` exports.
 fn toolkit() -> Vec<(String, String)> {
     let script = workspace().join("scripts/cuda-toolkit");
     let said = Command::new(&script).output().expect("the script runs");
@@ -41,7 +41,7 @@ fn toolkit() -> Vec<(String, String)> {
     exports
 }
 
-/// A run of one test target, in the environment of the toolkit if on `cuda`.
+/// Runs one test target. With `cuda` it runs in the environment of the toolkit.
 fn run(device: &str, target: &str, more: &[&str]) -> Run {
     let runner = workspace().join("scripts/simulated-driver").display().to_string();
     let mut arguments = vec!["run", "-p", "memcheck-tests", "--test", target];
@@ -56,7 +56,8 @@ fn run(device: &str, target: &str, more: &[&str]) -> Run {
     memcheck_with(&workspace(), &arguments, &variables)
 }
 
-/// What both builds must agree on, by test: status, findings with their places, figures.
+/// The results on which both builds must agree, by test: status, findings with their call sites,
+/// figures.
 fn measured(run: &Run) -> BTreeMap<String, Value> {
     let of_space = |metrics: &Value| -> Value {
         FIGURES.map(|figure| (figure.to_owned(), metrics[figure].clone())).into_iter().collect()
@@ -86,7 +87,7 @@ fn agree(target: &str, code: u8, more: &[&str], least: usize) {
     alike(target, &real, code, more, least);
 }
 
-/// Holds what the real build measured to the simulated one.
+/// Asserts that the simulated build measures the same as the real one.
 fn alike(target: &str, real: &BTreeMap<String, Value>, code: u8, more: &[&str], least: usize) {
     let simulated = measured(&run("sim:h200", target, more).exits(code));
     assert!(simulated.len() >= least, "{} tests", simulated.len());
@@ -126,7 +127,8 @@ fn an_archive_of_it_runs_where_there_is_neither_cargo_nor_a_toolkit() {
     arguments.extend(["--device", "cuda", "--archive-file", &file]);
     memcheck_with(&workspace(), &arguments, &variables).exits(0).says("packed 1 test executables");
 
-    // The driver, and with it the libraries: built here, brought by a variable there.
+    // The driver and its libraries were built in this workspace. A variable makes them available to
+    // the other machine.
     let script = workspace().join("scripts/simulated-driver");
     let listed = Command::new(script).arg("nvidia-smi").env_remove("CARGO_TARGET_DIR").output();
     let listed = String::from_utf8(listed.expect("the script runs").stdout).expect("text");
@@ -146,7 +148,7 @@ fn an_archive_of_it_runs_where_there_is_neither_cargo_nor_a_toolkit() {
 #[test]
 #[ignore = "fetches a CUDA toolkit and compiles candle's kernels"]
 fn tests_are_spread_over_two_gpus() {
-    // No launcher: the GPUs are handed out here, and the driver is on the search path.
+    // Without a launcher the command assigns the GPUs, and the driver is on the search path.
     let bin = tempfile::tempdir().expect("a temporary folder");
     let driver = workspace().join("scripts/simulated-driver");
     let smi = bin.path().join("nvidia-smi");
@@ -168,7 +170,7 @@ fn tests_are_spread_over_two_gpus() {
     let run = memcheck_with(&workspace(), &arguments, &variables).exits(0);
     let mut used = std::collections::BTreeSet::new();
     for line in run.json().iter().filter(|line| !line["gpu"].is_null()) {
-        // What the driver of the test's process said, and what it was given.
+        // The UUID that the driver in the test's process reported must be that of the assigned GPU.
         let index = line["gpu"]["index"].as_u64().expect("an index");
         let uuid = format!("GPU-6d656d63-6865-636b-2d73-696d{index:08x}");
         assert_eq!(line["gpu"]["uuid"], uuid.as_str(), "{}", line["test"]);

@@ -1,5 +1,5 @@
-//! What the reference says of figures, baselines, `Trial`, values of flags and the
-//! other commands is what the program has; and unsafe code is where it may be.
+//! The reference must agree with the program about figures, baselines, `Trial`, values of flags and
+//! the other commands. Unsafe code must be only in the places that CONTRIBUTING.md lists.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -11,12 +11,11 @@ use serde_json::json;
 use crate::documentation::{flags, reference, rows, section};
 use crate::fixture::{memcheck, workspace};
 
-/// The cells of a row.
 fn cells(row: &str) -> Vec<&str> {
     row.trim_matches('|').split('|').map(str::trim).collect()
 }
 
-/// The words of a text that stand in backticks, without arguments.
+/// The words of a text in backticks, without arguments.
 fn quoted(text: &str) -> Vec<String> {
     let name = |word: &str| word.split(['(', '<']).next().unwrap_or_default().to_owned();
     text.split('`').skip(1).step_by(2).map(name).collect()
@@ -101,7 +100,7 @@ fn every_method_of_a_trial_and_every_item_of_the_runtime_is_in_the_reference() {
         .lines()
         .filter_map(|line| line.strip_prefix("pub use ")?.strip_suffix(';')?.rsplit("::").next())
         .flat_map(|names| names.trim_matches(['{', '}']).split(", "))
-        // These have sections of their own.
+        // These two have their own sections.
         .filter(|name| !["mem_test", "Trial"].contains(name))
         .map(str::to_owned)
         .collect();
@@ -111,7 +110,7 @@ fn every_method_of_a_trial_and_every_item_of_the_runtime_is_in_the_reference() {
 /// Values and default of a flag.
 type Said = (Vec<String>, Option<String>);
 
-/// Values and default of each flag that a help tells them of.
+/// Values and default of each flag, as the help lists them.
 fn values(help: &str) -> BTreeMap<String, Said> {
     let mut known: BTreeMap<String, Said> = BTreeMap::new();
     let mut flag = None;
@@ -173,7 +172,8 @@ fn every_value_and_default_of_a_flag_is_in_the_reference() {
             assert!(command != "run" || flags(&help).contains(flag), "{flag} is invented");
         }
     }
-    // An option, so that a variable can stand between: the help has no default.
+    // The default is not in the help, because the flag is an `Option`, so that a variable can have
+    // effect if the flag is missing.
     assert_eq!(json!(table["--explain"].1), json!([Explain::default()]));
 }
 
@@ -195,7 +195,7 @@ fn every_other_command_is_in_the_reference_with_the_flags_of_its_own() {
     let of_run = flags(&memcheck(&workspace(), &["run", "--help"]).exits(0).stdout);
     let rows: Vec<Vec<&str>> =
         rows(section, "| flag | of | meaning |\n").into_iter().map(cells).collect();
-    // Whatever has a table of its own is compared with that.
+    // A command with its own table is compared with that table.
     let has_table = |command: &String| page.contains(&format!("| flag of `{command}` |"));
     for command in commands.into_iter().filter(|command| !has_table(command)) {
         let help = memcheck(&workspace(), &[&command, "--help"]).exits(0).stdout;
@@ -209,7 +209,7 @@ fn every_other_command_is_in_the_reference_with_the_flags_of_its_own() {
     }
 }
 
-/// Source files below a folder that have unsafe code.
+/// Collects the source files below a folder that have unsafe code.
 fn unsafe_files(folder: &Path, root: &Path, into: &mut BTreeSet<String>) {
     for entry in std::fs::read_dir(folder).expect("a folder of sources").flatten() {
         let path = entry.path();

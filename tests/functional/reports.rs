@@ -1,11 +1,11 @@
-//! What reports say of a test that was run with attribution: the JSON stream,
-//! the page of HTML and the trace.
+//! The reports about a test that ran with attribution: the JSON stream, the HTML page and the
+//! trace.
 
 use serde_json::Value;
 
 use crate::fixture::Project;
 
-/// A matmul of 16 KiB an iteration in a span; one of the tests keeps 4 KiB of it.
+/// A matmul of 16 KiB per iteration in a span. One of the tests keeps 4 KiB of it.
 const TESTS: &str = "
 use candle_core::{DType, Device, Tensor};
 use memcheck_runtime::{Trial, mem_test};
@@ -116,7 +116,8 @@ fn a_trace_has_the_events_and_a_mark_at_the_peak() {
     assert_eq!(mark["ts"], highest["ts"]);
     assert_eq!(sum(&mark["args"]["holders"]), peak.as_u64().unwrap());
     assert_eq!(mark["args"]["scopes"][0]["scope"], "forward");
-    // The frame of the space is as wide as its peak, in bytes, and stands on the test's.
+    // The frame of the space is as wide as its peak, in bytes, and directly above the frame of the
+    // test.
     let graph = project.read("peak.svg");
     let bytes = |frame: &str| -> u64 {
         let titles = graph.split("<title>").filter_map(|title| title.split_once("</title>"));

@@ -1,16 +1,16 @@
-//! Data flows one way: among the rooms of a crate, which are its modules at the
-//! top, there is no circle. What only unit tests take from elsewhere does not count.
+//! The dependencies between the top-level modules of a crate (its rooms) must have no circle.
+//! Dependencies of unit tests do not count.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use crate::fixture::workspace;
 
-/// What each room takes from which others.
+/// The modules that each room uses.
 type Rooms = BTreeMap<String, BTreeSet<String>>;
 
-/// The source without comments and without its unit tests; and the modules that
-/// are there for unit tests only.
+/// The source without comments and without its unit tests, and the modules that exist for unit
+/// tests only.
 fn production(source: &str) -> (String, BTreeSet<String>) {
     let (mut kept, mut for_tests) = (String::new(), BTreeSet::new());
     let mut lines = source.lines().filter(|line| !line.trim_start().starts_with("//"));
@@ -24,7 +24,7 @@ fn production(source: &str) -> (String, BTreeSet<String>) {
         if let Some((_, module)) = item.split_once("mod ") {
             match module.strip_suffix(';') {
                 Some(name) => drop(for_tests.insert(name.to_owned())),
-                // They stand at the end.
+                // Inline test modules are at the end of a file.
                 None => break,
             }
         }
@@ -32,7 +32,7 @@ fn production(source: &str) -> (String, BTreeSet<String>) {
     (kept, for_tests)
 }
 
-/// The first names of all paths of a source that begin at the crate.
+/// The first names of all paths of a source that begin with `crate::`.
 fn taken(source: &str) -> Vec<&str> {
     let name =
         |path: &str| path.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(path.len());
@@ -55,7 +55,7 @@ fn taken(source: &str) -> Vec<&str> {
     names
 }
 
-/// Adds what the files of a room take.
+/// Adds the dependencies of the files of a room.
 fn read(path: &Path, room: &str, rooms: &mut Rooms) {
     let source = std::fs::read_to_string(path).expect("a source file");
     let (source, for_tests) = production(&source);
@@ -74,14 +74,13 @@ fn read(path: &Path, room: &str, rooms: &mut Rooms) {
         }
         match path.is_dir() {
             true if path.join("mod.rs").is_file() => read(&path.join("mod.rs"), room, rooms),
-            // Read with the file beside it.
+            // The file of the same name has already been read, and its modules with it.
             true => {}
             false => read(&path, room, rooms),
         }
     }
 }
 
-/// The rooms of a crate.
 fn rooms(sources: &Path) -> Rooms {
     let mut rooms = Rooms::new();
     for entry in std::fs::read_dir(sources).expect("a folder of sources").flatten() {
@@ -100,8 +99,8 @@ fn rooms(sources: &Path) -> Rooms {
     rooms
 }
 
-/// What is left when rooms that take nothing from those that are left are taken
-/// away, again and again, and likewise those that give nothing.
+/// Removes rooms that use no remaining room, and rooms that no remaining room uses, until nothing
+/// changes. The rest are circles.
 fn circles(mut rooms: Rooms) -> Rooms {
     loop {
         let before = rooms.len();

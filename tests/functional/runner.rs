@@ -1,13 +1,13 @@
-//! `--runner`: test processes that a launcher starts. A shell script stands in
-//! for it, and does what launchers do: it hands on, closes descriptors, fails,
-//! cancels its job, or goes elsewhere.
+//! `--runner`: a launcher starts the test processes. A shell script replaces it and behaves as
+//! launchers do: it passes the command on, closes descriptors, fails, cancels its job, or changes
+//! the folder.
 
 use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
 use crate::fixture::{CLEAN_AND_LEAKY, Project, Run, is_running, memcheck_with};
 
-/// A project with a launcher, `launch`, that is this script.
+/// A project with a launcher, `launch`, that runs this script.
 fn project(tests: &str, script: &str) -> Project {
     let project = Project::new(tests);
     launcher(&project, script);
@@ -43,7 +43,7 @@ fn a_launcher_that_hands_on_changes_nothing() {
     assert_eq!(lines.len(), 3, "one process for each test, and one that decides: {launched}");
     assert!(lines[0].starts_with("--gres=gpu:1 a /"), "{launched}");
     assert!(lines[0].ends_with(" clean --exact --nocapture --test-threads=1"), "{launched}");
-    // Nothing else is started by it: not the build, and not the listing.
+    // The launcher must start tests only, and neither the build nor the listing.
     let direct = project.run(&["--explain", "never"]).exits(100);
     assert_eq!(direct.test("leaky")["metrics"], launch(&project, &[]).test("leaky")["metrics"]);
 }
@@ -108,7 +108,7 @@ fn hangs() {
 #[test]
 fn a_test_that_dies_behind_a_launcher_has_crashed() {
     let project = project(ROGUES, "shift\nexec \"$@\"");
-    // One that becomes the test, and one that reports its signal as a shell does.
+    // One launcher is replaced by the test, and one reports its signal as a shell does.
     for script in ["shift\nexec \"$@\"", "shift\n\"$@\""] {
         launcher(&project, script);
         let run = launch(&project, &["dies"]).exits(100);
@@ -118,7 +118,7 @@ fn a_test_that_dies_behind_a_launcher_has_crashed() {
     }
 }
 
-/// It runs its job in a session of its own, where no signal to its group comes.
+/// It runs its job in another session, which no signal to its group reaches.
 const CANCELS: &str = "shift\nsetsid \"$@\" & job=$!\ntrap 'kill $job; echo cancelled > cancelled; exit 1' TERM\nwait";
 
 #[test]
@@ -172,7 +172,7 @@ fn so_many_tests_are_launched_at_a_time_as_are_asked_for() {
             )
         })
         .collect();
-    // Each launcher notes how many there are.
+    // Each launcher records the number of launchers that run.
     let script = "shift\ntouch on.$$\nls on.* | wc -l >> at-once\n\"$@\"\nrm on.$$";
     let project = project(&tests, script);
     let most = || {

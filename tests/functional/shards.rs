@@ -1,12 +1,12 @@
-//! Shards of one run, joined by `report --merge`: what it says is what one run
-//! of everything would have said, and what is not all of one run is refused.
+//! Shards of one run that `report --merge` joins. The report must be the same as that of one
+//! complete run, and shards of different runs must be refused.
 
 use serde_json::Value;
 
 use crate::fixture::{Project, Run, memcheck};
 
-/// Tests of several outcomes, in two binaries. Their names are nobody else's:
-/// the projects share a folder for pending snapshots.
+/// Tests of several outcomes, in two binaries. Their names are unique, because the projects share a
+/// folder for pending snapshots.
 fn project() -> Project {
     let tests: String = ["anna", "bert", "cora", "dirk"]
         .map(|name| {
@@ -50,7 +50,7 @@ fn small() {
 }
 ";
     project.write("tests/other.rs", other);
-    // Belongs to no test.
+    // A stale baseline.
     let stale = "---\nsource: tests/mem.rs\ninfo:\n  memcheck: 1\n  candle: 0.11.1\n  profile: debug\n  iterations: 10\n  warmup: 2\n---\nhost:\n  growth: 0\n";
     project.write("tests/snapshots/mem__gone@cpu.snap", stale);
     project
@@ -59,26 +59,26 @@ fn small() {
 const RUN: [&str; 8] =
     ["run", "--device", "cpu", "--message-format", "json", "--ci", "--test-threads", "1"];
 
-/// The run of a part, or of all, whose results are kept in `results`.
+/// Runs a part of the tests, or all of them, and keeps the results in `results`.
 fn run(project: &Project, part: &str, results: &str, arguments: &[&str]) -> Run {
     let part: &[&str] = if part.is_empty() { &[] } else { &["--partition", part] };
     let all = [&RUN[..], part, &["--results", results], arguments].concat();
     memcheck(project.path(), &all)
 }
 
-/// `report` of these folders, with a target directory of its own.
+/// Reports these folders, with a separate target directory.
 fn report(project: &Project, folders: &[&str], arguments: &[&str]) -> Run {
     let all = [&["report", "--message-format", "json", "--target-dir", "out"], folders, arguments];
     memcheck(project.path(), &all.concat())
 }
 
-/// The lines of a run, sorted, without what differs from run to run.
+/// The lines of a run, sorted, without the fields that differ from run to run.
 fn said(run: &Run) -> Vec<Value> {
     let mut lines = run.json();
     for line in &mut lines {
         let line = line.as_object_mut().expect("an object");
         line.remove("seconds");
-        // How far a quiet test is followed depends on how fast the machine is.
+        // The number of further iterations of a quiet test depends on the speed of the machine.
         line.remove("followed");
         for pending in line.get_mut("pending").into_iter() {
             match pending {
@@ -91,7 +91,7 @@ fn said(run: &Run) -> Vec<Value> {
     lines
 }
 
-/// Two runs have two target directories.
+/// Removes the target directory from a path, because the two runs have different ones.
 fn below_pending(path: &mut Value) {
     let text = path.as_str().expect("a path");
     let (_, rest) = text.split_once("memcheck/pending/").expect("a pending snapshot");
@@ -143,20 +143,20 @@ fn merged_shards_are_the_run_of_everything() {
     for file in ["m.md", "m.html", "t.json"] {
         assert!(project.read(file).contains("leaks"), "{file}");
     }
-    // People are told the same.
+    // The human output must be the same.
     let people = ["report", "--merge", "shards/2", "shards/1", "--target-dir", "out"];
     let people = memcheck(project.path(), &people).exits(100);
     for said in ["running 7 memory tests on cpu", "FAIL", "leak: host grows", "accept --from DIR"] {
         assert!(people.stderr.contains(said), "{said}\n{}", people.stderr);
     }
 
-    // One set of pending baselines, which a later run finds accepted.
+    // One set of pending baselines. After it is accepted, a later run must pass with them.
     let from = ["accept", "--from", "out/memcheck/pending"];
     project.memcheck(&from).exits(0).says("anna_of_shards@cpu.snap");
     let accepted = run(&project, "", "whole", &["of_shards"]).exits(0);
     assert_eq!((&accepted.summary()["passed"], &accepted.summary()["new"]), (&4.into(), &0.into()));
 
-    // Of a test that has nothing pending any more, nothing is left.
+    // Stray pending snapshots of a test that has nothing pending must be removed.
     for part in ["hash:1/2", "hash:2/2"] {
         run(&project, part, &format!("shards/{}", &part[5..6]), &["of_shards"]);
     }
@@ -173,13 +173,14 @@ fn one_folder_is_told_again_and_nothing_is_written() {
     let again = report(&project, &["kept"], &[]).exits(100);
     assert_eq!(said(&again), said(&whole));
     assert!(!project.has("out"), "pending baselines lie where the run left them");
-    // A shard alone has the verdict of a shard.
+    // A single shard has its own verdict.
     let part = run(&project, "hash:1/2", "part", &["anna_of_shards", "bert", "cora", "dirk"]);
     let alone = report(&project, &["part"], &[]);
     assert_eq!((alone.code, said(&alone)), (part.code, said(&part)));
     report(&project, &["kept", "part"], &[]).exits(2).says("--merge");
     memcheck(project.path(), &["report", "--merge"]).exits(2);
-    // Without a name it is that of the last run: there was none here, and then there is.
+    // Without a folder the results are those of the last run. At first there are none, and then
+    // there are some.
     let none = report(&project, &[], &[]).exits(2).says("out/memcheck/results");
     assert_eq!(none.summary()["exit_code"], 2);
     project.write("out/memcheck/results/results.jsonl", &project.read("kept/results.jsonl"));
@@ -213,7 +214,7 @@ fn what_is_not_all_of_one_run_is_said() {
     let sound = project.read("3/results.jsonl");
     project.write("3/results.jsonl", &sound[..sound.len() - 20]);
     merge(&["1", "2", "3"]).exits(104).says("cut off");
-    // Other sources, limits or levels: no shards of one run.
+    // Shards with other sources, limits or levels are not of the same run.
     for other in [["--max-peak", "1 GiB"], ["-D", "improved"]] {
         run(&project, "hash:3/3", "3", &[&no_tests[..], &other].concat()).exits(0);
         merge(&["1", "2", "3"]).exits(2).says("not shards of one run");
@@ -221,7 +222,7 @@ fn what_is_not_all_of_one_run_is_said() {
     project.write("tests/mem.rs", "#[memcheck_runtime::mem_test(baseline = false)]\nfn a() {}\n");
     run(&project, "hash:3/3", "3", &no_tests).exits(0);
     merge(&["1", "2", "3"]).exits(2).says("other tests");
-    // A run that does not get as far as its tests leaves nothing of an earlier one.
+    // A run that fails before its tests must remove the results of an earlier one.
     project.write("tests/mem.rs", "no rust\n");
     run(&project, "hash:3/3", "3", &no_tests).exits(101);
     merge(&["1", "2", "3"]).exits(104).says("3 holds no results");

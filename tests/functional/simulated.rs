@@ -1,5 +1,5 @@
-//! What only a device can do, asked of the simulated one: several GPUs, a
-//! card's capacity, frees that fail, a device that is lost, pinned memory.
+//! Behaviour of devices that only the simulated one can show on demand: several GPUs, a card's
+//! capacity, frees that fail, a lost device, pinned memory.
 
 use crate::fixture::{Project, Run, memcheck_with};
 
@@ -105,19 +105,19 @@ fn a_leak_on_the_second_gpu_is_found_there() {
     assert_eq!((&finding["code"], &finding["space"]), (&"leak".into(), &"cuda:1".into()));
     assert_eq!(finding["bytes_per_iteration"], 1024);
     assert_eq!(finished["metrics"]["cuda:0"]["growth"], 0);
-    // What the second GPU's canary used is not the body's: 12 tensors of 1 KiB.
+    // The memory of the second GPU's canary must not count for the body: 12 tensors of 1 KiB.
     assert_eq!(finished["metrics"]["cuda:1"]["peak_allocated"], 12 * 1024);
 }
 
 #[test]
 fn nvml_is_asked_about_the_device_that_the_driver_means() {
-    // Its numbers are not the driver's: here they go the other way.
+    // NVML's numbers differ from the driver's. Here they are in the opposite order.
     let run = run("sim:2xrtx4090", "kept_on_both", "").exits(0);
     let metrics = run.test("kept_on_both")["metrics"].clone();
     let figure = |space: &str, name: &str| metrics[space][name].as_u64().expect(name);
     assert_eq!(figure("cuda:0", "retained"), 100 << 20);
     assert_eq!(figure("cuda:1", "retained"), 300 << 20);
-    // What the first GPU's pool holds, and estimates of its context and of cuBLAS.
+    // The pool of the first GPU, and the estimates of its context and of cuBLAS.
     let used = figure("cuda:0", "reserved") + (512 << 20) + (4 << 20);
     assert_eq!(figure("cuda:0", "device_used"), used);
 }

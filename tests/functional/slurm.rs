@@ -1,9 +1,9 @@
-//! `--runner "srun --gres=gpu:1"` on a real Slurm of one machine, which each test
-//! starts and stops. Its two GPUs are device files that every machine has: what
-//! is handed out is real, and nothing opens it. The tests run on the CPU.
+//! `--runner "srun --gres=gpu:1"` on a real Slurm of one machine, which each test starts and stops.
+//! Its two GPUs are device files that every machine has. Slurm really assigns them, but no process
+//! opens them. The tests run on the CPU.
 //!
-//! Skipped, with the reason, where Slurm is not installed or the user is not
-//! root, as whom its daemons run here.
+//! The tests are skipped, with the reason, if Slurm is not installed, or if the user is not root,
+//! because its daemons need root here.
 
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
@@ -22,7 +22,7 @@ struct Slurm {
 }
 
 impl Slurm {
-    /// Starts it, or says why it cannot be.
+    /// Starts Slurm, or returns the reason that it cannot.
     fn start() -> Result<Self, String> {
         for program in ["munged", "slurmctld", "slurmd", "srun", "squeue"] {
             let found = Command::new(program).arg("--version").stdin(Stdio::null()).output();
@@ -113,7 +113,6 @@ impl Slurm {
         ["munged.out", "slurmctld.log", "slurmd.log"].map(read).concat()
     }
 
-    /// What a command of Slurm's prints.
     fn asks(&self, program: &str, arguments: &[&str]) -> String {
         let mut command = Command::new(program);
         command.args(arguments).env("SLURM_CONF", self.configuration());
@@ -121,7 +120,6 @@ impl Slurm {
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
-    /// `cargo memcheck run` with every test started by `srun`.
     fn run(&self, project: &Project, arguments: &[&str]) -> Run {
         let all = ["run", "--device", "cpu", "--message-format", "json", "--no-ci"];
         let all = [&all[..], &["--runner", SRUN], arguments].concat();
@@ -138,7 +136,8 @@ impl Slurm {
 
 impl Drop for Slurm {
     fn drop(&mut self) {
-        // The node, the controller, and munge under both.
+        // The daemons end in reverse order of their start: the node, the controller, and munge,
+        // which both need.
         for daemon in self.daemons.iter_mut().rev() {
             let _ = Command::new("kill").arg(daemon.id().to_string()).status();
             let patience = Instant::now() + Duration::from_secs(20);
@@ -181,12 +180,12 @@ PartitionName=test Nodes=HOST Default=YES MaxTime=INFINITE State=UP
 
 fn unused_ports() -> [u16; 2] {
     let listen = || TcpListener::bind("127.0.0.1:0").expect("a port");
-    // Both are held until both are known.
+    // Both ports are held until both are known, so that they differ.
     let listeners = [listen(), listen()];
     listeners.map(|listener| listener.local_addr().expect("an address").port())
 }
 
-/// A test that dies, one that hangs, and four that say which GPU they have.
+/// A test that dies, one that hangs, and four that record their GPU.
 const ROGUES: &str = "
 #[mem_test(baseline = false)]
 fn dies() {
@@ -237,14 +236,15 @@ fn tests_run_as_jobs_with_a_gpu_each() {
     slurm.is_empty();
     assert!(!is_running(&file(&project, "test")), "the test still runs");
 
-    // Four at a time on two GPUs: two of them wait, and no longer than their time-out counts.
+    // Four tests at a time on two GPUs: two of them wait, and the wait must not count towards their
+    // time-out.
     let run = slurm.run(&project, &["has_a_gpu", "--test-threads", "4"]).exits(0);
     assert_eq!(run.summary()["passed"], 4);
     let mut gpus: Vec<String> = (1..=4).map(|n| file(&project, &format!("gpu.{n}"))).collect();
     gpus.sort();
     assert_eq!(gpus, ["0", "0", "1", "1"]);
 
-    // More than there is: nothing was measured, and what srun says is shown.
+    // More GPUs than the machine has: nothing was measured, and the message of srun must be shown.
     let many = ["--runner", "srun --gres=gpu:9", "clean"];
     let configuration = slurm.configuration().display().to_string();
     let arguments = [&["run", "--device", "cpu", "--message-format", "json"][..], &many].concat();

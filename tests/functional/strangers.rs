@@ -1,13 +1,12 @@
-//! What strangers write by the documentation alone: the trial inside an iteration,
-//! attributes that a macro makes, bodies that never return, a subscriber of their
-//! own; and what a plain `cargo test` says of a leak.
+//! Code that users can write after reading only the documentation: the trial inside an iteration,
+//! attributes that a macro generates, bodies that never return, and a subscriber of the test. Also
+//! the output of a plain `cargo test` about a leak.
 
 use serde_json::json;
 
 use crate::fixture::Project;
 
-/// Blocks are 1,024 elements of f32, and `batch` times as many: 4,096 B and a
-/// multiple.
+/// Blocks are 1,024 elements of f32, or `batch` times as many: 4,096 B and multiples of it.
 const TESTS: &str = r#"
 #![allow(dead_code)]
 use candle_core::{DType, Device, Result, Tensor};
@@ -155,7 +154,7 @@ fn what_strangers_write_compiles_and_is_measured() {
         assert_eq!(run.codes(clean), [""; 0], "{clean}\n{}", run.stderr);
     }
 
-    // A mark of each iteration, the warm-up among them, in order.
+    // A mark for each iteration, including the warm-up, in order.
     let inside = run.test("inside");
     let marks: Vec<_> = inside["marks"].as_array().expect("marks").iter().collect();
     let labels: Vec<_> = marks.iter().map(|mark| mark["label"].clone()).collect();
@@ -168,15 +167,15 @@ fn what_strangers_write_compiles_and_is_measured() {
     assert_eq!(inside["metrics"]["host"]["peak_allocated"], 4_096, "that of the whole body");
     assert_eq!(run.test("on_threads")["marks"].as_array().map(Vec::len), Some(4));
 
-    // Two values confirm no law: 8 x 4,096 B is about the first power, 64 x the second.
+    // Two values cannot confirm a law: 8 x 4,096 B is about the first power, 64 x the second.
     let law = &run.test("by_batch::batch_8")["laws"][0];
     assert_eq!((&law["law"], &law["few"]), (&json!("about batch"), &json!({ "batch": 2 })));
     let said = "peak = no exact law can be confirmed with so few values (2 of batch), about batch";
     assert!(run.stderr.contains(said), "{}", run.stderr);
     assert_eq!(run.codes("by_its_square::batch_8"), ["scaling"]);
 
-    // With a subscriber of their own the second run finds the same bytes and their place;
-    // their scope where the layer is there.
+    // With a subscriber of the test, the second run must find the same bytes and their call site.
+    // The scope is known only if the subscriber has the layer.
     for (test, scope) in [
         ("own_subscriber", json!(null)),
         ("own_subscriber_late", json!("step")),
@@ -192,12 +191,13 @@ fn what_strangers_write_compiles_and_is_measured() {
     let profile = ["profile", "own_subscriber", "--exact", "--device", "cpu"];
     project.memcheck(&profile).exits(100).says("leak: host grows by 4,096 B");
 
-    // One iteration proves no growth, two do.
+    // One iteration cannot prove growth, two can.
     assert_eq!(run.codes("one_iteration"), ["not-measured"]);
     let two = project.run(&["one_iteration", "--iterations", "2"]).exits(100);
     assert_eq!(two.codes("one_iteration"), ["leak"]);
 
-    // A plain harness says as much of a leak as the command.
+    // The output about a leak under a plain harness must have the same content as that of the
+    // command.
     let output = project.cargo_test().args(["--", "no_subscriber"]).output().expect("cargo runs");
     assert_eq!(output.status.code(), Some(101));
     let said = String::from_utf8_lossy(&output.stdout);

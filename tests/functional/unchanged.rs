@@ -1,4 +1,4 @@
-//! Cargo is asked again after each change that it would see, and only then.
+//! The command must start cargo again after each change that cargo would detect, and only then.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -6,10 +6,10 @@ use crate::fixture::{Project, memcheck_with};
 
 const ONE: &str = "#[mem_test(baseline = false)]\nfn a() {}\n";
 
-/// A project whose cargo writes down that it was started.
+/// A project with a cargo that logs each start.
 struct Watched {
     project: Project,
-    /// Out of the project, so that nothing in it changes.
+    /// Outside the project, so that the log does not change it.
     folder: tempfile::TempDir,
 }
 
@@ -29,7 +29,7 @@ impl Watched {
         self.folder.path().join("log").display().to_string()
     }
 
-    /// The tests that are run, and the subcommands of cargo that it took.
+    /// The number of tests that ran, and the subcommands with which cargo was started.
     fn run(&self, variables: &[(&str, &str)]) -> (usize, Vec<String>) {
         let _ = std::fs::remove_file(self.log());
         let arguments = ["run", "--device", "cpu", "--message-format", "json", "--no-ci"];
@@ -41,8 +41,8 @@ impl Watched {
         (passed.expect("a number"), asked.lines().map(str::to_owned).collect())
     }
 
-    /// Runs until cargo is not needed any more: what changes while it builds is
-    /// looked at once more.
+    /// Runs until the command does not start cargo any more. A file that changes during a build
+    /// makes the command start cargo once more.
     #[track_caller]
     fn settle(&self) -> usize {
         for _ in 0..4 {
@@ -54,7 +54,7 @@ impl Watched {
         panic!("cargo is asked every time");
     }
 
-    /// Asserts that cargo is asked after a change, and how many tests there are then.
+    /// Asserts that a change makes the command start cargo, and the number of tests after it.
     #[track_caller]
     fn sees(&self, file: &str, text: &str, tests: usize) {
         self.project.write(file, text);
@@ -75,7 +75,7 @@ fn cargo_is_asked_after_a_change_and_not_without_one() {
         2,
     );
     watched.sees("tests/other.rs", &source, 3);
-    // A folder that cargo looked into before.
+    // A folder that cargo has searched before.
     watched.project.write("tests/more/data.txt", "");
     watched.settle();
     watched.sees("tests/more/main.rs", &source, 4);

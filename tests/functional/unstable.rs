@@ -1,6 +1,6 @@
-//! Tests whose figures differ from run to run. A file counts the processes of each test,
-//! and the body allocates 1 MiB more in every second one, so that the differences are the
-//! same in each run of this suite.
+//! Tests whose figures differ from run to run. A file counts the processes of each test, and the
+//! body allocates 1 MiB more in every second process, so that the differences are the same in each
+//! run of this suite.
 
 use serde_json::{Value, json};
 
@@ -78,7 +78,7 @@ fn above_its_baseline(trial: &mut Trial) {
 
 const MIB: u64 = 1 << 20;
 
-/// How many processes a test has had since the last time.
+/// The number of processes of a test since the last call.
 fn processes(project: &Project, test: &str) -> usize {
     let file = format!("{test}.processes");
     let count = project.read(&file).len();
@@ -86,7 +86,6 @@ fn processes(project: &Project, test: &str) -> usize {
     count
 }
 
-/// The one finding of a test.
 #[track_caller]
 fn finding(run: &Run, test: &str) -> Value {
     let line = run.test(test);
@@ -94,7 +93,6 @@ fn finding(run: &Run, test: &str) -> Value {
     line["findings"][0].clone()
 }
 
-/// The values of the peak in each run.
 fn peaks(line: &Value) -> Value {
     let figures = line["repeat"]["figures"].as_array().expect("figures that differ");
     let peak = figures.iter().find(|range| range["metric"] == "peak_allocated");
@@ -104,7 +102,7 @@ fn peaks(line: &Value) -> Value {
 #[test]
 fn figures_that_differ_are_judged_over_five_runs() {
     let project = Project::new(TESTS);
-    // Without the file `moved` the figures of the last two are accepted.
+    // Without the file `moved` the figures of the last two tests are accepted.
     project.run(&["_baseline", "baseline_"]).exits(0);
     project.memcheck(&["accept"]).exits(0);
     for test in ["baseline_between", "above_its_baseline"] {
@@ -156,7 +154,7 @@ fn figures_that_differ_are_judged_over_five_runs() {
     assert!(project.has("tests/snapshots/mem__above_its_baseline@cpu.snap.new"));
     assert!(!project.has("tests/snapshots/mem__baseline_between@cpu.snap.new"));
 
-    // People read of a range that breaks no limit too.
+    // The human output must also mention a range that breaks no limit.
     for test in ["above_its_baseline", "baseline_between"] {
         assert_eq!(processes(&project, test), 5, "{test}");
     }
@@ -180,8 +178,8 @@ fn a_plain_cargo_test_judges_five_runs_too() {
     ] {
         assert!(said.contains(line), "{line}\n{said}");
     }
-    // A test may also be run to decide its growth. The command's runs show that a steady test
-    // has no other one.
+    // Under plain `cargo test` one more process can decide the growth of a test, so there are at
+    // least five. The runs of the command above check that a steady test has no additional process.
     for test in ["limit_between", "above_its_limit", "below_its_limit"] {
         assert!(processes(&project, test) >= 5, "{test}");
     }
@@ -195,7 +193,7 @@ fn repeats_report_every_figure_that_is_not_identical() {
     assert_eq!(run.test("steady")["repeat"], json!({"runs": 4, "figures": []}));
     assert_eq!(processes(&project, "steady"), 4);
 
-    // No limit lies between, and no baseline is there.
+    // The range does not contain a limit, and the test has no baseline.
     let run = project.run(&["--repeat", "3", "--exact", "steady", "below_its_limit"]).exits(100);
     assert_eq!(run.summary()["repeat"], json!({"runs": 3, "tests": 2, "identical": 1}));
     assert_eq!(run.codes("steady"), [""; 0]);

@@ -1,7 +1,6 @@
 //! BERT of candle-transformers with zero weights: one forward pass.
 //!
-//! It keeps nothing between passes, so growth is 0 and what there is to see is
-//! the peak.
+//! A pass keeps no memory, so growth is 0, and the figure of interest is the peak.
 
 use candle_core::{DType, Device, Result, Tensor};
 use candle_nn::VarBuilder;
@@ -17,7 +16,7 @@ pub struct Bert {
     device: Device,
 }
 
-/// What one forward pass takes. Make it in set-up.
+/// The input tensors of a forward pass. A test should create them in set-up.
 pub struct Inputs {
     ids: Tensor,
     type_ids: Tensor,
@@ -25,7 +24,7 @@ pub struct Inputs {
 }
 
 impl Bert {
-    /// Two layers of width 64, four heads, in f32, for tests that take milliseconds.
+    /// Two layers of width 64 and four heads in f32, for tests that take milliseconds.
     ///
     /// # Errors
     ///
@@ -34,8 +33,8 @@ impl Bert {
         Self::new(tiny_config(), DType::F32, device)
     }
 
-    /// BERT-base: 12 layers of width 768, [`parameters`] times the size of
-    /// `dtype`: 435,566,592 bytes of weights in f32, half of it in f16 and bf16.
+    /// BERT-base: 12 layers of width 768. Its weights are [`parameters`] times the size of `dtype`:
+    /// 435,566,592 bytes in f32, and half of that in f16 and bf16.
     ///
     /// # Errors
     ///
@@ -54,8 +53,8 @@ impl Bert {
         Ok(Self { model, config, dtype, device: device.clone() })
     }
 
-    /// Ids, token types and mask, each `(batch, seq)` of u32: `3 * batch * seq * 4`
-    /// bytes. The mask lets every token see every other.
+    /// Ids, token types and mask, each `(batch, seq)` of u32: `3 * batch * seq * 4` bytes. The mask
+    /// hides no token.
     ///
     /// # Errors
     ///
@@ -67,7 +66,7 @@ impl Bert {
         Ok(Inputs { ids, type_ids, attention_mask })
     }
 
-    /// One forward pass: hidden states of the last layer, `(batch, seq, hidden)`.
+    /// One forward pass. Returns the hidden states of the last layer, `(batch, seq, hidden)`.
     ///
     /// # Errors
     ///
@@ -81,17 +80,15 @@ impl Bert {
         parameters(&self.config) * self.dtype.size_in_bytes()
     }
 
-    /// Highest number of bytes that forward passes over [`Self::inputs`] have live
-    /// at once, weights and inputs included, b being the batch, s the length, h
-    /// the width and a the heads: the size of the dtype times
-    /// `parameters + b (8 s h + 5 a s² + 2 a s + s)`, and 4 times `3 b s` of inputs,
-    /// and 96.
+    /// The peak of live bytes of forward passes over [`Self::inputs`], weights and inputs included.
+    /// With b the batch, s the length, h the width and a the heads, it is the size of the dtype
+    /// times `parameters + b (8 s h + 5 a s² + 2 a s + s)`, plus 4 times `3 b s` of inputs, plus
+    /// 96.
     ///
-    /// It is reached by the division that ends the softmax of the second layer.
-    /// `8 s h`: queries, keys and values, each twice, the layer's input and the
-    /// embeddings; `5 a s²`: scores scaled, masked, less their maximum, raised
-    /// and divided; `2 a s`: maxima and sums; `s`: the mask. The division's
-    /// kernel is given dimensions and two strides: 3 * 4 * 8 bytes.
+    /// The division that ends the softmax of the second layer reaches the peak. `8 s h`: queries,
+    /// keys and values, each twice, the layer's input and the embeddings; `5 a s²`: scores scaled,
+    /// masked, less their maximum, raised and divided; `2 a s`: maxima and sums; `s`: the mask. The
+    /// kernel of the division receives dimensions and two strides: 3 * 4 * 8 bytes.
     pub fn forward_peak_bytes(&self, batch: usize, seq: usize) -> usize {
         let (h, a) = (self.config.hidden_size, self.config.num_attention_heads);
         let activations = 8 * seq * h + 5 * a * seq * seq + 2 * a * seq + seq;
@@ -101,7 +98,7 @@ impl Bert {
             + 3 * 4 * 8
     }
 
-    /// The configuration it was made with.
+    /// The configuration of the model.
     pub fn config(&self) -> &Config {
         &self.config
     }
@@ -120,7 +117,7 @@ pub fn tiny_config() -> Config {
     }
 }
 
-/// Parameters of a configuration, h being its width and f its intermediate one:
+/// The number of parameters of a configuration, with h its width and f its intermediate width:
 /// `(vocab + positions + types + 2) h + layers (4 h² + 2 h f + f + 9 h)`.
 pub fn parameters(config: &Config) -> usize {
     let (h, f) = (config.hidden_size, config.intermediate_size);

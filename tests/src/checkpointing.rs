@@ -1,16 +1,16 @@
-//! Gradient checkpointing: a deep transformer whose activations are computed
-//! twice, so that those of a few layers are live at a time.
+//! Gradient checkpointing: a deep transformer that computes its activations twice, so that only
+//! those of a few layers are live at a time.
 //!
-//! candle has no checkpoint of its own. Here a forward pass without a graph keeps
-//! the hidden state at the border of every segment. Then each segment, the last
-//! one first, is computed again from its border as a variable, and backward goes
-//! through it alone: from the sum of its output times the gradient that the
-//! segment behind it handed over, whose gradient is that one.
+//! candle has no checkpoints. Here, a forward pass without a graph keeps the hidden state at the
+//! border of every segment. After that, each segment, from the last to the first, is computed again
+//! from its border, which is now a variable. The backward pass goes through that segment alone. It
+//! starts from the sum of the segment's output times the gradient that the following segment
+//! returned, because the gradient of this sum with respect to the output is that gradient.
 //!
-//! Of `L` layers in segments of `k`, a plain step holds the activations of `L`
-//! layers at its peak, a checkpointed one those of `k` and at most `L / k` borders:
-//! with `k = sqrt L` it is O(sqrt L). A border goes with its segment, while the
-//! gradients of the layers come, which every step holds in the end.
+//! For `L` layers in segments of `k`, a plain step holds the activations of `L` layers at its peak.
+//! A checkpointed step holds those of `k` layers and at most `L / k` borders, which is O(sqrt L)
+//! with `k = sqrt L`. Each segment frees its border when it ends, while the gradients of its layers
+//! are added. Every step holds all gradients at its end.
 
 use candle_core::{DType, Device, Result, Tensor, Var};
 use candle_nn::{VarBuilder, VarMap};
@@ -19,15 +19,15 @@ use crate::training::{
     BATCH, BLOCK_GRAPH_BYTES, BLOCK_PARAMETERS, Block, HEADS, SEQ, WIDTH, causal_mask, in_order,
 };
 
-/// The gradient of a layer's parameters.
+/// Bytes of the gradients of one layer's parameters.
 pub const GRADIENT_BYTES: usize = BLOCK_PARAMETERS * 4;
 
-/// What backward holds of a layer that it is through with, beside its gradient:
-/// the graph, and a gradient of the mask, which nobody asked for.
+/// Bytes that the backward pass still holds of a finished layer, besides its gradient: the graph,
+/// and the gradient of the mask, which candle computes although no one uses it.
 pub const ACTIVATION_BYTES: usize = BLOCK_GRAPH_BYTES + BATCH * HEADS * SEQ * SEQ * 4;
 
-/// A stack of layers, a batch of hidden states for it, and its loss: the mean of
-/// the squares of what comes out.
+/// A stack of layers, a batch of hidden states for it, and its loss: the mean of the squares of the
+/// output.
 pub struct Deep {
     vars: VarMap,
     blocks: Vec<Block>,
@@ -35,7 +35,7 @@ pub struct Deep {
     input: Tensor,
 }
 
-/// What a step computed.
+/// The results of a step.
 #[derive(Debug)]
 pub struct Gradients {
     /// The loss.
@@ -45,7 +45,7 @@ pub struct Gradients {
 }
 
 impl Deep {
-    /// `layers` layers drawn at random, and a batch.
+    /// Creates `layers` layers with random weights, and a batch.
     ///
     /// # Errors
     ///
@@ -53,7 +53,7 @@ impl Deep {
     pub fn new(layers: usize, device: &Device) -> Result<Self> {
         let vars = VarMap::new();
         let builder = VarBuilder::from_varmap(&vars, DType::F32, device);
-        // Names of one length: `in_order` sorts them as texts.
+        // All names have the same length, because `in_order` sorts them as texts.
         let blocks = (0..layers)
             .map(|layer| Block::load(&builder.pp(format!("layer.{layer:03}"))))
             .collect::<Result<_>>()?;
@@ -76,7 +76,7 @@ impl Deep {
         })
     }
 
-    /// The same in segments of `segment` layers, each computed twice.
+    /// The same step in segments of `segment` layers, each computed twice.
     ///
     /// # Errors
     ///

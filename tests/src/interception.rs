@@ -1,10 +1,10 @@
-//! What the programs of the benchmark `interception` have in common: a forward
-//! pass on a GPU, run on request.
+//! The shared part of the programs of the benchmark `interception`: a forward pass on a GPU, run on
+//! request.
 //!
-//! Whether memcheck stands in front of the driver is decided by whether it is
-//! linked, so there are two programs (`examples/interception_*.rs`) that call
-//! [`serve`]. It reads lines `bert-base ITERATIONS` from standard input and answers
-//! each with a line of nanoseconds. Nothing here names memcheck.
+//! memcheck is in front of the driver if the program links it, so there are two programs
+//! (`examples/interception_*.rs`) that call [`serve`]. It reads lines `bert-base ITERATIONS` from
+//! standard input and answers each with a line of nanoseconds. This module must not name memcheck,
+//! because the bare program must not link it.
 
 use std::hint::black_box;
 use std::io::{BufRead, Write};
@@ -15,19 +15,19 @@ use candle_core::{DType, Device};
 
 use crate::bert::{Bert, Inputs};
 
-/// What is timed, in requests.
+/// The name of the workload in requests.
 pub const WORKLOAD: &str = "bert-base";
 
 /// Answers requests until standard input ends.
 ///
-/// `live` reads the bytes that are believed to be live on a device, `None` if
-/// nobody counts. It is asked around the weights, so that probes which see
-/// nothing are not timed for nothing.
+/// `live` reads the counted live bytes of a device, or returns `None` in a program that does not
+/// count. It is called before and after the weights are loaded, so that the benchmark cannot time
+/// probes that do not see the driver's calls.
 ///
 /// # Errors
 ///
-/// When there is no GPU, the weights were not seen, a request cannot be
-/// understood, or a forward pass fails.
+/// When the machine has no GPU, the weights were not seen, a request is malformed, or a forward
+/// pass fails.
 pub fn serve(live: impl Fn(&Device) -> Option<u64>) -> anyhow::Result<()> {
     let device = Device::new_cuda(0)?;
     let before = live(&device);
@@ -44,7 +44,7 @@ pub fn serve(live: impl Fn(&Device) -> Option<u64>) -> anyhow::Result<()> {
             request.split_once(' ').with_context(|| format!("bad request `{request}`"))?;
         ensure!(workload == WORKLOAD, "no workload `{workload}`");
         let iterations: u64 = iterations.parse()?;
-        // A tenth of them warms the caches.
+        // A tenth of the iterations runs first, to warm the caches.
         forward(&model, &inputs, &device, iterations.div_ceil(10))?;
         let elapsed = forward(&model, &inputs, &device, iterations)?;
         writeln!(answers, "{}", elapsed.as_nanos())?;
@@ -53,7 +53,7 @@ pub fn serve(live: impl Fn(&Device) -> Option<u64>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Until the last kernel is done.
+/// The time of `iterations` forward passes, until the last kernel has ended.
 fn forward(
     model: &Bert,
     inputs: &Inputs,

@@ -1,11 +1,10 @@
-//! Habits that leak, each beside its fix, over one small layer.
+//! Habits that leak, and the fix of each, over one small layer.
 //!
-//! The layer is `y = relu(x W)` and its loss the mean of `y²`, x being
-//! `(64, 256)` and W `(256, 256)`: every byte that a habit keeps can be named.
-//! Each type has `new` for set-up, `leaky_step` and `fixed_step` for an
-//! iteration, and constants that say what the leaky step adds for ever:
-//! `LEAK_BYTES` in blocks of at least 1 KiB, `LEAK_SCALAR_BYTES`, where it is
-//! not 0, in smaller ones. The fixed steps add 0.
+//! The layer is `y = relu(x W)` and its loss is the mean of `y²`, with x `(64, 256)` and W
+//! `(256, 256)`, so that every kept byte has a formula. Each type has `new` for set-up,
+//! `leaky_step` and `fixed_step` for an iteration, and constants for the bytes that the leaky step
+//! keeps for ever: `LEAK_BYTES` in blocks of at least 1 KiB, and `LEAK_SCALAR_BYTES` in smaller
+//! blocks if there are any. The fixed steps keep 0 more bytes.
 
 use candle_core::{D, DType, Device, Result, Tensor, Var, backprop::GradStore};
 
@@ -18,10 +17,9 @@ pub const ACTIVATION_BYTES: usize = BATCH * WIDTH * 4;
 /// The weight `(WIDTH, WIDTH)` of f32: 262,144 bytes.
 pub const WEIGHT_BYTES: usize = WIDTH * WIDTH * 4;
 
-/// How many entries a step may keep before the list itself has to grow.
+/// The capacity of the lists, so that they do not grow during a test.
 const HISTORY: usize = 1024;
 
-/// The layer and its input.
 struct Layer {
     input: Tensor,
     weight: Var,
@@ -35,14 +33,14 @@ impl Layer {
         })
     }
 
-    /// A scalar whose graph holds three activations (`x W`, its relu and the
-    /// square) and the scalar of the sum.
+    /// A scalar whose graph holds three activations (`x W`, its relu and the square) and the scalar
+    /// of the sum.
     fn loss(&self) -> Result<Tensor> {
         self.input.matmul(&self.weight)?.relu()?.sqr()?.mean_all()
     }
 }
 
-/// A running total of losses, the first thing that anyone logs.
+/// A running total of losses, as a log often prints it.
 pub struct RunningLoss {
     layer: Layer,
     total: Tensor,
@@ -63,8 +61,8 @@ impl RunningLoss {
         Ok(Self { layer: Layer::new(device)?, total: Tensor::zeros((), DType::F32, device)? })
     }
 
-    /// Adds the loss as it is: the total then holds the graph of every loss.
-    /// Dropping it recurses once for each step, so keep to some thousands.
+    /// Adds the loss with its graph, so the total holds the graph of every loss. Dropping the total
+    /// recurses once for each step, so a test should do at most some thousands of steps.
     ///
     /// # Errors
     ///
@@ -85,7 +83,7 @@ impl RunningLoss {
     }
 }
 
-/// The gradients of every step, kept to look at their norm later.
+/// The gradients of every step, kept to compute their norm later.
 pub struct KeptGradients {
     layer: Layer,
     stores: Vec<GradStore>,
@@ -93,9 +91,9 @@ pub struct KeptGradients {
 }
 
 impl KeptGradients {
-    /// The gradient of the weight, and four activations: candle computes the
-    /// gradient of the input too, and keeps it with the graph that it came
-    /// from (zeros + gradient of `x W` times the weight, which is a variable).
+    /// The gradient of the weight, and four activations. candle also computes the gradient of the
+    /// input and keeps it with the graph that it came from (zeros + gradient of `x W` times the
+    /// weight), because the weight is a variable.
     pub const LEAK_BYTES: usize = WEIGHT_BYTES + 4 * ACTIVATION_BYTES;
 
     /// Set-up: the layer.
@@ -111,7 +109,7 @@ impl KeptGradients {
         })
     }
 
-    /// Keeps the store that `backward` gives.
+    /// Keeps the store that `backward` returns.
     ///
     /// # Errors
     ///
@@ -135,7 +133,7 @@ impl KeptGradients {
     }
 }
 
-/// Snapshots of a weight, for averaging or for rolling back.
+/// Snapshots of a weight, for averaging or for a rollback.
 pub struct Snapshots {
     weight: Var,
     all: Vec<Tensor>,
@@ -166,7 +164,7 @@ impl Snapshots {
         Ok(())
     }
 
-    /// Keeps the latest: [`WEIGHT_BYTES`] from the first step on.
+    /// Keeps only the latest snapshot: [`WEIGHT_BYTES`] from the first step on.
     ///
     /// # Errors
     ///
@@ -188,12 +186,11 @@ pub struct LastLogits {
 impl LastLogits {
     /// Tokens in a request.
     pub const SEQ: usize = 32;
-    /// Tokens that there are.
+    /// Size of the vocabulary.
     pub const VOCAB: usize = 512;
-    /// All the logits of a request, `(1, SEQ, VOCAB)`: a view keeps the whole
-    /// storage that it looks at.
+    /// All logits of a request, `(1, SEQ, VOCAB)`, because a view keeps its whole storage.
     pub const LEAK_BYTES: usize = Self::SEQ * Self::VOCAB * 4;
-    /// One row of logits: what has to be kept, if logits are kept at all.
+    /// One row of logits, the least that must be kept if logits are kept as a tensor.
     pub const ROW_BYTES: usize = Self::VOCAB * 4;
 
     /// Set-up: hidden states `(SEQ, WIDTH)` and an unembedding `(WIDTH, VOCAB)`.
@@ -226,8 +223,8 @@ impl LastLogits {
         Ok(())
     }
 
-    /// Keeps what `contiguous` gives, which leaks as much: one row of a batch
-    /// of 1 already is contiguous, so nothing is copied.
+    /// Keeps the result of `contiguous`, which leaks as much. One row of a batch of 1 is already
+    /// contiguous, so candle makes no copy.
     ///
     /// # Errors
     ///
@@ -237,7 +234,7 @@ impl LastLogits {
         Ok(())
     }
 
-    /// Keeps a true copy: [`Self::ROW_BYTES`] a step.
+    /// Keeps a true copy: [`Self::ROW_BYTES`] per step.
     ///
     /// # Errors
     ///
@@ -247,7 +244,7 @@ impl LastLogits {
         Ok(())
     }
 
-    /// Keeps the token as a number: 0 bytes a step.
+    /// Keeps the token as a number: 0 bytes per step.
     ///
     /// # Errors
     ///

@@ -1,34 +1,32 @@
-//! Transformer workloads: what the memory tests of this package run.
+//! Transformer workloads, which the memory tests of this package run.
 //!
 //! Each module is one model or one habit, written as plain functions over a
-//! [`candle_core::Device`], so that the same code runs on the CPU, on a
-//! simulated GPU and on a real one. None of them measures anything; the two
-//! modules that do, [`overhead`] and [`interception`], time some of them for their benchmarks.
+//! [`candle_core::Device`], so that the same code runs on the CPU, on a simulated GPU and on a real
+//! one. Two modules, [`overhead`] and [`interception`], time workloads for benchmarks. The others
+//! do not measure.
 //!
-//! | module | what it is | what it is for |
+//! | module | contents | purpose |
 //! |---|---|---|
 //! | [`bert`] | encoder, one forward pass | the peak of a forward pass |
 //! | [`llama`] | decoder with a KV cache, tiny and Llama-2-7B | caches, and weights that fill a card |
 //! | [`sharded`] | the same decoder over several devices | placement by a device map |
-//! | [`models`] | tiny decoders of a dozen families | what simulated and real devices must agree on |
-//! | [`t5`] | encoder and decoder with a cache to clear | growth per token when it is not cleared |
-//! | [`whisper`] | audio encoder and text decoder | memory kept after the work is done |
+//! | [`models`] | tiny decoders of a dozen families | comparison of simulated and real devices |
+//! | [`operations`] | single operations | comparison of simulated and real devices |
+//! | [`t5`] | encoder and decoder whose cache must be cleared | growth per token if it is not cleared |
+//! | [`whisper`] | audio encoder and text decoder | memory retained after the work is done |
 //! | [`training`] | a transformer that trains, with AdamW | losses kept as tensors |
-//! | [`mixed_precision`] | layers in a half type over weights in f32 | what a half type saves in training |
-//! | [`checkpointing`] | a deep transformer whose layers are computed twice | activations of a few layers in place of all |
-//! | [`leaks`] | one small layer | the other habits that leak, to the byte |
-//! | [`operations`] | single operations | the same |
-//! | [`scenarios`] | programs that leak, and clean ones | what detection is measured against |
+//! | [`mixed_precision`] | layers in a half type over weights in f32 | the savings of a half type in training |
+//! | [`checkpointing`] | a deep transformer whose layers are computed twice | activations of a few layers instead of all |
+//! | [`leaks`] | one small layer | the other habits that leak, with exact bytes |
+//! | [`scenarios`] | programs that leak, and clean ones | the corpus against which detection is measured |
 //!
-//! A workload that leaks stands beside its fixed twin, and states how many
-//! bytes one iteration leaks as a formula over its shapes. Weights are zeros
-//! unless the workload trains: values do not change what is allocated, and
-//! nothing is downloaded.
+//! A workload that leaks has a fixed twin, and a formula over its shapes for the bytes that one
+//! iteration leaks. Weights are zeros unless the workload trains, because values do not change the
+//! allocations, and zeros need no download.
 //!
-//! Formulas count tensor storage: elements times the size of the element, as
-//! candle requests it. Where a workload keeps blocks below 1 KiB too (scalars,
-//! mostly), these have a constant of their own, because the host's figures
-//! leave such blocks out and a GPU's do not.
+//! Formulas count tensor storage: elements times the size of the element, as candle requests it. If
+//! a workload also keeps blocks below 1 KiB (scalars, mostly), another constant counts them,
+//! because the host's figures leave such blocks out and a GPU's do not.
 #![forbid(unsafe_code)]
 
 use candle_core::{Device, Result, Tensor};
@@ -61,9 +59,8 @@ pub fn token_ids(batch: usize, seq: usize, vocab: usize, device: &Device) -> Res
     Tensor::from_vec(ids, (batch, seq), device)
 }
 
-/// Elements of everything that `load` takes from a variable builder.
-///
-/// It checks a parameter formula against the model itself.
+/// The number of elements that `load` requests from a variable builder. Unit tests compare
+/// parameter formulas with it.
 #[cfg(test)]
 fn loaded_elements<M>(load: impl FnOnce(candle_nn::VarBuilder<'_>) -> Result<M>) -> usize {
     let vars = candle_nn::VarMap::new();

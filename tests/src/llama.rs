@@ -1,10 +1,8 @@
-//! Llama of candle-transformers with zero weights: prefill, then decoding with
-//! a KV cache.
+//! Llama of candle-transformers with zero weights: prefill, then decoding with a KV cache.
 //!
-//! The cache is a value of its own, apart from the model. Clean code makes one
-//! for each request ([`Llama::prefill_and_decode`]); the leak is to keep one
-//! for ever ([`Session`]). No token is read back from the device: token 0 is
-//! fed at every step, which allocates the same.
+//! The cache is separate from the model. Clean code creates one for each request
+//! ([`Llama::prefill_and_decode`]). Code that leaks keeps one for ever ([`Session`]). No token is
+//! read back from the device: every step gets token 0, which allocates the same.
 
 use candle_core::{DType, Device, Result, Tensor};
 use candle_nn::VarBuilder;
@@ -39,7 +37,7 @@ impl Llama {
         Self::new(Config::config_7b_v2(false), DType::F16, device)
     }
 
-    /// A model of any configuration, [`parameters`] times the size of `dtype`.
+    /// A model of any configuration. Its weights are [`parameters`] times the size of `dtype`.
     ///
     /// # Errors
     ///
@@ -47,14 +45,14 @@ impl Llama {
     ///
     /// # Panics
     ///
-    /// When it cannot hold the layers: candle unwraps that error
-    /// (`Llama::load`, candle-transformers 0.11.1).
+    /// When the device cannot hold the layers, because candle unwraps that error (`Llama::load`,
+    /// candle-transformers 0.11.1).
     pub fn new(config: Config, dtype: DType, device: &Device) -> Result<Self> {
         let model = Model::load(VarBuilder::zeros(dtype, device), &config)?;
         Ok(Self { model, config, dtype, device: device.clone() })
     }
 
-    /// Ids of a prompt, `(batch, prompt_len)` of u32. Make it in set-up.
+    /// Ids of a prompt, `(batch, prompt_len)` of u32. A test should create them in set-up.
     ///
     /// # Errors
     ///
@@ -63,7 +61,7 @@ impl Llama {
         token_ids(batch, prompt_len, self.config.vocab_size, &self.device)
     }
 
-    /// An empty cache: the rotary tables only, see [`rope_table_bytes`].
+    /// An empty cache, which has only the rotary tables, see [`rope_table_bytes`].
     ///
     /// # Errors
     ///
@@ -72,17 +70,16 @@ impl Llama {
         Cache::new(true, self.dtype, &self.config, &self.device)
     }
 
-    /// One request with a cache of its own: the prompt `(batch, seq)`, then
-    /// `new_tokens` single tokens. Gives the last logits, `(batch, vocab)` in
-    /// f32. Nothing else outlives the call, so growth is 0.
+    /// One request with a new cache: the prompt `(batch, seq)`, then `new_tokens` single tokens.
+    /// Returns the last logits, `(batch, vocab)` in f32. The cache does not outlive the call, so
+    /// growth is 0.
     ///
-    /// Before it returns, [`cache_bytes`] of `seq + new_tokens` tokens and a
-    /// prompt of `seq` are live.
+    /// Before it returns, [`cache_bytes`] of `seq + new_tokens` tokens and a prompt of `seq` are
+    /// live.
     ///
     /// # Errors
     ///
-    /// When `seq + new_tokens` exceeds the configured positions, or the device
-    /// is full.
+    /// When `seq + new_tokens` exceeds the configured positions, or the device is full.
     pub fn prefill_and_decode(&self, prompt: &Tensor, new_tokens: usize) -> Result<Tensor> {
         let mut cache = self.cache()?;
         let (batch, prompt_len) = prompt.dims2()?;
@@ -99,13 +96,12 @@ impl Llama {
         parameters(&self.config) * self.dtype.size_in_bytes()
     }
 
-    /// Highest number of bytes that are live at once in
-    /// `prefill_and_decode(prompt, 0)`, prompt and weights included, b being the
-    /// batch, s the length, h the width and a the heads: weights, ids, the cache of
-    /// s tokens, and the size of the dtype times `b (7 s h + 2 s h + 3 a s²)`.
+    /// The peak of live bytes in `prefill_and_decode(prompt, 0)`, prompt and weights included. With
+    /// b the batch, s the length, h the width and a the heads, it is the sum of weights, ids, the
+    /// cache of s tokens, and the size of the dtype times `b (7 s h + 2 s h + 3 a s²)`.
     ///
-    /// It is reached in the attention of the last layer: seven hidden states, keys
-    /// and values repeated for every head, and three tensors of scores.
+    /// The attention of the last layer reaches it, with seven hidden states, keys and values
+    /// repeated for every head, and three tensors of scores.
     pub fn prefill_peak_bytes(&self, batch: usize, seq: usize) -> usize {
         let (h, a) = (self.config.hidden_size, self.config.num_attention_heads);
         let activations = batch * (7 * seq * h + 2 * seq * h + 3 * a * seq * seq);
@@ -115,11 +111,10 @@ impl Llama {
             + activations * self.dtype.size_in_bytes()
     }
 
-    /// The same in decoding the last of `new_tokens` tokens after a prompt of
-    /// `prompt_len`, n being the tokens in all: weights, ids of prompt and token, the
-    /// cache, the last logits in f32, and the size of the dtype times
-    /// `b (6 h + 2 n h + 2 a n)`. It holds for n large enough: for few tokens the
-    /// prefill, or the head, takes more.
+    /// The peak of decoding the last of `new_tokens` tokens after a prompt of `prompt_len`. With n
+    /// tokens in all, it is the sum of weights, ids of prompt and token, the cache, the last logits
+    /// in f32, and the size of the dtype times `b (6 h + 2 n h + 2 a n)`. The formula holds if n is
+    /// large enough. With few tokens the prefill, or the head, has a higher peak.
     pub fn decode_peak_bytes(&self, batch: usize, prompt_len: usize, new_tokens: usize) -> usize {
         let (h, a) = (self.config.hidden_size, self.config.num_attention_heads);
         let tokens = prompt_len + new_tokens;
@@ -131,13 +126,13 @@ impl Llama {
             + activations * self.dtype.size_in_bytes()
     }
 
-    /// The configuration it was made with.
+    /// The configuration of the model.
     pub fn config(&self) -> &Config {
         &self.config
     }
 }
 
-/// The leak: one cache for ever, one more token in it at every step.
+/// The leak: one cache for ever, which gets one more token at every step.
 pub struct Session<'a> {
     llama: &'a Llama,
     cache: Cache,
@@ -160,9 +155,8 @@ impl<'a> Session<'a> {
         Ok(Self { llama, cache, token, batch, position })
     }
 
-    /// Decodes one token and gives its logits, `(batch, vocab)` in f32. Leaks
-    /// [`kv_bytes_per_token`]: every layer replaces its two cached tensors by
-    /// longer ones.
+    /// Decodes one token and returns its logits, `(batch, vocab)` in f32. Leaks
+    /// [`kv_bytes_per_token`], because every layer replaces its two cached tensors by longer ones.
     ///
     /// # Errors
     ///
@@ -193,9 +187,8 @@ pub fn tiny_config() -> Config {
     }
 }
 
-/// Parameters of a configuration, h being its width, f the intermediate one and
-/// kv that of keys and of values:
-/// `(1 or 2) vocab h + layers (2 h² + 2 h kv + 3 h f + 2 h) + h`.
+/// The number of parameters of a configuration, with h its width, f its intermediate width and kv
+/// the width of keys and of values: `(1 or 2) vocab h + layers (2 h² + 2 h kv + 3 h f + 2 h) + h`.
 pub fn parameters(config: &Config) -> usize {
     let (h, f) = (config.hidden_size, config.intermediate_size);
     let kv = config.num_key_value_heads * head_dim(config);
@@ -204,21 +197,20 @@ pub fn parameters(config: &Config) -> usize {
     embeddings * config.vocab_size * h + config.num_hidden_layers * layer + h
 }
 
-/// What one more token costs in the cache, in bytes:
-/// `2 layers batch kv_heads head_dim dtype`.
+/// Bytes of one token in the cache: `2 layers batch kv_heads head_dim dtype`.
 pub fn kv_bytes_per_token(config: &Config, batch: usize, dtype: DType) -> usize {
     let kv = config.num_key_value_heads * head_dim(config);
     2 * config.num_hidden_layers * batch * kv * dtype.size_in_bytes()
 }
 
-/// The sines and cosines of a cache, in bytes: `positions head_dim dtype`.
+/// Bytes of the sines and cosines of a cache: `positions head_dim dtype`.
 pub fn rope_table_bytes(config: &Config, dtype: DType) -> usize {
     config.max_position_embeddings * head_dim(config) * dtype.size_in_bytes()
 }
 
-/// A cache of `tokens` tokens after a prompt of `prompt_len`, in bytes: keys
-/// and values, the rotary tables, and the prompt's mask of `prompt_len²` bytes,
-/// which candle keeps in the cache (a prompt of one token has none).
+/// Bytes of a cache of `tokens` tokens after a prompt of `prompt_len`: keys and values, the rotary
+/// tables, and the prompt's mask of `prompt_len²` bytes, which candle keeps in the cache (a prompt
+/// of one token has no mask).
 pub fn cache_bytes(
     config: &Config,
     batch: usize,

@@ -1,10 +1,9 @@
-//! Mixed precision: weights in f32, a forward and a backward pass in a half type,
-//! and a scale of the loss that follows what the half type holds.
+//! Mixed precision: weights in f32, a forward and a backward pass in a half type, and a scale of
+//! the loss that adapts to the range of the half type.
 //!
-//! The model is `LAYERS` square layers with relu between them, and its loss the
-//! mean square error in f32. Each step casts the f32 weights (the *masters*), so
-//! that gradients come back to them in f32. With f32 as the type there is no cast,
-//! and the same step is the plain one.
+//! The model is `LAYERS` square layers with relu between them, and its loss is the mean square
+//! error in f32. Each step casts the f32 weights (the *masters*), so that their gradients are in
+//! f32 again. With f32 as the type the step has no casts, and the same code is the plain step.
 
 use candle_core::{DType, Device, Result, Tensor, Var};
 
@@ -12,16 +11,16 @@ use candle_core::{DType, Device, Result, Tensor, Var};
 pub const ROWS: usize = 128;
 /// Width of the input and of every layer.
 pub const WIDTH: usize = 128;
-/// Layers.
+/// Number of layers.
 pub const LAYERS: usize = 4;
 
-/// Most live bytes of a step of [`Trainer`], set-up included.
+/// The peak of live bytes of a step of [`Trainer`], set-up included.
 ///
-/// `h` is an activation and `w` a weight in the type of the step, `s` and `W` are
-/// the same in f32, and `u` is one byte for each float of an activation. The peak
-/// is in the backward pass of the first layer, which comes last.
+/// `h` is an activation and `w` a weight in the type of the step, `s` and `W` are the same in f32,
+/// and `u` is one byte for each float of an activation. The peak is in the backward pass of the
+/// first layer, which comes last.
 ///
-/// | what | f32 | half |
+/// | memory | f32 | half |
 /// |---|---|---|
 /// | masters, input, target | L W + h + s | L W + h + s |
 /// | casts of the weights | | L w |
@@ -34,12 +33,13 @@ pub const LAYERS: usize = 4;
 /// | and that of the weight: zeros, product and sum | 3 W | 3 w |
 /// | or at the cast behind it | | 4 h + w + 3 W |
 ///
-/// With more rows to the width it is at the loss instead: 8 s in place of all
+/// If the ratio of rows to width is larger, the peak is at the loss instead: 8 s in place of all
 /// gradients.
 ///
-/// candle keeps a gradient with what it was computed from, until the next operation
-/// takes it on: for a weight zeros, a product, their sum, and the gradient behind
-/// its layer. The gradient of a weight stays as it is; a cast takes it on.
+/// candle keeps a gradient with the tensors that it was computed from until the next operation uses
+/// it: for a weight these are zeros, a product, their sum, and the gradient behind its layer. In
+/// f32 no later operation uses the gradient of a weight, so it stays like that. In a half type, the
+/// cast uses it.
 pub fn step_peak_bytes(dtype: DType) -> usize {
     let size = dtype.size_in_bytes();
     let is_half = size < 4;
@@ -54,8 +54,8 @@ pub fn step_peak_bytes(dtype: DType) -> usize {
     setup + graph + (s + later + first).max(8 * s)
 }
 
-/// What the loss is multiplied by, so that small gradients are no zeros in a half
-/// type: halved where one overflows, doubled after a while without.
+/// The factor of the loss, which keeps small gradients from becoming 0 in a half type. It is halved
+/// when a gradient overflows, and doubled after a number of steps without overflow.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LossScaler {
     scale: f64,
@@ -74,7 +74,8 @@ impl LossScaler {
         self.scale
     }
 
-    /// A step is done: takes up whether its gradients overflowed.
+    /// Updates the scale at the end of a step. `overflowed` is true if a gradient of the step
+    /// overflowed.
     pub fn update(&mut self, overflowed: bool) {
         if overflowed {
             *self = Self { scale: self.scale / 2.0, good: 0, ..*self };
@@ -87,15 +88,15 @@ impl LossScaler {
     }
 }
 
-/// What a step did.
+/// The outcome of a step.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Step {
-    /// The masters follow their gradients.
+    /// The masters were updated with their gradients.
     Updated {
-        /// The loss before.
+        /// The loss before the update.
         loss: f32,
     },
-    /// A gradient is infinite or no number: the masters are as before.
+    /// A gradient is infinite or NaN, so the masters did not change.
     Skipped,
 }
 
@@ -111,7 +112,7 @@ pub struct Trainer {
 }
 
 impl Trainer {
-    /// Masters and one batch: `L W + h + s` bytes, see [`step_peak_bytes`].
+    /// Creates the masters and one batch: `L W + h + s` bytes, see [`step_peak_bytes`].
     ///
     /// # Errors
     ///
@@ -131,8 +132,8 @@ impl Trainer {
         })
     }
 
-    /// Forward and backward in the half type, and an update of the masters in f32
-    /// unless a gradient overflowed.
+    /// Forward and backward in the half type, and an update of the masters in f32 unless a gradient
+    /// overflowed.
     ///
     /// # Errors
     ///
@@ -180,15 +181,16 @@ impl Trainer {
     }
 }
 
-/// Numbers between `-spread` and `spread`, others for every `salt`, the same on
-/// every machine.
+/// Numbers between `-spread` and `spread`. They differ for every `salt`, and are the same on every
+/// machine.
 fn values(shape: (usize, usize), salt: usize, spread: f32, device: &Device) -> Result<Tensor> {
     let value = |i: usize| ((i * 7919 + salt * 104_729) % 1009) as f32 / 504.0 - 1.0;
     let values: Vec<f32> = (0..shape.0 * shape.1).map(|i| spread * value(i)).collect();
     Tensor::from_vec(values, shape, device)
 }
 
-/// One sum for each: of numbers that are all finite, and far from the end of f32.
+/// One sum per gradient suffices: the sum of finite numbers cannot overflow here, because they are
+/// far from the end of f32.
 fn are_finite(gradients: &[Tensor]) -> Result<bool> {
     for gradient in gradients {
         if !gradient.abs()?.sum_all()?.to_scalar::<f32>()?.is_finite() {

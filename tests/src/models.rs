@@ -1,8 +1,8 @@
-//! A tiny model of each text family of candle-transformers that loads from one
-//! configuration: two layers of width 64, with zero weights.
+//! A tiny model of each text family of candle-transformers that loads from a single configuration:
+//! two layers of width 64, with zero weights.
 //!
-//! All are decoders with a cache, and run alike: a prompt, then single tokens.
-//! The caches live in the models and go with them.
+//! All are decoders with a cache and run in the same way: a prompt, then single tokens. The models
+//! own their caches and free them.
 
 use candle_core::{DType, Device, Result, Tensor};
 use candle_nn::VarBuilder;
@@ -18,8 +18,8 @@ const TOKENS: usize = 2;
 /// A decoder: ids of shape `(batch, seq)` at a position, to logits.
 type Decoder = Box<dyn FnMut(&Tensor, usize) -> Result<Tensor>>;
 
-/// What every configuration asks for, under the names that it has in Hugging
-/// Face's files; each model takes its own.
+/// The fields of all configurations, with their names in Hugging Face's files. Each model reads
+/// only its own.
 fn config() -> Value {
     json!({
         "vocab_size": 128, "hidden_size": 64, "intermediate_size": 128,
@@ -34,7 +34,7 @@ fn config() -> Value {
     })
 }
 
-/// What a model adds to the common configuration.
+/// Adds the fields that only this model needs.
 fn config_of(model: &str) -> Value {
     let mut config = config();
     let own = match model {
@@ -53,9 +53,9 @@ fn read<C: serde::de::DeserializeOwned>(model: &str) -> Result<C> {
     serde_json::from_value(config_of(model)).map_err(candle_core::Error::wrap)
 }
 
-/// A model by the name of its module.
+/// Loads the model of this module of candle-transformers.
 fn load(model: &str, weights: VarBuilder<'_>) -> Result<Decoder> {
-    /// Models of which `$load` makes one and whose `forward` takes ids and a position.
+    /// For a model that `$load` creates and whose `forward` takes ids and a position.
     macro_rules! decoder {
         ($module:ident :: $model:ident, |$config:ident| $load:expr) => {{
             let $config: models::$module::Config = read(model)?;
@@ -94,12 +94,12 @@ fn load(model: &str, weights: VarBuilder<'_>) -> Result<Decoder> {
     }
 }
 
-/// Loads a model, and generates two tokens after a prompt of eight.
+/// Loads a model and generates two tokens after a prompt of eight.
 ///
 /// # Errors
 ///
-/// When there is no such model, the device is full, or it has no kernel for
-/// `dtype` that the model needs.
+/// When no model has this name, the device is full, or candle has no kernel for `dtype` that the
+/// model needs.
 pub fn generate(model: &str, dtype: DType, device: &Device) -> Result<()> {
     let mut forward = load(model, VarBuilder::zeros(dtype, device))?;
     forward(&token_ids(1, PROMPT, 128, device)?, 0)?;

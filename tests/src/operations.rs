@@ -1,17 +1,16 @@
-//! Single operations, each with the calls of the driver that it makes: where a
-//! simulated device and a real one could differ.
+//! Single operations, each with its calls of the driver. The calls of a simulated device and of a
+//! real one could differ in any of them.
 
 use candle_core::quantized::{GgmlDType, QMatMul, QTensor};
 use candle_core::{D, DType, Device, IndexOp, Module, Result, Tensor};
 
-/// Width of matrices.
 const WIDTH: usize = 256;
 
-/// Runs an operation by its name, and drops what it made.
+/// Runs an operation by its name, and drops its results.
 ///
 /// # Errors
 ///
-/// When there is none of that name, or the device refuses it.
+/// When no operation has this name, or the device refuses it.
 pub fn run(operation: &str, dtype: DType, device: &Device) -> Result<()> {
     let square = || Tensor::zeros((WIDTH, WIDTH), dtype, device);
     match operation {
@@ -79,7 +78,7 @@ pub fn run(operation: &str, dtype: DType, device: &Device) -> Result<()> {
         "random" => {
             drop(Tensor::rand(0f32, 1f32, (7, 5), device)?);
             drop(Tensor::rand(-1f32, 1f32, (7, 5), device)?);
-            // An odd number of values: what the generator wants is even.
+            // An odd number of values, because the generator needs an even one.
             drop(Tensor::randn(0f32, 1f32, 35, device)?);
             drop(Tensor::randn(1f64, 2f64, (4, 4), device)?);
         }
@@ -95,8 +94,8 @@ pub fn run(operation: &str, dtype: DType, device: &Device) -> Result<()> {
     device.synchronize()
 }
 
-/// A product of a quantized matrix with one row, and with many: other kernels,
-/// of which the latter keeps a workspace with the device.
+/// Multiplies a quantized matrix by one row and by many. candle uses different kernels for them,
+/// and the kernel for many rows keeps a workspace for the device.
 fn quantized(device: &Device) -> Result<()> {
     for quantization in [GgmlDType::Q4_0, GgmlDType::Q8_0, GgmlDType::Q4K] {
         let weight = Tensor::zeros((WIDTH, WIDTH), DType::F32, &Device::Cpu)?;
@@ -109,7 +108,7 @@ fn quantized(device: &Device) -> Result<()> {
     Ok(())
 }
 
-/// A mixture of four experts, of which each of six tokens goes to two.
+/// A mixture of four experts with six tokens, each of which goes to two experts.
 fn experts(dtype: DType, device: &Device) -> Result<()> {
     const EXPERTS: usize = 4;
     const TOP: usize = 2;

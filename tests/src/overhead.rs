@@ -1,10 +1,10 @@
-//! What the programs of the benchmark `overhead` have in common: the workloads,
-//! and a loop that runs them on request.
+//! The shared part of the programs of the benchmark `overhead`: the workloads, and a loop that runs
+//! them on request.
 //!
-//! A program has one global allocator, so each allocator that is compared is a
-//! program of its own (`examples/overhead_*.rs`) that calls [`serve`]. It reads
-//! lines `WORKLOAD ITERATIONS` from standard input and answers each with a line
-//! of nanoseconds. Nothing here names an allocator.
+//! A program has one global allocator, so there is one program for each allocator
+//! (`examples/overhead_*.rs`), and each calls [`serve`]. It reads lines `WORKLOAD ITERATIONS` from
+//! standard input and answers each with a line of nanoseconds. This module must not name an
+//! allocator.
 
 use std::hint::black_box;
 use std::io::{BufRead, Write};
@@ -21,14 +21,14 @@ use crate::bert::{Bert, Inputs, tiny_config};
 /// Bytes of the block that proves that an allocator counts.
 const CANARY: usize = 1 << 20;
 
-/// What is timed. One iteration is a forward pass, or for the loops a block
-/// that is allocated and freed (on each thread).
+/// A workload to be timed. An iteration is a forward pass, or, in a loop, the allocation and the
+/// free of one block (on each thread).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Workload {
     /// A BERT that spends its time in gemm: width 256, 4 layers, batch 4, 64 tokens.
     Gemm,
-    /// A BERT that spends its time around its allocations: width 64, 2 layers,
-    /// batch 1, 16 tokens.
+    /// A BERT whose time is mostly the overhead of its allocations: width 64, 2 layers, batch 1, 16
+    /// tokens.
     Allocations,
     /// Blocks of 64 bytes on one thread.
     Small,
@@ -39,11 +39,11 @@ pub enum Workload {
 }
 
 impl Workload {
-    /// All of them, in the order of the report.
+    /// All workloads, in the order of the report.
     pub const ALL: [Self; 5] =
         [Self::Gemm, Self::Allocations, Self::Small, Self::SmallTwice, Self::TensorClass];
 
-    /// Its name in requests and reports.
+    /// The name in requests and reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Gemm => "bert-gemm",
@@ -68,14 +68,13 @@ impl FromStr for Workload {
 
 /// Answers requests until standard input ends.
 ///
-/// `live` reads the bytes that the allocator believes live, `None` if it does
-/// not count. It is asked once around a block of 1 MiB: an allocator that is
-/// not counting would be timed for nothing.
+/// `live` reads the live bytes that the allocator has counted, or returns `None` if it does not
+/// count. It is called before and after a block of 1 MiB is allocated, so that the benchmark cannot
+/// time an allocator that should count but does not.
 ///
 /// # Errors
 ///
-/// When the allocator does not see the block, a request cannot be understood,
-/// or a workload fails.
+/// When the allocator does not see the block, a request is malformed, or a workload fails.
 pub fn serve(live: impl Fn() -> Option<u64>) -> anyhow::Result<()> {
     let before = live();
     let canary = black_box(Vec::<u8>::with_capacity(CANARY));
@@ -116,7 +115,7 @@ impl Models {
         Ok(Self { gemm: (gemm, four), allocations: (allocations, one) })
     }
 
-    /// Times `iterations`, after a tenth of them that warms the caches.
+    /// Times `iterations`, after a tenth of them has warmed the caches.
     fn time(&self, workload: Workload, iterations: u64) -> anyhow::Result<Duration> {
         self.run(workload, iterations.div_ceil(10))?;
         self.run(workload, iterations)
@@ -153,14 +152,14 @@ fn churn<const BYTES: usize>(iterations: u64) {
     }
 }
 
-/// From the moment that both threads run until the last of them is done.
+/// The time from the moment at which both threads run to the end of the later one.
 fn on_two_threads(work: impl Fn() + Sync) -> Duration {
     let running = AtomicU32::new(0);
     let one = || {
         running.fetch_add(1, SeqCst);
-        // A thread begins with blocks that it was handed by the one that
-        // spawned it. They lie beside that one's own, and two threads that
-        // write to one cache line would be timed for that: use them up first.
+        // A new thread first uses free blocks that the allocator handed to it from the memory of
+        // the spawning thread. Two threads that write to one cache line would slow each other down,
+        // so each thread first allocates such blocks and holds them.
         let handed: Vec<_> = (0..64).map(|_| black_box(Vec::<u8>::with_capacity(64))).collect();
         while running.load(SeqCst) < 2 {
             std::hint::spin_loop();

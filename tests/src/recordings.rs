@@ -1,30 +1,29 @@
 //! Recordings of the driver's allocation calls, and the comparison with them.
 //!
-//! `tests/recordings/DEVICE/WORKLOAD.calls` says what a workload asked of the
-//! driver on a device, call by call. Whatever device a workload runs on, it must
-//! make the calls that stand in the recording of every other: what the
-//! simulated device is worth is how well it agrees with silicon.
+//! `tests/recordings/DEVICE/WORKLOAD.calls` lists the allocation calls of a workload on a device. A
+//! workload must make the same calls on every device, because the simulated device is useful only
+//! as far as it agrees with real ones.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
 
-/// Set to `write`, this run is recorded and not compared; set to a path, it is
-/// compared with the recordings there.
+/// With the value `write`, a run is recorded instead of compared. With a path, it is compared with
+/// the recordings in that folder.
 pub const VARIABLE: &str = "FIDELITY_RECORDINGS";
 
 const WRITE: &str = "write";
 
-/// Calls around the first one that differs.
+/// The number of calls shown around the first one that differs.
 const AROUND: usize = 3;
 
-/// What made a recording.
+/// The device and driver of a recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Maker {
-    /// Its folder: `sim`, or the card.
+    /// The folder of the recording: `sim`, or the card.
     pub device: String,
-    /// What stands at the head of the file, a line each: card and driver.
+    /// The lines at the head of the file: card and driver.
     pub facts: Vec<String>,
 }
 
@@ -40,8 +39,8 @@ pub fn folder() -> PathBuf {
 ///
 /// # Errors
 ///
-/// When there is no recording, or the calls differ from one: the first that
-/// does, with those around it.
+/// When the workload has no recording, or the calls differ from one. The error shows the first call
+/// that differs and those around it.
 pub fn check(
     folder: &Path,
     workload: &str,
@@ -69,9 +68,8 @@ pub fn check(
     Ok(())
 }
 
-/// Puts frees that nothing comes between into an order. candle drops gradients in
-/// that of a hash map, which is another in every process; and no figure depends
-/// on it.
+/// Sorts successive frees. candle drops gradients in the order of a hash map, which differs in
+/// every process. No figure depends on that order.
 fn order(calls: &mut [String]) {
     let is_free = |call: &str| call.contains("Free");
     for frees in calls.chunk_by_mut(|one, two| is_free(one) && is_free(two)) {
@@ -90,7 +88,7 @@ fn write(folder: &Path, workload: &str, calls: &[String], maker: &Maker) -> anyh
     Ok(())
 }
 
-/// The first call that differs; `None` if none does.
+/// The first call that differs, or `None`.
 fn difference(recorded: &[&str], calls: &[String]) -> Option<String> {
     let length = recorded.len().max(calls.len());
     let at =

@@ -1,44 +1,43 @@
-//! The corpus that detection is measured against: programs that leak, each
-//! beside its fixed twin, and clean programs made at random.
+//! The corpus against which detection is measured: programs that leak, the fixed twin of each, and
+//! random clean programs.
 //!
-//! A [`Scenario`] says everything that a report ought to say of its leak: the
-//! finding, the bytes an iteration as a formula, the line that allocates what
-//! stays, the pattern of the growth and the cause. Nothing here measures; the
-//! test target `detection` makes a memory test of each program, the functional
-//! tests assert what is found, and the bench `detection` prints it as a table.
+//! A [`Scenario`] states the expected report of its leak: the finding, a formula for the bytes per
+//! iteration, the line that allocates the kept blocks, the pattern of the growth and the cause.
+//! This module does not measure. The test target `detection` makes a memory test of each program,
+//! the functional tests assert the findings, and the benchmark `detection` prints them as a table.
 //!
-//! | module | what is kept |
+//! | module | kept memory |
 //! |---|---|
-//! | [`graphs`] | the graph behind a value (candle#1241, #3482, #3508) |
+//! | [`graphs`] | the graph of a value (candle#1241, #3482, #3508) |
 //! | [`gradients`] | gradients, in their store or out of it |
 //! | [`optimizers`] | the state of an optimiser, copies of variables (#2079) |
-//! | [`caches`] | key-value caches of requests that are over (#2950, #2987, #3437) |
+//! | [`caches`] | key-value caches of finished requests (#2950, #2987, #3437) |
 //! | [`growing`] | caches that grow with the position (#1599, #2937) |
-//! | [`ratchets`] | the largest buffer ever needed: not growth, but kept |
-//! | [`views`] | a storage by a small view |
+//! | [`ratchets`] | the largest buffer that was ever needed: retained, without growth |
+//! | [`views`] | a whole storage, by a small view |
 //! | [`outputs`] | attention weights and hidden states |
-//! | [`batches`] | batches by a loader, a queue, a worker |
-//! | [`devices`] | what belongs to a device, frees that the driver refuses |
-//! | [`kept`] | tensors, by a list, a static, a cycle, a channel |
-//! | [`rhythms`] | tensors, at times and in sizes that are hard to read |
-//! | [`host`] | bytes that never were a tensor |
-//! | [`shapes`] | no more than before, of other sizes: a profile remarks on it |
-//! | [`clean`] | nothing, in patterns that look as if |
+//! | [`batches`] | batches, by a loader, a queue or a worker |
+//! | [`devices`] | the memory of a reopened device, and memory whose free the driver refuses |
+//! | [`kept`] | tensors, by a list, a static, a cycle or a channel |
+//! | [`rhythms`] | tensors, at irregular times and in irregular sizes |
+//! | [`host`] | bytes that do not belong to a tensor |
+//! | [`shapes`] | no more than before, but in varying sizes: a profile remarks on it |
+//! | [`clean`] | no growing memory, in patterns that resemble leaks |
 //!
-//! **The line** is the one below a comment `// leaks: NAME`.
-//! [`Scenario::line`] is computed from the source by the compiler, which
-//! refuses a scenario whose comment is missing or there twice.
+//! **The line** is the one below a comment `// leaks: NAME`. The compiler computes
+//! [`Scenario::line`] from the source, and rejects a scenario whose comment is missing or occurs
+//! twice.
 //!
-//! **The bytes** are those of a [`Leg`]: a device counts every byte, the host
-//! blocks of at least 1 KiB only ([`Leg::small`] is the difference). Where each
-//! iteration leaves more than the one before, the figure is the mean over the
-//! measured iterations without the last, whose blocks may only be kept for now.
-//! Where only some iterations leave something, it is the mean over whole periods.
+//! **The bytes** depend on the [`Leg`]: a device counts every byte, the host only blocks of at
+//! least 1 KiB ([`Leg::small`] is the difference). If a program leaks at a constant rate, the
+//! figure is in bytes per iteration. If only some iterations leak, it is the mean over whole
+//! periods. If the leak has no rate ([`Pattern::Growing`] and [`Pattern::Irregular`]), it is the
+//! sum over the measured iterations.
 
 use memcheck_runtime::Trial;
 
-/// `count` f32 of zero on a device. A macro, so that the line of a scenario is
-/// the one that calls candle.
+/// `count` f32 of zero on a device. This is a macro, so that the line of a scenario is the one that
+/// calls candle.
 #[collapse_debuginfo(yes)]
 macro_rules! zeros {
     ($count:expr, $device:expr) => {
@@ -67,40 +66,40 @@ pub mod views;
 pub use compare::Agreement;
 use line::line_of;
 
-/// Why something stays, by the code that a diagnosis gives it.
+/// The reason that memory is kept, with the same codes as a diagnosis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Cause {
-    /// A value that carries the graph it was computed by.
+    /// A value that carries its graph.
     GraphKept,
-    /// Gradients of steps that are over.
+    /// Gradients of finished steps.
     GradStoreKept,
-    /// An optimiser made anew and kept.
+    /// An optimiser that is created again while the old one is kept.
     OptimizerRecreated,
     /// Copies of variables.
     VariablesCopied,
-    /// The cache of requests that are over.
+    /// The cache of finished requests.
     CacheNeverCleared,
     /// A cache that is larger with every position.
     CacheGrows,
     /// A cache of a library with an entry for each input shape.
     CacheByShape,
-    /// A buffer that never gets smaller again.
+    /// A buffer that never shrinks.
     CacheKeepsLargest,
-    /// A view, which keeps all of the storage that it looks at.
+    /// A view, which keeps its whole storage.
     ViewKeepsStorage,
-    /// What a model gives beside its result.
+    /// Additional outputs of a model.
     OutputsCollected,
     /// Batches of data.
     BatchesKept,
-    /// A device opened anew, with what is on it.
+    /// A device that is opened again, with its memory.
     DeviceRecreated,
     /// A free on a thread that has no CUDA context.
     FreeWithoutContext,
     /// A tensor in a list, a static, a cycle or a channel.
     TensorKept,
-    /// Bytes of the host that are no tensor's.
+    /// Bytes of the host that do not belong to a tensor.
     BuffersKept,
-    /// Nothing: shapes differ, and so does memory.
+    /// Not a leak: shapes vary, and so does memory.
     VariableShapes,
 }
 
@@ -128,7 +127,7 @@ impl Cause {
     }
 }
 
-/// How something grows, by its name in a finding's sites.
+/// How memory grows, by its name in a finding's sites.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pattern {
     /// The same in every iteration.
@@ -139,7 +138,7 @@ pub enum Pattern {
     Growing,
     /// In some iterations, in no regular order.
     Irregular,
-    /// What is old is replaced, by more: nothing old survives, the sum rises.
+    /// Larger blocks replace the old ones: no old block survives, but the sum rises.
     Enlarged,
 }
 
@@ -156,7 +155,7 @@ impl Pattern {
     }
 }
 
-/// The kind of memory that a scenario is judged on.
+/// The kind of memory in which a scenario is judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Leg {
     /// The host: blocks of at least 1 KiB.
@@ -166,7 +165,7 @@ pub enum Leg {
 }
 
 impl Leg {
-    /// What `bytes` in blocks of less than 1 KiB add to a figure.
+    /// The share of `bytes`, in blocks of less than 1 KiB, that a figure of this leg includes.
     pub const fn small(self, bytes: u64) -> u64 {
         match self {
             Self::Host => 0,
@@ -175,21 +174,21 @@ impl Leg {
     }
 }
 
-/// Where a scenario runs.
+/// The legs on which a scenario runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Runs {
-    /// On the CPU and on a GPU, judged on the one it runs on.
+    /// On the CPU and on a GPU. It is judged in the memory of that device.
     Everywhere,
     /// On a GPU only.
     OnGpu,
-    /// On the CPU whatever the leg, judged on the host: a body without a device.
+    /// On the CPU on every leg, because the body has no device. It is judged in the host's memory.
     OnHost,
 }
 
-/// What a report finds.
+/// The expected finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expected {
-    /// Growth, in bytes an iteration.
+    /// Growth, in bytes per iteration.
     Leak,
     /// No growth, but bytes that are live after the body returned.
     Retained,
@@ -216,30 +215,30 @@ impl Expected {
 /// A program, as the body of a memory test.
 #[derive(Debug, Clone, Copy)]
 pub enum Program {
-    /// A body that iterates itself.
+    /// A body that calls `Trial::iterate`.
     Trial(fn(&mut Trial) -> anyhow::Result<()>),
     /// A body that is one iteration, without a device.
     Iteration(fn()),
 }
 
-/// A leak, its fixed twin, and what is to be found.
+/// A leak, its fixed twin, and the expected report.
 #[derive(Debug, Clone, Copy)]
 pub struct Scenario {
-    /// Its name, and that of its memory tests.
+    /// The name of the scenario and of its memory tests.
     pub name: &'static str,
-    /// Why something stays.
+    /// The reason that memory is kept.
     pub cause: Cause,
-    /// How it grows; `None` where it does not.
+    /// The pattern of the growth, or `None` if the scenario does not grow.
     pub pattern: Option<Pattern>,
-    /// What a report finds.
+    /// The expected finding.
     pub expected: Expected,
-    /// Bytes an iteration of [`Expected::Leak`], bytes of [`Expected::Retained`].
+    /// The bytes of the leak as the module defines them, or the bytes of [`Expected::Retained`].
     pub bytes: fn(Leg) -> u64,
     /// The file of [`Self::line`], from the root of the workspace.
     pub file: &'static str,
-    /// The line that allocates what stays, or calls candle to.
+    /// The line that allocates the kept memory, or that calls candle to allocate it.
     pub line: u32,
-    /// Where it runs.
+    /// The legs on which the scenario runs.
     pub runs: Runs,
     /// The program that leaks.
     pub leaky: Program,
@@ -248,7 +247,7 @@ pub struct Scenario {
 }
 
 impl Scenario {
-    /// What it is judged on when the command runs on `leg`; `None` where it
+    /// The memory in which the scenario is judged when the command runs on `leg`, or `None` if it
     /// does not run there.
     pub const fn judged_on(&self, leg: Leg) -> Option<Leg> {
         match (self.runs, leg) {
@@ -270,9 +269,9 @@ impl Scenario {
     }
 }
 
-/// A row of the table: `scenario!(SOURCE, name, Cause, Pattern)`, where `name`
-/// is a module with `bytes`, `leaky` and `fixed`, and `SOURCE` the text of its
-/// file. What is different from most is set behind `..`.
+/// A row of the table: `scenario!(SOURCE, name, Cause, Pattern)`. `name` is a module with `bytes`,
+/// `leaky` and `fixed`, and `SOURCE` is the text of its file. Fields that differ from the default
+/// follow at the end.
 macro_rules! scenario {
     ($source:ident, $name:ident, $cause:ident, $pattern:ident $(, $field:ident: $value:expr)* $(,)?) => {
         $crate::scenarios::Scenario {
@@ -336,12 +335,13 @@ pub fn all() -> impl Iterator<Item = &'static Scenario> {
 ///
 /// # Panics
 ///
-/// When there is none.
+/// When no scenario has this name.
 pub fn named(name: &str) -> &'static Scenario {
     all().find(|scenario| scenario.name == name).expect("a scenario of this name")
 }
 
-/// How much a list that is never emptied may hold before it has to grow itself.
+/// The capacity of lists that are never emptied, so that they do not grow in the measured
+/// iterations.
 const HISTORY: usize = 64;
 
 #[cfg(test)]

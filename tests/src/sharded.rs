@@ -1,11 +1,10 @@
-//! Llama over several devices, as a device map says: the same shapes, the same
-//! operations in the same order and so the same bytes as candle-transformers'
-//! model, whose layers are its own and stay on one device.
+//! Llama over several devices, by a device map. Its shapes and the order of its operations are
+//! those of candle-transformers' model, and so are its bytes. candle's model cannot be used,
+//! because its layers are private and stay on one device.
 //!
-//! What a device does not have is copied to it: the hidden state, where the next
-//! layer is elsewhere. Rotary tables and masks every device has of its own. Its
-//! spans are named as Hugging Face names modules, so that `cargo memcheck plan`
-//! makes a map of it.
+//! A device receives copies of the tensors that it needs, such as the hidden state if the next
+//! layer is on another device. Every device has its own rotary tables and masks. The spans have the
+//! names of Hugging Face's modules, so that `cargo memcheck plan` can write a device map from them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -18,7 +17,7 @@ use tracing::{Span, info_span};
 
 use crate::token_ids;
 
-/// Devices, and which module is on which of them.
+/// The devices, and the device of each module.
 #[derive(Debug, Clone)]
 pub struct Placement {
     devices: Vec<Device>,
@@ -31,11 +30,11 @@ impl Placement {
         Self { devices: vec![device.clone()], map: DeviceMap(vec![(String::new(), 0)]) }
     }
 
-    /// As JSON says: `{"model.embed_tokens": 0, "model.layers.0": 0, …}`.
+    /// Reads a device map in JSON: `{"model.embed_tokens": 0, "model.layers.0": 0, …}`.
     ///
     /// # Errors
     ///
-    /// When the text is no map, or names a device that there is none of.
+    /// When the text is not a map, or names a device that does not exist.
     pub fn read(json: &str, devices: &[Device]) -> Result<Self> {
         let map: DeviceMap = serde_json::from_str(json).map_err(candle_core::Error::wrap)?;
         if let Some((module, device)) = map.0.iter().find(|(_, place)| *place >= devices.len()) {
@@ -44,8 +43,8 @@ impl Placement {
         Ok(Self { devices: devices.to_vec(), map })
     }
 
-    /// So many layers, evenly over all devices, with the embeddings on the first
-    /// and the head on the last.
+    /// Distributes `layers` layers evenly over all devices, with the embeddings on the first and
+    /// the head on the last.
     pub fn even(layers: usize, devices: &[Device]) -> Self {
         let count = devices.len();
         let mut map = vec![(EMBED.to_owned(), 0)];
@@ -70,7 +69,7 @@ fn layer_name(layer: usize) -> String {
     format!("model.layers.{layer}")
 }
 
-/// A module and where it is.
+/// A module and the index of its device.
 struct Placed<M> {
     module: M,
     place: usize,
@@ -93,8 +92,8 @@ impl ShardedLlama {
     ///
     /// # Errors
     ///
-    /// When the map lacks a module, or a device cannot hold its own. Weights
-    /// that are tied are not split.
+    /// When the map lacks a module, a device cannot hold its modules, or the configuration ties
+    /// weights or scales positions.
     pub fn new(config: Config, dtype: DType, placement: Placement) -> Result<Self> {
         if config.tie_word_embeddings || config.rope_scaling.is_some() {
             bail!("tied embeddings and scaled positions are not split over devices")
@@ -126,7 +125,7 @@ impl ShardedLlama {
         Ok(Self { placement, embed, layers, norm, head, config, dtype })
     }
 
-    /// Ids of a prompt, `(batch, prompt_len)` of u32, where the embeddings are.
+    /// Ids of a prompt, `(batch, prompt_len)` of u32, on the device of the embeddings.
     ///
     /// # Errors
     ///
@@ -217,10 +216,9 @@ fn tables(config: &Config, dtype: DType, device: &Device) -> Result<(Tensor, Ten
     Ok((angles.cos()?.to_dtype(dtype)?, angles.sin()?.to_dtype(dtype)?))
 }
 
-/// One layer.
 struct Layer {
     norms: [RmsNorm; 2],
-    /// Queries, keys, values and what comes out of the attention.
+    /// Queries, keys, values and output.
     attention: [Linear; 4],
     /// Gate, up and down.
     mlp: [Linear; 3],
@@ -285,7 +283,7 @@ impl Layer {
         let (batch, seq, hidden) = x.dims3()?;
         let [queries, keys, values, out] = &self.attention;
         let (q, k, v) = (queries.forward(x)?, keys.forward(x)?, values.forward(x)?);
-        // What is shadowed lives on, as in candle's own model.
+        // Shadowed tensors stay live until the function returns, as in candle's own model.
         let by_head =
             |x: &Tensor, heads| x.reshape((batch, seq, heads, self.head_dim))?.transpose(1, 2);
         let q = by_head(&q, self.heads)?.contiguous()?;

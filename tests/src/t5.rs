@@ -1,10 +1,10 @@
-//! T5 of candle-transformers with zero weights: encode a source, decode with
-//! the KV cache that lives inside the model.
+//! T5 of candle-transformers with zero weights: encodes a source and decodes with the KV cache
+//! inside the model.
 //!
-//! Only the decoder's self-attention is cached. Cross-attention projects the
-//! encoder's output again at every step, and the position bias is made again
-//! too, so what a forgotten [`T5ForConditionalGeneration::clear_kv_cache`]
-//! leaks is keys and values of the tokens decoded, and nothing else.
+//! Only the decoder's self-attention has a cache. Cross-attention projects the encoder's output
+//! again at every step, and the position bias is computed again too. Without
+//! [`T5ForConditionalGeneration::clear_kv_cache`] the model therefore leaks the keys and values of
+//! the decoded tokens only.
 
 use candle_core::{DType, Device, Result, Tensor};
 use candle_nn::VarBuilder;
@@ -12,7 +12,7 @@ use candle_transformers::models::t5::{Config, T5ForConditionalGeneration};
 
 use crate::token_ids;
 
-/// A T5 encoder and decoder in f32, head tied to the embeddings.
+/// A T5 encoder and decoder in f32. The head is tied to the embeddings.
 pub struct T5 {
     model: T5ForConditionalGeneration,
     config: Config,
@@ -29,7 +29,7 @@ impl T5 {
         Self::new(tiny_config(), device)
     }
 
-    /// A model of any configuration; the default one is T5-small.
+    /// A model of any configuration. The default one is T5-small.
     ///
     /// # Errors
     ///
@@ -40,7 +40,7 @@ impl T5 {
         Ok(Self { model, config, device: device.clone() })
     }
 
-    /// Ids of a source text, `(batch, seq)` of u32. Make it in set-up.
+    /// Ids of a source text, `(batch, seq)` of u32. A test should create them in set-up.
     ///
     /// # Errors
     ///
@@ -49,8 +49,8 @@ impl T5 {
         token_ids(batch, seq, self.config.vocab_size, &self.device)
     }
 
-    /// One request: clears the cache, encodes, decodes `new_tokens` tokens, and
-    /// clears again. Gives the last logits, `(batch, vocab)`. Growth is 0.
+    /// One request: clears the cache, encodes, decodes `new_tokens` tokens, and clears the cache
+    /// again. Returns the last logits, `(batch, vocab)`. Growth is 0.
     ///
     /// # Errors
     ///
@@ -62,8 +62,8 @@ impl T5 {
         logits
     }
 
-    /// The leak: the same request, and the cache is never cleared. Each call
-    /// leaks `new_tokens` times [`kv_bytes_per_token`].
+    /// The leak: the same request without clearing the cache. Each call leaks `new_tokens` times
+    /// [`kv_bytes_per_token`].
     ///
     /// # Errors
     ///
@@ -82,12 +82,12 @@ impl T5 {
         logits.ok_or_else(|| candle_core::Error::msg("no token was asked for"))
     }
 
-    /// Bytes of weights: 4 for each of its [`parameters`].
+    /// Bytes of weights: 4 for each of the [`parameters`].
     pub fn weight_bytes(&self) -> usize {
         parameters(&self.config) * DType::F32.size_in_bytes()
     }
 
-    /// The configuration it was made with.
+    /// The configuration of the model.
     pub fn config(&self) -> &Config {
         &self.config
     }
@@ -106,10 +106,9 @@ pub fn tiny_config() -> Config {
     }
 }
 
-/// Parameters of a configuration with a plain feed-forward and a tied head, d
-/// being its width, f that of the feed-forward and a that of attention:
-/// `vocab d + (encoder layers) (4 a d + 2 d f + 2 d) + (decoder layers)
-/// (8 a d + 2 d f + 3 d) + 2 (buckets heads + d)`.
+/// The number of parameters of a configuration with a plain feed-forward and a tied head, with d
+/// its width, f that of the feed-forward and a that of attention: `vocab d + (encoder layers) (4 a
+/// d + 2 d f + 2 d) + (decoder layers) (8 a d + 2 d f + 3 d) + 2 (buckets heads + d)`.
 pub fn parameters(config: &Config) -> usize {
     let (d, f) = (config.d_model, config.d_ff);
     let a = config.num_heads * config.d_kv;
@@ -119,8 +118,7 @@ pub fn parameters(config: &Config) -> usize {
     config.vocab_size * d + encoder + decoder + shared
 }
 
-/// What one decoded token costs in the cache, in bytes:
-/// `2 (decoder layers) batch heads d_kv 4`.
+/// Bytes of one decoded token in the cache: `2 (decoder layers) batch heads d_kv 4`.
 pub fn kv_bytes_per_token(config: &Config, batch: usize) -> usize {
     let kv = config.num_heads * config.d_kv;
     2 * decoder_layers(config) * batch * kv * DType::F32.size_in_bytes()

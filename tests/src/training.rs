@@ -1,11 +1,11 @@
 //! A small causal transformer that trains: cross-entropy and AdamW in f32.
 //!
-//! Stock models of candle do not train: their fused layer norm, softmax and
-//! rotary embedding have no backward. These blocks are made of operations that
-//! have one, and every parameter gets a gradient.
+//! candle's stock models cannot train, because their fused layer norm, softmax and rotary embedding
+//! have no backward pass. The operations of these blocks have one, and every parameter gets a
+//! gradient.
 //!
-//! The leak is the classic one: a loss that is kept as a tensor keeps the whole
-//! graph that it was made from, every activation of the forward pass.
+//! The leak is a common one: a loss that is kept as a tensor keeps its whole graph, which is every
+//! activation of the forward pass.
 
 use candle_core::{D, DType, Device, Result, Tensor};
 use candle_nn::{
@@ -25,19 +25,18 @@ pub const WIDTH: usize = 64;
 pub const HEADS: usize = 4;
 /// Width of the feed-forward.
 pub const FEED_FORWARD: usize = 128;
-/// Layers.
+/// Number of layers.
 pub const LAYERS: usize = 2;
-/// Tokens that there are.
+/// Size of the vocabulary.
 pub const VOCAB: usize = 96;
 
 /// Parameters of a layer: `4 d² + 2 d f + 2 d`.
 pub const BLOCK_PARAMETERS: usize = 4 * WIDTH * WIDTH + 2 * WIDTH * FEED_FORWARD + 2 * WIDTH;
 
-/// Parameters: embeddings of tokens and positions, the layers, the final norm and
-/// the head.
+/// Parameters: embeddings of tokens and positions, the layers, the final norm and the head.
 pub const PARAMETERS: usize = (2 * VOCAB + SEQ + 1) * WIDTH + LAYERS * BLOCK_PARAMETERS;
 
-/// Bytes that one kept loss keeps, in blocks of at least 1 KiB.
+/// Bytes that one kept loss keeps in blocks of at least 1 KiB.
 ///
 /// | unit | shape | embedding | a layer | final norm and loss |
 /// |---|---|---|---|---|
@@ -48,14 +47,14 @@ pub const PARAMETERS: usize = (2 * VOCAB + SEQ + 1) * WIDTH + LAYERS * BLOCK_PAR
 /// | feed-forward | b s f | | 2 | |
 /// | logits | b s v | | | 4 |
 ///
-/// Of a layer's 20 hidden states, two norms make 4 each, attention 10 and the
-/// feed-forward 2. Parameters, ids and the mask are shared, not kept again.
+/// Of a layer's 20 hidden states, each of the two norms makes 4, the attention 10 and the
+/// feed-forward 2. Parameters, ids and the mask are shared between losses, so they are not counted.
 pub const KEPT_LOSS_BYTES: usize = {
     let row = BATCH * SEQ;
     ((2 + 4) * row * WIDTH + 10 * row + 4 * row * VOCAB) * 4 + LAYERS * BLOCK_GRAPH_BYTES
 };
 
-/// Bytes of a layer in it.
+/// The bytes of one layer in [`KEPT_LOSS_BYTES`].
 pub const BLOCK_GRAPH_BYTES: usize = {
     let row = BATCH * SEQ;
     let rows = 12 * row + 2 * row * HEADS;
@@ -65,10 +64,10 @@ pub const BLOCK_GRAPH_BYTES: usize = {
 /// Bytes that one kept loss keeps in smaller blocks: the sum and the mean.
 pub const KEPT_LOSS_SCALAR_BYTES: usize = 8;
 
-/// How many losses fit before the history itself has to grow.
+/// The capacity of the history, so that it does not grow during a test.
 const HISTORY: usize = 1024;
 
-/// One layer: attention and feed-forward, each behind a norm.
+/// One layer: attention and feed-forward, each after a norm.
 pub(crate) struct Block {
     attention_norm: LayerNorm,
     query: Linear,
@@ -105,7 +104,7 @@ impl Block {
         let key = heads(self.key.forward(hidden)?)?;
         let value = heads(self.value.forward(hidden)?)?;
         let scores = (query.matmul(&key.t()?)? / ((WIDTH / HEADS) as f64).sqrt())?;
-        // `ops::softmax`, not `softmax_last_dim`: the fused one has no backward.
+        // `ops::softmax`, not `softmax_last_dim`, because the fused one has no backward pass.
         let weights = ops::softmax(&scores.broadcast_add(mask)?, D::Minus1)?;
         let joined = weights.matmul(&value)?.transpose(1, 2)?.reshape((BATCH, SEQ, WIDTH))?;
         self.output.forward(&joined)
@@ -118,8 +117,8 @@ impl Block {
     }
 }
 
-/// All variables by name. `all_vars` has them in the order of a hash map, which
-/// is another in every process, and so would be that of the optimiser's calls.
+/// All variables, sorted by name. `all_vars` returns them in the order of a hash map, which differs
+/// in every process, and the optimiser's calls would have the same random order.
 pub(crate) fn in_order(vars: &VarMap) -> Vec<candle_core::Var> {
     let vars = vars.data().lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let by_name: std::collections::BTreeMap<_, _> = vars.iter().collect();
@@ -143,8 +142,8 @@ pub struct Trainer {
 }
 
 impl Trainer {
-    /// A model of [`PARAMETERS`] parameters, drawn at random, two moments of
-    /// the same size, and a batch of [`BATCH`] sequences: all of it is set-up.
+    /// A model of [`PARAMETERS`] random parameters, two moments of the same size, and a batch of
+    /// [`BATCH`] sequences. All of it is set-up.
     ///
     /// # Errors
     ///
@@ -161,7 +160,7 @@ impl Trainer {
         let norm = layer_norm_no_bias(WIDTH, 1e-5, builder.pp("norm"))?;
         let head = linear_no_bias(WIDTH, VOCAB, builder.pp("head"))?;
         let optimizer = AdamW::new(in_order(&vars), ParamsAdamW::default())?;
-        // The task is to name the next token, and the next one is always i + 1.
+        // The task is to predict the next token, which is always i + 1.
         let next = (1..=BATCH * SEQ).map(|i| (i % VOCAB) as u32).collect::<Vec<_>>();
         Ok(Self {
             vars,
@@ -193,8 +192,8 @@ impl Trainer {
         loss::cross_entropy(&logits.reshape((BATCH * SEQ, VOCAB))?, &self.targets)
     }
 
-    /// Forward, backward, update. Gives the loss with its graph: whoever keeps
-    /// it keeps [`KEPT_LOSS_BYTES`]; dropped, it leaves nothing.
+    /// Forward, backward, update. Returns the loss with its graph. A caller that keeps it keeps
+    /// [`KEPT_LOSS_BYTES`]. If it is dropped, no memory remains.
     ///
     /// # Errors
     ///
@@ -205,7 +204,7 @@ impl Trainer {
         Ok(loss)
     }
 
-    /// The leak: a step whose loss is kept as it is.
+    /// The leak: a step whose loss is kept with its graph.
     ///
     /// # Errors
     ///
@@ -216,8 +215,7 @@ impl Trainer {
         Ok(())
     }
 
-    /// A step whose loss is kept without its graph: the 4 bytes of the scalar,
-    /// and no more.
+    /// A step whose loss is kept without its graph, which is the 4 bytes of the scalar.
     ///
     /// # Errors
     ///
@@ -250,7 +248,7 @@ impl Trainer {
     }
 }
 
-/// `(seq, seq)` of f32: 0 where a token may look, -inf at what comes later.
+/// `(seq, seq)` of f32: 0 for the tokens that a token may see, -inf for later ones.
 pub(crate) fn causal_mask(device: &Device) -> Result<Tensor> {
     let mask = (0..SEQ * SEQ)
         .map(|i| if i % SEQ > i / SEQ { f32::NEG_INFINITY } else { 0.0 })

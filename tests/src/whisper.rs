@@ -1,10 +1,8 @@
-//! Whisper of candle-transformers with zero weights: encode a spectrogram,
-//! decode text.
+//! Whisper of candle-transformers with zero weights: encodes a spectrogram and decodes text.
 //!
-//! Its cache holds the projections of the audio for cross-attention; the text
-//! is decoded again from its start at every step. The next request replaces
-//! the cache, so a forgotten [`Whisper::reset_kv_cache`] does not grow: it
-//! retains, and [`cross_kv_bytes`] says how much.
+//! Its cache holds the projections of the audio for cross-attention. The text is decoded again from
+//! its start at every step. The next request replaces the cache, so without
+//! [`Whisper::reset_kv_cache`] the memory does not grow, but [`cross_kv_bytes`] are retained.
 
 use candle_core::{DType, Device, Result, Tensor};
 use candle_nn::VarBuilder;
@@ -16,11 +14,11 @@ pub struct Whisper {
     device: Device,
 }
 
-/// What one request takes. Make it in set-up.
+/// The input tensors of one request. A test should create them in set-up.
 pub struct Inputs {
     /// `(batch, mel_bins, 2 * audio positions)` of f32.
     mel: Tensor,
-    /// `(batch, text positions)` of u32; a step takes a prefix of it.
+    /// `(batch, text positions)` of u32. A step uses a prefix of it.
     text: Tensor,
 }
 
@@ -44,7 +42,7 @@ impl Whisper {
         Ok(Self { model, device: device.clone() })
     }
 
-    /// Silence as long as the model takes, and as much text, all token 0.
+    /// Silence of the model's maximum length, and text of its maximum length, all token 0.
     ///
     /// # Errors
     ///
@@ -59,8 +57,8 @@ impl Whisper {
         })
     }
 
-    /// One request: encodes, decodes `new_tokens` tokens and resets the cache.
-    /// Gives the last logits, `(batch, 1, vocab)`. Nothing is retained.
+    /// One request: encodes, decodes `new_tokens` tokens and resets the cache. Returns the last
+    /// logits, `(batch, 1, vocab)`. No memory is retained.
     ///
     /// # Errors
     ///
@@ -71,7 +69,7 @@ impl Whisper {
         logits
     }
 
-    /// The same request, and [`cross_kv_bytes`] are retained until the next one.
+    /// The same request without the reset. [`cross_kv_bytes`] are retained until the next one.
     ///
     /// # Errors
     ///
@@ -91,19 +89,18 @@ impl Whisper {
         logits.ok_or_else(|| candle_core::Error::msg("no token was asked for"))
     }
 
-    /// Gives up the cache.
+    /// Frees the cache.
     pub fn reset_kv_cache(&mut self) {
         self.model.reset_kv_cache();
     }
 
-    /// Bytes of weights and of tables: 4 for each of its [`parameters`] and
-    /// [`table_elements`].
+    /// Bytes of weights and of tables: 4 for each of the [`parameters`] and [`table_elements`].
     pub fn weight_bytes(&self) -> usize {
         let config = self.config();
         (parameters(config) + table_elements(config)) * DType::F32.size_in_bytes()
     }
 
-    /// The configuration it was made with.
+    /// The configuration of the model.
     pub fn config(&self) -> &Config {
         &self.model.config
     }
@@ -125,13 +122,12 @@ pub fn tiny_config() -> Config {
     }
 }
 
-/// Parameters of a configuration, d being its width:
-/// `3 d mel_bins + 3 d² + 2 d` of convolutions, `12 d² + 12 d` for each layer
-/// of the encoder and `16 d² + 17 d` for each of the decoder,
-/// `(vocab + text positions) d` of embeddings, and two final norms of `2 d`.
+/// The number of parameters of a configuration, with d its width: `3 d mel_bins + 3 d² + 2 d` of
+/// convolutions, `12 d² + 12 d` for each layer of the encoder and `16 d² + 17 d` for each of the
+/// decoder, `(vocab + text positions) d` of embeddings, and two final norms of `2 d`.
 ///
-/// An attention has `4 d² + 3 d` (its keys have no bias), a norm `2 d`, a
-/// feed-forward `8 d² + 5 d`.
+/// An attention has `4 d² + 3 d` (its keys have no bias), a norm `2 d`, a feed-forward
+/// `8 d² + 5 d`.
 pub fn parameters(config: &Config) -> usize {
     let d = config.d_model;
     let (attention, norm, feed_forward) = (4 * d * d + 3 * d, 2 * d, 8 * d * d + 5 * d);
@@ -142,14 +138,13 @@ pub fn parameters(config: &Config) -> usize {
     convolutions + encoder + decoder + embeddings + 2 * norm
 }
 
-/// Elements that a model makes for itself: the sines of the audio positions,
-/// and the causal mask of the text.
+/// The number of elements that a model computes itself: the sines of the audio positions, and the
+/// causal mask of the text.
 pub fn table_elements(config: &Config) -> usize {
     config.max_source_positions * config.d_model + config.max_target_positions.pow(2)
 }
 
-/// What a request leaves in the cache, in bytes:
-/// `2 (decoder layers) batch (audio positions) d 4`.
+/// Bytes that a request leaves in the cache: `2 (decoder layers) batch (audio positions) d 4`.
 pub fn cross_kv_bytes(config: &Config, batch: usize) -> usize {
     let audio = batch * config.max_source_positions * config.d_model;
     2 * config.decoder_layers * audio * DType::F32.size_in_bytes()

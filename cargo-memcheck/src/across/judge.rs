@@ -1,4 +1,4 @@
-//! Findings and laws of a test, once the figures of the others are there.
+//! Judges limits and laws across tests, once the figures of all tests of a leg are known.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,13 +19,11 @@ use crate::results::{ResultsError, Whole};
 use crate::snapshots::leave;
 use crate::task::{Across, Needs, Other, Outcome, Task};
 
-/// The figures of the tests of a leg that have ended, by executable and path.
-/// `None`: it ended in a way that leaves none.
+/// The figures of the tests of a leg that have ended, by executable and path. `None` if a test left no figures.
 #[derive(Debug, Default)]
 pub(crate) struct Seen(BTreeMap<(String, String), Option<Figures>>);
 
 impl Seen {
-    /// Keeps the figures of a test.
     pub(crate) fn add(&mut self, task: &Task, outcome: &Outcome) {
         if outcome.verdict.status != Status::Ignored {
             let figures = measured(outcome).map(Figures::of);
@@ -38,8 +36,8 @@ impl Seen {
     }
 }
 
-/// The record of a test that came to its end and was seen whole. What limits it
-/// broke does not matter.
+/// Returns the record of a test whose body came to its end and whose measurement is complete. Broken limits do not
+/// matter here.
 fn measured(outcome: &Outcome) -> Option<&Record> {
     let record = &outcome.report.as_ref()?.record;
     let whole = record.outcome == record::Outcome::Returned || record.should_panic.is_some();
@@ -48,18 +46,18 @@ fn measured(outcome: &Outcome) -> Option<&Record> {
     (whole && !broke).then_some(record)
 }
 
-/// What is the same for all tests.
+/// The settings that are the same for all tests.
 pub(crate) struct Judge<'a> {
-    /// The workspace.
+    /// Root of the workspace.
     pub(crate) root: &'a Path,
-    /// The folder for pending snapshots, where it is not that of the tests.
+    /// Folder for pending snapshots. `None` if they are written next to the tests.
     pub(crate) pending: Option<&'a Path>,
-    /// What is done about bookkeeping.
+    /// Levels of the bookkeeping findings.
     pub(crate) levels: &'a Levels,
 }
 
 impl Judge<'_> {
-    /// Adds to the outcome of a test what is found across tests.
+    /// Adds the findings across tests to the outcome of a test.
     pub(crate) fn judge(&self, task: &Task, outcome: &mut Outcome, needs: &Needs, seen: &Seen) {
         let Some(record) = measured(outcome) else { return };
         let mut findings = relative(record, task, needs, seen);
@@ -77,7 +75,7 @@ impl Judge<'_> {
         let too_much = !is_worth_keeping(&outcome.verdict.findings)
             || findings.iter().any(|finding| match finding.code {
                 Code::PeakLimit => true,
-                // Not a law that only differs from the accepted one.
+                // A law that only differs from the accepted one can still become the baseline.
                 Code::Scaling => across.laws.iter().any(|told| !told.law.within(&told.allowed)),
                 _ => false,
             });
@@ -85,7 +83,7 @@ impl Judge<'_> {
         let tolerance = record.limits.tolerance.value;
         let stands = |then| across::unchanged(then, &across.laws, &members, tolerance);
         let is_new = !across.laws.is_empty() && !accepted.is_some_and(stands);
-        // Where other cases are not known no law was looked for, and a pending one waits.
+        // Without the figures of other cases no law is searched, and an earlier pending law must remain.
         let judged = !across.laws.is_empty();
         let law = needs.law.as_ref().filter(|_| judged && record.limits.baseline.value);
         if let Some(law) = law {
@@ -97,7 +95,7 @@ impl Judge<'_> {
             }
             if is_new && !too_much && accepted.is_none() {
                 let finding = no_law_yet(law);
-                // That the test itself is new is said already.
+                // The test's own verdict may already report the missing baseline, so it is not repeated.
                 findings.extend(Some(finding).filter(|new| !outcome.verdict.has(new.code)));
             }
         }
@@ -108,7 +106,7 @@ impl Judge<'_> {
         self.conclude(outcome, findings);
     }
 
-    /// Replaces the pending snapshot of `law` by `text`, or by none.
+    /// Replaces the pending snapshot of `law` by `text`, or removes it if `text` is `None`.
     fn keep(&self, law: &Path, text: Option<&str>) -> std::io::Result<Option<PathBuf>> {
         let path = match self.pending {
             Some(folder) => leave::below(folder, law, self.root),
@@ -121,7 +119,7 @@ impl Judge<'_> {
         }
     }
 
-    /// Puts more findings into a verdict: measured ones before bookkeeping.
+    /// Adds findings to a verdict, with the bookkeeping findings last.
     fn conclude(&self, outcome: &mut Outcome, more: Vec<Finding>) {
         let findings = std::mem::take(&mut outcome.verdict.findings).into_iter().chain(more);
         let (mut all, rest): (Vec<_>, Vec<_>) =
@@ -134,7 +132,7 @@ impl Judge<'_> {
     }
 }
 
-/// What a test that broke a limit measured is not to be accepted.
+/// Removes the pending snapshot of a test that broke a limit, because its figures must not become the baseline.
 fn discard_pending(outcome: &mut Outcome) {
     if let Some(pending) = outcome.report.as_mut().and_then(|report| report.pending.take()) {
         let _ = leave::remove(&pending);
@@ -154,7 +152,7 @@ fn no_law_yet(law: &Path) -> Finding {
     Finding::new(code, message).hint("look at the law, then `cargo memcheck accept`")
 }
 
-/// The figures of another test: measured here, else those of its baseline.
+/// Returns the figures of another test: those of this run, else those of its baseline.
 fn figures_of(other: &Other, task: &Task, record: &Record, seen: &Seen) -> Result<Figures, String> {
     match seen.of(task, &other.test) {
         Some(Some(figures)) => Ok(figures.clone()),
@@ -180,7 +178,7 @@ fn relative(record: &Record, task: &Task, needs: &Needs, seen: &Seen) -> Vec<Fin
     }
 }
 
-/// The figures of every case that its laws are made of.
+/// Returns the figures of every case that the laws of a test are derived from.
 fn members(
     record: &Record,
     task: &Task,
@@ -195,8 +193,8 @@ fn members(
     known.collect()
 }
 
-/// What the device of a test may hold: what `fits` says, or all that it has. The
-/// host has no capacity.
+/// Returns the memory that a test may use on its device: the value of `fits` if the device has as much, else the
+/// capacity of the device. The host has no capacity.
 fn room(record: &Record, space: Space) -> Option<Room> {
     let fits = record.limits.fits.value.filter(|_| space.is_device());
     let capacity = record.capacities.get(&space).copied();
@@ -209,8 +207,8 @@ fn room(record: &Record, space: Space) -> Option<Room> {
     }
 }
 
-/// Judges what the shards of a run have left, and writes the pending snapshots of
-/// laws below `pending`.
+/// Judges the limits and laws across the tests of all shards of a run, and writes the pending snapshots of laws below
+/// `pending`.
 pub(crate) fn join(whole: &mut Whole, pending: &Path) -> Result<(), ResultsError> {
     let mut seen: BTreeMap<String, Seen> = BTreeMap::new();
     for test in &whole.tests {
@@ -222,7 +220,8 @@ pub(crate) fn join(whole: &mut Whole, pending: &Path) -> Result<(), ResultsError
     for test in &mut whole.tests {
         let Some(seen) = seen.get(&test.task.leg.name()) else { continue };
         if let Some(mut needs) = test.outcome.across.left.take() {
-            // The largest case of its shard may not be the largest of all.
+            // The largest case of one shard may not be the largest of all shards. Only the largest case that ran
+            // carries the laws.
             let last = needs.members.iter().rev().map(|(_, other)| &other.test);
             let mut ran = last.filter(|name| seen.of(&test.task, name).is_some());
             if ran.next() != Some(&test.task.entry.name) {

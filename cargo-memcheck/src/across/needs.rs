@@ -1,5 +1,5 @@
-//! Whose figures a test wants: found before anything runs, so that a limit that
-//! means no test is a mistake in the configuration and no surprise at the end.
+//! Determines which tests need the figures of which other tests. This happens before anything runs, so that a limit
+//! that names no test is reported as a mistake in the configuration and not at the end of the run.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,22 +13,21 @@ use crate::error::Expected;
 use crate::session::LegTests;
 use crate::task::{Needs, Other, Task};
 
-/// Why a limit across tests makes no sense.
+/// Why a limit across tests cannot be judged.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AcrossError {
-    /// It means no test, or cannot hold.
+    /// The limit does not name exactly one other test, or the limits of several tests form a circle.
     #[error(transparent)]
     Partner(#[from] PartnerError),
-    /// It means a test that this device does not have.
+    /// The limit names a test that does not run on the same device.
     #[error("`max_peak` of `{test}` is `{limit}`, and `{other}` does not run on {device}")]
     Elsewhere {
         /// The test that has the limit.
         test: String,
-        /// The limit.
         limit: Box<Relative>,
-        /// The other.
+        /// The test that the limit names.
         other: String,
-        /// The device.
+        /// The device of the test that has the limit.
         device: String,
     },
 }
@@ -54,7 +53,7 @@ impl Expected for AcrossError {
     }
 }
 
-/// What each of these tasks of a leg wants, if anything.
+/// Returns the needs of each of these tasks of a leg. `None` for a task that needs no other figures.
 pub(crate) fn needs(
     tests: &LegTests,
     tasks: &[Task],
@@ -101,7 +100,7 @@ pub(crate) fn needs(
     Ok(needs)
 }
 
-/// The tests that stand in the binary of a task.
+/// Returns the tests in the executable of a task.
 fn entries<'a>(tests: &'a LegTests, task: &Task) -> Vec<&'a Entry> {
     let own = tests.carried.iter().filter(|carried| carried.binary.id == task.binary.id);
     own.flat_map(|carried| &carried.tests).collect()
@@ -130,7 +129,7 @@ fn partner_of<'a>(tests: &'a LegTests, task: &Task) -> Result<Option<&'a Entry>,
     }
 }
 
-/// Binary by binary: paths are unique in one of them only.
+/// Refuses limits that form a circle. Each executable is checked separately, because paths are unique only within one.
 fn without_circles(tasks: &[Task], partners: &[Option<&Entry>]) -> Result<(), AcrossError> {
     let mut limits: BTreeMap<&str, BTreeMap<&str, _>> = BTreeMap::new();
     for (task, partner) in tasks.iter().zip(partners) {
@@ -162,7 +161,7 @@ fn law_baseline(
     location::baseline(root, &entry.file, &location::law(&entry.module, common), family)
 }
 
-/// The baselines of all laws of these tests, on a device of this family.
+/// Returns the baselines of all laws of these tests on a device of this family.
 pub(crate) fn law_baselines(
     root: &Path,
     entries: &[Entry],

@@ -1,14 +1,13 @@
-//! The baseline that keeps the laws of a test: a snapshot beside those of its
-//! cases, laid out as insta lays them out, so that `review` and `cargo insta` show
-//! it as any other.
+//! The baseline of the laws of a test. It is a snapshot in the same folder as those of its cases and has insta's
+//! format, so that `review` and `cargo insta` can show it.
 
 use std::path::Path;
 
 use memcheck_core::baseline::{Laws, Parts, differing_facts};
 use memcheck_core::record::Facts;
 
-/// The accepted laws at `path`; `None` where there are none that can be read and
-/// were found under the same conditions.
+/// Reads the accepted laws at `path`. Returns `None` if they cannot be read or were found under other conditions than
+/// `now`.
 pub(super) fn read(path: &Path, now: &Facts) -> Option<Laws> {
     let text = std::fs::read_to_string(path).ok()?;
     let parts = Parts::of(&text).ok()?;

@@ -1,4 +1,4 @@
-//! The machine that an executable was built for, from its header.
+//! Reads the machine that an executable was built for from its ELF header.
 
 use std::fmt;
 use std::fs::File;
@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-/// A kind of machine, as Rust names its architecture and its system.
+/// A kind of machine, by Rust's names of the architecture and the operating system: `x86_64-linux`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Target(String);
 
@@ -18,12 +18,12 @@ impl fmt::Display for Target {
 }
 
 impl Target {
-    /// This machine: that of this very executable.
+    /// Returns the kind of this machine, from the executable of this process.
     pub(crate) fn here() -> io::Result<Self> {
         Self::of(&std::env::current_exe()?)
     }
 
-    /// That of an executable.
+    /// Returns the machine that `executable` was built for.
     pub(crate) fn of(executable: &Path) -> io::Result<Self> {
         let mut header = [0; 20];
         File::open(executable)?.read_exact(&mut header)?;

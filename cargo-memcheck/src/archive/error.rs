@@ -1,4 +1,4 @@
-//! Why there is no archive, or none to run, and what to do about it.
+//! Errors of archives, with their exit codes and hints.
 
 use std::io;
 use std::path::PathBuf;
@@ -8,64 +8,63 @@ use memcheck_core::exit;
 use super::elf::Target;
 use crate::error::Expected;
 
-/// Why there is no archive, or none to run.
+/// Why an archive cannot be written, read or run.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ArchiveError {
-    /// It could not be read.
+    /// The file cannot be read.
     #[error("archive {path}: {error}", path = .0.display(), error = .1)]
     Unreadable(PathBuf, io::Error),
-    /// Something else.
+    /// The file is not an archive of this kind.
     #[error("{path} is not {what}", path = .0.display(), what = .1)]
     NotOne(PathBuf, &'static str),
-    /// Half an archive.
+    /// The archive is incomplete or damaged.
     #[error("archive {path} is cut off or damaged: {why}", path = .0.display(), why = .1)]
     Torn(PathBuf, String),
-    /// Written by another version.
+    /// Another version of the tool wrote the archive.
     #[error("archive {path} was written by another version of the tool: {what}", path = .0.display(), what = .1)]
     Version(PathBuf, String),
-    /// Built for other machines.
+    /// The archive was built for another kind of machine.
     #[error("archive {path} was built for {theirs}, and this machine is {ours}", path = .0.display(), theirs = .1, ours = .2)]
     Target(PathBuf, Target, Target),
-    /// Line tables of other executables.
+    /// The line tables belong to another archive.
     #[error("{path} holds the line tables of another archive", path = .0.display())]
     Stranger(PathBuf),
-    /// Built for other devices.
+    /// The archive was not built for this device.
     #[error("--device {device}: the archive was built for {built}")]
     NotFor {
-        /// What was asked for.
+        /// The requested device.
         device: String,
-        /// What there is.
+        /// The devices that the archive was built for.
         built: String,
     },
-    /// The folder to extract to holds something.
+    /// The folder of `--extract-to` is not empty.
     #[error("--extract-to {path}: the directory is not empty", path = .0.display())]
     NotEmpty(PathBuf),
-    /// The sources are not where they were said to be.
+    /// The folder of `--workspace-remap`, or the folder of a package below it, does not exist.
     #[error("--workspace-remap: {path} is not a directory", path = .0.display())]
     NoSources(PathBuf),
-    /// An executable that had tests lists none.
+    /// An executable that had tests, or that could not be listed where it was built, lists none here.
     #[error("{id}: the test executable lists no memory tests here, and {there}{said}")]
     Silent {
-        /// The executable.
         id: String,
-        /// How many there were where it was built.
+        /// The number of tests on the machine that built it, in words.
         there: String,
-        /// What it said instead.
+        /// The warning from listing its tests on this machine.
         said: String,
     },
-    /// Two archives in one file.
+    /// The archive and the archive of its line tables have the same path.
     #[error("--line-tables: {path} is the archive itself", path = .0.display())]
     SameFile(PathBuf),
-    /// Nothing to pack.
+    /// No executable has memory tests.
     #[error("no test executable carries memory tests")]
     NoTests,
-    /// A package that has no place below the workspace.
+    /// A package is not below the folder of the workspace.
     #[error("package {0} lies outside the workspace's folder, {root}", root = .1.display())]
     Outside(String, PathBuf),
-    /// A file that goes into the archive, or the archive itself.
+    /// A file cannot be read or written.
     #[error("{path}: {error}", path = .0.display(), error = .1)]
     Io(PathBuf, io::Error),
-    /// Line tables could not be taken out.
+    /// The line tables could not be removed.
     #[error("the line tables of {path} cannot be taken out: {why}", path = .0.display(), why = .1)]
     Strip(PathBuf, String),
 }
@@ -83,7 +82,7 @@ impl Expected for ArchiveError {
             | Self::SameFile(_)
             | Self::NoSources(_)
             | Self::Outside(..) => exit::USAGE,
-            // Tests that nobody knows anything of were not measured.
+            // The tests in the archive are unknown, so they count as not measured.
             Self::Torn(..) | Self::Silent { .. } => exit::NOT_MEASURED,
             Self::NotFor { .. } => exit::NO_DEVICE,
             Self::NoTests => exit::NO_TESTS,

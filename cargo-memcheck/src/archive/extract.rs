@@ -1,4 +1,4 @@
-//! Extracting an archive into a folder of this machine.
+//! Extracts an archive into a folder of this machine.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,10 +11,10 @@ use super::elf::Target;
 use super::file;
 use super::manifest::{Manifest, Tables, WORKSPACE};
 
-/// Takes back what was extracted to a folder that was empty.
+/// Removes the extracted files from a folder that was empty before.
 pub(super) fn empty(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        // Whatever stays is told of by the next run, which finds it.
+        // An error is ignored here, because the next run refuses a folder that is not empty.
         let _ = match entry.file_type() {
             Ok(kind) if kind.is_dir() => fs::remove_dir_all(entry.path()),
             _ => fs::remove_file(entry.path()),
@@ -22,8 +22,8 @@ pub(super) fn empty(folder: &Path) {
     }
 }
 
-/// Extracts an archive, and its line tables. Answers with what it says of itself
-/// here, and with the folder in which it was built.
+/// Extracts an archive and its line tables. Returns the manifest with the paths of this machine, and the root of the
+/// workspace on the machine that built the archive.
 pub(super) fn extract(
     archive: &Path,
     line_tables: Option<&Path>,
@@ -50,7 +50,8 @@ pub(super) fn extract(
     Ok((manifest, root.into_std_path_buf()))
 }
 
-/// The folder to extract to: an empty one, or one that goes with the run.
+/// Returns the folder to extract to: `named`, which must be empty, else a temporary folder that is removed after the
+/// run.
 pub(super) fn folder(named: Option<&Path>) -> Result<(PathBuf, Option<TempDir>), ArchiveError> {
     let Some(named) = named else {
         let place = std::env::temp_dir();
@@ -66,13 +67,13 @@ pub(super) fn folder(named: Option<&Path>) -> Result<(PathBuf, Option<TempDir>),
     Ok((absolute(named)?, None))
 }
 
-/// Without links: baselines and reports are compared by their paths.
+/// Resolves symbolic links, because baselines and reports are compared by their paths.
 pub(super) fn absolute(path: &Path) -> Result<PathBuf, ArchiveError> {
     path.canonicalize().map_err(|error| ArchiveError::Io(path.to_owned(), error))
 }
 
-/// Puts the paths of the workspace below the folders of this machine: its root
-/// where the baselines are, its packages where the sources are.
+/// Replaces the paths of the workspace by those of this machine. The root becomes the folder of the baselines, and the
+/// packages are below the folder of the sources.
 fn relocate(
     manifest: &mut Manifest,
     root: &Utf8Path,
@@ -91,7 +92,7 @@ fn relocate(
         if let Ok(rest) = package.manifest_path.strip_prefix(root) {
             package.manifest_path = sources.join(rest);
         }
-        // Tests are started there.
+        // Tests are started in the folder of their package, so it must exist.
         let place = package.manifest_path.parent().map(Utf8Path::as_std_path);
         if let Some(place) = place.filter(|_| manifest.packages.contains(&package.id.repr)) {
             if place.starts_with(folder) {

@@ -1,5 +1,4 @@
-//! The file of an archive: tar in zstd, its first entry a page of JSON that
-//! says which files follow.
+//! The file format of an archive: tar in zstd. The first entry is a page of JSON that describes the files that follow.
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Read};
@@ -12,33 +11,33 @@ use serde::{Deserialize, Serialize};
 use super::ArchiveError;
 use crate::process::Interrupt;
 
-/// Version of what is in an archive.
+/// Version of the archive format. A reader refuses every other version.
 pub(super) const VERSION: u32 = 1;
-/// zstd's own default: higher ones take much longer for little less.
+/// zstd's own default. Higher levels take much longer and save little.
 const LEVEL: i32 = 3;
-/// How far back repetitions are looked for, as powers of two. Most of a test
-/// executable is in the next one too, so it is farther than the largest is long. The
-/// least, 128 MiB, is what zstd unpacks unasked; more is asked for by `--long`. It is
-/// memory that packing and unpacking take.
+/// Range of the zstd window, as powers of two. The window is the distance in bytes over which zstd finds repetitions.
+/// Consecutive test executables have most of their content in common, so the window must be longer than the largest
+/// file. zstd unpacks windows up to the minimum, 128 MiB, without an option, and larger ones with `--long`. Packing and
+/// unpacking allocate as much memory as the window is long.
 const WINDOWS: RangeInclusive<u32> = 27..=30;
-/// What every file of zstd begins with.
+/// The first bytes of every zstd file.
 const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
-/// What the first page of every archive begins with.
+/// The first fields of the page of every archive.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Head {
     /// [`VERSION`].
     pub(super) version: u32,
-    /// Version of the command.
+    /// Version of the command that wrote the archive.
     pub(super) memcheck: String,
-    /// A hash of the executables.
+    /// Hash of the executables. It is the same in an archive and in the archive of its line tables.
     pub(super) id: String,
-    /// How many files follow.
+    /// Number of files that follow the page.
     pub(super) files: usize,
 }
 
 impl Head {
-    /// The head of an archive that is written here.
+    /// Creates the head of a new archive, with the version of this command.
     pub(super) fn new(id: String, files: usize) -> Self {
         Self { version: VERSION, memcheck: env!("CARGO_PKG_VERSION").to_owned(), id, files }
     }
@@ -46,29 +45,28 @@ impl Head {
 
 /// The first page of one kind of archive.
 pub(super) trait Page: Serialize + DeserializeOwned {
-    /// Its name in the archive.
+    /// Name of the page in the archive.
     const NAME: &'static str;
-    /// What a file without it is not.
+    /// Name of the kind of archive, for the message that a file is not one.
     const KIND: &'static str;
-    /// Its head.
     fn head(&self) -> &Head;
 }
 
-/// A file for an archive: its name there, and what is in it.
+/// A file to pack: its name in the archive and its content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) name: PathBuf,
     pub(super) source: Source,
 }
 
-/// What is in a file for an archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Source {
     File(PathBuf),
     Text(String),
 }
 
-/// Writes an archive whole: beside its place, then renamed. Answers with its size.
+/// Writes an archive and returns its size in bytes. The archive is written to a temporary file in the same folder and
+/// then renamed, so that an incomplete archive never has its name.
 pub(super) fn write<P: Page>(
     path: &Path,
     page: &P,
@@ -80,7 +78,8 @@ pub(super) fn write<P: Page>(
     fs::create_dir_all(folder).map_err(io)?;
     let unfinished = tempfile::Builder::new()
         .prefix(".memcheck-archive-")
-        // Not its owner's alone: an archive is like any other file.
+        // By default only the owner can read a temporary file. An archive must have the permissions of an ordinary
+        // file.
         .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666))
         .tempfile_in(folder)
         .map_err(io)?;
@@ -89,9 +88,10 @@ pub(super) fn write<P: Page>(
     zstd.long_distance_matching(true).map_err(io)?;
     zstd.window_log(window(entries)).map_err(io)?;
     let mut tar = tar::Builder::new(zstd);
-    // The same executables make the same archive.
+    // The same executables must yield the same archive.
     tar.mode(tar::HeaderMode::Deterministic);
-    // Holes are zeros, which zstd makes nothing of; files are files.
+    // Files with holes are stored as ordinary files, because a hole reads as zeros, and zstd compresses zeros to almost
+    // nothing.
     tar.sparse(false);
     let json = serde_json::to_vec(page).map_err(|error| io(error.into()))?;
     add_bytes(&mut tar, Path::new(P::NAME), &json).map_err(io)?;
@@ -115,14 +115,14 @@ pub(super) fn write<P: Page>(
     Ok(size)
 }
 
-/// The window in which each file of the entries is found in the one behind it.
+/// Returns the window with which zstd finds the repetitions between a file and the next one.
 fn window(entries: &[Entry]) -> u32 {
     let length = |entry: &Entry| match &entry.source {
         Source::Text(text) => text.len() as u64,
         Source::File(file) => fs::metadata(file).map_or(0, |metadata| metadata.len()),
     };
     let largest = entries.iter().map(length).max().unwrap_or(0);
-    // Files that are nearly the same are not equally long.
+    // Adds a quarter, because similar files differ in length.
     let far = largest.saturating_add(largest / 4).max(1);
     far.next_power_of_two().ilog2().clamp(*WINDOWS.start(), *WINDOWS.end())
 }
@@ -134,8 +134,7 @@ fn add_bytes<W: io::Write>(tar: &mut tar::Builder<W>, name: &Path, bytes: &[u8])
     tar.append_data(&mut header, name, bytes)
 }
 
-/// Reads the first page of an archive, and extracts the rest to `folder` unless
-/// `check` refuses it.
+/// Reads the first page of an archive. If `check` accepts the page, extracts the other entries to `folder`.
 pub(super) fn read<P: Page>(
     path: &Path,
     folder: &Path,
@@ -178,7 +177,7 @@ pub(super) fn read<P: Page>(
         }
         files += 1;
     }
-    // To the very end, where the checksum is.
+    // The stream must be read to its end, because zstd verifies the checksum there.
     io::copy(&mut tar.into_inner(), &mut io::sink()).map_err(torn)?;
     let expected = page.head().files;
     if files != expected {
@@ -188,8 +187,8 @@ pub(super) fn read<P: Page>(
     Ok(page)
 }
 
-/// A full disk is one thing, a damaged archive another: what tar says of a file
-/// that it writes wraps what happened.
+/// Distinguishes an error of the operating system, such as a full disk, from a damaged archive. tar wraps the error of
+/// a file that it writes, so the chain of sources is searched for the system's error code.
 fn extracting(folder: &Path, name: &Path, archive: &Path, error: io::Error) -> ArchiveError {
     let mut cause: &dyn std::error::Error = &error;
     let mut os = error.raw_os_error();
@@ -203,7 +202,7 @@ fn extracting(folder: &Path, name: &Path, archive: &Path, error: io::Error) -> A
     }
 }
 
-/// The first page. Its version first: another one may have other fields.
+/// Parses the first page. The version is parsed before the other fields, because another version can have other fields.
 fn page<P: Page>(path: &Path, json: &[u8]) -> Result<P, ArchiveError> {
     #[derive(Deserialize)]
     struct Versioned {
@@ -274,8 +273,8 @@ mod tests {
     #[test]
     fn what_is_in_one_file_takes_no_room_in_the_next() {
         let folder = tempfile::tempdir().unwrap();
-        // Bytes that nothing can be made of (an LCG's), 12 MiB of them: more than
-        // the window of zstd's own choice at this level.
+        // 12 MiB of bytes that cannot be compressed, from a linear congruential generator. This is more than the window
+        // that zstd chooses by default at this level.
         let mut state = 1_u64;
         let mut noise = Vec::new();
         while noise.len() < 12 << 20 {
@@ -305,7 +304,7 @@ mod tests {
     fn the_window_is_farther_than_the_largest_file() {
         let folder = tempfile::tempdir().unwrap();
         let of = |bytes: u64| {
-            // A hole: nothing is written.
+            // The file is sparse, so no data is written to the disk.
             let path = folder.path().join(bytes.to_string());
             File::create(&path).unwrap().set_len(bytes).unwrap();
             window(&[text("a"), Entry { name: "b".into(), source: Source::File(path) }])

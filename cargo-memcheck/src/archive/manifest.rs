@@ -1,4 +1,4 @@
-//! The first page of an archive, and that of line tables.
+//! The first page of an archive, and that of an archive of line tables.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,74 +14,72 @@ use crate::devices::Kind;
 use crate::libraries::SEARCH_PATH;
 use crate::snapshots::Written;
 
-/// The folder that mirrors the workspace.
+/// The folder in an archive that mirrors the workspace.
 pub(super) const WORKSPACE: &str = "workspace";
 
-/// Variables of a test with paths of the machine that it was built on.
+/// Variables of a test that contain paths of the machine that built it. They are not packed; unpacking sets all but
+/// `CARGO` again.
 pub(super) const WITH_PATHS: [&str; 5] =
     ["CARGO", "CARGO_MANIFEST_DIR", "CARGO_MANIFEST_PATH", SEARCH_PATH, "OUT_DIR"];
 
-/// What an archive holds.
+/// The contents of an archive.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Manifest {
     #[serde(flatten)]
     pub(super) head: Head,
-    /// The machines that it was built for.
+    /// The kind of machine that the executables were built for.
     pub(super) target: Target,
-    /// The commit of the sources, where git knows one.
+    /// The commit of the sources, if git has one.
     pub(super) commit: Option<String>,
-    /// The build profile, and the features of the command line, for people.
+    /// The build profile and the features of the command line. They serve only to describe the archive.
     pub(super) profile: String,
     pub(super) features: Vec<String>,
-    /// The devices that were asked for.
+    /// The devices that were requested for the archive.
     pub(super) devices: Vec<Request>,
-    /// What cargo said of the workspace; its paths are those of the machine
-    /// that it was built on.
+    /// Cargo's metadata of the workspace. Its paths are those of the machine that built the archive.
     pub(super) metadata: Metadata,
-    /// The ids of the packages that were selected.
+    /// Ids of the selected packages.
     pub(super) packages: Vec<String>,
-    /// Whether only some kinds of targets were built.
+    /// True if the build was restricted to some kinds of targets.
     pub(super) names_targets: bool,
-    /// The baselines by their place in the workspace, with what the sources have
-    /// of their tests.
+    /// The baselines by their path in the workspace, each with whether the sources had its test and function.
     #[serde(default)]
     pub(super) baselines: BTreeMap<PathBuf, Written>,
-    /// What was built, for each kind of device.
+    /// The builds, one for each kind of device.
     pub(super) builds: Vec<Build>,
 }
 
-/// What was built for one kind of device.
+/// The build for one kind of device.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Build {
     pub(super) kind: Kind,
     pub(super) executables: Vec<Executable>,
-    /// Targets that were left out.
+    /// Targets that cargo left out because their features are off.
     pub(super) not_built: Vec<NotBuilt>,
-    /// The simulated NVML, by its name in the archive.
+    /// Name of the simulated NVML's library in the archive.
     pub(super) nvml: Option<PathBuf>,
 }
 
-/// A test executable.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Executable {
-    /// As nextest names it.
+    /// Id in the form of nextest.
     pub(super) id: String,
-    /// The id of its package.
+    /// Id of its package.
     pub(super) package: String,
-    /// Its name in the archive.
+    /// Name in the archive.
     pub(super) file: PathBuf,
-    /// How many memory tests it carries; unknown where it could not be asked.
+    /// Number of its memory tests. `None` if it could not be listed.
     pub(super) tests: Option<usize>,
-    /// Variables that cargo would set for it, apart from those with paths.
+    /// Variables that cargo would set for it, except those with paths.
     pub(super) environment: Vec<(String, String)>,
-    /// What its build script wrote: where that was, and its name in the archive.
+    /// Output directory of its build script: the path on the machine that built it, and the name in the archive.
     pub(super) out_dir: Option<(PathBuf, PathBuf)>,
 }
 
-/// An archive of line tables.
+/// The first page of an archive of line tables.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Tables {
-    /// Its id is that of the archive whose executables they belong to.
+    /// Its id is that of the archive that the line tables belong to.
     #[serde(flatten)]
     pub(super) head: Head,
 }
@@ -104,7 +102,7 @@ impl Page for Tables {
     }
 }
 
-/// The folder of a kind of device.
+/// Returns the folder of a kind of device in an archive.
 pub(super) fn folder(kind: Kind) -> &'static Path {
     Path::new(match kind {
         Kind::Cpu => "cpu",
@@ -113,7 +111,7 @@ pub(super) fn folder(kind: Kind) -> &'static Path {
     })
 }
 
-/// The folder of the libraries that were built with its executables.
+/// Returns the folder of the libraries that were built with the executables of a kind of device.
 pub(super) fn libraries(kind: Kind) -> PathBuf {
     folder(kind).join("lib")
 }

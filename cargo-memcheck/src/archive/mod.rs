@@ -1,12 +1,11 @@
-//! Archives: test executables with all that running them takes, for a machine
-//! that has neither cargo nor the sources.
+//! Archives: test executables packed with everything that is required to run them on a machine that has neither cargo
+//! nor the sources.
 //!
-//! A `.tar.zst`. Its first entry, the manifest, says what there is: what cargo
-//! knows of the workspace, and what was built for which kind of device. Behind
-//! it come a `workspace` folder with the configuration and the baselines, each
-//! where it lies in the sources, and a folder for each kind of device with its
-//! executables and the libraries that were built with them. Line tables, the
-//! largest part by far, may lie in an archive of their own.
+//! An archive is a `.tar.zst` file. Its first entry is the manifest, which contains cargo's metadata of the workspace
+//! and lists the builds for each kind of device. A `workspace` folder follows, with the configuration as
+//! `.config/memcheck.toml` and the baselines at their paths in the sources. Then a folder for each kind of device
+//! contains its executables and the libraries that were built with them. Line tables are by far the largest part, so
+//! they can be written to a separate archive.
 
 mod elf;
 mod error;

@@ -1,4 +1,4 @@
-//! Packing what was built.
+//! Packs the executables, the baselines and the configuration into an archive.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -24,19 +24,19 @@ use crate::libraries::Linked;
 use crate::snapshots::{self, Written};
 use crate::workspace::{TestPackage, Workspace, commit};
 
-/// What becomes of the line tables of executables.
+/// Where the line tables of executables are stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum LineTables {
-    /// They stay where they are.
+    /// In the executables.
     Keep,
-    /// They are left out.
+    /// Nowhere.
     Strip,
-    /// They go into this archive, apart.
+    /// In a separate archive at this path.
     Apart(PathBuf),
 }
 
 impl LineTables {
-    /// Reads `--line-tables`.
+    /// Parses the value of `--line-tables`.
     pub(crate) fn read(text: &str) -> Self {
         match text {
             "keep" => Self::Keep,
@@ -46,51 +46,46 @@ impl LineTables {
     }
 }
 
-/// Where it comes from.
+/// The inputs of an archive that are the same for all kinds of devices.
 #[derive(Debug)]
 pub(crate) struct Origin<'a> {
-    /// The workspace.
     pub(crate) workspace: &'a Workspace,
-    /// The selected packages with memory tests.
+    /// The selected packages that have memory tests.
     pub(crate) packages: &'a [TestPackage],
-    /// Cargo's flags on the command line.
+    /// Cargo's flags from the command line.
     pub(crate) cargo: &'a CargoFlags,
-    /// The devices that were asked for.
     pub(crate) devices: Vec<Request>,
-    /// The text of the configuration.
+    /// The text of the configuration file.
     pub(crate) configuration: Option<&'a str>,
 }
 
-/// What was built for one kind of device, and is packed.
+/// The build for one kind of device, with the executables to pack.
 #[derive(Debug)]
 pub(crate) struct Leaf {
-    /// The kind.
     pub(crate) kind: Kind,
-    /// Where it was built.
+    /// The target directory of the build.
     pub(crate) folder: PathBuf,
-    /// Executables, with the number of memory tests that each carries where
-    /// it could be asked.
+    /// The executables, each with its number of memory tests. The number is `None` if this machine cannot start the
+    /// executable.
     pub(crate) binaries: Vec<(Binary, Option<usize>)>,
-    /// Targets that were left out.
+    /// Targets that cargo left out because their features are off.
     pub(crate) not_built: Vec<NotBuilt>,
-    /// The simulated NVML.
+    /// The library of the simulated NVML.
     pub(crate) nvml: Option<PathBuf>,
 }
 
-/// What was written.
+/// Counts and sizes of the written archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Packed {
-    /// Executables.
     pub(crate) executables: usize,
-    /// Baselines.
     pub(crate) baselines: usize,
-    /// Bytes of the archive.
+    /// Size of the archive in bytes.
     pub(crate) size: u64,
-    /// Bytes of the archive of line tables.
+    /// Size of the archive of line tables in bytes.
     pub(crate) tables: Option<u64>,
 }
 
-/// What goes into the archive, and into that of line tables.
+/// The entries of the archive and of the archive of line tables, as they are collected.
 #[derive(Debug, Default)]
 struct Contents {
     entries: Vec<Entry>,
@@ -107,7 +102,7 @@ impl Contents {
         }
     }
 
-    /// Adds an executable as `name`, stripped into `folder` where that is meant.
+    /// Adds an executable under `name`. Unless line tables are kept, a stripped copy is written to `folder` and packed.
     fn executable(
         &mut self,
         name: &Path,
@@ -136,13 +131,13 @@ impl Contents {
         Ok(())
     }
 
-    /// Adds all files below `folder`, which a build script wrote.
+    /// Adds all files below `folder`, the output directory of a build script.
     fn tree(&mut self, name: &Path, folder: &Path) -> Result<(), ArchiveError> {
         let io = |error| ArchiveError::Io(folder.to_owned(), error);
         for entry in fs::read_dir(folder).map_err(io)? {
             let entry = entry.map_err(io)?;
             let (name, path) = (name.join(entry.file_name()), entry.path());
-            // Links are not followed: they could lead anywhere.
+            // Symbolic links are skipped, because they can lead out of the folder.
             let kind = entry.file_type().map_err(io)?;
             if kind.is_dir() {
                 self.tree(&name, &path)?;
@@ -165,7 +160,7 @@ fn hash_file(hasher: &mut DefaultHasher, path: &Path) -> io::Result<()> {
     }
 }
 
-/// Packs what was built into `archive`.
+/// Packs the builds of `leaves` into `archive`.
 pub(crate) fn pack(
     origin: &Origin<'_>,
     leaves: &[Leaf],
@@ -215,7 +210,8 @@ pub(crate) fn pack(
     Ok(packed)
 }
 
-/// The machine that all executables were built for.
+/// Returns the machine that the executables were built for. The first executable decides, because one build has one
+/// target.
 fn target(leaves: &[Leaf]) -> Result<Target, ArchiveError> {
     let first = leaves.iter().flat_map(|leaf| &leaf.binaries).next();
     let (binary, _) = first.ok_or(ArchiveError::NoTests)?;
@@ -236,7 +232,7 @@ fn build(
         let name = binary.path.file_name().unwrap_or_default();
         let file = manifest::folder(kind).join(name);
         contents.executable(&file, &binary.path, line_tables, folder)?;
-        // What cargo built with it; the rest is the system's.
+        // Libraries below the target directory were built by cargo. All others belong to the system and are not packed.
         if let Ok(linked) = Linked::of(binary) {
             for library in linked.below(&leaf.folder) {
                 let name = library.file_name().unwrap_or_default();
@@ -274,7 +270,7 @@ fn build(
     Ok(Build { kind, executables, not_built: leaf.not_built.clone(), nvml })
 }
 
-/// Adds configuration and baselines; answers with the latter.
+/// Adds the configuration and the baselines, and returns the baselines.
 fn sources(
     origin: &Origin<'_>,
     contents: &mut Contents,
@@ -293,7 +289,7 @@ fn sources(
         }
         folders.insert(package.folder());
     }
-    // Those beside sources that packages share.
+    // The root of a virtual workspace can have baselines of sources that several packages share.
     folders.extend(workspace.is_virtual().then_some(root));
     let mut baselines = BTreeMap::new();
     for folder in folders {

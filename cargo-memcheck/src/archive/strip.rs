@@ -1,5 +1,5 @@
-//! Taking line tables out of executables. What is left keeps its symbols, so
-//! that functions are named without the tables too.
+//! Removes the line tables from executables. A stripped executable keeps its symbols, so that call sites still have
+//! function names.
 
 use std::ffi::OsString;
 use std::io;
@@ -13,12 +13,12 @@ use crate::libraries::{SEARCH_PATH, in_front};
 #[derive(Debug, Clone)]
 pub(super) struct Objcopy {
     program: PathBuf,
-    /// Where the libraries of a toolchain's own one lie.
+    /// The libraries of the toolchain, which its own program is linked with. `None` for a program of the system.
     libraries: Option<PathBuf>,
 }
 
 impl Objcopy {
-    /// The toolchain's own, or one of the system.
+    /// Returns the toolchain's own program, then those of the system.
     fn candidates() -> Vec<Self> {
         let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
         let said = |what: &[&str]| {
@@ -51,14 +51,14 @@ impl Objcopy {
     }
 }
 
-/// What there is to do it with; the first one that works is kept.
+/// Runs the first candidate that works, and keeps it for all further files.
 #[derive(Debug, Default)]
 pub(super) struct Stripper {
     works: Option<Objcopy>,
 }
 
 impl Stripper {
-    /// Writes `from` without its line tables.
+    /// Writes a copy of `from` without its line tables.
     pub(super) fn strip(&mut self, from: &Path, to: &Path) -> Result<(), ArchiveError> {
         self.copy(&["--strip-debug"], from, to)
     }

@@ -1,5 +1,5 @@
-//! An archive that was extracted: tells the rest of the pipeline what is in it as
-//! if cargo had just built it.
+//! An extracted archive. It has the interface of a build, so that the rest of the pipeline need not distinguish the
+//! two.
 
 #[cfg(test)]
 mod tests;
@@ -25,22 +25,22 @@ use crate::libraries::{self, SEARCH_PATH};
 use crate::snapshots::{SnapshotFile, Written};
 use crate::workspace::{TestPackage, Workspace};
 
-/// An archive that was extracted.
+/// An extracted archive.
 #[derive(Debug)]
 pub(crate) struct Unpacked {
     manifest: Manifest,
     folder: PathBuf,
     sources: PathBuf,
-    /// Where it was built.
+    /// Root of the workspace on the machine that built the archive.
     root: PathBuf,
-    /// Removes what was extracted, unless a folder was named.
+    /// The temporary folder of the extracted files, which is removed on drop. `None` if the user named a folder.
     temporary: Option<TempDir>,
-    /// The folder that was named, until it is known that what is in it can be run.
+    /// The folder that the user named. It is emptied on drop, until `keep` is called.
     emptied: Option<PathBuf>,
 }
 
 impl Unpacked {
-    /// Extracts the archive that the command line names.
+    /// Extracts the archive at `archive`.
     pub(crate) fn open(archive: &Path, flags: &ArchiveFlags) -> Result<Self, Failure> {
         let (folder, temporary) = folder(flags.extract_to.as_deref())?;
         let sources = match &flags.workspace_remap {
@@ -56,55 +56,55 @@ impl Unpacked {
         Ok(Self { manifest, folder, sources, root, temporary, emptied })
     }
 
-    /// The run can begin: what was extracted to a folder that was named stays
-    /// there. Until then a failure leaves the folder as it was, for another try.
+    /// Keeps the extracted files in the folder that the user named, because the run can begin. A failure before this
+    /// call empties the folder, so that the user can try again.
     pub(crate) fn keep(&mut self) {
         self.emptied = None;
     }
 
-    /// The workspace, with the baselines of the archive.
+    /// Returns the workspace of the archive, with its paths on this machine.
     pub(crate) fn workspace(&self) -> Workspace {
         Workspace::of(self.manifest.metadata.clone(), self.folder.clone())
     }
 
-    /// The folder that the executables were compiled in.
+    /// Returns the root of the workspace on the machine that compiled the executables.
     pub(crate) fn compiled_in(&self) -> &Path {
         &self.root
     }
 
-    /// The folder that stands for the sources.
+    /// Returns the folder of the sources: that of `--workspace-remap`, else the `workspace` folder of the archive.
     pub(crate) fn sources(&self) -> &Path {
         &self.sources
     }
 
-    /// Where the baselines of a package are: its folder may be that of its sources.
+    /// Returns the folder of a package's baselines. The package itself can be in another folder, that of
+    /// `--workspace-remap`.
     pub(crate) fn baselines_of(&self, package: &Path) -> PathBuf {
         let rest = package.strip_prefix(&self.sources).unwrap_or(Path::new(""));
         self.folder.join(WORKSPACE).join(rest)
     }
 
-    /// What the sources had of the test of a baseline.
+    /// Returns whether the sources still had the test of a baseline, and its function.
     pub(crate) fn written(&self, file: &SnapshotFile) -> Written {
         let place = file.path.strip_prefix(self.folder.join(WORKSPACE)).ok();
         place.and_then(|place| self.manifest.baselines.get(place)).copied().unwrap_or_default()
     }
 
-    /// Whether what was extracted goes with the run.
+    /// True if the extracted files are removed at the end of the run.
     pub(crate) fn is_temporary(&self) -> bool {
         self.temporary.is_some()
     }
 
-    /// The commit of the sources.
     pub(crate) fn commit(&self) -> Option<String> {
         self.manifest.commit.clone()
     }
 
-    /// Whether only some kinds of targets were built.
+    /// True if the build was restricted to some kinds of targets.
     pub(crate) fn names_targets(&self) -> bool {
         self.manifest.names_targets
     }
 
-    /// What it is, in a line.
+    /// Returns a description of the archive in one line.
     pub(crate) fn described(&self) -> String {
         let Manifest { commit, profile, features, builds, .. } = &self.manifest;
         let of = commit.as_ref().map(|commit| format!(", commit {commit:.12}"));
@@ -115,15 +115,15 @@ impl Unpacked {
         format!("built for {}, profile {profile}{with}{of}", kinds.join(" and "))
     }
 
-    /// The packages whose tests it holds.
+    /// Returns the packages whose tests the archive contains.
     pub(crate) fn packages(&self, workspace: &Workspace) -> Vec<TestPackage> {
         let is_in =
             |package: &TestPackage| self.manifest.packages.contains(&package.package.id.repr);
         workspace.test_packages().into_iter().filter(is_in).collect()
     }
 
-    /// The devices to run on: those of the command line or a variable, or else
-    /// those that the archive was made for.
+    /// Resolves the devices to run on: those of the command line or of a variable, else those that the archive was
+    /// built for.
     pub(crate) fn legs(
         &self,
         asked: &Asked,
@@ -146,7 +146,8 @@ impl Unpacked {
                 false => Err("the archive was not built for it".to_owned()),
             },
         };
-        // What a GPU lacks is not that the archive has nothing for it.
+        // This check comes before the GPUs are resolved, so that a missing build in the archive is not reported as a
+        // missing GPU.
         let wants = |request: &Request| matches!(request, Request::Cuda(_));
         if let Some(request) = asked.requests.iter().find(|r| wants(r) && !has(Kind::Cuda)) {
             return Err(self.not_for(request).into());
@@ -168,13 +169,13 @@ impl Unpacked {
         self.manifest.builds.iter().find(|build| build.kind == kind)
     }
 
-    /// The simulated NVML.
+    /// Returns the library of the simulated NVML.
     pub(crate) fn nvml(&self) -> Option<PathBuf> {
         let nvml = self.build(Kind::Sim)?.nvml.as_ref()?;
         Some(self.folder.join(nvml))
     }
 
-    /// What was built for a kind of device; `packages` are those of [`Self::packages`].
+    /// Returns the build for a kind of device. `packages` must be those of [`Self::packages`].
     pub(crate) fn built(&self, kind: Kind, packages: &[TestPackage]) -> Built {
         let Some(build) = self.build(kind) else { return Built::default() };
         let binaries = build.executables.iter().filter_map(|executable| {
@@ -190,7 +191,7 @@ impl Unpacked {
         Built { binaries: binaries.collect(), not_built: build.not_built.clone() }
     }
 
-    /// The variables of an executable, with the paths of this machine.
+    /// Returns the variables of an executable, with the paths of this machine.
     fn environment(
         &self,
         kind: Kind,
@@ -211,7 +212,7 @@ impl Unpacked {
         if let Some((was, now)) = &executable.out_dir {
             let now = shown(&self.folder.join(now));
             set("OUT_DIR", now.clone());
-            // Also where its build script named a file of it (`rustc-env`).
+            // A build script can also have passed a path in its output directory to the test (`rustc-env`).
             for (_, value) in &mut environment {
                 *value = value.replace(&shown(was), &now);
             }
@@ -219,9 +220,9 @@ impl Unpacked {
         environment
     }
 
-    /// Refuses executables that had tests and list none here, and those that
-    /// could be asked neither there nor here: what they carry would be lost
-    /// without a word.
+    /// Refuses an executable that had tests on the machine that built it and lists none here. Also refuses an
+    /// executable that could be listed on neither machine. Otherwise its tests would be missing from the run without a
+    /// message.
     pub(crate) fn check(&self, kind: Kind, carried: &[Carried]) -> Result<(), ArchiveError> {
         let build = self.build(kind);
         let known: BTreeMap<&str, Option<usize>> = build

@@ -1,5 +1,4 @@
-//! The cargo process of a build: started, heard on both of its streams, and
-//! ended where a signal comes.
+//! The cargo process of a build: starts it, reads both of its output streams, and ends it if a signal arrives.
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
@@ -17,29 +16,29 @@ use super::{BuildError, Goal};
 use crate::fresh::is_local;
 use crate::process::Interrupt;
 
-/// How often the meter is looked at.
+/// Interval between updates of the meter.
 const TICK: Duration = Duration::from_millis(200);
 
-/// What cargo said while it built.
+/// The messages of cargo during a build.
 #[derive(Default)]
 pub(super) struct Said {
     pub(super) ok: bool,
-    /// Whether it came as far as building: everything was resolved.
+    /// True if cargo began to build, which means that it resolved all dependencies.
     pub(super) began: bool,
-    /// Everything that packages of this machine were compiled to.
+    /// The artifacts of all packages that are a folder on this machine.
     pub(super) own: Vec<Artifact>,
     pub(super) made: Made,
 }
 
-/// What a build made, as cargo tells it.
+/// The results of a build that later runs can reuse.
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct Made {
-    /// The executables that are wanted.
+    /// The executables that the goal asks for.
     pub(super) artifacts: Vec<Artifact>,
     pub(super) scripts: Vec<BuildScript>,
 }
 
-/// Runs cargo to its end, and lets `meter` show how far it is.
+/// Runs cargo to its end, and passes its progress to `meter`.
 pub(super) fn run(mut command: Command, goal: Goal<'_>, meter: &Meter) -> Result<Said, BuildError> {
     command.args(progress::ARGUMENTS).stdin(Stdio::null());
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -50,7 +49,8 @@ pub(super) fn run(mut command: Command, goal: Goal<'_>, meter: &Meter) -> Result
     let heard = thread::scope(|scope| {
         let (done, ended) = mpsc::channel::<()>();
         scope.spawn(move || {
-            // Ctrl-C reaches all of a terminal; another signal, or another sender, us alone.
+            // The terminal sends Ctrl-C to cargo, too. Other signals, and those of other senders, may reach
+            // only this process, so they must be passed on.
             if let (true, Ok(cargo)) = (Interrupt::comes_before(&ended), cargo) {
                 let _ = kill(cargo, Signal::SIGTERM);
             }
@@ -74,7 +74,7 @@ pub(super) fn run(mut command: Command, goal: Goal<'_>, meter: &Meter) -> Result
     Ok(Said { ok: ended.map_err(BuildError::Cargo)?.success(), ..said })
 }
 
-/// Reads what cargo says, to its end.
+/// Reads cargo's messages to the end of the stream.
 fn hear(stdout: impl BufRead, goal: Goal<'_>, meter: &Meter) -> io::Result<Said> {
     let mut said = Said::default();
     for message in Message::parse_stream(stdout) {
@@ -101,12 +101,12 @@ fn hear(stdout: impl BufRead, goal: Goal<'_>, meter: &Meter) -> io::Result<Said>
 /// How a piece of text ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
-    /// The next one is drawn over it.
+    /// With a carriage return: cargo draws the next piece over this one.
     Return,
     Line,
 }
 
-/// Hands what cargo prints for people to the meter.
+/// Passes the lines that cargo prints for the user to the meter.
 fn listen(stderr: impl Read, meter: &Meter) {
     pieces(stderr, |text, end| {
         let text = String::from_utf8_lossy(text);
@@ -117,7 +117,7 @@ fn listen(stderr: impl Read, meter: &Meter) {
     });
 }
 
-/// Splits a stream where its lines, or states of one line, end.
+/// Splits a stream into lines, and a line that is drawn repeatedly into its states.
 fn pieces(mut stream: impl Read, mut on_piece: impl FnMut(&[u8], End)) {
     let mut unread: Vec<u8> = Vec::new();
     let mut chunk = [0; 8192];
@@ -128,7 +128,7 @@ fn pieces(mut stream: impl Read, mut on_piece: impl FnMut(&[u8], End)) {
                 (b'\n', _) => (End::Line, 1),
                 (_, Some(b'\n')) => (End::Line, 2),
                 (_, Some(_)) => (End::Return, 1),
-                // It may be the first half of an end of line.
+                // This can be the first half of `\r\n`, so the next byte is needed.
                 (_, None) => break,
             };
             on_piece(&unread[..at], end);
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn a_bar_that_is_drawn_over_is_told_from_a_line() {
-        /// A stream that gives one byte at a time.
+        /// A stream that returns one byte per read.
         struct Slow<'a>(&'a [u8]);
         impl Read for Slow<'_> {
             fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {

@@ -1,4 +1,4 @@
-//! The environment that cargo would give a test executable.
+//! The environment that cargo gives a test executable.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,7 @@ use cargo_metadata::{Artifact, BuildScript};
 
 use crate::workspace::{TestPackage, Workspace, cargo};
 
-/// What cargo sets for a test at run time.
+/// Returns the variables that cargo sets for a test at run time.
 pub(super) fn for_test(
     package: &TestPackage,
     script: Option<&BuildScript>,
@@ -60,9 +60,8 @@ pub(super) fn for_test(
     set
 }
 
-/// The folder in a build script's `rustc-link-search`, where cargo would put
-/// it on the search path of a test: only what was built, as cargo does, and not
-/// the simulated toolkit.
+/// Returns the folder of a build script's `rustc-link-search` if it belongs on the search path of a test. As in cargo,
+/// only folders below the target and the build directory belong there. The simulated toolkit is excluded.
 pub(super) fn library_path(said: &str, workspace: &Workspace) -> Option<PathBuf> {
     let built = [workspace.target_directory(), workspace.build_directory()];
     below(said, &built, &workspace.toolkit_directory())

@@ -1,8 +1,7 @@
-//! Building the test executables of one leg, with cargo.
+//! Builds the test executables of one leg with cargo.
 //!
-//! A leg whose features differ from those of a build by hand has a target
-//! directory of its own, so that `target/debug/app` stays the user's. Cargo's
-//! intermediate files are shared where that is safe (`directories`).
+//! A leg whose features differ from those of the user's own builds has a separate target directory, so that
+//! `target/debug/app` stays the user's. The legs share cargo's intermediate files if this is safe (`directories`).
 
 mod cargo;
 mod directories;
@@ -36,13 +35,13 @@ use crate::options::Options;
 use crate::toolchain::Toolkit;
 use crate::workspace::{TestPackage, Workspace};
 
-/// Why there are no executables.
+/// Why a build has failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BuildError {
-    /// Cargo said why, on stderr.
+    /// Cargo failed and printed the reason on stderr.
     #[error("the build for {0} failed")]
     Failed(&'static str),
-    /// Cargo could not be started, or what it said not be read.
+    /// Cargo could not be started, or its output could not be read.
     #[error("cargo: {0}")]
     Cargo(std::io::Error),
 }
@@ -53,19 +52,16 @@ impl Expected for BuildError {
     }
 }
 
-/// What is built.
+/// The executables to build.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Goal<'a> {
-    /// The test executables.
+    /// The test executables of the packages.
     Tests,
-    /// One program.
     Program(&'a Program),
-    /// These benches.
     Benches(&'a [Program]),
 }
 
 impl<'a> Goal<'a> {
-    /// What is built, for people.
     pub(crate) fn described(self) -> String {
         match self {
             Self::Tests => "the tests".to_owned(),
@@ -74,7 +70,7 @@ impl<'a> Goal<'a> {
         }
     }
 
-    /// The arguments of cargo, apart from those that are typed.
+    /// Returns the subcommand of cargo and its own arguments.
     fn arguments(self) -> Vec<&'static str> {
         match self {
             Self::Tests => vec!["test", "--no-run"],
@@ -82,7 +78,7 @@ impl<'a> Goal<'a> {
         }
     }
 
-    /// The targets that no flag of ours has typed already.
+    /// Returns the targets that are not among the user's cargo flags, which are passed on separately.
     fn targets(self) -> Vec<&'a str> {
         match self {
             Self::Tests => Vec::new(),
@@ -91,7 +87,7 @@ impl<'a> Goal<'a> {
         }
     }
 
-    /// Whether an executable is among what is wanted.
+    /// True if the goal includes this executable.
     fn wants(self, artifact: &Artifact) -> bool {
         match self {
             Self::Tests => artifact.profile.test,
@@ -104,24 +100,20 @@ impl<'a> Goal<'a> {
 /// A test target that cargo left out because its features are off.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct NotBuilt {
-    /// The package.
     pub(crate) package: String,
-    /// The target.
     pub(crate) target: String,
-    /// The features that it wants.
+    /// The features that the target requires.
     pub(crate) required: Vec<String>,
 }
 
-/// What a build made.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Built {
     /// The executables, sorted by id.
     pub(crate) binaries: Vec<Binary>,
-    /// Targets that were left out.
     pub(crate) not_built: Vec<NotBuilt>,
 }
 
-/// The features that a leg of this kind adds to those of the command line.
+/// Returns the features that a leg of this kind adds to those of the command line.
 fn features(packages: &[TestPackage], kind: Kind) -> Vec<String> {
     let first = match kind {
         Kind::Cpu => return Vec::new(),
@@ -135,7 +127,7 @@ fn features(packages: &[TestPackage], kind: Kind) -> Vec<String> {
     features
 }
 
-/// The cargo command that builds for a leg of this kind.
+/// Returns the cargo command that builds for a leg of this kind.
 fn command(
     workspace: &Workspace,
     packages: &[TestPackage],
@@ -165,8 +157,8 @@ fn command(
     command
 }
 
-/// Builds the executables of `packages` that are wanted for a leg of this kind;
-/// people are told of the build as that of `subject`.
+/// Builds the executables of `packages` that `goal` asks for, for a leg of this kind. Progress messages call the build
+/// `subject`.
 pub(crate) fn build(
     workspace: &Workspace,
     packages: &[TestPackage],
@@ -192,7 +184,7 @@ pub(crate) fn build(
             if !said.ok {
                 return Err(BuildError::Failed(what).into());
             }
-            // A warning of cargo is to be seen in the next run, too.
+            // A build with warnings is not kept, because the next run must print them again.
             let watched =
                 (!meter.has_spoken()).then(|| inputs(workspace, &options.cargo, &said)).flatten();
             place.write(watched, &said.made);
@@ -233,7 +225,7 @@ pub(crate) fn build(
     Ok(built)
 }
 
-/// Runs cargo: offline where the same was resolved before.
+/// Runs cargo, with `--offline` if the same dependencies were resolved before.
 fn resolve_and_run(
     command: &impl Fn() -> Command,
     goal: Goal<'_>,
@@ -248,7 +240,7 @@ fn resolve_and_run(
     let holds = stamp.as_ref().is_some_and(Stamp::holds);
     let mut said = run(if holds { &["--offline"] } else { &[] })?;
     if !said.ok && !said.began && holds {
-        // What was resolved last time is not on this machine any more.
+        // Crates of the last resolution are not on this machine any more, so cargo must use the network.
         said = run(&[])?;
     }
     if let Some(stamp) = stamp {
@@ -258,15 +250,14 @@ fn resolve_and_run(
     Ok(said)
 }
 
-/// All that a build depends on, if it is known.
+/// Returns all inputs of a build. `None` if they cannot all be named.
 fn inputs(workspace: &Workspace, flags: &CargoFlags, said: &Said) -> Option<Watched> {
     let watched = surroundings(flags, &crate::workspace::cargo())?;
     let watched = manifests(workspace.metadata(), watched)?;
     sources(workspace.metadata(), &said.own, &said.made.scripts, watched)
 }
 
-/// Whether cargo colours what it prints: our stderr decides, because cargo's own
-/// is a pipe.
+/// Returns cargo's choice of colours. This process's stderr decides, because cargo's own is a pipe.
 fn color() -> &'static str {
     match anstream::AutoStream::choice(&std::io::stderr()) {
         ColorChoice::Never => "never",
@@ -274,8 +265,8 @@ fn color() -> &'static str {
     }
 }
 
-/// Whether a plain `cargo test` with these flags would build `target`, were
-/// its features on. A target that is named is cargo's to complain about.
+/// True if a plain `cargo test` with these flags would build `target`, provided that its features are on. Targets that
+/// a flag names are excluded, because cargo itself reports an error for them.
 fn wanted(flags: &CargoFlags, target: &Target) -> bool {
     let is = |kind: TargetKind| target.kind.contains(&kind);
     target.test
@@ -286,7 +277,7 @@ fn wanted(flags: &CargoFlags, target: &Target) -> bool {
             || (flags.examples && is(TargetKind::Example)))
 }
 
-/// The id that nextest gives to an executable.
+/// Returns the id that nextest gives to an executable.
 fn binary_id(package: &str, target: &Target) -> String {
     match target.kind.first() {
         Some(TargetKind::Test) => format!("{package}::{}", target.name),

@@ -1,5 +1,4 @@
-//! A program of a package: a binary, an example or a bench, found among the
-//! targets that cargo knows.
+//! A program of a package: a binary, an example or a bench among the targets in cargo's metadata.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +8,7 @@ use memcheck_core::exit;
 use crate::error::Expected;
 use crate::workspace::{RUNTIME, TestPackage};
 
-/// What kind of target a program is.
+/// The kind of target that a program is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ProgramKind {
     /// `--bin`.
@@ -38,25 +37,23 @@ impl ProgramKind {
     }
 }
 
-/// A program that is asked for.
+/// A program that the user named.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Program {
-    /// The kind of its target.
     pub(crate) kind: ProgramKind,
-    /// The name of its target.
     pub(crate) name: String,
 }
 
-/// Why there is no such program.
+/// Why a named program cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ProgramError {
-    /// No target of this name.
+    /// No package has such a target.
     #[error("no target `{0} {1}` in the packages with {RUNTIME}: {2}")]
     Unknown(&'static str, String, String),
-    /// Several packages have one.
+    /// Several packages have such a target.
     #[error("several packages have a target `{0} {1}`: {2}")]
     Several(&'static str, String, String),
-    /// It cannot depend on the runtime.
+    /// A binary of a package that has the runtime only as a dev-dependency, so that the binary cannot link it.
     #[error("`--bin {0}` cannot be followed: {RUNTIME} is a dependency of the tests of `{1}` only")]
     DevOnly(String, String),
 }
@@ -79,13 +76,12 @@ impl Expected for ProgramError {
 }
 
 impl Program {
-    /// Whether a target is the program.
     pub(super) fn is(&self, target: &Target) -> bool {
         target.name == self.name && target.kind.contains(&self.kind.target())
     }
 
-    /// What `cargo build` is told of it, apart from what was typed: other
-    /// subcommands know no `--bench`.
+    /// Returns the arguments of `cargo build` that are not among the user's cargo flags. `--bin` and `--example` are
+    /// cargo flags. `--bench` is not, because only `profile` and `bench` have this flag.
     pub(super) fn arguments(&self) -> Vec<&str> {
         match self.kind {
             ProgramKind::Bin | ProgramKind::Example => Vec::new(),
@@ -93,8 +89,8 @@ impl Program {
         }
     }
 
-    /// The package that it belongs to, by its place among `packages`, and its
-    /// source file below `root`.
+    /// Finds the package and the source file of the program. Returns the index of the package in `packages`, and the
+    /// path of the file relative to `root`.
     pub(crate) fn find(
         &self,
         packages: &[TestPackage],
@@ -129,7 +125,7 @@ impl Program {
         }
     }
 
-    /// The targets of its kind, for people.
+    /// Returns the names of all targets of this kind, for messages.
     fn known(&self, packages: &[TestPackage]) -> String {
         let names: Vec<&str> = packages
             .iter()

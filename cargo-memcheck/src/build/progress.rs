@@ -1,8 +1,8 @@
-//! The progress of a build, for people: a bar on a terminal, a line now and
-//! then in a log. Cargo's warnings and errors are printed in between.
+//! Shows the progress of a build: a bar on a terminal, or a line from time to time in a log. Cargo's warnings and
+//! errors are printed in between.
 //!
-//! Cargo counts what is left in its own progress bar only, so it is asked to
-//! draw that bar, and the bar is read.
+//! Cargo prints the number of remaining crates only in its own progress bar. The command therefore makes cargo draw
+//! this bar into a pipe, and parses it.
 
 use std::fmt::{self, Display, Formatter, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,14 +13,14 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressState, 
 use crate::options::Verbosity;
 use crate::talk::say;
 
-/// What cargo is told so that it draws its bar into a pipe.
+/// Arguments with which cargo draws its bar into a pipe.
 pub(super) const ARGUMENTS: [&str; 4] =
     ["--config", "term.progress.when='always'", "--config", "term.progress.width=240"];
-/// How long cargo may take to find that there is nothing to build.
+/// Time that cargo has to find that everything is built already. After it the build is announced.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How often a log gets a sign of life.
+/// Interval between the lines in a log.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(30);
-/// Lines of cargo that the bar and the last line stand for.
+/// Status words of lines that are printed with `--verbose` only, because the bar and the last line convey the same.
 const STATUS: [&str; 9] = [
     "Compiling",
     "Fresh",
@@ -32,12 +32,12 @@ const STATUS: [&str; 9] = [
     "Running",
     "Building",
 ];
-/// Others, which are of interest at the time only.
+/// Status words of lines that matter only while cargo waits or downloads. The next run need not print them again.
 const PASSING: [&str; 4] = ["Blocking", "Updating", "Locking", "Downloading"];
-/// The column that cargo aligns the words of its status to.
+/// Width of the column in which cargo right-aligns its status words.
 const STATUS_WIDTH: usize = 12;
 
-/// How far a build is.
+/// Number of finished crates, and of all crates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Position {
     done: u64,
@@ -50,21 +50,19 @@ impl Display for Position {
     }
 }
 
-/// What is known of a build so far.
 #[derive(Debug)]
 struct State {
-    /// Whether people were told that there is something to build.
+    /// True once the user was informed that something is built.
     announced: bool,
     position: Option<Position>,
-    /// Whether cargo printed more than its status: a warning, most often.
+    /// True if cargo printed more than its status, usually a warning.
     spoke: bool,
-    /// Crates that were compiled, not found fresh.
+    /// Number of compiled crates. Crates that cargo found fresh are not included.
     compiled: u64,
-    /// When a log got its last line.
+    /// Time of the last line in a log.
     latest: Instant,
 }
 
-/// Shows the progress of one build.
 #[derive(Debug)]
 pub(super) struct Meter {
     /// `the tests for sim:h200 (leg 1 of 2)`.
@@ -76,8 +74,7 @@ pub(super) struct Meter {
 }
 
 impl Meter {
-    /// A meter for a build of `subject`, which shows nothing until it is clear
-    /// that something is built.
+    /// Creates a meter for a build of `subject`. It shows nothing until it is clear that something is built.
     pub(super) fn new(subject: &str, verbosity: Verbosity) -> Self {
         let bar = ProgressBar::hidden()
             .with_prefix(subject.to_owned())
@@ -100,7 +97,7 @@ impl Meter {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a line that cargo printed.
+    /// Processes a line that cargo printed.
     pub(super) fn line(&self, line: &str) {
         let status = status(line, &STATUS);
         if status == Some("Compiling") {
@@ -114,12 +111,12 @@ impl Meter {
             Verbosity::Verbose => true,
         };
         if is_shown {
-            // Above the bar, not through it.
+            // Without the suspension the line would be mixed with the bar.
             self.bar.suspend(|| say!("{line}"));
         }
     }
 
-    /// Takes a state of cargo's own progress bar.
+    /// Processes a state of cargo's own progress bar.
     pub(super) fn redrawn(&self, text: &str) {
         if let Some((position, crates)) = position(text) {
             self.state().position = Some(position);
@@ -127,17 +124,16 @@ impl Meter {
         }
     }
 
-    /// True if cargo printed what a reader must see in every run, such as warnings.
+    /// True if cargo printed lines that the user must see in every run, such as warnings.
     pub(super) fn has_spoken(&self) -> bool {
         self.state().spoke
     }
 
-    /// A crate was compiled.
     pub(super) fn compiled(&self) {
         self.state().compiled += 1;
     }
 
-    /// Gives a sign of life where one is due; to be called now and then.
+    /// Prints a line in a log if one is due. The caller must call this regularly.
     pub(super) fn tick(&self) {
         let mut state = self.state();
         if self.started.elapsed() > PATIENCE {
@@ -156,7 +152,7 @@ impl Meter {
         if quiet || std::mem::replace(&mut state.announced, true) {
             return;
         }
-        // Hidden by itself where stderr is not a terminal.
+        // The bar hides itself if stderr is not a terminal.
         self.bar.set_draw_target(ProgressDrawTarget::stderr());
         if self.bar.is_hidden() {
             say!("building {}…", self.subject);
@@ -165,7 +161,7 @@ impl Meter {
         }
     }
 
-    /// Takes the bar away, and reports what was built.
+    /// Removes the bar, and reports the number of compiled crates.
     pub(super) fn finish(&self, ok: bool) {
         self.bar.finish_and_clear();
         let state = self.state();
@@ -175,13 +171,13 @@ impl Meter {
         }
     }
 
-    /// The time since the build began, in whole seconds.
+    /// Returns the time since the build began, in whole seconds.
     fn elapsed(&self) -> humantime::FormattedDuration {
         humantime::format_duration(Duration::from_secs(self.started.elapsed().as_secs()))
     }
 }
 
-/// The word of `words` that cargo begins a status with, if it is one.
+/// Returns the word of `words` that `line` starts with, if `line` is a status of cargo.
 fn status(line: &str, words: &[&'static str]) -> Option<&'static str> {
     let plain = console::strip_ansi_codes(line);
     let (word, rest) = plain.split_at_checked(STATUS_WIDTH)?;
@@ -189,8 +185,8 @@ fn status(line: &str, words: &[&'static str]) -> Option<&'static str> {
     words.iter().find(|status| **status == word && rest.starts_with(' ')).copied()
 }
 
-/// What `   Building [====>     ] 23/120: candle-core, gemm(build)` means: how far
-/// it is, and which crates are in work.
+/// Parses a state of cargo's bar, such as `   Building [====>     ] 23/120: candle-core, gemm(build)`. Returns the
+/// position and the crates that cargo is compiling.
 fn position(text: &str) -> Option<(Position, String)> {
     let plain = console::strip_ansi_codes(text);
     let (_, rest) = plain.trim_start().strip_prefix("Building [")?.split_once("] ")?;
@@ -223,7 +219,7 @@ mod tests {
             "warning: unused variable: `x`",
             "    Blocking waiting for file lock on build directory",
             "    Updating the index",
-            // The output of a build script, in its error.
+            // The output of a build script, as part of an error.
             "     Compiling x v1.0.0",
             "Compiling",
             "   Compilingx y",

@@ -1,11 +1,10 @@
-//! Remembers that a build with CUDA was resolved, so that the next one needs
-//! neither the network nor a newer version.
+//! Remembers that the dependencies of a build with CUDA were resolved, so that the next build needs neither the network
+//! nor newer versions.
 //!
-//! Cargo.lock holds what some feature of a *workspace member* can reach. What
-//! only a feature of a dependency reaches (cudarc, the simulator), when that
-//! feature is switched on from the command line, is not in it: cargo resolves
-//! it anew in every build, asks the registry each time, and writes nothing
-//! down. Offline it takes what it has, which is what it had last time.
+//! Cargo.lock contains all crates that the features of a *workspace member* can reach. It does not contain crates that
+//! only a feature of a dependency reaches (cudarc, the simulator), if the command line switches this feature on. Cargo
+//! resolves such crates in every build, asks the registry each time, and does not record the result. With `--offline`
+//! it uses the versions on this machine, which are those of the last build.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -17,7 +16,7 @@ use crate::cli::CargoFlags;
 use crate::devices::Kind;
 use crate::workspace::Workspace;
 
-/// The mark of one resolution.
+/// A file that marks one resolution.
 #[derive(Debug)]
 pub(super) struct Stamp {
     path: PathBuf,
@@ -25,8 +24,8 @@ pub(super) struct Stamp {
 }
 
 impl Stamp {
-    /// The stamp of a build in this directory; none where the lock holds everything, or where
-    /// the user has a say about the network.
+    /// Returns the stamp of a build in `directory`. Returns `None` if Cargo.lock contains all crates, or if the user's
+    /// flags decide about the network.
     pub(super) fn of(
         workspace: &Workspace,
         flags: &CargoFlags,
@@ -44,13 +43,13 @@ impl Stamp {
         Some(Self { path, text: format!("{:016x}", hasher.finish()) })
     }
 
-    /// Whether the very same was resolved before.
+    /// True if the same dependencies were resolved before.
     pub(super) fn holds(&self) -> bool {
         fs::read_to_string(&self.path).is_ok_and(|text| text == self.text)
     }
 
-    /// Keeps the stamp, or takes it away. Without it the next build is as the
-    /// first one, so an error here is of no consequence.
+    /// Writes or removes the stamp. An error is ignored, because without a stamp the next build resolves the
+    /// dependencies again.
     pub(super) fn set(&self, resolved: bool) {
         let _ =
             if resolved { fs::write(&self.path, &self.text) } else { fs::remove_file(&self.path) };

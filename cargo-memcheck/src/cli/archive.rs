@@ -7,16 +7,16 @@ use super::{CargoFlags, OutputFlags, RunArgs, SelectFlags};
 /// `cargo memcheck archive`.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct ArchiveArgs {
-    /// Archive to write, by convention FILE.tar.zst.
+    /// Path of the archive to write, by convention FILE.tar.zst.
     #[arg(long, value_name = "FILE")]
     pub(crate) archive_file: PathBuf,
-    /// What becomes of line tables: kept in the executables (keep), left out (strip), or put into an archive of their own (a path).
+    /// Destination of line tables: the executables (keep), none (strip), or a separate archive (a path).
     #[arg(long, value_name = "keep|strip|FILE", default_value = "keep")]
     pub(crate) line_tables: String,
-    /// Device to build for: auto, cpu, sim, sim:CARD, cuda or cuda:N (may be repeated; no GPU is needed).
+    /// Device to build for: auto, cpu, sim, sim:CARD, cuda or cuda:N (may be repeated). A GPU is not needed.
     #[arg(long, value_name = "DEVICE")]
     pub(crate) device: Vec<String>,
-    /// Configuration file instead of .config/memcheck.toml.
+    /// Read this configuration file instead of .config/memcheck.toml.
     #[arg(long, value_name = "PATH")]
     pub(crate) config_file: Option<PathBuf>,
     #[command(flatten)]
@@ -26,7 +26,7 @@ pub(crate) struct ArchiveArgs {
 }
 
 impl ArchiveArgs {
-    /// The same as arguments of `run`, as far as they are about building.
+    /// Converts the flags that concern the build to arguments of `run`.
     pub(crate) fn as_run(&self) -> RunArgs {
         let Self { archive_file: _, line_tables: _, device, config_file, output, cargo } =
             self.clone();

@@ -10,19 +10,21 @@ use super::{
 /// `cargo memcheck bench`.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct BenchArgs {
-    /// Measure only what matches, as in `cargo bench`: the harness of the bench is told.
+    /// Measure only benchmarks that match FILTER, as in `cargo bench`.
     #[arg(value_name = "FILTER")]
     pub(crate) filter: Option<String>,
-    /// Run this bench only (may be repeated).
+    /// Run only this bench (may be repeated).
     #[arg(long, value_name = "NAME", help_heading = "Cargo options")]
     pub(crate) bench: Vec<String>,
     /// Device to run on: auto, cpu, sim, sim:CARD, cuda or cuda:N (may be repeated).
     #[arg(long, value_name = "DEVICE")]
     pub(crate) device: Vec<String>,
-    /// Configuration file instead of .config/memcheck.toml.
+    /// Read this configuration file instead of .config/memcheck.toml.
     #[arg(long, value_name = "PATH")]
     pub(crate) config_file: Option<PathBuf>,
-    /// Command that starts each process ("srun --gres=gpu:1"); the process's own command line follows it.
+    /// Command that starts each process ("srun --gres=gpu:1").
+    ///
+    /// The command line of the process follows it.
     #[arg(long, value_name = "COMMAND", help_heading = "Running")]
     pub(crate) runner: Option<String>,
     /// When to use colours.
@@ -30,13 +32,12 @@ pub(crate) struct BenchArgs {
     pub(crate) color: ColorFlag,
     #[command(flatten)]
     pub(crate) cargo: CargoFlags,
-    /// Arguments of the benches' harness.
+    /// Arguments for the harness of the benches.
     #[arg(last = true, value_name = "ARGS")]
     pub(crate) arguments: Vec<String>,
 }
 
 impl BenchArgs {
-    /// The same as arguments of `run`.
     pub(crate) fn as_run(&self) -> RunArgs {
         let Self { filter: _, bench: _, device, config_file, runner, color, cargo, arguments: _ } =
             self.clone();
@@ -48,7 +49,7 @@ impl BenchArgs {
                 ..OutputFlags::default()
             },
             cargo,
-            // What is about tests: their limits, baselines and results.
+            // These flags concern tests only: their limits, baselines and results.
             limits: LimitFlags::default(),
             report: ReportFlags::default(),
             archive: ArchiveFlags::default(),
@@ -60,7 +61,7 @@ impl BenchArgs {
         }
     }
 
-    /// What the harness is told, behind its `--bench`.
+    /// Returns the arguments for the harness, which follow `--bench`.
     pub(crate) fn for_harness(&self) -> Vec<String> {
         self.filter.iter().chain(&self.arguments).cloned().collect()
     }

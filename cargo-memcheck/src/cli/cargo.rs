@@ -1,4 +1,4 @@
-//! Cargo's own flags, spelled as in `cargo test`, and handed on as they are.
+//! Cargo's own flags, spelled as in `cargo test` and passed on to cargo.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ pub(crate) struct CargoFlags {
     /// Test all packages of the workspace.
     #[arg(long, visible_alias = "all")]
     pub(crate) workspace: bool,
-    /// Leave this package out (with --workspace).
+    /// Exclude this package (may be repeated; requires --workspace).
     #[arg(long, value_name = "SPEC", requires = "workspace")]
     pub(crate) exclude: Vec<String>,
     /// Build only the library's unit tests.
@@ -57,7 +57,7 @@ pub(crate) struct CargoFlags {
     /// Build for this target triple.
     #[arg(long, value_name = "TRIPLE")]
     pub(crate) target: Option<String>,
-    /// Directory for what is built.
+    /// Directory for build output.
     #[arg(long, value_name = "DIRECTORY")]
     pub(crate) target_dir: Option<PathBuf>,
     /// Path to Cargo.toml.
@@ -66,7 +66,7 @@ pub(crate) struct CargoFlags {
     /// Assert that Cargo.lock will remain unchanged.
     #[arg(long)]
     pub(crate) locked: bool,
-    /// Run without the network.
+    /// Run without accessing the network.
     #[arg(long)]
     pub(crate) offline: bool,
     /// Same as --locked and --offline.
@@ -81,7 +81,7 @@ pub(crate) struct CargoFlags {
 }
 
 impl CargoFlags {
-    /// Whether only some kinds of targets are built.
+    /// True if the flags restrict the build to some kinds of targets.
     pub(crate) fn names_targets(&self) -> bool {
         let Self { lib, bins, bin, tests, test, examples, example, all_targets, .. } = self;
         *lib || *bins || *tests || *examples || *all_targets || {
@@ -89,7 +89,7 @@ impl CargoFlags {
         }
     }
 
-    /// The flags that `cargo metadata` takes too.
+    /// Returns the flags that `cargo metadata` accepts, too.
     pub(crate) fn for_metadata(&self) -> Vec<String> {
         let mut args = self.features();
         args.extend(self.network());
@@ -99,10 +99,10 @@ impl CargoFlags {
         args
     }
 
-    /// The flags of `cargo test`, apart from those that are decided here:
-    /// the packages and the target directory.
+    /// Returns the flags for `cargo test`. The packages and the target directory are not among them, because the build
+    /// determines them.
     pub(crate) fn for_test(&self) -> Vec<String> {
-        // Taken apart, so that a new flag cannot be forgotten.
+        // The exhaustive pattern makes sure that a new flag is not forgotten here.
         let Self {
             packages: _,
             workspace: _,

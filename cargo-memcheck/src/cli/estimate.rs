@@ -12,19 +12,19 @@ pub(crate) struct EstimateArgs {
     /// Configuration of the model: config.json as on Hugging Face.
     #[arg(long, value_name = "FILE")]
     pub(crate) config: PathBuf,
-    /// Sequences at once.
+    /// Number of sequences in a batch.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) batch: u64,
-    /// Tokens of the prompt.
+    /// Number of tokens of the prompt.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) seq: u64,
-    /// Tokens that are generated after the prompt.
+    /// Number of tokens to generate after the prompt.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) generate: u64,
-    /// Measure a training step (forward pass, backward pass, AdamW) in place of inference.
+    /// Measure a training step (forward pass, backward pass, AdamW) instead of inference.
     #[arg(long, conflicts_with = "generate")]
     pub(crate) train: bool,
-    /// Element type of weights and activations (unless said, that of the configuration, or f32).
+    /// Element type of weights and activations (default: that of the configuration, or f32).
     #[arg(long, value_name = "DTYPE")]
     pub(crate) dtype: Option<DtypeFlag>,
     /// Simulated device that the model must fit: sim or sim:CARD (may be repeated).
@@ -36,21 +36,21 @@ pub(crate) struct EstimateArgs {
     pub(crate) build: EstimatorFlags,
 }
 
-/// How the estimator is built. Not cargo's flags as a whole: `--config` is
-/// another one here.
+/// Flags for the build of the estimator. Cargo's flags cannot be used as a whole, because `--config` has another
+/// meaning here.
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Cargo options")]
 pub(crate) struct EstimatorFlags {
     /// Build the estimator in release mode.
     #[arg(short = 'r', long)]
     pub(crate) release: bool,
-    /// Directory for what is built.
+    /// Directory for build output.
     #[arg(long, value_name = "DIRECTORY")]
     pub(crate) target_dir: Option<PathBuf>,
     /// Path to Cargo.toml.
     #[arg(long, value_name = "PATH")]
     pub(crate) manifest_path: Option<PathBuf>,
-    /// Run without the network.
+    /// Run without accessing the network.
     #[arg(long)]
     pub(crate) offline: bool,
     /// Number of parallel build jobs.
@@ -59,7 +59,6 @@ pub(crate) struct EstimatorFlags {
 }
 
 impl EstimatorFlags {
-    /// The same as cargo's own.
     pub(crate) fn as_cargo(&self) -> CargoFlags {
         let Self { release, target_dir, manifest_path, offline, jobs } = self.clone();
         CargoFlags { release, target_dir, manifest_path, offline, jobs, ..CargoFlags::default() }
@@ -69,16 +68,16 @@ impl EstimatorFlags {
 /// `--dtype`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum DtypeFlag {
-    /// 4 bytes an element.
+    /// 4 bytes per element.
     F32,
-    /// 2 bytes an element.
+    /// 2 bytes per element.
     F16,
-    /// 2 bytes an element.
+    /// 2 bytes per element.
     Bf16,
 }
 
 impl DtypeFlag {
-    /// As the estimator knows it.
+    /// Returns the name that the estimator uses.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::F32 => "f32",

@@ -6,7 +6,7 @@ use memcheck_core::capacity::Capacity;
 use super::RunArgs;
 use super::one::{MarginFlag, OneTestFlags};
 
-/// Where a search ends that nobody bounds.
+/// Default of `--to`.
 const HIGHEST: &str = "1048576";
 
 /// `cargo memcheck fit`.
@@ -20,7 +20,7 @@ pub(crate) struct FitArgs {
     pub(crate) test: OneTestFlags,
 }
 
-/// What is searched for.
+/// Flags of the search.
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Search")]
 pub(crate) struct SearchFlags {
@@ -38,7 +38,7 @@ pub(crate) struct SearchFlags {
     pub(crate) to: u64,
     #[command(flatten)]
     pub(crate) margin: MarginFlag,
-    /// Capacity that no device is larger than: a size ("24 GiB") or a card ("rtx4090").
+    /// Maximum capacity of each device: a size ("24 GiB") or a card ("rtx4090").
     #[arg(long, value_name = "CAPACITY")]
     pub(crate) fits: Option<Capacity>,
 }
@@ -56,7 +56,7 @@ fn case(text: &str) -> Result<(String, String), String> {
     Ok((name.trim().to_owned(), value.trim().to_owned()))
 }
 
-/// Flags of `run` that mean something else here.
+/// Replaces the help of flags that have another meaning in `run`.
 fn own_words(argument: Arg) -> Arg {
     match argument.get_id().as_str() {
         "filters" => argument
@@ -70,7 +70,6 @@ fn own_words(argument: Arg) -> Arg {
 }
 
 impl FitArgs {
-    /// The same as arguments of `run`.
     pub(crate) fn as_run(&self) -> RunArgs {
         let mut args = self.test.as_run();
         args.limits.fits = self.search.fits;

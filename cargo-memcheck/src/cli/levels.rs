@@ -1,12 +1,12 @@
-//! `-D`, `-W` and `-A`: what is done about bookkeeping findings.
+//! `-D`, `-W` and `-A`: the levels of bookkeeping findings.
 //!
-//! Written by hand because the order counts across the three flags, as in
-//! rustc: the last one that names a code wins.
+//! The parser is written by hand because the order of all three flags matters. As in rustc, the last flag that names a
+//! code wins.
 
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use memcheck_core::finding::Level;
 
-/// Codes and levels, in the order in which they were typed.
+/// Codes and levels, in the order of the command line.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct LevelFlags(pub(crate) Vec<(String, Level)>);
 

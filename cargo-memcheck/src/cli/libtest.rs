@@ -1,14 +1,14 @@
-//! What follows `--`: arguments of the test harness.
+//! Parses the arguments after `--`, which are written for the test harness.
 //!
-//! Each test runs in a process of its own, so what selects tests has to be
-//! understood here; what only changes how the harness prints is passed on.
+//! Each test runs in a separate process, so the command must apply the arguments that select tests. It passes on the
+//! arguments that only change the output of the harness.
 
-/// The arguments after `--`, sorted by what they are for.
+/// The arguments after `--`, sorted by purpose.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct LibtestArgs {
     /// Further filters.
     pub(crate) filters: Vec<String>,
-    /// Tests to leave out.
+    /// Filters of the tests to leave out.
     pub(crate) skip: Vec<String>,
     /// `--exact`.
     pub(crate) exact: bool,
@@ -20,11 +20,11 @@ pub(crate) struct LibtestArgs {
     pub(crate) no_capture: bool,
     /// `--test-threads`.
     pub(crate) test_threads: Option<String>,
-    /// What the harness itself is given.
+    /// Arguments for the harness of each test.
     pub(crate) passed_on: Vec<String>,
 }
 
-/// Flags that say which tests are run, and how.
+/// Flags that the command applies, because they select tests or change how tests are run.
 const UNDERSTOOD: &[&str] = &[
     "--exact",
     "--skip",
@@ -34,30 +34,30 @@ const UNDERSTOOD: &[&str] = &[
     "--no-capture",
     "--test-threads",
 ];
-/// Flags for the harness of each test.
+/// Flags that are passed on to the harness of each test.
 const PASSED_ON: &[&str] = &["--show-output", "--quiet", "-q", "--test"];
-/// The same with a value, which is no filter.
+/// Flags for the harness that have a value. The value must not be taken for a filter.
 const WITH_VALUE: &[&str] = &["--color", "-Z"];
-/// Flags for the harness that it takes behind `-Z unstable-options` only.
+/// Flags that the harness accepts only with `-Z unstable-options`.
 const UNSTABLE: &[&str] =
     &["--report-time", "--ensure-time", "--force-run-in-process", "--shuffle", "--shuffle-seed"];
-/// Flags with which the harness does not run the test, or says so elsewhere.
+/// Flags with which the harness does not run the test, or does not report it in the usual way.
 const NOT_A_RUN: &[&str] =
     &["--list", "--bench", "--help", "-h", "--format", "--logfile", "--exclude-should-panic"];
 
 /// Why arguments after `--` are refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum LibtestError {
-    /// What only lists, leaves out or formats is not for a single test.
+    /// With this flag the harness would not run the test as usual.
     #[error("`{0}` after `--` would stop the harness from running the test")]
     NotARun(String),
-    /// The harness knows no such flag, and would end without a test.
+    /// The harness does not have this flag, and would end without a test.
     #[error("the test harness has no flag `{0}`, which stands after `--`")]
     Unknown(String),
-    /// The harness takes it with `-Z unstable-options` only.
+    /// The harness accepts the flag only with `-Z unstable-options`.
     #[error("`{0}` after `--` is not stable")]
     Unstable(String),
-    /// An option without its value.
+    /// An option lacks its value.
     #[error("`{0}` after `--` needs a value")]
     NoValue(String),
 }
@@ -120,7 +120,7 @@ impl LibtestArgs {
                     unstable.get_or_insert_with(|| name.to_owned());
                     read.passed_on.push(arg.clone());
                 }
-                // With its value in one word.
+                // `-Z` and its value can be one word.
                 _ if name.starts_with("-Z") => read.passed_on.push(arg.clone()),
                 _ if PASSED_ON.contains(&name) => read.passed_on.push(arg.clone()),
                 _ if name.starts_with('-') => return Err(LibtestError::Unknown(name.to_owned())),

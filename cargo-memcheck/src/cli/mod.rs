@@ -1,8 +1,7 @@
-//! What was typed. Nothing here knows what it means: see `options`.
+//! The command line as the user typed it. The module `options` resolves its meaning.
 //!
-//! `cargo memcheck …` starts us with `memcheck` as the first argument, the
-//! workspace's own alias without it; both are understood. A command line that
-//! does not start with a subcommand is that of `run`.
+//! Cargo starts the command with `memcheck` as the first argument, and the alias of this workspace starts it without.
+//! Both forms are accepted. A command line that does not start with a subcommand is one of `run`.
 
 mod archive;
 mod bench;
@@ -64,69 +63,67 @@ Exit codes: 0 all passed, 2 usage, 4 no test, 5 a denied bookkeeping finding, 96
     disable_help_subcommand = true
 )]
 pub(crate) struct Cli {
-    /// What to do.
     #[command(subcommand)]
     pub(crate) command: Command,
 }
 
-/// The subcommands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run the memory tests (also without naming it: `cargo memcheck`).
+    /// Run the memory tests (also without a subcommand: `cargo memcheck`).
     Run(RunArgs),
-    /// List the memory tests, with --verbose the limits of each and who said them.
+    /// List the memory tests, with --verbose also their limits and the sources of these.
     List(ListArgs),
-    /// Profile a test or a program: operations, who held the peak, what grows.
+    /// Profile a test or a program: operations, holders of the peak, growth.
     Profile(ProfileArgs),
-    /// Run the benches of the packages on a device, where criterion can measure bytes.
+    /// Run the benches of the packages on a device, so that criterion can measure bytes.
     Bench(BenchArgs),
     /// Estimate the memory of a model from its Hugging Face configuration, without weights.
     Estimate(EstimateArgs),
-    /// Search for the largest value of a case, a batch say, that a card has room for.
+    /// Search for the largest value of a case, such as a batch, that a device has room for.
     Fit(FitArgs),
-    /// Place the layers of a model on several devices, by what each was measured to hold.
+    /// Place the layers of a model on several devices, by the measured memory of each layer.
     Plan(PlanArgs),
-    /// Build, and pack the test executables with all that running them elsewhere takes.
+    /// Build the test executables and pack them with all files that they need on another machine.
     Archive(ArchiveArgs),
-    /// Tell the results of a run again, or those of its shards as one.
+    /// Print the results of a run again, or join the results of its shards.
     Report(ReportArgs),
     /// Make pending snapshots the baselines.
     Accept(SnapshotArgs),
-    /// Throw pending snapshots away.
+    /// Discard pending snapshots.
     Reject(SnapshotArgs),
-    /// Go through the pending snapshots one by one.
+    /// Review the pending snapshots one by one.
     Review(SnapshotArgs),
     /// Remove baselines that belong to no test.
     Prune(PruneArgs),
-    /// Explain a finding or a cause by its code; without one, list the codes.
+    /// Explain a finding or a cause by its code, or list all codes.
     Explain {
-        /// The code of a finding or of a cause, such as `leak` or `graph-kept`.
+        /// Code of a finding or of a cause, such as `leak` or `graph-kept`.
         code: Option<String>,
     },
-    /// Check toolchain, devices and instrument, with a planted leak that must be found.
+    /// Check the toolchain, the devices and the measurement, with a planted leak that must be found.
     Doctor(DoctorArgs),
-    /// Print the environment that builds for the simulated device, for clippy and editors.
+    /// Print the environment of builds for the simulated device, for clippy and editors.
     Env(EnvArgs),
     /// Print the completions of a shell.
     Completions {
-        /// The shell.
+        /// Shell to print completions for.
         shell: clap_complete::Shell,
     },
 }
 
 impl Cli {
-    /// Reads the command line; `args` starts with the program's own name.
+    /// Parses the command line. `args` must start with the name of the program.
     pub(crate) fn read(args: Vec<OsString>) -> Result<Self, clap::Error> {
         Self::try_parse_from(with_subcommand(args))
     }
 }
 
-/// The clap command, for completions and for the walk over its help.
+/// Returns the clap command, for completions.
 pub(crate) fn command() -> clap::Command {
     Cli::command()
 }
 
-/// Whether a command line that clap refused asked for JSON.
+/// True if a command line asks for JSON. This must also work for command lines that clap refuses.
 pub(crate) fn asked_for_json(args: &[OsString]) -> bool {
     let typed = || args.iter().take_while(|arg| *arg != "--");
     typed().any(|arg| arg == "--message-format=json")
@@ -135,7 +132,7 @@ pub(crate) fn asked_for_json(args: &[OsString]) -> bool {
             .any(|(flag, value)| flag == "--message-format" && value == "json")
 }
 
-/// Leaves out cargo's `memcheck`, and puts `run` where no subcommand stands.
+/// Removes cargo's `memcheck`, and inserts `run` if the command line has no subcommand.
 fn with_subcommand(args: Vec<OsString>) -> Vec<OsString> {
     let mut args = args.into_iter();
     let program = args.next().unwrap_or_else(|| "cargo-memcheck".into());
@@ -156,17 +153,16 @@ fn stands_alone(first: &OsStr) -> bool {
     own.contains(&first) || is_subcommand(first)
 }
 
-/// Whether a word is the name of a subcommand.
 pub(crate) fn is_subcommand(word: &str) -> bool {
     Cli::command().get_subcommands().any(|command| command.get_name() == word)
 }
 
-/// How alike a word and the name of a subcommand are, from 0 to 1, from which on
-/// it is taken for a slip: where clap suggests one.
+/// Similarity of a word and a subcommand, from 0 to 1, above which the word is taken for a typing error. clap uses the
+/// same threshold for its suggestions.
 const ALIKE: f64 = 0.7;
 
-/// What filters that select no test may have been meant to be: a subcommand
-/// that does not stand first, or that is mistyped.
+/// Returns a suggestion for filters that select no test. A filter can be a mistyped subcommand, or a subcommand that is
+/// not the first argument.
 pub(crate) fn suggestion(filters: &[String]) -> Option<String> {
     if let Some(word) = filters.iter().find(|filter| is_subcommand(filter)) {
         return Some(format!("`cargo memcheck {word} …`: a subcommand stands first"));

@@ -1,12 +1,11 @@
-//! Flags of commands that are about one test: `fit` and `plan`, and of `profile`
-//! how its process is started.
+//! Flags of the commands for one test, `fit` and `plan`. `profile` shares the flags that start its process.
 
 use memcheck_core::tolerance::Tolerance;
 
 use super::limits::PaceFlags;
 use super::{CargoFlags, LimitFlags, OutputFlags, RunArgs, ScheduleFlags, SelectFlags};
 
-/// What `fit` and `plan` have of `run`.
+/// The flags that `fit` and `plan` share with `run`.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct OneTestFlags {
     #[command(flatten)]
@@ -19,13 +18,12 @@ pub(crate) struct OneTestFlags {
     pub(crate) output: OutputFlags,
     #[command(flatten)]
     pub(crate) cargo: CargoFlags,
-    /// Arguments of the test harness.
+    /// Arguments for the test harness.
     #[arg(last = true, value_name = "LIBTEST-ARGS")]
     pub(crate) libtest: Vec<String>,
 }
 
 impl OneTestFlags {
-    /// The same as arguments of `run`.
     pub(crate) fn as_run(&self) -> RunArgs {
         let Self { select, launch, pace, output, cargo, libtest } = self.clone();
         RunArgs {
@@ -40,14 +38,16 @@ impl OneTestFlags {
     }
 }
 
-/// How the one process is started.
+/// Flags that start the process.
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Running")]
 pub(crate) struct LaunchFlags {
     /// Show the output of the test while it runs.
     #[arg(long, visible_alias = "nocapture")]
     pub(crate) no_capture: bool,
-    /// Command that starts each process ("srun --gres=gpu:1"); the process's own command line follows it.
+    /// Command that starts each process ("srun --gres=gpu:1").
+    ///
+    /// The command line of the process follows it.
     #[arg(long, value_name = "COMMAND")]
     pub(crate) runner: Option<String>,
 }
@@ -61,13 +61,12 @@ impl From<LaunchFlags> for ScheduleFlags {
 /// `--margin`.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct MarginFlag {
-    /// What is left free of each device: a share ("5%"), bytes ("2 GiB"), or the larger of both.
+    /// Part of each device to leave free: a share ("5%"), bytes ("2 GiB"), or the larger of both.
     #[arg(long, value_name = "MARGIN", default_value = "5%")]
     margin: Option<Tolerance>,
 }
 
 impl MarginFlag {
-    /// What is left free.
     pub(crate) fn tolerance(&self) -> Tolerance {
         self.margin.unwrap_or(Tolerance::NONE)
     }

@@ -1,15 +1,14 @@
-//! How much is said, to whom, and in which form.
+//! The amount, the audience and the form of output.
 
 use std::path::PathBuf;
 
 use clap::ValueEnum;
 
-/// Flags about the form of what is printed, understood by every subcommand
-/// that a machine may read.
+/// Flags for the form of the output. Every subcommand whose output a program may read has these flags.
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct FormFlags {
-    /// Whom results are for: people, or machines (a JSON object a line on stdout).
+    /// Form of the results: text for people, or one JSON object a line on stdout.
     #[arg(long, value_name = "FORMAT", default_value = "human")]
     pub(crate) message_format: FormatFlag,
     /// When to use colours.
@@ -17,16 +16,16 @@ pub(crate) struct FormFlags {
     pub(crate) color: ColorFlag,
 }
 
-/// The same, and how much is said.
+/// The flags for the form and the amount of output.
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct OutputFlags {
     #[command(flatten)]
     pub(crate) form: FormFlags,
-    /// Say more: limits and their sources, all sites, whole outputs.
+    /// Print more: limits and their sources, all call sites, the whole output of tests.
     #[arg(short, long)]
     pub(crate) verbose: bool,
-    /// Say less: failures and the summary only.
+    /// Print less: failures and the summary only.
     #[arg(short, long, conflicts_with = "verbose")]
     pub(crate) quiet: bool,
 }
@@ -34,17 +33,17 @@ pub(crate) struct OutputFlags {
 /// `--message-format`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum FormatFlag {
-    /// For people: what is asked for on stdout, what happens on stderr.
+    /// Text for people, with results on stdout and messages on stderr.
     #[default]
     Human,
-    /// One JSON object a line on stdout.
+    /// One JSON object a line, on stdout.
     Json,
 }
 
 /// `--color`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ColorFlag {
-    /// Where a terminal shows them.
+    /// On a terminal that supports them.
     #[default]
     Auto,
     /// Always.
@@ -56,12 +55,12 @@ pub(crate) enum ColorFlag {
 /// `--annotations`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum AnnotationsFlag {
-    /// GitHub's inside GitHub Actions, else none.
+    /// Those of GitHub inside GitHub Actions, otherwise none.
     #[default]
     Auto,
-    /// GitHub's workflow commands.
+    /// Workflow commands of GitHub.
     Github,
-    /// None.
+    /// No annotations.
     None,
 }
 
@@ -70,12 +69,12 @@ pub(crate) enum AnnotationsFlag {
 pub(crate) struct ReportFlag {
     /// The kind, one of [`ReportFlag::KINDS`].
     pub(crate) kind: &'static str,
-    /// Where it goes.
+    /// Path of the report.
     pub(crate) path: PathBuf,
 }
 
 impl ReportFlag {
-    /// The reports that can be written.
+    /// The kinds of reports.
     pub(crate) const KINDS: [&'static str; 6] =
         ["junit", "json", "markdown", "html", "flamegraph", "trace"];
 }

@@ -20,22 +20,22 @@ pub(crate) struct PlanArgs {
     pub(crate) test: OneTestFlags,
 }
 
-/// Where to, and what is written.
+/// Flags of the placement.
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Placement")]
 pub(crate) struct PlacementFlags {
-    /// Devices to place the model on, in their order: 2xrtx4090, rtx4090,h100-80g or t4,capacity=8GiB.
+    /// Devices to place the model on, in this order: 2xrtx4090, rtx4090,h100-80g or t4,capacity=8GiB.
     #[arg(long, value_name = "DEVICES")]
     pub(crate) devices: String,
     #[command(flatten)]
     pub(crate) margin: MarginFlag,
-    /// File that the device map is written to (without it: printed).
+    /// File for the device map (default: stdout).
     #[arg(long = "output", value_name = "FILE")]
     pub(crate) output_map: Option<PathBuf>,
 }
 
-/// Flags of `run` that mean something else here. What a plan is measured on is
-/// simulated, and large enough.
+/// Replaces the help of flags that have another meaning in `run`. `--device` is hidden, because a plan is always
+/// measured on a simulated device that is large enough.
 fn own_words(argument: Arg) -> Arg {
     match argument.get_id().as_str() {
         "filters" => argument
@@ -47,7 +47,6 @@ fn own_words(argument: Arg) -> Arg {
 }
 
 impl PlanArgs {
-    /// The same as arguments of `run`, on this device.
     pub(crate) fn as_run(&self, device: String) -> RunArgs {
         let mut args = self.test.as_run();
         args.select.device = vec![device];

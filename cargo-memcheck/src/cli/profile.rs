@@ -10,7 +10,7 @@ use super::{
     RunArgs, RunIgnoredFlag, SelectFlags,
 };
 
-/// Rows of the table where nobody says how many, as in the guide.
+/// Default number of rows in the table.
 const ROWS: &str = "15";
 
 const USAGE: &str = "\
@@ -41,28 +41,30 @@ pub(crate) struct ProfileArgs {
     pub(crate) output: OutputFlags,
     #[command(flatten)]
     pub(crate) cargo: CargoFlags,
-    /// Arguments of the test harness, or of the program.
+    /// Arguments for the test harness, or for the program.
     #[arg(last = true, value_name = "ARGS")]
     pub(crate) arguments: Vec<String>,
 }
 
-/// The operation table.
+/// Flags of the operation table.
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Table")]
 pub(crate) struct TableFlags {
-    /// What a row stands for; the row of a scope is without the scopes nested in it.
+    /// Group rows by operation, call site or scope.
+    ///
+    /// The row of a scope does not include the scopes nested in it.
     #[arg(long, value_name = "WHAT", default_value = "op", value_parser = by())]
     pub(crate) by: By,
-    /// What rows are sorted by.
+    /// Column to sort rows by.
     #[arg(long, value_name = "COLUMN", default_value = "peak", value_parser = sort())]
     pub(crate) sort: Sort,
-    /// Rows that are shown; 0 for all.
+    /// Number of rows; 0 for all.
     #[arg(long, value_name = "N", default_value = ROWS)]
     pub(crate) top: usize,
 }
 
-/// Flags of `run` that mean something else here. In place: to take an argument
-/// out and put it back would change the order of those without a name.
+/// Replaces the help of flags that have another meaning in `run`. The arguments are changed in place, because to remove
+/// and add an argument would change the order of the positional arguments.
 fn own_words(argument: Arg) -> Arg {
     match argument.get_id().as_str() {
         "filters" => argument
@@ -86,8 +88,8 @@ fn sort() -> impl TypedValueParser<Value = Sort> {
 }
 
 impl ProfileArgs {
-    /// The same as arguments of `run`. What follows `--` is for the test
-    /// harness, unless a program is profiled.
+    /// Converts the arguments to those of `run`. The arguments after `--` are for the test harness, unless a program is
+    /// profiled.
     pub(crate) fn as_run(&self) -> RunArgs {
         let names_program = self.names_program();
         let Self {
@@ -112,7 +114,7 @@ impl ProfileArgs {
             archive,
             results: None,
             libtest: if names_program { Vec::new() } else { arguments },
-            // What is about several tests, or about baselines.
+            // These flags concern several tests, or baselines.
             part: PartFlags::default(),
             ci: CiFlags::default(),
             levels: LevelFlags::default(),
@@ -144,7 +146,7 @@ impl ProfileArgs {
         })
     }
 
-    /// Whether a program is meant, and no test.
+    /// True if the arguments name a program instead of a test.
     pub(crate) fn names_program(&self) -> bool {
         !(self.cargo.bin.is_empty() && self.cargo.example.is_empty() && self.bench.is_empty())
     }

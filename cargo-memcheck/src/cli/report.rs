@@ -7,13 +7,13 @@ use super::{NoTestsFlag, OutputFlags, ReportFlags};
 /// `cargo memcheck report`.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct ReportArgs {
-    /// Directories of results, as --results of a run says; without any, that of the last run.
+    /// Directories of results, as given to --results of a run (default: that of the last run).
     #[arg(value_name = "DIR")]
     pub(crate) folders: Vec<PathBuf>,
-    /// Join all shards of one run into one verdict, and their pending baselines below the target directory.
+    /// Join all shards of one run into one verdict, and collect their pending baselines below the target directory.
     #[arg(long, requires = "folders")]
     pub(crate) merge: bool,
-    /// What it means when no test was selected, in any shard.
+    /// What to do if no test was selected in any shard.
     #[arg(long, value_name = "WHAT", default_value = "fail")]
     pub(crate) no_tests: NoTestsFlag,
     #[command(flatten)]
@@ -23,7 +23,7 @@ pub(crate) struct ReportArgs {
     /// Path to Cargo.toml.
     #[arg(long, value_name = "PATH")]
     pub(crate) manifest_path: Option<PathBuf>,
-    /// Directory for what is built.
+    /// Directory for build output.
     #[arg(long, value_name = "DIRECTORY")]
     pub(crate) target_dir: Option<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! The arguments of `run`, `list`, `doctor` and `env`: groups of flags, put together.
+//! The arguments of `run`, `list`, `doctor` and `env`, which consist of groups of flags.
 
 use std::path::PathBuf;
 
@@ -34,10 +34,10 @@ pub(crate) struct RunArgs {
     pub(crate) output: OutputFlags,
     #[command(flatten)]
     pub(crate) cargo: CargoFlags,
-    /// Directory for the results, which `report` reads (target/memcheck/results unless said otherwise).
+    /// Directory for the results, which `report` reads (default: target/memcheck/results).
     #[arg(long, value_name = "DIR", help_heading = "Reports")]
     pub(crate) results: Option<PathBuf>,
-    /// Arguments of the test harness.
+    /// Arguments for the test harness.
     #[arg(last = true, value_name = "LIBTEST-ARGS")]
     pub(crate) libtest: Vec<String>,
 }
@@ -53,7 +53,7 @@ pub(crate) struct ListArgs {
     pub(crate) part: PartFlags,
     #[command(flatten)]
     pub(crate) archive: ArchiveFlags,
-    /// Command that asks a test binary for its tests where that cannot be started here ("srun --gres=gpu:1").
+    /// Command that lists the tests of a binary that cannot be started on this machine ("srun --gres=gpu:1").
     #[arg(long, value_name = "COMMAND", help_heading = "Running")]
     pub(crate) runner: Option<String>,
     #[command(flatten)]
@@ -65,7 +65,6 @@ pub(crate) struct ListArgs {
 }
 
 impl ListArgs {
-    /// The same as arguments of `run`.
     pub(crate) fn as_run(&self) -> RunArgs {
         let Self { select, ci, part, archive, runner, limits, output, cargo } = self.clone();
         let schedule = ScheduleFlags { runner, ..ScheduleFlags::default() };
@@ -80,10 +79,10 @@ pub(crate) struct DoctorArgs {
     pub(crate) output: OutputFlags,
     #[command(flatten)]
     pub(crate) cargo: CargoFlags,
-    /// Device that the planted leak runs on (may be repeated).
+    /// Device to run the planted leak on (may be repeated).
     #[arg(long, value_name = "DEVICE")]
     pub(crate) device: Vec<String>,
-    /// Look only: build and run nothing.
+    /// Only check, and do not build or run.
     #[arg(long)]
     pub(crate) no_run: bool,
 }
@@ -94,35 +93,41 @@ pub(crate) struct EnvArgs {
     /// Path to Cargo.toml.
     #[arg(long, value_name = "PATH")]
     pub(crate) manifest_path: Option<PathBuf>,
-    /// Directory for what is built.
+    /// Directory for build output.
     #[arg(long, value_name = "DIRECTORY")]
     pub(crate) target_dir: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) form: FormFlags,
 }
 
-/// How the tests are run.
+/// Flags that determine how tests are run.
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Running")]
 pub(crate) struct ScheduleFlags {
-    /// Command that starts each test process ("srun --gres=gpu:1"); the process's own command line follows it.
+    /// Command that starts each test process ("srun --gres=gpu:1").
+    ///
+    /// The command line of the process follows it.
     #[arg(long, value_name = "COMMAND")]
     pub(crate) runner: Option<String>,
-    /// Tests that run at the same time (real GPUs run one each at a time anyway; with --runner it is 1 unless said, on every device).
+    /// Number of tests that run at the same time.
+    ///
+    /// A real GPU runs one test at a time in any case. The default is the number of cores, on the CPU divided by
+    /// RAYON_NUM_THREADS, and on real GPUs the number of GPUs. It is 1 if output is not captured, or if a launcher
+    /// starts the tests.
     #[arg(long, value_name = "N")]
     pub(crate) test_threads: Option<String>,
-    /// When call sites are looked for: in a second run of a test that failed on
-    /// memory or whose figures are new (failed), never, or in every run (always).
+    /// When to look for call sites (default: failed).
+    ///
+    /// `failed` runs a test once more if it failed on memory or has new figures. `always` looks in every run.
     #[arg(long, value_name = "WHEN", value_parser = explain())]
     pub(crate) explain: Option<Explain>,
-    /// Run each test N times in a row, without call sites, and report every figure that
-    /// is not identical in all runs.
+    /// Run each test N times in a row, without call sites, and report every figure that is not identical in all runs.
     #[arg(long, value_name = "N")]
     pub(crate) repeat: Option<String>,
     /// Stop at the first failure.
     #[arg(long)]
     pub(crate) fail_fast: bool,
-    /// What it means when no test is selected.
+    /// What to do if no test is selected.
     #[arg(long, value_name = "WHAT", default_value = "fail")]
     pub(crate) no_tests: NoTestsFlag,
     /// Show the output of tests while they run.
@@ -137,16 +142,16 @@ fn explain() -> impl TypedValueParser<Value = Explain> {
 /// `--no-tests`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum NoTestsFlag {
-    /// Exit code 4.
+    /// Exit with code 4.
     #[default]
     Fail,
-    /// A warning, exit code 0.
+    /// Print a warning and exit with code 0.
     Warn,
-    /// Nothing, exit code 0.
+    /// Exit with code 0.
     Pass,
 }
 
-/// What is written beside what is printed.
+/// Reports that are written in addition to the printed output.
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Reports")]
 pub(crate) struct ReportFlags {

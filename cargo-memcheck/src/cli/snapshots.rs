@@ -7,10 +7,10 @@ use super::{CargoFlags, CiFlags, OutputFlags, SelectFlags};
 /// `cargo memcheck accept | reject | review`.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct SnapshotArgs {
-    /// Only snapshots of tests whose path contains one of these; without any, all.
+    /// Only snapshots of tests whose path contains one of these (default: all).
     #[arg(value_name = "FILTERS")]
     pub(crate) filters: Vec<String>,
-    /// Take pending snapshots from this directory, as a run with --ci left it.
+    /// Directory of pending snapshots, which a run with --ci wrote.
     #[arg(long, value_name = "DIR")]
     pub(crate) from: Option<PathBuf>,
     /// Only snapshots of this package (may be repeated).
@@ -26,12 +26,12 @@ pub(crate) struct SnapshotArgs {
 /// `cargo memcheck prune`.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct PruneArgs {
-    /// Only print what would be removed (in CI nothing is removed anyway).
+    /// Only list the baselines that would be removed (always on in CI).
     #[arg(long)]
     pub(crate) dry_run: bool,
     #[command(flatten)]
     pub(crate) select: SelectFlags,
-    /// Command that asks a test binary for its tests where that cannot be started here ("srun --gres=gpu:1").
+    /// Command that lists the tests of a binary that cannot be started on this machine ("srun --gres=gpu:1").
     #[arg(long, value_name = "COMMAND", help_heading = "Running")]
     pub(crate) runner: Option<String>,
     #[command(flatten)]

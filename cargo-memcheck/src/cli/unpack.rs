@@ -1,21 +1,21 @@
-//! The flags of those who read archives.
+//! Flags of the commands that read archives.
 
 use std::path::PathBuf;
 
-/// What is run instead of what cargo builds.
+/// Flags for an archive, which replaces cargo's build.
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Archives")]
 pub(crate) struct ArchiveFlags {
-    /// Run what is in this archive, which `archive` wrote, without cargo and without sources.
+    /// Run the tests of this archive, made by `archive`, without cargo and without sources.
     #[arg(long, value_name = "FILE")]
     pub(crate) archive_file: Option<PathBuf>,
-    /// Directory that the archive is extracted to, and that stays (without it: a temporary one).
+    /// Directory to extract the archive to, which is kept (default: a temporary directory).
     #[arg(long, value_name = "DIR", requires = "archive_file")]
     pub(crate) extract_to: Option<PathBuf>,
-    /// Where the sources of the workspace are on this machine, for tests that read files of theirs.
+    /// Path of the workspace's sources on this machine, for tests that read source files.
     #[arg(long, value_name = "PATH", requires = "archive_file")]
     pub(crate) workspace_remap: Option<PathBuf>,
-    /// Archive of line tables, which `archive --line-tables FILE` wrote.
+    /// Archive of line tables, made by `archive --line-tables FILE`.
     #[arg(long, value_name = "FILE", requires = "archive_file")]
     pub(crate) line_tables: Option<PathBuf>,
 }

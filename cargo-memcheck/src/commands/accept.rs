@@ -1,4 +1,4 @@
-//! `cargo memcheck accept`: pending snapshots become the baselines.
+//! `cargo memcheck accept`: makes pending snapshots the baselines.
 
 use memcheck_core::exit;
 
@@ -9,7 +9,7 @@ use crate::present::json;
 use crate::snapshots;
 use crate::talk::say;
 
-/// Accepts all that are meant, or none where one of them is unsound.
+/// Accepts all selected snapshots. If one of them is invalid, none is accepted.
 pub(super) fn accept(args: &SnapshotArgs) -> Result<u8, Failure> {
     let workspace = snapshots::workspace(args)?;
     let files = snapshots::gather(args, &workspace)?;

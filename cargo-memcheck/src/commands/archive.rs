@@ -1,4 +1,4 @@
-//! `cargo memcheck archive`: build, and pack what carries memory tests.
+//! `cargo memcheck archive`: builds, and packs the executables that have memory tests.
 
 use std::path::Path;
 
@@ -19,7 +19,6 @@ use crate::present::{json, style};
 use crate::session::Session;
 use crate::talk::say;
 
-/// Writes the archive.
 pub(super) fn archive(args: &ArchiveArgs) -> Result<u8, Failure> {
     let line_tables = LineTables::read(&args.line_tables);
     if matches!(&line_tables, LineTables::Apart(path) if is_same(path, &args.archive_file)) {
@@ -73,7 +72,7 @@ pub(super) fn archive(args: &ArchiveArgs) -> Result<u8, Failure> {
     Ok(exit::OK)
 }
 
-/// Whether both name one file, which need not be there.
+/// True if both paths name the same file, which need not exist.
 fn is_same(one: &Path, other: &Path) -> bool {
     let whole = |path: &Path| {
         let path = std::path::absolute(path).ok()?;
@@ -83,8 +82,8 @@ fn is_same(one: &Path, other: &Path) -> bool {
     one == other || whole(one).is_some_and(|one| whole(other) == Some(one))
 }
 
-/// How many memory tests an executable carries; `None` where it cannot be
-/// asked here: built for another machine, or without the driver.
+/// Returns the number of memory tests in an executable. Returns `None` if it cannot be listed here, because it was
+/// built for another machine or because a library such as the driver is missing.
 fn tests(session: &Session, binary: &Binary, leg: &Leg) -> Result<Option<usize>, Failure> {
     if Target::of(&binary.path).is_ok_and(|target| Target::here().is_ok_and(|here| here != target))
     {

@@ -1,4 +1,4 @@
-//! `cargo memcheck bench`: the benches of the packages, on a device.
+//! `cargo memcheck bench`: runs the benches of the packages on a device.
 
 use std::path::PathBuf;
 use std::process::ExitStatus;
@@ -23,10 +23,10 @@ use crate::session::Session;
 use crate::talk::say;
 use crate::task::Task;
 
-/// Why there is nothing to run.
+/// Why no bench can run.
 #[derive(Debug, thiserror::Error)]
 enum BenchError {
-    /// No package has one.
+    /// The selected packages have no bench.
     #[error("no bench: none of the selected packages has a `[[bench]]` that its features allow")]
     None,
 }
@@ -44,12 +44,12 @@ impl Expected for BenchError {
 /// A bench that was built for a device.
 struct Bench {
     task: Task,
-    /// Where criterion keeps what it measured there: figures of two devices are
-    /// not to be compared.
+    /// Directory of criterion's measurements. Each device has its own, because figures of different devices must not be
+    /// compared.
     measured: PathBuf,
 }
 
-/// Runs them all, and says which failed.
+/// Runs all benches and reports those that failed.
 pub(super) fn bench(args: &BenchArgs) -> Result<u8, Failure> {
     let interrupt = Interrupt::listen().context("listening for signals")?;
     let session = Session::open(&args.as_run(), Aim::Profile)?;
@@ -85,7 +85,7 @@ pub(super) fn bench(args: &BenchArgs) -> Result<u8, Failure> {
     Ok(gravest.into_iter().find(|code| codes.contains(code)).unwrap_or(exit::OK))
 }
 
-/// A bench that an executable was built of.
+/// Returns the bench of an executable.
 fn built(session: &Session, leg: &Leg, binary: &Binary) -> Result<Bench, Failure> {
     let Options { scheduling, search, .. } = &session.options;
     let binary = discover::program(binary, &scheduling.launcher, search)?;
@@ -98,8 +98,8 @@ fn built(session: &Session, leg: &Leg, binary: &Binary) -> Result<Bench, Failure
     Ok(Bench { task, measured })
 }
 
-/// The exit code for a bench that ended so. Where the runtime had no device for
-/// it, or was another version's, it says so by its own.
+/// Returns the exit code for the exit status of a bench. The runtime in a bench has exit codes of its own for a missing
+/// device and for a wrong version.
 fn code(status: ExitStatus) -> u8 {
     let own = [exit::NO_DEVICE, exit::NOT_MEASURED];
     own.into_iter().find(|&own| status.code() == Some(own.into())).unwrap_or(exit::FAILED)
@@ -109,7 +109,7 @@ fn told(task: &Task, status: ExitStatus) -> String {
     format!("failed: {} on {} ({status})", task.binary.id, task.leg.name())
 }
 
-/// The benches that are named, or all that the packages have.
+/// Returns the benches that the command line names, or all benches of the packages.
 fn benches(session: &Session, named: &[String]) -> Result<Vec<Program>, Failure> {
     let program = |name: &str| Program { kind: ProgramKind::Bench, name: name.to_owned() };
     if !named.is_empty() {
@@ -118,7 +118,7 @@ fn benches(session: &Session, named: &[String]) -> Result<Vec<Program>, Failure>
             .map(|name| {
                 let program = program(name);
                 match program.find(&session.packages, session.workspace.root()) {
-                    // Each of them is meant.
+                    // If several packages have such a bench, all of them are selected.
                     Ok(_) | Err(ProgramError::Several(..)) => Ok(program),
                     Err(error) => Err(error.into()),
                 }

@@ -1,4 +1,4 @@
-//! `cargo memcheck completions SHELL`: on stdout.
+//! `cargo memcheck completions SHELL`: prints the completions of a shell on stdout.
 
 use memcheck_core::exit;
 
@@ -6,7 +6,6 @@ use crate::cli;
 use crate::error::Failure;
 use crate::talk::print;
 
-/// Prints the completions for `cargo-memcheck`.
 pub(super) fn completions(shell: clap_complete::Shell) -> Result<u8, Failure> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut cli::command(), "cargo-memcheck", &mut script);

@@ -1,5 +1,5 @@
-//! `cargo memcheck doctor`: what is there, what is not, and a planted leak
-//! that must be found. The answers are on stdout.
+//! `cargo memcheck doctor`: checks the toolchain, the devices and the configuration, and plants a leak that must be
+//! found. It prints the results on stdout.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -21,19 +21,19 @@ use crate::talk::{print, say};
 use crate::toolchain::gpu;
 use crate::workspace::{Workspace, cargo};
 
-/// How a check came out.
+/// The result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 enum State {
-    /// There, and as it should be.
+    /// Available.
     Ok,
-    /// Not there; what needs it will say so.
+    /// Not available. A command that needs it reports an error.
     Absent,
-    /// Not as it should be.
+    /// Broken.
     Failed,
 }
 
-/// One line of the answer.
+/// One line of the output.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename = "check")]
 struct Check {
@@ -42,7 +42,7 @@ struct Check {
     detail: String,
 }
 
-/// Gives the answers, one by one.
+/// Prints the results of the checks, one by one.
 struct Answers {
     format: FormatFlag,
     verbosity: Verbosity,
@@ -63,7 +63,7 @@ impl Answers {
         }
     }
 
-    /// What is there, or why it is not.
+    /// Prints a description of something that is available, or the reason why it is not.
     fn tell_or_why(&self, name: &'static str, found: Result<String, String>) {
         match found {
             Ok(text) => self.tell(name, State::Ok, text),
@@ -80,7 +80,7 @@ fn there(is_there: bool) -> State {
     if is_there { State::Ok } else { State::Absent }
 }
 
-/// Looks at everything, and plants a leak.
+/// Runs all checks, and plants a leak.
 pub(super) fn doctor(args: &DoctorArgs) -> Result<u8, Failure> {
     let answers =
         Answers { format: args.output.form.message_format, verbosity: Verbosity::of(&args.output) };
@@ -115,7 +115,7 @@ pub(super) fn doctor(args: &DoctorArgs) -> Result<u8, Failure> {
     Ok(exit_code)
 }
 
-/// Programs and devices.
+/// Checks programs and devices.
 fn machine(answers: &Answers) {
     let verbose = answers.is_verbose();
     for (name, program) in [("cargo", cargo()), ("rustc", rustc()), ("cc", "cc".into())] {
@@ -131,7 +131,7 @@ fn machine(answers: &Answers) {
     answers.tell("simulated cards", State::Ok, cards.join(if verbose { ", " } else { " " }));
 }
 
-/// CI, and the variables.
+/// Checks for CI, and prints the variables.
 fn surroundings(answers: &Answers) {
     let ci = is_ci::cached();
     answers.tell("ci", there(ci), if ci { "detected" } else { "not detected" }.to_owned());
@@ -147,7 +147,7 @@ fn surroundings(answers: &Answers) {
     }
 }
 
-/// The workspace; whether a package of it has memory tests.
+/// Checks the workspace. Returns true if one of its packages has memory tests.
 fn packages(answers: &Answers, workspace: &Workspace) -> Result<bool, Failure> {
     answers.tell("workspace", State::Ok, workspace.root().display().to_string());
     let named = environment(variables::CONFIG_FILE.name).map(PathBuf::from);
@@ -164,7 +164,7 @@ fn packages(answers: &Answers, workspace: &Workspace) -> Result<bool, Failure> {
     Ok(!packages.is_empty())
 }
 
-/// Nothing shows that the instrument works here.
+/// Warns that no leak was planted, so that the measurement is not proven to work on this machine.
 fn unproven() -> u8 {
     say!(
         "{} no package with memory tests here, so no leak was planted (--no-run is content with that)",
@@ -186,7 +186,7 @@ fn rustc() -> std::ffi::OsString {
     std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into())
 }
 
-/// What a program says of its version: the first line, or all of it.
+/// Returns the version that a program prints: the first line of it, or all lines.
 fn version(program: &std::ffi::OsStr, all: bool) -> Result<String, String> {
     let shown = program.to_string_lossy();
     let output = Command::new(program)

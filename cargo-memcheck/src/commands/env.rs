@@ -1,6 +1,6 @@
-//! `cargo memcheck env`: what a build for the simulated device has in its
-//! environment, as lines for a shell, so that clippy and editors see the code
-//! that only such a build has. On stdout; the toolkit is written if need be.
+//! `cargo memcheck env`: prints the environment of a build for the simulated device on stdout, as lines for a shell.
+//! With this environment clippy and editors analyse the code that only such a build contains. The command writes the
+//! toolkit if necessary.
 
 use std::ffi::OsStr;
 
@@ -13,16 +13,15 @@ use crate::talk::{print, say};
 use crate::toolchain::{NVML_VARIABLE, Toolkit};
 use crate::workspace::Workspace;
 
-/// One variable.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename = "variable")]
 struct Variable {
     name: &'static str,
-    /// `None`: it must not be set.
+    /// `None` if the variable must not be set.
     value: Option<String>,
 }
 
-/// Prints what to set, and what not to have set.
+/// Prints the variables that must be set, and those that must not be set.
 pub(super) fn env(args: &EnvArgs) -> Result<u8, Failure> {
     let EnvArgs { manifest_path, target_dir, form } = args.clone();
     let workspace =
@@ -45,7 +44,7 @@ pub(super) fn env(args: &EnvArgs) -> Result<u8, Failure> {
     Ok(exit::OK)
 }
 
-/// As a POSIX shell reads it.
+/// Returns the line in the syntax of a POSIX shell.
 fn line(variable: &Variable) -> String {
     match &variable.value {
         Some(value) => format!("export {}='{}'", variable.name, value.replace('\'', r"'\''")),

@@ -1,4 +1,4 @@
-//! `cargo memcheck estimate`: what a model takes, from its configuration alone.
+//! `cargo memcheck estimate`: estimates the memory of a model from its configuration alone.
 
 use std::path::Path;
 use std::{fs, io};
@@ -20,28 +20,28 @@ use crate::options::{OptionsError, Verbosity, environment};
 use crate::present::estimate as present;
 use crate::talk::print;
 
-/// The machine that figures come from: the largest that can be simulated.
+/// The machine that the figures are measured on: the largest that can be simulated.
 const ROOMY: &str = "h200,capacity=1TiB";
 
-/// Why there is no estimate.
+/// Why an estimate cannot be made.
 #[derive(Debug, thiserror::Error)]
 enum EstimateError {
-    /// No such file.
+    /// The file cannot be read.
     #[error("{0}: {1}")]
     Read(String, io::Error),
-    /// No JSON.
+    /// The file is not JSON.
     #[error("{0} is not JSON: {1}")]
     Json(String, serde_json::Error),
-    /// JSON, and no configuration.
+    /// The file is JSON, but not an object.
     #[error("{0} is no JSON object")]
     Shape(String),
     /// A device that is not simulated.
     #[error("--device {0}: an estimate runs on simulated devices only")]
     Device(Request),
-    /// The estimator says why.
+    /// The estimator refused, with a reason.
     #[error("{}", .0.message)]
     Refused(Refusal),
-    /// The largest device is too small.
+    /// The model does not fit into the largest device.
     #[error("the model does not fit 1 TiB, the most that a device can be simulated with: {0}")]
     TooLarge(String),
 }
@@ -76,7 +76,6 @@ impl Expected for EstimateError {
     }
 }
 
-/// Estimates, and tells.
 pub(super) fn estimate(args: &EstimateArgs) -> Result<u8, Failure> {
     let machines = machines(&args.device)?;
     let question = Question {
@@ -126,7 +125,7 @@ pub(super) fn estimate(args: &EstimateArgs) -> Result<u8, Failure> {
     Ok(exit_code(&estimate, &tried))
 }
 
-/// The figures of a batch that candle cannot run, by the laws of some that it can.
+/// Returns the figures of a batch that candle cannot run. They follow from the laws of smaller batches that it can run.
 fn beyond(
     estimator: &Estimator,
     question: &Question,
@@ -156,7 +155,7 @@ fn beyond(
     Ok(estimate)
 }
 
-/// Whether a peak that nothing has reached yet fits the first device of a machine.
+/// Returns whether a calculated peak fits into the first device of a machine.
 fn fits(peak: u64, machine: &Machine) -> Result<u64, String> {
     let capacity = machine.gpus.first().map_or(0, |gpu| gpu.capacity);
     if peak <= capacity {
@@ -165,7 +164,7 @@ fn fits(peak: u64, machine: &Machine) -> Result<u64, String> {
     Err(format!("the peak is {} above its capacity", both(peak - capacity)))
 }
 
-/// The machines that are asked for.
+/// Returns the requested machines, each once.
 fn machines(devices: &[String]) -> Result<Vec<String>, Failure> {
     let default = || match environment(variables::SIM.name) {
         Some(machine) => devices::check_machine(&machine)
@@ -191,7 +190,7 @@ fn config(path: &Path) -> Result<Value, EstimateError> {
     let shown = path.display().to_string();
     let text =
         fs::read_to_string(path).map_err(|error| EstimateError::Read(shown.clone(), error))?;
-    // Some editors begin a file with a mark of its byte order.
+    // Some editors write a byte order mark at the start of a file.
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
     match serde_json::from_str(text) {
         Ok(config @ Value::Object(_)) => Ok(config),
@@ -200,8 +199,8 @@ fn config(path: &Path) -> Result<Value, EstimateError> {
     }
 }
 
-/// Every known card with what it has left, the smallest first; `None` where
-/// the model does not fit. None of them where it was not run.
+/// Returns every known card with the memory that it has left, the smallest card first. The memory is `None` if the
+/// model does not fit. The list is empty if the model was not run.
 fn cards(estimate: &Estimate) -> Vec<(&'static Card, Option<u64>)> {
     let known = CARDS.iter().filter(|_| estimate.is_run());
     let mut cards: Vec<_> =

@@ -1,4 +1,4 @@
-//! `cargo memcheck explain`: the pages on findings and their causes, on stdout.
+//! `cargo memcheck explain`: prints the pages of findings and their causes on stdout.
 
 use memcheck_core::diagnosis::RULES;
 use memcheck_core::exit;
@@ -7,7 +7,7 @@ use memcheck_core::finding::{Class, TABLE};
 use crate::error::{Expected, Failure};
 use crate::talk::print;
 
-/// Not a code.
+/// The argument is not the code of a finding or a cause.
 #[derive(Debug, thiserror::Error)]
 #[error("`{0}` is not the code of a finding or of a cause")]
 struct UnknownCode(String);
@@ -62,7 +62,8 @@ fn list() -> String {
     text
 }
 
-/// The code that was probably meant: one that shares most letter pairs.
+/// Returns the code that the user probably meant: the one that is most similar, character by character. A code counts
+/// if the similarity is above 0.6, or if one of the texts contains the other.
 fn nearest(typed: &str) -> Option<&'static str> {
     let typed = typed.to_lowercase().replace('_', "-");
     let part = |name: &str| typed.len() >= 3 && (name.contains(&typed) || typed.contains(name));

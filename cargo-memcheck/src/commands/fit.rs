@@ -1,4 +1,4 @@
-//! `cargo memcheck fit`: the largest value of a case that each device has room for.
+//! `cargo memcheck fit`: searches for the largest value of a case that each device has room for.
 
 use anyhow::Context;
 use memcheck_core::exit;

@@ -1,5 +1,5 @@
-//! `cargo memcheck list`: the tests and where they run; with `--verbose` the
-//! limits of each, and who said them. The result is on stdout.
+//! `cargo memcheck list`: prints the tests and their devices on stdout, with `--verbose` also their limits and the
+//! sources of these.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ use crate::session::Session;
 use crate::talk::{print, say};
 use crate::task::Task;
 
-/// What is done with a listed test.
+/// How a run treats a listed test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 enum Fate {
@@ -50,7 +50,6 @@ enum Line<'a> {
     },
 }
 
-/// Lists the selected tests.
 pub(super) fn list(args: &ListArgs) -> Result<u8, Failure> {
     let session = Session::open(&args.as_run(), Aim::Run)?;
     session.announce();
@@ -128,7 +127,7 @@ fn device(task: &Task, fate: Fate) -> String {
     }
 }
 
-/// One line per test, its devices side by side.
+/// Prints one line per test, with all of its devices.
 fn print_table(tasks: &[(Task, Fate)]) {
     if tasks.is_empty() {
         return;
@@ -146,7 +145,6 @@ fn print_table(tasks: &[(Task, Fate)]) {
     print(&format!("{}\n", table.trim_fmt()));
 }
 
-/// The limits of each test on each device.
 fn print_limits(tasks: &[(Task, Fate)]) {
     let mut text = String::new();
     for (task, fate) in tasks {

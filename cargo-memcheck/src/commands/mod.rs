@@ -1,5 +1,4 @@
-//! One file per subcommand. Each answers with an exit code, or with why it
-//! could not do its work.
+//! One file for each subcommand. Each returns an exit code, or a failure.
 
 mod accept;
 mod archive;
@@ -33,7 +32,7 @@ use crate::present::{self, json, style};
 use crate::process::{INTERRUPTED, Interrupt};
 use crate::talk::say;
 
-/// Reads the command line and does what it says.
+/// Parses the command line and runs the subcommand.
 pub(crate) fn main(args: Vec<OsString>) -> u8 {
     let json = cli::asked_for_json(&args);
     let cli = match Cli::read(args) {
@@ -74,7 +73,7 @@ pub(crate) fn main(args: Vec<OsString>) -> u8 {
     }
 }
 
-/// Who closes the JSON stream of a command that did its work.
+/// Which side writes the last line of the JSON stream if a command succeeds.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Summary {
     /// The command, with its counts.
@@ -83,7 +82,7 @@ enum Summary {
     Ours,
 }
 
-/// Runs a command that can speak JSON, and closes the stream however it ends.
+/// Runs a command that supports JSON output, and completes the stream however the command ends.
 fn told(form: &FormFlags, summary: Summary, command: impl FnOnce() -> Result<u8, Failure>) -> u8 {
     style::choose(form.color);
     let json = form.message_format == FormatFlag::Json;
@@ -94,7 +93,7 @@ fn told(form: &FormFlags, summary: Summary, command: impl FnOnce() -> Result<u8,
             }
             code
         }
-        // What a signal has ended did not fail.
+        // A command that ends because of a signal has not failed.
         Err(_) if Interrupt::has_come() => {
             say!("{}", style::warning("interrupted"));
             if json {
@@ -113,7 +112,7 @@ fn told(form: &FormFlags, summary: Summary, command: impl FnOnce() -> Result<u8,
     }
 }
 
-/// Runs a command that speaks to people only.
+/// Runs a command whose output is always text.
 fn plain(result: Result<u8, Failure>) -> u8 {
     result.unwrap_or_else(|failure| {
         present::failure(&failure);
@@ -121,7 +120,7 @@ fn plain(result: Result<u8, Failure>) -> u8 {
     })
 }
 
-/// What clap says: help on stdout, errors on stderr.
+/// Prints the message of clap: help on stdout, errors on stderr.
 fn refused(error: &clap::Error, json: bool) -> u8 {
     let _ = error.print();
     if !error.use_stderr() {

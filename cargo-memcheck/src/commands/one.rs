@@ -1,4 +1,4 @@
-//! The one test that is meant, for commands that want one.
+//! Selects the test of a command that takes exactly one.
 
 use memcheck_core::exit;
 
@@ -7,7 +7,7 @@ use crate::matching::{NoMatch, matching};
 use crate::session::Chosen;
 use crate::task::Task;
 
-/// Why no single test is meant.
+/// Why a name does not select exactly one test.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum OneError {
     /// Several tests match.
@@ -36,8 +36,8 @@ impl Expected for OneError {
     }
 }
 
-/// The one test that `command` is to be about, on each device that it makes
-/// sense on. Among several that match, one whose whole path was written is meant.
+/// Returns the test that `command` is to run, once for each device that can run it. If several tests match, the one
+/// whose whole path is `name` is selected.
 pub(super) fn only(
     command: &'static str,
     name: &str,

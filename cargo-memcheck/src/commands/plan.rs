@@ -1,5 +1,5 @@
-//! `cargo memcheck plan`: one run of a test on a simulated device that is large
-//! enough, and which of its layers go where.
+//! `cargo memcheck plan`: runs a test once on a simulated device that is large enough, and assigns its layers to
+//! devices.
 
 use std::path::{Path, PathBuf};
 
@@ -23,45 +23,45 @@ use crate::run::{Runner, Setting};
 use crate::session::{Chosen, Session};
 use crate::task::{Outcome, Task};
 
-/// What the device holds that a plan is measured on: the most that can be simulated.
+/// Capacity of the device that a plan is measured on: the largest that can be simulated.
 const CAPACITY: &str = "1TiB";
 
-/// Why there is no plan.
+/// Why a plan cannot be made.
 #[derive(Debug, thiserror::Error)]
 enum PlanError {
-    /// No test is named, or several.
+    /// The command line does not name exactly one test.
     #[error("plan wants one test: write its path, or a part of it")]
     NoName,
-    /// `--device`.
+    /// The command line has `--device`.
     #[error("--device is not for plan: it measures on a simulated device")]
     Device,
-    /// A test without a device.
+    /// The test does not use a device.
     #[error("`{0}` is given no device: there is nothing to place")]
     Deviceless(String),
-    /// The test did not end well.
+    /// The test did not come to its end.
     #[error("{0}: {1}")]
     Ended(Code, String),
-    /// No layers.
+    /// The test has no layers.
     #[error("`{0}` has no layers: no span around its allocations has an `index`")]
     NoLayers(String),
-    /// More events than are kept one by one.
+    /// The log of single events is full.
     #[error("`{0}` makes more events than the log of a plan holds: {1} of them had no place in it")]
     LogFull(String, u64),
-    /// Several threads.
+    /// Several threads allocated at the same time.
     #[error(
         "the modules of `{0}` add up to a peak of {1} B, and {2} B were counted: several threads \
          allocate at the same time"
     )]
     Threads(String, u64, u64),
-    /// The layers do not go in.
+    /// The layers do not fit into the devices.
     #[error("{short}, with {margin} of each device left free")]
     Short {
-        /// What is missing.
+        /// The missing memory.
         short: Short,
-        /// What is left free.
+        /// The part of each device that must be left free.
         margin: Tolerance,
     },
-    /// The map cannot be written.
+    /// The device map cannot be written.
     #[error("{path}: {1}", path = .0.display())]
     Write(PathBuf, std::io::Error),
 }
@@ -99,7 +99,6 @@ impl Expected for PlanError {
     }
 }
 
-/// Measures and places.
 pub(super) fn plan(args: &PlanArgs) -> Result<u8, Failure> {
     let [name] = args.test.select.filters.as_slice() else { return Err(PlanError::NoName.into()) };
     if !args.test.select.device.is_empty() {
@@ -142,13 +141,13 @@ pub(super) fn plan(args: &PlanArgs) -> Result<u8, Failure> {
     Ok(exit::OK)
 }
 
-/// The device that is measured on: the first card, as large as can be.
+/// Returns the device to measure on: the first card, with the largest capacity that can be simulated.
 fn measured_on(machine: &Machine) -> Result<String, MachineError> {
     let first = machine.gpus.first().ok_or_else(|| MachineError::Card(String::new()))?;
     Ok(format!("sim:{},capacity={CAPACITY}", first.card.id))
 }
 
-/// What each module was measured to hold.
+/// Returns the measured memory of each module.
 fn measured<'a>(task: &Task, outcome: &'a Outcome) -> Result<&'a Modules, PlanError> {
     if let Some(Finding { code, message, .. }) = outcome.verdict.findings.iter().find(|f| ends(f)) {
         return Err(PlanError::Ended(*code, message.clone()));
@@ -170,7 +169,7 @@ fn measured<'a>(task: &Task, outcome: &'a Outcome) -> Result<&'a Modules, PlanEr
     Ok(modules)
 }
 
-/// Whether a run with this finding did not come to its end.
+/// True if a run with this finding did not come to its end.
 fn ends(finding: &Finding) -> bool {
     let code = finding.code;
     matches!(code, Code::OutOfMemory | Code::DoesNotFit) || code.cut_it_short()
@@ -191,7 +190,7 @@ mod tests {
     use super::*;
     use crate::task::example;
 
-    /// What a run says whose log had so many events too many.
+    /// Returns the error of a run with `unlogged` events that did not fit into the log.
     fn of(unlogged: u64) -> PlanError {
         let mut outcome = Outcome::ignored();
         let mut report: memcheck_core::protocol::Report =

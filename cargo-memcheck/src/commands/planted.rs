@@ -1,6 +1,6 @@
-//! A leak that is planted in order to be found: a package of two tests, one
-//! that leaks a known number of bytes in every iteration and its clean twin,
-//! built with the workspace's own dependencies and run as any other test.
+//! A planted leak, which proves that leaks are found on this machine. A generated package has a test that leaks a known
+//! number of bytes in every iteration, and a clean twin of this test. It is built with the workspace's own
+//! dependencies, and its tests run like any other tests.
 
 use std::path::Path;
 use std::sync::Mutex;
@@ -25,9 +25,9 @@ use crate::workspace::{RUNTIME, Workspace};
 
 /// Bytes that the planted test leaks in every iteration.
 const LEAK: u64 = 1 << 20;
-/// Iterations of it.
+/// Measured iterations of each test.
 const ITERATIONS: u32 = 8;
-/// What a first build takes, before it begins.
+/// The message before the first build.
 const FIRST_BUILD: &str = "planting a leak: the first build compiles candle once for each kind of \
                            device (CPU, CUDA), which takes some minutes; later builds take seconds";
 
@@ -52,16 +52,15 @@ fn clean_twin(device: &Device) -> Result<()> {
 }
 "#;
 
-/// What came of the two tests on one device.
+/// The result of the two tests on one device.
 #[derive(Debug)]
 pub(super) struct Answer {
-    /// The device.
     pub(super) leg: String,
-    /// `Err`: the instrument did not do what it is for; the text says how.
+    /// The message, or the reason why the measurement did not work.
     pub(super) result: Result<String, String>,
 }
 
-/// Builds and runs the two tests on every device that is asked for.
+/// Builds and runs the two tests on every requested device.
 pub(super) fn run(args: &DoctorArgs, workspace: &Workspace) -> Result<Vec<Answer>, Failure> {
     if Verbosity::of(&args.output) > Verbosity::Quiet {
         say!("{FIRST_BUILD}");
@@ -71,7 +70,7 @@ pub(super) fn run(args: &DoctorArgs, workspace: &Workspace) -> Result<Vec<Answer
     let args = RunArgs {
         select: SelectFlags { device: args.device.clone(), ..SelectFlags::default() },
         ci: CiFlags { no_ci: true, ..CiFlags::default() },
-        // The strongest of all layers: no variable can excuse the leak.
+        // Flags are the strongest layer of limits, so no variable can excuse the leak.
         limits: LimitFlags {
             max_growth: Some(Size(0)),
             iterations: Some(ITERATIONS),
@@ -113,7 +112,7 @@ pub(super) fn run(args: &DoctorArgs, workspace: &Workspace) -> Result<Vec<Answer
     Ok(answers)
 }
 
-/// The leak must be found to the byte, and nothing in its twin.
+/// Checks that the leak was found to the byte, and that the clean twin passed.
 fn judge(outcomes: &[(String, Outcome)]) -> Result<String, String> {
     let of = |name: &str| {
         let found = outcomes.iter().find(|(test, _)| test == name);

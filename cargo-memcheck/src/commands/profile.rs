@@ -1,4 +1,4 @@
-//! `cargo memcheck profile`: one test, or one program, run with attribution.
+//! `cargo memcheck profile`: runs one test or one program with attribution.
 
 use std::time::Instant;
 
@@ -24,19 +24,19 @@ use crate::talk::say;
 use crate::tally::Tally;
 use crate::task::{Outcome, Task};
 
-/// Why there is nothing to profile.
+/// Why a profile is refused.
 #[derive(Debug, thiserror::Error)]
 enum ProfileError {
-    /// No test is named.
+    /// The command line names no test.
     #[error("profile wants one test: write its path, or a part of it")]
     NoName,
-    /// A program and something else.
+    /// The command line names several tests or programs.
     #[error("profile wants one test or one program, not several")]
     Both,
-    /// A program and an archive.
+    /// The command line names a program and an archive.
     #[error("--archive-file: an archive holds tests, and no programs")]
     Archived,
-    /// A flag that means nothing for a program.
+    /// A flag that has no meaning for a program.
     #[error("`{0}` is for tests: a program has no iterations, no baseline and no `#[ignore]`")]
     ForTests(String),
 }
@@ -58,7 +58,7 @@ impl Expected for ProfileError {
     }
 }
 
-/// Profiles the test or the program that is named.
+/// Profiles the test or the program that the command line names.
 pub(super) fn profile(args: &ProfileArgs) -> Result<u8, Failure> {
     match named(args)? {
         Some(program) => profile_program(args, &program),
@@ -158,7 +158,7 @@ fn profile_program(args: &ProfileArgs, program: &Program) -> Result<u8, Failure>
     let mut told = Told::new(&session.audience(), root, tasks.len(), Some(Box::new(on_stdout)));
     let mut tally = Tally::default();
     let started = Instant::now();
-    // As cargo does it: a bench runs in its package, any other program here.
+    // As with cargo, a bench runs in the folder of its package, and any other program in the current folder.
     let folder = package.folder().to_owned();
     let folder = (program.kind == ProgramKind::Bench).then_some(&folder);
     for task in &tasks {

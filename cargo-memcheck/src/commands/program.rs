@@ -1,4 +1,4 @@
-//! What `profile` and `bench` do with a program.
+//! The task that `profile` and `bench` make of a program.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::session::Session;
 use crate::task::Task;
 use crate::workspace::TestPackage;
 
-/// A program in the place of a test, for everybody who is told of it.
+/// Returns a task with a program in the place of a test, so that runners and presenters can treat both alike.
 pub(super) fn task(
     session: &Session,
     package: &TestPackage,

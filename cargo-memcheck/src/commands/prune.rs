@@ -1,4 +1,4 @@
-//! `cargo memcheck prune`: baselines that belong to no test are removed.
+//! `cargo memcheck prune`: removes baselines that belong to no test.
 
 use anyhow::Context;
 use memcheck_core::exit;
@@ -14,8 +14,8 @@ use crate::session::Session;
 use crate::snapshots::{self, SnapshotError};
 use crate::talk::say;
 
-/// Removes stale baselines of the selected packages and devices; in CI, where
-/// the source tree is left alone, only says which.
+/// Removes stale baselines of the selected packages and devices. In CI it only lists them, because the source tree must
+/// not change.
 pub(super) fn prune(args: &PruneArgs) -> Result<u8, Failure> {
     let PruneArgs { dry_run, select, runner, ci, output, cargo } = args.clone();
     let refused = [

@@ -1,4 +1,4 @@
-//! `cargo memcheck reject`: pending snapshots are thrown away.
+//! `cargo memcheck reject`: removes pending snapshots.
 
 use memcheck_core::exit;
 
@@ -9,12 +9,12 @@ use crate::present::json;
 use crate::snapshots;
 use crate::talk::say;
 
-/// Rejects all that are meant, sound or not.
+/// Rejects all selected snapshots, valid or not.
 pub(super) fn reject(args: &SnapshotArgs) -> Result<u8, Failure> {
     let workspace = snapshots::workspace(args)?;
     let verbosity = Verbosity::of(&args.output);
     for file in snapshots::gather(args, &workspace)? {
-        // One that cannot be read has nothing to show.
+        // A snapshot that cannot be read has no changes to show.
         let changes = (verbosity == Verbosity::Verbose)
             .then(|| snapshots::check(&file.path).ok())
             .flatten()

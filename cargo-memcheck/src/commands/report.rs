@@ -1,6 +1,5 @@
-//! `cargo memcheck report`: the results of a run once more, or those of its
-//! shards as if they were one run. Nothing is built, and nothing judged anew but
-//! what shards leave to it: limits across tests.
+//! `cargo memcheck report`: prints the results of a run again, or those of its shards as if they were one run. It does
+//! not build, and it judges only the limits across tests, which shards leave to it.
 
 use std::io;
 
@@ -13,7 +12,7 @@ use crate::presenter::Presenter;
 use crate::results::{self, ResultsError, Whole};
 use crate::workspace::{Places, pending_of_results};
 
-/// Tells what was kept, and answers with the exit code of the run.
+/// Presents the stored results, and returns the exit code of the run.
 pub(super) fn report(args: &ReportArgs) -> Result<u8, Failure> {
     let telling = Telling::read(&args.output, &args.report, &environment);
     let places = places(args)?;
@@ -21,7 +20,7 @@ pub(super) fn report(args: &ReportArgs) -> Result<u8, Failure> {
     let audience = Audience {
         telling: &telling,
         pending: match (args.folders.first(), whole.run.mode) {
-            // Where it is joined, nothing pending lies beside a test.
+            // Joined pending snapshots are in a separate folder, not next to the tests.
             _ if args.merge => Pending::In(places.pending_directory()),
             (Some(folder), _) if whole.run.archived => Pending::In(pending_of_results(folder)),
             (None, _) if whole.run.archived => {
@@ -32,14 +31,14 @@ pub(super) fn report(args: &ReportArgs) -> Result<u8, Failure> {
         },
         capture: Capture::Kept,
         no_tests: args.no_tests,
-        // Those of the run chose what was kept; here all of it is told.
+        // The filters of the run have selected the results, so all of them are presented.
         filters: &[],
     };
     Ok(tell(whole, &audience, &places))
 }
 
-/// Where a run has left its results, unless folders are named: the workspace, or
-/// the current folder where an archive was run in it.
+/// Returns the place of the results, unless the command line names folders: the workspace, or the current folder if an
+/// archive was run there.
 fn places(args: &ReportArgs) -> Result<Places, Failure> {
     let flags = CargoFlags {
         manifest_path: args.manifest_path.clone(),
@@ -75,7 +74,7 @@ fn whole(args: &ReportArgs, places: &Places) -> Result<Whole, Failure> {
     }
 }
 
-/// The same events, in the order of a run.
+/// Sends the events of a run to the presenters, in their order in a run.
 fn tell(whole: Whole, audience: &Audience<'_>, places: &Places) -> u8 {
     let Whole { run: _, legs, tests, notes, mut tally } = whole;
     let json = audience.telling.format == FormatFlag::Json;

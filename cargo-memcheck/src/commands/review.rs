@@ -1,7 +1,7 @@
-//! `cargo memcheck review`: the pending snapshots, one by one.
+//! `cargo memcheck review`: shows the pending snapshots one by one, and asks for a decision.
 //!
-//! Without a terminal nothing is asked and nothing is changed: the differences
-//! are printed, with the commands that decide about each.
+//! Without a terminal the command does not ask, and changes no files. It prints the differences, and the commands that
+//! decide about each snapshot.
 
 use anyhow::Context;
 use console::{Key, Term};
@@ -15,7 +15,6 @@ use crate::snapshots::{self, Checked, SnapshotError, SnapshotFile};
 use crate::talk::say;
 use crate::workspace::Workspace;
 
-/// What a person says about a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Decision {
     Accept,
@@ -24,7 +23,7 @@ enum Decision {
     Stop,
 }
 
-/// Shows every pending snapshot, and does what is said about it.
+/// Shows every pending snapshot, and carries out the decision about it.
 pub(super) fn review(args: &SnapshotArgs) -> Result<u8, Failure> {
     let workspace = snapshots::workspace(args)?;
     let files = snapshots::gather(args, &workspace)?;
@@ -62,8 +61,8 @@ pub(super) fn review(args: &SnapshotArgs) -> Result<u8, Failure> {
     Ok(if left == 0 { exit::OK } else { exit::DENIED })
 }
 
-/// The name of a snapshot and, unless little is to be said, what it changes; all
-/// of it where much is.
+/// Prints the name of a snapshot. Unless the output is quiet, prints the changes too, and if it is verbose the whole
+/// snapshot.
 fn show(
     file: &SnapshotFile,
     checked: &Result<Checked, SnapshotError>,
@@ -92,7 +91,7 @@ fn told(verbosity: Verbosity, what: &str, path: &str) {
     }
 }
 
-/// The exact commands that decide about one snapshot.
+/// Prints the commands that decide about one snapshot.
 fn commands(args: &SnapshotArgs, file: &SnapshotFile) {
     let name = file.target.file_name().unwrap_or_default().to_string_lossy();
     let from =

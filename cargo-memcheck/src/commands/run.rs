@@ -1,5 +1,5 @@
-//! `cargo memcheck run`: build, list, run, tell; one device after another, so
-//! that the first verdict does not wait for the second build.
+//! `cargo memcheck run`: builds, lists, runs and presents one device after another, so that the first verdict does not
+//! wait for the second build.
 
 use std::cell::OnceCell;
 use std::io;
@@ -27,15 +27,14 @@ use crate::talk::say;
 use crate::tally::Tally;
 use crate::task::{Needs, Outcome, Task};
 
-/// Runs the selected tests.
 pub(super) fn run(args: &RunArgs) -> Result<u8, Failure> {
     let interrupt = Interrupt::listen().context("listening for signals")?;
-    // From here on nothing of an earlier run can be taken for this one's.
+    // Earlier results are removed first, so that they cannot be taken for those of this run.
     if let Some(folder) = &args.results {
         results::discard(folder)?;
     }
     let session = match Session::open(args, Aim::Run) {
-        // No package with memory tests is no test: `--no-tests` has the say.
+        // A workspace without memory tests is a run without tests, so `--no-tests` decides the exit code.
         Err(failure) if failure.exit_code() == exit::NO_TESTS => return nothing(args, failure),
         other => other?,
     };
@@ -57,16 +56,16 @@ fn nothing(args: &RunArgs, failure: Failure) -> Result<u8, Failure> {
     Ok(exit::OK)
 }
 
-/// A run, leg by leg.
+/// The state of a run, which goes through its legs.
 struct Course<'a> {
     session: &'a Session,
     runner: Runner<'a>,
     interrupt: &'a Interrupt,
     told: Told,
     tally: Tally,
-    /// The legs whose tests are known and were not refused.
+    /// The legs that were listed and not refused.
     listed: Vec<LegTests>,
-    /// The first line of the results, which needs all legs.
+    /// The first line of the results, which can be written once all legs are known.
     run: Rc<OnceCell<Run>>,
 }
 
@@ -78,7 +77,7 @@ fn run_legs(session: &Session, interrupt: &Interrupt) -> Result<u8, Failure> {
         let first = RunningLeg::begin(session, &mut legs, first)?;
         Ok((legs, first))
     });
-    // Until then, a failure is all that there is to report.
+    // Presenters start with the first leg that is listed. A failure before that is all that can be reported.
     let Some((mut legs, first)) = interrupt.outlived(begun)? else { return Ok(stopped(options)) };
     let json = options.telling.format == FormatFlag::Json;
     let on_stdout = json.then(|| Box::new(JsonLines::new(io::stdout())) as Box<dyn Presenter>);
@@ -114,21 +113,20 @@ fn run_legs(session: &Session, interrupt: &Interrupt) -> Result<u8, Failure> {
 }
 
 impl Course<'_> {
-    /// True if no further test is started.
+    /// True if no further test may start.
     fn is_over(&self) -> bool {
         let Tally { failed, not_measured, failure, .. } = &self.tally;
         let fail_fast = self.session.options.scheduling.fail_fast;
         failure.is_some() || self.interrupt.is_set() || (fail_fast && failed + not_measured > 0)
     }
 
-    /// Reports a failure, after which no test is started. The first one decides
-    /// the exit code.
+    /// Reports a failure, after which no further test starts. The first failure decides the exit code.
     fn fail(&mut self, failure: &Failure) {
         crate::present::failure(failure);
         self.tally.failure.get_or_insert(failure.into());
     }
 
-    /// Runs the tests of a leg, and tells its verdict.
+    /// Runs the tests of a leg and presents its verdict.
     fn run(&mut self, leg: RunningLeg<'_>) {
         let RunningLeg { tests, chosen, .. } = &leg;
         let started = Instant::now();
@@ -153,13 +151,13 @@ impl Course<'_> {
         self.listed.push(leg.tests);
     }
 
-    /// Reports what can be known of the workspace now, and closes the run.
+    /// Reports the findings about the workspace, and closes the run.
     fn finish(mut self) -> u8 {
         self.tally.interrupted |= self.interrupt.is_set();
         self.tally.sort();
         self.run.get_or_init(|| Run::of(self.session, &self.listed));
-        // Only where every test is known can a baseline belong to none. After the
-        // run: what the tests left is compared with what there is.
+        // A baseline can only be known to belong to no test if the tests of all legs are known. The check comes after
+        // the run, because it must include the files that the tests have written.
         if self.tally.unstarted.is_empty() {
             match bookkeeping::notes(self.session, &self.listed).context("looking for baselines") {
                 Ok(notes) => {
@@ -176,7 +174,7 @@ impl Course<'_> {
     }
 }
 
-/// The tests of a leg, and what they want of each other.
+/// The tests of a leg, and the figures that they need from each other.
 struct RunningLeg<'a> {
     session: &'a Session,
     tests: LegTests,
@@ -185,8 +183,7 @@ struct RunningLeg<'a> {
 }
 
 impl<'a> RunningLeg<'a> {
-    /// Builds and lists a leg. A limit that means no test is refused here, before
-    /// a test of the leg runs.
+    /// Builds and lists a leg. A limit that names no test is refused here, before a test of the leg runs.
     fn begin(session: &'a Session, legs: &mut Legs<'_>, leg: &Leg) -> Result<Self, Failure> {
         let tests = legs.tests(leg)?;
         let chosen = session.choose(&tests);
@@ -194,7 +191,7 @@ impl<'a> RunningLeg<'a> {
         Ok(Self { session, tests, chosen, needs })
     }
 
-    /// Runs them. Who wants figures of others is told when all have ended.
+    /// Runs the tests. A test that needs the figures of others is presented when all tests have ended.
     fn run(&self, runner: &Runner<'_>, told: &mut Told, tally: &mut Tally) -> anyhow::Result<()> {
         let options = &self.session.options;
         let tasks = &self.chosen.run;
@@ -244,7 +241,7 @@ impl<'a> RunningLeg<'a> {
         ran
     }
 
-    /// Adds what is found across tests, or what is needed to find it later.
+    /// Adds the findings across tests. A shard adds its needs instead, with which a merge can find them later.
     fn across(
         &self,
         runner: &Runner<'_>,
@@ -265,7 +262,7 @@ impl<'a> RunningLeg<'a> {
             levels: &self.session.options.levels,
         };
         judge.judge(task, &mut judged, needs, seen);
-        // A test that found something itself was explained already.
+        // A test with findings of its own already has their call sites.
         if let Some(mut explained) = runner.explain(task, &outcome, &judged) {
             judge.judge(task, &mut explained, needs, seen);
             judged = explained;

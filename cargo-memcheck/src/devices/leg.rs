@@ -1,63 +1,60 @@
-//! One device of a run, and which of those that were asked for are one.
+//! One device of a run, and how several requested GPUs form one device.
 
 use memcheck_core::device::{Family, Request};
 use serde::{Deserialize, Serialize};
 
 use crate::gpus::{Gpu, names};
 
-/// What kind of build a leg needs.
+/// The kind of build that a leg requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) enum Kind {
-    /// No CUDA.
+    /// Without CUDA.
     Cpu,
-    /// CUDA, against the simulated toolkit.
+    /// With CUDA, against the simulated toolkit.
     Sim,
-    /// CUDA, against the toolkit of this machine.
+    /// With CUDA, against the toolkit of this machine.
     Cuda,
 }
 
-/// What becomes of several real GPUs.
+/// How a command uses several real GPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sharing {
     /// They are one device, and each test runs on one of them.
     Together,
-    /// Each that is named is a device of its own: what it has room for is asked.
+    /// Each named GPU is a separate device, because the command measures the room on each of them.
     Apart,
 }
 
-/// One device that tests run on. Never `auto`.
+/// One device that tests run on. `auto` is already resolved.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Leg {
-    /// The device, with its card where it is simulated; of several real GPUs
-    /// that were named, all of them.
+    /// The device, with its card if it is simulated. `cuda` stands for several real GPUs that the user named.
     pub(crate) device: Request,
-    /// The build that it needs.
     pub(crate) kind: Kind,
-    /// Why it was chosen, for people.
+    /// The reason for the choice, for messages.
     pub(crate) why: String,
-    /// Real GPUs that were named by their numbers.
+    /// Numbers of the real GPUs that the user named.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) numbers: Vec<u16>,
-    /// The GPUs that its tests are given. None where a launcher gives them, or
-    /// where nothing is run.
+    /// The GPUs that tests can be assigned to. Empty if a launcher assigns GPUs, or if no test is run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) gpus: Vec<Gpu>,
 }
 
 impl Leg {
-    /// A device that is no real GPU, or one of which nothing is known.
+    /// Creates a leg without GPUs.
     pub(crate) fn new(device: Request, kind: Kind, why: impl Into<String>) -> Self {
         Self { device, kind, why: why.into(), numbers: Vec::new(), gpus: Vec::new() }
     }
 
-    /// The device as it is printed: `sim:h200`. Several GPUs that were named are
-    /// written as [`memcheck_core::variables::DEVICE`] takes them: `cuda:0,cuda:2`.
+    /// Returns the device as it is printed: `sim:h200`. Several named GPUs have the form that
+    /// [`memcheck_core::variables::DEVICE`] accepts: `cuda:0,cuda:2`.
     pub(crate) fn name(&self) -> String {
         let requests: Vec<String> = self.requests().iter().map(Request::to_string).collect();
         requests.join(",")
     }
 
-    /// The devices that were asked for, which make this one.
+    /// Returns the requested devices that form this one.
     pub(crate) fn requests(&self) -> Vec<Request> {
         match self.numbers.as_slice() {
             [] => vec![self.device.clone()],
@@ -65,7 +62,7 @@ impl Leg {
         }
     }
 
-    /// Adds real GPUs that are asked for besides.
+    /// Adds real GPUs that are requested as well.
     pub(super) fn join(&mut self, other: Self) {
         if self.numbers.is_empty() || other.numbers.iter().any(|n| self.numbers.contains(n)) {
             return;
@@ -82,7 +79,7 @@ impl Leg {
         self.device = Request::Cuda(None);
     }
 
-    /// The family of its baselines.
+    /// Returns the device family of its baselines.
     pub(crate) fn family(&self) -> Family {
         match self.kind {
             Kind::Cpu => Family::Cpu,

@@ -1,4 +1,4 @@
-//! From what is asked for and what is there to the devices of a run.
+//! Tests of the resolution from requested and available devices to legs.
 
 use super::*;
 
@@ -58,7 +58,7 @@ fn real_gpus_are_one_device_that_tests_are_spread_over() {
     assert_eq!(two.why, "--device: NVIDIA H200, NVIDIA H200");
     let one = together(&["cuda:1"]);
     assert_eq!((one.name().as_str(), words(&one)), ("cuda:1", vec!["GPU-1"]));
-    // All of them, and one of them.
+    // A request for all GPUs includes each single one.
     for asked in [["cuda", "cuda:1"], ["cuda:1", "cuda"], ["cuda:1", "auto"]] {
         assert_eq!(together(&asked), Leg { why: together(&asked).why, ..all.clone() });
     }
@@ -66,7 +66,7 @@ fn real_gpus_are_one_device_that_tests_are_spread_over() {
         legs(&["cuda:0", "cpu", "cuda:1"], true, so_many(2)).unwrap(),
         ["cuda:0,cuda:1", "cpu"]
     );
-    // For what each of them has room for, each is one.
+    // If the room on each GPU is measured, each GPU is a device.
     let apart = resolved(&["cuda:0", "cuda:1", "cuda:0"], true, Sharing::Apart, so_many(2));
     let apart: Vec<String> = apart.unwrap().iter().map(Leg::name).collect();
     assert_eq!(apart, ["cuda:0", "cuda:1"]);

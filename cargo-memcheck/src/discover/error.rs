@@ -1,4 +1,4 @@
-//! Why an executable could not be asked, and what to do about it.
+//! Errors from listing the tests of an executable, with their exit codes and hints.
 
 use std::time::Duration;
 
@@ -9,30 +9,29 @@ use crate::error::Expected;
 use crate::launcher::TURN;
 use crate::libraries::{self, Missing};
 
-/// Why an executable could not be asked.
+/// Why the tests of an executable could not be listed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DiscoverError {
-    /// It died.
+    /// The process died.
     #[error("{0}: the test executable died when it was asked for its tests: {1}{2}")]
     Died(String, String, String),
-    /// It did not answer.
+    /// The process exceeded its time limit.
     #[error("{id}: the test executable did not list its tests within {seconds} s", seconds = .patience.as_secs())]
     Hangs {
-        /// The executable.
         id: String,
-        /// How long it was waited for.
+        /// The time limit.
         patience: Duration,
     },
-    /// It cannot be started without these libraries.
+    /// Libraries that the executable requires are missing.
     #[error("{0}: the test executable cannot be started: {1}")]
     Missing(String, Missing),
-    /// It could not be started.
+    /// The process could not be started.
     #[error("{0}: the test executable could not be started: {1}")]
     Start(String, std::io::Error),
-    /// It speaks another version of the protocol.
+    /// The executable has another version of the protocol.
     #[error("{0}: memcheck-runtime speaks version {1} of the protocol, cargo-memcheck {VERSION}")]
     Version(String, u32),
-    /// It lacks the device.
+    /// The executable does not support the device.
     #[error("{0}: the test executable was built without {1}")]
     NotFor(String, &'static str),
 }
@@ -68,7 +67,7 @@ impl Expected for DiscoverError {
 }
 
 impl DiscoverError {
-    /// Whether it is for want of libraries.
+    /// True if the error is about missing libraries.
     pub(crate) fn is_missing_libraries(&self) -> bool {
         matches!(self, Self::Missing(..))
     }

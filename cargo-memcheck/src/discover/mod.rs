@@ -1,8 +1,7 @@
-//! Asking each test executable for its memory tests.
+//! Lists the memory tests of each test executable.
 //!
-//! One that carries none prints its own harness's list, or anything else;
-//! one that dies or hangs is an error with its name, because tests that it
-//! may carry would be lost without a word.
+//! An executable without memory tests prints the list of its own harness, or any other text. An executable that dies or
+//! hangs is an error with its name, because otherwise its tests would be missing from the run without a message.
 
 mod error;
 
@@ -27,25 +26,24 @@ use memcheck_core::process::End;
 
 pub(crate) use error::DiscoverError;
 
-/// The exit status of what a loader, or a shell, could not start.
+/// Exit statuses of a loader or a shell that could not start the program.
 const NOT_STARTED: [i32; 2] = [126, 127];
-/// How long an executable may take to list its tests.
+/// Time limit for an executable to list its tests.
 const LISTING: Duration = Duration::from_secs(10);
 /// Rust's exit status for a panic in `main`.
 const PANICKED: i32 = 101;
 
-/// What one executable carries.
+/// The memory tests of one executable.
 #[derive(Debug, Clone)]
 pub(crate) struct Carried {
-    /// The executable.
     pub(crate) binary: Binary,
-    /// Its memory tests, sorted by name.
+    /// Sorted by name.
     pub(crate) tests: Vec<Entry>,
-    /// What is odd about it, for people.
+    /// A peculiarity of the executable that the user should know.
     pub(crate) warning: Option<String>,
 }
 
-/// Asks all executables of a leg, several at a time.
+/// Lists the tests of all executables of a leg, several at a time.
 pub(crate) fn discover(
     binaries: &[Binary],
     packages: &[TestPackage],
@@ -59,7 +57,7 @@ pub(crate) fn discover(
         let folder = packages[binary.package].folder();
         ask(binary, folder, leg, launcher, search)
     };
-    // A launcher may hand them out one by one.
+    // A launcher may run one process at a time and let the others wait.
     let workers = if launcher.is_some() { 1 } else { schedule::cores().min(binaries.len()) };
     let next = AtomicUsize::new(0);
     let work = || {
@@ -96,14 +94,13 @@ fn list(
     process::run(command, watch, |_| {})
 }
 
-/// What one of the lines says, the last one first: a constructor of the user's
-/// may have spoken before the listing, and a launcher behind it.
+/// Parses the lines of `text` from the last to the first, and returns the first result. The last listing is the right
+/// one, because a constructor of the user can print lines before it, and a launcher can print lines after it.
 fn said<T>(text: &str, read: impl Fn(&str) -> Option<T>) -> Option<T> {
     text.lines().rev().find_map(|line| read(line.trim()))
 }
 
-/// An executable that is started without being asked, with the libraries that
-/// it needs.
+/// Adds the folders of its libraries to the search path of an executable that is started without being listed.
 pub(crate) fn program(
     binary: &Binary,
     launcher: &Launcher,
@@ -112,7 +109,7 @@ pub(crate) fn program(
     let mut binary = binary.clone();
     search.prepare(&mut binary);
     match search.complete(&mut binary) {
-        // Where a launcher leads they may be there.
+        // The machine that the launcher leads to may have them.
         Err(missing) if !launcher.is_some() => {
             Err(DiscoverError::Missing(binary.id.clone(), missing))
         }
@@ -120,19 +117,19 @@ pub(crate) fn program(
     }
 }
 
-/// How asking an executable ended.
+/// The result of starting an executable to list its tests.
 struct Answer {
     /// Its process, or the launcher's.
     ended: std::io::Result<Ended>,
-    /// Libraries that it misses here.
+    /// Libraries that are missing on this machine.
     missing: Option<Missing>,
-    /// Whether it did not start here.
+    /// True if the executable did not start on this machine.
     lacks: bool,
-    /// How long it was waited for.
+    /// The time limit.
     patience: Duration,
 }
 
-/// The exit status of a process that came to an end.
+/// Returns the exit status, unless the process timed out or was interrupted.
 fn status(ended: &Ended) -> Option<ExitStatus> {
     match ended.end {
         Some(End::Exited(status)) => Some(status),
@@ -140,12 +137,12 @@ fn status(ended: &Ended) -> Option<ExitStatus> {
     }
 }
 
-/// Starts an executable to list its tests: here, then with the libraries that it
-/// misses, then where the launcher leads.
+/// Starts an executable to list its tests: first on this machine, then with the missing libraries in its search path,
+/// and then with the launcher.
 fn start(binary: &mut Binary, folder: &Path, launcher: &Launcher, search: &Search) -> Answer {
     let mut patience = LISTING;
     let mut ended = list(binary, folder, &Launcher::None, patience);
-    // So ends what the loader refuses, and never by a signal.
+    // If the loader refuses an executable, the process has a nonzero exit code and no signal.
     let refused = |ended: &Ended| {
         status(ended).and_then(|status| status.code()).is_some_and(|code| code != 0)
     };
@@ -154,11 +151,11 @@ fn start(binary: &mut Binary, folder: &Path, launcher: &Launcher, search: &Searc
         match search.complete(binary) {
             Ok(true) => ended = list(binary, folder, &Launcher::None, patience),
             Ok(false) => {}
-            // Where a launcher leads they may be there.
+            // The machine that the launcher leads to may have them.
             Err(why) => missing = Some(why),
         }
     }
-    // A harness that starts here and has no list has none elsewhere.
+    // A harness that starts here and has no list has none on another machine either.
     let started = |ended: &Ended| {
         status(ended)
             .is_some_and(|status| status.code().is_none_or(|code| !NOT_STARTED.contains(&code)))
@@ -195,7 +192,7 @@ fn ask(
         {
             return Err(DiscoverError::Missing(id(), missing));
         }
-        // An executable that cannot be asked may have tests: it is not one without.
+        // An executable that could not be listed may have tests, so it must not count as one without tests.
         if is_dead(status) || (lacks && !status.success()) {
             return Err(died(id(), status, &ended));
         }
@@ -228,7 +225,7 @@ fn ask(
     Ok(Carried { binary, tests: listing.tests, warning: None })
 }
 
-/// Whether a process died, whatever it said before.
+/// True if a process died, whatever it printed before.
 fn is_dead(status: ExitStatus) -> bool {
     status.signal().is_some() || status.code() == Some(PANICKED)
 }
@@ -239,7 +236,7 @@ fn died(id: String, status: ExitStatus, ended: &Ended) -> DiscoverError {
     DiscoverError::Died(id, status.to_string(), said)
 }
 
-/// The version in a listing whose other fields are not understood.
+/// Parses the version of a listing whose other fields are not understood.
 fn version_of(line: &str) -> Option<u32> {
     #[derive(serde::Deserialize)]
     struct Versioned {
@@ -281,7 +278,7 @@ mod tests {
         assert_eq!(asked("env THERE=1"), Ok(None));
         let (code, _) = asked("env -u THERE").unwrap_err();
         assert_eq!(code, exit::NOT_MEASURED, "there it does not start either");
-        // What a launcher prints around the list does not hide it.
+        // The output of a launcher around the list does not hide it.
         assert_eq!(asked("sh -c 'echo first; THERE=1 \"$0\"; echo job 1 done'"), Ok(None));
     }
 
@@ -332,8 +329,8 @@ mod tests {
         assert_eq!(error.exit_code(), exit::NO_DEVICE);
         assert!(error.to_string().ends_with("libcuda.so.1.none is not there"), "{error}");
         assert!(error.hint().unwrap().contains("NVIDIA driver"));
-        // Where a launcher leads there may be one: it is asked. Without an answer
-        // from there either it is still missing.
+        // The machine that the launcher leads to may have the library, so the executable is started there. Without an
+        // answer from there the library is still reported as missing.
         let launcher = Launcher::read("false", folder.path()).unwrap();
         assert_eq!(asked(&launcher).unwrap_err().exit_code(), exit::NO_DEVICE);
     }

@@ -1,4 +1,4 @@
-//! One attempt: a test process with one value, and whether it had room.
+//! One attempt of a search: runs a test process with one value and decides whether the test had room.
 
 use std::collections::BTreeMap;
 
@@ -17,18 +17,16 @@ use crate::error::Failure;
 use crate::run::{Runner, Setting};
 use crate::task::{Outcome, Task};
 
-/// What the devices of a leg hold, and what of that may be used.
+/// The capacities of a leg's devices, and the usable part of each capacity.
 #[derive(Debug, Clone)]
 pub(crate) struct Rooms {
-    /// Of a simulated machine: as it is, and with the margin taken off.
+    /// The simulated machine as requested, and the same machine with the margin subtracted from its capacities.
     machines: Option<(Machine, Machine)>,
-    /// Of a real GPU, where it was said: what it is to be taken for, and that
-    /// without the margin.
+    /// The requested capacity of a real GPU in bytes (`--fits`), and its usable part. `None` without a request.
     said: Option<(u64, u64)>,
 }
 
 impl Rooms {
-    /// The rooms of a leg.
     pub(super) fn of(
         leg: &Leg,
         margin: Tolerance,
@@ -50,13 +48,13 @@ impl Rooms {
         }
     }
 
-    /// Those of a real GPU of which this was said.
+    /// The rooms of a real GPU with a requested capacity.
     #[cfg(test)]
     pub(super) fn said(capacity: u64, usable: u64) -> Self {
         Self { machines: None, said: Some((capacity, usable)) }
     }
 
-    /// The leg with devices that hold what may be used.
+    /// Returns the leg with devices reduced to their usable capacities. A real GPU keeps its capacity, so its leg does not change.
     pub(super) fn leg(&self, leg: &Leg) -> Leg {
         match &self.machines {
             Some((_, usable)) => {
@@ -67,8 +65,7 @@ impl Rooms {
         }
     }
 
-    /// What a device holds, and what of that may be used; `None` where only its
-    /// driver knows.
+    /// Returns the capacity and the usable capacity of a device in bytes. `None` if only the driver knows them.
     pub(crate) fn of_space(&self, space: Space) -> Option<(u64, u64)> {
         let Some((whole, usable)) = &self.machines else { return self.said };
         let Space::Cuda(ordinal) = space else { return None };
@@ -78,29 +75,28 @@ impl Rooms {
     }
 }
 
-/// What came of one value.
+/// The result of a test run with one value.
 #[derive(Debug, Clone)]
 pub(crate) struct Attempt {
-    /// The value.
     pub(crate) value: u64,
-    /// The most that was live on each device.
+    /// The peak of each device in bytes.
     pub(crate) peaks: BTreeMap<Space, u64>,
-    /// The allocation that there was no room for.
+    /// The allocation that the device refused.
     pub(crate) refused: Option<(Space, Refusal)>,
-    /// The device on which the peak was above what may be used: a real one, of
-    /// which only a part is to be used.
+    /// The device whose peak exceeded its usable capacity. Only a real GPU can exceed it, because a simulated one has no more than its
+    /// usable capacity.
     pub(crate) above: Option<Space>,
-    /// What else was found, which is not about room.
+    /// The codes of other findings, which do not concern room.
     pub(crate) beside: Vec<Code>,
 }
 
 impl Attempt {
-    /// Whether there was room.
+    /// True if the test had room on all devices.
     pub(crate) fn has_room(&self) -> bool {
         self.refused.is_none() && self.above.is_none()
     }
 
-    /// The device that had least left, with its peak.
+    /// Returns the device with the least memory left, and its peak.
     pub(crate) fn tightest(&self, rooms: &Rooms) -> Option<(Space, u64)> {
         let left = |space: Space, peak: u64| {
             rooms.of_space(space).map(|(capacity, _)| capacity.saturating_sub(peak))
@@ -110,7 +106,7 @@ impl Attempt {
     }
 }
 
-/// Runs a test with one value; `None` where it was interrupted.
+/// Runs a test with one value. Returns `None` if the run was interrupted.
 pub(super) fn run(
     runner: &Runner<'_>,
     task: &Task,
@@ -127,7 +123,7 @@ pub(super) fn run(
     }
 }
 
-/// Whether there was room, or what else there was.
+/// Reads an attempt from the outcome of a test. Fails if the test ended for a reason that does not concern room.
 fn read(
     outcome: &Outcome,
     task: &Task,
@@ -202,7 +198,7 @@ mod tests {
         let error = rooms("100%", None).unwrap_err().to_string();
         assert_eq!(error, "a margin of 100% leaves nothing of sim:2xt4,capacity=1000B");
 
-        // Of a real one only what was said is known.
+        // The capacity of a real GPU is known only if `--fits` requests one.
         let leg = Leg::new(Request::Cuda(None), Kind::Cuda, "");
         let margin: Tolerance = "50%".parse().unwrap();
         assert_eq!(Rooms::of(&leg, margin, None).unwrap().of_space(Space::Cuda(0)), None);

@@ -1,4 +1,4 @@
-//! Which test is meant, and which of its cases stands for the others.
+//! Selects the test of a search, and the case that stands for the others.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,18 +9,18 @@ use crate::matching::matching;
 use crate::session::Chosen;
 use crate::task::Task;
 
-/// What was written of the test.
+/// The command line's description of the test.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wanted<'a> {
-    /// Its path, or a part of it.
+    /// The test's path, or a part of it.
     pub(crate) name: &'a str,
-    /// The case that is searched over.
+    /// The case that the search varies.
     pub(crate) param: &'a str,
-    /// Values of other cases.
+    /// The fixed values of other cases.
     pub(crate) cases: &'a [(String, String)],
 }
 
-/// One function with one value of each case but the one that is searched over.
+/// A test function with fixed values of all cases except the one that the search varies.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Identity {
     binary: String,
@@ -42,8 +42,8 @@ impl Identity {
     }
 }
 
-/// The path of the function that a test over cases was written as: the module
-/// that the attribute made of it.
+/// Returns the path of the test function. For a test over cases it is the path of the module that the attribute adds under the function's
+/// name.
 pub(crate) fn path(entry: &Entry) -> String {
     match entry.module.split_once("::") {
         Some((_, module)) if !entry.case.is_empty() => module.to_owned(),
@@ -51,8 +51,7 @@ pub(crate) fn path(entry: &Entry) -> String {
     }
 }
 
-/// The test that is meant, on each device: the first of its cases, in place of
-/// whose value each attempt has its own.
+/// Returns the selected test once for each device, with its first case. Each attempt replaces the value of that case.
 pub(crate) fn choose(wanted: Wanted<'_>, chosen: Vec<Chosen>) -> Result<Vec<Task>, FitError> {
     let Wanted { name, param, cases } = wanted;
     let mut run = matching(name, chosen)?;
@@ -101,7 +100,7 @@ fn shown(tasks: &[Task], param: &str) -> Vec<String> {
     identities.iter().map(Identity::shown).collect()
 }
 
-/// The cases of these tests, in words.
+/// Lists the names of the tests' cases for an error message.
 fn known(tasks: &[Task]) -> String {
     let names: BTreeSet<&String> = tasks.iter().flat_map(|task| task.entry.case.keys()).collect();
     let names: Vec<String> = names.into_iter().map(|name| format!("`{name}`")).collect();
@@ -174,7 +173,7 @@ mod tests {
             "`model::forward` matches 2, fit wants one:\n  app::mem model::forward dtype=bf16\n  \
              app::mem model::forward dtype=f32"
         );
-        // A part of several paths: all of them are listed.
+        // `forw` matches several paths, so that the error must list all of them.
         let error = chosen("forw", "batch", &[("dtype", "f32")], tests());
         assert_eq!(error.unwrap(), "model::forward::dtype_f32::batch_1");
         let error = chosen("forw", "batch", &[], tests()).unwrap_err();

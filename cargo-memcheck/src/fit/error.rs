@@ -1,4 +1,4 @@
-//! Why there is no answer to what fits.
+//! The errors of a search for the largest value that fits.
 
 use memcheck_core::exit;
 use memcheck_core::search::RangeError;
@@ -6,54 +6,39 @@ use memcheck_core::search::RangeError;
 use crate::error::Expected;
 use crate::matching::NoMatch;
 
-/// Why a search cannot begin, or cannot go on.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FitError {
-    /// No test, or several names.
     #[error("fit wants one test: write its path, or a part of it")]
     NoName,
-    /// `--from` and `--to`.
     #[error("--from and --to: {0}")]
     Range(RangeError),
-    /// No test matches.
     #[error(transparent)]
     None(#[from] NoMatch),
-    /// No test that matches has the case.
     #[error("no test that matches `{test}` has a case `{param}`: {known}")]
     NoParam {
-        /// What was written.
+        /// The name on the command line.
         test: String,
-        /// The case.
         param: String,
-        /// The cases that there are.
         known: String,
     },
-    /// The case is no number.
     #[error("the case `{0}` of `{1}` is `{2}`: only a number can be searched for")]
     NotNumber(String, String, String),
-    /// `--case` with a value that there is none of.
     #[error("no test that matches `{0}` has the case `{1}={2}`:\n{list}", list = .3.join("\n"))]
     NoCase(String, String, String, Vec<String>),
-    /// Several tests match, or one with several values of its other cases.
+    /// Several tests match, or one test with several values of its other cases.
     #[error("`{0}` matches {count}, fit wants one:\n{list}", count = .1.len(), list = .1.join("\n"))]
     Several(String, Vec<String>),
-    /// A device without a capacity.
     #[error("`{0}` runs on the CPU, which has no capacity to fit into")]
     NoCapacity(String),
-    /// The body failed for want of something else than memory.
+    /// The test failed for a reason other than room.
     #[error("{param}={value} on {device}: {code}: {message}")]
     Ended {
-        /// The case.
         param: String,
-        /// Its value.
         value: u64,
-        /// The device.
         device: String,
-        /// The finding.
         code: &'static str,
-        /// What it says.
         message: String,
-        /// The exit code that goes with it.
+        /// The exit code for the class of the finding.
         exit_code: u8,
     },
 }

@@ -1,6 +1,5 @@
-//! Which value is expected to be the largest that has room, by the peaks of the
-//! attempts made so far. It chooses what is tried next and nothing else: the
-//! answer is what was run.
+//! Predicts the largest value that has room from the peaks of earlier attempts. The prediction only chooses the next attempt: the answer of
+//! a search always comes from real runs.
 
 use std::collections::BTreeSet;
 
@@ -10,32 +9,30 @@ use serde::Serialize;
 
 use super::{Attempt, Rooms};
 
-/// What the law of some attempts says, before it was tried.
+/// The prediction of a law, made before the predicted value was tried.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Prediction {
-    /// The device that is full first.
+    /// The device that runs out of memory first.
     pub(crate) space: Space,
-    /// Its peak over the value.
+    /// The peak of that device as a function of the value.
     pub(crate) law: Law,
-    /// How many attempts had been made.
+    /// The number of attempts that the law was derived from.
     pub(crate) attempts: usize,
-    /// The largest value that there is room for.
+    /// The largest value that should have room.
     pub(crate) largest: u64,
-    /// The peak there.
+    /// The predicted peak at that value, in bytes.
     #[serde(rename = "peak_allocated")]
     pub(crate) peak: u64,
 }
 
-/// A value that is expected to be the largest, and the law that says so, where
-/// there is one.
+/// The predicted largest value, and the law behind the prediction if there is one.
 pub(super) struct Expected {
     pub(super) value: u64,
     pub(super) by_law: Option<Prediction>,
 }
 
-/// The largest value that is expected to have room, on the device that is full
-/// first: by the law of its peaks, or else on a straight line through the last
-/// two.
+/// Predicts the largest value that has room on the device that runs out of memory first. The prediction uses the law of the device's peaks,
+/// or else a straight line through the last two peaks.
 pub(super) fn expected(param: &str, attempts: &[Attempt], rooms: &Rooms) -> Option<Expected> {
     let spaces: BTreeSet<Space> =
         attempts.iter().flat_map(|tried| tried.peaks.keys().copied()).collect();
@@ -56,7 +53,7 @@ pub(super) fn expected(param: &str, attempts: &[Attempt], rooms: &Rooms) -> Opti
     spaces.into_iter().filter_map(of_space).min_by_key(|expected| expected.value)
 }
 
-/// Value and peak of the attempts of a kind, by value.
+/// Returns the value and the peak in bytes of the attempts that `of` accepts, in the order of the values.
 fn peaks(attempts: &[Attempt], space: Space, of: impl Fn(&Attempt) -> bool) -> Vec<(u64, u64)> {
     let peak = |tried: &Attempt| Some((tried.value, *tried.peaks.get(&space)?));
     let mut peaks: Vec<(u64, u64)> =
@@ -65,9 +62,8 @@ fn peaks(attempts: &[Attempt], space: Space, of: impl Fn(&Attempt) -> bool) -> V
     peaks
 }
 
-/// The law of these peaks, the largest value with room and the peak there. An
-/// attempt that was refused memory is none of them: its peak is not all that it
-/// wanted.
+/// Returns the law of the peaks, the largest value that has room, and the peak at that value. The caller must leave out attempts that were
+/// refused memory, because their peaks are too small.
 fn by_law(param: &str, peaks: &[(u64, u64)], usable: u64) -> Option<(Law, u64, u64)> {
     let at = |value| Sizes::from([(param.to_owned(), value)]);
     let point = |&(value, peak): &(u64, u64)| Point { at: at(value), value: peak };
@@ -82,13 +78,11 @@ fn by_law(param: &str, peaks: &[(u64, u64)], usable: u64) -> Option<(Law, u64, u
     }
 }
 
-/// How many times the largest value that had room may be tried at once where no
-/// law says more: a peak that rises faster than the value would make the step
-/// far too long.
+/// Limits a step without a law: the next value is at most this many times the largest value that had room. A peak that rises faster than
+/// the value would otherwise make the step far too long.
 const LONGEST_STEP: u64 = 8;
 
-/// The value at which a straight line through the last two peaks is at what may
-/// be used.
+/// Returns the value at which a straight line through the last two peaks reaches the usable capacity.
 fn straight_on(peaks: &[(u64, u64)], usable: u64) -> Option<u64> {
     let &[.., (before, earlier), (last, peak)] = peaks else { return None };
     let rise = u128::from(peak.checked_sub(earlier).filter(|&rise| rise > 0)?);
@@ -115,7 +109,7 @@ mod tests {
         Rooms::said(usable, usable)
     }
 
-    /// What comes of a value on a device that refuses what it has no room for.
+    /// Makes the attempt with a value on a device that refuses every peak above `usable`.
     fn attempt(value: u64, peak: u64, usable: u64) -> Attempt {
         let refusal = Refusal { requested: peak, live: 0, last: true };
         Attempt {
@@ -127,7 +121,7 @@ mod tests {
         }
     }
 
-    /// The values that are tried, and the largest that had room.
+    /// Runs a search and returns the tried values and the largest value that had room.
     fn search(
         peak: impl Fn(u64) -> u64,
         usable: u64,
@@ -165,7 +159,7 @@ mod tests {
         assert_eq!((tried.as_slice(), largest), ([1, 2, 16, 128, 502, 503].as_slice(), Some(502)));
         let (tried, largest) = on_a_line(peak, 8 * MIB);
         assert_eq!((tried.len(), largest), (14, Some(502)), "{tried:?}");
-        // A straight one is hit once three have: no step is too long then.
+        // Three values show the law of a linear peak. The next step can then be as long as the law demands.
         let peak = |batch: u64| 400 * MIB + 100 * KIB * batch;
         let (tried, largest) = with_laws(peak, 16 << 30);
         assert_eq!((tried, largest), (vec![1, 2, 16, 163_676, 163_677], Some(163_676)));
@@ -223,16 +217,17 @@ mod tests {
         assert_eq!((value, prediction.largest, prediction.peak), (141, 141, 7 + 141 * 141));
         assert_eq!((prediction.space, prediction.attempts), (Space::Cuda(1), 4));
         assert_eq!(prediction.law.to_string(), "7 + 1*seq^2");
-        // Three of them show no parabola: 100 s <= 700, 8 + 3 (s - 1) on a line.
+        // Three attempts do not show the parabola of the second device. The prediction must use the first device: 100 s <= 700, against 8 +
+        // 3 (s - 1) on a straight line for the second.
         assert_eq!(said(&attempts[..3], 700).by_law.unwrap().space, SPACE);
-        // A refused attempt is no point of a law; one above what may be used is.
+        // A refused attempt is not a point of the law. An attempt above the usable capacity is one, because its peak is complete.
         let mut refused = attempts.clone();
         refused[3].refused = attempt(8, 2, 1).refused;
         let without = said(&refused, 20_000);
         assert_eq!((without.value, without.by_law), (4 * LONGEST_STEP, None));
         refused[3] = Attempt { above: Some(SPACE), refused: None, ..attempts[3].clone() };
         assert_eq!(said(&refused, 20_000).by_law, Some(prediction));
-        // What does not grow says nothing of where it ends.
+        // A peak that does not grow gives no prediction.
         let flat: Vec<Attempt> = [1, 2, 4].map(|value| attempt(value, 9, 10)).into();
         assert!(expected("seq", &flat, &rooms(10)).is_none());
     }

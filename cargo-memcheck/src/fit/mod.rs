@@ -1,6 +1,5 @@
-//! The largest value of a case that a device has room for: which test is meant,
-//! one attempt, what the attempts so far let expect, and the search over them.
-//! What is tried next is [`memcheck_core::search`].
+//! `fit` searches for the largest value of a case that fits on a device. The modules choose the test, run one attempt, and predict the next
+//! value. [`memcheck_core::search`] decides which value to try next.
 
 mod attempt;
 mod choose;
@@ -23,33 +22,32 @@ pub(crate) use choose::{Wanted, choose, path};
 pub(crate) use error::FitError;
 pub(crate) use expect::Prediction;
 
-/// What a search on one device came to.
+/// The result of a search on one device.
 #[derive(Debug, Clone)]
 pub(crate) struct Fitted {
-    /// The device.
     pub(crate) leg: Leg,
-    /// What there is on it, and what of that may be used.
+    /// The capacities of the device, and their usable parts.
     pub(crate) rooms: Rooms,
-    /// In the order in which they were made.
+    /// The attempts in the order in which they were made.
     pub(crate) attempts: Vec<Attempt>,
-    /// What the last law that was found had said.
+    /// The prediction of the last law that the search found.
     predicted: Option<Prediction>,
 }
 
 impl Fitted {
-    /// The largest value that there was room for.
+    /// Returns the attempt with the largest value that had room.
     pub(crate) fn largest(&self) -> Option<&Attempt> {
         let fitting = self.attempts.iter().filter(|attempt| attempt.has_room());
         fitting.max_by_key(|attempt| attempt.value)
     }
 
-    /// The smallest value that there was none for.
+    /// Returns the attempt with the smallest value that had no room.
     pub(crate) fn failed(&self) -> Option<&Attempt> {
         let failing = self.attempts.iter().filter(|attempt| !attempt.has_room());
         failing.min_by_key(|attempt| attempt.value)
     }
 
-    /// What was predicted before the largest value was tried, by a law.
+    /// Returns the prediction of the last law, if the search had it before it tried the largest value.
     pub(crate) fn predicted(&self) -> Option<&Prediction> {
         let largest = self.largest()?.value;
         let tried_before = self.attempts.iter().take_while(|tried| tried.value != largest).count();
@@ -57,26 +55,26 @@ impl Fitted {
     }
 }
 
-/// What is searched for.
+/// The goal of a search.
 #[derive(Debug, Clone)]
 pub(crate) struct Goal<'a> {
-    /// The case.
+    /// The case that the search varies.
     pub(crate) param: &'a str,
-    /// Its values.
+    /// The values that the search may try.
     pub(crate) range: RangeInclusive<u64>,
-    /// What is left free of each device.
+    /// The part of each device's capacity that must stay free.
     pub(crate) margin: Tolerance,
-    /// What no device is larger than.
+    /// The upper limit of each device's capacity in bytes.
     pub(crate) fits: Option<u64>,
 }
 
 impl Goal<'_> {
-    /// Whether there is anything to search.
+    /// Fails if the range is not valid.
     pub(crate) fn check(&self) -> Result<(), FitError> {
         Search::new(self.range.clone(), Start::Lowest).map(drop).map_err(FitError::Range)
     }
 
-    /// Searches on the device of a task; `None` where it was interrupted.
+    /// Searches on the device of `task` and calls `told` after each attempt. Returns `None` if the run was interrupted.
     pub(crate) fn search(
         &self,
         runner: &Runner<'_>,
@@ -108,7 +106,7 @@ impl Goal<'_> {
     }
 }
 
-/// Whether a task says how much it may use.
+/// True if the task runs on a device with a capacity, which the CPU does not have.
 pub(crate) fn has_capacity(task: &Task) -> bool {
     task.leg.kind != Kind::Cpu && task.entry.family_on(task.leg.family()) == task.leg.family()
 }

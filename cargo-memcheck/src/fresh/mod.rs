@@ -1,11 +1,8 @@
-//! Answers of cargo that are kept, so that cargo need not be started only to
-//! say that nothing changed.
+//! A cache of cargo's answers, so that the command does not have to start cargo if nothing changed.
 //!
-//! An answer holds only while every input that cargo looks at is as it was when
-//! cargo gave it: arguments, environment, configuration, toolchain, manifests,
-//! folders in which cargo looks for targets, and sources. Wherever an input
-//! cannot be named, nothing is kept and cargo is asked. It is so once more where
-//! an input changed while cargo ran, because cargo may have read it before.
+//! An answer is valid only while every input of cargo is unchanged: arguments, environment, configuration, toolchain, manifests, the
+//! folders in which cargo looks for targets, and sources. The command does not store an answer if it cannot list all inputs. It also does
+//! not store one if an input changed while cargo ran, because cargo may have read the older version of it.
 
 mod sources;
 mod surroundings;
@@ -26,14 +23,14 @@ pub(crate) use surroundings::{manifests, surroundings};
 use watched::State;
 pub(crate) use watched::Watched;
 
-/// Variables that a shell changes from command to command. A build script that
-/// asks for one of them is seen to in `sources`.
+/// Variables that a shell changes with every command, so that the key of an answer must not depend on them. `sources` rejects a build
+/// script that reads one of them.
 const FLEETING: [&str; 3] = ["_", "OLDPWD", "SHLVL"];
 
-/// Answers of one kind that a folder holds.
+/// The greatest number of answers of one kind in a folder.
 const MOST: usize = 16;
 
-/// A file with an answer.
+/// The contents of a cache file.
 #[derive(Debug, Serialize, Deserialize)]
 struct Kept<T> {
     /// A hash of all inputs that are not files.
@@ -42,19 +39,19 @@ struct Kept<T> {
     answer: T,
 }
 
-/// The place of one answer.
+/// The location and the key of one answer.
 #[derive(Debug)]
 pub(crate) struct Place {
     path: PathBuf,
     key: String,
-    /// When cargo began to look, if it did.
+    /// The time at which the command started to look for the answer. An input that changed later must not be trusted.
     began: SystemTime,
 }
 
 impl Place {
-    /// Where the answer to `command` is kept in `folder`.
+    /// Returns the place in `folder` of the answer to `command`. `what` is the kind of the answer.
     pub(crate) fn of(folder: &Path, what: &str, command: &Command) -> Self {
-        // Several workspaces may share a target directory.
+        // The name must depend on the current folder because several workspaces can share a target directory.
         let mut name = DefaultHasher::new();
         std::env::current_dir().unwrap_or_default().hash(&mut name);
         command.get_args().collect::<Vec<&OsStr>>().hash(&mut name);
@@ -62,21 +59,21 @@ impl Place {
         Self { path, key: key(command), began: SystemTime::now() }
     }
 
-    /// The same in another folder.
+    /// Moves the place to another folder.
     pub(crate) fn below(self, folder: &Path) -> Self {
         let name = self.path.file_name().unwrap_or_default();
         Self { path: folder.join(name), ..self }
     }
 
-    /// The answer, if it still holds.
+    /// Reads the answer, if it is still valid.
     pub(crate) fn read<T: DeserializeOwned>(&self) -> Option<T> {
         let text = fs::read(&self.path).ok()?;
         let kept: Kept<T> = serde_json::from_slice(&text).ok()?;
         (kept.key == self.key && kept.watched.holds()).then_some(kept.answer)
     }
 
-    /// Keeps an answer with its inputs; `None`: they cannot all be named. Without
-    /// it the next command asks cargo, so an error here is of no consequence.
+    /// Stores an answer with its inputs, or removes the stored one if `watched` is `None` because the inputs cannot all be listed. Errors
+    /// are ignored because the next command then asks cargo.
     pub(crate) fn write<T: Serialize>(&self, watched: Option<Watched>, answer: &T) {
         let watched = watched.filter(|watched| watched.are_older_than(self.began));
         let text = watched.and_then(|watched| {
@@ -94,7 +91,7 @@ impl Place {
         }
     }
 
-    /// Removes the oldest answers of this kind, of which there are too many.
+    /// Removes the oldest answers of this kind above [`MOST`].
     fn prune(&self) {
         let (Some(folder), Some(name)) = (self.path.parent(), self.path.file_name()) else {
             return;
@@ -114,8 +111,7 @@ impl Place {
     }
 }
 
-/// A hash of everything that is not a file: this program, the current folder,
-/// the command line and the environment of cargo.
+/// Returns a hash of all inputs that are not watched files: this program, the current folder, cargo's command line, and the environment.
 fn key(command: &Command) -> String {
     let mut hasher = DefaultHasher::new();
     let own = std::env::current_exe().unwrap_or_default();
@@ -141,7 +137,7 @@ mod tests {
         place.read()
     }
 
-    /// A place whose cargo begins after all files of the test were written.
+    /// Returns a place whose cargo starts after the test has written all its files.
     fn later(folder: &Path, command: &Command) -> Place {
         let began = SystemTime::now() + Duration::from_secs(5);
         Place { began, ..Place::of(folder, "test", command) }
@@ -168,7 +164,7 @@ mod tests {
         assert_eq!(kept(&place), None, "a file that was not there");
         fs::remove_file(&absent).unwrap();
         assert_eq!(kept(&place), Some(7));
-        // As an archiver restores a file: another text, and the time of the first.
+        // An archiver restores a file like this: with new contents, but with the old modification time.
         let modified = fs::metadata(&source).unwrap().modified().unwrap();
         fs::write(&source, "2").unwrap();
         fs::File::options().write(true).open(&source).unwrap().set_modified(modified).unwrap();
@@ -189,7 +185,7 @@ mod tests {
         watched.add(&source);
         place.write(Some(watched), &7);
         assert_eq!(kept(&place), None);
-        // What cargo itself has made is newer, of course.
+        // An output of cargo is always newer than the start of cargo.
         let mut made = Watched::default();
         made.add_output(&source);
         place.write(Some(made), &7);

@@ -1,5 +1,5 @@
-//! What a build reads: the sources of the workspace's own packages, which rustc
-//! lists in files beside what it compiles, and what build scripts say they read.
+//! Watches the inputs of a build: the sources of the workspace's own packages, which rustc lists in dep-info files next to its output, and
+//! the inputs that build scripts name.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,8 +9,7 @@ use cargo_metadata::{Artifact, BuildScript, Metadata, Package, PackageId, Target
 
 use super::{FLEETING, Watched};
 
-/// Watches what made these artifacts, and the artifacts. `None` where something
-/// does not say what it was made of.
+/// Watches the artifacts and their inputs. Returns `None` if the inputs of an artifact or of a build script cannot all be listed.
 pub(crate) fn sources(
     metadata: &Metadata,
     artifacts: &[Artifact],
@@ -25,7 +24,7 @@ pub(crate) fn sources(
         let folder = package.manifest_path.as_std_path().parent()?;
         for file in dep_infos(artifact)? {
             for source in listed(&fs::read_to_string(file).ok()?)? {
-                // As rustc was started: in the workspace, or else in the package.
+                // Paths are relative to the folder in which cargo started rustc. That is the workspace's folder or the package's folder.
                 watched.add(&root.join(&source));
                 watched.add(&folder.join(&source));
             }
@@ -33,8 +32,7 @@ pub(crate) fn sources(
         artifact.filenames.iter().for_each(|made| watched.add_output(made.as_std_path()));
     }
     for script in scripts {
-        // The files of any other package do not change, wherever they are: another
-        // version is another package.
+        // The files of a package that is not local do not change, wherever they are, because another version is another package.
         let local = match is_local(&script.package_id) {
             true => Some(packages.get(script.package_id.repr.as_str())?),
             false => None,
@@ -51,14 +49,14 @@ pub(crate) fn sources(
             };
             match (key, path) {
                 ("rerun-if-changed", Some(path)) if !watched.add_tree(&path) => return None,
-                // Out of the package.
+                // The path leads out of the package.
                 ("rerun-if-changed", None) if value.contains("..") => return None,
                 ("rerun-if-env-changed", _) if FLEETING.contains(&value) => return None,
                 ("rerun-if-changed" | "rerun-if-env-changed", _) => names_inputs = true,
                 _ => {}
             }
         }
-        // Any file of the package may be one.
+        // A build script that does not name its inputs may read any file of the package.
         if local.is_some() && !names_inputs {
             return None;
         }
@@ -66,12 +64,12 @@ pub(crate) fn sources(
     Some(watched)
 }
 
-/// True for a package that is a folder of this machine.
+/// True for a package that is a folder on this machine.
 pub(crate) fn is_local(package: &PackageId) -> bool {
     package.repr.contains("path+file:")
 }
 
-/// The lists of sources beside an artifact; `None` where there is none.
+/// Returns the dep-info files next to an artifact. `None` if there are none.
 fn dep_infos(artifact: &Artifact) -> Option<Vec<PathBuf>> {
     let mut found = Vec::new();
     if artifact.target.kind.contains(&TargetKind::CustomBuild) {
@@ -93,9 +91,8 @@ fn dep_infos(artifact: &Artifact) -> Option<Vec<PathBuf>> {
     (!found.is_empty()).then_some(found)
 }
 
-/// The sources in a list that rustc wrote: `made: source source`, where a space in
-/// a path has a backslash in front. `None` where it depends on a variable that a
-/// shell changes.
+/// Returns the sources in a dep-info file of rustc: lines of `output: source source`, with a backslash before each space in a path. `None`
+/// if the output depends on a variable that a shell changes.
 fn listed(text: &str) -> Option<Vec<PathBuf>> {
     let mut sources = Vec::new();
     for line in text.lines() {
@@ -119,7 +116,7 @@ fn listed(text: &str) -> Option<Vec<PathBuf>> {
     Some(sources)
 }
 
-/// The instructions of a build script: `cargo:key=value` or `cargo::key=value`.
+/// Returns the instructions of a build script as keys and values: `cargo:key=value` or `cargo::key=value`.
 fn instructions(text: &str) -> impl Iterator<Item = (&str, &str)> {
     text.lines().filter_map(|line| {
         let line = line.strip_prefix("cargo:")?;

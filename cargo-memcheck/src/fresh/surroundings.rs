@@ -1,5 +1,4 @@
-//! What cargo reads before it builds: its configuration, the toolchain and the
-//! manifests.
+//! Watches the inputs that cargo reads before it builds: its configuration, the toolchain and the manifests.
 
 use std::collections::BTreeSet;
 use std::env;
@@ -12,15 +11,13 @@ use cargo_metadata::Metadata;
 use super::Watched;
 use crate::cli::CargoFlags;
 
-/// Words of a configuration after which files count that are not looked for here.
+/// Words in cargo's configuration that refer to further files, which this module does not watch.
 const BEYOND: [&str; 4] = ["rustc", "include", "paths", "patch"];
-/// Folders in which cargo looks for targets.
 const TARGETS: [&str; 5] = ["src", "src/bin", "tests", "examples", "benches"];
-/// Files whose presence alone has a meaning in a package.
+/// Files whose mere existence changes the meaning of a package.
 const FILES: [&str; 4] = ["build.rs", "README.md", "README.txt", "README"];
 
-/// Watches the configuration of cargo and rustup, and the toolchain. `None` where
-/// they lead to files that are not known here.
+/// Watches the toolchain and the configuration of cargo and rustup. Returns `None` if these refer to files that this module does not watch.
 pub(crate) fn surroundings(flags: &CargoFlags, cargo: &OsStr) -> Option<Watched> {
     let is_rustc = |name: &str| {
         name.starts_with("RUSTC") || name.starts_with("CARGO_BUILD_RUSTC") || name == "CARGO_RUSTC"
@@ -58,7 +55,7 @@ pub(crate) fn surroundings(flags: &CargoFlags, cargo: &OsStr) -> Option<Watched>
     Some(watched)
 }
 
-/// Watches cargo, rustc and every toolchain of rustup, because a proxy picks one.
+/// Watches cargo, rustc and all toolchains of rustup, because a proxy of rustup can choose any of them.
 fn toolchain(watched: &mut Watched, cargo: &OsStr, rustup: &Path) {
     for program in [cargo, OsStr::new("rustc")] {
         if Path::new(program).is_absolute() {
@@ -84,9 +81,8 @@ fn toolchain(watched: &mut Watched, cargo: &OsStr, rustup: &Path) {
     }
 }
 
-/// Watches the manifests of a workspace, its lock file, and the folders in which
-/// cargo looks for members and targets. `None` where they name packages that
-/// cargo did not, and which another manifest would bring in.
+/// Watches the workspace's manifests, its lock file, and the folders in which cargo looks for members and targets. Returns `None` if a
+/// `patch` or `replace` names a package that `metadata` does not list, or if the pattern of a member has a wildcard in an inner folder.
 pub(crate) fn manifests(metadata: &Metadata, mut watched: Watched) -> Option<Watched> {
     let root = metadata.workspace_root.as_std_path();
     let packages = || metadata.packages.iter().filter(|package| package.source.is_none());
@@ -99,8 +95,8 @@ pub(crate) fn manifests(metadata: &Metadata, mut watched: Watched) -> Option<Wat
         let folder = package.manifest_path.as_std_path().parent()?;
         FILES.iter().for_each(|file| watched.add(&folder.join(file)));
         TARGETS.iter().for_each(|targets| watched.add_targets(&folder.join(targets)));
-        // One that cargo did not list is optional and switched off: nothing of it is
-        // built, but cargo reads its manifest.
+        // A package that cargo did not list is an optional dependency that is switched off. Cargo does not build it, but reads its
+        // manifest.
         let paths = package.dependencies.iter().filter_map(|it| it.path.as_ref());
         paths.for_each(|path| watched.add(&path.as_std_path().join("Cargo.toml")));
     }
@@ -128,7 +124,7 @@ pub(crate) fn manifests(metadata: &Metadata, mut watched: Watched) -> Option<Wat
     Some(watched)
 }
 
-/// Every `path` in a part of a manifest.
+/// Returns every `path` in a part of a manifest.
 fn paths(value: &toml::Value) -> Vec<&str> {
     let toml::Value::Table(table) = value else { return Vec::new() };
     let own = table.get("path").and_then(toml::Value::as_str);

@@ -1,4 +1,4 @@
-//! Files and folders, and how they were.
+//! The recorded states of files and folders, which tell whether one of them has changed.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,24 +9,21 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
-/// How far the clock of a file system may be behind: files get the time of the
-/// latest tick.
+/// The greatest delay of a file system's clock: a file gets the time of the latest tick.
 const TICK: Duration = Duration::from_millis(100);
-/// Entries of a folder tree that are watched one by one.
+/// The greatest number of entries of a folder tree that are watched.
 const MOST_ENTRIES: usize = 20_000;
 
-/// How a file or folder was. The time of the last change of its entry cannot be
-/// set by a program, so that a file which was replaced by an older one differs.
+/// The state of a file or folder. It includes the time of the last status change (ctime), because a program cannot set that time: the state
+/// therefore differs even if an older file replaced the watched one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(super) enum State {
-    /// It was not there.
     Absent,
-    /// It was.
     There { modified: (i64, i64), changed: (i64, i64), size: u64, inode: u64 },
 }
 
 impl State {
-    /// How it is now. One that cannot be looked at is none that ever was.
+    /// Returns the current state. Returns `None` if it cannot be read; `None` never counts as unchanged.
     pub(super) fn of(path: &Path) -> Option<Self> {
         match fs::metadata(path) {
             Ok(found) => Some(Self::There {
@@ -36,13 +33,13 @@ impl State {
                 inode: found.ino(),
             }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Some(Self::Absent),
-            // A file where a folder would be.
+            // A parent of the path is a file.
             Err(error) if error.kind() == io::ErrorKind::NotADirectory => Some(Self::Absent),
             Err(_) => None,
         }
     }
 
-    /// The later of its two times, since the epoch.
+    /// Returns the later of the two times, since the epoch.
     fn time(self) -> Duration {
         let of = |(seconds, nanos): (i64, i64)| {
             let (seconds, nanos) = (u64::try_from(seconds), u32::try_from(nanos));
@@ -63,15 +60,14 @@ pub(crate) struct Watched {
 }
 
 impl Watched {
-    /// Watches what cargo reads: a file, or the list of a folder; or that there is
-    /// none.
+    /// Watches an input of cargo: a file, the list of a folder's entries, or the absence of both.
     pub(crate) fn add(&mut self, path: &Path) {
         if !self.inputs.contains_key(path) {
             self.inputs.insert(path.to_owned(), State::of(path));
         }
     }
 
-    /// Watches what cargo makes.
+    /// Watches an output of cargo.
     pub(crate) fn add_output(&mut self, path: &Path) {
         self.outputs.insert(path.to_owned(), State::of(path));
     }
@@ -84,7 +80,7 @@ impl Watched {
         }
     }
 
-    /// Watches a folder whose folders are members of a workspace.
+    /// Watches a folder whose subfolders are members of a workspace.
     pub(crate) fn add_members(&mut self, folder: &Path) {
         self.add(folder);
         for entry in entries(folder).filter(|path| path.is_dir()) {
@@ -92,8 +88,7 @@ impl Watched {
         }
     }
 
-    /// Watches a file, or a folder with all that is below it; `false` where that is
-    /// too much.
+    /// Watches a file, or a folder with everything below it. Returns `false` if it has more than [`MOST_ENTRIES`] entries.
     pub(crate) fn add_tree(&mut self, path: &Path) -> bool {
         let mut open = vec![path.to_owned()];
         let mut count = 0;
@@ -108,7 +103,7 @@ impl Watched {
         true
     }
 
-    /// True if everything is as it was.
+    /// True if no input and no output has changed.
     pub(super) fn holds(&self) -> bool {
         let is_same = |(path, state): (&PathBuf, &Option<State>)| {
             state.is_some() && State::of(path) == *state
@@ -116,7 +111,7 @@ impl Watched {
         self.inputs.iter().chain(&self.outputs).all(is_same)
     }
 
-    /// True if no input was changed at this time or later.
+    /// True if all inputs were last changed before this time, with a margin of [`TICK`].
     pub(super) fn are_older_than(&self, began: SystemTime) -> bool {
         let began = began.duration_since(UNIX_EPOCH).unwrap_or_default().saturating_sub(TICK);
         self.inputs.values().all(|state| state.is_some_and(|state| state.time() < began))

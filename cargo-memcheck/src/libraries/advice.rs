@@ -1,13 +1,13 @@
-//! What to do about libraries that are not there.
+//! Advice about missing libraries: which packages provide them, and how to make the command find them.
 
 use std::fmt;
 
 use memcheck_core::exit;
 
-/// The library that the driver brings.
+/// The driver's own library.
 const DRIVER: &str = "libcuda.so";
 
-/// Libraries of CUDA, and the wheels that bring them, without the version.
+/// The libraries of CUDA, and the names of the Python wheels that contain them, without a version.
 const WHEELS: &[(&str, &str)] = &[
     ("libcublas", "nvidia-cublas"),
     ("libcublasLt", "nvidia-cublas"),
@@ -22,15 +22,15 @@ const WHEELS: &[(&str, &str)] = &[
     ("libnvrtc", "nvidia-cuda-nvrtc"),
 ];
 
-/// The libraries whose version is that of CUDA.
+/// The libraries whose version number is that of CUDA.
 const VERSIONED: [&str; 4] = ["libcublas", "libcublasLt", "libcudart", "libnvrtc"];
 
-/// What an executable cannot be started without.
+/// The libraries without which an executable cannot start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Missing {
-    /// Libraries that are not there.
+    /// The libraries that the loader did not find.
     pub(crate) libraries: Vec<String>,
-    /// Libraries that are too old, in the loader's own words.
+    /// The loader's messages about libraries that are too old.
     pub(crate) outdated: Vec<String>,
 }
 
@@ -45,14 +45,14 @@ impl fmt::Display for Missing {
 }
 
 impl Missing {
-    /// Without the driver's library there is no device.
+    /// Returns the exit code. It is that of a missing device if the driver's library is missing.
     pub(crate) fn exit_code(&self) -> u8 {
         let is_driver = |name: &String| name.starts_with(DRIVER);
         if self.libraries.iter().any(is_driver) { exit::NO_DEVICE } else { exit::NOT_MEASURED }
     }
 }
 
-/// What to install, and how to say where it is.
+/// Names the packages to install and the flag that points to them.
 pub(crate) fn advice(missing: &Missing) -> String {
     if missing.libraries.is_empty() {
         return "it was built on a newer system: build on the oldest one that it is to run on"
@@ -75,7 +75,7 @@ pub(crate) fn advice(missing: &Missing) -> String {
     advice.join("; ")
 }
 
-/// `libcublas.so.13` as its name and the first number of its version.
+/// Splits `libcublas.so.13` into the name and the first number of the version.
 fn parts(library: &str) -> Option<(&str, &str)> {
     let (name, version) = library.split_once(".so.")?;
     Some((name, version.split('.').next().unwrap_or(version)))
@@ -87,7 +87,7 @@ fn wheels(libraries: &[&String]) -> Vec<String> {
     let mut wheels: Vec<String> = parted()
         .filter_map(|(name, version)| {
             let (_, wheel) = WHEELS.iter().find(|(library, _)| *library == name)?;
-            // Since CUDA 13 most have no version of CUDA in their names.
+            // From CUDA 13 on most wheels do not have the version of CUDA in their names.
             let of_cuda = match (*wheel, cuda) {
                 ("nvidia-cudnn" | "nvidia-nccl", cuda) => format!("-cu{}", cuda.unwrap_or("13")),
                 (_, Some(old @ ("11" | "12"))) => format!("-cu{old}"),

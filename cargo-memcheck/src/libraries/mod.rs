@@ -1,9 +1,7 @@
-//! The shared libraries of a test executable: which of them are not there, as
-//! the loader itself says, and where else they may be.
+//! The shared libraries of a test executable: asks the loader which of them are missing, and looks for them in further folders.
 //!
-//! A wheel of CUDA for Python brings the libraries that candle is linked to,
-//! where no loader looks for them. What is missing is looked for there, and
-//! the folders that have it go on the search path of the test.
+//! CUDA's wheels for Python contain the libraries that candle links to, but in folders that a loader does not search. The command looks for
+//! missing libraries in these folders and adds the matching ones to the search path of the test.
 
 mod advice;
 mod python;
@@ -22,60 +20,59 @@ use crate::binary::Binary;
 
 pub(crate) use advice::{Missing, advice};
 
-/// The variable that every loader reads.
+/// The variable with the loader's search path.
 pub(crate) const SEARCH_PATH: &str = "LD_LIBRARY_PATH";
-/// Asks glibc's loader what it would load, in place of the program.
+/// Makes glibc's loader print the libraries that it would load, without starting the program.
 const TRACE: &str = "LD_TRACE_LOADED_OBJECTS";
 
-/// Where libraries are looked for beside the places that the loader knows.
+/// The folders in which the command looks for libraries, in addition to the folders that the loader searches.
 #[derive(Debug, Default)]
 pub(crate) struct Search {
-    /// Folders that somebody named: first on the search path, whatever is in them.
+    /// The folders of `--library-path`, which come first on the search path whatever they contain.
     named: Vec<PathBuf>,
-    /// Folders of Python installations, found when something is missing.
+    /// The folders of Python installations. The command looks for them only when a library is missing, or for libcupti.
     python: OnceLock<Vec<PathBuf>>,
-    /// Where libcupti lies in them.
+    /// The paths of libcupti in the Python folders.
     cupti: OnceLock<Option<OsString>>,
 }
 
-/// What the loader says of an executable.
+/// The loader's report on an executable.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Linked {
-    /// Libraries and where they are.
+    /// The libraries that the loader found, with their paths.
     pub(crate) found: BTreeMap<String, PathBuf>,
-    /// Libraries that are not there.
+    /// The libraries that the loader did not find.
     pub(crate) missing: Vec<String>,
-    /// Libraries that are too old, in the loader's own words.
+    /// The loader's messages about libraries that are too old.
     pub(crate) outdated: Vec<String>,
 }
 
 impl Search {
-    /// Looks in these folders first.
+    /// Searches `named` before all other folders.
     pub(crate) fn new(named: Vec<PathBuf>) -> Self {
         Self { named, ..Self::default() }
     }
 
-    /// The paths of libcupti in Python's CUDA wheels, for a test that is to
-    /// itemise what a GPU holds; none where there is none.
+    /// Returns the paths of libcupti in Python's CUDA wheels, for a test with an itemised report of GPU memory. `None` if there are none.
     pub(crate) fn cupti(&self) -> Option<&OsStr> {
         let find = || {
             let found = python::cupti(self.python.get_or_init(python::folders));
-            // One with a colon in its path could not be told from two.
+            // The list is separated by colons, so that it cannot contain a path with a colon.
             let paths = found.iter().filter(|path| std::env::join_paths([path]).is_ok());
             std::env::join_paths(paths).ok().filter(|paths| !paths.is_empty())
         };
         self.cupti.get_or_init(find).as_deref()
     }
 
-    /// Puts the folders that somebody named on the search path of `binary`.
+    /// Puts the folders of `--library-path` on the search path of `binary`.
     pub(crate) fn prepare(&self, binary: &mut Binary) {
         let rest = search_path(binary);
-        // Those that somebody named were taken apart at the colons, and can be joined.
+        // Joining cannot fail, because these folders come from a list that was split at the colons.
         let _ = set_search_path(binary, self.named.iter().cloned().chain(rest));
     }
 
-    /// Puts the folders that have what `binary` misses behind its search path.
-    /// True where that was something, and nothing is missing any more.
+    /// Appends the folders that contain missing libraries to the search path of `binary`. Returns true if it added a folder and no library
+    /// is missing any longer.
     pub(crate) fn complete(&self, binary: &mut Binary) -> Result<bool, Missing> {
         let mut added = false;
         loop {
@@ -83,7 +80,7 @@ impl Search {
             if linked.missing.is_empty() && linked.outdated.is_empty() {
                 return Ok(added);
             }
-            // What is found may want more in its turn.
+            // A library that was found can need further libraries, so the loop asks the loader again.
             let before = search_path(binary);
             let folders = self.python.get_or_init(python::folders);
             let has = |folder: &&PathBuf| linked.missing.iter().any(|l| folder.join(l).is_file());
@@ -98,7 +95,7 @@ impl Search {
     }
 }
 
-/// The search path that `binary` is started with.
+/// Returns the search path with which `binary` is started.
 fn search_path(binary: &Binary) -> Vec<PathBuf> {
     let own = binary.environment.iter().find(|(name, _)| name == SEARCH_PATH);
     let text = match own {
@@ -108,7 +105,7 @@ fn search_path(binary: &Binary) -> Vec<PathBuf> {
     text.iter().flat_map(std::env::split_paths).filter(|f| !f.as_os_str().is_empty()).collect()
 }
 
-/// Fails for a folder with a colon in its path.
+/// Fails if the path of a folder contains a colon.
 fn set_search_path(
     binary: &mut Binary,
     folders: impl Iterator<Item = PathBuf>,
@@ -121,7 +118,7 @@ fn set_search_path(
     Ok(())
 }
 
-/// A folder, and behind it the search path of this process.
+/// Returns a search path with `folder` first, followed by the search path of this process.
 pub(crate) fn in_front(folder: PathBuf) -> Result<OsString, JoinPathsError> {
     let inherited = std::env::var_os(SEARCH_PATH).unwrap_or_default();
     let rest = std::env::split_paths(&inherited).filter(|f| !f.as_os_str().is_empty());
@@ -132,7 +129,7 @@ impl Linked {
     /// Asks the loader, which does not start the program.
     pub(crate) fn of(binary: &Binary) -> io::Result<Self> {
         let output = Command::new(&binary.path)
-            // A program without a loader starts all the same: it shall list its tests.
+            // A statically linked program has no loader and starts in spite of the variable. It must then only list its tests.
             .arg("--list")
             .env(variables::LIST, "1")
             .envs(binary.environment.iter().map(|(name, value)| (name, value)))
@@ -162,7 +159,7 @@ impl Linked {
         linked
     }
 
-    /// The libraries that lie below `folder`.
+    /// Returns the found libraries that are in `folder` or below it.
     pub(crate) fn below<'a>(&'a self, folder: &'a Path) -> impl Iterator<Item = &'a Path> {
         self.found.values().map(PathBuf::as_path).filter(move |path| path.starts_with(folder))
     }
@@ -189,7 +186,7 @@ mod tests {
         assert_eq!(linked.below(Path::new("/lib")).count(), 1);
     }
 
-    /// A program that wants `libmemcheck_inner.so` through `libmemcheck_outer.so`.
+    /// Builds a program that needs `libmemcheck_inner.so` through `libmemcheck_outer.so`.
     fn program(folder: &Path) -> Binary {
         let compile = |arguments: &[&str]| {
             let done = Command::new("cc").args(arguments).current_dir(folder).status();
@@ -237,7 +234,7 @@ mod tests {
             path,
             [Path::new("/nowhere"), &folder.path().join("b"), &folder.path().join("a")]
         );
-        // Then there is nothing left to do.
+        // A second call finds all libraries and has to add none.
         assert_eq!(search(&[]).complete(&mut binary), Ok(false));
         let linked = Linked::of(&binary).unwrap();
         assert_eq!(linked.below(folder.path()).count(), 2);

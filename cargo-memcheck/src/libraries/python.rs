@@ -1,5 +1,5 @@
-//! Where Python keeps the libraries of CUDA: `nvidia/*/lib` of a folder of
-//! packages, which pip fills, and `lib` of an environment of conda's.
+//! Finds the folders in which Python stores CUDA's libraries: `nvidia/*/lib` in a folder of packages, which pip fills, and `lib` in a conda
+//! environment.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use wait_timeout::ChildExt;
 
-/// How long Python may take to say where its packages are.
+/// The time limit for Python's answer.
 const ANSWER: Duration = Duration::from_secs(20);
 
-/// Folders with libraries: those of the environment that is active first.
+/// Returns the folders with libraries. The folders of the active environment come first.
 pub(super) fn folders() -> Vec<PathBuf> {
     let mut found = Vec::new();
     for name in ["VIRTUAL_ENV", "CONDA_PREFIX"] {
@@ -33,7 +33,7 @@ fn of_prefix(prefix: &Path, conda: bool) -> Vec<PathBuf> {
     of_wheels.chain(conda.then(|| lib.clone())).collect()
 }
 
-/// `nvidia/cublas/lib`, and `nvidia/cu13/lib` since CUDA 13.
+/// Returns the library folders of wheels: `nvidia/cublas/lib`, and from CUDA 13 on `nvidia/cu13/lib`.
 fn of_packages(folder: &Path) -> Vec<PathBuf> {
     sorted(&folder.join("nvidia"))
         .into_iter()
@@ -42,8 +42,8 @@ fn of_packages(folder: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// libcupti of these folders, the newest first. It is opened by its path: the
-/// folder has other libraries beside it, which are not meant.
+/// Returns the paths of libcupti in these folders, the newest version first. The probe opens libcupti by its path, because the folder must
+/// not go on the search path with all its other libraries.
 pub(super) fn cupti(folders: &[PathBuf]) -> Vec<PathBuf> {
     let version = |path: &Path| -> Option<u32> {
         path.file_name()?.to_str()?.strip_prefix("libcupti.so.")?.parse().ok()
@@ -51,7 +51,7 @@ pub(super) fn cupti(folders: &[PathBuf]) -> Vec<PathBuf> {
     let files = folders.iter().flat_map(|folder| sorted(folder));
     let mut found: Vec<(u32, PathBuf)> =
         files.filter_map(|path| Some((version(&path)?, path))).collect();
-    // Of one version that of the environment that is active.
+    // The sort is stable, so that the active environment stays first within one version.
     found.sort_by_key(|(version, _)| std::cmp::Reverse(*version));
     found.into_iter().map(|(_, path)| path).collect()
 }
@@ -63,7 +63,7 @@ fn sorted(folder: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// Where `python3` looks for packages.
+/// Returns the folders in which `python3` looks for packages.
 fn packages() -> Vec<PathBuf> {
     let child = Command::new("python3")
         .args(["-c", "import sys; print('\\n'.join(sys.path))"])
@@ -116,7 +116,7 @@ mod tests {
             std::fs::write(&path, "").unwrap();
             path
         };
-        // nvidia-cuda-cupti-cu12 and nvidia-cuda-cupti, with what else they bring.
+        // The files of the wheels nvidia-cuda-cupti-cu12 and nvidia-cuda-cupti, with other libraries of the same wheels.
         let of_12 = file("cuda_cupti/lib/libcupti.so.12");
         let of_13 = file("cu13/lib/libcupti.so.13");
         for other in ["cuda_cupti/lib/libcheckpoint.so", "cu13/lib/libcublas.so.13"] {

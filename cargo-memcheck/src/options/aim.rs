@@ -1,4 +1,4 @@
-//! What the command line is for, beyond what it says.
+//! The purpose of a run, which changes the meaning of some flags.
 
 use memcheck_core::capacity::Capacity;
 use memcheck_core::explain::Explain;
@@ -7,22 +7,21 @@ use memcheck_core::size::Size;
 
 use crate::devices::Sharing;
 
-/// What tests are run for.
+/// The purpose for which the command runs tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Aim {
-    /// Their verdicts.
+    /// To judge them.
     Run,
-    /// An archive: nothing is run here.
+    /// To build an archive. No test runs on this machine.
     Archive,
-    /// A profile: every block is followed, at once, and no baseline is compared
-    /// or written.
+    /// To make a profile. The first run already records call stacks, and baselines are neither compared nor written.
     Profile,
-    /// What there is room for, and where: limits of a test are beside the point.
+    /// To find out which values of a case or which placements fit on a device. The limits of the tests do not matter.
     Room,
 }
 
 impl Aim {
-    /// What becomes of several real GPUs.
+    /// Decides how tests use several real GPUs.
     pub(crate) fn sharing(self) -> Sharing {
         match self {
             Self::Run | Self::Archive | Self::Profile => Sharing::Together,
@@ -30,7 +29,7 @@ impl Aim {
         }
     }
 
-    /// When tests are run with call stacks, of what was said.
+    /// Returns when tests run with call stacks. `said` is the requested setting.
     pub(super) fn explain(self, said: Explain) -> Explain {
         match self {
             Self::Run | Self::Archive => said,
@@ -39,12 +38,12 @@ impl Aim {
         }
     }
 
-    /// The limits of the command line, of what was said.
+    /// Returns the limits of the command line. `said` are the requested limits.
     pub(super) fn limits(self, said: Layer) -> Layer {
         match self {
             Self::Run | Self::Archive => said,
             Self::Profile => Layer { baseline: Some(false), ..said },
-            // Whatever the test says that it fits into, the device asked for counts.
+            // The requested device decides, even if the test states in which capacity it must fit.
             Self::Room => {
                 let all = Capacity::Bytes(Size(u64::MAX));
                 Layer { baseline: Some(false), fits: said.fits.or(Some(all)), ..said }

@@ -1,4 +1,4 @@
-//! What is done about each bookkeeping finding, from all that say so.
+//! The level of each bookkeeping finding, combined from flags, configuration and mode.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use memcheck_core::finding::{Code, CodeError, Level};
 use super::{Mode, OptionsError};
 use crate::cli::LevelFlags;
 
-/// Levels: what was said, and what holds where nothing was.
+/// The explicit levels of findings, and the mode that decides the default level of all others.
 #[derive(Debug, Clone)]
 pub(crate) struct Levels {
     said: BTreeMap<Code, Level>,
@@ -15,23 +15,22 @@ pub(crate) struct Levels {
 }
 
 impl Levels {
-    /// Puts together what was said and the mode that decides the rest.
+    /// Combines the explicit levels with the mode that decides the default levels.
     pub(crate) fn new(said: BTreeMap<Code, Level>, mode: Mode) -> Self {
         Self { said, mode }
     }
 
-    /// What is done about `code`.
     pub(crate) fn of(&self, code: Code) -> Level {
         self.said.get(&code).copied().unwrap_or(code.default_level(self.mode == Mode::Ci))
     }
 
-    /// What was said, for the test process.
+    /// Returns the explicit levels, which the test process needs.
     pub(crate) fn said(&self) -> &BTreeMap<Code, Level> {
         &self.said
     }
 }
 
-/// The levels that `-D`, `-W` and `-A` say; the last word on a code counts.
+/// Reads the levels of `-D`, `-W` and `-A`. The last flag for a code wins.
 pub(super) fn from_flags(flags: &LevelFlags) -> Result<BTreeMap<Code, Level>, OptionsError> {
     let mut levels = BTreeMap::new();
     for (code, level) in &flags.0 {

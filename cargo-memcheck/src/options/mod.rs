@@ -1,8 +1,7 @@
-//! What is meant: flags, environment and configuration, resolved once.
+//! Flags, environment and configuration, resolved once into [`Options`].
 //!
-//! In two steps, so that a command line which makes no sense is refused
-//! before anything is looked for on disk: [`Typed`] needs flags and
-//! environment only, [`Options`] the configuration too.
+//! The resolution has two steps, so that an invalid command line is refused before the command reads files: [`Typed`] needs only flags and
+//! environment, [`Options`] also needs the configuration.
 
 mod aim;
 mod error;
@@ -33,79 +32,74 @@ pub(crate) use partition::{Partition, hash};
 pub(crate) use telling::{Annotations, Audience, Capture, Pending, Telling, Verbosity};
 pub(crate) use typed::Typed;
 
-/// Which tests.
+/// The selection of tests.
 #[derive(Debug, Clone)]
 pub(crate) struct Selection {
-    /// Substrings of the path, or paths.
+    /// Substrings of the tests' paths, or whole paths.
     pub(crate) filters: Vec<String>,
-    /// Whether filters are whole paths.
+    /// True if the filters must match whole paths.
     pub(crate) exact: bool,
-    /// Substrings of tests to leave out.
+    /// Substrings of the tests to leave out.
     pub(crate) skip: Vec<String>,
-    /// What is done about `#[ignore]`.
+    /// How to treat `#[ignore]`.
     pub(crate) ignored: RunIgnoredFlag,
-    /// One part of the tests only.
+    /// The part of the tests to which the run is restricted.
     pub(crate) partition: Option<Partition>,
 }
 
-/// How tests are run.
 #[derive(Debug, Clone)]
 pub(crate) struct Scheduling {
-    /// Tests at the same time; `None`: as many as the device and the cores allow.
+    /// The number of tests that run at the same time. `None`: as many as the device and the cores allow.
     pub(crate) threads: Option<NonZeroUsize>,
-    /// Whether the first failure ends the run.
+    /// True if the first failure ends the run.
     pub(crate) fail_fast: bool,
-    /// What it means that no test is selected.
+    /// The result of a run in which no test is selected.
     pub(crate) no_tests: NoTestsFlag,
-    /// What happens to the output of tests.
+    /// How to treat the output of tests.
     pub(crate) capture: Capture,
-    /// When tests are run with call stacks.
+    /// When tests run with call stacks.
     pub(crate) explain: Explain,
-    /// How often each test is run and compared with itself, if that is asked for.
+    /// The number of runs of each test, if the command should compare them with each other.
     pub(crate) repeat: Option<NonZeroU32>,
-    /// Arguments for the test harness.
+    /// Further arguments of the test harness.
     pub(crate) libtest: Vec<String>,
-    /// Who starts test processes.
+    /// The launcher that starts test processes.
     pub(crate) launcher: Launcher,
 }
 
-/// Everything that is meant.
+/// The resolved options of a run.
 #[derive(Debug)]
 pub(crate) struct Options {
-    /// Cargo's own flags.
     pub(crate) cargo: CargoFlags,
-    /// Which tests.
     pub(crate) selection: Selection,
-    /// How they are run.
     pub(crate) scheduling: Scheduling,
-    /// How results are told.
+    /// How results are reported.
     pub(crate) telling: Telling,
-    /// Where results are kept, where that is said.
+    /// The folder for results, if one is requested.
     pub(crate) results: Option<PathBuf>,
-    /// Where shared libraries are looked for.
+    /// The folders with shared libraries.
     pub(crate) search: Search,
-    /// Whether the source tree may be written to.
+    /// Whether the command may write to the source tree.
     pub(crate) mode: Mode,
-    /// The devices, and who asked for them.
+    /// The requested devices, and the source of the request.
     pub(crate) asked: Asked,
-    /// The simulated machine where a device names none.
+    /// The simulated machine of a device that does not name one.
     pub(crate) machine: String,
-    /// Limits on the command line.
+    /// The limits of the command line.
     pub(crate) flags: Layer,
-    /// Limits in the environment.
+    /// The limits of the environment.
     pub(crate) environment: Layer,
-    /// What is done about bookkeeping findings.
+    /// The levels of bookkeeping findings.
     pub(crate) levels: Levels,
-    /// The configuration.
     pub(crate) configuration: Configuration,
-    /// `RAYON_NUM_THREADS` of a test.
+    /// The value of `RAYON_NUM_THREADS` for tests.
     pub(crate) rayon_threads: String,
 }
 
-/// Makes sure that no variable of ours is read as unset because it is no text.
+/// Makes sure that all variables of the tool are valid UTF-8. An invalid one would otherwise be taken for an unset one.
 ///
 /// # Errors
-/// When one is no UTF-8.
+/// If the value of a variable is not UTF-8.
 pub(crate) fn environment_is_text() -> Result<(), OptionsError> {
     let broken = |name| matches!(std::env::var(name), Err(std::env::VarError::NotUnicode(_)));
     match variables::all().find(|variable| broken(variable.name)) {
@@ -114,7 +108,7 @@ pub(crate) fn environment_is_text() -> Result<(), OptionsError> {
     }
 }
 
-/// Reads a variable of the environment; empty is unset.
+/// Reads a variable of the environment. An empty variable counts as unset.
 pub(crate) fn environment(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|text| !text.is_empty())
 }

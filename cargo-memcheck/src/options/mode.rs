@@ -1,4 +1,4 @@
-//! Whether the source tree may be written to.
+//! Whether the command may write to the source tree.
 
 use memcheck_core::variables::{self, VariableError};
 use serde::{Deserialize, Serialize};
@@ -6,17 +6,16 @@ use serde::{Deserialize, Serialize};
 use super::OptionsError;
 use crate::cli::CiFlags;
 
-/// Whether the source tree may be written to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Mode {
-    /// A developer's machine: pending snapshots lie beside the tests.
+    /// A developer's machine: pending snapshots are written next to the tests.
     Local,
-    /// CI: nothing in the source tree is written.
+    /// CI: the command must not write to the source tree.
     Ci,
 }
 
 impl Mode {
-    /// What flags or the variable say, or whether CI was detected.
+    /// Reads the mode from the flags, else from the variable. If both are unset, the detection of CI decides.
     pub(super) fn read(
         flags: &CiFlags,
         get: &dyn Fn(&str) -> Option<String>,

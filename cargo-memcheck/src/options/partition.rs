@@ -1,19 +1,18 @@
-//! `--partition hash:M/N`: the tests, split over machines.
+//! `--partition hash:M/N`: distributes the tests over several machines.
 //!
-//! By a hash of package and test, so that a test stays in its part when others
-//! come and go. The hash is written out here: it must be the same in every
-//! version of the tool.
+//! A hash of package and test decides, so that a test stays in its part when other tests are added or removed. The hash function is
+//! implemented here because it must be the same in every version of the tool.
 
 use serde::{Deserialize, Serialize};
 
 use super::OptionsError;
 
-/// One part of N.
+/// One part out of N.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub(crate) struct Partition {
     of: u64,
-    /// From 0.
+    /// The number of the part, from 0.
     part: u64,
 }
 
@@ -38,7 +37,7 @@ impl TryFrom<String> for Partition {
 }
 
 impl Partition {
-    /// Reads `hash:M/N`, M from 1.
+    /// Reads `hash:M/N`. M starts at 1.
     pub(super) fn read(text: &str) -> Result<Self, OptionsError> {
         text.strip_prefix("hash:")
             .and_then(|parts| parts.split_once('/'))
@@ -48,19 +47,18 @@ impl Partition {
             .ok_or_else(|| OptionsError::Partition(text.to_owned()))
     }
 
-    /// Every part of as many.
+    /// Returns all parts of the same partition.
     pub(crate) fn all(self) -> impl Iterator<Item = Self> {
         (0..self.of).map(move |part| Self { part, ..self })
     }
 
-    /// Whether a test is in this part.
     pub(crate) fn holds(self, package: &str, test: &str) -> bool {
         let bytes = package.bytes().chain([0]).chain(test.bytes());
         fnv1a(bytes) % self.of == self.part
     }
 }
 
-/// The hash of a text, the same in every version of the tool.
+/// Returns a hash of a text that is the same in every version of the tool.
 pub(crate) fn hash(text: &str) -> u64 {
     fnv1a(text.bytes())
 }

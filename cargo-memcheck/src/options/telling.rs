@@ -1,33 +1,32 @@
-//! How results are told, and what those who are told must know of the run.
+//! The reporting options of a run, and the facts about the run that the presenters need.
 
 use std::path::PathBuf;
 
 use crate::cli::{AnnotationsFlag, FormatFlag, NoTestsFlag, OutputFlags, ReportFlag, ReportFlags};
 
-/// What happens to the output of tests.
+/// How the command treats the output of tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Capture {
-    /// Kept, and shown for tests that fail.
+    /// Stores it, and prints that of failed tests.
     Kept,
-    /// Shown as it comes.
+    /// Prints it at once.
     Shown,
-    /// Left alone: what a bench prints on stdout is its result.
+    /// Does not touch it, because the stdout of a bench is its result.
     None,
 }
 
-/// How much is said.
+/// The amount of output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Verbosity {
     /// Failures and the summary.
     Quiet,
-    /// A line per test.
+    /// One line for each test.
     Normal,
-    /// Everything.
+    /// All details.
     Verbose,
 }
 
 impl Verbosity {
-    /// What was typed.
     pub(crate) fn of(output: &OutputFlags) -> Self {
         match (output.verbose, output.quiet) {
             (true, _) => Self::Verbose,
@@ -37,54 +36,47 @@ impl Verbosity {
     }
 }
 
-/// Whether annotations are printed.
+/// The format of annotations in CI.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Annotations {
-    /// GitHub's workflow commands.
     Github,
-    /// None.
     None,
 }
 
-/// How results are told.
+/// The reporting options of a run.
 #[derive(Debug, Clone)]
 pub(crate) struct Telling {
-    /// What stdout carries.
+    /// The format of stdout.
     pub(crate) format: FormatFlag,
-    /// How much is said.
     pub(crate) verbosity: Verbosity,
-    /// Reports to write.
     pub(crate) reports: Vec<ReportFlag>,
-    /// Annotations in CI.
     pub(crate) annotations: Annotations,
 }
 
-/// Where pending snapshots lie.
+/// The location of pending snapshots.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Pending {
-    /// Beside the tests.
+    /// Next to the tests.
     Beside,
-    /// In this folder, which mirrors the workspace.
+    /// In this folder, which mirrors the folders of the workspace.
     In(PathBuf),
 }
 
-/// Whom a run is told to: how, and what they must know of it.
+/// The inputs of the presenters: the reporting options, and facts about the run.
 #[derive(Debug, Clone)]
 pub(crate) struct Audience<'a> {
-    /// How results are told.
     pub(crate) telling: &'a Telling,
-    /// Where pending snapshots lie.
+    /// The location of pending snapshots.
     pub(crate) pending: Pending,
-    /// What happened to the output of tests.
+    /// How the command treated the output of tests.
     pub(crate) capture: Capture,
-    /// What it means that no test is selected.
+    /// The result of a run in which no test is selected.
     pub(crate) no_tests: NoTestsFlag,
-    /// Which tests were asked for by name.
+    /// The filters of the command line.
     pub(crate) filters: &'a [String],
 }
 
 impl Telling {
-    /// Reads flags and environment.
     pub(crate) fn read(
         output: &OutputFlags,
         report: &ReportFlags,

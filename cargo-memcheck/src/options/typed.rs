@@ -1,4 +1,4 @@
-//! What flags and environment say, before the configuration is read.
+//! The options from flags and environment, before the configuration is read.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -21,7 +21,6 @@ use crate::error::Failure;
 use crate::launcher::Launcher;
 use crate::libraries::Search;
 
-/// What flags and environment say.
 #[derive(Debug, Clone)]
 pub(crate) struct Typed {
     cargo: CargoFlags,
@@ -37,12 +36,11 @@ pub(crate) struct Typed {
     flags: Layer,
     environment: Layer,
     levels: BTreeMap<Code, memcheck_core::finding::Level>,
-    /// The configuration file, where one is named.
+    /// The configuration file, if a flag or a variable names one.
     pub(crate) config_file: Option<PathBuf>,
 }
 
 impl Typed {
-    /// Reads flags and environment.
     pub(crate) fn read(
         args: &RunArgs,
         aim: Aim,
@@ -166,7 +164,7 @@ impl Typed {
     }
 }
 
-/// The devices that flags or the variable ask for.
+/// Returns the devices that the flag or else the variable requests.
 fn asked(
     devices: &[String],
     get: &dyn Fn(&str) -> Option<String>,
@@ -187,7 +185,7 @@ fn asked(
     })
 }
 
-/// What flag or variable say of when tests are run with call stacks.
+/// Returns when tests run with call stacks. The flag takes precedence over the variable.
 fn explain(
     flag: Option<Explain>,
     get: &dyn Fn(&str) -> Option<String>,
@@ -201,7 +199,7 @@ fn explain(
     })
 }
 
-/// How often each test is run, if a flag says so.
+/// Returns the number of runs of each test, if `--repeat` requests one.
 fn repeat(flags: &ScheduleFlags) -> Result<Option<NonZeroU32>, OptionsError> {
     let Some(text) = &flags.repeat else { return Ok(None) };
     let times = text.parse().map_err(|_| OptionsError::Repeat(text.clone()))?;
@@ -211,8 +209,7 @@ fn repeat(flags: &ScheduleFlags) -> Result<Option<NonZeroU32>, OptionsError> {
     }
 }
 
-/// The folders that flags name, and those that the variable does. Tests are
-/// started elsewhere, so they are absolute.
+/// Returns the folders of the flags, followed by the folders of the variable. The paths are absolute because tests start in other folders.
 fn library_path(flags: &[PathBuf], get: &dyn Fn(&str) -> Option<String>) -> Vec<PathBuf> {
     let variable = get(variables::LIBRARY_PATH.name).unwrap_or_default();
     let flags = flags.iter().flat_map(std::env::split_paths);
@@ -220,7 +217,7 @@ fn library_path(flags: &[PathBuf], get: &dyn Fn(&str) -> Option<String>) -> Vec<
     named.filter_map(|folder| std::path::absolute(folder).ok()).collect()
 }
 
-/// What flag or variable say of who starts test processes.
+/// Returns the launcher of test processes. The flag takes precedence over the variable.
 fn launcher(
     flag: Option<&str>,
     get: &dyn Fn(&str) -> Option<String>,

@@ -1,5 +1,5 @@
-//! GitHub's workflow commands: findings at the line of their test. On stderr,
-//! which the runner reads as well, so that stdout stays what it is.
+//! GitHub's workflow commands, which show each finding at the line of its test. They are printed on stderr, so that the contents of stdout
+//! do not change. GitHub's runner reads both.
 
 use std::path::PathBuf;
 
@@ -17,7 +17,7 @@ pub(crate) struct GithubAnnotations {
 }
 
 impl GithubAnnotations {
-    /// Annotations with files relative to this folder.
+    /// Creates annotations whose paths are relative to this folder.
     pub(crate) fn new(workspace_root: PathBuf) -> Self {
         Self { workspace_root }
     }
@@ -50,7 +50,7 @@ impl Presenter for GithubAnnotations {
 }
 
 fn print(denied: bool, place: &str, title: &str, message: &str) {
-    // Not through `say!`: a command must not be coloured.
+    // `say!` cannot be used because it adds colours, and a workflow command must not have any.
     eprintln!("{}", command(denied, place, title, message));
 }
 

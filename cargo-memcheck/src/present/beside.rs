@@ -1,6 +1,5 @@
-//! Which GPU it was, and what the driver's pool, NVML and CUPTI say beside the
-//! program's own calls, as lines of text. Shared by terminal, profile, Markdown and HTML, so that all say
-//! the same, and say where it is an estimate.
+//! The GPU of a test, and the figures of the driver's pool, NVML and CUPTI, which the program's own calls do not include. Terminal,
+//! profile, Markdown and HTML share these lines, so that all of them show the same figures and mark the same estimates.
 
 use memcheck_core::driver::Untracked;
 use memcheck_core::finding;
@@ -9,10 +8,10 @@ use memcheck_core::size::{self, both};
 
 use crate::task::Outcome;
 
-/// Behind figures of a simulated device.
+/// Marks the figures of a simulated device.
 pub(super) const ESTIMATE: &str = "an estimate: the device is simulated";
 
-/// The lines of a test; none where nobody says anything.
+/// Returns the lines of a test. There are none if the outcome has none of these figures.
 pub(super) fn lines(outcome: &Outcome) -> Vec<String> {
     let mut lines = Vec::new();
     lines.extend(outcome.gpu.as_ref().map(|gpu| format!("ran on {}", gpu.shown())));
@@ -22,7 +21,7 @@ pub(super) fn lines(outcome: &Outcome) -> Vec<String> {
     lines
 }
 
-/// The figures that differ between the runs of a test, apart from those of findings.
+/// Returns a note about the figures that differ between the runs of a test, without the figures that a finding already names.
 pub(super) fn repeats(outcome: &Outcome) -> Option<String> {
     let repeats = outcome.report.as_ref()?.record.repeats.as_ref()?;
     repeats.note(&finding::reported(&outcome.verdict.findings))
@@ -50,13 +49,13 @@ fn of_record(record: &Record) -> Vec<String> {
     lines
 }
 
-/// Marks the first line of several.
+/// Marks only the first of several lines.
 fn mark_first(mark: impl Fn(String) -> String) -> impl FnMut(String) -> String {
     let mut first = true;
     move |line| if std::mem::take(&mut first) { mark(line) } else { line }
 }
 
-/// Who holds what is beyond the pool.
+/// Returns the lines about device memory outside the pool, with its holders.
 fn untracked(untracked: &Untracked) -> Vec<String> {
     let Untracked { space, bytes, items, rest, reason } = untracked;
     let all = bytes.map_or_else(|| "not known".to_owned(), both);
@@ -87,7 +86,7 @@ mod tests {
     use crate::tally::Tally;
     use crate::task::example::task;
 
-    /// A test on a GPU, with a pool and NVML.
+    /// Makes a test on a GPU that has figures of a pool and of NVML.
     pub(in crate::present) fn on_a_gpu(simulated: bool) -> Outcome {
         let mut outcome = leaky();
         let record = &mut outcome.report.as_mut().unwrap().record;
@@ -192,7 +191,7 @@ mod tests {
         let line: serde_json::Value = serde_json::from_str(&json).unwrap();
         let expected = serde_json::json!({"index": 1, "name": "NVIDIA H200", "uuid": "GPU-2"});
         assert_eq!(line["gpu"], expected);
-        // Of a test that left nothing too.
+        // The GPU is also shown for a test that left no report.
         let dead = Outcome { report: None, ..outcome };
         assert_eq!(lines(&dead), [format!("ran on {said}")]);
     }

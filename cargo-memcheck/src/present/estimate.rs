@@ -1,4 +1,4 @@
-//! An estimate, for people and for machines. On stdout: it is what was asked for.
+//! Reports an estimate on stdout, because the estimate is the result of the command. The format is a table or JSON.
 
 use std::fmt::Write;
 
@@ -11,10 +11,10 @@ use super::style;
 use crate::estimator::Tried;
 use crate::options::Verbosity;
 
-/// Version of the object.
+/// The version of the JSON object.
 const VERSION: u32 = 1;
 
-/// Cards, and what each has left where the model fits.
+/// The cards, with the free bytes of each card on which the model fits.
 type Cards = [(&'static Card, Option<u64>)];
 
 #[derive(Serialize)]
@@ -31,7 +31,7 @@ struct CardLine {
     card: &'static str,
     bytes: u64,
     fits: bool,
-    /// What is left; nothing where it does not fit.
+    /// The free bytes, or `None` if the model does not fit.
     headroom: Option<u64>,
 }
 
@@ -44,7 +44,7 @@ struct DeviceLine<'a> {
     message: Option<&'a str>,
 }
 
-/// One object for the figures, and one for each device that was asked for.
+/// Prints one object with the figures, and one for each requested device.
 pub(crate) fn json(estimate: &Estimate, cards: &Cards, tried: &[Tried]) {
     let card = |&(card, headroom): &(&'static Card, Option<u64>)| CardLine {
         card: card.id,
@@ -65,7 +65,7 @@ pub(crate) fn json(estimate: &Estimate, cards: &Cards, tried: &[Tried]) {
     }
 }
 
-/// A table of what takes what, and one of the cards that it fits.
+/// Returns a table of the memory by purpose, and a table of the cards on which the model fits.
 pub(crate) fn human(
     estimate: &Estimate,
     cards: &Cards,
@@ -113,7 +113,7 @@ fn parameters(estimate: &Estimate) -> String {
     format!("{} parameters in {}", exact(estimate.parameters), estimate.dtype)
 }
 
-/// When the peak is.
+/// Names the phase that has the peak.
 fn peak(estimate: &Estimate) -> &'static str {
     let Estimate { peak, load_peak, inference, training, .. } = estimate;
     match (inference, training) {
@@ -125,7 +125,7 @@ fn peak(estimate: &Estimate) -> &'static str {
     }
 }
 
-/// What a step that does not train the model is worth.
+/// Explains the figures of a training step that does not reach all variables of the model.
 fn incomplete(estimate: &Estimate, training: &Training) -> String {
     format!(
         "{} candle's `{}` does not train: the backward pass reaches {} of {} variables, since \
@@ -140,7 +140,7 @@ fn incomplete(estimate: &Estimate, training: &Training) -> String {
     )
 }
 
-/// Lines of a report.
+/// Appends the lines of a report to a text.
 struct Table<'a>(&'a mut String);
 
 impl Table<'_> {

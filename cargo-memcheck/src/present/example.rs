@@ -1,5 +1,4 @@
-//! A test that leaks, was followed and is judged, for unit tests of whoever
-//! presents it.
+//! A leaking test with attribution and verdict, for the unit tests of the presenters.
 
 use memcheck_core::attribution::{
     Attribution, HeldBy, Holder, Kind, Peak, Place, Survivors, Tensor,
@@ -44,7 +43,7 @@ fn place(stack: usize, operation: &str, scope: &str, last: u32) -> Place {
     }
 }
 
-/// Weights of 2 MiB, and an output of 2 MiB an iteration that is kept.
+/// Weights of 2 MiB, and one output of 2 MiB for each iteration, which is retained.
 fn attribution() -> Attribution {
     let holder = |place, kind, count| Holder { place, kind, bytes: 2 * count * MIB, count };
     let peak = Peak {
@@ -92,7 +91,7 @@ fn attribution() -> Attribution {
     }
 }
 
-/// What came of it.
+/// Returns the outcome of the leaking test.
 pub(super) fn leaky() -> Outcome {
     let mut report: Report = serde_json::from_value(example::report()).unwrap();
     let record = &mut report.record;

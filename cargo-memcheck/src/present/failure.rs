@@ -1,10 +1,10 @@
-//! A failure that ends the command: `error:` and `hint:` on stderr.
+//! Prints a failure that ends the command: `error:` and `hint:` on stderr.
 
 use super::style;
 use crate::error::{Failure, Reported};
 use crate::talk::say;
 
-/// Says why the command ends.
+/// Prints the reason why the command ends.
 pub(crate) fn failure(failure: &Failure) {
     reported(&failure.into());
     if let Failure::Internal(_) = failure {
@@ -12,7 +12,7 @@ pub(crate) fn failure(failure: &Failure) {
     }
 }
 
-/// The same of a failure that was kept.
+/// Prints a failure that was stored in the results.
 pub(crate) fn reported(failure: &Reported) {
     say!("{} {}", style::error("error:"), failure.message);
     if let Some(hint) = &failure.hint {

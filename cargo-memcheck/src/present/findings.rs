@@ -1,5 +1,5 @@
-//! Findings as lines of text, as memcheck-core writes them, and laws. Shared by
-//! terminal, JUnit and Markdown, so that all say the same; HTML has tables.
+//! Findings and laws as lines of text, in the wording of memcheck-core. Terminal, JUnit and Markdown share these lines, so that all of them
+//! show the same text. HTML has tables instead.
 
 use memcheck_core::finding::Finding;
 use memcheck_core::lines::{self, Much};
@@ -10,8 +10,7 @@ pub(super) use memcheck_core::lines::{blocks, grown, place};
 
 use crate::options::Verbosity;
 
-/// The lines of a finding, the first one being `code: message`. A few of its
-/// sites, unless everything is to be said.
+/// Returns the lines of a finding, the first one being `code: message`. It names only a few call sites unless the output is verbose.
 pub(super) fn lines(finding: &Finding, verbosity: Verbosity) -> Vec<String> {
     lines::lines(
         finding,
@@ -22,8 +21,8 @@ pub(super) fn lines(finding: &Finding, verbosity: Verbosity) -> Vec<String> {
     )
 }
 
-/// `peak = 31.2 MiB + 1.5 KiB*seq`, with the space in front where there are
-/// several, and what fits by it. Exactly, where much is to be said.
+/// Returns lines such as `peak = 31.2 MiB + 1.5 KiB*seq`, and the sizes that fit by these laws. The space is put in front if there are
+/// several. Verbose output has the exact coefficients.
 pub(super) fn laws(all: &[Told], verbosity: Verbosity) -> Vec<String> {
     let several = all.iter().any(|told| told.space != all[0].space);
     let mut lines = Vec::new();

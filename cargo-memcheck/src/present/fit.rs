@@ -1,5 +1,5 @@
-//! What fits: a line for each attempt as it is made, then a row for each device,
-//! for machines an object.
+//! Reports a search for the largest value that fits: one line for each attempt as it is made, then a table row or a JSON object for each
+//! device.
 
 use comfy_table::{CellAlignment, Table, presets};
 use memcheck_core::finding::Code;
@@ -16,10 +16,10 @@ use crate::options::Telling;
 use crate::talk::say;
 use crate::task::Task;
 
-/// Version of the object.
+/// The version of the JSON object.
 const VERSION: u32 = 1;
 
-/// What one attempt came to, for people.
+/// Prints the result of one attempt.
 pub(crate) fn attempt(task: &Task, param: &str, attempt: &Attempt) {
     let peak = attempt.peaks.values().max().copied().unwrap_or(0);
     let came = match (&attempt.refused, attempt.has_room()) {
@@ -38,7 +38,7 @@ fn asked(space: Space, refusal: &Refusal) -> String {
     )
 }
 
-/// What the search came to on every device.
+/// Prints the result of the search on each device.
 pub(crate) fn fitted(telling: &Telling, tasks: &[Task], goal: &Goal<'_>, all: &[Fitted]) {
     match telling.format {
         FormatFlag::Json => {
@@ -91,7 +91,7 @@ fn table(goal: &Goal<'_>, all: &[Fitted]) -> Table {
     table
 }
 
-/// What the table does not say.
+/// Prints the facts that the table does not contain.
 fn notes(goal: &Goal<'_>, all: &[Fitted]) {
     let note = |text: String| say!("{} {text}", style::hint("note:"));
     if goal.margin.to_string() != "0%" && all.iter().any(|fitted| fitted.leg.kind == Kind::Sim) {
@@ -132,7 +132,7 @@ fn notes(goal: &Goal<'_>, all: &[Fitted]) {
     }
 }
 
-/// What a law had predicted, and what was run.
+/// Compares the prediction of a law with the attempt that was run.
 fn beside_what_was_run(param: &str, predicted: &Prediction, run: &Attempt) -> String {
     let Prediction { space, law, attempts, largest, peak } = predicted;
     let law = law.in_bytes();
@@ -153,25 +153,25 @@ struct Line<'a> {
     head: json::Head<'a>,
     test: String,
     param: &'a str,
-    /// The device as it was asked for.
+    /// The device as requested.
     leg: String,
     margin: String,
-    /// The device with the least left.
+    /// The device with the least memory left.
     #[serde(skip_serializing_if = "Option::is_none")]
     space: Option<Space>,
-    /// What it holds, and what of that was used.
+    /// The capacity of that device in bytes, and the part of it that the search used.
     #[serde(skip_serializing_if = "Option::is_none")]
     capacity: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     usable: Option<u64>,
-    /// The largest value that there was room for; nothing where there is none.
+    /// The largest value that had room. `None` if no value had.
     largest: Option<u64>,
     peak_allocated: Option<u64>,
-    /// The smallest value that there was no room for.
+    /// The smallest value that had no room.
     failed: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     refused: Option<Refused>,
-    /// What the law of the first attempts had said of the largest value.
+    /// The prediction that the law of the first attempts made for the largest value.
     #[serde(skip_serializing_if = "Option::is_none")]
     predicted: Option<&'a Prediction>,
     attempts: Vec<Tried<'a>>,

@@ -1,6 +1,5 @@
-//! A flame graph of bytes: who held the memory at the peak, from the test down to
-//! the operation. The width of a frame is bytes, so those of a space add up to its
-//! `peak_allocated`. Only tests that were followed have call stacks to show.
+//! A flame graph of the holders of memory at the peak, from the test down to the operation. The width of a frame is its bytes, so that the
+//! frames of a space add up to its `peak_allocated`. Only tests with attribution have call stacks to draw.
 
 use anyhow::Context;
 use inferno::flamegraph::{self, Options};
@@ -12,12 +11,12 @@ use memcheck_core::stack::Frame;
 use crate::presenter::{Presenter, Report};
 use crate::task::{Outcome, Task};
 
-/// What is drawn where no test was followed.
+/// The image for a run in which no test has attribution.
 const NOTHING: &str = "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"640\" height=\"48\">\
     <text x=\"16\" y=\"30\" font-family=\"monospace\">no test was followed: --explain always</text>\
     </svg>\n";
 
-/// Collects stacks in the folded form: frames from the outermost, and bytes.
+/// Collects stacks in the folded form: the frames from the outermost one on, and the bytes.
 #[derive(Debug, Default)]
 pub(crate) struct FlameGraph {
     folded: Vec<String>,
@@ -36,7 +35,7 @@ impl FlameGraph {
     }
 }
 
-/// The frames of a holder, the outermost first; what is held stands on top.
+/// Returns the frames of a holder, the outermost first. The last frame describes the held memory.
 fn stack(attribution: &Attribution, holder: &Holder) -> Vec<String> {
     let place = &attribution.places[holder.place];
     let stack = attribution.stack_of(place);
@@ -77,7 +76,7 @@ impl Report for FlameGraph {
         options.title = "Memory at the peak".to_owned();
         options.count_name = "bytes".to_owned();
         options.name_type = "Place:".to_owned();
-        // The same colours in every run.
+        // The colours must be the same in every run.
         options.deterministic = true;
         let mut svg = Vec::new();
         let lines = self.folded.iter().map(String::as_str);

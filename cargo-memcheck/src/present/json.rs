@@ -1,5 +1,5 @@
-//! One JSON object a line, always closed by `summary`. Part of the public
-//! interface: fields are added, never changed.
+//! The JSON stream: one object on each line, with `summary` as the last. The format is part of the public interface: fields can be added,
+//! but must not be changed.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -27,10 +27,10 @@ use crate::presenter::{Presenter, Report};
 use crate::tally::{Repeated, Tally};
 use crate::task::{Outcome, Task};
 
-/// Version of the stream.
+/// The version of the stream.
 const VERSION: u32 = 1;
 
-/// One line.
+/// One line of the stream.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "kebab-case")]
 enum Line<'a> {
@@ -47,21 +47,21 @@ struct TestFinished<'a> {
     test: &'a str,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     case: &'a BTreeMap<String, String>,
-    /// The first judged space of a GPU, else the family.
+    /// The first judged space if it is a GPU; otherwise `cuda:0` or `cpu`, according to the device family.
     device: String,
-    /// The device as it was asked for.
+    /// The device as requested.
     leg: String,
-    /// The real GPU that it was.
+    /// The real GPU that the test ran on.
     #[serde(skip_serializing_if = "Option::is_none")]
     gpu: Option<&'a RanOn>,
     status: Status,
-    /// Wall-clock time of the test's process.
+    /// The wall time of the test process in seconds.
     seconds: f64,
     findings: &'a [Finding],
     #[serde(skip_serializing_if = "<[Code]>::is_empty")]
     denied: &'a [Code],
     metrics: BTreeMap<Space, Metrics>,
-    /// Names of those that are estimates, on a simulated device.
+    /// The names of the metrics that are estimates, because the device is simulated.
     #[serde(skip_serializing_if = "<[&str]>::is_empty")]
     estimates: &'static [&'static str],
     iterations: Vec<Iterations<'a>>,
@@ -75,17 +75,16 @@ struct TestFinished<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     repeat: Option<Repeat>,
     growth: BTreeMap<Space, Growth>,
-    /// What is held beyond the driver's pool; of a test that was run with
-    /// attribution only.
+    /// The holders of device memory outside the driver's pool. Present only for a test with attribution.
     #[serde(skip_serializing_if = "Option::is_none")]
     untracked: Option<&'a Untracked>,
-    /// Processes of others on the devices that refused memory.
+    /// The other processes on the devices that refused memory.
     #[serde(skip_serializing_if = "<[Occupant]>::is_empty")]
     others: &'a [Occupant],
-    /// How figures grow over its cases; of the largest of them.
+    /// The growth of figures over the test's cases. Present only for the largest case.
     #[serde(skip_serializing_if = "<[Told]>::is_empty")]
     laws: &'a [Told],
-    /// Who held what; of a test that was run with attribution only.
+    /// The holders of memory. Present only for a test with attribution.
     #[serde(skip_serializing_if = "Option::is_none")]
     attribution: Option<Digest<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -144,11 +143,11 @@ impl<'a> ErrorLine<'a> {
     }
 }
 
-/// The runs of a test that was run again because figures differed, or on request.
+/// The runs of a test that was repeated on request or because its figures differed.
 #[derive(Debug, Serialize)]
 struct Repeat {
     runs: usize,
-    /// Figures that are not the same in all of them.
+    /// The figures that differ between the runs.
     figures: Vec<Range>,
 }
 
@@ -158,7 +157,7 @@ impl Repeat {
     }
 }
 
-/// How far a test was followed beyond its measured iterations.
+/// How long a test was followed after its measured iterations.
 #[derive(Debug, Serialize)]
 struct Followed<'a> {
     iterations: u32,
@@ -180,20 +179,19 @@ impl<'a> Followed<'a> {
     }
 }
 
-/// Writes the lines somewhere.
+/// Writes the lines to `to`.
 pub(crate) struct JsonLines<W> {
     to: W,
 }
 
 impl<W: Write> JsonLines<W> {
-    /// Lines that go to `to`.
     pub(crate) fn new(to: W) -> Self {
         Self { to }
     }
 
     fn line(&mut self, line: &Line<'_>) {
         let text = serde_json::to_string(line).expect("lines are made of text and numbers");
-        // Whoever reads has gone: there is nobody left to tell.
+        // An error means that the reader has closed the stream, so that it cannot be reported there.
         let _ = writeln!(self.to, "{text}").and_then(|()| self.to.flush());
     }
 }
@@ -315,39 +313,39 @@ fn summary(tally: &Tally, exit_code: u8) -> Summary<'_> {
     }
 }
 
-/// The stream of a command that failed before it could run anything.
+/// Prints the stream of a command that failed before it could run a test.
 pub(crate) fn failed(failure: Reported) {
     let exit_code = failure.exit_code;
     let tally = Tally { failure: Some(failure), ..Tally::default() };
     JsonLines::new(std::io::stdout()).finished(&tally, exit_code);
 }
 
-/// [`failed`], from a failure.
+/// Does the same as [`failed`] for a [`Failure`].
 pub(crate) fn failure(failure: &Failure) {
     failed(failure.into());
 }
 
-/// The line of one snapshot that something was done with: `accepted`,
-/// `rejected`, `removed`, `stale`. Nothing where people read.
+/// Prints a line about a snapshot that the command has `accepted`, `rejected` or `removed`, or that is `stale`. Prints no line in the human
+/// format.
 pub(crate) fn snapshot(format: FormatFlag, action: &str, path: &std::path::Path) {
     if format == FormatFlag::Json {
         print(&serde_json::json!({"type": "snapshot", "action": action, "path": path}));
     }
 }
 
-/// A file that was written.
+/// Prints a line about a file that the command wrote. Prints no line in the human format.
 pub(crate) fn file(format: FormatFlag, kind: &str, path: &std::path::Path, size: u64) {
     if format == FormatFlag::Json {
         print(&serde_json::json!({"type": "file", "kind": kind, "path": path, "bytes": size}));
     }
 }
 
-/// Closes the stream of a command that has no counts.
+/// Ends the stream of a command that does not count tests.
 pub(crate) fn done(exit_code: u8) {
     print(&serde_json::json!({"type": "summary", "exit_code": exit_code}));
 }
 
-/// What an object about one test or program begins with.
+/// The first fields of an object about a test or a program.
 #[derive(Debug, Serialize)]
 pub(in crate::present) struct Head<'a> {
     r#type: &'static str,
@@ -357,7 +355,7 @@ pub(in crate::present) struct Head<'a> {
 }
 
 impl<'a> Head<'a> {
-    /// That of an object of this type, about this task.
+    /// Creates the head of an object of this type about this task.
     pub(in crate::present) fn of(r#type: &'static str, version: u32, task: &'a Task) -> Self {
         Self { r#type, version, package: &task.package, binary: &task.binary.id }
     }
@@ -366,7 +364,7 @@ impl<'a> Head<'a> {
 /// Prints one line of the stream.
 pub(in crate::present) fn print(line: &impl Serialize) {
     let line = serde_json::to_string(line).expect("lines are made of text and numbers");
-    // A reader that left has what it wanted.
+    // An error means that the reader has closed the stream because it needs no more lines.
     let _ = writeln!(std::io::stdout(), "{line}");
 }
 

@@ -1,4 +1,4 @@
-//! JUnit XML: a suite per executable and device.
+//! A JUnit XML report with one suite for each executable and device.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,6 @@ use crate::options::Verbosity;
 use crate::presenter::{Presenter, Report};
 use crate::task::{Outcome, Task};
 
-/// Collects suites.
 #[derive(Debug, Default)]
 pub(crate) struct Junit {
     suites: BTreeMap<String, Vec<TestCase>>,

@@ -1,4 +1,4 @@
-//! Markdown, as for a pull request: what failed first, then a table.
+//! A Markdown report, for example for a pull request: the failures first, then a table.
 
 use std::fmt::Write;
 
@@ -12,7 +12,6 @@ use crate::presenter::{Presenter, Report};
 use crate::tally::Tally;
 use crate::task::{Outcome, Task};
 
-/// Collects the parts of the page.
 #[derive(Debug, Default)]
 pub(crate) struct Markdown {
     findings: String,
@@ -123,8 +122,7 @@ impl Report for Markdown {
     }
 }
 
-/// The text in a fence that is longer than any in it: a body may print Markdown
-/// itself when it fails.
+/// Puts the text into a fence. It is longer than all fences in the text, because a failing test body can print Markdown.
 fn fenced(text: &str) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest.max(2) + 1);

@@ -1,7 +1,7 @@
-//! What people and machines are told. Nothing here decides anything.
+//! The presenters, which print and write the results. They do not make decisions.
 //!
-//! stdout carries results for machines only; whatever people read goes to
-//! stderr. Each presenter is given the same events, in the order of the run.
+//! stdout carries only results for machines and the results of commands such as `profile`; all other text goes to stderr. Each presenter
+//! receives the same events, in the order of the run.
 
 mod annotations;
 mod beside;

@@ -1,4 +1,4 @@
-//! A plan: a row for each device and what is on it, the modules, and the map.
+//! Reports a plan: a table of the devices with their modules, a table of the modules, and the device map.
 
 use std::path::Path;
 
@@ -15,27 +15,25 @@ use crate::options::{Telling, Verbosity};
 use crate::talk::say;
 use crate::task::Task;
 
-/// Version of the object.
+/// The version of the JSON object.
 const VERSION: u32 = 1;
 
-/// A plan with all that it was made of.
+/// A plan and its inputs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Placed<'a> {
-    /// The test that was measured.
+    /// The measured test.
     pub(crate) task: &'a Task,
-    /// The devices.
     pub(crate) machine: &'a Machine,
-    /// What is left free of each.
+    /// The part of each device's capacity that stays free.
     pub(crate) margin: Tolerance,
-    /// The modules.
     pub(crate) modules: &'a Modules,
-    /// Which of them go where.
+    /// The distribution of the modules over the devices.
     pub(crate) plan: &'a Plan,
-    /// The same by name.
+    /// The same distribution by the names of the modules.
     pub(crate) map: &'a DeviceMap,
 }
 
-/// Prints a plan, and its map unless that goes to a file.
+/// Prints a plan. Prints its map too, unless the map is written to `file`.
 pub(crate) fn plan(telling: &Telling, placed: &Placed<'_>, file: Option<&Path>) {
     if telling.format == FormatFlag::Json {
         return json::print(&line(placed));
@@ -60,7 +58,7 @@ pub(crate) fn plan(telling: &Telling, placed: &Placed<'_>, file: Option<&Path>) 
     }
 }
 
-/// What each module was measured to hold, on stderr; those alike in one row.
+/// Prints the measured memory of each module on stderr. Consecutive modules with equal figures share a row.
 pub(crate) fn modules(telling: &Telling, modules: &Modules) {
     if telling.format == FormatFlag::Json || telling.verbosity == Verbosity::Quiet {
         return;
@@ -86,7 +84,7 @@ pub(crate) fn modules(telling: &Telling, modules: &Modules) {
     }
 }
 
-/// `model.layers.0 … model.layers.15`.
+/// Returns a range of names such as `model.layers.0 … model.layers.15`.
 fn names(modules: &[Module]) -> String {
     match modules {
         [] => "-".to_owned(),
@@ -136,7 +134,7 @@ struct Line<'a> {
     head: json::Head<'a>,
     test: &'a str,
     margin: String,
-    /// The peak of all modules on one device.
+    /// The peak of all modules on one device, in bytes.
     whole: u64,
     outside: u64,
     replicated: u64,

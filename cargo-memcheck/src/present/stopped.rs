@@ -1,4 +1,4 @@
-//! What a signal has ended before anything could be told of it.
+//! The output of a command that a signal ended before it had any results.
 
 use super::{JsonLines, style};
 use crate::cli::FormatFlag;
@@ -9,12 +9,13 @@ use crate::process::INTERRUPTED;
 use crate::talk::say;
 use crate::tally::Tally;
 
-/// Why a command ends whose stream is closed for it, once a signal has come.
+/// Returns the failure of an interrupted command whose caller ends the JSON stream.
 pub(crate) fn interrupted() -> Failure {
     Failure::Internal(anyhow::anyhow!("interrupted"))
 }
 
-/// A signal came before the first test: closes the stream of a command that does so itself.
+/// Reports a signal before the first test, and ends the JSON stream. It is for commands that must end their stream themselves. Returns the
+/// exit code.
 pub(crate) fn stopped(options: &Options) -> u8 {
     say!("{}", style::warning("interrupted"));
     if options.telling.format == FormatFlag::Json {

@@ -1,4 +1,4 @@
-//! Colours, by meaning. `anstream` takes them out where nobody sees them.
+//! Colours by meaning. `anstream` removes them if the output is not a terminal.
 
 use anstream::ColorChoice;
 use memcheck_core::protocol::Status;
@@ -6,7 +6,7 @@ use owo_colors::{OwoColorize, Style};
 
 use crate::cli::ColorFlag;
 
-/// Sets once whether colours are printed.
+/// Decides once for the whole process whether output has colours.
 pub(crate) fn choose(color: ColorFlag) {
     match color {
         ColorFlag::Auto => ColorChoice::Auto,
@@ -16,7 +16,7 @@ pub(crate) fn choose(color: ColorFlag) {
     .write_global();
 }
 
-/// The word for a status, padded to a column and coloured.
+/// Returns the word for a status, padded to the width of a column and coloured.
 pub(crate) fn status(status: Status) -> String {
     let (word, style) = match status {
         Status::Passed => ("PASS", Style::new().green().bold()),
@@ -28,27 +28,22 @@ pub(crate) fn status(status: Status) -> String {
     format!("{word:>12}").style(style).to_string()
 }
 
-/// What went wrong.
 pub(crate) fn error(text: &str) -> String {
     text.red().bold().to_string()
 }
 
-/// What may be wrong.
 pub(crate) fn warning(text: &str) -> String {
     text.yellow().bold().to_string()
 }
 
-/// What to do.
 pub(crate) fn hint(text: &str) -> String {
     text.cyan().to_string()
 }
 
-/// What is beside the point.
 pub(crate) fn dim(text: &str) -> String {
     text.dimmed().to_string()
 }
 
-/// What is to stand out.
 pub(crate) fn strong(text: &str) -> String {
     text.bold().to_string()
 }

@@ -1,4 +1,4 @@
-//! The last words of a run, and the commands to go on with.
+//! The summary at the end of a run, with commands for the next steps.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::cli::{self, NoTestsFlag};
 use crate::options::Pending;
 use crate::tally::{Repeated, Tally};
 
-/// The counts, on one line.
+/// Returns the counts in one line.
 pub(super) fn counts(tally: &Tally) -> String {
     let Tally {
         passed,
@@ -45,8 +45,7 @@ pub(super) fn counts(tally: &Tally) -> String {
     parts.join(", ")
 }
 
-/// How many tests were run several times, and whether their figures are identical:
-/// "288 tests, 30 runs each: all figures identical".
+/// Returns the number of repeated tests, and the result of comparing their figures: "288 tests, 30 runs each: all figures identical".
 pub(super) fn repeated(tally: &Tally) -> Option<String> {
     let Repeated { runs, tests, identical } = tally.repeated?;
     let plural = |count: usize, word: &str| match count {
@@ -61,17 +60,17 @@ pub(super) fn repeated(tally: &Tally) -> Option<String> {
     Some(format!("{}, {runs} each: {result}", plural(tests, "test")))
 }
 
-/// Why no test was selected.
+/// The reason why no test was selected.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Unselected {
-    /// Tests that match make sense on another device.
+    /// Matching tests exist, but they need another device.
     pub(crate) elsewhere: bool,
-    /// Tests that match are ignored.
+    /// Matching tests exist, but they are ignored.
     pub(crate) ignored: bool,
 }
 
 impl Unselected {
-    /// As people are told, with the filters that were given.
+    /// Returns the reason as a sentence that names the filters of the command line.
     pub(crate) fn said_of(self, filters: &[String]) -> String {
         let quoted: Vec<String> = filters.iter().map(|filter| format!("`{filter}`")).collect();
         let by = match quoted.as_slice() {
@@ -90,7 +89,7 @@ impl Unselected {
     }
 }
 
-/// What can be done next, a line each.
+/// Returns the possible next steps, one in each line.
 pub(super) fn next_steps(
     tally: &Tally,
     filters: &[String],
@@ -140,7 +139,7 @@ pub(super) fn next_steps(
     lines
 }
 
-/// A folder as seen from the current one.
+/// Returns a folder relative to the current one if the current folder contains it.
 fn shown(folder: &Path) -> String {
     let here = std::env::current_dir().unwrap_or_default();
     folder.strip_prefix(here).unwrap_or(folder).display().to_string()

@@ -1,5 +1,4 @@
-//! For people: a line per test, its findings, a progress bar, a summary.
-//! All of it on stderr.
+//! The output for people: one line for each test, its findings, a progress bar and a summary. All of it goes to stderr.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -21,12 +20,11 @@ use crate::talk::say;
 use crate::tally::Tally;
 use crate::task::{Outcome, Task};
 
-/// First and last lines of a failing test's own output that are shown where
-/// not all are wanted.
+/// The numbers of the first and last lines of a failing test's output that are shown unless the output is verbose.
 const HEAD: usize = 4;
 const TAIL: usize = 6;
 
-/// The terminal of a run.
+/// The terminal output of a run.
 pub(crate) struct Terminal {
     bar: ProgressBar,
     verbosity: Verbosity,
@@ -35,12 +33,12 @@ pub(crate) struct Terminal {
     no_tests: NoTestsFlag,
     filters: Vec<String>,
     several_legs: bool,
-    /// Running tests by binary and name, and how far they are.
+    /// The progress of the running tests, by binary and name.
     running: BTreeMap<(String, String), String>,
 }
 
 impl Terminal {
-    /// A terminal for a run over so many devices.
+    /// Creates the output of a run over `legs` devices.
     pub(crate) fn new(audience: &Audience<'_>, legs: usize) -> Self {
         let bar = ProgressBar::hidden();
         bar.set_style(
@@ -70,7 +68,7 @@ impl Terminal {
     }
 
     fn print(&self, lines: &[String]) {
-        // Above the bar, not through it.
+        // The lines must appear above the bar and not disturb it.
         self.bar.suspend(|| {
             for line in lines {
                 say!("{line}");
@@ -78,7 +76,7 @@ impl Terminal {
         });
     }
 
-    /// `PASS [   0.012s] app::mem llama::kv_cache  peak 502.5 MiB  growth 0 B`.
+    /// Returns a line such as `PASS [   0.012s] app::mem llama::kv_cache  peak 502.5 MiB  growth 0 B`.
     fn line(&self, task: &Task, outcome: &Outcome) -> String {
         let time = format!("[{:>8.3}s]", outcome.duration.as_secs_f64());
         let mut line = format!(
@@ -101,7 +99,7 @@ impl Terminal {
                 let mut findings = outcome.verdict.findings.iter();
                 findings.any(|finding| finding.space == Some(space))
             };
-            // Small blocks come with every tensor: their figures matter if they are judged.
+            // Every tensor comes with some small blocks, so that their figures matter only if a finding concerns them.
             let shown = |space: &&Space| **space != Space::HostSmall || found(**space);
             let judged: Vec<Space> = record.judged.iter().filter(shown).copied().collect();
             for (space, measured) in
@@ -128,7 +126,7 @@ impl Terminal {
                 Class::Bookkeeping => outcome.verdict.denied.contains(&finding.code),
             };
             let mut text = findings::lines(finding, self.verbosity).into_iter();
-            // A first run has no baselines at all: the summary says what to do.
+            // All tests of a first run lack a baseline. The summary states the next step, so that it need not be repeated here.
             if !verbose && finding.code == Code::MissingBaseline {
                 if !counts {
                     continue;
@@ -143,7 +141,7 @@ impl Terminal {
         lines
     }
 
-    /// What others than the program say of a GPU, where everything is to be said.
+    /// Returns the figures of a GPU that do not come from the program's own calls, if the output is verbose.
     fn beside(&self, outcome: &Outcome) -> Vec<String> {
         let all = self.verbosity == Verbosity::Verbose;
         let said = if all { beside::lines(outcome) } else { Vec::new() };
@@ -159,7 +157,7 @@ impl Terminal {
         if own.is_empty() {
             return Vec::new();
         }
-        // What went wrong first, and what was said last.
+        // The first lines often show the first error, and the last lines show the end of the test.
         let skipped = match self.verbosity {
             Verbosity::Verbose => 0,
             _ => own.len().saturating_sub(HEAD + TAIL),
@@ -178,19 +176,19 @@ impl Terminal {
     }
 }
 
-/// `ok on cpu: 3 passed, 0 failed in 0.83s`.
+/// Returns a line such as `ok on cpu: 3 passed, 0 failed in 0.83s`.
 fn verdict(place: &str, tally: &Tally, ok: bool) -> String {
     let result = if ok { style::strong("ok") } else { style::error("not ok") };
     let seconds = tally.took.as_secs_f64();
     format!("{result}{place}: {} in {seconds:.2}s", summary::counts(tally))
 }
 
-/// Tests of two binaries may have one name, and run at the same time.
+/// Returns the key of a running test. It needs the binary because tests of two binaries can have the same name and run at the same time.
 fn key(task: &Task) -> (String, String) {
     (task.binary.id.clone(), task.entry.name.clone())
 }
 
-/// The laws of the cases that the test is the largest of.
+/// Returns the laws that the outcome of the largest case contains.
 fn laws(outcome: &Outcome, verbosity: Verbosity) -> Vec<String> {
     let lines = findings::laws(&outcome.across.laws, verbosity).into_iter();
     lines.map(|line| format!("{:13}{line}", "")).collect()
@@ -205,7 +203,7 @@ impl Presenter for Terminal {
         self.bar.reset();
         self.bar.set_length(tests as u64);
         if self.capture == Capture::Kept {
-            // Hidden by itself where stderr is no terminal.
+            // `indicatif` hides the bar if stderr is not a terminal.
             self.bar.set_draw_target(ProgressDrawTarget::stderr());
             self.bar.enable_steady_tick(Duration::from_millis(120));
         }
@@ -258,7 +256,7 @@ impl Presenter for Terminal {
     fn leg_finished(&mut self, leg: &Leg, tally: &Tally) {
         self.bar.finish_and_clear();
         if self.several_legs && self.verbosity > Verbosity::Quiet {
-            // Whether there was a test at all is for the summary to say.
+            // The summary reports if no test ran at all.
             let ok = tally.exit_code(NoTestsFlag::Pass) == exit::OK && tally.not_run == 0;
             self.print(&[verdict(&format!(" on {}", leg.name()), tally, ok)]);
         }

@@ -1,4 +1,4 @@
-//! Everybody who is told about a run, and the reports that are written at its end.
+//! Distributes the events of a run to all presenters, and writes the report files at the end of the run.
 
 use std::path::{Path, PathBuf};
 
@@ -18,7 +18,7 @@ use crate::options::{Annotations, Audience};
 use crate::presenter::{Presenter, Report};
 use crate::tally::Tally;
 
-/// Everybody who is told about the run.
+/// All presenters and reports of a run.
 pub(crate) struct Told {
     presenters: Vec<Box<dyn Presenter>>,
     reports: Vec<(PathBuf, Box<dyn Report>)>,
@@ -36,7 +36,7 @@ impl Expected for ReportError {
 }
 
 impl Told {
-    /// People, the reports, and whoever speaks on stdout.
+    /// Creates the terminal output, annotations and reports. `on_stdout` is the presenter that writes to stdout.
     pub(crate) fn new(
         audience: &Audience<'_>,
         workspace_root: &Path,
@@ -62,12 +62,12 @@ impl Told {
         Self { presenters, reports: reports.collect() }
     }
 
-    /// One report more.
+    /// Adds a report.
     pub(crate) fn also(&mut self, path: PathBuf, report: impl Report + 'static) {
         self.reports.push((path, Box::new(report)));
     }
 
-    /// Tells everybody.
+    /// Passes an event to all presenters and reports.
     pub(crate) fn tell(&mut self, mut what: impl FnMut(&mut dyn Presenter)) {
         for presenter in &mut self.presenters {
             what(presenter.as_mut());
@@ -77,7 +77,7 @@ impl Told {
         }
     }
 
-    /// Writes the reports, then the summary, which knows whether they were written.
+    /// Writes the reports, then the summary. The order matters because the exit code in the summary depends on the success of the reports.
     pub(crate) fn finish(mut self, tally: &Tally, exit_code: u8) -> u8 {
         let mut exit_code = exit_code;
         for (path, report) in &mut self.reports {

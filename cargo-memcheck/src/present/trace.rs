@@ -1,10 +1,8 @@
-//! A trace in the Chrome format, which Perfetto and `chrome://tracing` open:
-//! one process a test, one counter a space, one step of time an iteration. A
-//! test that was followed has a second process for its events.
+//! A trace in the Chrome format for Perfetto and `chrome://tracing`. It has one process for each test, one counter for each space, and one
+//! time step for each iteration. A test with attribution has a second process with its events.
 //!
-//! There is no clock in it: a millisecond stands for an iteration, and in the
-//! process of events a microsecond for an allocation or a free, so that two
-//! runs of the same code give the same file.
+//! The trace contains no clock times: a millisecond stands for an iteration, and in the process of events a microsecond stands for an
+//! allocation or a free. Two runs of the same code therefore give the same file.
 
 use memcheck_core::profile::{By, Held, Profile, Row, Sort};
 use memcheck_core::record::Record;
@@ -14,12 +12,11 @@ use super::profile::kind_name;
 use crate::presenter::{Presenter, Report};
 use crate::task::{Outcome, Task};
 
-/// Microseconds that stand for one iteration.
+/// The number of microseconds that stand for an iteration.
 const ITERATION: usize = 1_000;
-/// Holders, and scopes, at most of a peak.
+/// The greatest number of holders, and of scopes, in the mark of a peak.
 const MOST: usize = 20;
 
-/// Collects the events.
 #[derive(Debug, Default)]
 pub(crate) struct Trace {
     events: Vec<Value>,
@@ -27,7 +24,7 @@ pub(crate) struct Trace {
 }
 
 impl Trace {
-    /// A process of the trace.
+    /// Adds a process to the trace and returns its number.
     fn process(&mut self, name: &str) -> usize {
         self.processes += 1;
         self.events.push(json!({
@@ -36,7 +33,7 @@ impl Trace {
         self.processes
     }
 
-    /// The figures of the iterations.
+    /// Adds the figures of the iterations.
     fn iterations(&mut self, process: usize, record: &Record) {
         for (space, measured) in &record.spaces {
             let series = measured.allocated.iter().zip(&measured.peak).enumerate();
@@ -57,7 +54,7 @@ impl Trace {
         }
     }
 
-    /// Live bytes of a space over its events, and who held its peak.
+    /// Adds the live bytes of a space over its events, and the holders of its peak.
     fn followed(&mut self, process: usize, profile: &Profile) {
         let (space, timeline) = (profile.space, &profile.timeline);
         let time = |point: usize| point as u64 * timeline.stretch;
@@ -73,7 +70,7 @@ impl Trace {
     }
 }
 
-/// What the mark of a peak says: bytes by kind, by holder and by scope.
+/// Returns the arguments of a peak's mark: the bytes by kind, by holder and by scope.
 fn at_peak(profile: &Profile) -> Value {
     let kind = |kind| kind_name(profile.window, kind);
     let kinds: Map<String, Value> =

@@ -1,7 +1,7 @@
-//! A child process in a group of its own: started, watched, and ended.
+//! Starts a child process in its own process group, watches it, and ends the group.
 //!
-//! A launcher in its place is another matter: descriptors end at it, the test
-//! begins when it lets it, and only it can end what it has started elsewhere.
+//! A launcher is a child that starts the test process elsewhere, perhaps on another machine. It differs in three ways: file descriptors are
+//! not passed on to the test, the test can start later than the launcher, and only the launcher can end the test.
 
 mod output;
 mod progress;
@@ -28,74 +28,68 @@ use crate::options::Capture;
 pub(crate) use output::Output;
 pub(crate) use signals::{INTERRUPTED, Interrupt};
 
-/// Where the child finds the pipe for its progress.
+/// The child's path to the pipe for its progress.
 pub(crate) const PROGRESS_PATH: &str = "/dev/fd/3";
 const PROGRESS_FD: i32 = 3;
-/// How often a wait looks up for a signal.
+/// The interval at which a wait checks for a signal.
 const LOOK_UP: Duration = Duration::from_millis(100);
-/// How long what is left in the pipes is waited for, once the child is gone.
+/// The time limit for reading the rest of the pipes after the child has ended.
 const DRAIN: Duration = Duration::from_secs(2);
-/// How long a launcher that was asked to end may take to end what it started.
+/// The time limit for a launcher to end its job after SIGTERM.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// What the child is.
+/// The kind of a child.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Kind<'a> {
-    /// The process that is meant.
+    /// The process itself, without a launcher.
     Own,
-    /// A launcher of a process whose progress comes in this file, which is
-    /// there and empty; the time-out counts from the first line in it.
+    /// A launcher of a process that writes its progress to this file. The file must exist and be empty. The time-out counts from the first
+    /// write to it.
     Launcher(&'a Path),
-    /// A launcher of a process that tells no progress. Where it makes this file
-    /// when it begins, the time-out counts from then.
+    /// A launcher of a process that does not report progress. With a file, the process creates it when it begins, and the time-out counts
+    /// from that moment.
     SilentLauncher(Option<&'a Path>),
 }
 
-/// How a child is watched.
+/// The settings for watching a child.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Watch<'a> {
-    /// What it is.
     pub(crate) kind: Kind<'a>,
-    /// How long it may run.
     pub(crate) timeout: Duration,
-    /// What happens to its output.
     pub(crate) capture: Capture,
-    /// What ends it before.
+    /// Ends the child before its time limit.
     pub(crate) interrupt: &'a Interrupt,
 }
 
-/// What is known of a child that has ended.
+/// The facts about a child that has ended.
 #[derive(Debug)]
 pub(crate) struct Ended {
-    /// `None`: the run was interrupted, and it was killed.
+    /// The end of the child. `None` if this process killed it because the run was interrupted.
     pub(crate) end: Option<End>,
-    /// Whether the process that is meant was seen to begin.
+    /// True if the process was seen to begin. Behind a launcher it can begin late or never.
     pub(crate) began: bool,
-    /// What it printed.
     pub(crate) output: Output,
-    /// How long it ran.
     pub(crate) duration: Duration,
 }
 
-/// Kills every process of a group that is still there.
+/// Kills all remaining processes of a group.
 fn kill_group(group: u32) {
     if let Ok(group) = i32::try_from(group) {
-        // Gone already is what is wanted.
+        // The call fails if the group has already ended, which is fine.
         let _ = killpg(Pid::from_raw(group), Signal::SIGKILL);
     }
 }
 
-/// Asks a launcher to end, and gives it time to cancel its job: a job that it
-/// runs on another machine no signal of ours would reach.
+/// Asks a launcher to end, and waits so that it can cancel its job. A signal from this machine would not reach a job on another machine.
 fn ask_to_end(launcher: &mut Child) -> std::io::Result<()> {
     if let Ok(id) = i32::try_from(launcher.id()) {
-        // The launcher alone: its children are its own to end.
+        // The signal goes to the launcher alone because it must end its children itself.
         let _ = kill(Pid::from_raw(id), Signal::SIGTERM);
     }
     launcher.wait_timeout(GRACE).map(drop)
 }
 
-/// Where progress comes from.
+/// The source of the progress of a test process.
 enum Source<'a> {
     Pipe,
     File(Tail),
@@ -104,7 +98,7 @@ enum Source<'a> {
 }
 
 impl Source<'_> {
-    /// Whether the process that is meant has begun, as far as it can be told.
+    /// True if the process has begun, as far as the source can tell.
     fn has_begun(&self) -> bool {
         match self {
             Self::Pipe | Self::None => true,
@@ -114,11 +108,11 @@ impl Source<'_> {
     }
 }
 
-/// Puts the output of `command` where it belongs.
+/// Redirects the output of `command`.
 fn redirect(command: &mut Command, capture: Capture) -> std::io::Result<()> {
     match capture {
         Capture::Shown => {
-            // Both to stderr: stdout is for results.
+            // Both streams go to stderr because stdout is reserved for results.
             let stderr = || std::io::stderr().as_fd().try_clone_to_owned();
             command.stdout(stderr()?).stderr(stderr()?);
         }
@@ -130,8 +124,7 @@ fn redirect(command: &mut Command, capture: Capture) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Waits for the end of `child`, for the time-out from when it has begun, or for
-/// an interrupt: then there is none.
+/// Waits until `child` ends or the time-out has passed since the process began. Returns `None` if the run was interrupted.
 fn wait(child: &mut Child, source: &Source<'_>, watch: &Watch<'_>) -> std::io::Result<Option<End>> {
     let mut begun = None;
     loop {
@@ -151,7 +144,7 @@ fn wait(child: &mut Child, source: &Source<'_>, watch: &Watch<'_>) -> std::io::R
     }
 }
 
-/// Runs `command` to its end, or to the time-out, or until the run is interrupted.
+/// Runs `command` until it ends, reaches its time-out, or the run is interrupted.
 pub(crate) fn run(
     mut command: Command,
     watch: Watch<'_>,
@@ -173,7 +166,7 @@ pub(crate) fn run(
     };
     let launched = Instant::now();
     let mut child = command.spawn()?;
-    // Our end of the progress pipe lives in the command.
+    // The command owns this process's copy of the pipe's write end. It must be dropped so that the reader sees the end of the pipe.
     drop(command);
     let group = child.id();
     let stdout = Collector::start(child.stdout.take());
@@ -184,7 +177,7 @@ pub(crate) fn run(
     if !is_over && !matches!(watch.kind, Kind::Own) {
         ask_to_end(&mut child)?;
     }
-    // Also after a regular end: what the test started does not outlive it.
+    // The group is also killed after a regular end, because processes that the test started must not outlive it.
     kill_group(group);
     child.wait()?;
     let output = Output { stdout: stdout.finish(DRAIN), stderr: stderr.finish(DRAIN) };
@@ -212,7 +205,7 @@ mod tests {
         Watch { kind: Kind::Own, timeout, capture: Capture::Kept, interrupt }
     }
 
-    /// A launcher, and the folder of the file of its progress, which is `$1` of the script.
+    /// Runs a launcher script. `$1` is the path of its progress file.
     fn launcher(script: &str, timeout: Duration, interrupt: &Interrupt) -> Ended {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("progress");

@@ -1,4 +1,4 @@
-//! What a child prints, collected in the background.
+//! Collects the output of a child in the background.
 
 use std::io::Read;
 use std::sync::{Arc, Mutex, mpsc};
@@ -6,18 +6,16 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// What a child printed.
+/// The output of a child.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Output {
-    /// Its stdout, libtest's own lines included.
+    /// Its stdout, including the lines of libtest.
     pub(crate) stdout: String,
-    /// Its stderr.
     pub(crate) stderr: String,
 }
 
 impl Output {
-    /// The lines that are the test's own: what libtest says around a single
-    /// test that runs alone is of no use to a reader.
+    /// Returns the test's own lines. The lines that libtest prints around a single test do not help the reader.
     pub(crate) fn own_lines(&self) -> Vec<&str> {
         let mut lines: Vec<&str> = self.stdout.lines().filter_map(without_frame).collect();
         lines.extend(self.stderr.lines().filter(|line| !line.trim().is_empty()));
@@ -25,9 +23,9 @@ impl Output {
     }
 }
 
-/// A line of stdout without what libtest put there: nothing is left of most.
+/// Removes libtest's part from a line of stdout. Returns `None` if no text remains.
 fn without_frame(line: &str) -> Option<&str> {
-    // `test a::b ... ` has no end of line when the test begins to print.
+    // `test a::b ... ` has no line end if the test prints directly after it.
     let own = match line.strip_prefix("test ").and_then(|rest| rest.split_once(" ... ")) {
         Some((_, "ok" | "FAILED" | "ignored")) => return None,
         Some((_, rest)) => rest,
@@ -39,8 +37,8 @@ fn without_frame(line: &str) -> Option<&str> {
     (!frame).then_some(own)
 }
 
-/// Reads a pipe to its end on a thread of its own. What has been read so far
-/// is kept, so that a pipe which somebody else holds open loses nothing.
+/// Reads a pipe to its end on a separate thread. The bytes are kept as they arrive, so that they are available even if another process
+/// keeps the pipe open.
 #[derive(Debug)]
 pub(super) struct Collector {
     bytes: Arc<Mutex<Vec<u8>>>,
@@ -48,7 +46,7 @@ pub(super) struct Collector {
 }
 
 impl Collector {
-    /// Starts reading.
+    /// Starts the thread.
     pub(super) fn start(pipe: Option<impl Read + Send + 'static>) -> Self {
         let bytes = Arc::new(Mutex::new(Vec::new()));
         let (sender, ended) = mpsc::channel();
@@ -65,7 +63,7 @@ impl Collector {
         Self { bytes, ended }
     }
 
-    /// What was read, after waiting for the end of the pipe for so long.
+    /// Waits at most `patience` for the end of the pipe, and returns the text so far.
     pub(super) fn finish(self, patience: Duration) -> String {
         let _ = self.ended.recv_timeout(patience);
         String::from_utf8_lossy(&self.bytes.lock().expect("no reader panics")).into_owned()

@@ -1,5 +1,4 @@
-//! The progress of a running test: JSON lines from a pipe, or, where a launcher
-//! stands between the test and us, from a file.
+//! Reads the progress of a running test as JSON lines from a pipe, or from a file if a launcher starts the test.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, PipeReader, Read};
@@ -11,12 +10,11 @@ use std::time::Duration;
 
 use memcheck_core::protocol::Progress;
 
-/// How often a file is looked at.
+/// The interval at which a file is read.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Hands every line that is progress to `on_progress`, on a thread of its own,
-/// until the last writer is gone. Anything else in the pipe is skipped:
-/// progress is for people, no verdict hangs on it.
+/// Passes each progress line to `on_progress` on a separate thread, until all writers have closed the pipe. Other lines are skipped,
+/// because progress is only displayed and no verdict depends on it.
 pub(super) fn read(pipe: PipeReader, on_progress: impl Fn(Progress) + Send + 'static) {
     std::thread::spawn(move || {
         for line in BufReader::new(pipe).lines() {
@@ -32,7 +30,7 @@ fn tell(line: &str, on_progress: &impl Fn(Progress)) {
     }
 }
 
-/// Reads a file that somebody else writes, until it is told to stop.
+/// Reads a file while another process writes it.
 #[derive(Debug)]
 pub(super) struct Tail {
     path: PathBuf,
@@ -42,7 +40,7 @@ pub(super) struct Tail {
 }
 
 impl Tail {
-    /// Hands every line that is progress to `on_progress`, on a thread of its own.
+    /// Passes each progress line to `on_progress` on a separate thread.
     pub(super) fn start(
         path: &Path,
         on_progress: impl Fn(Progress) + Send + 'static,
@@ -53,7 +51,7 @@ impl Tail {
         let thread = std::thread::spawn(move || {
             let mut unread = Vec::new();
             while !is_over.load(Ordering::SeqCst) {
-                // The end of the file is no end: it is looked at again.
+                // The file can still grow, so that the thread must read it again after its end.
                 if matches!(file.read_to_end(&mut unread), Ok(1..)) {
                     has_begun.store(true, Ordering::SeqCst);
                 }
@@ -67,13 +65,13 @@ impl Tail {
         Ok(Self { path: path.to_owned(), begun, stop, thread: Some(thread) })
     }
 
-    /// Whether anything was written.
+    /// True if the thread has read any bytes.
     pub(super) fn has_begun(&self) -> bool {
         self.begun.load(Ordering::SeqCst)
     }
 
-    /// Stops reading. Answers whether anything was written: opened once more,
-    /// because a file on another machine may have grown unseen.
+    /// Stops the thread. Returns true if the file has any contents. The file is opened again, because this machine may not have seen the
+    /// last changes of a file on another machine.
     pub(super) fn finish(mut self) -> bool {
         self.stop();
         let _ = self.thread.take().map(JoinHandle::join);
@@ -91,7 +89,7 @@ impl Tail {
 
 impl Drop for Tail {
     fn drop(&mut self) {
-        // Also where there is nobody to write: the launcher did not start.
+        // The thread must also stop if the launcher could not start.
         self.stop();
     }
 }

@@ -1,5 +1,4 @@
-//! Ctrl-C: the first one ends the children and prints the summary so far, the
-//! second one ends us at once.
+//! Handles Ctrl-C: the first signal ends the children and prints the summary so far, the second one ends this process at once.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -12,16 +11,15 @@ use super::LOOK_UP;
 /// The exit code after a signal, as shells expect it.
 pub(crate) const INTERRUPTED: u8 = 130;
 
-/// Whether a signal has come.
+/// A flag that a signal sets.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Interrupt(Arc<AtomicBool>);
 
-/// What this process listens to, once it does.
+/// The flag of this process, once it listens for signals.
 static LISTENING: OnceLock<Interrupt> = OnceLock::new();
 
 impl Interrupt {
-    /// Listens for SIGINT, SIGTERM and SIGHUP. There is one of each for all of
-    /// the process: whoever asks first starts to listen.
+    /// Listens for SIGINT, SIGTERM and SIGHUP. The handlers belong to the whole process, so that all callers share one flag.
     pub(crate) fn listen() -> std::io::Result<Self> {
         match LISTENING.get() {
             Some(interrupt) => Ok(interrupt.clone()),
@@ -29,7 +27,7 @@ impl Interrupt {
         }
     }
 
-    /// Whether a signal has come that this process listens to.
+    /// True if a signal has arrived and this process listens for signals.
     pub(crate) fn has_come() -> bool {
         LISTENING.get().is_some_and(Self::is_set)
     }
@@ -38,11 +36,11 @@ impl Interrupt {
         let interrupt = Self::default();
         let ignored = ignored();
         for signal in [SIGINT, SIGTERM, SIGHUP] {
-            // `nohup`, or a shell that starts us in the background, has said not to.
+            // `nohup`, or a shell that starts a background job, has made this process ignore the signal.
             if ignored >> (signal - 1) & 1 == 1 {
                 continue;
             }
-            // In this order: the shutdown looks at what an earlier signal has set.
+            // The shutdown must be registered first, because it checks whether an earlier signal has set the flag.
             signal_hook::flag::register_conditional_shutdown(
                 signal,
                 INTERRUPTED.into(),
@@ -53,7 +51,7 @@ impl Interrupt {
         Ok(interrupt)
     }
 
-    /// Waits until a signal comes or the other end of `done` is dropped; whether it came.
+    /// Waits until a signal arrives or the other end of `done` is dropped. Returns true if a signal arrived.
     pub(crate) fn comes_before(done: &Receiver<()>) -> bool {
         loop {
             match done.recv_timeout(LOOK_UP) {
@@ -64,13 +62,13 @@ impl Interrupt {
         }
     }
 
-    /// Whether a signal has come.
+    /// True if a signal has arrived.
     pub(crate) fn is_set(&self) -> bool {
         self.0.load(Ordering::SeqCst)
     }
 
-    /// What came of work that cargo did. `None` where it failed and a signal had
-    /// come: cargo was sent the same one, and its failure is no news.
+    /// Returns the result of cargo's work, or `None` if it failed after a signal. Cargo received the same signal, so that its failure need
+    /// not be reported.
     pub(crate) fn outlived<T, E>(&self, work: Result<T, E>) -> Result<Option<T>, E> {
         match work {
             Err(_) if self.is_set() => Ok(None),
@@ -78,15 +76,14 @@ impl Interrupt {
         }
     }
 
-    /// As if a signal had come.
+    /// Sets the flag as a signal would.
     #[cfg(test)]
     pub(crate) fn set(&self) {
         self.0.store(true, Ordering::SeqCst);
     }
 }
 
-/// The signals that were ignored when this process began, as a mask; none where the
-/// system does not say.
+/// Returns a mask of the signals that were ignored when this process started. It is empty if the system does not provide it.
 fn ignored() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

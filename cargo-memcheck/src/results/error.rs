@@ -1,4 +1,4 @@
-//! Why results cannot be told, or not together, and what to do about it.
+//! The errors of reading and merging results, with hints.
 
 use std::io;
 use std::path::PathBuf;
@@ -9,52 +9,39 @@ use super::line::FILE;
 use crate::error::Expected;
 use crate::options::Partition;
 
-/// Why results cannot be told, or not together.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ResultsError {
-    /// No such folder.
     #[error("{path} is not a directory", path = .0.display())]
     NoFolder(PathBuf),
-    /// More folders than one, and nothing said of joining.
     #[error("there are {0} directories of results, and one is shown at a time")]
     Several(usize),
-    /// A folder without results.
     #[error("{path} holds no results of a run ({FILE})", path = .0.display())]
     None(PathBuf),
-    /// It could not be read or written.
     #[error("{path}: {error}", path = .0.display(), error = .1)]
     Io(PathBuf, io::Error),
-    /// Half a file, or no such file at all.
+    /// The file is incomplete, or it is not a file of results.
     #[error("{path} is cut off or damaged: {why}", path = .0.display(), why = .1)]
     Torn(PathBuf, String),
-    /// Written by another version.
     #[error("{path} was written by another version of the tool: {what}", path = .0.display(), what = .1)]
     Version(PathBuf, String),
-    /// Shards that are not of one run.
     #[error("{a} and {b} are not shards of one run: {what}", a = .0.display(), b = .1.display(), what = .2)]
     Different(PathBuf, PathBuf, String),
-    /// A shard that ended before the tests of a device began.
     #[error("{path} holds no results on {1}: that run ended before", path = .0.display())]
     Unstarted(PathBuf, String),
-    /// Several folders of which one is not that of a shard.
     #[error("{path} holds the results of a whole run: there is nothing to merge it with", path = .0.display())]
     Whole(PathBuf),
-    /// The same shard twice.
     #[error("{part} is in both {a} and {b}", part = .0, a = .1.display(), b = .2.display())]
     Twice(Partition, PathBuf, PathBuf),
-    /// The same test in two shards.
     #[error("{test} on {device} is in both {a} and {b}", a = .a.display(), b = .b.display())]
     SameTest {
         /// The test, with its binary.
         test: String,
-        /// The device.
         device: String,
-        /// A folder.
+        /// The folder of one shard.
         a: PathBuf,
-        /// The other.
+        /// The folder of the other shard.
         b: PathBuf,
     },
-    /// Shards that nobody named.
     #[error("the results of {0} are missing")]
     Missing(String),
 }
@@ -63,7 +50,7 @@ impl Expected for ResultsError {
     fn exit_code(&self) -> u8 {
         match self {
             Self::Io(..) => exit::INTERNAL,
-            // Tests that nobody knows anything of were not measured.
+            // Missing results must not count as a pass, so that their exit code is that of tests that were not measured.
             Self::None(_) | Self::Torn(..) | Self::Missing(_) | Self::Unstarted(..) => {
                 exit::NOT_MEASURED
             }

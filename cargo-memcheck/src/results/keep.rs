@@ -1,5 +1,4 @@
-//! Keeping results: told everything like any other presenter, and written at
-//! the end of the run.
+//! Collects the results of a run as a presenter, so that they can be written at the end of the run.
 
 use std::cell::OnceCell;
 use std::rc::Rc;
@@ -18,17 +17,17 @@ use crate::task::{Outcome, Task};
 /// Collects the lines of the file.
 #[derive(Debug, Default)]
 pub(crate) struct Keeper {
-    /// The content of the first line. It is known when all legs are listed.
+    /// The contents of the first line. They are complete only after all legs have been listed.
     run: Rc<OnceCell<Run>>,
     /// The other lines.
     lines: Vec<u8>,
     tests: usize,
-    /// Why the file would not be whole.
+    /// The first error, because of which the file would be incomplete.
     error: Option<anyhow::Error>,
 }
 
 impl Keeper {
-    /// A keeper of the results of `run`, which must be set before the text is read.
+    /// Creates a keeper. `run` must be set before the text is read.
     pub(crate) fn new(run: Rc<OnceCell<Run>>) -> Self {
         Self { run, ..Self::default() }
     }
@@ -53,7 +52,7 @@ impl Presenter for Keeper {
     }
 
     fn test_finished(&mut self, task: &Task, outcome: &Outcome) {
-        // Now: another device of this run may replace it.
+        // The text must be read now, because another device of this run may replace the file.
         let pending = outcome.pending().and_then(|path| {
             let text = std::fs::read_to_string(path).with_context(|| path.display().to_string());
             text.map_err(|error| self.error.get_or_insert(error)).ok()

@@ -1,4 +1,4 @@
-//! The file in a folder of results, line by line.
+//! The format of the file in a folder of results.
 
 use std::path::{Path, PathBuf};
 
@@ -9,26 +9,26 @@ use crate::devices::Leg;
 use crate::error::Reported;
 use crate::note::Note;
 
-/// The file in a folder of results.
+/// The name of the file in a folder of results.
 pub(super) const FILE: &str = "results.jsonl";
 
-/// One line of the file; a test is written and read as different types.
+/// One line of the file. `T` is the type of a test, which differs between writing and reading.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Line<T> {
-    /// The first.
+    /// The first line: a description of the run.
     Run(Box<Run>),
     /// The tests of a device begin.
     Leg { leg: Leg, tests: usize },
-    /// A test has ended, or is ignored.
+    /// A test has ended or is ignored.
     Test(T),
     /// A finding about the workspace.
     Note(Box<Note>),
-    /// The last.
+    /// The last line.
     End(End),
 }
 
-/// A test with all that is known of it.
+/// A test with its outcome.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Kept<Task, Outcome> {
     pub(crate) task: Task,
@@ -38,28 +38,28 @@ pub(crate) struct Kept<Task, Outcome> {
     pub(crate) pending: Option<String>,
 }
 
-/// What is known at the end only.
+/// The facts that are known only at the end of the run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct End {
-    /// Lines of tests.
+    /// The number of lines with tests. A smaller number of lines in the file shows that it is incomplete.
     pub(super) tests: usize,
-    /// As the counts of the summary.
+    /// These have the same meaning as the counts in the summary.
     pub(super) elsewhere: usize,
     pub(super) not_run: usize,
     pub(super) interrupted: bool,
-    /// The exit code, but for reports that could not be written.
+    /// The exit code, not counting reports that could not be written.
     pub(super) exit_code: u8,
     /// The failure that ended the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) failure: Option<Reported>,
-    /// Devices whose tests were not started.
+    /// The devices whose tests were not started.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) unstarted: Vec<String>,
-    /// Wall-clock time of the tests.
+    /// The wall time of the tests in seconds.
     pub(super) seconds: f64,
 }
 
-/// The file in a folder of results.
+/// Returns the path of the file in a folder of results.
 pub(crate) fn file(folder: &Path) -> PathBuf {
     folder.join(FILE)
 }

@@ -1,4 +1,4 @@
-//! Joining the shards of one run, where they are all there and of one run.
+//! Merges the shards of a run, after a check that they are complete and belong together.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,21 +12,21 @@ use crate::note::Note;
 use crate::options::Partition;
 use crate::tally::Tally;
 
-/// Missing parts that are named.
+/// The greatest number of missing shards in a message.
 const SHOWN: usize = 8;
 
-/// A whole run, as one machine would have run it.
+/// A whole run, in the form that a single machine would have produced.
 #[derive(Debug)]
 pub(crate) struct Whole {
-    /// What the run was; of the parts the first.
+    /// The description of the run. A merged run has that of the first shard.
     pub(crate) run: Run,
-    /// Its devices, with the number of tests that were to run.
+    /// The devices of the run, with the numbers of tests to run.
     pub(crate) legs: Vec<(Leg, usize)>,
-    /// Its tests, by device, package, binary and name; ignored ones first.
+    /// The tests of the run, sorted by device, package, binary and name. Ignored tests come first.
     pub(crate) tests: Vec<Test>,
-    /// What was found about the workspace, each once.
+    /// The findings about the workspace, without duplicates.
     pub(crate) notes: Vec<Note>,
-    /// Counts that no test says, and how long the longest run took.
+    /// The counts that do not follow from the tests, and the wall time of the longest run.
     pub(crate) tally: Tally,
 }
 
@@ -46,7 +46,7 @@ impl From<Results> for Whole {
     }
 }
 
-/// Joins shards whose paths lie in one workspace.
+/// Merges shards. Their paths must be relocated to the same workspace.
 pub(crate) fn merge(shards: Vec<Results>) -> Result<Whole, ResultsError> {
     check(&shards)?;
     let mut shards = shards.into_iter();
@@ -58,7 +58,7 @@ pub(crate) fn merge(shards: Vec<Results>) -> Result<Whole, ResultsError> {
         }
         whole.tests.extend(tests);
         whole.notes.extend(notes);
-        // They ran at the same time, on machines of their own.
+        // Shards run at the same time on different machines, so that the longest time counts instead of the sum.
         let took = whole.tally.took.max(tally.took);
         whole.tally.join(tally);
         whole.tally.took = took;
@@ -79,13 +79,13 @@ pub(crate) fn merge(shards: Vec<Results>) -> Result<Whole, ResultsError> {
     Ok(whole)
 }
 
-/// Package, binary and name of a test.
+/// Returns the package, the binary and the name of a test.
 fn id(test: &Test) -> (String, String, String) {
     let task = &test.task;
     (task.package.clone(), task.binary.id.clone(), task.entry.name.clone())
 }
 
-/// Whether these are all shards of one run, each once.
+/// Makes sure that the shards belong to one run, and that none is missing or given twice.
 fn check(shards: &[Results]) -> Result<(), ResultsError> {
     let Some((first, others)) = shards.split_first() else { return Ok(()) };
     if let (true, Some(cut)) =
@@ -138,9 +138,9 @@ fn check(shards: &[Results]) -> Result<(), ResultsError> {
     Ok(())
 }
 
-/// In what two runs differ that should be shards of one.
+/// Returns the first difference that two shards of one run must not have.
 fn difference(a: &Run, b: &Run) -> Option<String> {
-    // Taken apart, so that a new field cannot be forgotten. Versions are known to be ours.
+    // The pattern names every field, so that a new field cannot be forgotten. The versions were already compared when the files were read.
     let Run {
         version: _,
         protocol: _,

@@ -1,10 +1,8 @@
-//! The results of a run, kept whole, and read again by `report`: of one run, or
-//! of the parts that several machines ran.
+//! The complete results of a run, which `report` reads: those of one run, or those of its shards on several machines.
 //!
-//! A folder of results holds one file of JSON lines: what the run was, its
-//! devices, a line for each test with all that a presenter is given, the notes,
-//! and a last line that says how many there were. Pending snapshots are in it,
-//! so that a folder that was carried elsewhere lacks nothing.
+//! A folder of results contains one file of JSON lines: a description of the run, its devices, a line for each test with all the data that
+//! a presenter receives, the notes, and a last line with the number of tests. The file contains the pending snapshots too, so that the
+//! folder can be copied to another machine.
 
 mod error;
 mod keep;

@@ -1,5 +1,4 @@
-//! Paths in results that come from elsewhere, and pending snapshots, which go
-//! where a run in CI would have left them.
+//! Relocates the paths in results from another machine, and writes their pending snapshots to the folder that a run in CI uses.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -12,7 +11,7 @@ use crate::task::{Across, Needs};
 use crate::workspace::Places;
 
 impl Results {
-    /// Makes every path that lies in the workspace of the run one below `root`.
+    /// Moves every path in the run's workspace to the workspace at `root`.
     pub(crate) fn relocate(&mut self, root: &Path) {
         let from = std::mem::replace(&mut self.run.workspace, root.to_owned());
         let moved = |path: &mut PathBuf| {
@@ -34,8 +33,7 @@ impl Results {
     }
 }
 
-/// Writes the pending snapshots of all tests below the workspace's target
-/// directory, each test replacing its own.
+/// Writes the pending snapshots of all tests below the workspace's target directory. Each test replaces its own snapshot.
 pub(crate) fn join(whole: &mut Whole, places: &Places) -> Result<(), ResultsError> {
     let root = whole.run.workspace.clone();
     let snapshots: Vec<Option<PathBuf>> = whole
@@ -46,7 +44,7 @@ pub(crate) fn join(whole: &mut Whole, places: &Places) -> Result<(), ResultsErro
             leave::below(&places.pending_directory(), snapshot, &root)
         })
         .collect();
-    // First all that is no longer so: devices of one family share a snapshot.
+    // All old snapshots must be removed before a new one is written, because devices of one family share a snapshot.
     for path in snapshots.iter().flatten() {
         leave::remove(path).map_err(|error| ResultsError::Io(path.clone(), error))?;
     }
@@ -55,7 +53,7 @@ pub(crate) fn join(whole: &mut Whole, places: &Places) -> Result<(), ResultsErro
         let Some(path) = place else { continue };
         match &test.pending {
             Some(text) => drop(latest.insert(path.clone(), text)),
-            // A failure takes back what an earlier device left, as in a run.
+            // A failure removes the snapshot of an earlier device, as it does in a run.
             None if discards(test.outcome.verdict.status) => drop(latest.remove(path)),
             None => {}
         }
@@ -72,7 +70,7 @@ pub(crate) fn join(whole: &mut Whole, places: &Places) -> Result<(), ResultsErro
     Ok(())
 }
 
-/// Whether a test that ended so removes the pending snapshot of an earlier run.
+/// True if a test with this status removes the pending snapshot of an earlier run.
 fn discards(status: Status) -> bool {
     matches!(status, Status::Failed | Status::NotMeasured)
 }

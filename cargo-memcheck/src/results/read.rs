@@ -1,4 +1,4 @@
-//! Reading a folder of results: all of it, or an error that names the place.
+//! Reads a folder of results completely, or fails with an error that names the invalid line.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,24 +15,21 @@ use crate::task::{Outcome, Task};
 /// A test as it is read.
 pub(crate) type Test = Kept<Task, Outcome>;
 
-/// The results of one run, or of one shard of it.
+/// The results of a run or of one of its shards.
 #[derive(Debug)]
 pub(crate) struct Results {
-    /// The folder.
     pub(crate) folder: PathBuf,
-    /// What the run was.
+    /// The description of the run.
     pub(crate) run: Run,
-    /// Its devices, with the number of tests that were to run.
+    /// The devices of the run, with the numbers of tests to run.
     pub(crate) legs: Vec<(Leg, usize)>,
-    /// Its tests, in the order in which they ended.
+    /// The tests, in the order in which they ended.
     pub(crate) tests: Vec<Test>,
-    /// What was found about the workspace.
     pub(crate) notes: Vec<Note>,
-    /// What was known at the end.
+    /// The contents of the last line.
     pub(crate) end: End,
 }
 
-/// Reads a folder.
 pub(crate) fn read(folder: &Path) -> Result<Results, ResultsError> {
     if !folder.is_dir() {
         return Err(ResultsError::NoFolder(folder.to_owned()));
@@ -93,8 +90,8 @@ fn parse(folder: &Path, text: &str) -> Result<Results, ResultsError> {
     Ok(results)
 }
 
-/// The versions first: another version's lines may have other fields. The same
-/// command reads them: their form is nobody else's.
+/// Reads the first line. The versions come first, because the lines of another version can have other fields. Only the same version of the
+/// command must read the file, because its format is internal.
 fn first_line(folder: &Path, line: &str) -> Result<Run, ResultsError> {
     #[derive(Deserialize)]
     #[serde(rename_all = "kebab-case")]

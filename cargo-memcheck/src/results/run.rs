@@ -1,4 +1,4 @@
-//! What a run was, as far as its shards have to agree.
+//! The description of a run, which must agree between its shards.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,40 +16,38 @@ use crate::session::{LegTests, Session};
 use crate::task::Task;
 use crate::workspace;
 
-/// Version of the file.
+/// The version of the file.
 pub(super) const VERSION: u32 = 1;
 
-/// What a run was.
+/// The description of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Run {
-    /// Versions of this file and of what it holds.
+    /// The versions of this file, of the protocol and of the records in it.
     pub(super) version: u32,
     pub(super) protocol: u32,
     pub(super) record: u32,
-    /// Version of the command.
+    /// The version of the command.
     pub(super) memcheck: String,
-    /// The root of the workspace, below which paths in the results lie.
+    /// The root of the workspace that contains the paths in the results.
     pub(super) workspace: PathBuf,
-    /// The part of the tests that was run; none: all of them.
+    /// The part of the tests that was run. `None` if all tests were run.
     pub(super) partition: Option<Partition>,
-    /// The devices.
     pub(super) devices: Vec<String>,
-    /// A hash of all tests that were selected, in every part, with their limits
-    /// and whatever else they were judged by.
+    /// A hash of the selected tests of all parts, with their limits and the other settings of their verdicts.
     pub(super) selected: String,
-    /// The commit of the sources, where git knows one.
+    /// The commit of the sources, if git knows one.
     pub(super) commit: Option<String>,
-    /// Whether the source tree was left alone.
+    /// Whether the command could write to the source tree.
     pub(crate) mode: Mode,
-    /// Whether an archive was run.
+    /// True if the tests come from an archive.
     #[serde(default)]
     pub(crate) archived: bool,
-    /// What was said to be done about bookkeeping.
+    /// The explicit levels of bookkeeping findings.
     #[serde(default)]
     pub(super) levels: BTreeMap<Code, Level>,
 }
 
-/// What the hash is of.
+/// The input of the hash.
 #[derive(Serialize)]
 struct Selected<'a> {
     tests: Vec<SelectedTest<'a>>,
@@ -72,7 +70,7 @@ struct SelectedTest<'a> {
 }
 
 impl Run {
-    /// What this run is.
+    /// Describes this run.
     pub(crate) fn of(session: &Session, legs: &[LegTests]) -> Self {
         let options = &session.options;
         Self {
@@ -94,12 +92,10 @@ impl Run {
         }
     }
 
-    /// What is done about bookkeeping.
     pub(crate) fn levels(&self) -> Levels {
         Levels::new(self.levels.clone(), self.mode)
     }
 
-    /// The root of the workspace, below which paths in the results lie.
     pub(crate) fn workspace(&self) -> &Path {
         &self.workspace
     }

@@ -1,4 +1,4 @@
-//! Results are read as they were kept, and joined only where nothing is amiss.
+//! Checks that results are read as they were written, and that only complete and matching shards are merged.
 
 use std::cell::OnceCell;
 use std::fs;
@@ -41,7 +41,7 @@ fn task(name: &str) -> Task {
     task
 }
 
-/// A test with a pending snapshot below the folder of the run.
+/// Makes the outcome of a test with a pending snapshot in `folder`.
 fn outcome(folder: &Path, name: &str) -> Outcome {
     let mut report: memcheck_core::protocol::Report =
         serde_json::from_value(example::report()).unwrap();
@@ -55,7 +55,7 @@ fn outcome(folder: &Path, name: &str) -> Outcome {
     outcome
 }
 
-/// The text that a run of these tests keeps.
+/// Returns the text of the file that a run of these tests writes.
 fn kept(run: &Run, tests: &[&str]) -> String {
     let tally = Tally { elsewhere: 1, not_run: 2, ..Tally::default() };
     kept_with(run, tests, &tally, exit::OK)
@@ -72,7 +72,7 @@ fn kept_with(run: &Run, tests: &[&str], tally: &Tally, exit_code: u8) -> String 
     String::from_utf8(keeper.text().unwrap()).unwrap()
 }
 
-/// Folders of results, each with the text of a run.
+/// Writes folders of results, one for each text.
 fn folders(texts: &[String]) -> (tempfile::TempDir, Vec<PathBuf>) {
     let root = tempfile::tempdir().unwrap();
     let made = texts.iter().enumerate().map(|(number, text)| {
@@ -168,7 +168,7 @@ fn what_is_not_all_of_one_run_is_not_joined() {
     let of_commit = |run: &Run, commit: &str| Run { commit: Some(commit.into()), ..run.clone() };
     let commits = [shard(&of_commit(&first, "abc"), "a"), shard(&of_commit(&second, "def"), "b")];
     refused(&commits, exit::USAGE, "commits abc and def");
-    // Where git knows nothing, nothing is known to differ.
+    // If git does not know the commit of one shard, the commits cannot be compared.
     assert!(merged(&[one, shard(&of_commit(&second, "def"), "b")]).is_ok());
 }
 
@@ -225,7 +225,7 @@ fn a_failure_on_a_later_device_takes_back_what_an_earlier_one_left_pending() {
     };
     for (status, left) in [(Status::Passed, true), (Status::Failed, false)] {
         let mut whole = Whole::from(read(&folders[0]).unwrap());
-        // The second is the first on another device: they share a snapshot.
+        // The second test stands for the first one on another device, so that they share a snapshot.
         let first = whole.tests[0].outcome.report.clone().unwrap();
         let later = &mut whole.tests[1];
         later.pending = None;

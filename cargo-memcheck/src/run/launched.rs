@@ -1,8 +1,7 @@
-//! A test process that a launcher starts, and what the end of the launcher says of it.
+//! Runs a test process through a launcher, and interprets the end of the launcher.
 //!
-//! A record speaks for itself. Where there is none, a test that was seen to
-//! begin has died; one that was not seen has not run, and whatever the launcher
-//! returned is its own.
+//! If the process left a record, the record decides. If it left none, the start of the test decides: a test that was seen to begin has
+//! died, and a test that was not seen to begin has not run. In the latter case the exit code is that of the launcher itself.
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -19,21 +18,20 @@ use crate::launcher::shown;
 use crate::process::{self, Ended, Output, Watch};
 use crate::task::{Outcome, Task};
 
-/// A shell, and most launchers, return this and the number of the signal that
-/// ended a process.
+/// A shell and most launchers return this number plus the number of the signal that ended a process.
 const SIGNALLED: i32 = 128;
 
-/// What the exit code of a launcher says of a process that left its record.
+/// The meaning of a launcher's exit code if the process left its record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ExitCode {
-    /// Nothing: the record of a test has its verdict.
+    /// It has no meaning, because the record of a test has a verdict.
     Silent,
-    /// How the program ended that was profiled.
+    /// It tells how the profiled program ended.
     OfProgram,
 }
 
 impl Runner<'_> {
-    /// Runs a launcher of a test process, or of a program; `None` where it was interrupted.
+    /// Runs the launcher of a test process or of a program. Returns `None` if it was interrupted.
     pub(super) fn launch(
         &self,
         task: &Task,
@@ -64,12 +62,11 @@ impl Runner<'_> {
     }
 }
 
-/// The end of the test process, or why it was not measured. `line` is the
-/// launcher's command line.
+/// Returns the end of the test process, or the finding that it was not measured. `line` is the launcher's command line.
 fn end_of_test(end: End, written: &Written, began: bool, line: &str) -> Result<End, Box<Finding>> {
     let status = match end {
         End::Exited(status) => status,
-        // The test was done in time; the launcher was not done with clearing up.
+        // The test ended in time. Only the launcher took longer, to clean up.
         End::TimedOut(_) if matches!(written, Written::Report(_)) => return Ok(success()),
         End::TimedOut(_) => return Ok(end),
     };
@@ -102,7 +99,7 @@ fn not_begun(status: ExitStatus, line: &str) -> Finding {
     Finding::new(Code::NotMeasured, message).hint(format!("{why}it was started as: {line}"))
 }
 
-/// The launcher itself could not be started.
+/// Makes the finding for a launcher that could not be started.
 fn not_started(error: &std::io::Error, line: &str) -> Finding {
     Finding::new(Code::NotMeasured, format!("the launcher could not be started: {error}"))
         .hint(format!("--runner; it was to be started as: {line}"))
@@ -130,7 +127,7 @@ mod tests {
         for code in [0, 1, 101, 137] {
             assert_eq!(test_of(exited(code << 8), &report(), true), Ok(exited(0)));
         }
-        // A launcher that becomes the test ends by the test's signal.
+        // A launcher that replaces itself with the test ends by the test's signal.
         assert_eq!(test_of(exited(11), &report(), true), Ok(exited(11)));
         let late = End::TimedOut(Duration::from_secs(1));
         assert_eq!(test_of(late, &report(), true), Ok(exited(0)), "it clears up");

@@ -1,9 +1,8 @@
-//! One test, one child process.
+//! Runs tests, each in its own child process.
 //!
-//! This module runs a test once for each stage that it needs, and `repeated` does so
-//! several times on request. `test` starts the process of a test, `program` that of a
-//! program, `launched` one of either by a launcher. `names` looks up the names of call
-//! stacks in their reports.
+//! This module runs a test once for each stage that it needs, and `repeated` runs it several times on request. `test` starts the process of
+//! a test, `program` that of a program, and `launched` starts either through a launcher. `judge` reads their reports, and `names` looks up
+//! the names of the call stacks in them.
 
 mod launched;
 mod names;
@@ -35,12 +34,12 @@ use crate::task::{Outcome, Task};
 use crate::toolchain::NVML_VARIABLE;
 use names::Names;
 
-/// What one run of a test is to do beyond what is said of the test.
+/// The settings of a single run, in addition to those of its test.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Setting {
-    /// Whether every block is followed, how far the iterations go, and what it explains.
+    /// Whether the run records call stacks, how far its iterations go, and which figures it explains.
     pub(crate) run: Run,
-    /// Values of its case in place of its own.
+    /// The values of cases that replace the test's own.
     pub(crate) case: BTreeMap<String, String>,
 }
 
@@ -56,7 +55,7 @@ impl From<Follow> for Setting {
     }
 }
 
-/// What is the same for every test of a run.
+/// The state that all tests of a run share.
 #[derive(Debug)]
 pub(crate) struct Runner<'a> {
     options: &'a Options,
@@ -71,9 +70,8 @@ pub(crate) struct Runner<'a> {
 }
 
 impl<'a> Runner<'a> {
-    /// Prepares the folder for reports. Where pending snapshots go to a folder
-    /// of their own, each test replaces its own, so that several runs
-    /// in one job add up.
+    /// Creates the runner with a folder for reports. If pending snapshots go to a separate folder, that folder is not emptied: each test
+    /// replaces only its own snapshot, so that several runs in one job add up.
     pub(crate) fn prepare(
         session: &'a Session,
         nvml: Option<PathBuf>,
@@ -86,7 +84,7 @@ impl<'a> Runner<'a> {
             .prefix("run-")
             .tempdir_in(&own)
             .with_context(|| own.display().to_string())?;
-        // insta writes a pending snapshot, and leaves the verdict to us.
+        // insta must write a pending snapshot without failing the test, because the command decides the verdict.
         let mut environment: BTreeMap<&'static str, OsString> = BTreeMap::from([
             ("INSTA_UPDATE", "new".into()),
             ("INSTA_FORCE_PASS", "1".into()),
@@ -112,8 +110,8 @@ impl<'a> Runner<'a> {
         })
     }
 
-    /// Runs one test, and again for each stage that its report needs; `None` where it
-    /// was interrupted. All runs are on the same GPU.
+    /// Runs a test, and runs it again for each stage that its report needs. All runs use the same GPU. Returns `None` if a run was
+    /// interrupted.
     pub(crate) fn run(
         &self,
         task: &Task,
@@ -126,7 +124,7 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// Runs one test, and again for those of the stages that its report needs.
+    /// Runs a test, and runs it again for each of these stages that its report needs.
     fn measured(
         &self,
         slot: Option<&Slot<'_>>,
@@ -139,11 +137,11 @@ impl<'a> Runner<'a> {
         Ok(first.map(|first| self.further(slot, task, first, stages, &on_progress)))
     }
 
-    /// Runs a test once more, where what was found across tests is to be explained
-    /// and its own run is not; `None` where that is not so.
+    /// Runs a test once more to explain the findings across tests. Returns `None` if there is no report, or if these findings need no
+    /// further explanation.
     pub(crate) fn explain(&self, task: &Task, first: &Outcome, found: &Outcome) -> Option<Outcome> {
         let report = first.report.as_ref()?;
-        // As if it had found itself what was found across tests.
+        // The stage must see the findings across tests as if the test itself had found them.
         let judged = Report { verdict: found.verdict.clone(), ..report.clone() };
         Stage::Explain.run(self.options.scheduling.explain, &judged)?;
         let slot = self.slot(task);
@@ -199,7 +197,7 @@ impl<'a> Runner<'a> {
         |code| self.options.levels.of(code)
     }
 
-    /// Runs one test once.
+    /// Runs a test once.
     pub(crate) fn once(
         &self,
         task: &Task,
@@ -209,14 +207,13 @@ impl<'a> Runner<'a> {
         self.on(self.slot(task).as_ref(), task, setting, on_progress)
     }
 
-    /// Takes a GPU for a test that runs on one, and waits until one is free.
+    /// Takes a GPU for a test that needs one. Waits until one is free.
     fn slot<'s>(&'s self, task: &'s Task) -> Option<Slot<'s>> {
         let on_a_gpu = task.entry.family_on(task.leg.family()) == Family::Cuda;
         self.pool.take(if on_a_gpu { task.leg.gpus.as_slice() } else { &[] })
     }
 
-    /// Shows a process the GPU that it was given, and on a simulated device the
-    /// library that answers for NVML.
+    /// Sets the variables through which a process sees its GPU, and on a simulated device its NVML library.
     fn show_gpus(&self, command: &mut Command, slot: Option<&Slot<'_>>, task: &Task) {
         if task.leg.kind == Kind::Sim
             && let Some(nvml) = &self.nvml
@@ -228,8 +225,7 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// Reads what a process left at `report`, and judges it where the process could
-    /// not: as long as call stacks had no names.
+    /// Reads the report of a process. Judges it if the process could not do so because its call stacks have no names.
     fn written(&self, report: &Path, task: &Task) -> anyhow::Result<Written> {
         let refusal = || std::fs::read(protocol::refusal(report));
         let mut written = Written::from_files(std::fs::read(report), refusal)
@@ -246,16 +242,15 @@ impl<'a> Runner<'a> {
         process::judge(end, written, Expected { test: &task.entry.name, family }, self.level())
     }
 
-    /// A folder of its own for what a process leaves: nothing that an earlier one
-    /// left can speak for it.
+    /// Creates a separate folder for the files of a process, so that a file of an earlier process cannot be taken for its own.
     fn folder(&self) -> anyhow::Result<tempfile::TempDir> {
         let reports = self.reports.path();
         tempfile::tempdir_in(reports).with_context(|| reports.display().to_string())
     }
 }
 
-/// True if a finding is that of the test itself, and not one that `found` has beyond
-/// `first`: the caller adds the findings across tests again.
+/// True if a finding belongs to the test itself. False if only `found` has it and `first` does not: the caller adds the findings across
+/// tests again.
 fn is_own(finding: &Finding, first: &Outcome, found: &Outcome) -> bool {
     let same = |known: &Finding| {
         (known.code, known.space, &known.message) == (finding.code, finding.space, &finding.message)
@@ -264,7 +259,7 @@ fn is_own(finding: &Finding, first: &Outcome, found: &Outcome) -> bool {
     has(first) || !has(found)
 }
 
-/// The device that a test opens: of real GPUs the first that it is shown.
+/// Returns the device that a test opens. Of several real GPUs it opens the first one that it can see.
 fn device(slot: Option<&Slot<'_>>, task: &Task) -> Request {
     match slot {
         Some(_) => Request::Cuda(None),

@@ -1,8 +1,7 @@
-//! The names of call stacks, which test processes leave to the command.
+//! Looks up the names of the call stacks in reports, which test processes leave as addresses.
 //!
-//! The command is optimised where test processes are not, and it keeps the tables of
-//! an executable for all its tests. A record is judged once it has the names: the
-//! places that read alike are one place, and the rules look at functions.
+//! The command does this because it is optimised and test processes are not, and because it can keep the tables of an executable for all
+//! tests. A record is judged only after its call stacks have names: places with equal names are joined, and the rules look at functions.
 
 use std::collections::HashMap;
 use std::io;
@@ -18,13 +17,12 @@ use memcheck_symbols::Symbols;
 use crate::options::Levels;
 use crate::snapshots::leave;
 
-/// The executables in which names were looked up, shared by all workers.
+/// The symbol tables of executables, shared by all workers.
 #[derive(Debug, Default)]
 pub(super) struct Names(Mutex<HashMap<PathBuf, Symbols>>);
 
 impl Names {
-    /// Gives names to the call stacks of a report, and judges its record then. A
-    /// report that its process has judged stays as it is.
+    /// Resolves the call stacks of a report, and then judges its record. A report that its process has already judged does not change.
     pub(super) fn complete(&self, report: &mut Report, executable: &Path, levels: &Levels) {
         let Some(unresolved) = report.unresolved.take() else { return };
         let record = &mut report.record;
@@ -56,7 +54,7 @@ impl Names {
     }
 }
 
-/// The baseline of a report's test.
+/// Reads the baseline of a report's test.
 pub(super) fn baseline(report: &Report) -> Baseline {
     match &report.snapshot {
         Some(path) => Baseline::from_file(std::fs::read_to_string(path)),
@@ -64,8 +62,7 @@ pub(super) fn baseline(report: &Report) -> Baseline {
     }
 }
 
-/// Writes the holders at the peak into a pending snapshot, which has none as long as
-/// they have no names.
+/// Adds the holders at the peak to a pending snapshot. The test process could not write them because they had no names.
 fn add_holders(pending: &Path, record: &Record) -> io::Result<()> {
     let text = std::fs::read_to_string(pending)?;
     let parts = Parts::of(&text).map_err(io::Error::other)?;
@@ -92,7 +89,7 @@ mod tests {
     use crate::options::Mode;
     use crate::task::example;
 
-    /// The report of a test process, with 64 bytes that one place holds at the peak.
+    /// Makes the report of a test process with one place that holds 64 bytes at the peak.
     fn report(pending: &Path) -> Report {
         let place = Place {
             space: Space::Host,

@@ -1,5 +1,5 @@
-//! A program in place of a test: started as it is, and asked for a report at
-//! its end. A bench is asked for nothing: what it prints are its results.
+//! Runs a program in place of a test. It is started unchanged and writes a report at its end. A bench does not write a report, because its
+//! output is its result.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
@@ -19,8 +19,7 @@ use crate::process::{self, Watch};
 use crate::task::{Outcome, Task};
 
 impl Runner<'_> {
-    /// Runs a program with these arguments; `None` where it was interrupted. Its
-    /// output is shown as it comes, on stderr. `folder` is where it is started.
+    /// Runs a program in `folder` with these arguments, and prints its output on stderr as it comes. Returns `None` if it was interrupted.
     pub(crate) fn program(
         &self,
         task: &Task,
@@ -60,8 +59,8 @@ impl Runner<'_> {
         Ok(Some(Outcome::new(judged, ended.output, ended.duration).on(slot.as_ref())))
     }
 
-    /// Runs a bench in its package, and answers how it ended; `None` where it was
-    /// interrupted. What it prints is printed, to where it prints it.
+    /// Runs a bench in the folder of its package and returns its exit status, or `None` if it was interrupted. Its output is not
+    /// redirected.
     pub(crate) fn bench(
         &self,
         task: &Task,
@@ -88,7 +87,7 @@ impl Runner<'_> {
         })
     }
 
-    /// The command line of a program, with its job.
+    /// Builds the command line of a program and sets its job.
     fn program_command(
         &self,
         slot: Option<&Slot<'_>>,
@@ -125,7 +124,7 @@ impl Runner<'_> {
     }
 }
 
-/// Where criterion keeps what it measured.
+/// The variable with the folder of criterion's measurements.
 const CRITERION_HOME: &str = "CRITERION_HOME";
 
 const UNHEARD: &str = "a program leaves a record where it links memcheck-runtime (`use \

@@ -1,6 +1,6 @@
-//! `--repeat N`: one test several times in a row, and the figures that are not identical.
+//! `--repeat N`: runs a test several times in a row and finds the figures that differ.
 //!
-//! Each of the runs is a whole measurement in processes of its own, without call sites.
+//! Each of the runs is a complete measurement without call sites, and has its own processes.
 
 use std::num::NonZeroU32;
 
@@ -14,8 +14,8 @@ use crate::gpus::Slot;
 use crate::task::{Outcome, Task};
 
 impl Runner<'_> {
-    /// Runs one test `times` times; `None` if it was interrupted. A run whose body failed
-    /// or whose process left no report ends the series.
+    /// Runs a test `times` times. A run whose body failed or whose process left no report ends the series. Returns `None` if a run was
+    /// interrupted.
     pub(super) fn repeated(
         &self,
         slot: Option<&Slot<'_>>,
@@ -46,7 +46,7 @@ impl Runner<'_> {
         let judged = explain::concluded(first.take_judged(), report, self.level());
         let outcome = self.finished(first, judged);
         Ok(Some(match failed {
-            // Of figures that no run is compared by, such as the driver's pool.
+            // A later run can fail because of figures that the comparison leaves out, such as those of the driver's pool.
             Some((next, number)) if outcome.verdict.status != Status::Failed => {
                 in_run(next, number, times)
             }
@@ -55,13 +55,13 @@ impl Runner<'_> {
     }
 }
 
-/// The record of a test that came to its end and was measured.
+/// Returns the record of a test that was measured to its end.
 fn whole(outcome: &Outcome) -> Option<&Record> {
     let cut_short = outcome.verdict.findings.iter().any(|finding| finding.code.cut_it_short());
     outcome.report.as_ref().filter(|_| !cut_short).map(|report| &report.record)
 }
 
-/// The outcome of one of the runs, with its number.
+/// Adds the number of the run to the findings of an outcome.
 fn in_run(mut outcome: Outcome, number: u32, times: NonZeroU32) -> Outcome {
     let findings = outcome.verdict.findings.iter_mut();
     for finding in findings {

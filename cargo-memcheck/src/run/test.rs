@@ -1,4 +1,4 @@
-//! The process of one test: what it is told, how it is started, and what it leaves.
+//! Runs the process of a test: makes its job, starts it, and reads its report.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -16,15 +16,15 @@ use crate::options::Mode;
 use crate::process::{self, Watch};
 use crate::task::{Outcome, Task};
 
-/// What a test process writes.
+/// The files that a test process writes.
 struct Files {
     report: PathBuf,
-    /// Where a launcher stands between: descriptors end at it.
+    /// Used only with a launcher, because a process behind a launcher does not inherit the progress pipe.
     progress: PathBuf,
 }
 
 impl Runner<'_> {
-    /// Runs one test once, on the GPU that it was given; `None` where it was interrupted.
+    /// Runs a test once on the GPU that it was assigned. Returns `None` if it was interrupted.
     pub(super) fn on(
         &self,
         slot: Option<&Slot<'_>>,
@@ -57,7 +57,7 @@ impl Runner<'_> {
         Ok(outcome.map(|outcome| outcome.on(slot)))
     }
 
-    /// What the process is told.
+    /// Returns the job of the process.
     fn job(&self, slot: Option<&Slot<'_>>, task: &Task, setting: Setting, files: &Files) -> Job {
         let options = self.options;
         Job {
@@ -79,14 +79,14 @@ impl Runner<'_> {
             reach: setting.run.reach,
             expected: setting.run.expected,
             case: setting.case,
-            // We kill it ourselves, whatever happens.
+            // The process need not watch its parent, because this command kills it in every case.
             parent: None,
             alone: false,
             own_subscriber: false,
         }
     }
 
-    /// The command line of the process, with its job.
+    /// Builds the command line of the process and sets its job.
     fn command(&self, job: &Job, slot: Option<&Slot<'_>>, task: &Task) -> anyhow::Result<Command> {
         let scheduling = &self.options.scheduling;
         let mut command = scheduling.launcher.command(&task.binary.path);

@@ -1,4 +1,4 @@
-//! A pending snapshot beside the baseline that it would replace, for people.
+//! Compares a pending snapshot with the baseline that it would replace, and prints the result for people.
 
 use comfy_table::{CellAlignment, Table, presets};
 use memcheck_core::baseline::{Figures, changes, differing_facts};
@@ -8,7 +8,7 @@ use similar::{ChangeTag, TextDiff};
 
 use super::{Body, Checked, SnapshotError, SnapshotFile, check};
 
-/// The text of a review: facts that differ, then figures.
+/// Returns the text of a review: the facts that differ, then the figures.
 pub(crate) fn text(file: &SnapshotFile, new: &Checked) -> String {
     let old = if file.target.exists() { Some(check(&file.target)) } else { None };
     match old {
@@ -45,7 +45,7 @@ pub(crate) fn text(file: &SnapshotFile, new: &Checked) -> String {
     }
 }
 
-/// Every figure that differs, or all where there is no baseline.
+/// Returns a table of the figures that differ, or of all figures without a baseline.
 fn table(old: &Figures, new: &Figures) -> String {
     let changes = changes(old, new, Tolerance::NONE);
     if changes.is_empty() {
@@ -72,7 +72,7 @@ fn table(old: &Figures, new: &Figures) -> String {
     table.trim_fmt()
 }
 
-/// `+4,096 (+1.2%)`.
+/// Returns a change such as `+4,096 (+1.2%)`.
 fn delta(then: Option<u64>, now: Option<u64>) -> String {
     match (then, now) {
         (None, _) => "new".to_owned(),

@@ -1,4 +1,4 @@
-//! Finding the snapshots of memory tests among all others.
+//! Finds the snapshots of memory tests among all snapshots.
 
 use std::fs;
 use std::io;
@@ -7,19 +7,17 @@ use std::path::{Path, PathBuf};
 use memcheck_core::baseline::Parts;
 use memcheck_core::device::Family;
 
-/// The extension of a pending snapshot.
 const PENDING: &str = ".snap.new";
-/// The extension of an accepted one.
+/// The extension of an accepted snapshot.
 const ACCEPTED: &str = ".snap";
 
-/// One snapshot of a memory test.
+/// A snapshot of a memory test.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct SnapshotFile {
-    /// The file.
     pub(crate) path: PathBuf,
-    /// Where it lies once it is accepted; the file itself if it already is.
+    /// The path of the snapshot after it is accepted. An accepted snapshot has the same path here.
     pub(crate) target: PathBuf,
-    /// The test, as far as the file name tells: `mem::llama::kv_cache`.
+    /// The test as the file name gives it: `mem::llama::kv_cache`.
     pub(crate) test: String,
     /// The device family, from the file name.
     pub(crate) family: Option<Family>,
@@ -37,7 +35,7 @@ impl SnapshotFile {
         Self { path, target, test: test.replace("__", "::"), family }
     }
 
-    /// Whether one of the filters names it; without filters, every one does.
+    /// True if a filter matches the snapshot, or if there are no filters.
     pub(crate) fn is_named(&self, filters: &[String]) -> bool {
         let file = self.target.file_name().unwrap_or_default().to_string_lossy();
         filters.is_empty()
@@ -45,13 +43,13 @@ impl SnapshotFile {
     }
 }
 
-/// The accepted snapshots of a package, sorted.
+/// Returns the accepted snapshots of a package, sorted.
 pub(crate) fn accepted(package: &Path, leave_out: &Path) -> io::Result<Vec<SnapshotFile>> {
     let files = walk(package, leave_out, ACCEPTED)?;
     Ok(files.into_iter().map(|path| SnapshotFile::new(path.clone(), path)).collect())
 }
 
-/// The pending snapshots of a package, sorted.
+/// Returns the pending snapshots of a package, sorted.
 pub(crate) fn pending(package: &Path, leave_out: &Path) -> io::Result<Vec<SnapshotFile>> {
     let files = walk(package, leave_out, PENDING)?;
     Ok(files
@@ -64,7 +62,7 @@ pub(crate) fn pending(package: &Path, leave_out: &Path) -> io::Result<Vec<Snapsh
         .collect())
 }
 
-/// The pending snapshots in a folder that mirrors the workspace, sorted.
+/// Returns the pending snapshots in a folder that mirrors the workspace, sorted.
 pub(crate) fn pending_below(folder: &Path, workspace_root: &Path) -> io::Result<Vec<SnapshotFile>> {
     let files = walk(folder, Path::new(""), PENDING)?;
     Ok(files
@@ -76,15 +74,15 @@ pub(crate) fn pending_below(folder: &Path, workspace_root: &Path) -> io::Result<
         .collect())
 }
 
-/// Files with this ending in folders named `snapshots`, if they are ours.
-/// Hidden folders, `leave_out` and packages inside the package are not entered,
-/// nor are folders of other users, which no test has written to.
+/// Returns the snapshots of memory tests with this ending in folders named `snapshots`. It does not enter hidden folders, `leave_out` or
+/// packages inside the package. It skips folders that it may not read, because they belong to other users and a test cannot have written to
+/// them.
 fn walk(root: &Path, leave_out: &Path, ending: &str) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let mut open = vec![root.to_owned()];
     while let Some(folder) = open.pop() {
         let entries = match fs::read_dir(&folder) {
-            // Of another user, or gone since its name was read.
+            // The folder belongs to another user, or it was removed after its name was read.
             Err(error)
                 if matches!(
                     error.kind(),
@@ -99,7 +97,7 @@ fn walk(root: &Path, leave_out: &Path, ending: &str) -> io::Result<Vec<PathBuf>>
             let entry = entry?;
             let path = entry.path();
             let name = entry.file_name().to_string_lossy().into_owned();
-            // Links are not followed: they could lead anywhere, and in circles.
+            // Links are not followed, because they could lead to any folder or form a cycle.
             let kind = entry.file_type()?;
             if kind.is_dir() {
                 let skip = name.starts_with('.')
@@ -122,8 +120,7 @@ fn walk(root: &Path, leave_out: &Path, ending: &str) -> io::Result<Vec<PathBuf>>
     Ok(found)
 }
 
-/// Whether a snapshot is that of a memory test: its header says so, or it has
-/// our kind of name and a header that cannot be read.
+/// True if a snapshot belongs to a memory test. Its header decides. If the header cannot be read, the form of the name decides.
 fn is_ours(name: &str, text: &str) -> bool {
     match Parts::of(text) {
         Ok(parts) => parts.is_memcheck(),
@@ -143,7 +140,7 @@ mod tests {
         assert!(is_ours("renamed.snap", OURS));
         assert!(!is_ours("a@cpu.snap", "---\nsource: a.rs\ninfo:\n  other: 1\n---\nmemcheck: 1\n"));
         assert!(!is_ours("a@cpu.snap", "---\nsource: a.rs\nexpression: memcheck\n---\nx\n"));
-        // Cut off: ours by its name only.
+        // A file that is cut off is recognised only by its name.
         assert!(is_ours("a@cuda.snap.new", "---\nsource: tests/me"));
         assert!(!is_ours("a.snap.new", "---\nsource: tests/me"));
     }

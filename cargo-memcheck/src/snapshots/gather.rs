@@ -1,4 +1,4 @@
-//! The pending snapshots that a command line means.
+//! Collects the pending snapshots that a command line selects.
 
 use std::path::Path;
 
@@ -9,14 +9,14 @@ use crate::options::Verbosity;
 use crate::talk::say;
 use crate::workspace::Workspace;
 
-/// The workspace of a command that builds nothing.
+/// Loads the workspace for a command that does not build.
 pub(crate) fn workspace(args: &SnapshotArgs) -> Result<Workspace, Failure> {
     let flags = CargoFlags { manifest_path: args.manifest_path.clone(), ..CargoFlags::default() };
     Ok(Workspace::load(&flags)?)
 }
 
-/// Pending snapshots in the packages of the workspace, or below `--from`; where
-/// no package is named also those beside sources that packages share.
+/// Returns the pending snapshots of the workspace's packages, or those below `--from`. If the command line does not name a package, the
+/// result includes the snapshots next to sources that several packages share.
 pub(crate) fn gather(
     args: &SnapshotArgs,
     workspace: &Workspace,
@@ -35,7 +35,7 @@ pub(crate) fn gather(
         }
         Some(from) => {
             for file in below(from, workspace.root())? {
-                // A folder of sources that there is not is another workspace's.
+                // If the folder of the sources does not exist, the snapshot belongs to another workspace.
                 let of_sources = file.target.parent().and_then(Path::parent);
                 let is_shared = shares && of_sources.is_some_and(Path::is_dir);
                 if is_shared || folders.iter().any(|folder| file.target.starts_with(folder)) {
@@ -71,7 +71,7 @@ fn below(folder: &Path, workspace_root: &Path) -> Result<Vec<SnapshotFile>, Snap
         .map_err(|error| SnapshotError::Io(folder.to_owned(), error))
 }
 
-/// A path as people read it: relative to the workspace.
+/// Returns a path relative to the workspace for display.
 pub(crate) fn shown(path: &Path, workspace: &Workspace) -> String {
     path.strip_prefix(workspace.root()).unwrap_or(path).display().to_string()
 }

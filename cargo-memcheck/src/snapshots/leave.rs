@@ -1,23 +1,22 @@
-//! Where the command itself leaves a pending snapshot, and how it writes and takes
-//! back one. Those of single tests insta writes, in the test's process.
+//! The path of a pending snapshot that the command itself writes, and functions to write and remove it. insta writes the snapshots of
+//! single tests in the test process.
 
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-/// Beside its snapshot, as insta does it.
+/// Returns the path next to the snapshot, which insta uses too.
 pub(crate) fn beside(snapshot: &Path) -> PathBuf {
     snapshot.with_extension("snap.new")
 }
 
-/// Its place in a folder that mirrors the workspace at `root`; none for a snapshot
-/// that lies outside of it.
+/// Returns the path in a folder that mirrors the workspace at `root`. `None` for a snapshot outside the workspace.
 pub(crate) fn below(folder: &Path, snapshot: &Path, root: &Path) -> Option<PathBuf> {
     let rest = snapshot.strip_prefix(root).ok()?;
     let is_straight = rest.components().all(|part| matches!(part, Component::Normal(_)));
     is_straight.then(|| beside(&folder.join(rest)))
 }
 
-/// Writes one, all of it or nothing.
+/// Writes a pending snapshot. An error cannot leave a partly written one, because the file is renamed at the end.
 pub(crate) fn write(pending: &Path, text: &str) -> io::Result<()> {
     if let Some(folder) = pending.parent() {
         std::fs::create_dir_all(folder)?;
@@ -27,7 +26,7 @@ pub(crate) fn write(pending: &Path, text: &str) -> io::Result<()> {
     std::fs::rename(part, pending)
 }
 
-/// Takes one back, if it is there.
+/// Removes a pending snapshot if it exists.
 pub(crate) fn remove(pending: &Path) -> io::Result<()> {
     match std::fs::remove_file(pending) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),

@@ -1,7 +1,5 @@
-//! Snapshots on disk: which are ours, what they say, and how a pending one
-//! becomes a baseline. Those of tests insta writes, in the test process, those of
-//! laws and of shards that are joined the command; `cargo insta` can work on all
-//! of them.
+//! Snapshots on disk: finds those of memory tests, reads them, and turns pending ones into baselines. insta writes the snapshots of tests
+//! in the test process. The command writes those of laws and of merged shards. `cargo insta` can process all of them.
 
 pub(crate) mod diff;
 mod find;

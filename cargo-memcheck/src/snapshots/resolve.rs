@@ -1,7 +1,7 @@
-//! Making a pending snapshot the baseline, or throwing it away.
+//! Accepts or rejects a pending snapshot.
 //!
-//! A pending file is read and understood before anything is touched; the
-//! baseline is replaced by renaming, so that there is always a whole one.
+//! The pending file is read and checked completely before any file changes. The baseline is replaced by renaming, so that a complete one
+//! exists at all times.
 
 use std::fs::{self, File};
 use std::io;
@@ -15,19 +15,15 @@ use memcheck_core::record::Facts;
 use super::SnapshotFile;
 use crate::error::Expected;
 
-/// Why a snapshot cannot be used.
+/// The reason why a snapshot cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SnapshotError {
-    /// Not a sound snapshot of a memory test.
     #[error("{path} is no snapshot of a memory test: {why}", path = .0.display(), why = .1)]
     Unsound(PathBuf, String),
-    /// A file could not be read, written or removed.
     #[error("{path}: {error}", path = .0.display(), error = .1)]
     Io(PathBuf, io::Error),
-    /// The folder that `--from` names is not there.
     #[error("{path} is not a directory", path = .0.display())]
     NoFolder(PathBuf),
-    /// The target would lie outside the workspace's packages.
     #[error("{path} does not belong to a package of this workspace", path = .0.display())]
     Stranger(PathBuf),
 }
@@ -52,27 +48,26 @@ impl Expected for SnapshotError {
     }
 }
 
-/// A snapshot that was understood.
+/// A snapshot that was read and checked.
 #[derive(Debug)]
 pub(crate) struct Checked {
     snapshot: Snapshot,
-    /// What it keeps.
+    /// The figures or laws in it.
     pub(crate) body: Body,
-    /// Its header.
     pub(crate) facts: Facts,
 }
 
-/// What a snapshot keeps.
+/// The contents of a snapshot.
 #[derive(Debug)]
 pub(crate) enum Body {
-    /// The figures of a test, and who held the memory at the peak.
+    /// The figures of a test, and the holders of memory at the peak.
     Figures(Figures, Holders),
-    /// The laws of the cases of a test.
+    /// The laws of a test's cases.
     Laws(Laws),
 }
 
 impl Body {
-    /// As it stands in the file.
+    /// Returns the text in the format of the file.
     pub(crate) fn to_yaml(&self) -> String {
         match self {
             Self::Figures(figures, holders) => figures.to_yaml(holders),
@@ -81,12 +76,12 @@ impl Body {
     }
 }
 
-/// Reads a snapshot and makes sure that it is a sound baseline.
+/// Reads a snapshot and makes sure that it is a valid baseline.
 pub(crate) fn check(path: &Path) -> Result<Checked, SnapshotError> {
     let unsound = |why: String| SnapshotError::Unsound(path.to_owned(), why);
     let text =
         fs::read_to_string(path).map_err(|error| SnapshotError::Io(path.to_owned(), error))?;
-    // insta ends each file with a new line: without one, a figure may be cut.
+    // insta ends each file with a line end. If it is missing, the last figure may be cut off.
     if !text.ends_with('\n') {
         return Err(unsound("it is cut off".to_owned()));
     }
@@ -107,7 +102,7 @@ pub(crate) fn check(path: &Path) -> Result<Checked, SnapshotError> {
     }
 }
 
-/// Makes a pending snapshot, which was checked, the baseline.
+/// Makes a pending snapshot the baseline. It must have been checked.
 pub(crate) fn accept(file: &SnapshotFile, checked: &Checked) -> Result<(), SnapshotError> {
     let io = |path: &Path| {
         let path = path.to_owned();
@@ -117,7 +112,7 @@ pub(crate) fn accept(file: &SnapshotFile, checked: &Checked) -> Result<(), Snaps
     fs::create_dir_all(folder).map_err(io(folder))?;
     let name = file.target.file_name().unwrap_or_default().to_string_lossy();
     let unfinished = folder.join(format!(".{name}.{}.tmp", std::process::id()));
-    // Insta's own writer, which leaves out what is for pending files only.
+    // insta's own function is used because it removes the fields that belong only to pending files.
     let written = checked
         .snapshot
         .save(&unfinished)
@@ -132,7 +127,7 @@ pub(crate) fn accept(file: &SnapshotFile, checked: &Checked) -> Result<(), Snaps
     fs::remove_file(&file.path).map_err(io(&file.path))
 }
 
-/// Throws a pending snapshot away.
+/// Removes a pending snapshot.
 pub(crate) fn reject(file: &SnapshotFile) -> Result<(), SnapshotError> {
     fs::remove_file(&file.path).map_err(|error| SnapshotError::Io(file.path.clone(), error))
 }
@@ -169,7 +164,7 @@ mod tests {
         for text in [
             "---\nsource: tests/me".to_owned(),
             PENDING.replace("  peak_allocated: 4096", "  peak_allocated: much"),
-            // Cut in the last figure: every name is there.
+            // The last figure is cut off, although the name of every figure is present.
             PENDING[..PENDING.len() - 3].to_owned(),
             PENDING.replace("  memcheck: 1", "  memcheck: 9"),
             PENDING.replace("host:", "<<<<<<< ours\nhost:"),

@@ -1,4 +1,4 @@
-//! Whether the test of a baseline is still written, which only sources say.
+//! Checks whether the source file of a baseline still contains the test.
 
 use std::path::Path;
 
@@ -6,17 +6,17 @@ use serde::{Deserialize, Serialize};
 
 use super::SnapshotFile;
 
-/// What the source file that a baseline names has of its test.
+/// Whether the source file of a baseline contains the functions of its test.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Written {
-    /// A function of the test's name.
+    /// True if it contains a function with the last part of the test's path as its name.
     pub(crate) test: bool,
-    /// One of the name before it: of a case, that is the function.
+    /// True if it contains one with the second last part as its name. That is the function of a test over cases.
     pub(crate) function: bool,
 }
 
 impl Written {
-    /// Looks into the sources below `root`.
+    /// Searches the sources below `root`.
     pub(crate) fn of(file: &SnapshotFile, root: &Path) -> Self {
         let Ok(snapshot) = insta::Snapshot::from_file(&file.path) else { return Self::default() };
         let text = snapshot.metadata().source().map(|source| root.join(source));

@@ -43,7 +43,7 @@ pub(crate) fn task() -> Task {
     }
 }
 
-/// What it reports: ten iterations, nothing allocated, passed.
+/// The report of the task: ten iterations, no allocation, passed.
 pub(crate) fn report() -> Value {
     let limits = serde_json::to_value(Limits::resolve(Family::Cpu, [])).unwrap();
     json!({

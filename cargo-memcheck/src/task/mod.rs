@@ -1,5 +1,4 @@
-//! One test on one device: what is run, and what came of it. Whoever runs tests,
-//! keeps their results or tells of them speaks of these.
+//! One test on one device, and the outcome of its run. The runner, the results and the presenters all use these types.
 
 mod across;
 #[cfg(test)]
@@ -21,18 +20,13 @@ pub(crate) use outcome::Outcome;
 /// One test on one device.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Task {
-    /// The package.
     pub(crate) package: String,
-    /// Its folder.
+    /// The folder of the package.
     pub(crate) folder: PathBuf,
-    /// The version of candle-core that it is built with, for the baseline's header.
+    /// The version of candle-core in the build, for the baseline's header.
     pub(crate) candle: String,
-    /// The executable.
     pub(crate) binary: Binary,
-    /// The test.
     pub(crate) entry: Entry,
-    /// The device.
     pub(crate) leg: Leg,
-    /// The limits in force.
     pub(crate) limits: Limits,
 }

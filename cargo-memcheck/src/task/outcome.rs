@@ -1,4 +1,4 @@
-//! What came of a task: the verdict, and what it rests on.
+//! The outcome of a task: the verdict, and the data that the verdict depends on.
 
 use std::path::Path;
 use std::time::Duration;
@@ -11,21 +11,20 @@ use super::Across;
 use crate::gpus::{RanOn, Slot};
 use crate::process::Output;
 
-/// What came of a task.
+/// The outcome of a task.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Outcome {
-    /// The verdict: the test process's own, unless its record is incomplete.
+    /// The verdict of the test process, or that of the command if the record is incomplete.
     pub(crate) verdict: Verdict,
-    /// What the test process reported, where that can be believed.
+    /// The report of the test process, if it can be trusted.
     pub(crate) report: Option<Report>,
-    /// What it printed.
     pub(crate) output: Output,
-    /// How long it took.
+    /// The wall time of the test process.
     pub(crate) duration: Duration,
-    /// The real GPU that it was on.
+    /// The real GPU that the test ran on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) gpu: Option<RanOn>,
-    /// What was found across tests.
+    /// The findings across tests.
     #[serde(default)]
     pub(crate) across: Across,
 }
@@ -42,20 +41,20 @@ impl Outcome {
         Judged { verdict: self.verdict.clone(), report: self.report.take(), obsolete: None }
     }
 
-    /// A test that is not run because `#[ignore]` stands on it.
+    /// Returns the outcome of a test that does not run because of `#[ignore]`.
     pub(crate) fn ignored() -> Self {
         let verdict = Verdict { status: Status::Ignored, findings: Vec::new(), denied: Vec::new() };
         let judged = Judged { verdict, report: None, obsolete: None };
         Self::new(judged, Output::default(), Duration::ZERO)
     }
 
-    /// The same, with the GPU that it was given, or found.
+    /// Adds the GPU that the test was assigned to, or that it reported.
     pub(crate) fn on(self, slot: Option<&Slot<'_>>) -> Self {
         let record = self.report.as_ref().map(|report| &report.record);
         Self { gpu: RanOn::of(slot, record), ..self }
     }
 
-    /// The pending snapshot that the test left.
+    /// Returns the path of the pending snapshot that the test wrote.
     pub(crate) fn pending(&self) -> Option<&Path> {
         self.report.as_ref().and_then(|report| report.pending.as_deref())
     }

@@ -1,5 +1,4 @@
-//! Looking for a real GPU and for a compiler for it, by asking programs:
-//! opening a driver is the test process's business.
+//! Looks for real GPUs and a CUDA compiler by running programs, because only test processes open a driver.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -12,20 +11,20 @@ use crate::options::{Capture, environment};
 use crate::process::{self, Interrupt, Watch};
 use memcheck_core::process::End;
 
-/// How long the driver may take to answer: one that is gone can make nvidia-smi hang.
+/// The time limit for nvidia-smi, which can hang if the driver does not respond.
 const ANSWER: Duration = Duration::from_secs(20);
 
-/// What there is: the GPUs where `launcher` starts tests, the compiler here.
+/// Returns the GPUs of the machine on which `launcher` starts tests, and the compiler of this machine.
 pub(crate) fn probe(launcher: &Launcher) -> Found {
     Found { gpus: Gpus::Here(gpus(launcher)), launched: launcher.is_some(), nvcc: nvcc() }
 }
 
-/// The same where tests run on another machine.
+/// Returns the compiler of this machine if the tests run on another machine.
 pub(crate) fn probe_compiler() -> Found {
     Found { gpus: Gpus::Elsewhere, launched: false, nvcc: nvcc() }
 }
 
-/// The GPUs that a test could be given.
+/// Returns the GPUs that can be assigned to tests.
 pub(crate) fn gpus(launcher: &Launcher) -> Result<Vec<Gpu>, String> {
     let mut command = launcher.command(Path::new("nvidia-smi"));
     command.arg("-L");
@@ -60,17 +59,17 @@ pub(crate) fn gpus(launcher: &Launcher) -> Result<Vec<Gpu>, String> {
     }
 }
 
-/// A GPU of `nvidia-smi -L`, with its slices where it is in MIG mode.
+/// A GPU in the list of `nvidia-smi -L`, with its slices if it is in MIG mode.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Listed {
     name: String,
     uuid: String,
-    /// Their names and UUIDs.
+    /// The names and UUIDs of the slices.
     slices: Vec<(String, String)>,
 }
 
 impl Listed {
-    /// It, as a program is shown it by `word`.
+    /// Describes the GPU with the `word` by which a program can see it.
     fn whole(&self, index: usize, word: &str, uuid: Option<String>) -> Gpu {
         let slice = !self.slices.is_empty();
         Gpu { index: number(index), name: self.name.clone(), uuid, word: word.to_owned(), slice }
@@ -81,7 +80,7 @@ fn number(index: usize) -> u16 {
     u16::try_from(index).unwrap_or(u16::MAX)
 }
 
-/// All of them, in the order of the list; in the place of a GPU in MIG mode its slices.
+/// Returns all GPUs in the order of the list. A GPU in MIG mode is replaced by its slices.
 fn all(cards: &[Listed]) -> Vec<Gpu> {
     let mut gpus: Vec<Gpu> = Vec::new();
     for (place, card) in cards.iter().enumerate() {
@@ -102,19 +101,19 @@ fn slice(index: usize, name: &str, uuid: &str) -> Gpu {
     Gpu { index, name, uuid: Some(word.clone()), word, slice: true }
 }
 
-/// The GPUs that a program sees, as the driver reads the variable: numbers, the
-/// start of a GPU's UUID, or a slice's, up to the first that is none.
+/// Returns the GPUs that a program sees, with the rules of the driver for the variable. Its words are numbers, the start of a GPU's UUID,
+/// or a slice's UUID. The first invalid word and all words after it are ignored.
 fn visible(cards: &[Listed], wanted: &str) -> Result<Vec<Gpu>, String> {
     let named = |(index, word): (usize, &str)| -> Option<Gpu> {
         if let Ok(number) = word.parse::<usize>() {
-            // The driver need not count as the list does.
+            // The driver can number the GPUs in an order other than that of the list, so that the UUID is not known.
             return cards.get(number).map(|card| card.whole(index, word, None));
         }
         let slices = || cards.iter().flat_map(|card| &card.slices);
         if let Some((name, uuid)) = slices().find(|(_, uuid)| uuid == word) {
             return Some(slice(index, name, uuid));
         }
-        // As older drivers name a slice: MIG-GPU-…/instance/instance.
+        // Older drivers have this name for a slice: MIG-GPU-…/instance/instance.
         let of_card = word.strip_prefix("MIG-").and_then(|rest| rest.split('/').next());
         let start = of_card.unwrap_or(word);
         let mut found = cards.iter().filter(|card| start.len() > 4 && card.uuid.starts_with(start));
@@ -140,8 +139,8 @@ fn words(wanted: &str) -> impl Iterator<Item = &str> {
     wanted.split(',').map(str::trim)
 }
 
-/// The GPUs where a launcher leads, which may be others for the next test: by
-/// their numbers, or where the variable is set by its words.
+/// Returns the GPUs of a machine behind a launcher. The next test can run on a machine with other GPUs, so that they are identified by
+/// their numbers, or by the words of the variable if it is set.
 fn elsewhere(cards: &[Listed], wanted: Option<&str>) -> Result<Vec<Gpu>, String> {
     let words: Vec<&str> = wanted.into_iter().flat_map(words).filter(|w| !w.is_empty()).collect();
     if words.is_empty() {
@@ -157,8 +156,8 @@ fn elsewhere(cards: &[Listed], wanted: Option<&str>) -> Result<Vec<Gpu>, String>
     Ok(words.iter().enumerate().filter_map(gpu).collect())
 }
 
-/// What `nvidia-smi -L` lists: `GPU 0: NVIDIA H200 (UUID: …)`, and below one in
-/// MIG mode `  MIG 1g.18gb     Device  0: (UUID: …)`.
+/// Reads the output of `nvidia-smi -L`. It has a line `GPU 0: NVIDIA H200 (UUID: …)` for each GPU, and below a GPU in MIG mode a line
+/// `  MIG 1g.18gb     Device  0: (UUID: …)` for each slice.
 fn listed(text: &str) -> Vec<Listed> {
     let mut cards: Vec<Listed> = Vec::new();
     for line in text.lines() {
@@ -176,7 +175,7 @@ fn listed(text: &str) -> Vec<Listed> {
     cards
 }
 
-/// The version of the CUDA compiler that candle's build would find.
+/// Returns the version of the CUDA compiler that candle's build would find.
 pub(crate) fn nvcc() -> Result<String, String> {
     let mut candidates: Vec<PathBuf> = environment("NVCC").map(PathBuf::from).into_iter().collect();
     candidates.push("nvcc".into());
@@ -249,7 +248,7 @@ mod tests {
         let of = |wanted: &str| visible(&cards, wanted);
         let both = of("2,0").unwrap();
         assert_eq!(names(&both), ["Tesla T4", "NVIDIA H200"]);
-        // As they were named; which GPU a number is the driver says.
+        // A number stays a number, because only the driver knows which GPU it denotes.
         assert_eq!(words(&both), ["2", "0"]);
         assert_eq!((both[0].index, &both[0].uuid, both[1].index), (0, &None, 1));
         assert!(!both[0].slice && both[1].slice, "a GPU in MIG mode is its first slice");
@@ -262,9 +261,9 @@ mod tests {
         let older = of("MIG-GPU-1a2b/1/0").unwrap();
         assert_eq!(words(&older), ["MIG-GPU-1a2b/1/0"]);
         assert!(older[0].slice);
-        // What stands behind one that is none is hidden, as by the driver.
+        // The words after an invalid one are hidden, as they are by the driver.
         assert_eq!(words(&of("1,7,0").unwrap()), ["1"]);
-        // Neither of two that begin alike, nothing, and what is not there.
+        // A start that fits two GPUs, an empty text, and words without a GPU.
         for none in ["GPU-1a", "", "-1", "MIG-79", "GPU-", "NoDevFiles"] {
             let error = of(none).unwrap_err();
             assert!(error.contains(&format!("CUDA_VISIBLE_DEVICES={none} names none")), "{error}");

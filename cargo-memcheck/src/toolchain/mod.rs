@@ -1,9 +1,7 @@
-//! The simulated CUDA toolkit: what candle's build scripts and the linker look
-//! for, written below the target directory.
+//! The simulated CUDA toolkit: the files that candle's build scripts and the linker look for. They are written below the target directory.
 //!
-//! Nothing in it compiles or computes; `memcheck-sim`, inside the test binary,
-//! defines the functions. Files are written only where they differ, so that
-//! build scripts which watch them do not run again.
+//! The compiler and the libraries are empty stand-ins, because `memcheck-sim` defines the functions inside the test binary. Only files that
+//! differ are written, so that build scripts that watch them do not run again.
 
 pub(crate) mod gpu;
 
@@ -18,34 +16,34 @@ use anyhow::Context;
 
 const NVCC: &str = include_str!("../../toolkit/nvcc");
 const LIBRARY: &str = include_str!("../../toolkit/library.ld");
-/// What `-lcuda` finds: every name of the CUDA libraries, where nobody else defines it.
+/// The library for `-lcuda`. It defines every name of the CUDA libraries that no other object defines.
 const LIBCUDA: &str = include_str!("../../toolkit/libcuda.ld");
 const NVML: &str = include_str!("../../toolkit/nvml.c");
 
-/// Libraries that candle and cudarc name to the linker.
+/// The libraries that candle and cudarc pass to the linker.
 const LIBRARIES: [&str; 6] = ["cuda", "cublas", "cublasLt", "curand", "nvrtc", "cudart"];
 
-/// The CUDA version that the toolkit claims to be, as cudarc spells it.
+/// The CUDA version of the simulated toolkit, in cudarc's format.
 const CUDA_VERSION: &str = "13000";
-/// The compute capability that is claimed where the user says none.
+/// The compute capability of the simulated toolkit. It replaces the user's setting.
 const COMPUTE_CAPABILITY: &str = "90";
 
-/// Where a test process on the simulated device finds its NVML.
+/// The variable with the path of the NVML library for a test process on the simulated device.
 pub(crate) const NVML_VARIABLE: &str = "MEMCHECK_SIM_NVML";
 
 /// The toolkit on disk.
 #[derive(Debug, Clone)]
 pub(crate) struct Toolkit {
     root: PathBuf,
-    /// The NVML that answers for the simulated device, or why there is none.
+    /// The NVML library of the simulated device, or the reason why it is missing.
     pub(crate) nvml: Result<PathBuf, String>,
 }
 
 impl Toolkit {
-    /// Writes the toolkit into the folder `root`, if it is not there yet.
+    /// Writes the toolkit into the folder `root`, as far as its files are missing or differ.
     pub(crate) fn prepare(root: PathBuf) -> anyhow::Result<Self> {
         let written = || -> io::Result<()> {
-            // Programs look into lib or lib64, whichever they know.
+            // Some programs look into lib and others into lib64.
             for folder in ["bin", "include", "lib", "lib64"] {
                 fs::create_dir_all(root.join(folder))?;
             }
@@ -65,7 +63,7 @@ impl Toolkit {
         Ok(Self { root, nvml })
     }
 
-    /// Points a build at the toolkit.
+    /// Sets the variables of a build that uses the toolkit.
     pub(crate) fn apply(&self, command: &mut Command) {
         for (name, value) in self.environment() {
             match value {
@@ -75,8 +73,7 @@ impl Toolkit {
         }
     }
 
-    /// The variables that point a build at the toolkit; one without a value
-    /// must not be set.
+    /// Returns the variables of a build that uses the toolkit. A variable without a value must be removed.
     pub(crate) fn environment(&self) -> Vec<(&'static str, Option<OsString>)> {
         let bin = self.root.join("bin");
         let library_path = prepended(&self.root.join("lib"), "LIBRARY_PATH");
@@ -87,7 +84,7 @@ impl Toolkit {
             ("PATH", prepended(&bin, "PATH")),
             ("LIBRARY_PATH", library_path),
         ];
-        // cudarc searches in all of these: one of a real toolkit must not win.
+        // cudarc searches the folders of all these variables. A real toolkit in one of them must not take precedence.
         for name in ["CUDA_HOME", "CUDA_PATH", "CUDA_ROOT", "CUDA_TOOLKIT_ROOT_DIR"] {
             set.push((name, self.root.clone().into_os_string()));
         }
@@ -103,7 +100,7 @@ fn prepended(first: &Path, name: &str) -> OsString {
     std::env::join_paths(paths).unwrap_or_else(|_| first.into())
 }
 
-/// Whether the file was another, or none: then it is written.
+/// Writes the file unless it has this text already. Returns true if it was written.
 pub(crate) fn write_if_different(path: &Path, text: &str) -> io::Result<bool> {
     if fs::read_to_string(path).is_ok_and(|there| there == text) {
         return Ok(false);
@@ -112,8 +109,8 @@ pub(crate) fn write_if_different(path: &Path, text: &str) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Compiles the NVML that hands every call to the simulator in the executable.
-/// Without a C compiler there is none, and NVML figures are not available.
+/// Compiles the NVML library that passes every call to the simulator in the executable. It needs a C compiler. Without one there are no
+/// NVML figures.
 fn compile_nvml(root: &Path) -> Result<PathBuf, String> {
     let library = root.join("lib/libnvidia-ml.so.1");
     let source = root.join("nvml.c");
@@ -121,7 +118,7 @@ fn compile_nvml(root: &Path) -> Result<PathBuf, String> {
     if library.exists() && !changed {
         return Ok(library);
     }
-    // Under another name first: a test that starts meanwhile must not open half of it.
+    // The compiler writes to another name first, because a test that starts at the same time must not open an incomplete library.
     let unfinished = root.join(format!("lib/nvml-{}.tmp", std::process::id()));
     let output = Command::new("cc")
         .args(["-shared", "-fPIC", "-O1", "-o"])
@@ -138,7 +135,7 @@ fn compile_nvml(root: &Path) -> Result<PathBuf, String> {
     match result {
         Ok(()) => Ok(library),
         Err(why) => {
-            // So that the next run tries again.
+            // The source must be removed so that the next run compiles it again.
             let _ = fs::remove_file(&source);
             let _ = fs::remove_file(&unfinished);
             Err(why)
@@ -168,7 +165,7 @@ mod tests {
         let nvcc = toolkit.root.join("bin/nvcc");
         let asked = |args: &[&str]| Command::new(&nvcc).args(args).output().unwrap();
         let version = String::from_utf8(asked(&["--version"]).stdout).unwrap();
-        // cudarc reads the fourth line, and what stands after "release".
+        // cudarc reads the fourth line from the text after "release" on.
         let fourth = version.lines().nth(3).unwrap();
         assert_eq!(fourth.split(", ").nth(1).unwrap(), "release 13.0");
         let source = folder.path().join("a b.cu");

@@ -1,9 +1,9 @@
-//! What git knows of a workspace.
+//! The git commit of a workspace.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// The commit of the sources at `root`, where git knows one.
+/// Returns the commit of the sources at `root`, if git knows one.
 pub(crate) fn commit(root: &Path) -> Option<String> {
     let output = Command::new("git")
         .args(["rev-parse", "HEAD"])

@@ -1,23 +1,18 @@
-//! Why there is no workspace to work on, and what to do about it.
+//! The errors of loading a workspace, with hints.
 
 use memcheck_core::exit;
 use memcheck_core::lock::RUNTIME;
 
 use crate::error::Expected;
 
-/// Why there is no workspace to work on.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WorkspaceError {
-    /// `cargo metadata` failed; its message.
     #[error("`cargo metadata` failed\n{0}")]
     Metadata(String),
-    /// There is no cargo.
     #[error("`cargo metadata`: {0}")]
     NoCargo(std::io::Error),
-    /// `-p` or `--exclude` names no package.
     #[error("package `{0}` is not a member of this workspace: {1}")]
     NoMember(String, String),
-    /// None of the selected packages has memory tests.
     #[error("no memory tests: none of the selected packages depends on {RUNTIME} ({0})")]
     NoRuntime(String),
 }

@@ -1,5 +1,4 @@
-//! The workspace: which packages are selected, which of them carry memory
-//! tests, and which candle crates these can reach.
+//! The workspace: which packages are selected, which of them have memory tests, and which candle crates those can reach.
 
 mod commit;
 mod error;
@@ -22,10 +21,10 @@ pub(crate) use error::WorkspaceError;
 pub(crate) use package::TestPackage;
 pub(crate) use places::{Places, pending_of_results};
 
-/// The crate that a package depends on to have memory tests.
+/// A package must depend on this crate to have memory tests.
 pub(crate) use memcheck_core::lock::RUNTIME;
 
-/// The workspace as cargo sees it.
+/// The workspace as cargo describes it.
 #[derive(Debug)]
 pub(crate) struct Workspace {
     metadata: Metadata,
@@ -34,17 +33,16 @@ pub(crate) struct Workspace {
 }
 
 impl Workspace {
-    /// What cargo said elsewhere; `own` is where the tool keeps its files here.
+    /// Builds the workspace from cargo's answer on another machine. `own` is the tool's folder on this machine.
     pub(crate) fn of(metadata: Metadata, own: PathBuf) -> Self {
         Self { metadata, build_directory: own.clone(), target_directory: own }
     }
 
-    /// What cargo said.
     pub(crate) fn metadata(&self) -> &Metadata {
         &self.metadata
     }
 
-    /// Asks cargo, or reads what it said the last time where that still holds.
+    /// Reads the stored answer of cargo if it is still valid, and asks cargo otherwise.
     pub(crate) fn load(flags: &CargoFlags) -> Result<Self, WorkspaceError> {
         let command = metadata(flags, &[]);
         let place = |folder: &Path| Place::of(folder, "metadata", &command);
@@ -60,8 +58,7 @@ impl Workspace {
         Ok(workspace)
     }
 
-    /// The same without what the packages depend on, which cargo may have to
-    /// fetch: folders and members only.
+    /// Asks cargo for folders and members only, because cargo may have to download the dependencies to describe them.
     fn outline(flags: &CargoFlags) -> Result<Self, WorkspaceError> {
         Self::ask(flags, &["--no-deps"])
     }
@@ -83,7 +80,7 @@ impl Workspace {
                 .map_err(|error| WorkspaceError::Metadata(error.to_string()))?,
             None => metadata.target_directory.clone().into_std_path_buf(),
         };
-        // Cargo's own rule: without `build.build-dir` it is the target directory.
+        // Cargo has the same rule: without `build.build-dir` it uses the target directory.
         let build_directory = match &metadata.build_directory {
             Some(build) if *build != metadata.target_directory => build.clone().into_std_path_buf(),
             _ => target_directory.clone(),
@@ -91,62 +88,59 @@ impl Workspace {
         Ok(Self { metadata, target_directory, build_directory })
     }
 
-    /// The folder of the workspace's Cargo.toml.
     pub(crate) fn root(&self) -> &Path {
         self.metadata.workspace_root.as_std_path()
     }
 
-    /// Whether the workspace's folder is not that of a package, too.
+    /// True if the workspace's folder is not the folder of a package.
     pub(crate) fn is_virtual(&self) -> bool {
-        // Not `root_package`: that is the one of the current folder.
+        // `root_package` does not help here because it is the package of the current folder.
         let at_root = |package: &&Package| {
             package.manifest_path.parent() == Some(&*self.metadata.workspace_root)
         };
         !self.members().iter().any(at_root)
     }
 
-    /// The target directory.
     pub(crate) fn target_directory(&self) -> &Path {
         &self.target_directory
     }
 
-    /// The directory of cargo's intermediate files: its `build.build-dir`.
+    /// Returns the directory of cargo's intermediate files: `build.build-dir`.
     pub(crate) fn build_directory(&self) -> &Path {
         &self.build_directory
     }
 
-    /// The folder of the simulated toolkit. Build scripts watch its path, so every
-    /// build that shares a build directory must find it in the same place.
+    /// Returns the folder of the simulated toolkit. Build scripts watch its path, so all builds that share a build directory must have the
+    /// same one.
     pub(crate) fn toolkit_directory(&self) -> PathBuf {
         self.build_directory.join(concat!("memcheck/toolkit-", env!("CARGO_PKG_VERSION")))
     }
 
-    /// Where the tool keeps its own files.
+    /// Returns the folder of the tool's own files.
     pub(crate) fn own_directory(&self) -> PathBuf {
         self.target_directory.join("memcheck")
     }
 
-    /// Where `--ci` leaves pending snapshots.
+    /// Returns the folder for pending snapshots in a run with `--ci`.
     pub(crate) fn pending_directory(&self) -> PathBuf {
         self.own_directory().join("pending")
     }
 
-    /// Where the results of a run are kept unless somebody says otherwise.
+    /// Returns the default folder for the results of a run.
     pub(crate) fn results_directory(&self) -> PathBuf {
         self.own_directory().join("results")
     }
 
-    /// Every package of the workspace.
     pub(crate) fn members(&self) -> Vec<&Package> {
         self.metadata.workspace_packages()
     }
 
-    /// Every package of the workspace that depends on the runtime.
+    /// Returns all packages of the workspace that depend on the runtime.
     pub(crate) fn test_packages(&self) -> Vec<TestPackage> {
         self.members().into_iter().filter_map(|package| self.test_package(package)).collect()
     }
 
-    /// The selected packages that depend on the runtime; cargo's own rules.
+    /// Returns the selected packages that depend on the runtime. The selection follows cargo's rules.
     pub(crate) fn select(&self, flags: &CargoFlags) -> Result<Vec<TestPackage>, WorkspaceError> {
         let selected = self.selected(flags)?;
         let with_runtime: Vec<TestPackage> =
@@ -157,7 +151,7 @@ impl Workspace {
         Ok(with_runtime)
     }
 
-    /// The packages that a list of specs names, or all.
+    /// Returns the packages that the specs name, or all members without a spec.
     pub(crate) fn named(&self, specs: &[String]) -> Result<Vec<&Package>, WorkspaceError> {
         if specs.is_empty() {
             return Ok(self.members());
@@ -217,7 +211,7 @@ impl Workspace {
         })
     }
 
-    /// The package of this name that `of` itself depends on.
+    /// Returns the direct dependency of `of` with this name.
     fn dependency(&self, of: &PackageId, name: &str) -> Option<&Package> {
         let resolve = self.metadata.resolve.as_ref()?;
         let node = resolve.nodes.iter().find(|node| node.id == *of)?;
@@ -227,7 +221,7 @@ impl Workspace {
         self.metadata.packages.iter().find(is_named)
     }
 
-    /// All packages in the resolved graph below `root`.
+    /// Returns all packages of the resolved graph that `root` depends on, and `root` itself.
     fn reachable(&self, root: &PackageId) -> Vec<&Package> {
         let Some(resolve) = &self.metadata.resolve else { return Vec::new() };
         let mut seen: HashSet<&PackageId> = HashSet::from([root]);
@@ -235,7 +229,7 @@ impl Workspace {
         while let Some(id) = open.pop() {
             let node = resolve.nodes.iter().find(|node| &node.id == id);
             for dependency in node.into_iter().flat_map(|node| &node.deps) {
-                // A dependency's own tests are not built.
+                // Cargo does not build the tests of a dependency, so its dev-dependencies do not count.
                 let counts = id == root
                     || dependency.dep_kinds.iter().any(|k| k.kind != DependencyKind::Development);
                 if counts && seen.insert(&dependency.pkg) {
@@ -246,26 +240,26 @@ impl Workspace {
         self.metadata.packages.iter().filter(|package| seen.contains(&package.id)).collect()
     }
 
-    /// How cargo is told about `package`: by name, unless that is ambiguous.
+    /// Returns the spec of `package` for cargo: its name, or its id if the name is ambiguous.
     pub(crate) fn spec(&self, package: &Package) -> String {
         let same_name = self.metadata.packages.iter().filter(|other| other.name == package.name);
         if same_name.count() == 1 { package.name.to_string() } else { package.id.repr.clone() }
     }
 
-    /// The package of this name in the resolved graph.
+    /// Returns the package with this name in the resolved graph.
     pub(crate) fn resolved(&self, name: &str) -> Option<&Package> {
         self.metadata.packages.iter().find(|package| package.name.as_str() == name)
     }
 }
 
-/// The command that asks cargo for the workspace.
+/// Builds the command that asks cargo for the workspace.
 fn metadata(flags: &CargoFlags, how: &[&str]) -> Command {
     let mut command = Command::new(cargo());
     command.args(["metadata", "--format-version", "1"]).args(how).args(flags.for_metadata());
     command
 }
 
-/// The cargo that started us, or the one on the path.
+/// Returns the cargo that started this process, or else the one on the path.
 pub(crate) fn cargo() -> std::ffi::OsString {
     std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
 }
@@ -274,7 +268,7 @@ fn names(packages: &[&Package]) -> String {
     packages.iter().map(|package| package.name.as_str()).collect::<Vec<_>>().join(", ")
 }
 
-/// Whether `spec` (a name, `name@version`, an id or a glob) means `package`.
+/// True if `spec` (a name, `name@version`, an id or a glob) denotes `package`.
 fn matches(spec: &str, package: &Package) -> bool {
     if spec == package.id.repr {
         return true;

@@ -1,12 +1,11 @@
-//! Where the files of the tool lie: in the workspace's target directory, or in the
-//! current folder where there is no workspace.
+//! The locations of the tool's files: in the workspace's target directory, or in the current folder if there is no workspace.
 
 use std::path::{Path, PathBuf};
 
 use super::{Workspace, WorkspaceError};
 use crate::cli::CargoFlags;
 
-/// The folders of a workspace, for those who need no more of it.
+/// The folders of a workspace, for commands that need only these.
 #[derive(Debug)]
 pub(crate) struct Places {
     root: PathBuf,
@@ -14,8 +13,7 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    /// Asks cargo; where there is none, or nothing that it knows, the current
-    /// folder stands for that of a workspace.
+    /// Asks cargo. Uses the current folder as the workspace if cargo is missing, or if no manifest exists.
     pub(crate) fn find(flags: &CargoFlags) -> Result<Self, WorkspaceError> {
         let here = Self::here(flags);
         let is_known = || here.root.ancestors().any(|folder| folder.join("Cargo.toml").is_file());
@@ -23,7 +21,7 @@ impl Places {
             Ok(workspace) => {
                 Ok(Self { root: workspace.root().to_owned(), own: workspace.own_directory() })
             }
-            // A cargo without a toolchain says no more than that it failed.
+            // A cargo without a toolchain fails with an error that does not state this reason.
             Err(WorkspaceError::Metadata(_)) if flags.manifest_path.is_none() && !is_known() => {
                 Ok(here)
             }
@@ -32,14 +30,14 @@ impl Places {
         }
     }
 
-    /// The current folder, as if it were that of a workspace.
+    /// Uses the current folder as the folder of the workspace.
     pub(crate) fn here(flags: &CargoFlags) -> Self {
         let root = std::env::current_dir().unwrap_or_default();
         let target = flags.target_dir.clone().unwrap_or_else(|| "target".into());
         Self { own: root.join(target).join("memcheck"), root }
     }
 
-    /// Where the tool may keep its files, as far as that is known without cargo.
+    /// Returns the folders in which the tool may keep its files, as far as they can be determined without cargo.
     pub(super) fn candidates(flags: &CargoFlags) -> Vec<PathBuf> {
         let here = std::env::current_dir().unwrap_or_default();
         let named = ["CARGO_TARGET_DIR", "CARGO_BUILD_TARGET_DIR"].into_iter();
@@ -51,24 +49,23 @@ impl Places {
         targets.map(|target| here.join(target).join("memcheck")).collect()
     }
 
-    /// The folder of the workspace's Cargo.toml.
     pub(crate) fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Where `--ci` leaves pending snapshots.
+    /// Returns the folder for pending snapshots in a run with `--ci`.
     pub(crate) fn pending_directory(&self) -> PathBuf {
         self.own.join("pending")
     }
 
-    /// Where the results of a run are kept unless somebody says otherwise.
+    /// Returns the default folder for the results of a run.
     pub(crate) fn results_directory(&self) -> PathBuf {
         self.own.join("results")
     }
 }
 
-/// Where a run of an archive leaves pending snapshots, below the folder of its
-/// results. Tests are started elsewhere, so it is absolute.
+/// Returns the folder for pending snapshots in a run of an archive. It is in the folder of the results. The path is absolute because tests
+/// start in other folders.
 pub(crate) fn pending_of_results(results: &Path) -> PathBuf {
     std::path::absolute(results).unwrap_or_else(|_| results.to_owned()).join("pending")
 }

@@ -1,16 +1,17 @@
-//! Which cases of a test have one law: those that differ in sizes alone.
+//! Groups the cases of a test into families. The cases of a family differ in sizes only, so that
+//! each figure has one law over them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::law::Sizes;
 use crate::shape::{LEAST_VALUES, Scaling, whole_numbers};
 
-/// Values from which on a parameter is a size unasked. Two have a straight line
-/// through whatever they do: such a one is a size where an order names it, or
-/// where no parameter has more.
+/// The number of values that makes a parameter a size by itself. A parameter with two values has a
+/// straight line through any two figures, so it is a size only if an order names it or if no
+/// parameter has more values.
 const ENOUGH: usize = 3;
 
-/// The parameters that are sizes where these figures are asked for.
+/// The parameters that are sizes. `asked` are the requested figures with their allowed orders.
 fn sizes<'a>(cases: &[&'a BTreeMap<String, String>], asked: &[Scaling]) -> BTreeSet<&'a String> {
     let names: BTreeSet<&String> = cases.iter().flat_map(|case| case.keys()).collect();
     let numbers: Vec<(&String, usize)> = names
@@ -28,16 +29,17 @@ fn sizes<'a>(cases: &[&'a BTreeMap<String, String>], asked: &[Scaling]) -> BTree
     numbers.into_iter().filter(is_size).map(|(name, _)| name).collect()
 }
 
-/// The cases of one test that differ in sizes alone.
+/// The cases of one test that differ in sizes only.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Family {
-    /// What they have in common: `dtype` is `f32`. Empty where there is nothing else.
+    /// The parameters that all cases share, such as `dtype` with the value `f32`. Empty if all
+    /// parameters are sizes.
     pub common: BTreeMap<String, String>,
-    /// Their places among the cases that were given, with their sizes, ascending.
+    /// The sizes of each case and its index in the given cases, in ascending order.
     pub members: Vec<(Sizes, usize)>,
 }
 
-/// The families of the cases of one test, of which these figures are asked for.
+/// The families of the cases of one test. `asked` are the requested figures.
 pub fn families(cases: &[&BTreeMap<String, String>], asked: &[Scaling]) -> Vec<Family> {
     let sizes = sizes(cases, asked);
     let mut families: BTreeMap<BTreeMap<String, String>, Vec<(Sizes, usize)>> = BTreeMap::new();

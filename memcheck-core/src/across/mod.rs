@@ -1,5 +1,5 @@
-//! What is judged across tests: a limit relative to another test, and how a
-//! figure grows over the cases of one.
+//! Verdicts across tests: a limit relative to another test, and the growth of a figure over the
+//! cases of one test.
 //!
 //! ```text
 //! test, names         -> partner          which test a relative limit means
@@ -8,8 +8,8 @@
 //! family's figures    -> scaling          the laws, and whether they are allowed
 //! ```
 //!
-//! All of it is pure. Figures of a test that was not run are those of its
-//! baseline, where it was made under the same conditions.
+//! All functions are pure. If a test was not run, its baseline can replace its figures, but only if
+//! the baseline was made under the same conditions.
 
 mod family;
 mod partner;
@@ -27,10 +27,10 @@ pub use partner::{PartnerError, circle, partner};
 pub use relative::relative;
 pub use scaling::{Member, Room, scaling, told, unchanged};
 
-/// The figures of a baseline that stands for a test which was not run.
+/// The figures of the baseline of a test that was not run.
 ///
 /// # Errors
-/// In words, why there are none to compare with figures made under `now`.
+/// Returns in words the reason why no figures can be compared with those made under `now`.
 pub fn standing_in<'a>(baseline: &'a Baseline, now: &Facts) -> Result<&'a Figures, String> {
     match baseline {
         Baseline::Off | Baseline::Missing => Err("did not run here and has no baseline".to_owned()),
@@ -59,7 +59,8 @@ pub fn standing_in<'a>(baseline: &'a Baseline, now: &Facts) -> Result<&'a Figure
     }
 }
 
-/// What cannot be judged for want of another test's figures, and why these are not there.
+/// The finding that `what` cannot be judged because the figures of `other` are missing; `why` is the
+/// reason.
 pub fn unjudged(what: &str, other: &str, why: &str) -> Finding {
     Finding::new(Code::UncomparableBaseline, format!("{what} is not judged: `{other}` {why}"))
         .hint(format!("run `{other}` too, or run it once and `cargo memcheck accept` its figures"))

@@ -1,26 +1,26 @@
-//! Which test a relative limit means.
+//! Finds the test that a relative limit refers to.
 
 use std::collections::BTreeMap;
 
 use crate::bound::Relative;
 use crate::law::Fraction;
 
-/// Why a relative limit means no test, or can never hold.
+/// The reason why a relative limit does not refer to one other test, or can never hold.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PartnerError {
-    /// No such test.
+    /// The test does not exist.
     #[error("`max_peak` of `{test}` is `{limit}`, and {binary} has no test `{}`{near}", .limit.test)]
     Unknown {
         /// The test that has the limit.
         test: String,
         /// The limit.
         limit: Box<Relative>,
-        /// Where the other was looked for, for people.
+        /// The test target that was searched, for people.
         binary: String,
-        /// What is near, for people; may be empty.
+        /// Tests with a similar path, for people.
         near: String,
     },
-    /// Several tests.
+    /// Several tests match.
     #[error(
         "`max_peak` of `{test}` is `{limit}`, and `{}` is one of {}: write more of its path",
         .limit.test, quoted(.among)
@@ -30,10 +30,10 @@ pub enum PartnerError {
         test: String,
         /// The limit.
         limit: Box<Relative>,
-        /// The paths that end so.
+        /// The matching paths.
         among: Vec<String>,
     },
-    /// The very test.
+    /// The limit refers to its own test.
     #[error(
         "`max_peak` of `{test}` is `{limit}`, which is a share of its own peak: name another \
          test, or leave this one out of what the limit is said for"
@@ -44,7 +44,7 @@ pub enum PartnerError {
         /// The limit.
         limit: Box<Relative>,
     },
-    /// Tests that limit each other to less than they need.
+    /// Tests limit each other so that only peaks of 0 B satisfy all limits.
     #[error(
         "`max_peak` of these tests goes in a circle that nothing but 0 B satisfies: {}",
         .0.join(", ")
@@ -56,11 +56,11 @@ fn quoted(names: &[String]) -> String {
     names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
-/// The test of `binary` that `limit` of `test` means: the one of that path, else
-/// the only one whose path ends so.
+/// The test of `binary` that `limit` of `test` refers to: the test with that path, or else the only
+/// test whose path ends with it.
 ///
 /// # Errors
-/// When there is none, more than one, or it is `test` itself.
+/// If no test matches, if several match, or if the match is `test` itself.
 pub fn partner<'a>(
     test: &str,
     limit: &Relative,
@@ -88,7 +88,7 @@ pub fn partner<'a>(
     }
 }
 
-/// Tests that have the name in their path: those of its cases, say.
+/// Up to four tests that have the name in their path, such as its cases.
 fn near<'a>(name: &str, tests: impl Iterator<Item = &'a str>) -> String {
     let last = name.rsplit("::").next().unwrap_or(name);
     let near: Vec<String> =
@@ -99,9 +99,8 @@ fn near<'a>(name: &str, tests: impl Iterator<Item = &'a str>) -> String {
     }
 }
 
-/// A circle of limits that cannot hold: each test with the one it is limited by
-/// and the factor. Where the factors multiply to 1 or more, tests may well be
-/// limited by each other.
+/// Finds a circle of limits that cannot hold. `limits` has for each test its partner and the factor.
+/// If the factors of a circle multiply to 1 or more, its limits can hold.
 pub fn circle(limits: &BTreeMap<&str, (&str, Fraction)>) -> Option<PartnerError> {
     for &start in limits.keys() {
         let (mut at, mut product) = (start, Fraction::whole(1));
@@ -117,7 +116,7 @@ pub fn circle(limits: &BTreeMap<&str, (&str, Fraction)>) -> Option<PartnerError>
                 }
                 break;
             }
-            // A circle that `start` only leads into is found from inside.
+            // A circle that does not contain `start` is found from one of its own tests.
             if way.len() > limits.len() {
                 break;
             }

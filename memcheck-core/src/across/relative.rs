@@ -10,9 +10,9 @@ use crate::space::Space;
 
 const PEAK: &str = "peak_allocated";
 
-/// Whether the peak of `record` is within its share of that of `partner`, whose
-/// figures are given. On each GPU it is compared with the partner's on the same
-/// one; where the partner used it not, with the partner's on its own.
+/// The findings about a peak of `record` above its share of the peak of `partner`. `figures` are
+/// those of the partner. On each GPU the peak is compared with that of the partner on the same GPU,
+/// or with that in the partner's first space if the partner did not use this GPU.
 pub fn relative(
     record: &Record,
     limit: &Relative,

@@ -1,4 +1,4 @@
-//! `scaling`: the laws of a family of cases, and whether they are allowed.
+//! `scaling`: finds the laws of a family of cases and compares them with the allowed orders.
 
 use crate::baseline::{Figures, Laws};
 use crate::blame;
@@ -9,26 +9,26 @@ use crate::shape::{Fit, Metric, Scaling, Shape, Told};
 use crate::space::Space;
 use crate::tolerance::Tolerance;
 
-/// What a device holds.
+/// The capacity of a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Room {
-    /// For people: `rtx4090`.
+    /// The name for people: `rtx4090`.
     pub name: String,
-    /// In bytes.
+    /// The capacity in bytes.
     pub bytes: u64,
 }
 
 /// A case with its figures.
 #[derive(Debug, Clone)]
 pub struct Member<'a> {
-    /// Its sizes.
+    /// The sizes of the case.
     pub at: Sizes,
-    /// What was measured, or stands in the baseline.
+    /// The figures that were measured, or those of the baseline.
     pub figures: &'a Figures,
 }
 
-/// The laws of a family: of every figure that is asked for, in every space that
-/// all of its cases have. `room` is what a device holds, where that is known.
+/// The laws of a family: of each requested figure, in each space that all cases have. `room` returns
+/// the capacity of a device, if it is known.
 pub fn told(
     members: &[Member<'_>],
     asked: &[Scaling],
@@ -43,7 +43,7 @@ pub fn told(
             let point =
                 |member: &Member<'_>| Some(Point { at: member.at.clone(), value: value(member)? });
             let points: Option<Vec<Point>> = members.iter().map(point).collect();
-            // A figure that this space does not have: counts, on the host.
+            // A space can lack a figure: the host has no counts.
             let Some(points) = points else { continue };
             let (law, few) = match law::find(&points) {
                 Ok(law) => (Shape::Law(law), Sizes::new()),
@@ -65,7 +65,8 @@ pub fn told(
     told
 }
 
-/// Each size that the law grows with, the others as in the largest case.
+/// The largest value of each size that the law grows with, if the other sizes are those of the
+/// largest case.
 fn fits(shape: &Shape, largest: &Sizes, room: &Room) -> Vec<Fit> {
     let Shape::Law(law) = shape else { return Vec::new() };
     let fit = |size: &String| {
@@ -82,8 +83,8 @@ fn fits(shape: &Shape, largest: &Sizes, room: &Room) -> Vec<Fit> {
     largest.keys().filter_map(fit).collect()
 }
 
-/// Whether the accepted laws still hold: each of them says every case's figure
-/// within the tolerance, and there is one of every figure and no other.
+/// True if the accepted laws still hold. Each must predict the figure of every case within the
+/// tolerance, and there must be exactly one for each figure.
 pub fn unchanged(
     accepted: &Laws,
     told: &[Told],
@@ -102,8 +103,9 @@ pub fn unchanged(
     accepted.len() == told.len() && told.iter().all(holds)
 }
 
-/// What grows faster than it may, or than it did. `accepted` are the laws of the
-/// baseline; `record` is that of the largest case, whose holders are blamed.
+/// The findings about figures that grow faster than allowed, or faster than in the baseline.
+/// `accepted` are the laws of the baseline. `record` must be that of the largest case, because the
+/// findings name its call sites.
 pub fn scaling(told: &[Told], accepted: Option<&Laws>, record: &Record) -> Vec<Finding> {
     told.iter()
         .filter_map(|told| {

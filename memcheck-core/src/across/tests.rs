@@ -80,7 +80,7 @@ fn a_circle_that_shrinks_is_refused_and_one_that_does_not_is_none() {
     };
     let shrinking = circles(&[("a", "b", 6), ("b", "c", 11), ("c", "a", 12)]).unwrap();
     assert!(shrinking.ends_with("`a` of `b`, `b` of `c`, `c` of `a`"), "{shrinking}");
-    // Within 10% of each other.
+    // A circle whose factors multiply to 1 or more can hold.
     assert_eq!(circles(&[("a", "b", 11), ("b", "a", 11)]), None);
     assert_eq!(circles(&[("a", "b", 10), ("b", "a", 10)]), None);
     assert_eq!(circles(&[("a", "b", 1), ("b", "c", 1)]), None);
@@ -96,7 +96,7 @@ fn a_baseline_stands_in_where_it_was_made_under_the_same_conditions() {
         facts,
     };
     assert!(standing_in(&found(now.facts.clone()), &now.facts).is_ok());
-    // Of another test: its iterations and its dtype are its own.
+    // Another test can have other iterations and another dtype.
     let other = Facts { iterations: 3, dtype: Some("f16".to_owned()), ..now.facts.clone() };
     assert!(standing_in(&found(other), &now.facts).is_ok());
     for (baseline, said) in [
@@ -127,7 +127,7 @@ fn two_whole_numbers_are_a_size_where_there_are_no_more() {
     assert_eq!((found.len(), found[0].members.len()), (1, 2));
 }
 
-/// What is told and found of a peak at batches of 1 and 8.
+/// The laws and the findings of a peak at batches of 1 and 8.
 fn of_two(peak: fn(u64) -> u64, allowed: &str) -> (Vec<Told>, Vec<Finding>) {
     let records = [1, 8].map(|batch| (batch, of_peak(peak(batch))));
     let figures: Vec<(u64, Figures)> =
@@ -166,7 +166,7 @@ fn sizes_are_three_whole_numbers_and_the_rest_splits() {
     }
     let cases: Vec<&BTreeMap<String, String>> = cases.iter().collect();
     let families = |order: &str| families(&cases, &[peak_within(order)]);
-    // An order that names them makes them one: a law for each dtype.
+    // An order that names `batch` makes it a size, so there is one family for each dtype.
     let named = families("batch*seq");
     assert_eq!((named.len(), named[0].members.len()), (2, 6));
     let families = families("seq");
@@ -177,7 +177,7 @@ fn sizes_are_three_whole_numbers_and_the_rest_splits() {
     assert_eq!(members, [(64, 7), (128, 6), (256, 8)]);
 }
 
-/// The laws of a peak over seq, and what is found in them.
+/// The laws and the findings of a peak over `seq`.
 fn judged(
     peak: impl Fn(u64) -> u64,
     allowed: &str,

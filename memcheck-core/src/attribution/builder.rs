@@ -1,5 +1,5 @@
-//! Records with attribution, made by hand for tests: places that leave blocks
-//! behind, and the figures that a run would have beside them.
+//! Builds records with attribution for tests: call sites with their survivors, and the figures that
+//! a run would have measured with them.
 
 use super::{Attribution, HeldBy, Holder, Kind, Place, Survivors, Tensor};
 use crate::record::{Metrics, Record, SpaceRecord};
@@ -11,8 +11,8 @@ use crate::verdict::tests::{GPU, armed, record};
 /// Measured iterations.
 pub(crate) const ITERATIONS: usize = 10;
 
-/// Blocks of one size that are never freed, so many from each iteration, and that grow as
-/// `reading` says.
+/// Blocks of one size that are never freed: `births[i]` blocks in iteration `i`, with the given
+/// `reading`.
 pub(crate) fn kept(block: u64, births: [u64; ITERATIONS], reading: Reading) -> Group {
     let until = |end: usize| births[..end].iter().sum::<u64>();
     let live: Vec<u64> = (0..ITERATIONS).map(|at| until(at + 1)).collect();
@@ -31,8 +31,8 @@ pub(crate) fn grows(pattern: Pattern, rate: u64) -> Reading {
     Reading { pattern, bytes_per_iteration: rate, period: 1, bytes: rate, last: 0, groups: 1 }
 }
 
-/// The reading of a group that does not grow, holds so many bytes, and last changed in the
-/// iteration `last`, counted from 1.
+/// The reading of a group that does not grow, holds `bytes`, and last changed in the iteration
+/// `last`, counted from 1.
 pub(crate) fn rests(pattern: Pattern, bytes: u64, last: u64) -> Reading {
     Reading { pattern, bytes_per_iteration: 0, period: 1, bytes, last, groups: 1 }
 }
@@ -42,13 +42,13 @@ pub(crate) fn steady(block: u64) -> Group {
     kept(block, [1; ITERATIONS], grows(Pattern::Steady, block))
 }
 
-/// One block, of this iteration.
+/// One block, allocated in iteration `at`.
 pub(crate) fn once(block: u64, at: usize) -> Group {
     let births = std::array::from_fn(|iteration| u64::from(iteration == at));
     kept(block, births, rests(Pattern::Once, block, at as u64 + 1))
 }
 
-/// One block an iteration that is never freed, of so many bytes.
+/// One block per iteration that is never freed, of `bytes[i]` in iteration `i`.
 pub(crate) fn of_sizes(bytes: [u64; ITERATIONS]) -> Group {
     let sum = |end: usize| bytes[..end].iter().sum::<u64>();
     Group {
@@ -60,7 +60,8 @@ pub(crate) fn of_sizes(bytes: [u64; ITERATIONS]) -> Group {
     }
 }
 
-/// One buffer that is so large after each iteration, made anew where it changes.
+/// One buffer whose size after each iteration is in `levels`. It is reallocated when its size
+/// changes.
 pub(crate) fn buffer(levels: [u64; ITERATIONS], reading: Reading) -> Group {
     let newest = (1..ITERATIONS).rev().find(|&at| levels[at] != levels[at - 1]);
     let births: Vec<u64> = (0..ITERATIONS).map(|at| u64::from(Some(at) == newest)).collect();
@@ -74,24 +75,24 @@ pub(crate) fn buffer(levels: [u64; ITERATIONS], reading: Reading) -> Group {
     }
 }
 
-/// A buffer that is replaced by one larger by `more` bytes in every iteration.
+/// A buffer that is replaced by one that is `more` bytes larger in every iteration.
 pub(crate) fn enlarged(more: u64) -> Group {
     let levels = std::array::from_fn(|at| 1_000 + more * at as u64);
     buffer(levels, grows(Pattern::Enlarged, more))
 }
 
-/// A run on one GPU. What is said of a place is said of the latest.
+/// A run on one GPU. Methods that modify a call site modify the one that was added last.
 #[derive(Debug, Default)]
 pub(crate) struct Run {
     attribution: Attribution,
-    /// Blocks that were allocated where nothing is followed.
+    /// Survivors without a call site, because they were allocated while nothing was followed.
     nobody: Vec<Group>,
     failed_frees: u64,
 }
 
 impl Run {
-    /// A line of the program that leaves these blocks behind, through functions
-    /// of libraries, the innermost first.
+    /// Adds a line of the program that leaves the blocks of `group` behind. It allocates them
+    /// through library `functions`, the innermost first.
     pub(crate) fn place(mut self, functions: &[&str], group: Group) -> Self {
         let number = self.attribution.stacks.len();
         let library =
@@ -131,14 +132,14 @@ impl Run {
         (survivors.last_mut().expect("a place"), places.last_mut().expect("a place"))
     }
 
-    /// The types of its tensors, of f32.
+    /// Sets the shapes of its tensors, all of type f32.
     pub(crate) fn tensors(mut self, shapes: &[&[u64]]) -> Self {
         let tensor = |shape: &&[u64]| Tensor { shape: shape.to_vec(), dtype: "f32".to_owned() };
         self.latest().0.tensors = shapes.iter().map(tensor).collect();
         self
     }
 
-    /// A line of a dependency that its program calls.
+    /// Inserts a line of a dependency between the program and the allocation.
     pub(crate) fn via(mut self, function: &str, file: &str, line: u32) -> Self {
         let number = self.latest().0.stack;
         let frames = &mut self.attribution.stacks[number].frames;
@@ -148,52 +149,51 @@ impl Run {
         self
     }
 
-    /// What the live tensors say of its blocks.
+    /// Sets the owners of its blocks.
     pub(crate) fn held(mut self, held: HeldBy) -> Self {
         self.latest().0.held = held;
         self
     }
 
-    /// The spans that it is in.
+    /// Sets the path of its spans.
     pub(crate) fn scope(mut self, scope: &str) -> Self {
         let (survivors, place) = self.latest();
         (survivors.scope, place.scope) = (scope.to_owned(), scope.to_owned());
         self
     }
 
-    /// Allocations over the whole body, and their bytes.
+    /// Sets its allocations over the whole body, and their bytes.
     pub(crate) fn made(mut self, calls: u64, bytes: u64) -> Self {
         let (_, place) = self.latest();
         (place.calls, place.bytes) = (calls, bytes);
         self
     }
 
-    /// What of it is live when the body has returned.
+    /// Sets its blocks and bytes that are live when the body has returned.
     pub(crate) fn retained(mut self, count: u64, bytes: u64) -> Self {
         let place = self.attribution.places.len() - 1;
         self.attribution.retained.push(Holder { place, kind: Kind::Kept, bytes, count });
         self
     }
 
-    /// Blocks that were allocated where nothing is followed.
+    /// Adds survivors without a call site.
     pub(crate) fn nobody(mut self, group: Group) -> Self {
         self.nobody.push(group);
         self
     }
 
-    /// Frees that the driver refused.
+    /// Sets the number of frees that the driver refused.
     pub(crate) fn failed_frees(mut self, number: u64) -> Self {
         self.failed_frees = number;
         self
     }
 
-    /// Devices that were opened in the measured iterations.
+    /// Sets the number of devices that measured iterations opened.
     pub(crate) fn devices(mut self, space: Space, number: u64) -> Self {
         self.attribution.devices.insert(space, number);
         self
     }
 
-    /// The record of the run.
     pub(crate) fn record(self) -> Record {
         let Self { attribution, nobody, failed_frees } = self;
         let retained = attribution.retained.iter().map(|holder| holder.bytes).sum();

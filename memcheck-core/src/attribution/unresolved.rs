@@ -1,9 +1,9 @@
-//! An attribution as a test process measures it: call stacks are addresses in its
-//! executable, and each of them is a place of its own.
+//! An attribution as a test process measures it: call stacks are addresses in its executable, and
+//! each distinct stack is a separate call site.
 //!
-//! [`Unresolved::resolve`] gives names to the addresses and joins the places that
-//! read alike, because inlining and generic functions compile one line of a program
-//! to several addresses. It is pure: the caller looks up the names.
+//! [`Unresolved::resolve`] gives names to the addresses. It also joins the call sites that have
+//! identical names, because inlining and generic functions compile one line of a program to several
+//! addresses. It is pure: the caller looks up the names.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
@@ -14,7 +14,7 @@ use super::{Attribution, Holder, Kind, Place, Survivors, Tensor};
 use crate::space::Space;
 use crate::stack::{Frame, Sources, Stack};
 
-/// Why a report has no files and lines, and how to get them.
+/// The hint of a report without files and lines.
 const NO_LINES: &str = "the binary has no line tables: set `debug = \"line-tables-only\"` in its \
                         profile to see files and lines";
 
@@ -23,19 +23,19 @@ const NO_LINES: &str = "the binary has no line tables: set `debug = \"line-table
 pub struct Unresolved {
     /// The folders of source files in the executable's line tables.
     pub sources: Sources,
-    /// Call stacks, the innermost call first. A call is an address in the
-    /// executable, relative to the base that the loader chose.
+    /// Call stacks, the innermost call first. A call is an address in the executable, relative to
+    /// the base address that the loader chose.
     pub calls: Vec<Vec<u64>>,
-    /// All but the names: `stacks` is empty, the `stack` of a place is its index in
-    /// [`Self::calls`], operations are missing, and the kind of a holder is that of
-    /// its age. Survivors include groups without a surviving block, because their
-    /// live blocks count where another group reads alike.
+    /// Everything except the names: `stacks` is empty, the `stack` of a call site is its index in
+    /// [`Self::calls`], operations are missing, and the kind of a holder is derived from its age.
+    /// The survivors include groups without a surviving block, because their live blocks count if a
+    /// group with the same name has survivors.
     pub attribution: Attribution,
 }
 
 impl Unresolved {
-    /// The attribution with names. `lookup` returns the frames of a call, inlined
-    /// calls included, with names as the executable's tables have them.
+    /// Returns the attribution with names. `lookup` must return the frames of a call, inlined calls
+    /// included, with names as in the executable's tables.
     pub fn resolve(self, lookup: impl FnMut(u64) -> Vec<Frame>) -> Attribution {
         let Self { sources, calls, attribution } = self;
         let (stacks, stack_of) = stacks(&calls, &sources, lookup);
@@ -64,8 +64,8 @@ impl Unresolved {
     }
 }
 
-/// The different stacks among `calls`, in the order in which they first occur, and
-/// which of them each of `calls` is.
+/// Returns the distinct stacks among `calls`, in the order of their first occurrence, and for each
+/// element of `calls` the index of its stack.
 fn stacks(
     calls: &[Vec<u64>],
     sources: &Sources,
@@ -92,7 +92,8 @@ fn stacks(
     (stacks, stack_of)
 }
 
-/// The different places, sorted, and which of them each of `unresolved` is.
+/// Returns the distinct call sites, sorted, and for each of `unresolved` the index of its call
+/// site.
 fn places(
     unresolved: Vec<Place>,
     stacks: &[Stack],
@@ -116,7 +117,7 @@ fn places(
         }
     }
     let mut joined: Vec<(Place, Vec<usize>)> = joined.into_values().collect();
-    // The order of stacks is that of the test process's hash maps.
+    // Sorted by content, because the order of the stacks comes from hash maps of the test process.
     joined.sort_by_cached_key(|(place, _)| {
         (
             place.space,
@@ -133,8 +134,8 @@ fn places(
     (joined.into_iter().map(|(place, _)| place).collect(), place_of)
 }
 
-/// Adds the allocations of a place that reads alike. The last iteration is the
-/// later one of both.
+/// Adds the allocations of a call site with the same name. The last iteration is the later of the
+/// two.
 fn add(place: &mut Place, other: &Place) {
     place.calls += other.calls;
     place.bytes += other.bytes;
@@ -148,7 +149,7 @@ fn add(place: &mut Place, other: &Place) {
     }
 }
 
-/// The holders by place and kind, the largest first.
+/// Returns the holders by call site and kind, the largest first.
 fn join_holders(
     unresolved: Vec<Holder>,
     place_of: &[usize],
@@ -171,8 +172,8 @@ fn join_holders(
     holders
 }
 
-/// The groups of survivors by space, stack and scope. A group without a surviving
-/// block is left out.
+/// Returns the groups of survivors by space, stack and scope. A group that has no surviving block
+/// and does not grow is left out.
 fn join_survivors(unresolved: Vec<Survivors>, stack_of: &[usize]) -> Vec<Survivors> {
     let mut joined: BTreeMap<(Space, usize, String), Survivors> = BTreeMap::new();
     for survivors in unresolved {
@@ -206,8 +207,8 @@ mod tests {
     use crate::survivors::Group;
     use crate::verdict::tests::GPU;
 
-    /// Address 1 and 2 are the same line, compiled twice; 3 is another; 4 is plumbing;
-    /// 5 is the backward pass.
+    /// Addresses 1 and 2 are the same line, compiled twice. Address 3 is another line, 4 is
+    /// plumbing, and 5 is the backward pass.
     fn lookup(call: u64) -> Vec<Frame> {
         let (function, file, line) = match call {
             1 | 2 => ("app::step", "/app/src/step.rs", 7),

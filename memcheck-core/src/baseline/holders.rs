@@ -1,4 +1,4 @@
-//! What a baseline says of who held the memory at the peak.
+//! The holders of the memory at the peak, as a baseline keeps them.
 
 use std::collections::BTreeMap;
 
@@ -8,16 +8,16 @@ use crate::finding::Grown;
 use crate::record::Record;
 use crate::space::Space;
 
-/// Places that a baseline keeps for each space.
+/// The number of holders that a baseline keeps for each space.
 const KEPT_HOLDERS: usize = 12;
 
-/// The largest holders of the memory at the peak, by space: what they are,
-/// without files and lines, and their bytes. For a message, never judged.
+/// The largest holders of the memory at the peak, by space: a label without file and line, and the
+/// bytes. They are printed in messages and are never judged.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Holders(pub BTreeMap<Space, BTreeMap<String, u64>>);
 
 impl Holders {
-    /// The largest holders of a record that was made with attribution.
+    /// The largest holders in a record that was made with attribution.
     pub fn of(record: &Record) -> Self {
         let Some(attribution) = &record.attribution else { return Self::default() };
         let largest = |space: &Space| {
@@ -30,22 +30,23 @@ impl Holders {
         Self(record.judged.iter().map(largest).collect())
     }
 
-    /// Reads them from the body of a snapshot; none from one that has none.
+    /// Parses the holders from the body of a snapshot. The result is empty if the text has none or
+    /// cannot be parsed.
     pub fn from_yaml(text: &str) -> Self {
         let body: BTreeMap<Space, Entry> = serde_yaml_ng::from_str(text).unwrap_or_default();
         Self(body.into_iter().map(|(space, entry)| (space, entry.peak_holders)).collect())
     }
 
-    /// What holds more of `space` at the peak than it did in `then`, the
-    /// largest difference first. Empty where `then` kept no holders. One that
-    /// `then` may have left out, as large as it is now, is not called new.
+    /// The holders that have more bytes of `space` at the peak than in `then`, the largest
+    /// difference first. The result is empty if `then` has no holders of `space`. A holder that is
+    /// missing in `then` is left out if `then` may have dropped it for being too small.
     pub fn grown(&self, then: &Self, space: Space) -> Vec<Grown> {
         let none = BTreeMap::new();
         let before = then.0.get(&space).unwrap_or(&none);
         if before.is_empty() {
             return Vec::new();
         }
-        // The smallest of them, where there was no room for more.
+        // A full list may have dropped holders up to the size of its smallest one.
         let is_full = before.len() >= KEPT_HOLDERS;
         let left_out = before.values().min().copied().filter(|_| is_full).unwrap_or(0);
         let mut grown: Vec<Grown> = self
@@ -102,11 +103,11 @@ mod tests {
             let grown = holders(now).grown(&holders(then), space);
             grown.into_iter().map(|grown| grown.holder).collect()
         };
-        // The largest is gone, and the thirteenth has moved up.
+        // The largest holder is gone, so the thirteenth is now among the twelve that are kept.
         assert_eq!(new(&all[..12], &all[1..]), [""; 0]);
         let larger = [&all[1..12], &[(12, 201)]].concat();
         assert_eq!(new(&all[..12], &larger), ["place 12"]);
-        // Eleven were all that there were.
+        // A list of eleven is complete, because it is not full.
         assert_eq!(new(&all[..11], &all[1..]), ["place 11", "place 12"]);
     }
 }

@@ -1,4 +1,5 @@
-//! The laws of a test with `scaling(…)`, as a baseline of their own keeps them.
+//! The laws of a test with `scaling(…)`, which are kept in a baseline file separate from the
+//! figures.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +17,7 @@ pub struct Laws {
 }
 
 impl Laws {
-    /// The laws that were found.
+    /// Collects the laws that were found.
     pub fn of(told: &[Told]) -> Self {
         let mut laws = Self::default();
         for Told { space, metric, law, .. } in told {
@@ -25,27 +26,27 @@ impl Laws {
         laws
     }
 
-    /// How many figures have one.
+    /// The number of figures that have a law.
     pub fn len(&self) -> usize {
         self.laws.values().map(BTreeMap::len).sum()
     }
 
-    /// Whether no figure has one.
+    /// True if no figure has a law.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The law of a figure.
+    /// The law of one figure.
     pub fn of_metric(&self, space: Space, metric: Metric) -> Option<&Shape> {
         self.laws.get(&space)?.get(&metric)
     }
 
-    /// The body of the snapshot.
+    /// Serializes the body of the snapshot.
     pub fn to_yaml(&self) -> String {
         serde_yaml_ng::to_string(self).expect("a map of texts is YAML").trim_end().to_owned()
     }
 
-    /// The whole snapshot, as insta lays it out; `source` is the file of the test.
+    /// Serializes the whole snapshot in insta's layout. `source` is the source file of the test.
     pub fn to_snapshot(&self, source: &str, facts: &Facts) -> String {
         #[derive(Serialize)]
         struct Header<'a> {
@@ -57,10 +58,10 @@ impl Laws {
         format!("---\n{header}---\n{}\n", self.to_yaml())
     }
 
-    /// Reads the body of a snapshot.
+    /// Parses the body of a snapshot.
     ///
     /// # Errors
-    /// In words, when it holds anything but laws.
+    /// The text is not a map of laws; the error is a sentence fragment for the message.
     pub fn from_yaml(text: &str) -> Result<Self, String> {
         if super::has_conflict_markers(text) {
             return Err(super::FiguresError::Conflict.to_string());
@@ -106,7 +107,7 @@ mod tests {
         for (text, said) in [
             ("", "laws"),
             ("laws: {}", "empty"),
-            // The figures of one test.
+            // The body of a baseline of figures, which must not be taken for laws.
             ("host:\n  peak_allocated: 4096", "unknown field `host`"),
             ("laws:\n  host:\n    peak_allocated: many", "`many` is not a law"),
             ("laws:\n  host:\n    peak: '1'", "peak_allocated"),

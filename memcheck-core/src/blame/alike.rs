@@ -1,8 +1,8 @@
-//! Places that read alike are one entry of a report. They differ in nothing
-//! but the callers of their line: whoever reads of them cannot tell them apart.
+//! Joins call sites that look the same in a report into one entry. Such call sites differ only in
+//! the callers of their line, so a reader could not distinguish them.
 //!
-//! Every list of places comes through here, so that the terminal, the reports
-//! and the profile agree on what an entry is.
+//! Every list of call sites must use this module, so that the terminal, the reports and the profile
+//! have the same entries.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -13,14 +13,14 @@ use crate::diagnosis::Suspect;
 use crate::stack::{Frame, Stack};
 use crate::survivors::Reading;
 
-/// What is read of a place.
+/// The printed fields of a call site. Every field that a report prints must be here.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Look {
-    /// The line of the program; where it has none, the innermost.
+    /// The line of the program or, if the stack has none, the innermost line.
     line: Option<(String, Option<String>)>,
     /// The line of the dependency that allocated.
     via: Option<String>,
-    /// The operation, or the innermost function.
+    /// The operation or, if there is none, the innermost function.
     operation: Option<String>,
     tensor: Option<Tensor>,
     scope: String,
@@ -40,7 +40,7 @@ impl Look {
     }
 }
 
-/// Items of one key together, in the order of the first of each.
+/// Groups items by key, in the order of the first item of each group.
 pub(super) fn grouped<T, K: Eq + Hash>(
     items: impl IntoIterator<Item = T>,
     key: impl Fn(&T) -> K,
@@ -57,12 +57,12 @@ pub(super) fn grouped<T, K: Eq + Hash>(
     groups
 }
 
-/// Survivors that read alike.
+/// Survivors that look the same in a report.
 #[derive(Debug, Clone)]
 pub struct Alike<'s, 'a> {
     /// The survivors, those that grow the fastest first; never empty.
     pub suspects: Vec<&'s Suspect<'a>>,
-    /// What is made of them together.
+    /// The reading of all of them together.
     pub reading: Reading,
 }
 
@@ -78,7 +78,8 @@ impl Alike<'_, '_> {
     }
 }
 
-/// These survivors by how they read, the fastest growing first, then the largest.
+/// Joins survivors that look the same in a report. The fastest growing entries come first, then the
+/// largest.
 pub fn alike<'s, 'a>(suspects: impl IntoIterator<Item = &'s Suspect<'a>>) -> Vec<Alike<'s, 'a>> {
     let groups = grouped(suspects, |suspect| {
         let survivors = suspect.survivors;
@@ -103,10 +104,10 @@ mod tests {
     use crate::diagnosis::Evidence;
     use crate::verdict::tests::GPU;
 
-    /// Bytes, blocks and what is said of each entry.
+    /// The bytes, the number of blocks and the note of each entry.
     fn entries(run: Run) -> Vec<(u64, u64, String)> {
         let mut record = run.record();
-        // One line of the program, reached from different ones.
+        // One line of the program, reached from different callers.
         for (caller, stack) in record.attribution.as_mut().unwrap().stacks.iter_mut().enumerate() {
             let line = stack.frames.last_mut().unwrap();
             line.line = Some(1);

@@ -1,5 +1,5 @@
-//! The file as it is written. All of it is checked while it is read: so every
-//! error has the place at which the reader of TOML then is.
+//! The structure of the configuration file. All values are checked during parsing, so that every
+//! error has the position that the TOML parser is at.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -76,7 +76,7 @@ impl<'de> Deserialize<'de> for Levels {
     }
 }
 
-/// The level of a finding, which may have it.
+/// Deserializes the level of this finding. It rejects levels that the finding cannot have.
 struct LevelOf(Code);
 
 impl<'de> DeserializeSeed<'de> for LevelOf {
@@ -116,7 +116,7 @@ impl<'de> Deserialize<'de> for Override {
     }
 }
 
-/// The tests that an `[[override]]` is for.
+/// The keys that select the tests of an `[[override]]`.
 #[derive(Default)]
 struct Meant {
     test: Option<Pattern>,
@@ -124,11 +124,11 @@ struct Meant {
     device: Option<Family>,
 }
 
-/// The names of its fields, as an error lists them behind those of limits.
+/// The names of its fields, appended to the list of limits in error messages.
 const MEANT: &str = "`test`, `package`, `device`";
 
-/// An `[[override]]` without the keys that say which tests it is for: these are
-/// taken out on the way. serde's `flatten` would lose the places of all of them.
+/// An `[[override]]` without the keys that select its tests; they are removed while the map is
+/// read. serde's `flatten` is not used, because errors would lose their positions.
 struct Limits<'a, M> {
     map: M,
     meant: &'a mut Meant,
@@ -166,10 +166,12 @@ impl<'de, M: MapAccess<'de>> MapAccess<'de> for Limits<'_, M> {
     }
 }
 
-/// A key, read by whoever reads limits unless it is none of theirs.
+/// Deserializes one key. Keys that select tests are recognised here, and all others are passed to
+/// the deserializer of limits.
 struct Key<K>(K);
 
-/// What a key is: that of a limit, or the reader of limits back.
+/// A deserialized key: the key of a limit, or a key that selects tests. The latter returns the
+/// unused deserializer of limits.
 enum Found<K, V> {
     Test(K),
     Package(K),
@@ -202,12 +204,12 @@ impl<'de, K: DeserializeSeed<'de>> DeserializeSeed<'de> for Key<K> {
 pub(super) struct Pattern(String);
 
 impl Pattern {
-    /// True if the glob matches the whole of `path`.
+    /// True if the glob matches all of `path`.
     pub(super) fn is_match(&self, path: &str) -> bool {
         fast_glob::glob_match(&self.0, path)
     }
 
-    /// The bracket that nothing closes: such a glob matches no path.
+    /// The first bracket that is never closed. A glob with such a bracket matches no path.
     fn unclosed(&self) -> Option<char> {
         let mut open = Vec::new();
         let mut chars = self.0.chars();

@@ -1,9 +1,9 @@
-//! Inputs that pile up: a loader that keeps what it gave out, a queue without
-//! a bound.
+//! Batches of input that accumulate: a loader that keeps the batches that it handed out, or a queue
+//! without a bound.
 
 use super::{count, rule};
 
-/// Operations that bring data in from outside.
+/// Operations that create tensors from data.
 const INPUTS: [&str; 9] = [
     "new",
     "from_vec",

@@ -1,9 +1,9 @@
-//! A cache of a library that keeps an entry for each input shape.
+//! A library's cache that keeps one entry for each input shape.
 
 use super::{Suspect, rule};
 use crate::stack::Frame;
 
-/// Fewest entries that are called a cache.
+/// The least number of entries that counts as a cache.
 const FEWEST: usize = 3;
 
 rule!(
@@ -12,7 +12,7 @@ rule!(
     "pad or bucket the inputs so that there are few shapes, or clear the library's cache",
     |suspect, _| {
         let shapes = suspect.survivors.tensors.len();
-        // One block of each shape, that a library has allocated.
+        // A library allocated the blocks, and there is one block for each shape.
         shapes >= FEWEST
             && shapes as u64 >= suspect.survivors.group.count()
             && suspect.stack.dependency().is_some()

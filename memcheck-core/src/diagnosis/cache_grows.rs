@@ -1,4 +1,4 @@
-//! A cache that grows with every token.
+//! A cache that grows with every position.
 
 use super::{rate, rule};
 use crate::size::both;

@@ -18,8 +18,8 @@ rule!(
     remark(), knows_retained(retained)
 );
 
-/// One block is left of several of different sizes, and no other was larger; or
-/// it is the workspace that candle's quantized products keep for a device.
+/// Fits if one block is left of several allocations, and the block is larger than their average.
+/// Also fits the workspace that candle's quantized products keep for a device.
 fn retained(leftover: &Leftover<'_>, _: &Evidence<'_>) -> Option<String> {
     let Leftover { holder, stack, calls, bytes, .. } = *leftover;
     if holder.count == 1 && calls > 1 && holder.bytes * calls > bytes {

@@ -1,4 +1,4 @@
-//! A key-value cache that goes on from one request to the next.
+//! A key-value cache that continues from one request to the next.
 
 use super::{Suspect, rate, rule};
 use crate::size::both;
@@ -18,14 +18,15 @@ rule!(
     )
 );
 
-/// Whether an iteration appends more than one position: a request, not a token.
+/// True if an iteration appends more than one position. Then an iteration is a request and not a
+/// token.
 fn is_by_request(suspect: &Suspect<'_>) -> bool {
     let live = suspect.survivors.group.live.last().copied().unwrap_or(0);
     live > 0 && (suspect.calls > live || positions(suspect, live).is_some_and(|number| number > 1))
 }
 
-/// Positions that an iteration adds to each of `live` buffers: the fewest that
-/// a dimension of their tensors can have grown by.
+/// The positions that an iteration adds to each of `live` buffers. A dimension of their tensors has
+/// grown by them; if several dimensions are possible, the least number is returned.
 fn positions(suspect: &Suspect<'_>, live: u64) -> Option<u64> {
     let tensor = suspect.survivors.tensors.first()?;
     let bytes = suspect.survivors.group.live_bytes.last()? / live;

@@ -1,4 +1,4 @@
-//! A device that is opened anew in every iteration and kept.
+//! A device that is opened again in every iteration and kept.
 
 use super::{Evidence, rule};
 
@@ -17,7 +17,7 @@ rule!(
     )
 );
 
-/// Devices that were opened in the measured iterations, on the GPU of this space.
+/// The number of devices that measured iterations opened on the GPU of this space.
 fn opened(evidence: &Evidence<'_>) -> u64 {
     let devices = evidence.attribution.map(|attribution| &attribution.devices);
     devices.and_then(|devices| devices.get(&evidence.space)).copied().unwrap_or(0)

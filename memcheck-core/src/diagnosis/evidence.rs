@@ -1,5 +1,5 @@
-//! What grows in one space, and by how much: the figure that a verdict judges
-//! and that a profile shows.
+//! The growth of one space, by call site and by size. A verdict judges its total, and a profile
+//! shows it.
 
 use crate::attribution::Attribution;
 use crate::record::{Record, SpaceRecord};
@@ -9,10 +9,10 @@ use crate::survivors::Group;
 use super::Suspect;
 use super::suspect::suspects;
 
-/// Everything that is known of the growth of one space.
+/// The evidence for the growth of one space.
 ///
-/// The growth is the sum over call sites and over the sizes that no call site accounts
-/// for, as [`crate::lifetimes`] decided it.
+/// The growth is the sum over call sites and over the sizes that no call site accounts for, as
+/// [`crate::lifetimes`] decided it.
 #[derive(Debug, Clone)]
 pub struct Evidence<'a> {
     /// The space.
@@ -23,16 +23,16 @@ pub struct Evidence<'a> {
     pub attribution: Option<&'a Attribution>,
     /// Measured iterations.
     pub iterations: u32,
-    /// Survivors by place, the fastest growing first.
+    /// Survivors by call site, the fastest growing first.
     pub suspects: Vec<Suspect<'a>>,
-    /// Survivors by size that grow and that no place accounts for.
+    /// Survivors by size that grow and that no call site accounts for.
     pub unplaced: Vec<&'a Group>,
-    /// Bytes per iteration, all together.
+    /// The growth in bytes per iteration.
     pub bytes_per_iteration: u64,
 }
 
 impl<'a> Evidence<'a> {
-    /// What `record` says of `space`; `None` where it says nothing.
+    /// The evidence in `record` for `space`; `None` if the record has no figures of the space.
     pub fn of(record: &'a Record, space: Space) -> Option<Self> {
         let measured = record.spaces.get(&space)?;
         let attribution = record.longer.as_ref().or(record.attribution.as_ref());
@@ -47,20 +47,20 @@ impl<'a> Evidence<'a> {
         })
     }
 
-    /// The places that grow, the fastest first.
+    /// The call sites that grow, the fastest first.
     pub fn growing(&self) -> impl Iterator<Item = &Suspect<'a>> {
         self.suspects.iter().filter(|suspect| suspect.grows())
     }
 
-    /// Places that do not grow, and hold blocks of this size: one of many.
+    /// Call sites that do not grow and hold blocks of this size only.
     pub fn holding(&self, block: Option<u64>) -> impl Iterator<Item = &Suspect<'a>> {
         self.suspects.iter().filter(move |suspect| {
             block.is_some() && !suspect.grows() && suspect.survivors.group.block == block
         })
     }
 
-    /// Places that the growth is made of: those that grow, and those that hold
-    /// blocks of a size that does. Each with its bytes an iteration.
+    /// The call sites that may cause the growth, each with its bytes per iteration: those that
+    /// grow, and those that hold blocks of a size that grows.
     pub(super) fn accused(&self) -> Vec<(&Suspect<'a>, u64)> {
         let on_average = |suspect: &Suspect<'_>| {
             suspect.survivors.group.bytes() / u64::from(self.iterations.max(1))

@@ -1,4 +1,4 @@
-//! Frees that the driver refused: their blocks are live for ever.
+//! Frees that the driver refused. Their blocks stay live until the process ends.
 
 use super::{Evidence, Leftover, count, rule};
 use crate::size::counted;
@@ -7,7 +7,7 @@ rule!(
     "free-without-context",
     "the driver refused to free memory",
     "drop tensors on a thread on which the device is current, before the device itself goes",
-    // One that was refused explains one block, not all that are live.
+    // One refused free explains one block. It must not explain all live blocks of a call site.
     |suspect, evidence| suspect.mostly(evidence.measured.failed_frees),
     |_, evidence| seen(evidence);
     if_together(|suspects, evidence| 2 * evidence.measured.failed_frees >= count(suspects)),

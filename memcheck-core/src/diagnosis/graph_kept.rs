@@ -1,4 +1,4 @@
-//! Tensors that are part of a graph, and with them everything they come from.
+//! Tensors that are part of a graph and keep all tensors that they were computed from.
 
 use super::{count, rule};
 

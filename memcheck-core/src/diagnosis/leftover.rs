@@ -1,33 +1,32 @@
-//! What is still live when the body has returned, by place.
+//! Memory that is still live when the body has returned, by call site.
 
 use crate::attribution::{Holder, Place, Survivors};
 use crate::stack::Stack;
 
 use super::Evidence;
 
-/// Bytes of one place that are live after the body has returned.
+/// The bytes of one call site that are live after the body has returned.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Leftover<'a> {
-    /// The bytes.
+    /// The bytes, their number of blocks and their purpose.
     pub(super) holder: &'a Holder,
-    /// Where they were allocated.
+    /// Their call stack.
     pub(super) stack: &'a Stack,
-    /// Allocations of that line in that scope over the whole body, whatever
-    /// the tensors were.
+    /// Allocations of that stack in that scope over the whole body. All tensor types count.
     pub(super) calls: u64,
-    /// Their bytes.
+    /// Bytes of these allocations.
     pub(super) bytes: u64,
     place: &'a Place,
 }
 
 impl Leftover<'_> {
-    /// Whether these survivors were allocated at the same place.
+    /// True if these survivors have the same call stack and scope.
     pub(super) fn is_of(&self, survivors: &Survivors) -> bool {
         self.place.stack == survivors.stack && self.place.scope == survivors.scope
     }
 }
 
-/// What is left in a space, the largest first.
+/// The leftovers of a space, the largest first.
 pub(super) fn leftovers<'a>(evidence: &Evidence<'a>) -> Vec<Leftover<'a>> {
     let Some(attribution) = evidence.attribution else { return Vec::new() };
     let mut leftovers: Vec<Leftover<'a>> = attribution

@@ -1,12 +1,12 @@
-//! What kind of mistake lets memory grow: causes, recognised from survivors.
+//! The causes of growth: kinds of mistakes that let memory grow, recognised from survivors.
 //!
-//! A cause is data (a code, a title, a remedy, a page) and a predicate over one
-//! group of survivors. A rule holds for a space if the groups that it fits make
-//! up at least half of the growth; the first that holds, in the order of
-//! [`RULES`], is the cause. Rules of [`Class::Remark`] are about what does not
-//! grow. To add one: a file beside this one, a page below
-//! `pages/causes/`, a row in [`RULES`], and a pair of scenarios (leaky, fixed)
-//! in `tests/src/scenarios`.
+//! A cause is data (a code, a title, a remedy, a page) and a predicate over one group of survivors.
+//! A rule fits a space if the groups that satisfy its predicate make up at least half of the
+//! growth. The first rule that fits, in the order of [`RULES`], is the cause. Rules of
+//! [`Class::Remark`] describe survivors that do not grow.
+//!
+//! To add a rule, add a file in this folder, a page below `pages/causes/`, a row in [`RULES`], and
+//! a pair of scenarios (leaky, fixed) in `tests/src/scenarios`.
 
 mod batches_kept;
 mod buffers_kept;
@@ -34,45 +34,45 @@ pub use evidence::Evidence;
 use leftover::{Leftover, leftovers};
 pub use suspect::{Suspect, suspects};
 
-/// A kind of mistake, and how it is recognised.
+/// A kind of mistake, with the predicates that recognise it.
 #[derive(Debug, Clone, Copy)]
 pub struct Rule {
-    /// Its stable kebab-case name.
+    /// Its stable kebab-case name. It must not be the code of a finding, because
+    /// `cargo memcheck explain` takes both.
     pub code: &'static str,
-    /// One line: what happens.
+    /// The mistake in one line.
     pub title: &'static str,
-    /// What to do about it.
+    /// The remedy.
     pub remedy: &'static str,
     /// The explanation, as `cargo memcheck explain CODE` prints it.
     pub page: &'static str,
-    /// What it says of a program.
+    /// The class of the rule: a mistake or a remark.
     pub class: Class,
-    /// Whether a group of survivors bears its marks.
+    /// True if a group of survivors satisfies the predicate of the rule.
     fits: fn(&Suspect<'_>, &Evidence<'_>) -> bool,
-    /// What was seen, in one sentence.
+    /// The observation, in one sentence.
     evidence: fn(&[&Suspect<'_>], &Evidence<'_>) -> String,
-    /// What has to hold of all the groups that it fits together; `None` for
-    /// nothing more.
+    /// A condition on all groups that satisfy `fits` together; `None` if a rule needs no such
+    /// condition.
     holds: Option<fn(&[&Suspect<'_>], &Evidence<'_>) -> bool>,
-    /// What it sees in bytes that are kept though nothing grows; `None` for a
-    /// rule that knows growth only.
+    /// Recognises memory that is retained although it does not grow; `None` if the rule cannot.
     retained: Option<Retained>,
 }
 
-/// What a rule sees in bytes of one place that are kept.
+/// Examines the retained bytes of one call site, and returns the observation if the rule fits.
 type Retained = fn(&Leftover<'_>, &Evidence<'_>) -> Option<String>;
 
-/// What a rule says of a program.
+/// The class of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Class {
     /// A mistake that lets memory grow.
     Mistake,
-    /// What looks like growth and is none: it informs, and accuses nobody.
+    /// A pattern that resembles growth but is not. The rule informs and does not report a mistake.
     Remark,
 }
 
-/// A rule as its file writes it down; what is different from most stands
-/// behind a semicolon, as calls of [`Rule`]'s own methods.
+/// Defines the rule of a file. Optional parts follow a semicolon, as calls of [`Rule`]'s own
+/// methods.
 macro_rules! rule {
     (
         $code:literal, $title:literal, $remedy:literal, $fits:expr, $evidence:expr
@@ -94,7 +94,8 @@ macro_rules! rule {
 }
 use rule;
 
-/// The rules, those that rest on the strongest evidence first.
+/// The rules, in descending order of the strength of their evidence. General rules such as
+/// `tensor-kept` must come last, because the first rule that fits is the cause.
 pub const RULES: &[Rule] = &[
     free_without_context::RULE,
     device_recreated::RULE,
@@ -119,21 +120,20 @@ pub const RULES: &[Rule] = &[
 pub struct Cause {
     /// The rule's name.
     pub code: String,
-    /// What happens.
+    /// The title of the rule.
     pub title: String,
-    /// What was seen.
+    /// The observation.
     pub evidence: String,
-    /// What to do about it.
+    /// The remedy.
     pub remedy: String,
 }
 
-/// The cause of the growth; `None` where nothing grows, or where nothing is
-/// known of it.
+/// The cause of the growth; `None` if the space does not grow or no rule fits.
 pub fn diagnose(evidence: &Evidence<'_>) -> Option<Cause> {
     recognise(&evidence.accused(), evidence.bytes_per_iteration, evidence)
 }
 
-/// The first rule whose groups weigh at least half of `all`.
+/// The first rule whose groups hold at least half of `all`.
 fn recognise(accused: &[(&Suspect<'_>, u64)], all: u64, evidence: &Evidence<'_>) -> Option<Cause> {
     RULES.iter().filter(|rule| rule.class == Class::Mistake).find_map(|rule| {
         let fitting = accused.iter().filter(|(suspect, _)| (rule.fits)(suspect, evidence));
@@ -144,9 +144,9 @@ fn recognise(accused: &[(&Suspect<'_>, u64)], all: u64, evidence: &Evidence<'_>)
     })
 }
 
-/// The cause of what is still live when the body has returned: that of the
-/// growth, where the places that grow hold at least half of it, else what the
-/// rules know of bytes that are kept though nothing grows.
+/// The cause of the memory that is still live when the body has returned. If the call sites that
+/// grow hold at least half of it, it is the cause of the growth. Otherwise the rules for retained
+/// memory decide.
 pub fn diagnose_retained(evidence: &Evidence<'_>) -> Option<Cause> {
     let leftovers = leftovers(evidence);
     let all: u64 = leftovers.iter().map(|leftover| leftover.holder.bytes).sum();
@@ -169,8 +169,7 @@ pub fn diagnose_retained(evidence: &Evidence<'_>) -> Option<Cause> {
     })
 }
 
-/// What is known of survivors that do not grow, of all of them; `None` where
-/// that is nothing.
+/// A remark that fits all of these survivors, none of which may grow; `None` if no rule fits.
 pub fn remark(suspects: &[&Suspect<'_>], evidence: &Evidence<'_>) -> Option<Cause> {
     let mut rules = RULES.iter().filter(|rule| rule.class == Class::Remark);
     let fits =
@@ -180,17 +179,17 @@ pub fn remark(suspects: &[&Suspect<'_>], evidence: &Evidence<'_>) -> Option<Caus
 }
 
 impl Rule {
-    /// The same rule, about what does not grow.
+    /// Makes this rule a remark about survivors that do not grow.
     const fn remark(self) -> Self {
         Self { class: Class::Remark, ..self }
     }
 
-    /// The same rule, for groups of which this holds all together.
+    /// Adds a condition on all groups together.
     const fn if_together(self, holds: fn(&[&Suspect<'_>], &Evidence<'_>) -> bool) -> Self {
         Self { holds: Some(holds), ..self }
     }
 
-    /// The same rule, which also knows bytes that are kept though nothing grows.
+    /// Lets this rule also recognise retained memory that does not grow.
     const fn knows_retained(self, retained: Retained) -> Self {
         Self { retained: Some(retained), ..self }
     }
@@ -209,7 +208,7 @@ impl Rule {
     }
 }
 
-/// Bytes an iteration of these groups together.
+/// Bytes per iteration of these groups together.
 fn rate(suspects: &[&Suspect<'_>]) -> u64 {
     suspects.iter().map(|suspect| suspect.reading.bytes_per_iteration).sum()
 }

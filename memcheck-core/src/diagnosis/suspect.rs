@@ -1,30 +1,30 @@
-//! Survivors of one place, as the rules look at them.
+//! The survivors of one call site, in the form that the rules examine.
 
 use crate::attribution::{Attribution, Survivors};
 use crate::space::Space;
 use crate::stack::Stack;
 use crate::survivors::Reading;
 
-/// Survivors of one place, and what is made of them.
+/// The survivors of one call site, with their reading.
 #[derive(Debug, Clone, Copy)]
 pub struct Suspect<'a> {
     /// The survivors.
     pub survivors: &'a Survivors,
-    /// Where they were allocated.
+    /// Their call stack.
     pub stack: &'a Stack,
-    /// The kind of growth.
+    /// Their pattern of growth and its rate.
     pub reading: Reading,
-    /// Allocations of their place in the last iteration.
+    /// Allocations of their call site in the last iteration that it allocated in.
     pub calls: u64,
 }
 
 impl Suspect<'_> {
-    /// Whether it goes on growing.
+    /// True if it continues to grow.
     pub fn grows(&self) -> bool {
         self.reading.grows()
     }
 
-    /// Whether at least half of its blocks are so.
+    /// True if `blocks` is at least half of its blocks.
     pub(super) fn mostly(&self, blocks: u64) -> bool {
         blocks > 0 && 2 * blocks >= self.survivors.group.count()
     }
@@ -34,13 +34,13 @@ impl Suspect<'_> {
         self.stack.operation().unwrap_or_default()
     }
 
-    /// Whether any tensor is known to hold them.
+    /// True if a tensor is known to hold them.
     pub(super) fn is_tensor(&self) -> bool {
         let held = &self.survivors.held;
         held.whole + held.views > 0 || !self.survivors.tensors.is_empty()
     }
 
-    /// Whether its scope or a function on its stack has one of these words.
+    /// True if its scope or a function on its stack contains one of these words.
     pub(super) fn mentions(&self, words: &[&str]) -> bool {
         let scope = self.survivors.scope.to_lowercase();
         words.iter().any(|word| {
@@ -54,7 +54,7 @@ impl Suspect<'_> {
     }
 }
 
-/// The survivors of `space` with what is made of them, the fastest growing first.
+/// The survivors of `space` with their readings, the fastest growing first.
 pub fn suspects(attribution: &Attribution, space: Space) -> Vec<Suspect<'_>> {
     const NOWHERE: &Stack = &Stack { frames: Vec::new() };
     let mut suspects: Vec<Suspect<'_>> = attribution
@@ -77,8 +77,8 @@ pub fn suspects(attribution: &Attribution, space: Space) -> Vec<Suspect<'_>> {
     suspects
 }
 
-/// Allocations of the survivors' place in the last iteration that it
-/// allocated in, whatever the tensors were.
+/// Allocations of the survivors' stack and scope in the last iteration that they allocated in. All
+/// tensor types count.
 fn last_calls(attribution: &Attribution, survivors: &Survivors) -> u64 {
     let places = || {
         attribution.places.iter().filter(|place| {

@@ -1,4 +1,4 @@
-//! Tensors that are kept, and nothing more is known.
+//! Tensors that are kept, if no more specific rule fits.
 
 use super::{count, rule};
 

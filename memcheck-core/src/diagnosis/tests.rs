@@ -1,4 +1,5 @@
-//! Each rule with the marks that it is told by, and without one of them.
+//! Tests each rule with survivors that satisfy its predicate, and with survivors that miss one
+//! condition.
 
 use super::*;
 use crate::attribution::HeldBy;
@@ -29,11 +30,11 @@ fn codes_are_unique_and_are_no_findings() {
     }
 }
 
-/// The marks of a place that a rule is told by, and what they are without one.
+/// Survivors that satisfy the predicate of a rule, and survivors that miss one of its conditions.
 struct Marks {
     code: &'static str,
     fires: Run,
-    /// What is found where a mark is missing.
+    /// The cause that is found for `without`.
     instead: &'static str,
     without: Run,
 }
@@ -53,7 +54,7 @@ fn held(held: HeldBy) -> Run {
     tensors(&[MATMUL]).held(held)
 }
 
-/// A cache of 256 bytes a position that is longer after each iteration.
+/// A cache of 256 bytes per position that grows by `positions` in each iteration.
 fn cache(positions: u64) -> Run {
     let level = |at: usize| 256 * (10 + positions * at as u64);
     Run::default()
@@ -176,7 +177,7 @@ fn a_cause_is_that_of_half_of_the_growth() {
     assert_eq!(cause(with(4_096)).as_deref(), Some("tensor-kept"));
     assert_eq!(cause(with(4_097)).as_deref(), Some("buffers-kept"));
     assert_eq!(cause(Run::default().place(&[MATMUL], once(4_096, 3))), None);
-    // Most of it is of nobody who is known: that has no cause.
+    // Most of the growth has no call site, so it has no cause.
     assert_eq!(cause(tensors(&[MATMUL]).nobody(steady(4_097))), None);
     let scattered = (0..10).fold(Run::default(), |run, at| run.place(&[MATMUL], once(4_096, at)));
     let scattered = scattered.nobody(steady(4_096));
@@ -191,7 +192,7 @@ fn a_free_that_was_refused_once_explains_no_scattered_leak() {
     };
     assert_eq!(cause(scattered().failed_frees(1)).as_deref(), Some("tensor-kept"));
     assert_eq!(cause(scattered().failed_frees(5)).as_deref(), Some("free-without-context"));
-    // Nor many small blocks beside it.
+    // Nor does it explain many small blocks that are live at the same call site.
     let beside = |refused| {
         let small = Run::default().place(&[MATMUL], kept(8, [9; 10], grows(Pattern::Steady, 72)));
         cause(small.place(&[ZEROS], steady(4_096)).failed_frees(refused))
@@ -209,7 +210,7 @@ fn retained(run: Run) -> Option<String> {
 fn what_is_retained_has_the_cause_of_the_growth_only_if_it_is_what_grew() {
     let grown = || tensors(&[MATMUL]).retained(10, 40_960);
     assert_eq!(retained(grown()).as_deref(), Some("tensor-kept"));
-    // The list that grew is gone; something else is left.
+    // The list that grew is gone, and another block is left.
     let other = tensors(&[MATMUL]).place(&[ZEROS], once(8_192, 2)).retained(1, 8_192);
     assert_eq!(retained(other), None);
     let nothing_grew = Run::default().place(&[], once(4_096, 3)).retained(1, 4_096);
@@ -244,7 +245,7 @@ fn refused_frees_are_the_cause_of_what_they_left() {
 
 #[test]
 fn what_only_looks_like_growth_is_the_cause_of_none() {
-    // A ring beside a leak of its size that is of nobody who is known.
+    // A ring, together with a leak of blocks of the same size that has no call site.
     let reading = rests(Pattern::Replaced, 4_096, 10);
     let ring = kept(512, [0, 0, 1, 1, 1, 1, 1, 1, 1, 1], reading);
     let run = Run::default().place(&[MATMUL], ring).tensors(&[&[2, 64], &[4, 32]]);

@@ -1,4 +1,4 @@
-//! Memory that differs from iteration to iteration because inputs do.
+//! Memory that changes from iteration to iteration, because the shapes of the inputs change.
 
 use super::rule;
 use crate::survivors::Pattern;

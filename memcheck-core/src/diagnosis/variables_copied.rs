@@ -1,4 +1,4 @@
-//! Copies of variables or weights that pile up: snapshots, averages.
+//! Copies of variables or weights that accumulate, such as snapshots or averages.
 
 use super::{count, rule};
 

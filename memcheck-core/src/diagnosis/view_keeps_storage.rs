@@ -1,4 +1,4 @@
-//! A small view that keeps the whole storage it was cut from.
+//! A small view that keeps the whole storage of its tensor.
 
 use super::rule;
 use crate::size::both;

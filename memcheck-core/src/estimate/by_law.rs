@@ -1,15 +1,15 @@
-//! The figures of a batch that candle cannot run, from those of batches that it
-//! can: each figure is carried on by its exact law over the batch.
+//! Extrapolates the figures of a batch that candle cannot run. Each figure is continued by its
+//! exact law over smaller batches.
 
 use super::{Estimate, Inference, Training};
 use crate::law::{self, Point, Sizes};
 
-/// The size that estimates differ in.
+/// The size in which the estimates differ.
 const BATCH: &str = "batch";
 
 impl Estimate {
-    /// The figures at `batch`, by the laws of these estimates, which differ in
-    /// their batch alone; `None` where one of the figures has no exact law.
+    /// Extrapolates the figures to `batch`. The estimates in `measured` must differ only in their
+    /// batch. `None` if a figure has no exact law.
     pub fn at_batch(measured: &[Self], batch: u64) -> Option<Self> {
         let first = measured.first()?;
         let at = |figure: &dyn Fn(&Self) -> Option<u64>| -> Option<u64> {
@@ -106,7 +106,7 @@ mod tests {
     fn without_an_exact_law_there_are_no_figures() {
         let measured = [(1, 150), (2, 190), (3, 270)].map(|(batch, peak)| estimate(batch, peak));
         assert_eq!(Estimate::at_batch(&measured, 8), None);
-        // Two points are on some line anyway.
+        // Two points are always on a line, so they cannot confirm a law.
         assert_eq!(Estimate::at_batch(&measured[..2], 8), None);
         assert_eq!(Estimate::at_batch(&measured[..1], 8), None);
         assert_eq!(Estimate::at_batch(&[], 8), None);

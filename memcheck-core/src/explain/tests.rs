@@ -1,4 +1,4 @@
-//! Which runs a report needs, and what each of them adds.
+//! The runs that a report needs, and the part that each of them adds.
 
 use super::*;
 use crate::attribution::Attribution;
@@ -57,7 +57,7 @@ fn what_the_measured_iterations_leave_undecided_is_run_until_it_is_decided() {
 
     let found = Growth::Found { whole: true, exact: true, iterations: 165 };
     let mut longer = report(SpaceRecord { growth: found, ..leaky() });
-    // Of more iterations: the peak and what is retained are others.
+    // The longer run has more iterations, so its peak and its retained bytes must not be taken.
     longer.record.spaces.get_mut(&GPU).unwrap().metrics.peak_allocated = 1 << 30;
     longer.record.attribution = Some(Attribution::default());
     let merged = merge(Stage::Decide, &first, Some(longer.clone()));
@@ -72,7 +72,7 @@ fn what_the_measured_iterations_leave_undecided_is_run_until_it_is_decided() {
         let merged = merge(Stage::Decide, &first, second);
         assert_eq!(merged.record.notes.len(), 1, "{:?}", merged.record.notes);
         assert!(merged.verdict.has(code), "{:?}", merged.verdict);
-        // The set-up of the longer run is another one, so figures are compared.
+        // The longer run has a different `setup`, so the figures of both runs are kept.
         let has_compared = merged.record.repeats.is_some();
         assert_eq!(has_compared, code == Code::Leak);
         assert_eq!(Stage::Compare.run(Explain::Failed, &merged).is_some(), has_compared);
@@ -120,7 +120,7 @@ fn a_second_run_that_left_nothing_to_compare_explains_nothing_and_says_so() {
     }
 }
 
-/// The report of a run with this peak, and call sites if it is a second one.
+/// The report of a run with this peak. A second run has call sites.
 fn peak(bytes: u64, max_peak: u64, second: bool) -> Report {
     let mut record = record(armed(Metrics { peak_allocated: bytes, ..Metrics::default() }));
     record.limits = limits(Layer { max_peak: Some(Size(max_peak).into()), ..Layer::default() });
@@ -129,7 +129,8 @@ fn peak(bytes: u64, max_peak: u64, second: bool) -> Report {
     Report { record, verdict, ..report(armed(Metrics::default())) }
 }
 
-/// Goes through the stages from [`Stage::Explain`] on, with these peaks of the runs.
+/// Goes through the stages from [`Stage::Explain`] on. `peaks` are the peaks of the runs. Returns
+/// the merged report and the number of runs.
 fn stages(peaks: &[u64], max_peak: u64) -> (Report, usize) {
     let mut merged = peak(peaks[0], max_peak, false);
     let mut runs = 1;
@@ -159,7 +160,7 @@ fn a_limit_between_the_peaks_of_five_runs_is_unstable() {
     assert_eq!((found.code, found.figure, found.limit), (Code::Unstable, Some(9), Some(8)));
     assert_eq!(found.range.as_ref().unwrap().values, [9, 7, 9, 7, 7]);
     assert!(found.message.contains("exceeds `max_peak` of 8 B in 2 of them"), "{found:?}");
-    // The third run has measured what the first did, with call sites.
+    // The third run has call sites and measured the figures of the first.
     assert!(merged.record.attribution.is_some());
     assert_eq!(merged.verdict.status, Status::Failed);
 }
@@ -215,7 +216,7 @@ fn runs_that_were_asked_for_are_judged_together() {
     let same = all(&[7, 7, 7]);
     assert_eq!(same.verdict.status, Status::Passed);
     assert_eq!(same.record.repeats.unwrap().asked, Some(3));
-    // No limit lies between them, and still they are not identical.
+    // No limit is between the values, but a difference is a finding if repeats were asked for.
     let moved = all(&[7, 6, 7]);
     assert_eq!(moved.verdict.status, Status::Failed);
     let found = &moved.verdict.findings[0];

@@ -1,15 +1,14 @@
-//! Buffers and pools that are enlarged by a factor each time, and therefore ever more rarely.
+//! Buffers and pools whose capacity grows by a factor each time, and therefore at growing intervals.
 
 use super::events::Look;
 use super::rate::{Certainty, Rate};
 
-/// Enlargements that are needed at least.
+/// The fewest enlargements that are evidence.
 const FEWEST: usize = 4;
 
-/// The content of a buffer whose capacity grows by a factor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Content {
-    /// Bytes that filled up in `distance` entries.
+    /// Bytes of an enlargement that was full after `distance` entries.
     pub(super) bytes: i64,
     pub(super) distance: usize,
 }
@@ -21,8 +20,9 @@ impl Content {
     }
 }
 
-/// Events (entry and bytes) of which the last four grow in distance and in bytes by a steady
-/// factor, so that bytes per distance are steady.
+/// Finds a capacity that grows by a factor. `events` are pairs of entry and bytes. The distances
+/// and the bytes of the last four must grow by a factor of 1.2 to 4.5 each time, and the bytes per
+/// distance must agree within a factor of 1.6. The last event must be at the horizon or later.
 pub(super) fn amortised(events: &[(usize, i64)], look: &Look) -> Option<Content> {
     let last = events.get(events.len().checked_sub(FEWEST)?..)?;
     if last[FEWEST - 1].0 + 1 < look.horizon {
@@ -33,7 +33,7 @@ pub(super) fn amortised(events: &[(usize, i64)], look: &Look) -> Option<Content>
     let bytes = |at: usize| last[at].1 as f64;
     let even_bytes = (1..FEWEST).all(|at| grows(bytes(at - 1), bytes(at)));
     let even_distances = (2..FEWEST).all(|at| grows(distance(at - 1), distance(at)));
-    // The bytes of one enlargement fill up until the next.
+    // The bytes of one enlargement are full when the next one comes.
     let contents = (1..FEWEST).map(|at| bytes(at - 1) / distance(at));
     let lowest = contents.clone().fold(f64::INFINITY, f64::min);
     let highest = contents.fold(0.0, f64::max);

@@ -1,22 +1,22 @@
-//! The decision that a look at a history leads to.
+//! The result of a look at a history, and the budget that a look gets.
 
 use serde::{Deserialize, Serialize};
 
 use super::rate::Rate;
 
-/// The two assumptions of the judge, and the budget that they follow from.
+/// The budget of iterations, and the two assumptions of the judge that follow from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Budget {
-    /// What is bounded has filled, or was emptied once, within so many iterations.
+    /// Bounded memory has filled, or was emptied once, within this number of iterations.
     pub horizon: u32,
-    /// What leaks does so at least once in so many iterations.
+    /// A leak leaves a block at least once in this number of iterations.
     pub quiet: u32,
-    /// Iterations in all at most, warm-up included.
+    /// The most iterations in all, including the warm-up.
     pub most: u32,
 }
 
 impl Budget {
-    /// The assumptions that `most` iterations in all, warm-up included, can be checked for.
+    /// The assumptions that can be checked in `most` iterations, including the warm-up.
     pub fn of(most: u32) -> Self {
         let horizon = (u64::from(most) * 2 / 5).clamp(6, 160) as u32;
         Self { horizon, quiet: horizon.min(64), most }
@@ -34,14 +34,14 @@ impl Default for Budget {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Decision {
-    /// Nothing grows.
+    /// Memory does not grow.
     Clean {
-        /// Iterations without growth that the verdict holds for.
+        /// Iterations since the last birth of a block that stays, or all measured ones.
         quiet_for: u32,
     },
     /// Memory grows.
     Leak(Leak),
-    /// So many further iterations may decide.
+    /// This number of further iterations may decide.
     More(u32),
     /// The budget is spent, and the verdict is open.
     Open(Undecided),
@@ -52,9 +52,9 @@ pub enum Decision {
 pub struct Leak {
     /// The sum of the rates of all parts.
     pub rate: Rate,
-    /// True if the rate is all of the growth, false if it is at least so much.
+    /// True if the rate is all of the growth, false if the growth is at least this rate.
     pub whole: bool,
-    /// Iterations that it was seen for, warm-up included.
+    /// Iterations that the judge has seen, including the warm-up.
     pub through: u32,
     /// The groups that grow, the largest rate first. There is at least one.
     pub parts: Vec<Part>,
@@ -63,20 +63,20 @@ pub struct Leak {
 /// One group that grows in one pattern.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part {
-    /// The call site, if it is known and the same for all blocks of the group.
+    /// The call site, if it is known and all blocks of the group have the same.
     pub site: Option<u32>,
-    /// Bytes of a block, if all blocks of the group are alike.
+    /// Bytes of a block, if all blocks of the group have the same size.
     pub size: Option<u64>,
     /// Growth in bytes per iteration.
     pub rate: Rate,
-    /// The pattern of its growth.
+    /// The pattern of the growth.
     pub pattern: Pattern,
-    /// True if the level rises although its blocks die: a buffer that is replaced by a larger
-    /// one, or a queue that is filled faster than it is emptied.
+    /// True if the level rises although the blocks die. Examples are a buffer that is replaced
+    /// by a larger one, and a queue that is filled faster than it is emptied.
     pub replaced: bool,
-    /// Blocks of the group that were born in measured iterations and are live.
+    /// Number of blocks of the group that were born in measured iterations and are live.
     pub blocks: u64,
-    /// Their bytes.
+    /// Bytes of these blocks.
     pub bytes: u64,
 }
 
@@ -86,30 +86,30 @@ pub struct Part {
 pub enum Pattern {
     /// The same bytes in each period.
     Exact {
-        /// Iterations after which it repeats.
+        /// Iterations after which the growth repeats.
         period: u32,
     },
-    /// The same number of blocks in each period, of sizes that differ.
+    /// The same number of blocks in each period, with sizes that differ.
     Counted {
         /// Iterations after which the number repeats.
         period: u32,
         /// Blocks in a period.
         blocks: u64,
     },
-    /// In no regular rhythm.
+    /// Growth without a regular rhythm.
     Mean,
-    /// More by the same amount in each period than in the one before.
+    /// Each period grows by the same amount more than the one before.
     Growing {
-        /// Iterations after which it repeats.
+        /// Iterations after which the growth repeats.
         period: u32,
-        /// By how many bytes more.
+        /// Bytes that each period has more than the one before.
         more: u64,
     },
-    /// A buffer or pool whose capacity grows by a factor, so that the rate is that of its content.
+    /// A buffer or pool whose capacity grows by a factor. The rate is that of its content.
     Amortised {
-        /// The last enlargement that has filled up since.
+        /// Bytes of the last enlargement that has filled up since.
         bytes: u64,
-        /// Iterations that this took, give or take one.
+        /// Iterations until the enlargement was full, to within one iteration.
         distance: u32,
     },
 }
@@ -118,24 +118,24 @@ pub enum Pattern {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Open {
-    /// Blocks that stay go on to come, at more than half the rate of before.
+    /// Growth goes on: the second half of the series grows by more than half as much as the first.
     GoesOn,
-    /// They come more and more rarely.
+    /// Growth slows down.
     Slows,
     /// The level moves, but does not rise throughout.
     Moves,
 }
 
-/// What is known of an open verdict.
+/// The figures of an open verdict.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Undecided {
     /// Why it is open.
     pub open: Open,
-    /// Iterations that it was followed for, warm-up included.
+    /// Iterations that the judge has seen, including the warm-up.
     pub through: u32,
-    /// Blocks of the open groups that were born in measured iterations and are live.
+    /// Number of blocks of the open groups that were born in measured iterations and are live.
     pub blocks: u64,
-    /// Their bytes.
+    /// Bytes of these blocks.
     pub bytes: u64,
     /// The mean rate of these bytes over the measured iterations. It is not a proof of growth.
     pub rate: Rate,

@@ -1,17 +1,22 @@
-//! Events of a series, and the promise that growth repeats within a time that they give.
+//! Events of a series, and the time after which growth must have produced another event.
+//!
+//! The model calls this the *promise* of growth: if it goes on, it has another event within
+//! [`Events::need`] entries. A group is quiet once the promise is broken.
 
 /// The assumptions of a look, in entries of the series.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Look {
-    /// What is bounded has filled, or was emptied once, within so many entries.
+    /// Bounded memory has filled, or was emptied once, within this number of entries.
     pub(super) horizon: usize,
-    /// What leaks does so at least once in so many entries.
+    /// A leak has at least one event in this number of entries.
     pub(super) quiet: usize,
-    /// The budget is spent, so that less evidence must do.
+    /// True if the budget is spent. Weaker evidence must then suffice, because there is no
+    /// further look.
     pub(super) is_last: bool,
 }
 
-/// Events of a series: when the first and last were, and the longest distance between two.
+/// Events of a series: the entries of the first and last, and the longest distance between two
+/// neighbours.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Events {
     pub(super) count: usize,
@@ -21,7 +26,7 @@ pub(super) struct Events {
 }
 
 impl Events {
-    /// The entries of `at`, in ascending order.
+    /// The events in the entries `at`, which must be in ascending order.
     pub(super) fn of(at: impl IntoIterator<Item = usize>) -> Self {
         let mut events = Self::default();
         for entry in at {
@@ -36,34 +41,35 @@ impl Events {
         events
     }
 
-    /// Entries of the series with a value above zero.
+    /// Counts each entry of the series with a value above zero as an event.
     pub(super) fn above_zero(series: &[i64]) -> Self {
         Self::of(positive(series))
     }
 
-    /// How long after the last event growth must have gone on, if it does at all.
+    /// Growth that goes on must have another event within this number of entries after the last.
     pub(super) fn need(&self, look: &Look) -> usize {
-        // 2.2 x, because the distance doubles where a buffer's capacity does.
+        // The factor is 2.2, because the distance doubles if a buffer's capacity doubles.
         look.quiet.max(self.longest * 11 / 5 + 1)
     }
 
-    /// True if the promise is broken by entry `until`, before which there was no further event.
+    /// True if the promise is broken. There must be no further event before entry `until`.
     pub(super) fn is_quiet(&self, until: usize, look: &Look) -> bool {
         until.saturating_sub(self.last) > self.need(look)
     }
 
-    /// The number of entries from which on the promise is broken.
+    /// The length of the series at which the promise is broken if no further event comes.
     pub(super) fn quiet_from(&self, look: &Look) -> usize {
         self.last + self.need(look) + 1
     }
 }
 
-/// The entries with a value above zero.
 pub(super) fn positive(series: &[i64]) -> impl Iterator<Item = usize> + '_ {
     series.iter().enumerate().filter(|&(_, &value)| value > 0).map(|(at, _)| at)
 }
 
-/// True if events go on through the last H entries of the series.
+/// True if events go on through the last `horizon` entries of the series: there are at least
+/// three, they are at most two fifths of the horizon apart, and neither end is empty for more
+/// than 1.5 times the longest distance.
 pub(super) fn persists(series: &[i64], look: &Look) -> bool {
     let Some(begin) = series.len().checked_sub(look.horizon) else { return false };
     let window = &series[begin..];
@@ -75,7 +81,8 @@ pub(super) fn persists(series: &[i64], look: &Look) -> bool {
         && !end_is_empty(window.len() - 1 - events.last)
 }
 
-/// Entries in which the level is higher than ever before, with the rise.
+/// Entries in which the level is higher than ever before, each with its rise above the highest
+/// earlier level.
 pub(super) fn records(level: &[i64]) -> Vec<(usize, i64)> {
     let mut records = Vec::new();
     let mut highest = level.first().copied().unwrap_or(0);

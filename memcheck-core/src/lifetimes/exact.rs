@@ -2,28 +2,25 @@
 
 use super::events::{Events, Look};
 
-/// Events that are missing in a row before the first repeat, from which on the growth is taken to
-/// have begun there. Fewer may be a pause of irregular growth.
+/// If this many events in a row are missing before the first repeat, the growth has begun after
+/// them. Fewer may be a pause of irregular growth.
 const BEGAN: usize = 8;
 
-/// The most periodic terms that a series is made of.
 const MOST_TERMS: usize = 3;
 
-/// The longest period of a term that is looked for below other events.
+/// The longest period of a regular term that [`below`] looks for.
 const LONGEST_BELOW: usize = 16;
 
-/// A series whose end repeats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Period {
     /// Length of the period in entries.
     pub(super) length: usize,
-    /// Sum of one period.
     pub(super) sum: i128,
-    /// Events before it are not known to have ended.
+    /// False if other events before the repetition may still go on.
     pub(super) is_whole: bool,
 }
 
-/// What repeats exactly at the end of a series.
+/// The shortest period with which the end of a series repeats exactly, if its sum is positive.
 pub(super) fn exact(series: &[i64], look: &Look) -> Option<Period> {
     let least = (2 * look.horizon / 5).clamp(1, 64);
     let length = (1..=series.len() / 4).find(|&k| repeats(series, k, (3 * k).max(least)))?;
@@ -39,7 +36,7 @@ pub(super) fn exact(series: &[i64], look: &Look) -> Option<Period> {
     Some(Period { length, sum, is_whole })
 }
 
-/// True if the last `compared` values equal those one period before.
+/// True if each of the last `compared` values equals the value one period before.
 fn repeats(series: &[i64], period: usize, compared: usize) -> bool {
     compared + period <= series.len()
         && (series.len() - compared..series.len()).rev().all(|at| series[at] == series[at - period])
@@ -54,8 +51,9 @@ fn begin_of(series: &[i64], period: usize) -> usize {
     begin
 }
 
-/// Events that are not of the period, before it begins. `None` if a part of the period itself
-/// paused right before, so that it repeats by chance.
+/// Events before entry `begin` that do not belong to the period. `None` if events of the period
+/// are missing right before `begin` but exist earlier: the period then paused, so that the series
+/// repeats by chance. With `is_long` the repetition is long enough to accept such a pause.
 fn before(series: &[i64], period: usize, begin: usize, is_long: bool) -> Option<Events> {
     let (mut missing, mut began) = (0, begin);
     let expected = |at: usize| series[begin + (period - 1 - (begin - 1 - at) % period)];
@@ -80,7 +78,7 @@ fn before(series: &[i64], period: usize, begin: usize, is_long: bool) -> Option<
     Some(Events::of((0..begin).filter(is_other)))
 }
 
-/// Periodic terms that leave nothing of the end of a series: their lengths and sums.
+/// Periodic terms whose sum is the whole series, or else its last `horizon` entries.
 pub(super) fn terms(series: &[i64], look: &Look) -> Option<Vec<Period>> {
     let longer = [series.len(), look.horizon];
     longer.into_iter().find_map(|length| {
@@ -88,15 +86,14 @@ pub(super) fn terms(series: &[i64], look: &Look) -> Option<Vec<Period>> {
         let terms = terms_of(end)?;
         let others = Events::above_zero(&series[..series.len() - length]);
         let is_whole = length == series.len() || others.count == 0 || {
-            // The terms explain at least the same events before the window, so that what is
-            // open there is open here.
+            // If an earlier entry has more than the terms, other events may still go on.
             terms_explain(series, length, &terms)
         };
         Some(terms.into_iter().map(|term| Period { is_whole, ..term.period }).collect())
     })
 }
 
-/// One term: so many bytes in every entry of one phase.
+/// One term: the same number of bytes in every entry of one phase.
 #[derive(Debug, Clone, Copy)]
 struct Term {
     period: Period,
@@ -127,7 +124,8 @@ fn terms_of(series: &[i64]) -> Option<Vec<Term>> {
     None
 }
 
-/// True if the terms leave nothing before the last `length` entries that they did not begin after.
+/// True if no entry before the last `length` ones has more than the terms. It can have less,
+/// because a term may have begun later.
 fn terms_explain(series: &[i64], length: usize, terms: &[Term]) -> bool {
     let before = series.len() - length;
     (0..before).all(|at| {
@@ -138,14 +136,14 @@ fn terms_explain(series: &[i64], length: usize, terms: &[Term]) -> bool {
     })
 }
 
-/// Growth by a constant increment: the period, and the increment of one period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Increment {
     pub(super) length: usize,
     pub(super) more: i64,
 }
 
-/// `series[i] - series[i - k]` is constant and positive at the end, or zero and positive in turn.
+/// Finds a period `k` for which `series[i] - series[i - k]` is constant and positive at the end of
+/// the series. Phases without events are left out of the comparison.
 pub(super) fn quadratic(series: &[i64], look: &Look) -> Option<Increment> {
     let least = (2 * look.horizon / 5).clamp(1, 64);
     (1..=series.len() / 4).find_map(|length| {
@@ -155,7 +153,7 @@ pub(super) fn quadratic(series: &[i64], look: &Look) -> Option<Increment> {
         }
         let last = series.len() - 1;
         let rise = |at: usize| series[at] - series[at - length];
-        // Entries of a period without an event stay without one.
+        // A phase without an event has no rise.
         let more = (0..length).map(|at| rise(last - at)).find(|&more| more != 0)?;
         let is_even = |at: usize| rise(at) == more || (series[at] == 0 && series[at - length] == 0);
         let all = (series.len() - compared..series.len()).rev().all(is_even);
@@ -163,8 +161,9 @@ pub(super) fn quadratic(series: &[i64], look: &Look) -> Option<Increment> {
     })
 }
 
-/// Takes off what is in some phases of a period always, below other events: the periods taken
-/// off. `None` if there is nothing of that kind.
+/// Subtracts a regular term that other events hide, and returns its period. The shortest period is
+/// taken whose [`phases`] have a lowest value above zero. The last `horizon` entries determine the
+/// values, which are then subtracted from the whole series.
 pub(super) fn below(series: &mut [i64], look: &Look) -> Option<Period> {
     let begin = series.len().saturating_sub(look.horizon);
     let (period, least) = (1..=LONGEST_BELOW.min(look.horizon / 8)).find_map(|length| {
@@ -178,8 +177,9 @@ pub(super) fn below(series: &mut [i64], look: &Look) -> Option<Period> {
     Some(Period { length: period, sum, is_whole: true })
 }
 
-/// What each phase has always, counted from the end, if half of the time it has just that, and
-/// if the phases that lack it sometimes are empty at least half of the time.
+/// The lowest value of each phase, counted from the end of the series. `None` if all are zero, or
+/// if a phase exceeds its lowest value in more than half of its entries: a phase without the
+/// regular term must be empty in at least half of them.
 fn phases(series: &[i64], length: usize) -> Option<Vec<i64>> {
     let mut least = Vec::with_capacity(length);
     for phase in 0..length {

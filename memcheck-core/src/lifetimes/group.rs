@@ -4,28 +4,28 @@ use super::events::Events;
 use super::history::{FEW_BIRTHS, History};
 use super::kind::{Kind, add_from};
 
-/// The highest value of a series: differences of two values and sums of many cannot overflow.
+/// The highest value of a series, so that differences of two values and sums of many cannot
+/// overflow.
 const HIGHEST: u64 = 1 << 60;
 
-/// A group of kinds that is judged together. All series have one value for each entry.
+/// Kinds that are judged together. All series have one value for each entry.
 #[derive(Debug, Clone)]
 pub(super) struct Group {
     /// Bytes born in an entry, of blocks that outlived their iteration.
     pub(super) born: Vec<i64>,
-    /// What is left of them.
+    /// Bytes born in an entry that are live now.
     pub(super) left: Vec<i64>,
-    /// Number of blocks that are left.
+    /// Number of blocks born in an entry that are live now.
     pub(super) blocks: Vec<i64>,
     /// Bytes live at the end of an entry.
     pub(super) live: Vec<i64>,
-    /// The greatest age at death.
+    /// The greatest age at death, in entries; 0 if no block died.
     pub(super) age: usize,
     /// The entries in which that age rose.
     pub(super) ages: Events,
 }
 
 impl Group {
-    /// All kinds as one group.
     pub(super) fn of(history: &History, kinds: &[&Kind]) -> Self {
         let start = history.start();
         let length = history.entries().saturating_sub(start);
@@ -48,17 +48,16 @@ impl Group {
         Self { born, left, blocks, live, age, ages }
     }
 
-    /// Number of entries.
     pub(super) fn len(&self) -> usize {
         self.live.len()
     }
 
-    /// Births before this entry are settled: what is left of them is older than all that died.
+    /// Births before this entry are settled: their live blocks are older than any block that died.
     pub(super) fn settled(&self) -> usize {
         self.len().saturating_sub(self.age)
     }
 
-    /// The group without the blocks that stay, up to the last settled birth.
+    /// The group without the live blocks of settled births, up to the last settled birth.
     pub(super) fn without_what_stays(&self) -> Self {
         let settled = self.settled();
         let mut stays = 0i64;
@@ -94,12 +93,13 @@ fn ages(kinds: &[&Kind], start: usize) -> (usize, Events) {
     (oldest as usize, events)
 }
 
-/// True if blocks of the kind were born in too few entries to show a rhythm.
+/// True if blocks of the kind were born in too few entries for a rhythm to show.
 pub(super) fn is_few(kind: &Kind) -> bool {
     kind.birth_entries() < FEW_BIRTHS
 }
 
-/// True if the kind cannot change any verdict: nothing of it was born or died when measured.
+/// True if the kind cannot change a verdict, because no block born in a measured iteration is
+/// live and the number of live blocks has not changed since the warm-up.
 pub(super) fn is_still(history: &History, kind: &Kind) -> bool {
     kind.is_flat(history.start(), history.entries())
 }

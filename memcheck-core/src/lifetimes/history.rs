@@ -1,53 +1,52 @@
 //! The births, deaths and levels of all kinds of blocks in one memory space, in bounded memory.
 //!
 //! A series has at most [`MOST_ENTRIES`] entries. When it is full, neighbouring entries are
-//! merged, so that an entry then stands for an *epoch* of 2, 4, 8 and so on iterations.
+//! merged. An entry then stands for an *epoch* of 2, 4, 8 and so on iterations.
 
 use serde::{Deserialize, Serialize};
 
 use super::kind::Kind;
 
-/// Entries of a series at most. Must be even.
+/// The most entries of a series. It must be even, because entries are merged in pairs.
 pub(super) const MOST_ENTRIES: usize = 1_024;
 
-/// Kinds that are followed one by one at most. Further ones share one.
+/// The most kinds that have series of their own. Further kinds share one [`Kind`].
 pub(super) const MOST_KINDS: usize = 4_096;
 
-/// A kind that was born in fewer iterations than this cannot show a rhythm.
+/// A kind with births in fewer entries than this cannot show a rhythm.
 pub(super) const FEW_BIRTHS: usize = 3;
 
-/// One kind of live blocks in a census: blocks of one size, of one call site (if call sites are
-/// known), that were born in the same iteration.
+/// One item of a census: live blocks of one size that were born in the same iteration and, if
+/// call sites are known, at the same call site.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Living {
     /// Number of the call site, if it is known.
     pub site: Option<u32>,
     /// Bytes of one block.
     pub size: u64,
-    /// Index of the iteration that the blocks were born in, from 0 and with the warm-up counted
-    /// in. `None` if they were born during set-up, before the first iteration.
+    /// Index of the iteration of birth, from 0 and including the warm-up. `None` if the blocks
+    /// were born during set-up, before the first iteration.
     pub born: Option<u32>,
     /// Number of blocks.
     pub count: u64,
 }
 
-/// All that is known of one memory space after some iterations.
+/// The births, deaths and levels of one memory space after some iterations.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct History {
     warmup: u32,
     iterations: u32,
-    /// Iterations that one entry of a series stands for: a power of two.
+    /// Iterations per entry of a series, a power of two.
     epoch: u32,
     /// Sorted by call site and size.
     pub(super) kinds: Vec<Kind>,
-    /// The kinds that are not followed one by one, because there are too many.
+    /// The sum of the kinds that have no series of their own, because there are too many.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) shared: Option<Kind>,
 }
 
 impl History {
-    /// The history before the first iteration, of a run with `warmup` iterations before the
-    /// measured ones.
+    /// An empty history, for a run with `warmup` iterations before the measured ones.
     pub fn new(warmup: u32) -> Self {
         Self { warmup, iterations: 0, epoch: 1, kinds: Vec::new(), shared: None }
     }
@@ -62,18 +61,18 @@ impl History {
         self.warmup
     }
 
-    /// Iterations that one entry of [`History::live_bytes`] stands for: 1 unless the run is
-    /// longer than 1,024 iterations. A caller may merge the births of one epoch, because the
-    /// history does so too.
+    /// Iterations per entry of [`History::live_bytes`]: 1 unless the run is longer than 1,024
+    /// iterations. A caller can merge the births of one epoch, because the history merges them
+    /// too.
     pub fn epoch(&self) -> u32 {
         self.epoch
     }
 
-    /// Adds the census at the end of the next iteration: all blocks that are live now, those of
-    /// the set-up included.
+    /// Adds the census at the end of the next iteration. It must have all live blocks, including
+    /// those of the set-up.
     ///
-    /// Several items of the same kind and birth are added up. An item that was born after this
-    /// iteration counts as born in it.
+    /// Items of the same kind and birth are added up. An item with a birth after this iteration
+    /// counts as born in this iteration.
     pub fn add(&mut self, census: impl IntoIterator<Item = Living>) {
         let census: Vec<Living> = census.into_iter().filter(|living| living.count > 0).collect();
         for living in &census {
@@ -91,11 +90,11 @@ impl History {
         self.end();
     }
 
-    /// Adds the next iteration by its changes: `came` are the blocks that are live now and were
-    /// not at the end of the iteration before, `gone` are those that died since.
+    /// Adds the next iteration as changes since the end of the previous one: `came` are the
+    /// blocks that have become live, `gone` the blocks that have died.
     ///
-    /// This is [`History::add`] for callers that know the changes, at a cost that does not
-    /// depend on the number of live blocks.
+    /// The result is the same as that of [`History::add`], but the cost does not depend on the
+    /// number of live blocks.
     pub fn advance(
         &mut self,
         came: impl IntoIterator<Item = Living>,
@@ -118,14 +117,15 @@ impl History {
     }
 
     /// True if no block that was born in a measured iteration is live now, and no kind's number
-    /// of live blocks has changed since the warm-up: nothing to follow but the horizon for
-    /// leaks that are rare.
+    /// of live blocks has changed since the warm-up. Only a leak with rare events can still
+    /// show in such a history.
     pub fn is_flat(&self) -> bool {
         let (start, end) = (self.start(), self.entries());
         self.kinds.iter().chain(&self.shared).all(|kind| kind.is_flat(start, end))
     }
 
-    /// Live bytes at the end of each measured iteration, or of each epoch in long runs.
+    /// Live bytes at the end of each measured iteration, or of each epoch in runs of more than
+    /// 1,024 iterations.
     pub fn live_bytes(&self) -> Vec<u64> {
         let mut series = vec![0; self.entries().saturating_sub(self.start())];
         for kind in self.kinds.iter().chain(&self.shared) {
@@ -134,18 +134,18 @@ impl History {
         series
     }
 
-    /// Bytes of memory that the history itself takes.
+    /// Memory that the history itself takes, in bytes.
     pub fn footprint(&self) -> usize {
         let kinds: usize = self.kinds.iter().chain(&self.shared).map(Kind::footprint).sum();
         size_of::<Self>() + kinds
     }
 
-    /// Entries whose epoch has ended, those of the warm-up included.
+    /// Number of entries whose epoch has ended, including those of the warm-up.
     pub(super) fn entries(&self) -> usize {
         (self.iterations / self.epoch) as usize
     }
 
-    /// The first entry without warm-up.
+    /// The first entry that has no warm-up iteration.
     pub(super) fn start(&self) -> usize {
         self.warmup.div_ceil(self.epoch) as usize
     }
@@ -155,12 +155,12 @@ impl History {
         self.entries()
     }
 
-    /// Position of the kind among those that are followed one by one.
+    /// Position of the kind in `kinds`, if it has series of its own.
     fn place(&self, site: Option<u32>, size: u64) -> Option<usize> {
         self.kinds.binary_search_by_key(&(site, size), Kind::key).ok()
     }
 
-    /// The kind that the blocks belong to. It must be followed.
+    /// The kind that the blocks belong to. [`History::follow`] must have been called for them.
     fn kind_of(&mut self, living: &Living) -> &mut Kind {
         match self.place(living.site, living.size) {
             Some(place) => &mut self.kinds[place],
@@ -168,12 +168,12 @@ impl History {
         }
     }
 
-    /// Makes a place for the kind, if it has none.
+    /// Gives the kind series of its own if it has none and there is room.
     fn follow(&mut self, living: &Living) {
         let key = (living.site, living.size);
         let Err(place) = self.kinds.binary_search_by_key(&key, Kind::key) else { return };
-        // Blocks of a kind that was folded must stay in the shared one, and the folded kinds
-        // are not remembered. So no further kind is followed once there is a shared one.
+        // The shared kind does not remember which kinds were folded into it, and the deaths of
+        // their blocks must be counted there. So no kind gets series of its own any more.
         if self.shared.is_some() {
             return;
         }
@@ -192,7 +192,6 @@ impl History {
         self.shared = Some(shared);
     }
 
-    /// Ends an iteration.
     fn end(&mut self) {
         let now = self.entry();
         for kind in self.kinds.iter_mut().chain(&mut self.shared) {
@@ -214,7 +213,7 @@ fn entry_of(born: u32, epoch: u32, now: usize) -> usize {
     ((born / epoch) as usize).min(now)
 }
 
-/// The live blocks of one kind in a census: number and bytes by the entry of their birth.
+/// The live blocks of one kind in a census: their number and bytes, by entry of birth.
 #[derive(Debug, Default, Clone)]
 struct Census {
     left: Vec<u64>,

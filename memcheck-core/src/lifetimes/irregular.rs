@@ -1,15 +1,14 @@
-//! Growth at irregular iterations, told from a cache that fills at random.
+//! Growth in irregular iterations, and how it differs from a cache that fills at random.
 
 use super::events::{Events, Look};
 use super::rate::{Certainty, Rate};
 
-/// Events that are needed at least.
 const FEWEST_EVENTS: usize = 16;
 
-/// True if events go on at a rate that a bounded cache would not have any more.
+/// True if events go on at a rate that a bounded cache would no longer have.
 ///
-/// The evidence must hold for the first four fifths of the series too, because the first of
-/// several looks that finds a leak would find too many.
+/// Before the last look, the first four fifths of the series must show the same. Each look can
+/// call a clean program a leak by chance, so that several looks would find too many leaks.
 pub(super) fn irregular(series: &[i64], look: &Look) -> bool {
     if look.is_last {
         return goes_on(series, look);
@@ -18,7 +17,8 @@ pub(super) fn irregular(series: &[i64], look: &Look) -> bool {
     earlier.len() >= look.horizon && goes_on(series, look) && goes_on(earlier, look)
 }
 
-/// True for the series, or for an end of it of at least H entries.
+/// True if the events of the series, or of an end of it with at least `horizon` entries, do not
+/// become rarer.
 fn goes_on(series: &[i64], look: &Look) -> bool {
     let begins = [0, series.len() / 4, series.len() / 2];
     begins
@@ -28,8 +28,9 @@ fn goes_on(series: &[i64], look: &Look) -> bool {
 }
 
 fn is_undiminished(series: &[i64], look: &Look) -> bool {
-    // A cache that has filled to 63 % meanwhile has exp(-1/2) of the first half's misses in the
-    // second half. At the end of the budget one that has filled to 84 % must do.
+    // A cache that fills to 63 % during the series has exp(-1/2) = 0.607 of the first half's
+    // misses in the second half. On the last look it is enough to rule out a cache that fills
+    // to 84 %, which has 0.4 of them.
     let (ratio, enough) = if look.is_last { (0.4, 2.33) } else { (0.607, 3.1) };
     let (first, second) = series.split_at(series.len() / 2);
     let (first, second) = (Half::of(first), Half::of(second));
@@ -49,7 +50,7 @@ struct Half {
     events: f64,
     /// Mean bytes of an entry.
     mean: f64,
-    /// Its squared standard error.
+    /// The squared standard error of the mean.
     error: f64,
 }
 
@@ -72,7 +73,8 @@ impl Half {
     }
 }
 
-/// Bytes of all events but the first, over the entries from the first to the last.
+/// The mean rate: bytes of all events but the first, divided by the entries from the first event
+/// to the last.
 pub(super) fn mean(series: &[i64], certainty: Certainty) -> Rate {
     let events = Events::above_zero(series);
     let later = series.get(events.first + 1..).unwrap_or(&[]);

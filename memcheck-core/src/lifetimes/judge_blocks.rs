@@ -1,4 +1,4 @@
-//! Judges the blocks of a group that are older than any that died.
+//! Judges the settled births of a group: blocks that are older than any that died.
 
 use super::amortised::amortised;
 use super::events::{Events, Look, persists, positive};
@@ -9,14 +9,15 @@ use super::rate::{Certainty, Rate};
 use super::state::{Growth, State};
 use super::{Open, Pattern};
 
-/// How often a regular term is taken off from below other events.
+/// The most regular terms that are subtracted from below other events.
 const MOST_BELOW: usize = 3;
 
-/// The events of a group, and the entry until which nothing else happened.
+/// The events of a group, and the entry until which they are all known.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Settled {
     pub(super) events: Events,
-    /// The first birth that is left and not settled, or the length of the series.
+    /// The entry of the first live block that is not settled, or the length of the series. That
+    /// block may become an event, so no quiet can be claimed beyond it.
     pub(super) until: usize,
 }
 
@@ -35,7 +36,8 @@ impl Settled {
     }
 }
 
-/// Judges settled births.
+/// Judges settled births: first for a regular rhythm, then as irregular growth, then as a capacity
+/// that grows by a factor.
 pub(super) fn judge_blocks(group: &Group, look: &Look) -> State {
     let settled = Settled::of(group);
     if settled.is_quiet(look) {
@@ -62,20 +64,20 @@ pub(super) fn judge_blocks(group: &Group, look: &Look) -> State {
     State::Open { open: course(series), until: soonest(group.len(), [quiet_from, leak_from]) }
 }
 
-/// The soonest of several lengths that lies ahead; else a tenth more.
+/// The smallest of the lengths in `ahead` that is above `length`, else a tenth more than `length`.
 pub(super) fn soonest(length: usize, ahead: [usize; 2]) -> usize {
     let ahead = ahead.into_iter().filter(|&until| until > length).min();
     ahead.unwrap_or(length + length / 10 + 1)
 }
 
-/// Whether the bytes of a series go on or slow down.
+/// `GoesOn` if the second half of the series has more than half the bytes of the first.
 fn course(series: &[i64]) -> Open {
     let sum = |part: &[i64]| part.iter().copied().map(i128::from).sum::<i128>();
     let (first, second) = series.split_at(series.len() / 2);
     if 2 * sum(second) > sum(first) { Open::GoesOn } else { Open::Slows }
 }
 
-/// Growth in a rhythm, with or without irregular events above it.
+/// Growth in a regular rhythm, with or without irregular events above it.
 fn regular(series: &[i64], blocks: &[i64], look: &Look) -> Option<State> {
     if !persists(series, look) {
         return None;
@@ -109,7 +111,7 @@ fn regular(series: &[i64], blocks: &[i64], look: &Look) -> Option<State> {
     Some(State::Grows { growth, is_whole })
 }
 
-/// Growth in a rhythm that leaves nothing beside it.
+/// Growth in a regular rhythm that explains all events of the series.
 fn without_rest(series: &[i64], blocks: &[i64], look: &Look) -> Option<State> {
     if let Some(period) = exact(series, look) {
         return Some(State::grows(periodic(period.sum, period.length), period.is_whole));
@@ -125,7 +127,7 @@ fn without_rest(series: &[i64], blocks: &[i64], look: &Look) -> Option<State> {
     let count = exact(blocks, look)?;
     let quarter = &series[series.len() / 4..];
     let bytes: i128 = quarter.iter().copied().map(i128::from).sum();
-    // Only whole periods, so that no phase counts more often than another.
+    // Only whole periods are counted, so that each phase counts equally often.
     let entries = quarter.len() / count.length * count.length;
     let over: i128 = quarter[..quarter.len() - entries].iter().copied().map(i128::from).sum();
     let rate = Rate::new((bytes - over).unsigned_abs(), entries as u128, Certainty::Counted);
@@ -144,7 +146,8 @@ pub(super) fn periodic(sum: i128, length: usize) -> Growth {
     }
 }
 
-/// Growth that is more by a constant amount each time: the mean of the second half.
+/// Growth that itself grows by a constant amount. The rate is the mean of whole periods in the
+/// second half of the series.
 pub(super) fn growing(series: &[i64], length: usize, more: i64) -> Growth {
     let half = &series[series.len() - (series.len() / 2 / length).max(1) * length..];
     let bytes: i128 = half.iter().copied().map(i128::from).sum();

@@ -1,4 +1,4 @@
-//! Judges the level of a group: the bytes that are live at the end of each entry.
+//! Judges the level of a group, which is its live bytes at the end of each entry.
 
 use super::amortised::amortised;
 use super::events::{Events, Look, persists, records};
@@ -10,13 +10,12 @@ use super::rate::{Certainty, Rate};
 use super::state::{Growth, State};
 use super::{Open, Pattern};
 
-/// Windows that must each lie above the last.
 const WINDOWS: usize = 8;
 
-/// Crossings of the median of a level that goes up and down around it.
+/// The fewest crossings of its median that show that a level goes up and down.
 const CROSSINGS: usize = 8;
 
-/// Judges a level. `quiet` is the group, if its blocks are known to be quiet.
+/// Judges a level. `quiet` must be the group if its blocks are quiet, else `None`.
 pub(super) fn judge_level(level: &[i64], quiet: Option<&Group>, look: &Look) -> State {
     let records = records(level);
     let events = Events::of(records.iter().map(|&(at, _)| at));
@@ -43,7 +42,8 @@ pub(super) fn judge_level(level: &[i64], quiet: Option<&Group>, look: &Look) -> 
     State::Open { open, until }
 }
 
-/// No record for as long as one must have come, and no rise below it.
+/// True if a record should have come by now and none has, and if the level does not rise below the
+/// last record.
 fn is_quiet(level: &[i64], records: &Events, look: &Look) -> bool {
     if !records.is_quiet(level.len(), look) {
         return false;
@@ -53,7 +53,9 @@ fn is_quiet(level: &[i64], records: &Events, look: &Look) -> bool {
     trend(tail) < 3.0 && !is_above(first, second)
 }
 
-/// Whether the level is bounded although it has records, because all blocks die.
+/// True if the level is bounded although it has records. The blocks of the group must be quiet,
+/// because the live bytes of blocks that all die are at most their greatest age times the most
+/// bytes born in one entry.
 fn is_bounded(level: &[i64], group: &Group, look: &Look) -> bool {
     let length = level.len();
     if swings(level, look) {
@@ -70,13 +72,13 @@ fn is_bounded(level: &[i64], group: &Group, look: &Look) -> bool {
     length >= 2 * look.quiet && trend(level) < 1.0 && crossings(level) >= CROSSINGS
 }
 
-/// True if the lowest levels of eight windows rise and never fall. What is bounded falls too.
+/// True if the lowest levels of eight windows rise and never fall. A bounded level also falls.
 fn only_rises(level: &[i64]) -> bool {
     let floors: Vec<i64> = windows(level).map(|window| ends(window).0).collect();
     floors.first() < floors.last() && floors.windows(2).all(|pair| pair[0] <= pair[1])
 }
 
-/// The level repeats exactly, at least twice and for Q entries.
+/// True if the level changes and repeats exactly, for at least one period and `quiet` entries.
 fn swings(level: &[i64], look: &Look) -> bool {
     (1..=level.len() / 2).any(|period| {
         let compared = period.max(look.quiet);
@@ -86,7 +88,7 @@ fn swings(level: &[i64], look: &Look) -> bool {
     })
 }
 
-/// Growth of the level that is never undercut again.
+/// Growth of the floor of the level: of each entry, the lowest level from there to the end.
 fn rises(level: &[i64], look: &Look) -> Option<Growth> {
     if level.len() < look.horizon.max(2) {
         return None;
@@ -110,14 +112,14 @@ fn rises(level: &[i64], look: &Look) -> Option<Growth> {
     is_rise.then(|| Growth { rate: slope(level), pattern: Pattern::Mean, is_replaced: true })
 }
 
-/// Changes from entry to entry; the first is zero.
+/// Changes from entry to entry. The first is zero.
 fn differences(level: &[i64]) -> Vec<i64> {
     let mut before = level.first().copied().unwrap_or(0);
     level.iter().map(|&live| live - std::mem::replace(&mut before, live)).collect()
 }
 
-/// Eight windows, each above the last at both ends, and the second half rises by three quarters
-/// of the first half at least.
+/// True if each of eight windows is above the window before, both in its lowest and in its highest
+/// level, and if the second half rises by at least three quarters as much as the first.
 fn climbs(level: &[i64], look: &Look) -> bool {
     let is_climb = |level: &[i64]| {
         let windows: Vec<(i64, i64)> = windows(level).map(ends).collect();
@@ -127,7 +129,8 @@ fn climbs(level: &[i64], look: &Look) -> bool {
             (means[WINDOWS / 2 - 1] - means[0], means[WINDOWS - 1] - means[WINDOWS / 2]);
         all && 4.0 * second >= 3.0 * first
     };
-    // The first of several looks that finds growth would find too much.
+    // Before the last look, the first four fifths must climb too. Each look can find growth by
+    // chance, so that several looks would find too much.
     if level.len() < look.horizon.max(8 * WINDOWS) {
         return false;
     }
@@ -135,13 +138,13 @@ fn climbs(level: &[i64], look: &Look) -> bool {
     is_climb(level) && (look.is_last || (earlier.len() >= look.horizon && is_climb(earlier)))
 }
 
-/// Eight windows of the same length, to the end of the level.
+/// Eight windows of the same length that reach to the end of the level.
 fn windows(level: &[i64]) -> impl Iterator<Item = &[i64]> {
     let length = (level.len() / WINDOWS).max(1);
     level[level.len().saturating_sub(length * WINDOWS)..].chunks(length)
 }
 
-/// The mean rise from the first window to the last.
+/// The rise per entry from the mean of the first window to that of the last.
 fn slope(level: &[i64]) -> Rate {
     let sum = |window: &[i64]| window.iter().copied().map(i128::from).sum::<i128>();
     let length = (level.len() / WINDOWS).max(1);
@@ -160,13 +163,14 @@ fn mean(window: &[i64]) -> f64 {
     window.iter().map(|&live| live as f64).sum::<f64>() / window.len().max(1) as f64
 }
 
-/// True if the second part lies above the first at both ends.
+/// True if the lowest and the highest level of the second part are above those of the first.
 fn is_above(first: &[i64], second: &[i64]) -> bool {
     let (first, second) = (ends(first), ends(second));
     first.0 < second.0 && first.1 < second.1
 }
 
-/// True if each quarter of the level lies above the last at both ends.
+/// True if each quarter of the level is above the quarter before, both in its lowest and in its
+/// highest level.
 fn quarters_rise(level: &[i64]) -> bool {
     let length = level.len() / 4;
     length > 0
@@ -176,15 +180,15 @@ fn quarters_rise(level: &[i64]) -> bool {
         })
 }
 
-/// True if the level rises in its second half by more than half of what it did in the first.
+/// True if the level rises in its second half by more than half of its rise in the first.
 fn goes_on(level: &[i64]) -> bool {
     let means: Vec<f64> = windows(level).map(mean).collect();
     let rise = |from: usize, to: usize| means[to] - means[from];
     means.len() >= WINDOWS && 2.0 * rise(WINDOWS / 2, WINDOWS - 1) > rise(0, WINDOWS / 2 - 1)
 }
 
-/// How many standard errors the slope of the level is above zero, if each value depends on the
-/// one before as it does here.
+/// The slope of the level in standard errors. The error is corrected for the lag-1 correlation of
+/// the residues, because each level depends on the one before.
 fn trend(level: &[i64]) -> f64 {
     let count = level.len() as f64;
     if level.len() < 4 {
@@ -213,7 +217,6 @@ fn trend(level: &[i64]) -> f64 {
     slope / error * ((1.0 - correlation) / (1.0 + correlation)).sqrt()
 }
 
-/// How often the level crosses its median.
 fn crossings(level: &[i64]) -> usize {
     let mut sorted = level.to_vec();
     sorted.sort_unstable();

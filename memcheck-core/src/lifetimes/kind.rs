@@ -1,41 +1,42 @@
-//! One kind of blocks over time: what was born, what is left of it, and how much was live.
+//! One kind of blocks over time: births, the births that are still live, and the level.
 
 use serde::{Deserialize, Serialize};
 
 use super::history::FEW_BIRTHS;
 use super::runs;
 
-/// Number or bytes of blocks over the entries of a history.
+/// The number or the bytes of blocks, over the entries of a history.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Tally {
-    /// Born and live at the end of their iteration, by entry. Trailing zeros may be left out.
+    /// Births of blocks that were live at the end of their iteration, by entry. Trailing zeros can
+    /// be absent.
     #[serde(rename = "b", with = "runs")]
     pub(super) births: Vec<u64>,
-    /// What is left of them now.
+    /// The part of `births` that is live now.
     #[serde(rename = "x", with = "runs")]
     pub(super) left: Vec<u64>,
-    /// Live at the end of each entry, those of the set-up included.
+    /// The level at the end of each entry, including blocks of the set-up.
     #[serde(rename = "l", with = "runs")]
     pub(super) live: Vec<u64>,
-    /// Live now.
+    /// The level now.
     #[serde(rename = "n")]
     pub(super) now: u64,
 }
 
-/// Blocks of one size and one call site, or those of all kinds that share one.
+/// Blocks of one size and one call site, or the blocks of all kinds that share one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Kind {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) site: Option<u32>,
     /// Bytes of a block; 0 if sizes differ.
     pub(super) size: u64,
-    /// The entry that the series begin with.
+    /// The first entry of the series.
     pub(super) from: usize,
     pub(super) blocks: Tally,
-    /// Bytes, where they do not follow from the number of blocks.
+    /// Bytes, for the shared kind only: otherwise they are `blocks` times `size`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) bytes: Option<Tally>,
-    /// The entries in which the greatest age at death rose, each with that age in entries.
+    /// The entries in which the greatest age at death rose, each with the new age in entries.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) rises: Vec<(u32, u32)>,
 }
@@ -60,7 +61,6 @@ impl Tally {
         }
     }
 
-    /// Blocks of the set-up that are live.
     fn set_up(&self) -> u64 {
         let left = self.left.iter().fold(0u64, |sum, &left| sum.saturating_add(left));
         self.now.saturating_sub(left)
@@ -72,7 +72,8 @@ impl Tally {
         self.live = pairs(&self.live, from, |_, last| last);
     }
 
-    /// Adds a series of another kind that begins `later` entries after this one.
+    /// Adds the tally of another kind, multiplied by `factor`. Its series begin `later` entries
+    /// after those of this one.
     fn add(&mut self, other: &Self, later: usize, factor: u64) {
         let add = |own: &mut Vec<u64>, other: &[u64]| {
             if own.len() < later + other.len() {
@@ -95,7 +96,7 @@ impl Kind {
         Self { site, size, from, blocks, bytes: None, rises: Vec::new() }
     }
 
-    /// The kind of all that is not followed one by one.
+    /// The kind that all blocks without a kind of their own share.
     pub(super) fn shared(now: usize) -> Self {
         let mut kind = Self { bytes: Some(Tally::default()), ..Self::new(None, 0, 0) };
         kind.blocks.live.resize(now, 0);
@@ -107,12 +108,12 @@ impl Kind {
         (self.site, self.size)
     }
 
-    /// Entries in which blocks were born, up to [`FEW_BIRTHS`].
+    /// Number of entries in which blocks were born, counted up to [`FEW_BIRTHS`].
     pub(super) fn birth_entries(&self) -> usize {
         self.blocks.births.iter().filter(|&&births| births > 0).take(FEW_BIRTHS).count()
     }
 
-    /// `count` blocks are live that were not before. `entry` is `None` for the set-up.
+    /// Adds `count` blocks that have become live. `entry` is `None` for blocks of the set-up.
     pub(super) fn born(&mut self, entry: Option<usize>, count: u64, size: u64, now: usize) {
         let entry = entry.map(|entry| entry.max(self.from).min(now) - self.from);
         self.blocks.birth(entry, count);
@@ -121,7 +122,6 @@ impl Kind {
         }
     }
 
-    /// `count` blocks have died.
     pub(super) fn died(&mut self, entry: Option<usize>, count: u64, size: u64, now: usize) {
         let place = entry.map(|entry| entry.max(self.from) - self.from);
         self.blocks.death(place, count);
@@ -143,7 +143,8 @@ impl Kind {
         self.rises.last().map_or(0, |&(_, age)| age as usize)
     }
 
-    /// Takes over a census: number and bytes of live blocks by the entry of their birth.
+    /// Updates the kind from a census: the number and the bytes of live blocks by entry of birth,
+    /// and both for the set-up.
     pub(super) fn replace(&mut self, left: &[u64], bytes: &[u64], set_up: (u64, u64), now: usize) {
         let last = left.len().max(self.from + self.blocks.left.len());
         for entry in self.from..last {
@@ -154,7 +155,7 @@ impl Kind {
             }
             let size = match &self.bytes {
                 None => self.size,
-                // Sizes differ: as many bytes as the sum changed by, in blocks of one size.
+                // The sizes differ. The change of the bytes is divided evenly among the blocks.
                 Some(sums) => {
                     let change = value(bytes, entry).abs_diff(value(&sums.left, entry - self.from));
                     change / is.abs_diff(was)
@@ -166,7 +167,8 @@ impl Kind {
                 self.died(Some(entry), was - is, size, now);
             }
         }
-        // Divisions above may round, and some blocks may have come while others went.
+        // The division above may have rounded, and blocks may have come while others went, so the
+        // sums are taken from the census.
         if let Some(sums) = &mut self.bytes {
             for (at, left) in sums.left.iter_mut().enumerate() {
                 *left = bytes.get(self.from + at).copied().unwrap_or(0);
@@ -177,7 +179,7 @@ impl Kind {
         self.blocks.now = self.blocks.now.saturating_sub(was).saturating_add(set_up.0);
     }
 
-    /// Ends an iteration of entry `now`.
+    /// Sets the level of entry `now` at the end of an iteration.
     pub(super) fn end(&mut self, now: usize) {
         for tally in std::iter::once(&mut self.blocks).chain(&mut self.bytes) {
             let length = now.saturating_sub(self.from) + 1;
@@ -186,7 +188,6 @@ impl Kind {
         }
     }
 
-    /// Merges neighbouring entries.
     pub(super) fn merge(&mut self) {
         for tally in std::iter::once(&mut self.blocks).chain(&mut self.bytes) {
             tally.merge(self.from);
@@ -195,7 +196,7 @@ impl Kind {
         self.set_rises(|rise| (rise.0 / 2, rise.1.div_ceil(2)), Vec::new());
     }
 
-    /// Adds another kind to the shared one, which must begin with entry 0.
+    /// Adds another kind to this shared kind, whose series must begin with entry 0.
     pub(super) fn fold(&mut self, other: &Self) {
         self.blocks.add(&other.blocks, other.from, 1);
         if let Some(bytes) = &mut self.bytes {
@@ -207,7 +208,7 @@ impl Kind {
         self.set_rises(|rise| rise, other.rises.clone());
     }
 
-    /// Changes and adds rises, and keeps those that are still rises.
+    /// Adds `others` to the rises, applies `change` to each, and keeps those that still rise.
     fn set_rises(&mut self, change: impl Fn((u32, u32)) -> (u32, u32), others: Vec<(u32, u32)>) {
         let mut rises: Vec<(u32, u32)> = self.rises.drain(..).chain(others).map(change).collect();
         rises.sort_unstable();
@@ -232,13 +233,13 @@ impl Kind {
         none_left && !appeared && level.windows(2).all(|pair| pair[0] == pair[1])
     }
 
-    /// Adds the bytes that are live at the end of each entry from `start` on.
+    /// Adds the live bytes at the end of each entry from `start` on to `series`.
     pub(super) fn add_live(&self, series: &mut [u64], start: usize) {
         let (tally, factor) = self.in_bytes();
         add_from(&tally.live, self.from, factor, start, series);
     }
 
-    /// The series in bytes: a tally, and what to multiply it with.
+    /// The series in bytes: a tally, and the factor that its values must be multiplied by.
     pub(super) fn in_bytes(&self) -> (&Tally, u64) {
         self.bytes.as_ref().map_or((&self.blocks, self.size), |bytes| (bytes, 1))
     }
@@ -251,7 +252,8 @@ impl Kind {
     }
 }
 
-/// Adds a series that begins with entry `from` to one that begins with entry `start`.
+/// Adds a series that begins with entry `from`, multiplied by `factor`, to a sum that begins with
+/// entry `start`.
 pub(super) fn add_from(series: &[u64], from: usize, factor: u64, start: usize, sum: &mut [u64]) {
     let (skipped, later) = (start.saturating_sub(from), from.saturating_sub(start));
     let (Some(series), Some(sum)) = (series.get(skipped..), sum.get_mut(later..)) else { return };
@@ -260,7 +262,7 @@ pub(super) fn add_from(series: &[u64], from: usize, factor: u64, start: usize, s
     }
 }
 
-/// Merges the values of entries 2i and 2i + 1, of a series that begins with entry `from`.
+/// Merges the values of entries 2i and 2i + 1 of a series that begins with entry `from`.
 fn pairs(series: &[u64], from: usize, merge: impl Fn(u64, u64) -> u64) -> Vec<u64> {
     let odd = (from % 2).min(series.len());
     let (first, rest) = series.split_at(odd);

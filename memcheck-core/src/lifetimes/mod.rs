@@ -1,7 +1,8 @@
 //! Judges whether a program leaks, from the births and deaths of its blocks.
 //!
-//! Ten iterations cannot tell a ring of twelve from a leak, nor see a leak that begins in the
-//! sixth. Iterations are cheap, so [`step`] asks for more of them until it can decide:
+//! Ten iterations cannot distinguish a ring buffer of twelve blocks from a leak, and they cannot
+//! show a leak that begins in the sixth. Iterations are cheap, so [`step`] asks for more of them
+//! until it can decide:
 //!
 //! ```text
 //! Clean   nothing grows, and nothing happened again within the time in which it must have
@@ -10,15 +11,30 @@
 //! Open    the budget is spent
 //! ```
 //!
-//! What is left of births that are older than any block that ever died is *settled*. Growth
-//! shows as settled births that go on (`judge_blocks`), or as a level of live bytes that rises
-//! although its blocks die, such as a buffer that is enlarged (`judge_level`). Blocks are judged
-//! by size and by call site (`tree`), so that a leak is separated from what comes and goes.
+//! The terms of the model:
 //!
-//! Two numbers state what is assumed ([`Budget`]). The *horizon*: what is bounded has filled, or
-//! was emptied once, within so many iterations. *Quiet*: what leaks does so at least once in so
-//! many iterations, and begins within the first so many. Programs that violate them look like
-//! their opposite; no judge can separate two programs that did the same so far.
+//! - A *kind* is all blocks of one size and one call site. A *group* is a set of kinds that are
+//!   judged together: one size, one call site, or all blocks of a memory space.
+//! - An *entry* of a series stands for one iteration, or for several in long runs (`history`).
+//! - A birth is *settled* once it is older than the greatest age at which a block of its group
+//!   died. Its live blocks have outlived all blocks that died, so they are expected to stay.
+//!   Younger blocks prove nothing, because they may still die.
+//! - The *level* is the number of live bytes at the end of each entry. A *record* is an entry
+//!   in which the level is higher than ever before.
+//! - An *event* of blocks is an entry with settled births that are still live. An event of a
+//!   level is a record.
+//! - A rate is *whole* if it is all of the growth. Otherwise the growth is at least this rate.
+//!
+//! Growth shows in one of two ways. Either blocks that stay continue to be born (`judge_blocks`),
+//! or the level rises although all blocks die, because a buffer is replaced by a larger one again
+//! and again (`judge_level`). `tree` judges blocks by size and by call site, so that a leak is
+//! separated from memory that comes and goes.
+//!
+//! [`Budget`] states two assumptions. The *horizon*: bounded memory has filled, or was emptied
+//! once, within this number of iterations. *Quiet*: a leak begins within this number of
+//! iterations, and its events are at most this number of iterations apart. A program that
+//! violates an assumption can get the opposite verdict, because no judge can separate two
+//! programs that have done the same so far.
 
 mod amortised;
 mod decision;

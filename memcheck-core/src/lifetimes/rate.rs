@@ -9,21 +9,21 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Certainty {
-    /// The growth repeats exactly, so that the rate is true for any number of iterations.
+    /// The growth repeats exactly, so the rate holds for any number of iterations.
     Exact,
-    /// The number of blocks repeats exactly, but their sizes differ: a mean of bytes.
+    /// The number of blocks repeats exactly, but their sizes differ. The rate is a mean of bytes.
     Counted,
-    /// The growth itself grows by an exact amount: the mean of the second half.
+    /// The growth itself grows by an exact amount. The rate is the mean of the second half.
     Growing,
-    /// Growth at irregular iterations: a mean.
+    /// Growth comes in irregular iterations. The rate is a mean.
     Mean,
-    /// A buffer or pool that is enlarged more and more rarely: the rate of its content.
+    /// A buffer or pool is enlarged at growing intervals. The rate is that of its content.
     Amortised,
 }
 
 /// Bytes per iteration as a fraction of whole numbers in lowest terms.
 ///
-/// Comparisons are exact. Only [`Rate::rounded`] and the display round.
+/// Comparisons are exact. Only [`Rate::rounded`] and the `Display` form round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rate {
     bytes: u128,
@@ -32,17 +32,17 @@ pub struct Rate {
     pub certainty: Certainty,
 }
 
-/// Denominator of a sum whose exact denominator would overflow.
+/// The denominator of a sum whose exact denominator would overflow.
 const COARSE: u128 = 1 << 30;
 
 /// The highest numerator, so that a comparison with a limit cannot overflow.
 const HIGHEST: u128 = 1 << 100;
 
 impl Rate {
-    /// No growth, exactly.
+    /// A rate of exactly zero.
     pub const ZERO: Self = Self { bytes: 0, iterations: 1, certainty: Certainty::Exact };
 
-    /// `bytes` in `iterations`, of which there must be at least one (0 is read as 1).
+    /// The rate of `bytes` in `iterations`. There must be at least one iteration; 0 is read as 1.
     pub fn new(bytes: u128, iterations: u128, certainty: Certainty) -> Self {
         let iterations = iterations.max(1);
         let common = greatest_common_divisor(bytes, iterations).max(1);
@@ -59,14 +59,14 @@ impl Rate {
         self.iterations
     }
 
-    /// True if nothing grows.
+    /// True if the rate is zero.
     pub fn is_zero(&self) -> bool {
         self.bytes == 0
     }
 
     /// True if the rate is above `limit` bytes per iteration.
     pub fn exceeds(&self, limit: u64) -> bool {
-        // Equal to `bytes > limit x iterations`, but it cannot overflow.
+        // This is `bytes > limit x iterations`, computed so that it cannot overflow.
         let whole = self.bytes / self.iterations;
         match whole.cmp(&u128::from(limit)) {
             Ordering::Greater => true,
@@ -75,7 +75,8 @@ impl Rate {
         }
     }
 
-    /// Whole bytes per iteration, rounded to the nearest, but at least 1 if anything grows.
+    /// Whole bytes per iteration, rounded to the nearest number, but at least 1 if the rate is
+    /// not zero.
     pub fn rounded(&self) -> u64 {
         let (whole, rest) = (self.bytes / self.iterations, self.bytes % self.iterations);
         let nearest = whole + u128::from(rest >= self.iterations - rest);
@@ -87,7 +88,7 @@ impl Rate {
         self.bytes as f64 / self.iterations as f64
     }
 
-    /// Both rates together, as uncertain as the less certain one.
+    /// The sum of both rates, with the certainty of the less certain one.
     #[must_use]
     pub fn plus(&self, other: &Self) -> Self {
         let certainty = self.certainty.max(other.certainty);
@@ -108,12 +109,12 @@ impl Rate {
         })
     }
 
-    /// The sum of rates, added in their order.
+    /// The sum of the rates, added in order.
     pub fn sum<'a>(rates: impl IntoIterator<Item = &'a Self>) -> Self {
         rates.into_iter().fold(Self::ZERO, |sum, rate| sum.plus(rate))
     }
 
-    /// A rate per entry of a series as a rate per iteration.
+    /// Converts a rate per entry into a rate per iteration, for entries of `iterations` each.
     pub(super) fn per(&self, iterations: u32) -> Self {
         Self::new(
             self.bytes,
@@ -122,7 +123,7 @@ impl Rate {
         )
     }
 
-    /// The numerator that the rate has with the denominator [`COARSE`].
+    /// The numerator of the rate with the denominator [`COARSE`].
     fn coarse(&self) -> u128 {
         let (whole, rest) = (self.bytes / self.iterations, self.bytes % self.iterations);
         let part = rest.checked_mul(COARSE).map_or(0, |rest| rest / self.iterations);

@@ -1,12 +1,12 @@
-//! The form in which a series travels: differences of neighbours, each with its number of repeats.
+//! Serialises a series as the differences of neighbours, each with its number of repeats.
 //!
-//! A ring's series are constant and a leak's level rises by the same amount, so that both are a
-//! few numbers instead of a thousand.
+//! The series of a ring are constant and the level of a leak rises by a constant amount. Both
+//! become a few numbers instead of a thousand.
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// The longest series that is accepted.
+/// The longest series that [`deserialize`] accepts, so that a damaged record cannot exhaust memory.
 const LONGEST: u64 = 1 << 16;
 
 pub(super) fn serialize<S: Serializer>(series: &[u64], serializer: S) -> Result<S::Ok, S::Error> {

@@ -1,4 +1,4 @@
-//! The blocks of one group over the iterations, for people and for the rules that name causes.
+//! The blocks of one group over the iterations, for reports and for the rules that find causes.
 
 use super::History;
 use super::kind::{Kind, add_from};
@@ -7,24 +7,24 @@ use super::kind::{Kind, add_from};
 /// of a run that is longer than 1,024 iterations.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Series {
-    /// The call site, if the group is that of a site.
+    /// The call site, if the group has only blocks of one.
     pub site: Option<u32>,
-    /// Bytes of one block, if all blocks that were ever seen are alike.
+    /// Bytes of one block, if all blocks of the group have the same size.
     pub block: Option<u64>,
-    /// Live blocks by the iteration of their birth.
+    /// Number of live blocks, by the iteration of their birth.
     pub born: Vec<u64>,
-    /// Their bytes.
+    /// Bytes of these blocks.
     pub born_bytes: Vec<u64>,
-    /// Live blocks at the end of each iteration.
+    /// Number of live blocks at the end of each iteration.
     pub live: Vec<u64>,
-    /// Their bytes.
+    /// Bytes of these blocks.
     pub live_bytes: Vec<u64>,
     /// The greatest age at which a block of the group died, in entries; 0 if none died.
     pub oldest_death: usize,
 }
 
 impl History {
-    /// A group for each size of blocks, in the order of sizes.
+    /// One group for each block size, in ascending order of sizes.
     pub fn by_size(&self) -> Vec<Series> {
         let mut kinds: Vec<&Kind> = self.kinds.iter().collect();
         kinds.sort_by_key(|kind| kind.size);
@@ -32,14 +32,14 @@ impl History {
         groups.chain(self.shared.iter().map(|kind| self.series(None, &[kind]))).collect()
     }
 
-    /// A group for each call site and size, in their order. Blocks without a call site are
-    /// in none.
+    /// One group for each pair of call site and size, in ascending order. Blocks without a call
+    /// site are left out.
     pub fn by_site_and_size(&self) -> Vec<Series> {
         let kinds = self.kinds.iter().filter(|kind| kind.site.is_some());
         kinds.map(|kind| self.series(kind.site, &[kind])).collect()
     }
 
-    /// A group for each call site, in their order. Blocks without a call site are in none.
+    /// One group for each call site, in ascending order. Blocks without a call site are left out.
     pub fn by_site(&self) -> Vec<Series> {
         let kinds: Vec<&Kind> = self.kinds.iter().filter(|kind| kind.site.is_some()).collect();
         let sites = kinds.chunk_by(|a, b| a.site == b.site);

@@ -8,18 +8,18 @@ use super::{Open, Pattern};
 pub(super) struct Growth {
     pub(super) rate: Rate,
     pub(super) pattern: Pattern,
-    /// The level rises although its blocks die.
+    /// True if the level rises although the blocks die.
     pub(super) is_replaced: bool,
 }
 
-/// What is known of a group.
+/// The verdict on a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum State {
-    /// Nothing grows, and what must have happened again has not.
+    /// The group does not grow: another event should have come by now, and none has.
     Quiet,
-    /// It grows by the sum of these, or by more if something else of it is open.
+    /// The group grows by the sum of these rates, or by more if `is_whole` is false.
     Grows { growth: Vec<Growth>, is_whole: bool },
-    /// Undecided, at least until the series has so many entries.
+    /// Undecided. A further look can help once the series has `until` entries.
     Open { open: Open, until: usize },
 }
 
@@ -28,7 +28,7 @@ impl State {
         Self::Grows { growth: vec![growth], is_whole }
     }
 
-    /// The certainty of growth, and whether it is whole.
+    /// The sum of the rates, and whether it is all of the growth.
     pub(super) fn growth(&self) -> Option<(Rate, bool)> {
         match self {
             Self::Grows { growth, is_whole } => {
@@ -42,12 +42,12 @@ impl State {
         *self == Self::Quiet
     }
 
-    /// True if it grows exactly, and by nothing else.
+    /// True if the rate is exact and is all of the growth.
     pub(super) fn is_exact(&self) -> bool {
         self.growth().is_some_and(|(rate, whole)| whole && rate.certainty == Certainty::Exact)
     }
 
-    /// True if it grows in a regular rhythm, and by nothing else.
+    /// True if the growth has a regular rhythm and is all of the growth.
     pub(super) fn is_regular(&self) -> bool {
         self.growth().is_some_and(|(rate, whole)| whole && rate.certainty <= Certainty::Growing)
     }

@@ -1,4 +1,4 @@
-//! One look at a history: decides, or says how many iterations to wait for the next look.
+//! One look at a history: decides, or returns the number of iterations until the next look.
 
 use super::decision::{Budget, Decision, Leak, Open, Part, Pattern, Undecided};
 use super::events::Look;
@@ -8,10 +8,11 @@ use super::kind::Kind;
 use super::rate::{Certainty, Rate};
 use super::tree::{Growing, Node, by_site, by_size, is_at_least};
 
-/// Judges all that is known after some iterations.
+/// Judges a history after some iterations.
 ///
-/// The cost is proportional to the number of kinds and entries of the history. After
-/// [`Decision::More`] there is nothing to gain from a look before so many further iterations.
+/// The cost is proportional to the number of kinds times the entries of the history. After
+/// [`Decision::More`] the next look should come when that many further iterations have ended,
+/// because an earlier one would not decide.
 pub fn step(history: &History, budget: &Budget) -> Decision {
     let done = history.iterations();
     let look = Look {
@@ -24,7 +25,7 @@ pub fn step(history: &History, budget: &Budget) -> Decision {
         kinds.iter().copied().filter(|kind| !is_still(history, kind)).collect();
     let entries = history.entries().saturating_sub(history.start());
     let node = match judge_trees(history, &moving, &look) {
-        // Nothing moved, but not for long enough.
+        // No kind has moved, but the run is too short to call it quiet.
         Node::Clean if moving.is_empty() && entries <= look.quiet => {
             Node::Open { open: Open::Moves, until: look.quiet + 1, kinds: Vec::new() }
         }
@@ -54,15 +55,14 @@ pub fn step(history: &History, budget: &Budget) -> Decision {
     }
 }
 
-/// An exact leak of more than so many times the bytes of all else neither waits for it nor counts
-/// it. The container that keeps the leaked blocks grows too, at intervals that get longer and longer,
-/// and its rate is never exact.
+/// An exact leak whose live bytes are at least this many times those of all other settled blocks is
+/// reported at once, and the others are left out of its rate. They are taken for the container that
+/// keeps the leaked blocks: it grows at longer and longer intervals, so its rate is never exact.
 const OUTWEIGHS: u64 = 16;
 
-/// Blocks of such containers at most. A second leak, however rare, has left more of them.
+/// The most blocks of such containers. A second leak has left more blocks, however rare it is.
 const CONTAINERS: u64 = 2;
 
-/// The parts whose rate is exact and whole.
 fn exact_of<'a>(parts: &[Growing<'a>]) -> Vec<Growing<'a>> {
     let exact = parts
         .iter()
@@ -70,7 +70,7 @@ fn exact_of<'a>(parts: &[Growing<'a>]) -> Vec<Growing<'a>> {
     exact.cloned().collect()
 }
 
-/// True if blocks of these parts are nearly all that measured iterations have left.
+/// True if nearly all settled blocks of the measured iterations belong to these parts.
 fn outweighs(history: &History, parts: &[Growing<'_>], moving: &[&Kind]) -> bool {
     let kinds: Vec<&Kind> = parts.iter().flat_map(|part| part.kinds.clone()).collect();
     let (_, own) = live(history, &kinds);
@@ -82,8 +82,7 @@ fn outweighs(history: &History, parts: &[Growing<'_>], moving: &[&Kind]) -> bool
     own > 0 && blocks <= CONTAINERS && bytes <= own / OUTWEIGHS
 }
 
-/// Blocks and bytes of a kind that were born in measured iterations and are older than all
-/// that died.
+/// Number and bytes of the settled blocks of a kind that were born in measured iterations.
 fn settled(history: &History, kind: &Kind) -> (u64, u64) {
     let group = Group::of(history, &[kind]);
     let sum = |series: &[i64]| -> u64 {
@@ -101,7 +100,7 @@ fn judge_trees<'a>(history: &History, kinds: &[&'a Kind], look: &Look) -> Node<'
     if !has_sites {
         return by_size(history, kinds, look);
     }
-    // Call sites first: if both are exact, a place in the program says more than a size.
+    // Call sites come first: if both are exact, a place in the program is more useful than a size.
     let sites = by_site(history, kinds, look);
     let outweighs = match &sites {
         Node::Leak { parts, .. } => outweighs(history, &exact_of(parts), kinds),
@@ -130,21 +129,22 @@ fn judge_trees<'a>(history: &History, kinds: &[&'a Kind], look: &Look) -> Node<'
     }
 }
 
-/// Iterations until the next look.
 fn wait(history: &History, budget: &Budget, until: usize) -> u32 {
     let done = history.iterations();
     let epoch = u64::from(history.epoch());
     let start = history.start() as u64 * epoch;
     let until = u32::try_from(start + until as u64 * epoch).unwrap_or(u32::MAX);
-    // At least a tenth, so that there are few looks. At most a half, so that a verdict that is
-    // possible earlier than estimated does not wait for long.
+    // At least a tenth of the iterations so far, so that there are few looks. At most half, so that
+    // a verdict that is possible earlier than estimated does not wait long. The iterations that the
+    // verdict on a flat program takes can be waited for at once.
     let flat = history.warmup().saturating_add(budget.quiet).saturating_add(1);
     let most = (done / 2).max(flat.saturating_sub(done)).max(1);
     let least = (done / 10).max(1).min(most);
     until.saturating_sub(done).clamp(least, most).min(budget.most.saturating_sub(done)).max(1)
 }
 
-/// Iterations since the last settled birth that is left, or since the last birth of all.
+/// Iterations since the last settled birth with live blocks, or all measured iterations if there is
+/// none.
 fn quiet_for(history: &History, kinds: &[&Kind]) -> u32 {
     let group = Group::of(history, kinds);
     let last = group.left[..group.settled()].iter().rposition(|&left| left > 0);
@@ -169,7 +169,7 @@ fn leak(history: &History, growing: Vec<Growing<'_>>, is_whole: bool) -> Decisio
     })
 }
 
-/// One part for each pattern of a group. Its blocks and bytes are those of the whole group.
+/// One part for each pattern of a group. Each has the blocks and bytes of the whole group.
 fn parts(history: &History, growing: &Growing<'_>) -> Vec<Part> {
     let Some(first) = growing.kinds.first() else { return Vec::new() };
     let is_alike = growing.kinds.iter().all(|kind| kind.size == first.size && kind.bytes.is_none());
@@ -203,7 +203,7 @@ fn in_iterations(pattern: Pattern, epoch: u32) -> Pattern {
     }
 }
 
-/// Blocks and bytes that were born in measured iterations and are live.
+/// Number and bytes of live blocks that were born in measured iterations.
 fn live(history: &History, kinds: &[&Kind]) -> (u64, u64) {
     let start = history.start();
     let sum = |series: &[u64], from: usize, factor: u64| {

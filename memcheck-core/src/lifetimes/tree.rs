@@ -1,4 +1,4 @@
-//! Judges a group and its kinds, so that parts that are decided need not wait for the others.
+//! Judges a group and its parts, so that a part that is decided need not wait for the others.
 
 use super::Open;
 use super::events::{Events, Look};
@@ -10,16 +10,15 @@ use super::kind::Kind;
 use super::rate::{Certainty, Rate};
 use super::state::{Growth, State};
 
-/// A group that grows.
 #[derive(Debug, Clone)]
 pub(super) struct Growing<'a> {
     pub(super) kinds: Vec<&'a Kind>,
     pub(super) growth: Vec<Growth>,
-    /// True if the group grows by nothing else.
+    /// True if `growth` is all growth of the group.
     pub(super) is_whole: bool,
 }
 
-/// What is known of a node: its state, and the groups that grow or are open.
+/// The verdict on a group and its parts, with the groups that grow or are open.
 #[derive(Debug, Clone)]
 pub(super) enum Node<'a> {
     Clean,
@@ -28,13 +27,12 @@ pub(super) enum Node<'a> {
 }
 
 impl Node<'_> {
-    /// True if the leak is whole, and each of its rates exact.
+    /// True if this is a leak that is whole and has only exact rates.
     pub(super) fn is_exact(&self) -> bool {
         let Self::Leak { parts, is_whole: true, .. } = self else { return false };
         is_at_least(parts, Certainty::Exact)
     }
 
-    /// True if a part of the leak repeats in a regular rhythm.
     pub(super) fn has_rhythm(&self) -> bool {
         let Self::Leak { parts, .. } = self else { return false };
         let mut growth = parts.iter().flat_map(|part| &part.growth);
@@ -42,12 +40,11 @@ impl Node<'_> {
     }
 }
 
-/// True if each rate of these groups is at least so certain.
 pub(super) fn is_at_least(parts: &[Growing<'_>], certainty: Certainty) -> bool {
     parts.iter().flat_map(|part| &part.growth).all(|growth| growth.rate.certainty <= certainty)
 }
 
-/// Judges one group as a whole.
+/// Judges one group without looking at its parts.
 pub(super) fn judge(group: &Group, look: &Look) -> State {
     let blocks = judge_blocks(group, look);
     let quiet = blocks.is_quiet().then_some(group);
@@ -66,7 +63,7 @@ pub(super) fn judge(group: &Group, look: &Look) -> State {
                 State::Open { .. } => State::Grows { growth, is_whole: false },
             }
         }
-        // What is settled may be the head of a backlog. The level of all of it decides.
+        // Settled blocks may be the head of a backlog, so the level of all blocks decides.
         (State::Open { .. }, State::Grows { growth, .. }) => {
             let is_whole = growth.iter().all(|growth| growth.rate.certainty < Certainty::Amortised);
             State::Grows { growth, is_whole }
@@ -75,7 +72,8 @@ pub(super) fn judge(group: &Group, look: &Look) -> State {
     }
 }
 
-/// True if the level grows by more than the blocks do, or if the blocks are not exact.
+/// True if the level grows by more than the blocks, or by the same rate while that of the blocks is
+/// not exact.
 fn is_above(level: &State, blocks: &State) -> bool {
     let (Some((level, _)), Some((stays, _))) = (level.growth(), blocks.growth()) else {
         return true;
@@ -83,13 +81,12 @@ fn is_above(level: &State, blocks: &State) -> bool {
     level > stays || (level == stays && !blocks.is_exact())
 }
 
-/// A part of a group: its kinds, and what is known of them.
 struct Part<'a> {
     kinds: Vec<&'a Kind>,
     node: Node<'a>,
 }
 
-/// Judges a group, and its parts by their size.
+/// Judges a group and its parts, one part for each size.
 pub(super) fn by_size<'a>(history: &History, kinds: &[&'a Kind], look: &Look) -> Node<'a> {
     let mut sorted = kinds.to_vec();
     sorted.sort_by_key(|kind| (kind.bytes.is_some(), kind.size, kind.site));
@@ -98,7 +95,7 @@ pub(super) fn by_size<'a>(history: &History, kinds: &[&'a Kind], look: &Look) ->
     node(history, parts, look, &|_| None)
 }
 
-/// Judges all, and its parts by their call sites, each of which has parts by size.
+/// Judges a group and its parts, one part for each call site, which is judged by size.
 pub(super) fn by_site<'a>(history: &History, kinds: &[&'a Kind], look: &Look) -> Node<'a> {
     let sites = kinds.chunk_by(|a, b| a.site == b.site);
     let parts = sites.map(<[&Kind]>::to_vec).collect();
@@ -121,7 +118,8 @@ fn as_node<'a>(state: State, kinds: &[&'a Kind]) -> Node<'a> {
     }
 }
 
-/// Judges a group by its parts. `inner` judges a part that has parts of its own.
+/// Judges a group by its parts. `inner` judges a part that has parts itself, and returns `None` for
+/// a part that has none.
 fn node<'a>(
     history: &History,
     parts: Vec<Vec<&'a Kind>>,
@@ -146,8 +144,8 @@ fn node<'a>(
         return exact_own(own, all, stand);
     }
     if own.is_quiet() && 2 * look.quiet <= history.entries().saturating_sub(history.start()) {
-        // No block of the whole stays, and its level does not rise. A part that only moves was
-        // drawn from it at random.
+        // The group as a whole keeps no block and its level does not rise. A part of it whose level
+        // moves without rising is a random sample of the group, so it is clean.
         for part in &mut stand {
             let moves = matches!(part.node, Node::Open { open: Open::Moves, .. });
             if (moves && look.is_last) || !rises(history, &part.node, &part.kinds) {
@@ -167,7 +165,8 @@ fn node<'a>(
     }
     match own {
         State::Open { open, until } => Node::Open { open, until, kinds: open_kinds(stand, all) },
-        // The whole is decided, but a part is not: it decides when more is known of the part.
+        // The group as a whole is decided, but a part is not, and more iterations can decide the
+        // part.
         State::Quiet | State::Grows { .. } => {
             let opens = stand.iter().filter_map(|part| match part.node {
                 Node::Open { open, until, .. } => Some((open, until)),
@@ -179,7 +178,7 @@ fn node<'a>(
     }
 }
 
-/// True if the part grows, or may do so.
+/// True if the part grows or may grow.
 fn rises(history: &History, node: &Node<'_>, kinds: &[&Kind]) -> bool {
     match node {
         Node::Clean => false,
@@ -188,14 +187,14 @@ fn rises(history: &History, node: &Node<'_>, kinds: &[&Kind]) -> bool {
     }
 }
 
-/// True if the level does not come down to what it was in the first half.
+/// True if the lowest level of the second half is above that of the first.
 fn floor_rises(group: &Group) -> bool {
     let (first, second) = group.live.split_at(group.len() / 2);
     second.iter().min() > first.iter().min()
 }
 
 fn are_few(kinds: &[&Kind]) -> bool {
-    // The kinds of one call site: births in so few entries in all.
+    // A call site can have several kinds, so the entries of all their births count together.
     kinds.iter().all(|kind| is_few(kind)) && {
         let mut entries: Vec<usize> = kinds
             .iter()
@@ -210,8 +209,9 @@ fn are_few(kinds: &[&Kind]) -> bool {
     }
 }
 
-/// Judges what is not decided by itself: as one group, or else the few together and each other
-/// part by itself.
+/// Judges the parts that are not decided by themselves: `open` parts, and `few` kinds with births in
+/// too few entries. All together are one part if that group is regular or quiet. Otherwise each open
+/// part stays a part, and the few kinds are one more.
 fn undecided<'a>(
     history: &History,
     open: Vec<Part<'a>>,
@@ -226,7 +226,8 @@ fn undecided<'a>(
     let pooled = judge(&Group::of(history, &kinds), look);
     let by_themselves = judge(&Group::of(history, &few), look);
     let few_node = as_node(by_themselves, &few);
-    // The noise of other kinds hides a buffer that is enlarged, each size of which is born once.
+    // A pooled group can look quiet because the noise of other kinds hides a buffer that is
+    // enlarged: each size of such a buffer is born only once.
     let hides = || {
         rises(history, &few_node, &few)
             || open.iter().any(|part| rises(history, &part.node, &part.kinds))
@@ -243,8 +244,8 @@ fn undecided<'a>(
     stand
 }
 
-/// The events of all parts that are clean, as one series: one event in each of many kinds is
-/// growth.
+/// True if the events of all clean parts, taken as one series, are quiet. They need not be, because
+/// one event in each of many kinds is growth: a buffer that is enlarged has a new size each time.
 fn is_quiet_together(history: &History, parts: &[Part<'_>], look: &Look) -> bool {
     let clean = parts.iter().filter(|part| matches!(part.node, Node::Clean));
     let mut events = vec![false; history.entries()];
@@ -260,7 +261,8 @@ fn is_quiet_together(history: &History, parts: &[Part<'_>], look: &Look) -> bool
     Events::of(at).is_quiet(until, look)
 }
 
-/// The group grows exactly: by its parts, if their sum is the same.
+/// The verdict on a group whose own rate is exact. It names the parts if their rates add up to that
+/// rate, else the whole group.
 fn exact_own<'a>(own: State, all: Vec<&'a Kind>, stand: Vec<Part<'a>>) -> Node<'a> {
     let total = own.growth().map(|(rate, _)| rate);
     let Node::Leak { parts, .. } = sum(stand, false) else { return as_node(own, &all) };
@@ -272,7 +274,8 @@ fn exact_own<'a>(own: State, all: Vec<&'a Kind>, stand: Vec<Part<'a>>) -> Node<'
     as_node(own, &all)
 }
 
-/// The leaks of all parts, whole if nothing else is open.
+/// The leaks of all parts. They are whole if each is, no part is open, and the events of the clean
+/// parts are not `scattered`.
 fn sum(stand: Vec<Part<'_>>, scattered: bool) -> Node<'_> {
     let (mut all, mut whole, mut latest) = (Vec::new(), !scattered, 0);
     for part in stand {

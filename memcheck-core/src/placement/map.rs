@@ -11,7 +11,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub struct DeviceMap(pub Vec<(String, usize)>);
 
 impl DeviceMap {
-    /// The device of a module: what it says of it, or of a module that it is in.
+    /// The device of a module: that of its own entry or, without one, of the innermost module
+    /// around it.
     pub fn device(&self, module: &str) -> Option<usize> {
         let inside = |name: &str| {
             name.is_empty()

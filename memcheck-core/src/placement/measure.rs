@@ -1,55 +1,56 @@
-//! The peak of every run of neighbouring modules, from every allocation and free
-//! of a run on one device.
+//! Measures the peak of every run of neighbouring modules, from the allocations and frees of a run
+//! on one device.
 
 use std::collections::HashMap;
 
 use super::modules::{Part, Parts};
 use super::{Module, Modules, Scope};
 
-/// A block came or went.
+/// An allocation or a free.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Step {
-    /// The scope that it was allocated in, by number; 0 is none.
+    /// The number of the scope that the block was allocated in; 0 for none.
     pub scope: u32,
-    /// The place in the program and the iteration that it was allocated in, by
-    /// number. Blocks of one size for which these are the same are alike: which
-    /// of them went nobody needs to know.
+    /// The call site and the iteration that the block was allocated in, by number. Blocks with the
+    /// same size and the same `place` are interchangeable, so a free does not need to identify its
+    /// block.
     pub place: (u32, u32),
-    /// Its bytes.
+    /// The bytes of the block.
     pub bytes: u64,
-    /// Whether it came, or went.
+    /// True for an allocation, false for a free.
     pub came: bool,
-    /// The iteration that it happened in; 0 is outside of them.
+    /// The iteration of the step; 0 outside of iterations.
     pub iteration: u32,
 }
 
-/// Whom a change is counted for.
+/// The runs of modules that a change in live bytes applies to.
 #[derive(Debug, Clone, Copy)]
 enum To {
     /// Runs that begin with the first module.
     Outside,
-    /// Runs with a layer.
+    /// Runs that contain a layer.
     All,
-    /// Runs with this module.
+    /// Runs that contain this module.
     Module(usize),
-    /// Runs that begin with this module: a copy of what was handed to it.
+    /// Runs that begin with this module. They hold a copy of its input.
     Input(usize),
-    /// Runs that end with this module: what it handed on is gone once it is copied.
+    /// Runs that end with this module. Its output is freed as soon as it is copied to the next
+    /// device.
     Output(usize),
 }
 
-/// A change beside those of the steps.
+/// A change in live bytes that a copy between devices would cause, in addition to the steps.
 #[derive(Debug, Clone, Copy)]
 struct Copied {
-    /// The step.
+    /// The index of a step.
     at: usize,
-    /// Whether it comes after that step, or before.
+    /// True if the change comes after that step, false if before.
     after: bool,
     to: To,
     bytes: i64,
 }
 
-/// Measures the modules; `None` where no scope is a layer.
+/// Measures the modules; `None` if no scope is a layer.
 pub fn measure(scopes: &[Scope], steps: &[Step]) -> Option<Modules> {
     let parts = Parts::read(scopes)?;
     let order = order(&parts, steps);
@@ -90,8 +91,9 @@ pub fn measure(scopes: &[Scope], steps: &[Step]) -> Option<Modules> {
     Some(figures.finish(runs))
 }
 
-/// The place of each module in the order in which they first work in an
-/// iteration; those that never do come last, as they were made.
+/// The position of each module in the order in which they first allocate in an iteration. Modules
+/// that allocate only outside of iterations come next, and modules without any allocation come
+/// last.
 fn order(parts: &Parts, steps: &[Step]) -> Vec<usize> {
     let mut order = vec![usize::MAX; parts.names.len()];
     let mut next = 0;
@@ -104,7 +106,7 @@ fn order(parts: &Parts, steps: &[Step]) -> Vec<usize> {
             next += 1;
         }
     }
-    // Spans that nothing was allocated in.
+    // Modules without any allocation.
     for place in order.iter_mut().filter(|place| **place == usize::MAX) {
         *place = next;
         next += 1;
@@ -112,16 +114,16 @@ fn order(parts: &Parts, steps: &[Step]) -> Vec<usize> {
     order
 }
 
-/// What modules hand to the next: a block which was allocated when the one
-/// before worked, is live when the next begins, and gone before another one does.
-/// Between devices the next one holds a copy for as long, and the one before
-/// nothing any more.
+/// Finds the blocks that a module passes to the next one. Such a block is allocated while the
+/// module works, is live when the next module begins, and is freed before a third module begins. If
+/// the two modules are on different devices, the second device holds a copy in that time, and the
+/// first device does not hold the block.
 fn handed_on(steps: &[Step], to: &[To]) -> Vec<Copied> {
     struct Live {
         visit: usize,
         module: usize,
     }
-    // Module and first step of each time that a module works.
+    // The module and the first step of each visit, a period in which one module works.
     let mut visits: Vec<(usize, usize)> = Vec::new();
     let mut live: HashMap<((u32, u32), u64), Vec<Live>> = HashMap::new();
     let mut copied = Vec::new();
@@ -136,7 +138,8 @@ fn handed_on(steps: &[Step], to: &[To]) -> Vec<Copied> {
             continue;
         }
         let Some(block) = alike.pop() else { continue };
-        // It is gone in the very next visit, which is that of the next module.
+        // The block is freed in the visit right after its own, and that is a visit of the next
+        // module.
         if let Some(&(next, began)) = visits.last()
             && block.visit + 1 == visits.len()
             && next == block.module + 1
@@ -156,10 +159,10 @@ fn handed_on(steps: &[Step], to: &[To]) -> Vec<Copied> {
 /// Live bytes and peaks of every run of neighbours.
 struct Runs {
     count: usize,
-    /// By first module and last.
+    /// At `first * count + last`.
     live: Vec<i64>,
     peaks: Vec<i64>,
-    /// For each module the next that is a layer, or itself.
+    /// For each module the first layer at or after it; `count` if there is none.
     next_layer: Vec<usize>,
 }
 
@@ -204,13 +207,13 @@ impl Runs {
     }
 }
 
-/// What is told of single modules.
+/// The figures of single modules.
 struct Figures {
     modules: Vec<Module>,
     live: Vec<i64>,
     peaks: Vec<i64>,
     inputs: Vec<i64>,
-    /// Outside of modules, and replicated: live bytes and their peak.
+    /// Live bytes and their peak: outside of modules, and in replicated spans.
     others: [(i64, i64); 2],
     working: Option<usize>,
     begun: bool,
@@ -262,8 +265,8 @@ impl Figures {
         self.peaks[module] = self.peaks[module].max(self.live[module]);
     }
 
-    /// What modules hold while another begins to work, without what they hand on
-    /// to it.
+    /// Updates the caches when the module `begins` starts to work: the bytes that all other modules
+    /// hold, without the bytes that they pass to it.
     fn caches(&mut self, begins: usize) {
         for (place, module) in self.modules.iter_mut().enumerate() {
             if self.begun && place != begins {

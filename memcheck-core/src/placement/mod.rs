@@ -1,5 +1,5 @@
-//! Where the layers of a model go that no one device holds: from what each of
-//! them was measured to hold, to a map of devices.
+//! Assigns the layers of a model to devices, for a model that no single device can hold. The input
+//! is the measured memory of each module, and the output is a device map.
 //!
 //! ```text
 //! scopes ──► modules   which span is a layer, which a part beside the layers
@@ -8,10 +8,10 @@
 //!                      ──► map (JSON, as Hugging Face's accelerate writes it)
 //! ```
 //!
-//! Peaks of single modules do not add up: one layer is at its peak while the
-//! others wait. So what is measured is the peak of every run of neighbouring
-//! modules, as if a device held these and nothing else: what it asks of a device
-//! does not depend on where the others are.
+//! The peaks of single modules do not add up, because one layer is at its peak while the others
+//! wait. This module therefore measures the peak of every run of neighbouring modules, as if a
+//! device held only these. The memory that a run needs on a device does not depend on the devices
+//! of the others.
 
 mod map;
 mod measure;
@@ -28,45 +28,45 @@ pub use measure::{Step, measure};
 pub use modules::{Scope, ScopeKind};
 pub use plan::{Plan, Share, Short, plan};
 
-/// One module of a model: a layer, or what stands beside the layers.
+/// One module of a model: a layer, or a part outside of the layers such as the embeddings.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Module {
     /// The name of its span: `model.layers.3`.
     pub name: String,
     /// Bytes that it holds when the first iteration begins.
     pub weights: u64,
-    /// The most that it holds beyond them while others work: its cache.
+    /// The most bytes that it holds in addition to the weights while other modules work: its cache.
     pub cache: u64,
-    /// What it takes beyond both at its peak.
+    /// The bytes that it takes at its peak, in addition to weights and cache.
     pub activations: u64,
-    /// The most that the module before it hands on: on a device of its own it
-    /// holds a copy of that.
+    /// The most bytes that the previous module passes to it. If it is the first module of a device,
+    /// that device holds a copy of them.
     pub input: u64,
 }
 
-/// The modules of a model, measured.
+/// The measured modules of a model.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Modules {
-    /// In the order in which they work.
+    /// The modules, in the order in which they work.
     pub modules: Vec<Module>,
-    /// The peak of each run of neighbours: at `[first][length - 1]`.
+    /// The peak of each run of neighbours, at `[first][length - 1]`.
     pub peaks: Vec<Vec<u64>>,
-    /// The most that is live outside of all modules. It stays with the first.
+    /// The most bytes that are live outside of all modules. They stay on the device of the first
+    /// module.
     pub outside: u64,
-    /// The most that is live in spans that say `replicated = true`. Every device
-    /// with layers has its own.
+    /// The most bytes that are live in spans with `replicated = true`. Every device with layers has
+    /// its own copy.
     pub replicated: u64,
 }
 
 impl Modules {
-    /// The peak of a device that holds the modules from `first` up to, not
-    /// including, `end`; 0 for none.
+    /// The peak of a device that holds the modules `first..end`; 0 for an empty range.
     pub fn peak(&self, first: usize, end: usize) -> u64 {
         let Some(last) = end.checked_sub(first + 1) else { return 0 };
         self.peaks.get(first).and_then(|peaks| peaks.get(last)).copied().unwrap_or(0)
     }
 
-    /// The peak of all of them on one device.
+    /// The peak of one device that holds all modules.
     pub fn whole(&self) -> u64 {
         self.peak(0, self.modules.len())
     }

@@ -1,68 +1,69 @@
-//! Which module a scope belongs to.
+//! Assigns scopes to modules.
 //!
-//! A span with an `index` is a layer, the outermost of those around. The spans
-//! beside layers, inside the same span as they, are modules of their own: the
-//! embeddings, a last norm, the head. What is in none of them is outside.
+//! A span with an `index` is a layer; of nested ones only the outermost is. Spans next to layers,
+//! inside the same parent span, are also modules: the embeddings, a last norm, the head. All other
+//! scopes are outside of modules.
 
 use std::collections::BTreeSet;
 
-/// What a span says of itself.
+/// The markers on a span.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ScopeKind {
-    /// Nothing.
+    /// No marker.
     #[default]
     Plain,
-    /// It has an index: a layer.
+    /// The span has an index, so it is a layer.
     Indexed,
-    /// What is made in it, every device with layers has.
+    /// Every device with layers has its own copy of the memory that is allocated in the span.
     Replicated,
 }
 
-/// One scope. Scopes have numbers, from 1; 0 is none.
+/// One scope. Scopes are numbered from 1; 0 means no scope.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Scope {
-    /// The scope that it is in.
+    /// The number of the scope that it is nested in.
     pub parent: u32,
-    /// Its own name, with its index where it has one: `model.layers.3`.
+    /// Its own name, including its index: `model.layers.3`.
     pub name: String,
-    /// What it says of itself.
+    /// Its marker.
     pub kind: ScopeKind,
 }
 
-/// What bytes belong to.
+/// The owner of bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
     /// No module.
     Outside,
     /// Every device with layers.
     Replicated,
-    /// The module of this number.
+    /// The module with this number.
     Module(usize),
 }
 
-/// Scopes by number, and the modules that they belong to.
+/// The owner of the bytes of each scope, and the modules.
 #[derive(Debug)]
 pub(super) struct Parts {
     parts: Vec<Part>,
-    /// The names of the modules, and whether they are layers.
+    /// The names of the modules, each with true if it is a layer.
     pub(super) names: Vec<(String, bool)>,
 }
 
 impl Parts {
-    /// What the scope with this number belongs to.
+    /// The owner of the bytes of the scope with this number.
     pub(super) fn of(&self, scope: u32) -> Part {
         let place = scope.checked_sub(1).map(|place| place as usize);
         place.and_then(|place| self.parts.get(place)).copied().unwrap_or(Part::Outside)
     }
 
-    /// Tells the modules from the scopes; `None` where no scope is a layer.
+    /// Finds the modules among the scopes; `None` if no scope is a layer.
     pub(super) fn read(scopes: &[Scope]) -> Option<Self> {
         let around: Vec<Vec<u32>> =
             (1..).zip(scopes).map(|(own, _)| lineage(scopes, own)).collect();
         let kind = |scope: &u32| scopes[*scope as usize - 1].kind;
         let layer =
             |around: &[u32]| around.iter().position(|scope| kind(scope) == ScopeKind::Indexed);
-        // Spans in which layers are, and which are no modules themselves.
+        // `parents` are the spans directly around layers. `holders` are all spans around layers;
+        // they are not modules themselves.
         let mut parents: BTreeSet<u32> = BTreeSet::new();
         let mut holders: BTreeSet<u32> = BTreeSet::new();
         for around in &around {
@@ -100,7 +101,7 @@ impl Parts {
     }
 }
 
-/// A scope and those that it is in, the outermost first.
+/// A scope and the scopes around it, the outermost first.
 fn lineage(scopes: &[Scope], own: u32) -> Vec<u32> {
     let mut around = Vec::new();
     let mut next = own;

@@ -1,9 +1,9 @@
-//! Which modules go to which device, so that the fullest is as empty as can be.
+//! Assigns modules to devices so that the fullest device is as empty as possible.
 //!
-//! Each device takes a run of neighbours, in the order of the devices: then a
-//! pass through the model changes device as seldom as possible. Over all ways to
-//! cut, the best for the first devices and modules follows from the best for
-//! fewer of them, so the result is exact.
+//! Each device gets a run of neighbours, in the order of the devices, so that a pass through the
+//! model changes device as rarely as possible. The best assignment is found by dynamic programming
+//! over all ways to cut, because the best cut for the first devices and modules follows from the
+//! best cuts for fewer of them. The result is exact.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -13,31 +13,32 @@ use serde::Serialize;
 use super::{DeviceMap, Modules};
 use crate::size::both;
 
-/// What one device is given.
+/// The share of one device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Share {
-    /// The modules, by their place; none where the device is not needed.
+    /// The modules as a range of indices; empty if the device is not needed.
     pub modules: Range<usize>,
-    /// The peak that they have there.
+    /// Their peak on this device.
     pub peak: u64,
-    /// What may be used of the device.
+    /// The bytes of the device that may be used.
     pub usable: u64,
 }
 
 /// A share for each device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Plan {
-    /// By the ordinal of the device.
+    /// The shares in the order of the devices' ordinals.
     pub shares: Vec<Share>,
 }
 
-/// Why there is no plan.
+/// The reason why the modules cannot be assigned.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Short {
-    /// There are no devices, or no modules.
+    /// The list of devices or the list of modules is empty.
     #[error("there is nothing to place")]
     Nothing,
-    /// The best that can be done is not good enough.
+    /// The modules do not fit even in the best assignment. The text lists the devices that are too
+    /// small.
     #[error("there is too little memory: {}", .0.iter().map(missing).collect::<Vec<_>>().join("; "))]
     Memory(Vec<(usize, Share)>),
 }
@@ -64,7 +65,7 @@ impl Plan {
     }
 }
 
-/// How full a device is: bytes, and bytes that may be used.
+/// The fullness of a device: bytes held, and bytes that may be used.
 #[derive(Debug, Clone, Copy)]
 struct Fullness(u64, u64);
 
@@ -79,22 +80,23 @@ impl Fullness {
     }
 }
 
-/// Places modules on devices of which this much may be used. The first device
-/// has the first module.
+/// Assigns modules to devices, whose usable bytes are in `usable`. The first device must get the
+/// first module; later devices can stay empty.
 ///
 /// # Errors
-/// When the fullest device would hold more than may be used of it.
+/// In the best assignment, the fullest device needs more bytes than may be used.
 pub fn plan(modules: &Modules, usable: &[u64]) -> Result<Plan, Short> {
     let count = modules.modules.len();
     let (Some(&first), true) = (usable.first(), count > 0) else { return Err(Short::Nothing) };
     let of = |peak: u64, usable: u64| Fullness(peak, usable.max(1));
-    // The fullest of the devices so far, by the number of modules placed, and
-    // where the last of them begins.
+    // For each number of modules placed: `best` is the fullness of the fullest device so far, and
+    // `begins` is the first module of the last device.
     let mut best: Vec<Fullness> = (0..=count).map(|end| of(modules.peak(0, end), first)).collect();
     let mut begins: Vec<Vec<usize>> = vec![vec![0; count + 1]];
     for &usable in &usable[1..] {
         let choices = (0..=count).map(|end| {
-            // From behind: as few modules on later devices as do no harm.
+            // Begins are tried from the highest, so that of equal options the one with the fewest
+            // modules on later devices wins.
             let options = (1..=end)
                 .rev()
                 .map(|begin| (best[begin].max(of(modules.peak(begin, end), usable)), begin));

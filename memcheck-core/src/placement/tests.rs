@@ -1,4 +1,4 @@
-//! Modules from scopes, their peaks from steps, and plans from these.
+//! Tests modules from scopes, their peaks from steps, and plans from peaks.
 
 use super::*;
 
@@ -6,8 +6,8 @@ fn scope(parent: u32, name: &str, kind: ScopeKind) -> Scope {
     Scope { parent, name: name.to_owned(), kind }
 }
 
-/// Two layers between an embedding and a head, in a span, loaded outside of it,
-/// the head first.
+/// Two layers between an embedding and a head, all in one span. The weights are loaded outside of
+/// that span, those of the head first.
 fn scopes() -> Vec<Scope> {
     use ScopeKind::{Indexed, Plain, Replicated};
     vec![
@@ -30,9 +30,9 @@ fn step(scope: u32, bytes: i64, iteration: u32) -> Step {
     Step { scope, place: (scope, 0), bytes: bytes.unsigned_abs(), came: bytes > 0, iteration }
 }
 
-/// Weights of 100 (embed), 10 and 10 (layers), 50 (head); a prompt of 1. Each
-/// pass: embeddings of 4, in each layer a scratch of 7, a cache of 3 that stays
-/// and an output of 4, a mask of 2; logits of 9.
+/// The weights are 100 (embed), 10 and 10 (layers), and 50 (head); the prompt is 1. In each pass,
+/// the embeddings are 4, the mask is 2, and the logits are 9. Each layer has a scratch of 7, a
+/// cache of 3 that stays, and an output of 4.
 fn passes() -> Vec<Step> {
     let mut steps = vec![step(1, 50, 0), step(2, 100, 0), step(3, 10, 0), step(4, 10, 0)];
     steps.push(step(0, 1, 0));
@@ -68,8 +68,8 @@ fn modules_are_layers_and_what_stands_beside_them_in_the_order_of_work() {
         .iter()
         .map(|module| of(module.weights, module.cache, module.activations, module.input))
         .collect();
-    // The cache of the second pass is that of both. At its peak a layer has, of
-    // the second pass, its scratch and its new cache beside the old one.
+    // The cache after the second pass includes that of the first. At its peak in the second pass, a
+    // layer has its scratch, its new cache and the old cache.
     assert_eq!(figures, [of(100, 0, 4, 0), of(10, 6, 7, 4), of(10, 6, 7, 4), of(50, 0, 9, 4)]);
     assert_eq!((measured.outside, measured.replicated), (1, 4));
 }
@@ -77,18 +77,18 @@ fn modules_are_layers_and_what_stands_beside_them_in_the_order_of_work() {
 #[test]
 fn the_peak_of_a_run_is_that_of_a_device_which_holds_it_alone() {
     let measured = measure(&scopes(), &passes()).unwrap();
-    // All: weights 170, prompt 1, masks 4, caches 6 and 6, and in the second
-    // layer its scratch, the embeddings being gone: 4 + 7. Or the logits: 4 + 9.
+    // All modules: weights 170, prompt 1, masks 4, caches 6 and 6. In the second layer its scratch
+    // is added, and the embeddings are freed: 4 + 7. The logits need more: 4 + 9.
     assert_eq!(measured.whole(), 170 + 1 + 4 + 12 + 4 + 9);
-    // The first layer alone: weights, masks, the input that is handed to it and its scratch.
+    // The first layer alone: weights, masks, the copy of its input, caches and its scratch.
     assert_eq!(measured.peak(1, 2), 10 + 4 + 4 + 6 + 7);
-    // Both: the second has what the first handed on, no copy.
+    // Both layers: the second uses the output of the first without a copy.
     assert_eq!(measured.peak(1, 3), 20 + 4 + 6 + 4 + 6 + 7);
-    // Masks are where layers are.
+    // Masks are counted only on devices with layers.
     assert_eq!(measured.peak(3, 4), 50 + 4 + 9);
     assert_eq!(measured.peak(0, 1), 100 + 1 + 4);
-    // Weights, prompt, masks, caches, and the embeddings beside the scratch: what the
-    // first layer handed on is on another device.
+    // Weights, prompt, masks, caches, embeddings and the scratch. The output of the first layer is
+    // on another device.
     assert_eq!(measured.peak(0, 2), 110 + 1 + 4 + 6 + 4 + 7);
     assert_eq!(measured.peak(2, 2), 0);
 }
@@ -99,7 +99,7 @@ fn without_a_layer_there_are_no_modules() {
     assert_eq!(measure(&[], &[]), None);
 }
 
-/// Modules without activations of these weights.
+/// Modules with these weights and without activations.
 fn weights(weights: &[u64]) -> Modules {
     let peaks = (0..weights.len())
         .map(|first| {
@@ -118,8 +118,8 @@ fn weights(weights: &[u64]) -> Modules {
     }
 }
 
-/// The fullest device of the best of all ways to cut, tried one by one: bytes
-/// and what may be used.
+/// Tries all ways to cut, and returns the fullest device of the best one: bytes, and bytes that may
+/// be used.
 fn best(modules: &Modules, from: usize, usable: &[u64]) -> (u64, u64) {
     let count = modules.modules.len();
     let (now, rest) = usable.split_first().unwrap();
@@ -155,7 +155,7 @@ fn a_plan_is_as_good_as_the_best_of_all_that_there_are() {
             .unwrap();
         let expected = best(&modules, 0, &usable);
         assert_eq!(fullest.0 * expected.1, expected.0 * fullest.1, "{modules:?} {usable:?}");
-        // Every module once, in order.
+        // Every module is placed once, in order.
         let placed: Vec<usize> =
             plan.shares.iter().flat_map(|share| share.modules.clone()).collect();
         assert_eq!(placed, (0..modules.modules.len()).collect::<Vec<_>>());
@@ -189,7 +189,8 @@ fn a_device_map_keeps_its_order_and_is_read_back() {
     assert!(json.starts_with("{\"layers.0\":0,\"layers.1\":0,"), "{json}");
     assert!(json.ends_with("\"layers.10\":1,\"layers.11\":1}"), "{json}");
     assert_eq!(serde_json::from_str::<DeviceMap>(&json).unwrap(), map);
-    // As in accelerate a name stands for what is in it, the longest first.
+    // As in accelerate, a name applies to all modules inside it, and the longest matching name
+    // wins.
     let map: DeviceMap = serde_json::from_str("{\"\":2,\"layers\":1,\"layers.1\":0}").unwrap();
     let devices = ["layers.1", "layers.11", "layers.1.mlp", "head"].map(|name| map.device(name));
     assert_eq!(devices, [Some(0), Some(1), Some(0), Some(2)]);

@@ -1,4 +1,4 @@
-//! What the measured iterations left behind, and what is made of it.
+//! The survivors of the measured iterations, and the decision about growth.
 
 use serde::Serialize;
 
@@ -14,38 +14,38 @@ use crate::survivors::Pattern;
 pub struct Growth {
     /// Measured iterations.
     pub iterations: u32,
-    /// Bytes an iteration, by the same evidence as a `leak`.
+    /// Bytes per iteration, from the same evidence as a `leak`.
     pub bytes_per_iteration: u64,
     /// Live bytes at the end of each measured iteration.
     pub allocated: Vec<u64>,
-    /// What made it, where it grows.
+    /// The recognised cause, if the space grows.
     pub cause: Option<Cause>,
-    /// What the iterations left behind, the fastest growing first.
+    /// The survivors of the iterations, the fastest growing first.
     pub survivors: Vec<Survivor>,
 }
 
-/// Survivors of one place.
+/// Survivors of call sites that look the same in a report.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Survivor {
     /// Operation, tensor and scope.
     pub label: String,
     /// The line of the program.
     pub site: String,
-    /// The kind of growth, or of what only looks like it.
+    /// The pattern of growth, or the pattern that only resembles growth.
     pub pattern: Pattern,
-    /// The same in words, with its figures.
+    /// The pattern in words, with its figures.
     pub note: String,
     /// Bytes that survive.
     pub bytes: u64,
     /// Blocks that survive.
     pub count: u64,
-    /// Bytes an iteration; 0 unless it grows.
+    /// Bytes per iteration; 0 unless it grows.
     pub bytes_per_iteration: u64,
-    /// What is known of it though it does not grow.
+    /// A remark on survivors that do not grow.
     pub remark: Option<Cause>,
 }
 
-/// The growth of `space`; `None` where no iteration was measured.
+/// The growth of `space`; `None` if no iteration was measured.
 pub(super) fn growth(record: &Record, space: Space) -> Option<Growth> {
     if !record.iterated || record.iterations == 0 {
         return None;

@@ -1,4 +1,4 @@
-//! Who held the memory at the peak, and what it was for.
+//! The bytes at the peak by call site, and their purpose.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -12,10 +12,10 @@ use crate::finding::Site;
 use crate::space::Space;
 use crate::stack::{Frame, Stack};
 
-/// Bytes at the peak that were for one thing.
+/// The bytes at the peak that have one purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct KindSum {
-    /// What they were for.
+    /// The purpose.
     pub kind: Kind,
     /// Bytes.
     pub bytes: u64,
@@ -23,24 +23,24 @@ pub struct KindSum {
     pub count: u64,
 }
 
-/// Bytes at the peak of places that read alike.
+/// The bytes at the peak of call sites that look the same in a report.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Held {
     /// Operation, tensor and scope.
     pub label: String,
     /// The line of the program.
     pub site: String,
-    /// What they were for.
+    /// The purpose of the bytes.
     pub kind: Kind,
     /// Bytes.
     pub bytes: u64,
     /// Blocks.
     pub count: u64,
-    /// The call stack of the first of these places, the innermost frame first.
+    /// The call stack of the first of these call sites, the innermost frame first.
     pub stack: Vec<String>,
 }
 
-/// The peak by kind, the largest first.
+/// The peak by purpose, the largest first.
 pub fn kinds(peak: &Peak) -> Vec<KindSum> {
     let mut kinds: BTreeMap<Kind, (u64, u64)> = BTreeMap::new();
     for holder in &peak.holders {
@@ -54,7 +54,7 @@ pub fn kinds(peak: &Peak) -> Vec<KindSum> {
     kinds
 }
 
-/// The peak of `space` by holder, the largest first.
+/// The peak of `space` by call site, the largest first.
 pub(super) fn holders(attribution: &Attribution, space: Space, peak: &Peak) -> Vec<Held> {
     let held = |(kind, found): (Kind, Site)| {
         let label = blame::label(&found);
@@ -71,7 +71,7 @@ pub(super) fn holders(attribution: &Attribution, space: Space, peak: &Peak) -> V
     blame::holding(attribution, space, &peak.holders).into_iter().map(held).collect()
 }
 
-/// A stack as lines: function and place.
+/// The frames of a stack as lines of function and place.
 fn lines(stack: &Stack) -> Vec<String> {
     stack.frames.iter().map(Frame::shown).collect()
 }

@@ -1,5 +1,5 @@
-//! A profile: what a run with attribution says of one space, put together for
-//! a reader. Pure; presentation is the command's.
+//! A profile: the attribution of one space, arranged for a reader. This module is pure; the command
+//! prints the profile.
 //!
 //! ```text
 //! Attribution ──► table    a row for each operation, site or scope
@@ -7,9 +7,8 @@
 //!                 growth   what the measured iterations left behind, and why
 //! ```
 //!
-//! Everything adds up: the peaks of the rows, of the kinds and of the holders
-//! are `peak_allocated`, what rows retain is `retained`; calls and bytes are
-//! those of one iteration.
+//! All parts add up: the peaks of the rows, of the kinds and of the holders to `peak_allocated`,
+//! and the retained bytes of the rows to `retained`. Calls and bytes are those of one iteration.
 
 mod growth;
 mod holders;
@@ -32,7 +31,7 @@ pub use growth::{Growth, Survivor};
 pub use holders::{Held, KindSum, kinds};
 pub use row::{Phase, Row, Shape, Table, Totals};
 
-/// What a row of the table stands for.
+/// The property that groups call sites into rows of the table.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum By {
@@ -47,7 +46,7 @@ pub enum By {
 
 names!(By { "op" => Op, "site" => Site, "scope" => Scope });
 
-/// What the rows are sorted by: the largest first, names from A to Z.
+/// The key that rows are sorted by: the largest value first, names from A to Z.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sort {
@@ -58,9 +57,9 @@ pub enum Sort {
     /// Bytes held at the peak, then bytes allocated.
     #[default]
     Peak,
-    /// Bytes that the measured iterations left behind, then those of the peak.
+    /// Bytes of survivors of the measured iterations, then bytes held at the peak.
     Surviving,
-    /// Bytes live when the body had returned, then those of the peak.
+    /// Bytes live when the body had returned, then bytes held at the peak.
     Retained,
     /// The name.
     Name,
@@ -75,26 +74,26 @@ names!(Sort {
     "name" => Name,
 });
 
-/// What calls and bytes are counted over.
+/// The part of the run in which calls and bytes are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Window {
-    /// The iteration with this number, warm-up counted in, from 1: the last.
+    /// The last iteration, with this number, counted from 1 with the warm-up included.
     Iteration(u32),
-    /// The whole body, or the whole program: there are no iterations.
+    /// The whole body or program, because it has no iterations.
     Whole,
 }
 
 /// Live bytes over the events of the run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Timeline {
-    /// Events that one point stands for.
+    /// The number of events that one point covers.
     pub stretch: u64,
     /// The highest number of live bytes in each stretch.
     pub points: Vec<u64>,
-    /// The point of the peak.
+    /// The index of the point of the peak.
     pub peak_at: usize,
-    /// The iteration of the peak, warm-up counted in, from 1; 0 is the set-up.
+    /// The iteration of the peak, counted from 1 with the warm-up included; 0 is the set-up.
     pub peak_iteration: u32,
 }
 
@@ -103,24 +102,24 @@ pub struct Timeline {
 pub struct Profile {
     /// The space.
     pub space: Space,
-    /// What calls and bytes are counted over.
+    /// The part of the run in which calls and bytes are counted.
     pub window: Window,
-    /// Highest number of live bytes: what all peaks add up to.
+    /// Highest number of live bytes. The peaks of rows, kinds and holders add up to it.
     pub peak_allocated: u64,
     /// The operation table.
     pub table: Table,
-    /// What the memory at the peak was for, the largest first.
+    /// The bytes at the peak by purpose, the largest first.
     pub kinds: Vec<KindSum>,
-    /// Who held it, the largest first.
+    /// The bytes at the peak by call site, the largest first.
     pub holders: Vec<Held>,
     /// Live bytes over time.
     pub timeline: Timeline,
-    /// What the iterations left behind; `None` where there were none.
+    /// The survivors of the iterations; `None` if there were no iterations.
     pub growth: Option<Growth>,
 }
 
 impl Profile {
-    /// The profile of `space`; `None` where nothing was followed there.
+    /// The profile of `space`; `None` if the run did not follow the space.
     pub fn of(record: &Record, space: Space, by: By, sort: Sort) -> Option<Self> {
         let attribution = record.attribution.as_ref()?;
         let peak = attribution.peaks.get(&space)?;
@@ -145,7 +144,7 @@ impl Profile {
     }
 }
 
-/// The last iteration that anything was allocated in.
+/// The last iteration with an allocation.
 fn window(attribution: &Attribution, iterated: bool) -> Window {
     let last = attribution.places.iter().map(|place| place.last).max();
     match last.filter(|&last| iterated && last > 0) {
@@ -154,20 +153,19 @@ fn window(attribution: &Attribution, iterated: bool) -> Window {
     }
 }
 
-/// Part of a whole, in percent.
+/// `part` as a percentage of `whole`; 0 if `whole` is 0.
 pub fn percent(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 * 100.0 }
 }
 
-/// The operation of a place: candle's, else its innermost function.
+/// The candle operation of a call site or, without one, its innermost function.
 fn operation(attribution: &Attribution, place: &Place) -> String {
     let innermost = || attribution.stack_of(place).frames.first().map(|frame| frame.short());
     place.operation.clone().or_else(innermost).unwrap_or_else(|| "unknown".to_owned())
 }
 
-/// The line of the program that a stack goes through, and its function:
-/// `src/model.rs:42 (Model::forward)`; where the program has none, the
-/// innermost line.
+/// The line of the program that a stack goes through, with its function:
+/// `src/model.rs:42 (Model::forward)`. Without a frame of the program, the innermost line.
 fn site(stack: &Stack) -> String {
     let Some(frame) = stack.user().or_else(|| stack.frames.first()) else {
         return "unknown".to_owned();

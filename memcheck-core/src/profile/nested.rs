@@ -1,18 +1,18 @@
-//! Scopes in scopes: what a scope has together with those nested in it.
+//! Adds the figures of nested scopes to the scopes around them.
 //!
-//! A scope is nested in another whose path is the beginning of its own:
-//! `encoder.layer.attn` in `encoder.layer` and in `encoder`.
+//! A scope is nested in another scope if the other's path is a prefix of its own:
+//! `encoder.layer.attn` is nested in `encoder.layer` and in `encoder`.
 
 use std::collections::BTreeMap;
 
 use super::row::{Phase, Row, Totals};
 
-/// Gives every scope its figures in all. One that allocates nothing itself has
-/// no row yet, and is given one.
+/// Sets `in_all` of every scope. A scope without allocations of its own has no row yet, so this
+/// function adds one.
 pub(super) fn add(rows: &mut Vec<Row>) {
     let mut in_all: BTreeMap<(Phase, String), Totals> = BTreeMap::new();
     for row in rows.iter() {
-        // What is in no scope has none.
+        // A row without a scope adds to no scope.
         for scope in row.scopes.iter().flat_map(|scope| around(scope)) {
             let sum = in_all.entry((row.phase, scope.to_owned())).or_default();
             *sum = *sum + row.figures();
@@ -28,7 +28,7 @@ pub(super) fn add(rows: &mut Vec<Row>) {
     }));
 }
 
-/// A scope and those that it is nested in.
+/// A scope and the scopes that it is nested in, the outermost first.
 fn around(scope: &str) -> impl Iterator<Item = &str> {
     let ends = scope.match_indices('.').map(|(end, _)| end);
     ends.chain([scope.len()]).map(|end| &scope[..end])

@@ -1,25 +1,25 @@
-//! A row of the operation table, and the sums of rows.
+//! The rows of the operation table, and their sums.
 
 use serde::Serialize;
 
 use super::By;
 use crate::attribution::Tensor;
 
-/// The rows of a space, and their sums.
+/// The rows of one space, and their sums.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Table {
-    /// What a row stands for.
+    /// The property that groups call sites into rows.
     pub by: By,
     /// The rows, sorted.
     pub rows: Vec<Row>,
-    /// The sums of an iteration's rows; of peak, surviving and retained bytes
-    /// the sums of all rows. Where nothing iterates, the sums of all rows.
+    /// Calls and bytes are the sums of the rows in the phase [`Phase::Iteration`]. Peak, surviving
+    /// and retained bytes are the sums of all rows.
     pub total: Totals,
-    /// The sums of the rows outside the iterations.
+    /// The sums of the rows in the phase [`Phase::Setup`].
     pub setup: Totals,
 }
 
-/// Sums of some rows.
+/// The sums of some rows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Totals {
     /// Allocations.
@@ -28,8 +28,8 @@ pub struct Totals {
     pub bytes: u64,
     /// Bytes held at the peak.
     pub peak: u64,
-    /// Bytes that were allocated in measured iterations and are live at the end
-    /// of the last: what `growth` is made of.
+    /// Bytes that were allocated in measured iterations and are live at the end of the last one.
+    /// `growth` is derived from them.
     pub surviving: u64,
     /// Bytes that are live when the body has returned: the metric `retained`.
     pub retained: u64,
@@ -56,26 +56,26 @@ impl std::ops::Add for Totals {
     }
 }
 
-/// When the places of a row allocate.
+/// The phase in which the call sites of a row allocate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Phase {
-    /// In iterations; or the body has none.
+    /// In iterations, or anywhere if the body has no iterations.
     Iteration,
-    /// Outside the iterations only: in the set-up, mostly.
+    /// Only outside of iterations, mostly in the set-up.
     Setup,
 }
 
-/// Places that are alike, in one phase.
+/// Call sites with the same name and phase.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Row {
     /// The operation, the line of the program or the scope.
     pub name: String,
-    /// When it allocates.
+    /// The phase in which it allocates.
     pub phase: Phase,
-    /// Allocations: in the iteration that the table is about, or in the set-up.
+    /// Allocations in the iteration of the table, or in the set-up.
     pub calls: u64,
-    /// Bytes allocated there.
+    /// Bytes of these allocations.
     pub bytes: u64,
     /// Allocations over the whole body.
     pub total_calls: u64,
@@ -85,27 +85,26 @@ pub struct Row {
     pub peak: u64,
     /// Blocks held at the peak.
     pub blocks: u64,
-    /// Bytes that were allocated in measured iterations and are live at the end
-    /// of the last.
+    /// Bytes that were allocated in measured iterations and are live at the end of the last one.
     pub surviving: u64,
     /// Bytes that are live when the body has returned.
     pub retained: u64,
-    /// Of a scope: the figures of its row and of all scopes nested in it, of the
-    /// same phase. All other figures of a row are its own.
+    /// For a scope, the figures of its row plus those of all scopes nested in it, in the same
+    /// phase. All other figures of a row are its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub in_all: Option<Totals>,
-    /// The types of tensor that are made, the most common first.
+    /// The types of the tensors that it makes, the most frequent first.
     pub shapes: Vec<Shape>,
-    /// Operations, the weightiest first.
+    /// Its operations, in descending order of bytes.
     pub operations: Vec<String>,
-    /// Paths of `tracing` spans, the weightiest first; empty for none.
+    /// Its paths of `tracing` spans, in descending order of bytes; empty if it is in no span.
     pub scopes: Vec<String>,
-    /// Lines of the program, the weightiest first.
+    /// Its lines of the program, in descending order of bytes.
     pub sites: Vec<String>,
 }
 
 impl Row {
-    /// A row with a name and nothing else.
+    /// A row with a name and all figures 0.
     pub(super) fn named(name: String, phase: Phase) -> Self {
         Self {
             name,
@@ -126,20 +125,20 @@ impl Row {
         }
     }
 
-    /// Its own figures.
+    /// The figures of the row without nested scopes.
     pub fn figures(&self) -> Totals {
         let Self { calls, bytes, peak, surviving, retained, .. } = *self;
         Totals { calls, bytes, peak, surviving, retained }
     }
 }
 
-/// A type of tensor among the allocations of a row.
+/// A type of tensor that a row allocates.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Shape {
     /// The type.
     pub tensor: Tensor,
     /// Allocations over the whole body.
     pub calls: u64,
-    /// Bytes of one.
+    /// Bytes of one allocation.
     pub bytes: u64,
 }

@@ -1,7 +1,7 @@
-//! The operation table: places that are alike are one row.
+//! The operation table. Call sites with the same name and phase are one row.
 //!
-//! What the iterations left behind is known by call stack and scope, not by
-//! tensor: it stands with the row of the first place of that stack and scope.
+//! Survivors are known by call stack and scope, but not by tensor. They are therefore added to the
+//! row of the first call site with that stack and scope.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use super::{By, Sort, Window, nested, operation, site};
 use crate::attribution::{Attribution, Holder, Place, Tensor};
 use crate::space::Space;
 
-/// One place, with what the table wants of it.
+/// One call site, with its figures for the table.
 struct Entry<'a> {
     place: &'a Place,
     phase: Phase,
@@ -23,9 +23,8 @@ struct Entry<'a> {
     retained: u64,
 }
 
-/// The table of `space`, of whose bytes `retained` were live when the body had
-/// returned. What no place accounts for is a row of its own, so that everything
-/// adds up.
+/// The table of `space`. `retained` is the number of its bytes that were live when the body had
+/// returned. Bytes that no call site accounts for are a separate row, so that the columns add up.
 pub(super) fn table(
     attribution: &Attribution,
     (space, retained): (Space, u64),
@@ -78,7 +77,7 @@ pub(super) fn table(
     Table { by, total: Totals { calls, bytes, ..total + setup }, setup, rows }
 }
 
-/// Bytes and blocks of each place among these holders.
+/// The bytes and blocks that each call site holds among these holders.
 fn held(holders: &[Holder]) -> BTreeMap<usize, (u64, u64)> {
     let mut held: BTreeMap<usize, (u64, u64)> = BTreeMap::new();
     for holder in holders {
@@ -89,7 +88,7 @@ fn held(holders: &[Holder]) -> BTreeMap<usize, (u64, u64)> {
     held
 }
 
-/// Bytes that the measured iterations left behind, by call stack and scope.
+/// Bytes of survivors by call stack and scope.
 fn surviving(attribution: &Attribution, space: Space) -> BTreeMap<(usize, &str), u64> {
     let mut surviving: BTreeMap<(usize, &str), u64> = BTreeMap::new();
     for survivors in attribution.survivors.iter().filter(|survivors| survivors.space == space) {
@@ -99,7 +98,7 @@ fn surviving(attribution: &Attribution, space: Space) -> BTreeMap<(usize, &str),
     surviving
 }
 
-/// A place with its phase and what it allocated; what it held is not known yet.
+/// A call site with its phase and allocations. The caller must set the bytes that it held.
 fn entry(place: &Place, window: Window) -> Entry<'_> {
     let (phase, calls, bytes) = match window {
         Window::Whole => (Phase::Iteration, place.calls, place.bytes),
@@ -107,7 +106,7 @@ fn entry(place: &Place, window: Window) -> Entry<'_> {
         Window::Iteration(last) if place.last == last => {
             (Phase::Iteration, place.last_calls, place.last_bytes)
         }
-        // Not in every iteration: not in this one.
+        // The call site does not allocate in every iteration, and did not in this one.
         Window::Iteration(_) => (Phase::Iteration, 0, 0),
     };
     Entry { place, phase, calls, bytes, peak: 0, blocks: 0, surviving: 0, retained: 0 }
@@ -146,7 +145,8 @@ fn row(attribution: &Attribution, name: String, phase: Phase, entries: &[Entry<'
     }
 }
 
-/// The different names among places, those with most bytes first.
+/// The distinct names of call sites, in descending order of bytes held at the peak, then of bytes
+/// allocated.
 fn by_weight(entries: &[Entry<'_>], name: impl Fn(&Place) -> String) -> Vec<String> {
     let mut weights: BTreeMap<String, (u64, u64)> = BTreeMap::new();
     for entry in entries {
@@ -159,8 +159,8 @@ fn by_weight(entries: &[Entry<'_>], name: impl Fn(&Place) -> String) -> Vec<Stri
     names.into_iter().map(|(name, _)| name).collect()
 }
 
-/// Bytes of blocks that no place is known of: what was allocated where nothing
-/// is followed, or before it was. `None` for nothing.
+/// The row for bytes without a known call site, which were allocated by code that is not followed
+/// or before the run began to follow; `None` if all bytes have a call site.
 fn of_nobody(whole: Totals, known: Totals) -> Option<Row> {
     let row = Row {
         peak: whole.peak.saturating_sub(known.peak),
@@ -171,7 +171,8 @@ fn of_nobody(whole: Totals, known: Totals) -> Option<Row> {
     (row.figures() != Totals::default()).then_some(row)
 }
 
-/// Scopes by what they have in all, which puts the outer ones first.
+/// The order of two rows. Scopes are compared with the figures of all nested scopes, so that outer
+/// scopes come first.
 fn compare(a: &Row, b: &Row, sort: Sort) -> std::cmp::Ordering {
     let by_name = || a.name.cmp(&b.name).then(a.phase.cmp(&b.phase));
     let [a, b] = [a, b].map(|row| row.in_all.unwrap_or_else(|| row.figures()));

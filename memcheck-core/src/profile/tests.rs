@@ -5,7 +5,7 @@ use crate::stack::Frame;
 use crate::survivors::{Group, Pattern};
 
 const SPACE: Space = Space::Cuda(0);
-/// Warm-up and measured iterations of [`attribution`].
+/// Number of the last iteration in [`attribution`], warm-up included.
 const LAST: u32 = 12;
 
 fn frame(function: &str, file: &str, line: u32) -> Frame {
@@ -39,8 +39,8 @@ fn place(stack: usize, operation: &str, shape: &[u64], calls: u64, last: u32) ->
     }
 }
 
-/// Weights, two places of `matmul`, one `softmax`, and one place that is not of
-/// every iteration.
+/// Weights, two call sites of `matmul`, one of `softmax`, and one that does not allocate in every
+/// iteration.
 fn attribution() -> Attribution {
     let holder = |place, kind, bytes, count| Holder { place, kind, bytes, count };
     let peak = Peak {
@@ -101,7 +101,7 @@ fn calls_and_bytes_are_those_of_the_last_and_the_set_up_stands_apart() {
     let [zeros, matmul, _, softmax] = table.rows.as_slice() else { panic!("{table:#?}") };
     assert_eq!((zeros.phase, zeros.calls, zeros.bytes), (Phase::Setup, 3, 1200));
     assert_eq!((matmul.calls, matmul.bytes, matmul.peak), (3, 2 * 256 + 64, 320));
-    // The one of [2,2] was last made in iteration 9.
+    // The place of [2,2] allocated last in iteration 9.
     assert_eq!((softmax.calls, softmax.bytes), (1, 256));
     assert_eq!(softmax.total_calls, u64::from(LAST) + 9);
     let Totals { calls, bytes, .. } = table.total;
@@ -177,7 +177,7 @@ fn holders_and_kinds_tell_who_held_the_peak() {
     assert_eq!(kinds, [(Kind::Setup, 1200), (Kind::Activations, 256), (Kind::Kept, 64)]);
 }
 
-/// [`attribution`], of which three places have left something.
+/// [`attribution`] in which three call sites have left memory behind.
 fn with_remains() -> Attribution {
     let group = |bytes| Group {
         block: None,
@@ -200,7 +200,7 @@ fn with_remains() -> Attribution {
         survivors: vec![
             survivors(1, "bert.layer1", 256),
             survivors(3, "bert.layer3", 16),
-            // Of a place that is not among the places.
+            // A stack and scope without a call site in `places`.
             survivors(2, "elsewhere", 1),
         ],
         retained: vec![holder(0, 1200), holder(1, 256), holder(4, 16)],
@@ -230,7 +230,7 @@ fn every_row_has_what_it_left_behind_and_it_adds_up() {
         left(By::Scope),
         [weights("(none)"), rest, row("bert.layer1", 2560, 256), row("bert.layer3", 160, 16)]
     );
-    // After the weights, which are in no scope.
+    // The first row is that of the weights, which are in no scope.
     let bert = of(By::Scope, Sort::Retained).rows.swap_remove(1);
     assert_eq!((bert.name.as_str(), bert.retained), ("bert", 0));
     let in_all = bert.in_all.unwrap();
@@ -239,7 +239,7 @@ fn every_row_has_what_it_left_behind_and_it_adds_up() {
     assert_eq!(names(&of(By::Op, Sort::Retained))[..2], ["zeros", "matmul"]);
 }
 
-/// A record of ten iterations in which one place of [`attribution`] survives so.
+/// A record of ten iterations in which one call site of [`attribution`] has survivors.
 fn record(growth: u64, live: [u64; 10], block: Option<u64>) -> Record {
     let group = Group {
         block,

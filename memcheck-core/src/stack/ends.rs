@@ -1,16 +1,16 @@
-//! What stands at the ends of every stack and tells nothing: how candle reaches
-//! its allocator, and how `#[mem_test]` calls a body.
+//! Removes the frames that are at the ends of every stack and carry no information: candle's path
+//! to its allocator, and the call of a body by `#[mem_test]`.
 
 use super::frame::{Frame, is_closure, plain};
 use super::{Owner, TEST};
 
 /// Functions that candle's backends allocate through.
 const ALLOCATORS: [&str; 4] = ["alloc", "alloc_uninit", "alloc_zeros", "map"];
-/// What a kernel of candle is written in.
+/// The name of the function that a candle kernel is written in.
 const KERNEL: &str = "f";
 
-/// Takes those frames away. Where nothing else is known they stay: a body that
-/// was inlined leaves only the attribute's frame in a binary without line tables.
+/// Removes these frames. They stay if no other frame is left: in a binary without line tables, an
+/// inlined body leaves only the frame of the attribute.
 pub(super) fn trim(frames: &mut Vec<Frame>) {
     let has_body = frames.iter().any(|frame| frame.owner() == Owner::User && !is_glue(frame));
     while has_body && frames.last().is_some_and(is_glue) {
@@ -22,7 +22,7 @@ pub(super) fn trim(frames: &mut Vec<Frame>) {
     }
 }
 
-/// A closure of the static that `#[mem_test]` describes a test with.
+/// True for a closure of the static that `#[mem_test]` describes a test with.
 fn is_glue(frame: &Frame) -> bool {
     let plain = plain(&frame.function);
     plain.rsplit("::").find(|segment| !is_closure(segment)) == Some(TEST)

@@ -1,4 +1,4 @@
-//! One function call: its names, short and whole, and where it is.
+//! One function call with its name and location.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 pub struct Frame {
     /// The function, without the compiler's hash and type arguments.
     pub function: String,
-    /// Its source file, as the compiler was given it.
+    /// Its source file, with the path that the compiler was given.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub file: Option<String>,
     /// The line of the call.
@@ -16,8 +16,8 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// The crate of the function: of its type, where it is a method of a trait;
-    /// of the trait, where the type has none (`<T as alloc::vec::SpecFromElem>`).
+    /// The crate of the function. For a method of a trait it is the crate of the type or, if the
+    /// type has no crate, of the trait (`<T as alloc::vec::SpecFromElem>`).
     pub fn krate(&self) -> &str {
         let of_trait = self.function.strip_prefix('<').and_then(|inner| inner.split_once(" as "));
         let name = match of_trait {
@@ -30,7 +30,7 @@ impl Frame {
         &name[..end]
     }
 
-    /// The function without its crate's inner modules: `Tensor::matmul`.
+    /// The function with its type and without modules: `Tensor::matmul`.
     pub fn short(&self) -> String {
         let plain = plain(&self.function);
         let segments: Vec<&str> =
@@ -44,31 +44,31 @@ impl Frame {
         }
     }
 
-    /// The function without type arguments and the trait it is of.
+    /// The function with its modules, without type arguments and trait.
     pub fn path(&self) -> String {
         plain(&self.function)
     }
 
-    /// `file:line`, where known.
+    /// `file:line`, or the file alone if the line is not known.
     pub fn place(&self) -> Option<String> {
         let file = self.file.as_deref()?;
         Some(self.line.map_or_else(|| file.to_owned(), |line| format!("{file}:{line}")))
     }
 
-    /// The source file; that of a library without the folder that cargo keeps it in.
+    /// The source file. For a library, the path is relative to cargo's folder of libraries.
     pub fn short_file(&self) -> Option<&str> {
         let file = self.file.as_deref()?;
         let library = file.split_once("/registry/src/").and_then(|(_, rest)| rest.split_once('/'));
         Some(library.map_or(file, |(_, path)| path))
     }
 
-    /// `file:line`, with the file as [`Frame::short_file`] has it.
+    /// `file:line`, with the file from [`Frame::short_file`].
     pub fn short_place(&self) -> Option<String> {
         let file = self.short_file()?;
         Some(self.line.map_or_else(|| file.to_owned(), |line| format!("{file}:{line}")))
     }
 
-    /// As a line of a call stack: function and place.
+    /// A line of a call stack: function and place.
     pub fn shown(&self) -> String {
         match self.short_place() {
             Some(place) => format!("{} ({place})", self.short()),
@@ -77,16 +77,16 @@ impl Frame {
     }
 }
 
-/// Whether a function is named with its path, and not by its bare name.
+/// True if a function is named with its path.
 pub(super) fn has_path(function: &str) -> bool {
     function.starts_with('<') || function.split('<').next().is_some_and(|name| name.contains("::"))
 }
 
-/// A function's path without `<T as Trait>`, type arguments and closures'
-/// numbers: `<candle_core::tensor::Tensor as core::ops::Add>::add` becomes
+/// A function's path without `<T as Trait>` and type arguments:
+/// `<candle_core::tensor::Tensor as core::ops::Add>::add` becomes
 /// `candle_core::tensor::Tensor::add`.
 pub(super) fn plain(function: &str) -> String {
-    // The arrow of `fn(f32) -> f32` is no bracket.
+    // The arrow of `fn(f32) -> f32` is removed first, because it is not a bracket.
     let mut text = function.replace("->", "");
     if let Some(inner) = text.strip_prefix('<')
         && let Some((owner, rest)) = split_qualified(inner)
@@ -107,12 +107,12 @@ pub(super) fn plain(function: &str) -> String {
     out.replace("::::", "::").trim_end_matches("::").to_owned()
 }
 
-/// `{closure#0}`, `{{closure}}`.
+/// True for `{closure#0}` and `{{closure}}`.
 pub(super) fn is_closure(segment: &str) -> bool {
     segment.trim_start_matches('{').starts_with("closure")
 }
 
-/// `A as B>::rest` at the matching bracket.
+/// Splits `A as B>::rest` at the matching bracket.
 fn split_qualified(inner: &str) -> Option<(&str, &str)> {
     let mut depth = 1u32;
     for (at, c) in inner.char_indices() {

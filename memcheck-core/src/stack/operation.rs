@@ -1,10 +1,10 @@
-//! Which operation of candle a stack is in.
+//! Finds the candle operation of a stack.
 
 use super::frame::{Frame, is_closure, plain};
 use super::{Owner, Stack};
 
-/// Functions of candle that every operation comes through on its way to
-/// memory, or that wrap one: not the operation.
+/// Functions of candle that every operation calls to allocate, or that wrap an operation. They must
+/// not be reported as operations.
 const NOT_OPERATIONS: &[&str] = &[
     "from_storage",
     "storage",
@@ -25,10 +25,10 @@ const NOT_OPERATIONS: &[&str] = &[
     "cat_contiguous",
 ];
 
-/// What candle calls the forward pass of an operation with a kernel of its own.
+/// Candle's names for the forward pass of an operation with its own kernel.
 const KERNELS: [&str; 3] = ["cpu_fwd", "cuda_fwd", "metal_fwd"];
 
-/// `SoftmaxLastDim` as a function is named: `softmax_last_dim`.
+/// Converts `SoftmaxLastDim` to the name of a function, `softmax_last_dim`.
 fn snake_case(name: &str) -> String {
     let mut snake = String::new();
     for (at, c) in name.char_indices() {
@@ -40,14 +40,14 @@ fn snake_case(name: &str) -> String {
     snake
 }
 
-/// Whose methods are operations: types, and the modules of those that were
-/// inlined, of which line tables know no type.
+/// The types whose methods are operations, and the modules of these types. The modules are needed
+/// because line tables do not contain the type of an inlined method.
 const OPERANDS: [&str; 8] =
     ["Tensor", "QMatMul", "QTensor", "Var", "tensor", "tensor_cat", "quantized", "variable"];
 
 impl Stack {
-    /// The operation of candle that allocated: the innermost method of
-    /// `Tensor`, or the function of `candle_nn::ops` around it.
+    /// The candle operation that allocated: the innermost method of `Tensor`, or the function of
+    /// `candle_nn::ops` around it.
     pub fn operation(&self) -> Option<String> {
         let candle = || {
             self.frames
@@ -62,8 +62,8 @@ impl Stack {
             let owner = segments.next().unwrap_or("").to_owned();
             Some((owner, method))
         };
-        // Functions of candle-nn that are made of several operations, or of a
-        // kernel of their own; `f` is what such a kernel is written in.
+        // Functions of candle-nn that consist of several operations or of their own kernel. Such a
+        // kernel is written in a function `f`.
         let of_nn = candle()
             .filter_map(named)
             .filter(|(owner, method)| {
@@ -72,7 +72,8 @@ impl Stack {
                     && !KERNELS.contains(&method.as_str())
             })
             .last();
-        // A kernel of its own whose public function leaves no frame behind.
+        // An operation with its own kernel whose public function left no frame, because it was
+        // inlined.
         let of_kernel = || {
             candle().filter_map(named).find_map(|(owner, method)| {
                 (KERNELS.contains(&method.as_str()) && owner.starts_with(char::is_uppercase))
@@ -86,8 +87,8 @@ impl Stack {
                     && !NOT_OPERATIONS.contains(&method.as_str())
             })
         };
-        // A public method that only calls on leaves no frame behind: its inner
-        // one has its name.
+        // A public method that only calls its inner method leaves no frame. The name of the inner
+        // method contains its name.
         let of_inner = || {
             let inner = |(owner, method): (String, String)| {
                 let method = method.strip_suffix("_impl")?.to_owned();

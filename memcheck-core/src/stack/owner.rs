@@ -1,22 +1,22 @@
-//! Whose code a frame is, told by its source file and by its crate.
+//! Finds the owner of a frame, from its source file and its crate.
 
 use super::frame::{Frame, has_path};
 
-/// Whose code a frame is.
+/// The owner of the code of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Owner {
     /// The program under test.
     User,
-    /// candle-core, candle-nn, candle-transformers and their kin.
+    /// candle-core, candle-nn, candle-transformers and the other crates of candle.
     Candle,
-    /// What carries calls without meaning anything by them: allocator, std,
-    /// tracing, rayon, the harness, this tool.
+    /// Code that only passes calls on: allocator, std, tracing, rayon, the harness, this tool.
     Plumbing,
     /// Any other library.
     Library,
 }
 
-/// The crates of candle. A user's may be called `candle_something` too.
+/// The crates of candle, listed by name because a user's crate may be called `candle_something`
+/// too.
 const CANDLE: &[&str] = &[
     "candle_core",
     "candle_datasets",
@@ -30,8 +30,8 @@ const CANDLE: &[&str] = &[
     "candle_ug",
 ];
 
-/// Crates that are plumbing. Some have names that a test target may have too
-/// (`tests/test.rs`): the file decides first.
+/// Crates that are plumbing. A test target can have one of these names (`tests/test.rs`), so the
+/// file is checked first.
 const PLUMBING: &[&str] = &[
     "std",
     "core",
@@ -63,21 +63,21 @@ const PLUMBING: &[&str] = &[
 ];
 
 impl Frame {
-    /// Whose code it is. The source file tells libraries from the program, and
-    /// only what is not in a file of the program goes by the name of its crate:
-    /// a method that the program adds to a tensor bears the tensor's.
+    /// The owner of the frame. The source file distinguishes libraries from the program. The
+    /// crate's name decides only for functions that are not in a file of the program, because a
+    /// method that the program adds to a tensor has a name in the tensor's crate.
     pub fn owner(&self) -> Owner {
         let (krate, file) = (self.krate(), self.file.as_deref());
         let is_named = has_path(&self.function);
         let is_foreign = file
             .is_none_or(|file| is_std(file) || is_library(file) || lies_in_folder_of(file, krate));
         match file {
-            // The allocator's shims lie in the file of `#[global_allocator]`.
+            // The allocator's shims have the file of `#[global_allocator]`.
             _ if krate == "__rustc" => Owner::Plumbing,
             _ if is_named && is_foreign && CANDLE.contains(&krate) => Owner::Candle,
             _ if is_named && is_foreign && PLUMBING.contains(&krate) => Owner::Plumbing,
-            // A closure or a generic of the standard library that was compiled
-            // into the program bears the program's crate, but not its files.
+            // A closure or a generic function of the standard library that is compiled into the
+            // program has the program's crate in its name, but a file of the standard library.
             Some(file) if is_std(file) => Owner::Plumbing,
             Some(file) if is_library(file) => Owner::Library,
             Some(_) => Owner::User,
@@ -88,8 +88,8 @@ impl Frame {
     }
 }
 
-/// Crate and module of a library's source file, by where it lies:
-/// `candle_core::tensor`; `None` for a file of the program.
+/// The crate and module of a library's source file, derived from its path: `candle_core::tensor`.
+/// `None` for a file of the program.
 pub(super) fn module_of(file: &str) -> Option<String> {
     let (krate, path) = if let Some((_, rest)) = file.split_once(REGISTRY) {
         let (folder, path) = rest.split_once('/')?.1.split_once("/src/")?;
@@ -108,13 +108,13 @@ pub(super) fn module_of(file: &str) -> Option<String> {
     Some(std::iter::once(krate.as_str()).chain(modules).collect::<Vec<_>>().join("::"))
 }
 
-/// Where cargo keeps the sources of a registry, below whatever its home is.
+/// The folder of registry sources, relative to cargo's home, which can be anywhere.
 const REGISTRY: &str = "/registry/src/";
-/// Where cargo keeps those of git dependencies.
+/// The folder of git dependencies, relative to cargo's home.
 const CHECKOUTS: &str = "/git/checkouts/";
 
-/// Crate and path of a file in a checkout, `candle-1a2b/3c4d/candle-core/src/…`:
-/// the folder of the crate, or the repository where it is the root.
+/// The crate and path of a file in a checkout, `candle-1a2b/3c4d/candle-core/src/…`. The crate is
+/// the folder around `src` or, if that is the root, the repository.
 fn in_checkout(rest: &str) -> Option<(&str, &str)> {
     let (repository, rest) = rest.split_once('/')?;
     let (folder, path) = rest.split_once("/src/")?;
@@ -125,7 +125,7 @@ fn in_checkout(rest: &str) -> Option<(&str, &str)> {
     Some((krate, path))
 }
 
-/// The standard library: its own crates, and those that it is built with.
+/// True for a file of the standard library or of a crate that it is built with.
 fn is_std(file: &str) -> bool {
     let roots = ["/rustc/", "/rust/deps/"];
     roots.iter().any(|root| file.starts_with(root)) || file.contains("/lib/rustlib/src/")
@@ -135,8 +135,8 @@ fn is_library(file: &str) -> bool {
     file.contains(REGISTRY) || file.contains(CHECKOUTS)
 }
 
-/// Whether a file lies in a folder that is named as the crate is, as one that
-/// is vendored, or patched by a path, does: `candle-core/src/tensor.rs`.
+/// True if a file is in a folder with the name of the crate: `candle-core/src/tensor.rs`. That is
+/// the case for a vendored crate, or one that is patched by a path.
 fn lies_in_folder_of(file: &str, krate: &str) -> bool {
     let Some((folder, _)) = file.split_once("/src/") else { return false };
     let folder = folder.rsplit('/').next().unwrap_or(folder);
@@ -148,7 +148,7 @@ mod tests {
     use super::super::tests::{CANDLE, frame};
     use super::*;
 
-    /// A git dependency, in a home of cargo's that is not `.cargo`.
+    /// A git dependency, in a cargo home that is not named `.cargo`.
     const GIT: &str = "/opt/cargo/git/checkouts/candle-0a1b2c/3d4e5f/candle-nn/src/ops.rs";
 
     #[test]

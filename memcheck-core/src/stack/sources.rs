@@ -1,4 +1,4 @@
-//! The names of functions and files, by the folders that sources were compiled in.
+//! Derives the names of functions and files from the folders that sources were compiled in.
 
 use std::collections::BTreeMap;
 
@@ -7,19 +7,19 @@ use serde::{Deserialize, Serialize};
 use super::frame::{Frame, has_path};
 use super::owner::module_of;
 
-/// Folders of source files, as the line tables of an executable name them.
+/// Folders of source files, with the paths in the line tables of an executable.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sources {
-    /// The workspace: the names of files below it are relative to it.
+    /// The workspace. Names of files below it are relative to it.
     pub workspace: String,
-    /// The crates of this tool, by folder.
+    /// The crates of this tool by folder: the name of the crate for each folder.
     pub own: BTreeMap<String, String>,
 }
 
 impl Sources {
-    /// A frame with the name of its module and with its file relative to the
-    /// workspace. Line tables name an inlined function without its path: the
-    /// crate and the module are those of its file.
+    /// Adds the module to the function's name and makes the file relative to the workspace. The
+    /// module must be derived from the file, because line tables name an inlined function without
+    /// its path.
     #[must_use]
     pub fn qualify(&self, frame: Frame) -> Frame {
         let Frame { mut function, file, line } = frame;

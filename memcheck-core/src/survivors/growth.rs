@@ -1,4 +1,4 @@
-//! From a decision to the figure of a space and to its groups.
+//! Turns a decision into the growth figure of a space and into its groups.
 
 use std::collections::BTreeMap;
 
@@ -7,34 +7,34 @@ use serde::{Deserialize, Serialize};
 use super::{Group, Pattern, Reading};
 use crate::lifetimes::{self, Certainty, Decision, History, Open, Part, Series};
 
-/// What is known of the growth of a space.
+/// The verdict on the growth of a space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Growth {
     /// Further iterations can decide it.
     Unknown,
-    /// Nothing has grown.
+    /// The space has not grown.
     Quiet {
         /// Iterations that this holds for.
         iterations: u32,
     },
     /// Memory grows.
     Found {
-        /// True if the figure is all of the growth, false if it grows by so much at least.
+        /// True if the figure is all of the growth, false if the growth is at least the figure.
         whole: bool,
-        /// True if the growth repeats exactly, so that the figure does not depend on the
-        /// number of iterations.
+        /// True if the growth repeats exactly. The figure then does not depend on the number of
+        /// iterations.
         exact: bool,
-        /// Iterations through which it went on, warm-up included.
+        /// Iterations that the growth was seen for, including the warm-up.
         iterations: u32,
     },
-    /// Growth slowed, or a level moved, until no more iterations were allowed.
+    /// The budget of iterations is spent without a verdict.
     Undecided {
-        /// Which of the two.
+        /// The reason that the verdict is open.
         open: Open,
         /// Bytes that may be growth.
         bytes: u64,
-        /// Iterations that it was followed for, warm-up included.
+        /// Iterations that the space was followed for, including the warm-up.
         iterations: u32,
     },
 }
@@ -48,19 +48,19 @@ impl Default for Growth {
 /// The growth of a space with its groups.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Grown {
-    /// What is known of it.
+    /// The verdict.
     pub growth: Growth,
     /// Bytes per iteration: the sum over the groups.
     pub bytes_per_iteration: u64,
-    /// Groups without a call site. In a run that knows call sites, those are left that
-    /// no site accounts for.
+    /// Groups without a call site. In a run that knows call sites, these are the groups that
+    /// cannot be attributed to a site.
     pub by_size: Vec<Group>,
     /// Groups by call site.
     pub by_site: BTreeMap<u32, Group>,
 }
 
 impl Grown {
-    /// The same, if too few iterations could be run to say that it grows.
+    /// Turns growth into an undecided verdict, for a run that had too few iterations to prove it.
     #[must_use]
     pub fn undecided(mut self, iterations: u32) -> Self {
         if self.bytes_per_iteration == 0 {
@@ -79,9 +79,8 @@ impl Grown {
     }
 }
 
-/// Reads what `decision` says of `history`. The series of a group have at most `screen`
-/// entries: those of the first iterations, or of the last if the group has left nothing
-/// of the first.
+/// Turns `decision` into the growth and the groups of `history`. The series of a group have at most
+/// `screen` entries: the first measured ones, or the last if no block of the first ones survives.
 pub fn read(history: &History, decision: &Decision, screen: usize) -> Grown {
     let mut parts = match decision {
         Decision::Leak(leak) => {
@@ -104,7 +103,8 @@ pub fn read(history: &History, decision: &Decision, screen: usize) -> Grown {
         let site = series.site.unwrap_or_default();
         let of_site = parts.iter().zip(&shares).filter(|(part, _)| part.site == Some(site));
         let group = group(series, of_site, screen);
-        // So are those that are left of the iterations, because the series is that long.
+        // A site without live blocks at the end of the series is left out. A site with surviving
+        // births is never left out, because their entries are within the series.
         if group.live.last().is_some_and(|&live| live > 0) {
             grown.by_site.insert(site, group);
         }
@@ -120,7 +120,7 @@ pub fn read(history: &History, decision: &Decision, screen: usize) -> Grown {
             grown.by_size.push(group(&series, own.into_iter(), screen));
         }
     }
-    // A group of several sizes has no series of its own: its blocks are in those of sizes.
+    // A part of several sizes has no series, so its group gets the series of all blocks.
     for (part, &share) in of_size {
         let mut all = group(&whole(history), std::iter::once((part, &share)), screen);
         all.block = part.size;
@@ -147,8 +147,8 @@ fn growth(decision: &Decision) -> Growth {
     }
 }
 
-/// A part without a call site as parts of the call sites that have left such blocks, each
-/// with the share of its bytes. `others` are the parts of the same leak.
+/// Splits a part without a call site among the call sites that have left such blocks, in proportion
+/// to their bytes. `others` are the parts of the same leak.
 fn placed(history: &History, part: &Part, others: &[Part]) -> Vec<Part> {
     if part.site.is_some() {
         return vec![part.clone()];
@@ -182,7 +182,7 @@ fn placed(history: &History, part: &Part, others: &[Part]) -> Vec<Part> {
             part.rate.iterations().saturating_mul(u128::from(all)),
             part.rate.certainty,
         ),
-        // What one place of several does has no rhythm of its own.
+        // The rhythm of the sum is not that of one call site among several.
         pattern: if sites.len() == 1 { part.pattern } else { lifetimes::Pattern::Mean },
         blocks,
         bytes,
@@ -191,13 +191,13 @@ fn placed(history: &History, part: &Part, others: &[Part]) -> Vec<Part> {
     sites.iter().map(share).collect()
 }
 
-/// Growth that went on until the end, as that of the call sites whose blocks are left, or
-/// of the sizes. Each has the share of its bytes.
+/// Growth that went on until the end of the budget, as one part for each call site whose blocks are
+/// left, or for each size if sites are unknown. The rate of a part is the mean of its settled bytes.
 fn goes_on(history: &History, open: &lifetimes::Undecided) -> Vec<Part> {
     let sites = history.by_site();
     let groups = if sites.is_empty() { history.by_size() } else { sites };
     let part = |series: &Series| {
-        // What is younger may die yet.
+        // Younger blocks may still die, and so may those of the last iteration.
         let settled = series.born.len().saturating_sub(1 + series.oldest_death);
         let blocks = series.born[..settled].iter().sum();
         let bytes: u64 = series.born_bytes[..settled].iter().sum();
@@ -229,8 +229,8 @@ fn goes_on(history: &History, open: &lifetimes::Undecided) -> Vec<Part> {
     parts
 }
 
-/// Whole bytes for each rate, which add up to `total`: rounded down, and one more for those
-/// that lose most by it.
+/// Rounds the rates to whole bytes that add up to `total`. Each is rounded down, and those that
+/// lose most by it get one byte more.
 fn apportion(rates: &[lifetimes::Rate], total: u64) -> Vec<u64> {
     let mut shares: Vec<u64> = rates
         .iter()
@@ -247,7 +247,6 @@ fn apportion(rates: &[lifetimes::Rate], total: u64) -> Vec<u64> {
     shares
 }
 
-/// All blocks of the history as one group.
 fn whole(history: &History) -> Series {
     let mut sizes = history.by_size().into_iter();
     let mut sum = sizes.next().unwrap_or_default();
@@ -265,17 +264,16 @@ fn whole(history: &History) -> Series {
     sum
 }
 
-/// The group of a series over the measured iterations.
 fn group<'a>(
     series: &Series,
     parts: impl Iterator<Item = (&'a Part, &'a u64)>,
     screen: usize,
 ) -> Group {
-    // Blocks that stay are not replaced, even if the level of their size alone shows that.
+    // Blocks that stay are not replaced, even if the level alone suggests it.
     let stays = 2 * series.born.iter().filter(|&&born| born > 0).count() >= series.born.len();
     let readings = parts.map(|(part, &share)| growing(part, share, part.replaced && !stays));
     let reading = readings.reduce(Reading::beside).unwrap_or_else(|| at_rest(series));
-    // The first iterations, unless nothing that was born in them is left: then the last.
+    // The first iterations, or the last ones if no block born in the first is left.
     let length = series.born.len().min(screen);
     let is_early = series.born[..length].iter().any(|&born| born > 0);
     let from = if is_early { 0 } else { series.born.len() - length };
@@ -290,8 +288,8 @@ fn group<'a>(
     }
 }
 
-/// Gives a part of a long history, which knows whole epochs only, the shortest period that its
-/// rate can have.
+/// Gives a part the shortest period that its rate can have. A long history only knows periods of
+/// whole epochs.
 fn within_epochs(part: &mut Part, epoch: u32) {
     if let lifetimes::Pattern::Exact { period } = &mut part.pattern
         && epoch > 1
@@ -334,7 +332,6 @@ fn growing(part: &Part, rate: u64, replaced: bool) -> Reading {
     }
 }
 
-/// The reading of a group that does not grow.
 fn at_rest(series: &Series) -> Reading {
     let born: Vec<usize> = (0..series.born.len()).filter(|&at| series.born[at] > 0).collect();
     let settled = series.born.len().saturating_sub(1 + series.oldest_death);

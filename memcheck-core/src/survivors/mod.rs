@@ -1,6 +1,5 @@
-//! The blocks that measured iterations leave behind: one group for each call site or
-//! size, with its growth as [`crate::lifetimes`] decided it, and a pattern that a
-//! reader can recognise.
+//! The blocks that survive the measured iterations: one group for each call site or size, with
+//! the growth that [`crate::lifetimes`] has decided and a pattern that a reader can recognise.
 //!
 //! ```text
 //! pattern     growth   what happens
@@ -30,33 +29,33 @@ pub use growth::{Grown, Growth, read};
 pub use pattern::{Pattern, Reading};
 pub use trend::{Trend, intercept, theil_sen, trend};
 
-/// Survivors of the measured iterations that belong together: blocks of one size, or
-/// blocks of one call site. Every series has one value for each measured iteration.
+/// Survivors of the measured iterations of one size or of one call site. Each series has one value
+/// for each measured iteration.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Group {
-    /// Size of one block in bytes, where all are alike.
+    /// Size of one block in bytes, if all have the same size.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block: Option<u64>,
-    /// Surviving blocks by the measured iteration that they were born in.
+    /// Number of surviving blocks, by the measured iteration of their birth.
     pub births: Vec<u64>,
-    /// Their bytes, by the same iterations.
+    /// Bytes of the surviving blocks, by the same iterations.
     pub bytes: Vec<u64>,
-    /// Blocks that were live at the end of each measured iteration, whenever they were
-    /// born.
+    /// Number of blocks that were live at the end of each measured iteration, including blocks
+    /// of the set-up and the warm-up.
     pub live: Vec<u64>,
-    /// Their bytes.
+    /// Bytes of these blocks.
     pub live_bytes: Vec<u64>,
-    /// Its growth, and the pattern of it.
+    /// The growth and its pattern.
     pub reading: Reading,
 }
 
 impl Group {
-    /// Bytes that survive, all births together.
+    /// Surviving bytes of all births.
     pub fn bytes(&self) -> u64 {
         self.bytes.iter().sum()
     }
 
-    /// Blocks that survive, all births together.
+    /// Number of surviving blocks of all births.
     pub fn count(&self) -> u64 {
         self.births.iter().sum()
     }

@@ -1,4 +1,4 @@
-//! What a group turned out to be, with its figures and in words.
+//! The pattern of a group, with its figures and its description in words.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::size::{Size, both};
 
-/// A kind of growth, or of what only looks like it.
+/// A kind of growth, or a kind of bounded memory that looks like growth.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pattern {
@@ -14,46 +14,45 @@ pub enum Pattern {
     Steady,
     /// The same number of bytes in every k-th iteration.
     Periodic,
-    /// More and more bytes an iteration.
+    /// More bytes each time than before.
     Growing,
-    /// Blocks in some iterations up to the end, in no regular order or of no
-    /// regular size.
+    /// Blocks in some iterations up to the end, without a regular order or a regular size.
     Irregular,
-    /// A buffer that is replaced by a larger one in every iteration, or in
-    /// every k-th: only the newest survives.
+    /// A buffer that is replaced by a larger one in every iteration or in every k-th. Only the
+    /// newest survives.
     Enlarged,
     /// A cache that filled and then stopped.
     Filled,
     /// A ring that replaces its oldest block, or a list that is flushed.
     Replaced,
-    /// Only the last iteration or two: double buffering.
+    /// Blocks of the last iteration or two only: double buffering.
     LastKept,
-    /// A buffer whose capacity is enlarged rarely, by a factor: a Vec that is appended to.
+    /// A buffer whose capacity grows by a factor, such as a `Vec` that is appended to.
     Amortised,
     /// A buffer that is as large as the largest input seen so far.
     Ratchet,
-    /// One iteration only.
+    /// Blocks of one iteration only.
     #[default]
     Once,
 }
 
-/// What was made of one group.
+/// The growth of one group and its pattern.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reading {
     /// The kind of growth.
     pub pattern: Pattern,
-    /// Bytes per iteration; 0 unless the growth goes on. The shares of all groups of a
-    /// space add up to its growth, so that a small share may be rounded down to 0.
+    /// Growth in bytes per iteration; 0 unless it goes on. The values of all groups of a space
+    /// must add up to the growth of the space, so a small one can be rounded down to 0.
     pub bytes_per_iteration: u64,
-    /// Every how many iterations it happens: 1 unless it is periodic.
+    /// Iterations from one occurrence to the next: 1 unless the growth is periodic.
     pub period: u64,
-    /// The figure of the pattern. What is added each time, for growth; by how
-    /// much more each time, for `Growing` (0 where that varies); what is held
-    /// at the end, for everything else.
+    /// The figure of the pattern in bytes. For growth, the bytes that are added each time. For
+    /// `Growing`, the increase from one time to the next, or 0 if it varies. For all others, the
+    /// bytes that are held at the end.
     pub bytes: u64,
-    /// The measured iteration, counted from 1, in which it last happened.
+    /// The measured iteration, counted from 1, of the last occurrence; 0 for growth.
     pub last: u64,
-    /// Groups that it is of: 1, unless readings were put together.
+    /// Number of groups with this reading: 1, unless readings were added up.
     pub groups: u64,
 }
 
@@ -68,7 +67,7 @@ impl Reading {
         self.bytes_per_iteration > 0
     }
 
-    /// The reading of one group that is made of both: its growth is that of both.
+    /// The reading of a group that has the blocks of both groups. Its growth is the sum.
     #[must_use]
     pub fn beside(self, other: Self) -> Self {
         match (self.grows(), other.grows()) {
@@ -91,14 +90,14 @@ impl Reading {
         }
     }
 
-    /// What readings must have in common to be put together: all that is said
-    /// of them but for their bytes.
+    /// The properties that two readings must share to be added up, so that their description
+    /// differs in bytes only.
     pub fn kind(&self) -> (Pattern, u64, bool, Option<u64>) {
         let says_last = matches!(self.pattern, Pattern::Filled | Pattern::Once);
         (self.pattern, self.period, self.bytes == 0, says_last.then_some(self.last))
     }
 
-    /// The reading of both groups, which are of one [kind](Self::kind).
+    /// The sum of two readings, which must have the same [kind](Self::kind).
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self {
@@ -110,7 +109,6 @@ impl Reading {
         }
     }
 
-    /// How often, where it is growth.
     fn every(&self) -> String {
         match self.period {
             0 | 1 => "every iteration".to_owned(),
@@ -165,7 +163,6 @@ impl fmt::Display for Reading {
     }
 }
 
-/// The suffix of an ordinal number.
 fn ordinal(number: u64) -> &'static str {
     match (number % 10, number % 100) {
         (_, 11..=13) => "th",

@@ -1,19 +1,19 @@
-//! From histories to figures, groups and patterns.
+//! Tests from histories to figures, groups and patterns.
 
 mod decided;
 
 use super::*;
 use crate::lifetimes::{Budget, Decision, History, Living, step};
 
-/// Blocks that are live: call site or 0, size, iteration of birth, number.
+/// Live blocks: call site (0 for none), size, iteration of birth, number.
 type Block = (u32, u64, u32, u64);
 
 fn living((site, size, born, count): Block) -> Living {
     Living { site: Some(site).filter(|&site| site > 0), size, born: Some(born), count }
 }
 
-/// Plays a program until it is decided. `live` returns the blocks that are live at the end
-/// of an iteration.
+/// Runs a program until its growth is decided. `live` returns the live blocks at the end of an
+/// iteration.
 fn play(live: impl Fn(u32) -> Vec<Block>) -> Grown {
     let budget = Budget::of(1_002);
     let mut history = History::new(2);
@@ -30,7 +30,7 @@ fn play(live: impl Fn(u32) -> Vec<Block>) -> Grown {
     }
 }
 
-/// Blocks of every iteration from `first` up to `now`, every `period`-th of them.
+/// One block in every `period`-th iteration from `first` up to `now`.
 fn kept(site: u32, size: u64, (first, period): (u32, u32), now: u32) -> Vec<Block> {
     let births = (first..=now).step_by(period as usize);
     births.map(|born| (site, size, born, 1)).collect()
@@ -56,7 +56,7 @@ fn a_leak_has_its_rate_its_blocks_and_its_pattern() {
     assert_eq!(reading.bytes_per_iteration, 200);
 }
 
-/// A history of 3,000 iterations knows epochs of four only.
+/// A history of 3,000 iterations has one entry for each epoch of four.
 #[test]
 fn a_long_run_is_read_by_iterations_and_not_by_epochs() {
     let mut history = History::new(2);
@@ -72,7 +72,7 @@ fn a_long_run_is_read_by_iterations_and_not_by_epochs() {
 
 #[test]
 fn call_sites_share_the_figure_to_the_byte() {
-    // A third of a byte more than 100, twice.
+    // Two rates of 100 1/3 bytes.
     let grown = play(|now| {
         [kept(1, 301, (0, 3), now), kept(2, 301, (1, 3), now), ring(3, 301, 12, now)].concat()
     });
@@ -198,7 +198,7 @@ fn readings_are_of_one_kind_if_they_differ_in_bytes_only() {
     assert!(!is_like(Reading { pattern: Pattern::Enlarged, ..reading }));
     assert!(!is_like(Reading { period: 3, ..reading }));
     assert!(!is_like(Reading { bytes: 0, ..reading }));
-    // When it last happened is part of the line for events only.
+    // Only the description of an event has the iteration of its last occurrence.
     assert!(is_like(Reading { last: 7, ..reading }));
     for event in [Pattern::Filled, Pattern::Once] {
         let at = |last| Reading { pattern: event, last, ..reading }.kind();
@@ -242,7 +242,7 @@ fn a_group_of_several_readings_grows_by_all_of_them() {
     assert_eq!((joined.period, joined.bytes, joined.groups), (1, 15, 1));
     assert_eq!(steady.beside(reading(Pattern::Filled, 0)), steady);
     assert_eq!(reading(Pattern::Filled, 0).beside(steady), steady);
-    // Two rhythms are none.
+    // The sum of two rhythms is irregular.
     let every_third = Reading { period: 3, ..reading(Pattern::Periodic, 5) };
     let every_second =
         Reading { period: 2, bytes: 20, groups: 2, ..reading(Pattern::Periodic, 10) };
@@ -264,12 +264,11 @@ fn of_two_readings_at_rest_the_larger_one_is_shown() {
     let (cache, ring) = (rests(Pattern::Filled, 80, 1), rests(Pattern::Replaced, 24, 3));
     let shown = Reading { groups: 3, ..cache };
     assert_eq!((cache.beside(ring), ring.beside(cache)), (shown, shown));
-    // Of one kind they are added up.
+    // Readings of one kind are added up.
     assert_eq!(cache.beside(cache), rests(Pattern::Filled, 160, 1));
 }
 
-/// The figures that a reader sees of one growth: in the record, over its places, and over its
-/// sizes.
+/// Asserts that the growth in the record is the sum over the call sites and sizes.
 fn assert_one_figure(grown: &Grown, what: &str) {
     let sum = |groups: &mut dyn Iterator<Item = &Group>| -> u64 {
         groups.map(|group| group.reading.bytes_per_iteration).sum()
@@ -280,8 +279,8 @@ fn assert_one_figure(grown: &Grown, what: &str) {
     assert!(is_found || grown.bytes_per_iteration == 0, "{what}: {grown:?}");
 }
 
-/// Random programs of all families, alone and in pairs, with call sites that allocate several
-/// sizes, and without call sites.
+/// Covers random programs of all families, alone and in pairs, with call sites of several sizes and
+/// without call sites.
 #[test]
 fn growth_is_one_figure_however_it_is_divided() {
     use crate::lifetimes::programs::{CLEAN, Family, LEAKS, Program, Random};
@@ -303,7 +302,7 @@ fn growth_is_one_figure_however_it_is_divided() {
     }
 }
 
-/// What is read of a program in a run that knows no call sites.
+/// The growth of a program in a run that knows no call sites.
 fn without_sites(program: &crate::lifetimes::programs::Program, budget: &Budget) -> Grown {
     let mut history = History::new(2);
     let mut further = 12;

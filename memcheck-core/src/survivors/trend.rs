@@ -1,26 +1,26 @@
-//! Growth where there are only totals: what a pool has reserved, what NVML
-//! says. A robust slope, and a test of whether the series rises at all.
+//! Growth of series that have totals but no blocks: the reserved bytes of a pool, the used bytes
+//! that NVML reports. A robust slope, and a test that the series rises at all.
 //!
-//! Evidence with a confidence, not a proof: where blocks are known, the
-//! survivors decide.
+//! The result is evidence with a confidence and not a proof. If blocks are known, the survivors
+//! decide.
 
-/// Longest series whose null distribution is counted out; longer ones, and
-/// those with ties, are judged by the normal approximation (Kendall 1975).
+/// The longest series whose null distribution is computed exactly. Longer series, and series with
+/// ties, are judged by the normal approximation (Kendall 1975).
 const LONGEST_EXACT: usize = 10;
 
-/// Most points that a slope is made of: half a million pairs.
+/// The most points that a slope is computed from: they have half a million pairs.
 const MOST_POINTS: usize = 1_000;
 
-/// What a series of totals says about growth.
+/// The slope of a series of totals, and the evidence that it rises.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Trend {
     /// Theil–Sen slope, in bytes an iteration.
     pub slope: f64,
-    /// Kendall's tau-b against time: 1 where every value is above the last.
+    /// Kendall's tau-b against time: 1 if each value is above the value before.
     pub tau: f64,
     /// Mann–Kendall S: pairs that rise minus pairs that fall.
     pub s: i64,
-    /// Probability of so large an S, or a larger one, without a trend.
+    /// Probability of this S or a larger one without a trend.
     pub p: f64,
     /// `1 - p`: the confidence that the series rises.
     pub confidence: f64,
@@ -39,12 +39,11 @@ pub fn trend(series: &[u64]) -> Option<Trend> {
     Some(Trend { slope, tau: tau(series.len(), s, &ties), s, p, confidence: 1.0 - p })
 }
 
-/// Theil–Sen slope of a series in bytes an iteration: the median of the slopes
-/// between all pairs. Evidence where there are only totals, and a cross-check
-/// where there are blocks. `None` for fewer than two points.
+/// Theil–Sen slope of a series in bytes an iteration: the median of the slopes between all pairs.
+/// `None` for fewer than two points.
 ///
-/// There are as many pairs as points squared: of a long series [`MOST_POINTS`]
-/// are taken, at even distances, the first and the last among them.
+/// The number of pairs is quadratic in the number of points. From a long series [`MOST_POINTS`]
+/// points are therefore taken at even distances, including the first and the last.
 pub fn theil_sen(series: &[u64]) -> Option<f64> {
     let points: Vec<(usize, u64)> = match series.len() {
         few @ ..=MOST_POINTS => (0..few).map(|at| (at, series[at])).collect(),
@@ -62,15 +61,14 @@ pub fn theil_sen(series: &[u64]) -> Option<f64> {
     median(&mut slopes)
 }
 
-/// Where the straight line of this slope begins, at the first point: the median
-/// of what the points leave when the slope is taken off. `None` for no point.
+/// The value of the straight line with this slope at the first point: the median of the points
+/// after the slope is subtracted. `None` for no point.
 pub fn intercept(series: &[u64], slope: f64) -> Option<f64> {
     let mut rest: Vec<f64> =
         series.iter().enumerate().map(|(at, &value)| value as f64 - slope * at as f64).collect();
     median(&mut rest)
 }
 
-/// The middle one, or the mean of the two in the middle.
 fn median(values: &mut [f64]) -> Option<f64> {
     if values.is_empty() {
         return None;
@@ -81,8 +79,8 @@ fn median(values: &mut [f64]) -> Option<f64> {
     Some(lower.map_or(upper, |lower| f64::midpoint(lower, upper)))
 }
 
-/// Pairs that rise minus pairs that fall: all pairs, less those of one value,
-/// less twice those that fall.
+/// Pairs that rise minus pairs that fall. This is the number of all pairs, minus those of equal
+/// values, minus twice those that fall.
 fn mann_kendall(series: &[u64], ties: &[u64]) -> i64 {
     let pairs = |points: u64| (points * points.saturating_sub(1) / 2) as i64;
     let tied: i64 = ties.iter().map(|&size| pairs(size)).sum();
@@ -90,7 +88,7 @@ fn mann_kendall(series: &[u64], ties: &[u64]) -> i64 {
     pairs(series.len() as u64) - tied - 2 * falling(&mut sorted, &mut spare) as i64
 }
 
-/// Sorts `values` by merging, and counts the pairs of which the earlier is larger.
+/// Sorts `values` by merging, and counts the pairs whose earlier value is larger.
 fn falling(values: &mut [u64], spare: &mut [u64]) -> u64 {
     if values.len() < 2 {
         return 0;
@@ -108,7 +106,7 @@ fn falling(values: &mut [u64], spare: &mut [u64]) -> u64 {
             i += 1;
         } else {
             *merged = values[middle + j];
-            // It falls short of all that are left on the left.
+            // It is smaller than all values that remain on the left.
             count += (middle - i) as u64;
             j += 1;
         }
@@ -117,7 +115,7 @@ fn falling(values: &mut [u64], spare: &mut [u64]) -> u64 {
     count
 }
 
-/// How many points share each value that occurs more than once.
+/// The number of points of each value that occurs more than once.
 fn ties(series: &[u64]) -> Vec<u64> {
     let mut sorted = series.to_vec();
     sorted.sort_unstable();
@@ -129,22 +127,22 @@ fn pairs(points: u64) -> f64 {
     (points * (points - 1)) as f64 / 2.0
 }
 
-/// Kendall's tau-b, of which time has no ties; 0 for a series of one value.
+/// Kendall's tau-b against time, which has no ties; 0 for a series of one value.
 fn tau(n: usize, s: i64, ties: &[u64]) -> f64 {
     let all = pairs(n as u64);
     let untied = all - ties.iter().map(|&size| pairs(size)).sum::<f64>();
     if untied > 0.0 { s as f64 / (all * untied).sqrt() } else { 0.0 }
 }
 
-/// Variance of S without a trend, less what ties take away.
+/// Variance of S without a trend, reduced by the ties.
 fn variance(n: usize, ties: &[u64]) -> f64 {
     let term = |size: f64| size * (size - 1.0) * (2.0 * size + 5.0);
     (term(n as f64) - ties.iter().map(|&size| term(size as f64)).sum::<f64>()) / 18.0
 }
 
-/// P(S >= s) over all orders of `n` different values: S is the number of all
-/// pairs less twice the inversions, and the orders with a given number of
-/// inversions are counted by adding one value after the other.
+/// P(S >= s) over all orders of `n` different values. S is the number of all pairs minus twice the
+/// inversions. The orders with a given number of inversions are counted by adding one value after
+/// the other.
 fn exact_p(n: usize, s: i64) -> f64 {
     let most = n * (n - 1) / 2;
     let mut orders = vec![0u64; most + 1];
@@ -164,8 +162,8 @@ fn exact_p(n: usize, s: i64) -> f64 {
     as_large as f64 / orders.iter().sum::<u64>() as f64
 }
 
-/// P(S >= s) by the normal distribution. S goes in steps of two: the border
-/// lies one below, whatever the sign, since only an increase is asked for.
+/// P(S >= s) by the normal distribution. S changes in steps of two, so 1 is subtracted for
+/// continuity. The sign of S does not matter, because the test is for an increase only.
 fn normal_p(s: i64, variance: f64) -> f64 {
     if variance <= 0.0 {
         return 1.0;
@@ -217,7 +215,7 @@ mod tests {
             assert!(difference < 0.01, "S={s}: {difference}");
         }
         assert_eq!(variance(10, &[]), 125.0);
-        // Gilbert 1987, p. 209: ties take away from the variance.
+        // Gilbert 1987, p. 209: ties reduce the variance.
         assert_eq!(variance(10, &[3, 2]), 125.0 - (66.0 + 18.0) / 18.0);
     }
 
@@ -226,7 +224,7 @@ mod tests {
         let rising = trend(&(0..10).map(|i| 1_000 + 64 * i).collect::<Vec<u64>>()).unwrap();
         assert_eq!((rising.slope, rising.tau, rising.s), (64.0, 1.0, 45));
         assert!(rising.confidence > 0.999_999);
-        // In steps of a pool's granularity: every value twice.
+        // A pool grows in steps of its granularity, so each value comes twice.
         let steps = trend(&[2, 2, 4, 4, 6, 6, 8, 8, 10, 10]).unwrap();
         assert_eq!(steps.s, 40);
         assert!(steps.confidence > 0.999 && steps.slope > 0.9, "{steps:?}");
@@ -239,9 +237,9 @@ mod tests {
         assert_eq!((flat.slope, flat.tau, flat.s, flat.p), (0.0, 0.0, 0, 1.0));
         assert!(trend(&[9, 8, 7, 6, 5]).unwrap().confidence < 0.01);
         assert!(trend(&[5, 9, 5, 9, 5, 9, 5, 9]).unwrap().confidence < 0.99);
-        // One step and no more: likely a trend, but its slope is nothing.
+        // A single step is likely a trend, but its slope is zero.
         assert_eq!(trend(&[1, 1, 1, 9, 9, 9, 9, 9, 9, 9]).unwrap().slope, 0.0);
-        // Three points cannot be told from chance.
+        // Three points can rise by chance.
         assert!(trend(&[1, 2, 3]).unwrap().confidence < 0.99);
         assert_eq!(trend(&[1]), None);
     }
@@ -302,16 +300,16 @@ mod tests {
         assert_eq!(trend(&series), Some(found), "the same each time");
         let flat = trend(&vec![7; 50_000]).unwrap();
         assert_eq!((flat.slope, flat.s, flat.p), (0.0, 0, 1.0));
-        // Its beginning is not all of it.
+        // The points must not be the beginning of the series only.
         let late: Vec<u64> = (0..50_000).map(|at| at.max(1_000)).collect();
         assert_eq!(theil_sen(&late), Some(1.0));
-        // One more than is read whole, and the last of them counts.
+        // This series has one point too many to take all of them. The last point must still count.
         let mut step = vec![0; MOST_POINTS + 1];
         step[MOST_POINTS] = 9;
         assert_eq!(theil_sen(&step), Some(0.0));
         assert_eq!(theil_sen(&(0..=MOST_POINTS as u64).collect::<Vec<_>>()), Some(1.0));
-        // Half of the points that are read are above the others, so that half of the pairs
-        // rise, and a few more. Without the last point they are fewer.
+        // Half of the points that are taken are above the others, so that slightly more than half
+        // of the pairs rise. If the last point is low, slightly fewer than half do.
         let mut half: Vec<u64> =
             (0..2 * MOST_POINTS - 1).map(|at| (at / MOST_POINTS) as u64).collect();
         assert!(theil_sen(&half) > Some(0.0));

@@ -1,5 +1,5 @@
-//! How the body ended: as it should, or with `test-failed`, `does-not-fit`,
-//! `out-of-memory` or `device-fault`.
+//! The end of the body: as expected, or with `test-failed`, `does-not-fit`, `out-of-memory` or
+//! `device-fault`.
 
 use super::fit;
 use crate::blame;
@@ -10,8 +10,6 @@ use crate::record::{Outcome, Record, Refusal};
 use crate::size::both;
 use crate::space::Space;
 
-/// `test-failed`, `does-not-fit`, `out-of-memory` or `device-fault`, where the
-/// body did not end as it should.
 pub(super) fn ended(record: &Record, limits: &Limits) -> Option<Finding> {
     let (what, text) = match (&record.outcome, &record.should_panic) {
         (Outcome::Returned, None) => return None,
@@ -72,8 +70,9 @@ pub(super) fn ended(record: &Record, limits: &Limits) -> Option<Finding> {
     Some(finding)
 }
 
-/// The refused allocation that ended the body with `text`. One that it lived
-/// with did not: a search for the largest batch goes on to allocate less.
+/// The refused allocation that ended the body with the error `text`. The body may also have
+/// survived a refusal: a search for the largest batch goes on with a smaller one. A refusal
+/// therefore counts only if no allocation followed it or if `text` is an out-of-memory error.
 fn refusal(record: &Record, text: &str) -> Option<(Space, Refusal)> {
     let says_so = says_out_of_memory(text);
     record
@@ -83,16 +82,15 @@ fn refusal(record: &Record, text: &str) -> Option<(Space, Refusal)> {
         .find(|(_, refusal)| refusal.last || says_so)
 }
 
-/// Whether a text is that of an error for want of memory, as the driver, cuBLAS
-/// and people word it.
+/// True if a text is an out-of-memory error of the driver, of cuBLAS or of a program.
 pub fn says_out_of_memory(text: &str) -> bool {
-    // Not a function of that name, through which it came.
+    // The backtrace is left out, because a function in it can have such a name.
     let text = gist(text).to_lowercase().replace(['_', '-'], " ");
     ["out of memory", "alloc failed"].iter().any(|words| text.contains(words))
 }
 
-/// The text of an error without its backtrace: candle's and anyhow's `Debug`
-/// append one where `RUST_BACKTRACE` is set. It stands in the test's output.
+/// The text of an error without its backtrace. The `Debug` forms of candle and anyhow append one if
+/// `RUST_BACKTRACE` is set. The test's output still has it.
 pub fn gist(text: &str) -> &str {
     let end =
         ["\n\nStack backtrace:", "\n   0: "].iter().filter_map(|start| text.find(start)).min();

@@ -1,8 +1,8 @@
-//! `does-not-fit`: the capacity that a test says it fits into, on each device
-//! for itself.
+//! `does-not-fit`: the test must fit into the capacity `fits`, on each device separately.
 //!
-//! It is enforced, so that a test which takes more has an allocation refused. What
-//! threads were given at the same moment is seen in the peak. The host has none.
+//! The runtime enforces the capacity, so that a test that needs more has an allocation refused.
+//! Threads that allocate at the same moment can pass that check together, so the peak is judged
+//! too. The host has no capacity.
 
 use crate::blame;
 use crate::capacity::Capacity;
@@ -12,8 +12,8 @@ use crate::record::{Metrics, Record, Refusal};
 use crate::size::both;
 use crate::space::Space;
 
-/// The refusal of an allocation that the device itself would have had room for,
-/// and what the test must fit into had not. `what` says how the body ended.
+/// The refusal of an allocation that would have fitted on the device but not into `fits`. `what`
+/// describes the end of the body.
 pub(super) fn refused(
     record: &Record,
     limits: &Limits,
@@ -37,13 +37,12 @@ pub(super) fn refused(
     })
 }
 
-/// Who else holds memory of a device that had none left.
+/// The other processes that hold memory of a device that had none left.
 pub(super) fn others(record: &Record, space: Space) -> String {
     let on_it = record.driver.others.iter().filter(|other| other.space == space);
     on_it.map(|other| format!("; {}", other.shown())).collect()
 }
 
-/// A peak above what the test must fit into.
 pub(super) fn peak(
     record: &Record,
     space: Space,
@@ -94,7 +93,7 @@ mod tests {
         Layer { fits: Some(Capacity::Bytes(Size(bytes))), ..Layer::default() }
     }
 
-    /// A body that failed on a device of 100 bytes, 60 live and 30 asked for.
+    /// A body that failed on a device of 100 bytes, with 60 bytes live and 30 requested.
     fn refused() -> Record {
         let refused = Some(Refusal { requested: 30, live: 60, last: true });
         let metrics = Metrics { peak_allocated: 60, ..Metrics::default() };
@@ -108,7 +107,7 @@ mod tests {
     fn what_the_device_has_room_for_and_the_capacity_has_not_does_not_fit() {
         let run = refused();
         assert_eq!(codes(&run, &Baseline::Off, fits(89)), ["does-not-fit"]);
-        // There was room inside the capacity: something else refused it.
+        // The capacity had room, so `fits` did not refuse the allocation.
         assert_eq!(codes(&run, &Baseline::Off, fits(90)), ["out-of-memory"]);
         assert_eq!(codes(&run, &Baseline::Off, Layer::default()), ["out-of-memory"]);
     }
@@ -118,7 +117,7 @@ mod tests {
         let mut run = refused();
         run.capacities.insert(GPU, 89);
         assert_eq!(codes(&run, &Baseline::Off, fits(80)), ["out-of-memory"]);
-        // A real one: what it would have had room for is not known.
+        // The capacity of a real device is not known.
         run.capacities.clear();
         assert_eq!(codes(&run, &Baseline::Off, fits(80)), ["out-of-memory"]);
     }

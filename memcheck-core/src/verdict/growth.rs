@@ -1,5 +1,5 @@
-//! What grows from iteration to iteration: `leak`, where blocks are known, and
-//! `growth-limit`, where there are totals only.
+//! Growth from iteration to iteration: `leak` for blocks, and `growth-limit` for series that have
+//! totals only.
 
 use crate::blame;
 use crate::diagnosis::{self, Evidence};
@@ -11,11 +11,11 @@ use crate::size::{blocks, both, counted};
 use crate::space::Space;
 use crate::survivors::{self, Group, Growth, Pattern};
 
-/// Confidence from which a series of totals is said to grow.
+/// The least confidence with which a series of totals counts as growing.
 pub const TREND_CONFIDENCE: f64 = 0.99;
 
-/// Whether `space` is that of small blocks on the host, and they only come with larger ones
-/// that leak.
+/// True if `space` is that of small blocks on the host and these are the overhead of tensors that
+/// leak.
 pub(super) fn is_overhead(record: &Record, space: Space, limits: &Limits) -> bool {
     super::is_overhead(space, |space| {
         let growth = record.spaces.get(&space).map_or(0, |measured| measured.metrics.growth);
@@ -23,7 +23,6 @@ pub(super) fn is_overhead(record: &Record, space: Space, limits: &Limits) -> boo
     })
 }
 
-/// Blocks that are left behind.
 pub(super) fn leak(
     record: &Record,
     space: Space,
@@ -95,7 +94,8 @@ pub(super) fn leak(
     Some(finding)
 }
 
-/// Growth that slowed, or a level that moved, until no more iterations were allowed.
+/// The finding about a space whose growth could not be decided, if its mean rate would exceed
+/// `max_growth`.
 pub(super) fn undecided(space: Space, measured: &SpaceRecord, limits: &Limits) -> Option<Finding> {
     let limit = limits.max_growth.value;
     let (open, bytes, iterations) = match measured.growth {
@@ -140,13 +140,13 @@ pub(super) fn undecided(space: Space, measured: &SpaceRecord, limits: &Limits) -
     Some(finding.hint("allow more with `max_iterations` and `evidence`, or bound what is kept"))
 }
 
-/// Growth of what is taken from the device, of which there are totals only:
-/// what the pool has reserved, or where there is no pool what NVML says.
+/// The finding about growth of the bytes taken from the device, which are known as totals only: the
+/// reserved bytes of the pool, or the used bytes that NVML reports if there is no pool.
 pub(super) fn of_pool(space: Space, measured: &SpaceRecord, limit: Option<u64>) -> Option<Finding> {
     let limit = limit?;
     let (what, series) = reserved(measured);
     let trend = survivors::trend(series)?;
-    // A slope is a median: it has a fraction of a byte at most.
+    // The slope is a median of fractions of bytes, so it is rounded.
     let slope = trend.slope.max(0.0).round() as u64;
     (slope > limit && trend.confidence >= TREND_CONFIDENCE).then(|| Finding {
         space: Some(space),
@@ -165,13 +165,13 @@ pub(super) fn of_pool(space: Space, measured: &SpaceRecord, limit: Option<u64>) 
     })
 }
 
-/// The same on a simulated device, whose pool and NVML are estimates.
+/// Marks a finding of a simulated device, because its pool and NVML figures are estimates.
 pub(super) fn estimated(finding: Finding) -> Finding {
     let message = format!("{}; on a simulated device this is an estimate", finding.message);
     Finding { message, ..finding }
 }
 
-/// What is taken from the device after each iteration, and who says so.
+/// The bytes taken from the device after each iteration, and a description of their source.
 pub(super) fn reserved(measured: &SpaceRecord) -> (&'static str, &[u64]) {
     if measured.reserved.is_empty() {
         ("the bytes that NVML sees in use", &measured.device_used)
@@ -180,8 +180,8 @@ pub(super) fn reserved(measured: &SpaceRecord) -> (&'static str, &[u64]) {
     }
 }
 
-/// A confidence as a percentage with one decimal, rounded down: 100.0 is never
-/// reached by evidence.
+/// A confidence as a percentage with one decimal, rounded down. It is at most 99.9, because evidence
+/// is not a proof.
 fn percent(confidence: f64) -> String {
     format!("{:.1}", ((confidence * 1000.0).floor() / 10.0).min(99.9))
 }

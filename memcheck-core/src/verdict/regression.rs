@@ -1,5 +1,5 @@
-//! The figures beside those of the baseline: regressions, improvements, and
-//! what cannot be compared.
+//! Compares the figures with those of the baseline: regressions, improvements, and baselines that
+//! cannot be compared.
 
 use crate::baseline::{self, Baseline, Change, Figures, Holders};
 use crate::blame;
@@ -8,7 +8,6 @@ use crate::limits::Limits;
 use crate::record::Record;
 use crate::size::both;
 
-/// What the baseline says of a record.
 pub(super) fn against(record: &Record, baseline: &Baseline, limits: &Limits) -> Vec<Finding> {
     let (figures, holders, facts) = match baseline {
         Baseline::Off => return Vec::new(),
@@ -80,8 +79,8 @@ pub(super) fn comparable<'a>(
     (same_facts && changes.iter().all(is_known)).then_some(figures)
 }
 
-/// One figure out of tolerance: a regression, an improvement, or neither where
-/// the figure is kept for information.
+/// The finding about one figure that is out of tolerance: a regression or an improvement. `None` if
+/// the figure is kept for information only.
 fn changed(change: &Change, limits: &Limits) -> Option<Finding> {
     let (then, now) = (change.then?, change.now?);
     let space = change.space;
@@ -92,8 +91,8 @@ fn changed(change: &Change, limits: &Limits) -> Option<Finding> {
         "peak_allocated" => Code::PeakRegression,
         "allocations" => Code::AllocationsRegression,
         "growth" => Code::GrowthRegression,
-        // What the body set up or allocated in all moves the peak or the count
-        // where it matters; on its own it is no regression.
+        // The other figures, such as `setup`, are not regressions: they change the peak or the
+        // number of allocations if they matter.
         _ => return None,
     };
     let tolerance = baseline::tolerance_of(&change.figure, limits.tolerance.value);

@@ -1,4 +1,4 @@
-//! Every rule with the case that fires it and the one that does not.
+//! Each rule with a case that fires it and a case that does not.
 
 mod attributed;
 mod small;
@@ -130,7 +130,7 @@ fn growth_of_one_iteration_is_not_measured_where_the_test_itself_limits_it() {
         let said = format!("`{name}` limits growth, and one measured iteration cannot show any");
         assert_eq!(found(&layers), Some(said));
     }
-    // Said of many tests at once, or in passing, it is none of one test's business.
+    // A limit for many tests, or one iteration from a flag, does not make this test wrong.
     for layers in [
         [(Attribute, strict.clone()), (Flag, iterations(1))],
         [(Attribute, strict.clone()), (Environment, iterations(1))],
@@ -145,7 +145,7 @@ fn growth_of_one_iteration_is_not_measured_where_the_test_itself_limits_it() {
 #[test]
 fn each_limit_fires_above_it_and_not_at_it() {
     let metrics = Metrics { peak_allocated: 100, retained: 7, ..Metrics::default() };
-    // The most in one iteration, not the median.
+    // The greatest number in one iteration counts, not the median.
     let run = record(SpaceRecord { allocations: vec![1, 1, 3, 1], ..armed(metrics) });
     let at = |off: u64| Layer {
         max_peak: Some(Size(100 - off).into()),
@@ -195,7 +195,7 @@ fn iterations_that_did_not_come_to_their_end_prove_nothing() {
     let mut run = record(armed(Metrics::default()));
     run.iterations = 3;
     assert_eq!(codes(&run, &Baseline::Missing, Layer::default()), ["not-measured"]);
-    // A body that never iterates has no growth to judge, unless it was asked to.
+    // A body that never iterates has no growth to judge, unless its attribute limits it.
     run.iterations = 0;
     run.iterated = false;
     assert!(codes(&run, &Baseline::Off, Layer::default()).is_empty());
@@ -206,7 +206,7 @@ fn iterations_that_did_not_come_to_their_end_prove_nothing() {
     ];
     for asked in asked {
         assert_eq!(codes(&run, &Baseline::Off, asked.clone()), ["not-measured"], "{asked:?}");
-        // A flag is for all tests, and some of them do not iterate.
+        // These sources apply to many tests, and some tests do not iterate.
         for source in [Source::Flag, Source::Environment, Source::Override(1), Source::Default] {
             let limits = Limits::resolve(Family::Cuda, [(source, &asked)]);
             let verdict = judge(&run, &Baseline::Off, &limits, |code| code.default_level(false));
@@ -235,7 +235,7 @@ fn a_limit_on_the_pool_that_nobody_read_proves_nothing() {
     for run in [with(&[7; 10], &[]), with(&[], &[7; 10])] {
         assert!(codes(&run, &Baseline::Off, asked.clone()).is_empty());
     }
-    // A device beside it that is not watched, and the host, which has no pool.
+    // A second device is not watched, and the host has no pool.
     let mut two = with(&[7; 10], &[]);
     two.judged.push(Space::Cuda(1));
     two.spaces.insert(Space::Cuda(1), armed(Metrics::default()));
@@ -251,10 +251,11 @@ fn a_refused_allocation_makes_it_out_of_memory_only_if_the_body_fails() {
     let refused = |last| Some(Refusal { requested: 64, live: 1, last });
     let mut run = record(SpaceRecord { refused: refused(true), ..armed(Metrics::default()) });
     assert!(codes(&run, &Baseline::Off, Layer::default()).is_empty());
-    // It need not say so, if nothing was allocated any more.
+    // The error text need not mention memory if no allocation followed the refusal.
     run.outcome = Outcome::Failed { error: "the model does not load".into() };
     assert_eq!(codes(&run, &Baseline::Off, Layer::default()), ["out-of-memory"]);
-    // The body went on with less: what failed is something else, unless it says so.
+    // The body went on with less memory, so the failure has another cause unless its text is an
+    // out-of-memory error.
     run.spaces.get_mut(&GPU).unwrap().refused = refused(false);
     assert_eq!(codes(&run, &Baseline::Off, Layer::default()), ["test-failed"]);
     run.outcome = Outcome::Panicked { message: "assertion failed: batch >= 8".into() };
@@ -326,12 +327,12 @@ fn what_was_not_measured_has_nothing_to_accept() {
         let found: Vec<Code> = verdict.findings.iter().map(|finding| finding.code).collect();
         assert_eq!((found, verdict.denied), (vec![Code::NotMeasured], vec![]), "{baseline:?}");
         assert_eq!(verdict.status, Status::NotMeasured);
-        // The same with its canary seen has one.
+        // The same run with its canary seen has a finding about the baseline.
         let mut seen = blind.clone();
         seen.spaces.get_mut(&GPU).unwrap().armed = true;
         assert_eq!(codes(&seen, &baseline, Layer::default()).len(), 1, "{baseline:?}");
     }
-    // A regression is measured: it is told beside.
+    // A regression is a measured finding, so it is reported in addition.
     let lower = record(armed(Metrics { peak_allocated: 8, ..figures }));
     let told = codes(&blind, &kept(&lower), Layer::default());
     assert_eq!(told, ["not-measured", "peak-regression"]);

@@ -1,4 +1,4 @@
-//! `not-measured`: what this run proves nothing about.
+//! `not-measured`: the reasons why a run proves nothing about its test.
 
 use crate::finding::{Code, Finding};
 use crate::limits::{Limits, Source};
@@ -6,7 +6,6 @@ use crate::record::{Outcome, Record};
 use crate::size::counted;
 use crate::space::Space;
 
-/// An instrument that did not see everything.
 pub(super) fn blind(record: &Record) -> Vec<Finding> {
     let mut findings = Vec::new();
     if record.judged.is_empty() {
@@ -47,10 +46,10 @@ pub(super) fn blind(record: &Record) -> Vec<Finding> {
     findings
 }
 
-/// A body that returned although its iterations did not come to their end, or
-/// that left a limit with nothing to judge: nothing is proven.
+/// The finding about a body that ended without all measured iterations, or that left a limit without
+/// a figure to judge.
 pub(super) fn incomplete(record: &Record, limits: &Limits) -> Option<Finding> {
-    // A panic that is expected may end the iterations.
+    // An expected panic can end the iterations early.
     if matches!(record.outcome, Outcome::Panicked { .. }) {
         return None;
     }
@@ -70,9 +69,9 @@ pub(super) fn incomplete(record: &Record, limits: &Limits) -> Option<Finding> {
     one_iteration(limits).or_else(|| unseen_pool(record, limits))
 }
 
-/// A limit on growth that is this test's own, over one iteration: what that left
-/// behind may as well have happened once. Who asks for one iteration by a flag or
-/// a variable looks quickly at many tests, and is told so by a note.
+/// The finding about a test that limits growth itself but measures one iteration. The bytes that one
+/// iteration leaves may have been allocated only once, so they do not show growth. A flag or a
+/// variable that sets one iteration is a quick look at many tests: a note of the record is enough.
 fn one_iteration(limits: &Limits) -> Option<Finding> {
     let Limits { iterations, max_growth, max_reserved_growth, .. } = limits;
     let asked_in_passing = matches!(iterations.source, Source::Flag | Source::Environment);
@@ -95,15 +94,15 @@ fn one_iteration(limits: &Limits) -> Option<Finding> {
     ))
 }
 
-/// A pending file of a baseline that could not be written; `which` names it.
+/// The finding about a pending file that could not be written. `which` names the kind of file.
 pub fn unwritten(which: &str, error: impl std::fmt::Display) -> Finding {
     let message = format!("the pending {which} could not be written: {error}");
     Finding::new(Code::NotMeasured, message).hint("is the disk full, or the source tree read-only?")
 }
 
-/// Limits of iterations that the test's own attribute sets, on a body without
-/// iterations. What a flag or the configuration says is said of many tests, and
-/// some of them have none.
+/// The finding about limits on iterations that the test's attribute sets although its body has no
+/// iterations. Limits of a flag or of the configuration are not reported, because they apply to many
+/// tests and some of these have no iterations.
 fn never_iterated(limits: &Limits) -> Option<Finding> {
     let Limits { max_growth, max_allocations, max_reserved_growth, .. } = limits;
     let set: Vec<&str> = [
@@ -127,12 +126,13 @@ fn never_iterated(limits: &Limits) -> Option<Finding> {
     Some(finding.hint("without iterations there is nothing to measure: drop the limit, or iterate"))
 }
 
-/// A limit on what the pool or NVML says, where they did not say it after every
-/// iteration. The host has neither: there the limit means nothing.
+/// The finding about a limit on the pool's reserved bytes that could not be read after every
+/// iteration, neither from the pool nor from NVML. The host has no pool, so the limit does not apply
+/// there.
 fn unseen_pool(record: &Record, limits: &Limits) -> Option<Finding> {
     limits.max_reserved_growth.value?;
     let devices = || record.judged.iter().filter(|space| space.is_device());
-    // It is the test's own device that is watched.
+    // Only the test's own device is watched, so the longest series counts.
     let seen = devices()
         .filter_map(|space| record.spaces.get(space))
         .map(|measured| super::growth::reserved(measured).1.len())

@@ -1,8 +1,8 @@
-//! `unstable`: a figure of several runs of one test that is not the same in all of them,
-//! and whose limit or baseline lies between its least and its greatest value.
+//! `unstable`: a figure differs between the runs of one test, and its limit or baseline is between
+//! the least and the greatest value.
 //!
-//! The finding replaces those that only the first run has, because another run of the
-//! same program would not have had them. A limit that every run exceeds keeps its finding.
+//! The finding replaces those that only some of the runs have, because another run of the same
+//! program would not have them. If every run exceeds a limit, the limit keeps its finding.
 
 use super::regression;
 use crate::baseline::Baseline;
@@ -17,11 +17,11 @@ use crate::tolerance::Tolerance;
 
 const BASELINE: &str = "the baseline";
 
-/// The greatest value that a figure may have, and how many runs exceed it.
+/// The greatest value that a figure may have, and the number of runs that exceed it.
 struct Edge {
-    /// The finding of a run that exceeds it.
+    /// The finding of a run that exceeds the ceiling.
     code: Code,
-    /// Its name in a message.
+    /// The name of the limit in a message.
     name: &'static str,
     ceiling: u64,
     /// The value in the baseline, if the edge is that of a baseline.
@@ -49,8 +49,8 @@ impl Edge {
     }
 }
 
-/// Replaces the findings of the first run that another run does not have by `unstable`.
-/// If repeats were asked for, each figure that differs is a finding.
+/// Replaces by `unstable` the findings of the first run that another run does not have. If the user
+/// asked for repeats, each figure that differs is a finding.
 pub(super) fn settle(
     record: &Record,
     baseline: &Baseline,
@@ -115,7 +115,6 @@ fn finding(record: &Record, repeats: &Repeats, between: &[&Edge], range: Range) 
     .hint(hint)
 }
 
-/// The limits and the baseline that hold for a figure.
 fn edges(
     record: &Record,
     (baseline, limits): (&Baseline, &Limits),
@@ -145,8 +144,8 @@ fn edges(
         }
         "retained" => {
             let limit = limits.max_retained.value;
-            // The rule of `retained`: without a limit that somebody set, the bytes that a
-            // second round added are judged in its place.
+            // The same rule as in `retained_figure`: if the limit is the built-in one, the bytes
+            // that a second round added are judged.
             let built_in = limits.max_retained.source == Source::BuiltIn;
             let judged = repeats.values(space, |figure| {
                 figure("retained_again").filter(|_| built_in).or_else(|| figure("retained"))
@@ -161,7 +160,7 @@ fn edges(
         }
         "allocations" => {
             if let Some(count) = then {
-                // A tolerance in bytes is not one of counts.
+                // A tolerance in bytes does not apply to counts.
                 let ceiling = Tolerance { bytes: 0, ..tolerance }.ceiling(count);
                 edge(Code::AllocationsRegression, BASELINE, ceiling, then, &range.values);
             }
@@ -171,7 +170,7 @@ fn edges(
     edges
 }
 
-/// Adds to the findings of the first run why their bytes have no call sites.
+/// Adds to the findings of the first run the reason why their bytes have no call sites.
 fn without_call_sites(record: &Record, repeats: &Repeats, findings: &mut [Finding]) {
     if record.attribution.is_some() || repeats.asked.is_some() {
         return;
@@ -201,7 +200,6 @@ mod tests {
         record(armed(metrics))
     }
 
-    /// The first record, with the figures of the others.
     fn with_runs(mut first: Record, others: &[Record]) -> Record {
         for other in others {
             comparison::add(&mut first, comparison::compared(other));

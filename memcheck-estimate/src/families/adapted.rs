@@ -1,17 +1,18 @@
-//! A configuration as its author published it, made what candle's types want:
-//! other names, and values that Hugging Face's classes have where the file is silent.
+//! Adapts a published configuration to candle's types: renames keys and adds the values that
+//! Hugging Face's classes use if the file does not have them.
 
 use serde_json::{Map, Value, json};
 
 use super::Family;
 
 impl Family {
-    /// The configuration as candle's types want it, and what a reader must know of that.
+    /// Returns the configuration in the form that candle's types parse, and remarks for the reader
+    /// about the changes.
     pub(crate) fn adapted(&self, config: &Map<String, Value>) -> (Map<String, Value>, Vec<String>) {
         let mut config = config.clone();
-        // Null says as much as silence.
+        // A null value means the same as a missing key.
         config.retain(|_, value| !value.is_null());
-        // What is about speed, or about training that candle does not do.
+        // These keys concern speed, or training that candle does not support.
         default(&mut config, "use_flash_attn", json!(false));
         default(&mut config, "use_cache", json!(true));
         default(&mut config, "use_sliding_window", json!(false));
@@ -35,21 +36,21 @@ impl Family {
     }
 }
 
-/// Sets a key that is missing.
 pub(super) fn default(config: &mut Map<String, Value>, key: &str, value: Value) {
     if !config.contains_key(key) {
         config.insert(key.to_owned(), value);
     }
 }
 
-/// Gives the value of a key to another that is not there.
+/// Copies the value of one key to another, if that one is missing.
 pub(super) fn rename(config: &mut Map<String, Value>, from: &str, to: &str) {
     if let Some(value) = config.get(from).cloned() {
         default(config, to, value);
     }
 }
 
-/// Chat models end at one of several tokens, and most of candle's types know one.
+/// Keeps the first token id of a list. Chat models stop at one of several tokens, but most of
+/// candle's types accept a single one.
 fn first_of_several(config: &mut Map<String, Value>) {
     for (_, value) in config.iter_mut().filter(|(key, _)| key.ends_with("_token_id")) {
         if let Some(first) = value.as_array().and_then(|all| all.first()) {
@@ -58,7 +59,7 @@ fn first_of_several(config: &mut Map<String, Value>) {
     }
 }
 
-/// Newer files say in `rope_parameters` what older ones say beside each other.
+/// Copies `rope_parameters` of newer files to the separate keys of older files.
 fn rope_parameters(config: &mut Map<String, Value>) {
     let Some(Value::Object(parameters)) = config.get("rope_parameters").cloned() else { return };
     let of = |layers: &str| parameters.get(layers).and_then(Value::as_object);
@@ -76,12 +77,14 @@ fn rope_parameters(config: &mut Map<String, Value>) {
     }
 }
 
-/// Leaves out a scaling that candle's type cannot be read with, and says so.
+/// Writes the type of a known scaling under both keys, because candle's types differ in the key
+/// that they read. Removes a scaling that candle's type cannot parse, and returns a remark about
+/// it.
 fn rope_scaling(config: &mut Map<String, Value>, model: &str, known: &[&str]) -> Option<String> {
     let scaling = config.get_mut("rope_scaling")?.as_object_mut()?;
     let said = scaling.get("rope_type").or_else(|| scaling.get("type"));
     let kind = match said.and_then(Value::as_str).unwrap_or("default") {
-        // As it was called first.
+        // The first name of this type.
         "su" => "longrope".to_owned(),
         other => other.to_owned(),
     };
@@ -100,7 +103,7 @@ fn rope_scaling(config: &mut Map<String, Value>, model: &str, known: &[&str]) ->
     })
 }
 
-/// Candle loads weights unquantized, whatever a file says of them.
+/// Returns a remark for a quantized model, because candle loads its weights unquantized.
 fn quantized(config: &Map<String, Value>) -> Option<String> {
     let quantized = config.get("quantization_config")?;
     let method = quantized.get("quant_method").and_then(Value::as_str);
@@ -151,7 +154,7 @@ mod tests {
         assert_eq!(of("default"), (false, 0));
         let phi = json!({ "model_type": "phi3", "rope_scaling": { "rope_type": "su" } });
         assert_eq!(adapted(phi).0["rope_scaling"]["type"], "longrope");
-        // Qwen's type does not have the key.
+        // Candle's type for Qwen 2 does not have the key.
         let qwen = json!({ "model_type": "qwen2", "rope_scaling": { "type": "yarn" } });
         assert!(adapted(qwen).1.is_empty());
     }

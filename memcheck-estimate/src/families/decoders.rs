@@ -1,4 +1,4 @@
-//! Decoders: a prompt, then token after token with a cache of keys and values.
+//! Decoders: they read a prompt, and then generate token by token with a cache of keys and values.
 
 use candle_core::{Result, Tensor};
 use candle_nn::VarBuilder;
@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::adapted::{default, rename};
 use super::{Context, Family, Loaded, Model, ROUTED, defaults};
 
-/// A window that hides nothing, for types that want a number.
+/// A window that hides no token, for types that require a number.
 const NO_WINDOW: u64 = 1 << 27;
 
 pub(super) const TABLE: &[Family] = &[
@@ -142,7 +142,7 @@ pub(super) const TABLE: &[Family] = &[
         .alone(),
 ];
 
-/// A model whose pass takes ids and a position.
+/// A model whose forward pass takes ids and a position.
 struct Decoder<M, F> {
     model: M,
     forward: F,
@@ -172,7 +172,7 @@ where
     run(new(&config, context.weights.clone())?, forward)
 }
 
-/// A model with what it needs at each pass.
+/// Wraps a model together with the state that each of its passes needs.
 fn run<M: 'static>(
     model: M,
     forward: impl FnMut(&mut M, &Tensor, usize) -> Result<Tensor> + 'static,
@@ -212,7 +212,7 @@ fn lfm2(context: &Context) -> Loaded {
     run((model, cache), |(model, cache), ids, position| model.forward(ids, position, cache))
 }
 
-/// candle's own type cannot be read from a file.
+/// A type for BigCode's configuration, because candle's own type cannot be read from a file.
 #[derive(Deserialize)]
 struct BigCode {
     vocab_size: usize,
@@ -246,20 +246,21 @@ fn window(config: &mut Map<String, Value>) {
     default(config, "sliding_window", json!(NO_WINDOW));
 }
 
-/// Code models say the same twice, which candle refuses. Where a file says
-/// `hidden_act` alone, Hugging Face takes none of it.
+/// Keeps one activation. The files of code models contain both `hidden_act` and
+/// `hidden_activation`, which candle refuses. Hugging Face ignores `hidden_act` if a file contains
+/// it alone.
 fn one_activation(config: &mut Map<String, Value>) {
     config.remove("hidden_act");
     default(config, "hidden_activation", json!("gelu_pytorch_tanh"));
 }
 
-/// Its first files have names of their own.
+/// Renames the keys of StableLM's first files.
 fn stable_lm(config: &mut Map<String, Value>) {
     rename(config, "rope_pct", "partial_rotary_factor");
     rename(config, "norm_eps", "layer_norm_eps");
 }
 
-/// As the transformers library calls it, and as its first files do.
+/// Renames the keys of Hugging Face's transformers, and those of LFM2's first files.
 fn lfm2_names(config: &mut Map<String, Value>) {
     rename(config, "tie_word_embeddings", "tie_embedding");
     rename(config, "theta", "rope_theta");
@@ -272,7 +273,7 @@ fn lfm2_names(config: &mut Map<String, Value>) {
     default(config, "layer_types", json!(kinds));
 }
 
-/// Candle has rotary tables for so many positions, whatever the file says.
+/// Sets the number of positions to 2,048, because candle's rotary tables always have that size.
 fn based(config: &mut Map<String, Value>) {
     config.insert("max_position_embeddings".to_owned(), json!(2048));
 }

@@ -1,9 +1,10 @@
-//! What candle asks for and published files leave out, with the value that the
-//! model's class in Hugging Face's transformers has for it. Sizes are here only
-//! where files that authors published leave them out: a file without its width
-//! is broken, and is not mended.
+//! Values that candle requires and published files omit. Each is the default of the model's class
+//! in Hugging Face's transformers.
+//!
+//! A size is included only if files that the authors published omit it. A file without its width is
+//! broken, and the estimator must not repair it.
 
-/// Gemma's layers, all generations.
+/// For all generations of Gemma.
 pub(super) const GEMMA: &str = r#"{
     "attention_bias": false, "head_dim": 256, "rms_norm_eps": 1e-6, "rope_theta": 10000.0
 }"#;
@@ -13,7 +14,8 @@ pub(super) const GEMMA2: &str = r#"{
     "query_pre_attn_scalar": 256, "rms_norm_eps": 1e-6, "rope_theta": 10000.0
 }"#;
 
-/// Of Gemma 3 with images, the text part says what differs from the class alone.
+/// The text part of Gemma 3 with images contains only the values that differ from those of the
+/// class.
 pub(super) const GEMMA3: &str = r#"{
     "attention_bias": false, "head_dim": 256, "hidden_activation": "gelu_pytorch_tanh",
     "max_position_embeddings": 131072, "num_attention_heads": 8, "num_key_value_heads": 4,
@@ -33,15 +35,15 @@ pub(super) const MIXTRAL: &str = r#"{
     "rope_theta": 1000000.0
 }"#;
 
-/// Qwen 2 and 3, dense and with experts.
+/// For Qwen 2 and 3, dense and with experts.
 pub(super) const QWEN: &str = r#"{
     "attention_bias": false, "decoder_sparse_step": 1, "hidden_act": "silu",
     "max_position_embeddings": 32768, "norm_topk_prob": false, "rms_norm_eps": 1e-6,
     "rope_theta": 10000.0, "tie_word_embeddings": false
 }"#;
 
-/// A head that is tied is what every class has unless it says otherwise, and
-/// then the file does not say it.
+/// A tied head is the default of every class that does not override it, and files omit default
+/// values.
 pub(super) const SMOLLM3: &str = r#"{
     "hidden_act": "silu", "max_position_embeddings": 32768, "rms_norm_eps": 1e-6,
     "rope_theta": 2000000.0, "tie_word_embeddings": true
@@ -68,7 +70,7 @@ pub(super) const STABLELM: &str = r#"{
     "partial_rotary_factor": 0.25, "rope_theta": 10000.0
 }"#;
 
-/// Both generations.
+/// For both generations of OLMo.
 pub(super) const OLMO: &str = r#"{
     "attention_bias": false, "hidden_act": "silu", "max_position_embeddings": 2048,
     "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "tie_word_embeddings": false
@@ -110,7 +112,7 @@ pub(super) const RECURRENT_GEMMA: &str = r#"{
     "partial_rotary_factor": 0.5, "rms_norm_eps": 1e-6, "rope_theta": 10000.0
 }"#;
 
-/// Encoders of BERT's kind, JinaBERT and RoBERTa among them.
+/// For encoders that are similar to BERT, JinaBERT and RoBERTa included.
 pub(super) const BERT: &str = r#"{
     "attention_probs_dropout_prob": 0.1, "hidden_act": "gelu", "hidden_dropout_prob": 0.1,
     "initializer_range": 0.02, "layer_norm_eps": 1e-12, "pad_token_id": 0,
@@ -139,7 +141,7 @@ pub(super) const DEBERTA: &str = r#"{
     "type_vocab_size": 0
 }"#;
 
-/// GTE and Stella. Only the small one has types of tokens.
+/// For GTE and Stella. The number of token types is 0 because only the small Stella has them.
 pub(super) const STELLA: &str = r#"{
     "activation_fn": "gelu", "norm_eps": 1e-12, "rope_theta": 10000.0, "scaling_factor": 0.0,
     "type_vocab_size": 0

@@ -1,5 +1,5 @@
-//! Encoders: one pass over the whole input, and nothing that stays. Heads are
-//! not part of them: what they return is the last hidden states.
+//! Encoders: one pass over the whole input, after which no memory stays. Heads are not included, so
+//! the output is the last hidden states.
 
 use candle_core::{DType, Module, Result, Tensor};
 use candle_transformers::models as m;
@@ -13,7 +13,7 @@ pub(super) const TABLE: &[Family] = &[
     Family::encoder(&["distilbert"], distilbert).with_defaults(defaults::DISTILBERT),
     Family::encoder(&["camembert", "roberta", "xlm-roberta"], xlm_roberta)
         .with_defaults(defaults::ROBERTA),
-    // Nothing is normalised before the first attention; candle asks all the same.
+    // The first layer has no normalization before its attention, but candle asks for its weight.
     Family {
         mask: 4,
         absent: &["layers.0.attn_norm.weight"],
@@ -23,13 +23,13 @@ pub(super) const TABLE: &[Family] = &[
     Family::encoder(&["jina-bert"], jina_bert),
     Family::encoder(&["nomic_bert"], nomic_bert),
     Family::encoder(&["deberta-v2"], deberta).with_defaults(defaults::DEBERTA),
-    // GTE, and Stella with 400 million parameters, call themselves `new`. Stella with 1.5
-    // billion calls itself `qwen2`: to be run as candle's Stella it needs a name of its own.
+    // The `model_type` of GTE and of Stella with 400 million parameters is `new`. That of Stella
+    // with 1.5 billion parameters is `qwen2`, so the user must change it to `stella_en_v5` to run
+    // the model as candle's Stella.
     Family::encoder(&["new"], stella).adapted_by(small).with_defaults(defaults::STELLA),
     Family::encoder(&["stella_en_v5"], stella).adapted_by(large).with_defaults(defaults::STELLA),
 ];
 
-/// A model with one pass.
 struct Encoder<M> {
     model: M,
     forward: fn(&mut M, &Tensor) -> Result<Tensor>,
@@ -59,7 +59,7 @@ fn distilbert(context: &Context) -> Loaded {
     let model = DistilBertModel::load(context.weights.clone(), &config)?;
     let forward = |model: &mut DistilBertModel, ids: &Tensor| {
         let (batch, seq) = ids.dims2()?;
-        // Nothing is padding.
+        // No token is padding.
         let mask = Tensor::zeros((batch, 1, 1, seq), DType::U8, ids.device())?;
         model.forward(ids, &mask)
     };
@@ -129,7 +129,8 @@ fn large(config: &mut Map<String, Value>) {
     stella_names(config, "Large");
 }
 
-/// The head, which the configuration does not know, is not run.
+/// Renames the keys of Stella. The configuration does not contain the sizes of the head, which is
+/// not run.
 fn stella_names(config: &mut Map<String, Value>, variant: &str) {
     rename(config, "hidden_act", "activation_fn");
     default(config, "variant", json!(variant));

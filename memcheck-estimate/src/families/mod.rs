@@ -1,6 +1,7 @@
-//! The architectures: one row for each, under the name that it has in
-//! config.json. A new model of candle-transformers is a row in one of the tables
-//! of the files below, and a configuration in `tests/architectures.rs`.
+//! The architectures: one row for each, under its name in config.json.
+//!
+//! A new model of candle-transformers needs a row in one of the tables in the files below. It must
+//! also have a configuration in `tests/architectures.rs`.
 
 mod adapted;
 mod decoders;
@@ -19,20 +20,18 @@ use serde_json::{Map, Value};
 use crate::problem::Problem;
 use crate::weights::Weights;
 
-/// A model that runs.
 pub(crate) trait Model {
-    /// Reads a prompt, `(batch, seq)` of ids, from the first position on.
+    /// Reads a prompt of ids with the shape `(batch, seq)`, beginning at the first position.
     fn prompt(&mut self, ids: &Tensor) -> Result<Tensor>;
 
-    /// Reads one more token, `(batch, 1)`, at `position`.
+    /// Reads one more token of the shape `(batch, 1)` at `position`.
     fn step(&mut self, token: &Tensor, position: usize) -> Result<Tensor>;
 }
 
-/// What a model is loaded from.
 pub(crate) struct Context {
     pub(crate) config: Value,
     pub(crate) name: String,
-    /// Where `weights` come from.
+    /// The store behind `weights`.
     pub(crate) store: Weights,
     pub(crate) weights: VarBuilder<'static>,
     pub(crate) dtype: DType,
@@ -41,7 +40,7 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    /// The configuration as a type of candle-transformers.
+    /// Parses the configuration as a type of candle-transformers.
     pub(crate) fn read<C: DeserializeOwned>(&self) -> std::result::Result<C, Problem> {
         serde_json::from_value(self.config.clone()).map_err(|error| {
             let error = error.to_string();
@@ -51,7 +50,8 @@ impl Context {
         })
     }
 
-    /// The key whose value makes this error: without it there is another one.
+    /// Returns the key whose value causes this error: without the key, the error goes away or is a
+    /// different one.
     fn culprit<C: DeserializeOwned>(&self, error: &str) -> Option<&str> {
         let config = self.config.as_object()?;
         let keys = config.keys().filter(|_| !error.starts_with("missing field"));
@@ -67,42 +67,41 @@ impl Context {
 
 type Loaded = std::result::Result<Box<dyn Model>, Problem>;
 
-/// What a model does with its prompt.
+/// How a model uses its prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Reads it, and writes on.
+    /// Reads the prompt and continues it.
     Decoder,
-    /// Reads it.
+    /// Reads the prompt only.
     Encoder,
-    /// Reads it, and writes something else.
+    /// Reads the prompt and generates a separate text.
     Pair,
 }
 
-/// One architecture.
 pub(crate) struct Family {
-    /// `model_type` of its configurations.
+    /// The `model_type` values of its configurations.
     pub(crate) names: &'static [&'static str],
     pub(crate) kind: Kind,
-    /// The keys that bound the positions, of which the first that is there counts.
+    /// The keys that limit the positions. The first key that a configuration contains counts.
     positions: &'static [&'static str],
-    /// Bytes of an element of the mask that candle builds on the host, for each
-    /// pair of tokens of the prompt; 0 where it builds none.
+    /// Bytes per element of the mask that candle builds on the host, which has an element for each
+    /// pair of tokens of the prompt; 0 if candle builds no mask there.
     pub(crate) mask: u64,
-    /// How names end that candle asks for, and that no file has.
+    /// Endings of names that candle asks for although no file contains them.
     pub(crate) absent: &'static [&'static str],
-    /// Whether candle reads one sequence at a time.
+    /// True if candle reads one sequence at a time.
     pub(crate) alone: bool,
-    /// Whether its code reads on the host which tokens go to which expert, and
-    /// fails where nothing says so, as on a device without values.
+    /// True if the model's code reads on the host which tokens go to which expert. Such code fails
+    /// on a simulated device, because memory there has no values.
     pub(crate) looks: bool,
-    /// What candle calls otherwise than Hugging Face.
+    /// Converts names of Hugging Face to those of candle.
     adapt: fn(&mut Map<String, Value>),
-    /// What candle asks for and published files leave out, as JSON.
+    /// Values that candle requires and published files omit, as JSON.
     defaults: &'static str,
-    /// The types of `rope_scaling` that candle reads, where it reads the key.
+    /// The types of `rope_scaling` that candle reads; `None` if candle does not read the key.
     scalings: Option<&'static [&'static str]>,
     pub(crate) load: fn(&Context) -> Loaded,
-    /// What a reader must know.
+    /// A remark for the reader of the estimate.
     pub(crate) note: Option<&'static str>,
 }
 
@@ -112,15 +111,15 @@ impl std::fmt::Debug for Family {
     }
 }
 
-/// Where a decoder has its positions, one way or another.
+/// The keys for the number of positions in different decoders.
 const POSITIONS: &[&str] = &["max_position_embeddings", "n_positions", "seq_length", "max_seq_len"];
 
-/// Of models with experts.
+/// The remark for models with experts.
 const ROUTED: &str = "values are zeros, so every token is routed to the same experts: what experts \
     take for activations is the most that they can take";
 
 impl Family {
-    /// A row with what most decoders have.
+    /// Creates a row with the values that most decoders share.
     const fn decoder(names: &'static [&'static str], load: fn(&Context) -> Loaded) -> Self {
         Self {
             names,
@@ -170,7 +169,7 @@ impl Family {
         Self { mask, ..self }
     }
 
-    /// Candle sets no bound to its positions.
+    /// Removes the limit of positions, for models to which candle sets none.
     const fn unbounded(self) -> Self {
         Self { positions: &[], ..self }
     }
@@ -179,16 +178,16 @@ impl Family {
         Self { note: Some(note), ..self }
     }
 
-    /// Whether the prompt of an encoder and a decoder is the decoder's.
+    /// True if the decoder of a pair reads the prompt, and not the encoder.
     pub(crate) fn reads_into_decoder(&self) -> bool {
         self.names.contains(&"whisper")
     }
 
-    /// The key that bounds the positions, and how many there are.
+    /// Returns the key that limits the positions, and the number of positions.
     pub(crate) fn positions(&self, config: &Map<String, Value>) -> Option<(&'static str, u64)> {
         self.positions.iter().find_map(|&key| {
             let positions = config.get(key)?.as_u64()?;
-            // RoBERTa's first position stands behind that of the padding.
+            // The positions of RoBERTa begin after that of the padding.
             let padding = if self.names.contains(&"roberta") {
                 1 + config.get("pad_token_id").and_then(Value::as_u64).unwrap_or(0)
             } else {
@@ -203,14 +202,14 @@ fn tables() -> impl Iterator<Item = &'static Family> {
     [decoders::TABLE, recurrent::TABLE, encoders::TABLE, pairs::TABLE].into_iter().flatten()
 }
 
-/// Every `model_type` that can be estimated, sorted.
+/// Returns every `model_type` that can be estimated, sorted.
 pub fn architectures() -> Vec<&'static str> {
     let mut names: Vec<_> = tables().flat_map(|family| family.names).copied().collect();
     names.sort_unstable();
     names
 }
 
-/// The architecture of a configuration, and what it calls itself.
+/// Returns the name and the row of a configuration's architecture.
 pub(crate) fn find(
     config: &Map<String, Value>,
 ) -> std::result::Result<(String, &'static Family), Problem> {
@@ -243,11 +242,11 @@ pub(crate) fn find(
     }))
 }
 
-/// What a configuration is that calls itself something else.
+/// Returns the architecture of a configuration whose `model_type` is that of another one.
 fn marked(config: &Map<String, Value>) -> Option<&'static str> {
     let classes = config.get("architectures").and_then(Value::as_array);
     let mut names = classes.into_iter().flatten().filter_map(Value::as_str);
-    // JinaBERT calls itself `bert`, Based calls itself `gpt2`.
+    // The `model_type` of JinaBERT is `bert`, and that of Based is `gpt2`.
     if names.any(|name| name.contains("JinaBert")) {
         Some("jina-bert")
     } else if config.contains_key("alt_mixer") {

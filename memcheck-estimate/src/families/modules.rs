@@ -1,25 +1,24 @@
-//! Every module of candle-transformers, and what became of it: a new version
-//! with a new model, or one that can be read at last, fails the test.
+//! Classifies every module of candle-transformers. The tests fail if a new version adds a module,
+//! or if a module that could not be read becomes readable.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use super::architectures;
 
-/// What became of a module.
 #[derive(Debug, PartialEq)]
 enum Fate {
-    /// These architectures are its models.
+    /// The module implements these architectures.
     Known(&'static [&'static str]),
-    /// Its files are those of this architecture, and are run as such.
+    /// The module's files have the type of this architecture and are estimated as such.
     Like(&'static str),
-    /// It says its sizes in code: no type of it can be read from a file.
+    /// The module sets its sizes in code, so no type of it can be read from a file.
     InCode,
-    /// It sees: without an image, or what comes of one, it has nothing to do.
+    /// The module needs an image, or data computed from one.
     Images,
-    /// It hears or speaks.
+    /// The module reads or generates sound.
     Sound,
-    /// It is a part of other modules, and no model.
+    /// The module is a part of other modules and not a model.
     Part,
 }
 
@@ -87,7 +86,7 @@ const MODULES: &[(&str, Fate)] = &[
     ("moondream", Images),
     ("mpt", InCode),
     ("nomic_bert", Known(&["nomic_bert"])),
-    // It reads Mistral's type, and says in code what that holds.
+    // The module reads Mistral's type, but sets the values of that type in code.
     ("nvembed_v2", InCode),
     ("olmo", Known(&["olmo"])),
     ("olmo2", Known(&["olmo2"])),
@@ -95,7 +94,7 @@ const MODULES: &[(&str, Fate)] = &[
     ("paddleocr_vl", Images),
     ("paligemma", Images),
     ("parler_tts", Sound),
-    // A configuration, and no model that reads it.
+    // The module has a configuration, but no model reads it.
     ("persimmon", Part),
     ("phi", Known(&["phi"])),
     ("phi3", Known(&["phi3"])),
@@ -125,21 +124,21 @@ const MODULES: &[(&str, Fate)] = &[
     ("vgg", Images),
     ("vit", Images),
     ("voxtral", Sound),
-    // Its prompt is text, after 30 seconds of sound.
+    // Whisper's prompt is text that follows 30 seconds of sound.
     ("whisper", Known(&["whisper"])),
     ("with_tracing", Part),
     ("wuerstchen", Images),
     ("xlm_roberta", Known(&["camembert", "roberta", "xlm-roberta"])),
     ("yi", InCode),
-    // Its text encoder is a Qwen 3.
+    // The text encoder of Z-Image is a Qwen 3.
     ("z_image", Images),
 ];
 
-/// The folder of candle's models, in the sources that this is built with.
+/// Returns the folder of candle's models in the sources with which this crate is built.
 fn models() -> PathBuf {
     let metadata = cargo_metadata::MetadataCommand::new()
         .manifest_path(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"))
-        // Of this platform only: crates of others were not fetched.
+        // Only this platform, because the crates of other platforms were not fetched.
         .other_options(["--filter-platform".to_owned(), "x86_64-unknown-linux-gnu".to_owned()])
         .exec()
         .expect("cargo knows the dependencies");
@@ -148,7 +147,7 @@ fn models() -> PathBuf {
     manifest.with_file_name("src").join("models").into()
 }
 
-/// All source text of a module: a file, or a folder with what lies in it.
+/// Returns the source text of a module, which is a file or a folder of files.
 fn source(module: &str) -> String {
     let read = |path: PathBuf| std::fs::read_to_string(path).expect("a source file");
     let folder = models().join(module);
@@ -195,7 +194,7 @@ fn what_says_its_sizes_in_code_cannot_be_read() {
     for (module, _) in MODULES.iter().filter(|(_, fate)| *fate == InCode) {
         assert!(!source(module).contains("Deserialize"), "{module} can be read now");
     }
-    // BigCode's cannot be read either: the estimator has a type of its own for it.
+    // BigCode's type cannot be read either, so the estimator has its own type for it.
     let read = |module| source(module).contains("Deserialize");
     assert!(read("llama") && read("smol") && !read("bigcode"));
 }

@@ -1,5 +1,6 @@
-//! An encoder and a decoder: the prompt is the encoder's, or with sound the
-//! decoder's; then token after token. What the encoder said is kept.
+//! Models with an encoder and a decoder. The encoder reads the prompt; for models of sound the
+//! decoder reads it. The decoder then generates token by token. The output of the encoder is kept
+//! for all tokens.
 
 use candle_core::{DType, Result, Tensor};
 use candle_transformers::models as m;
@@ -13,7 +14,8 @@ pub(super) const TABLE: &[Family] = &[
         .with_note("the prompt is the decoder's; before it the encoder hears 30 seconds of sound"),
 ];
 
-/// Frames of 30 seconds: two for each position of the encoder.
+/// The number of frames for each position of the encoder. All its positions together cover 30
+/// seconds.
 const FRAMES_PER_POSITION: usize = 2;
 
 struct T5 {
@@ -48,7 +50,7 @@ fn t5(context: &Context) -> Loaded {
 struct Marian {
     model: m::marian::MTModel,
     encoded: Option<Tensor>,
-    /// Tokens that the decoder has read.
+    /// Number of tokens that the decoder has read.
     read: usize,
 }
 
@@ -96,8 +98,8 @@ impl Model for Whisper {
         self.decode(ids, true)
     }
 
-    /// Candle's decoder reads all tokens anew: only what it makes of the sound
-    /// is kept.
+    /// All tokens must be passed again, because candle's decoder only caches the keys and values of
+    /// the sound.
     fn step(&mut self, token: &Tensor, position: usize) -> Result<Tensor> {
         let ids = Tensor::zeros((token.dim(0)?, position + 1), DType::U32, token.device())?;
         self.decode(&ids, false)

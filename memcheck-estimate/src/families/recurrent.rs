@@ -1,4 +1,4 @@
-//! Decoders with a state of one size, whatever was read.
+//! Decoders whose state has the same size after any number of tokens.
 
 use candle_core::{Result, Tensor};
 use candle_nn::VarBuilder;
@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::adapted::{default, rename};
 use super::{Context, Family, Loaded, Model, defaults};
 
-/// Tokens that mamba2 reads at once.
+/// Number of tokens that Mamba 2 reads at once.
 const CHUNK: usize = 256;
 
 pub(super) const TABLE: &[Family] = &[
@@ -39,7 +39,7 @@ pub(super) const TABLE: &[Family] = &[
         .with_defaults(defaults::RECURRENT_GEMMA),
 ];
 
-/// The transformers library has other names than the paper's code.
+/// Renames the keys of Hugging Face's transformers to those of the paper's code.
 fn names(config: &mut Map<String, Value>) {
     for (from, to) in [("hidden_size", "d_model"), ("num_hidden_layers", "n_layer")] {
         rename(config, from, to);
@@ -48,12 +48,12 @@ fn names(config: &mut Map<String, Value>) {
     default(config, "pad_vocab_size_multiple", json!(8));
 }
 
-/// As wide as the model, unless said otherwise.
+/// Sets the width of the attention to that of the model, if it is missing.
 fn attention_width(config: &mut Map<String, Value>) {
     rename(config, "hidden_size", "attention_hidden_size");
 }
 
-/// A model that reads one token after the other, of the prompt too.
+/// A model that reads one token after the other, also of the prompt.
 struct Stepwise<M, S> {
     model: M,
     state: S,
@@ -85,7 +85,7 @@ fn mamba(context: &Context) -> Loaded {
     Ok(Box::new(Stepwise { model, state, read }))
 }
 
-/// Version 6 has the configuration and the state of version 5.
+/// Loads RWKV 5 or 6. Version 6 uses the configuration and the state of version 5.
 fn rwkv<M: 'static>(
     context: &Context,
     new: impl FnOnce(&m::rwkv_v5::Config, VarBuilder<'static>) -> Result<M>,
@@ -97,8 +97,8 @@ fn rwkv<M: 'static>(
     Ok(Box::new(Stepwise { model, state, read }))
 }
 
-/// RWKV 7, which wants ids on the host beside those on the device. What it
-/// remembers of the prompt has no place for a second sequence.
+/// RWKV 7, which needs the ids on the host as well as on the device. Its state of the prompt has
+/// room for one sequence only.
 struct Rwkv7 {
     model: m::rwkv_v7::Model,
     state: m::rwkv_v7::State,
@@ -114,7 +114,8 @@ impl Model for Rwkv7 {
     }
 }
 
-/// Inner widths of its low-rank projections. Candle reads them off the weights.
+/// The inner widths of RWKV 7's low-rank projections. Candle reads them from the shapes of the
+/// weights.
 #[derive(Deserialize)]
 struct LowRanks {
     decay_low_rank_dim: usize,
@@ -140,7 +141,7 @@ fn rwkv7(context: &Context) -> Loaded {
     Ok(Box::new(Rwkv7 { model, state }))
 }
 
-/// Mamba2, which reads a prompt in chunks.
+/// Mamba 2, which reads a prompt in chunks.
 struct Mamba2 {
     model: m::mamba2::Model,
     state: m::mamba2::State,
@@ -164,7 +165,7 @@ fn mamba2(context: &Context) -> Loaded {
     Ok(Box::new(Mamba2 { model, state }))
 }
 
-/// RecurrentGemma, whose state is in the model.
+/// RecurrentGemma, whose state is part of the model.
 struct RecurrentGemma(m::recurrent_gemma::Model);
 
 impl Model for RecurrentGemma {

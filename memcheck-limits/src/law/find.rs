@@ -1,10 +1,10 @@
-//! From sizes and bytes to the law behind them, exactly.
+//! Finds the exact law behind sizes and figures.
 //!
-//! The sizes of a test's cases are all combinations of some values, a grid. On a
-//! grid there is one polynomial through all points whose powers of each size are
-//! lower than the number of its values, found size by size by divided differences.
-//! It is a law where every size has at least one value more than the power
-//! needs: then the points beyond have confirmed it. No number is rounded.
+//! The sizes of a test's cases form a grid: all combinations of some values. Exactly one polynomial
+//! goes through all points of a grid if the power of each size must be lower than the number of its
+//! values. Divided differences find it, one size after the other. The polynomial is a law if every
+//! size has at least one value more than its power needs, because the additional points then
+//! confirm it. No number is rounded.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,38 +14,40 @@ use super::{Fraction, Law, Monomial, Order, Sizes};
 /// A figure at some sizes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Point {
-    /// Every size, by name.
+    /// The value of every size, by name.
     pub at: Sizes,
-    /// The figure there.
+    /// The figure at these sizes.
     pub value: u64,
 }
 
-/// Why there is no law.
+/// The reason why no law was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NoLaw {
-    /// Not every combination of the sizes is there, or one is there twice.
+    /// A combination of the sizes is missing, or one occurs twice.
     Incomplete {
-        /// Combinations that are there.
+        /// Number of different combinations that were given.
         known: usize,
-        /// Combinations that there are.
+        /// Number of combinations that the sizes have.
         of: usize,
     },
     /// No polynomial with whole powers goes through the points.
     Uneven {
-        /// How fast it grows at the largest sizes, judged by its last steps.
+        /// The order of growth at the largest sizes, estimated from the last steps.
         about: Order,
-        /// Sizes with fewer values than would confirm a law that grows so, and
-        /// how many these have.
+        /// The sizes with too few values to confirm a law of this order, and the number of their
+        /// values.
         few: Sizes,
     },
 }
 
-/// Finds the law of these points. Where none goes through all of them, one that
-/// goes through the larger sizes is looked for: a peak is that of another moment
-/// once sizes are large enough. The law says from which size on it holds.
+/// Finds the law of these points.
+///
+/// If no law goes through all points, the function searches for one that goes through the larger
+/// sizes. A peak can move to another moment once the sizes are large enough. The law contains the
+/// smallest sizes for which it holds.
 ///
 /// # Errors
-/// When there is none.
+/// If no law was found.
 pub fn find(points: &[Point]) -> Result<Law, NoLaw> {
     let grid = Grid::of(points)?;
     for left_out in grid.ways_to_leave_out() {
@@ -60,14 +62,14 @@ pub fn find(points: &[Point]) -> Result<Law, NoLaw> {
     Err(NoLaw::Uneven { about, few })
 }
 
-/// One size and its values, ascending.
+/// One size and its values in ascending order.
 #[derive(Debug, Clone)]
 struct Axis {
     size: String,
     values: Vec<u64>,
 }
 
-/// Figures at all combinations of sizes, those of the last size side by side.
+/// Figures at all combinations of sizes. Figures that differ in the last size only are adjacent.
 #[derive(Debug, Clone)]
 struct Grid {
     axes: Vec<Axis>,
@@ -108,8 +110,8 @@ impl Grid {
         }
     }
 
-    /// How many of the smallest values of each size may be left out, the fewest
-    /// first. Three stay of each size that has them.
+    /// Returns the numbers of smallest values that can be left out of each size, the fewest first.
+    /// At least three values of each size must remain, if it has so many.
     fn ways_to_leave_out(&self) -> Vec<Vec<usize>> {
         let mut ways: Vec<Vec<usize>> = vec![Vec::new()];
         for axis in &self.axes {
@@ -143,7 +145,7 @@ impl Grid {
         }
     }
 
-    /// The law through all points, if there is one.
+    /// Returns the law through all points, if there is one.
     fn law(&self) -> Option<Law> {
         let lengths: Vec<usize> = self.axes.iter().map(|axis| axis.values.len()).collect();
         let mut coefficients = self.figures.clone();
@@ -171,8 +173,8 @@ impl Grid {
         Some(Law { terms: terms.collect::<Option<_>>()?, from: Sizes::new() })
     }
 
-    /// The sizes of which a power of this order, the first at least, is not confirmed
-    /// by a value more than it needs, with the number of their values.
+    /// Returns the sizes that do not have a value more than this order needs, with the number of
+    /// their values. At least the first power of each size must be confirmed.
     fn too_few_for(&self, order: &Order) -> Sizes {
         let has_few =
             |axis: &&Axis| axis.values.len() < order.power(&axis.size).max(1) as usize + 2;
@@ -180,8 +182,8 @@ impl Grid {
         few.map(|axis| (axis.size.clone(), axis.values.len() as u64)).collect()
     }
 
-    /// The order that the last two steps of each size look like; of a size with two
-    /// values, the one step.
+    /// Estimates the order from the last two steps of each size, or from the only step of a size
+    /// with two values.
     fn about(&self) -> Order {
         let lengths: Vec<usize> = self.axes.iter().map(|axis| axis.values.len()).collect();
         let mut powers = Vec::new();
@@ -206,7 +208,7 @@ impl Grid {
     }
 }
 
-/// The place of a figure on each axis.
+/// Returns the place of a figure on each axis.
 fn place(index: usize, lengths: &[usize]) -> Vec<usize> {
     let mut rest = index;
     let mut place: Vec<usize> = lengths
@@ -222,11 +224,13 @@ fn place(index: usize, lengths: &[usize]) -> Vec<usize> {
     place
 }
 
-/// The coefficients of the polynomial through these points, that of the power 0
-/// first, as many as there are points; `None` unless a point is left to confirm it.
+/// Returns the coefficients of the polynomial through these points, beginning with that of power 0.
+/// There are as many coefficients as points. The result is `None` unless at least one point remains
+/// to confirm the polynomial.
 fn polynomial(at: &[u64], figures: &[Fraction]) -> Option<Vec<Fraction>> {
     let at: Vec<Fraction> = at.iter().copied().map(Fraction::whole).collect();
-    // Newton's form: what is left of each divided difference is its first.
+    // Newton's form: after each level, `newton[level]` is the divided difference over the first
+    // `level` + 1 points.
     let mut newton = figures.to_vec();
     for level in 1..newton.len() {
         for i in (level..newton.len()).rev() {
@@ -238,7 +242,7 @@ fn polynomial(at: &[u64], figures: &[Fraction]) -> Option<Vec<Fraction>> {
     if degree > MOST as usize || degree + 2 > newton.len() {
         return None;
     }
-    // Multiplied out, the innermost bracket first.
+    // Multiplies Newton's form out, from the innermost bracket.
     let mut coefficients = vec![Fraction::ZERO; newton.len()];
     for k in (0..=degree).rev() {
         for i in (0..=degree).rev() {
@@ -250,9 +254,8 @@ fn polynomial(at: &[u64], figures: &[Fraction]) -> Option<Vec<Fraction>> {
     Some(coefficients)
 }
 
-/// The power by which one step has grown the whole. What is constant in it, such
-/// as weights, hides how fast the rest grows: what rises at all grows with the
-/// size.
+/// Returns the power by which the whole figure has grown in one step. A constant part, such as
+/// weights, hides how fast the rest grows. The power is therefore at least 1 if the figure rises.
 fn power_of_step(x: [f64; 2], y: [f64; 2]) -> u32 {
     if y[1] <= y[0] {
         return 0;
@@ -260,26 +263,27 @@ fn power_of_step(x: [f64; 2], y: [f64; 2]) -> u32 {
     nearest(y[1] / y[0].max(1.0), |power| libm::pow(x[1] / x[0].max(1.0), f64::from(power))).max(1)
 }
 
-/// The power for which `of_power` is nearest to `steps`, as factors.
+/// Returns the power for which the factor `of_power` is nearest to `steps`.
 fn nearest(steps: f64, of_power: impl Fn(u32) -> f64) -> u32 {
     let distance = |power: &u32| (libm::log(steps) - libm::log(of_power(*power))).abs();
     let nearer = |a: &u32, b: &u32| distance(a).total_cmp(&distance(b));
     (0..=MOST).min_by(nearer).unwrap_or(MOST)
 }
 
-/// The power whose steps between three sizes are most like these.
+/// Returns the power whose steps between three sizes are most similar to these.
 fn nearest_power(x: [f64; 3], y: [f64; 3]) -> u32 {
     let [first, second] = [y[1] - y[0], y[2] - y[1]];
     if second <= 0.0 {
         return 0;
     }
-    // Flat up to the last step: by how much the whole has grown in it.
+    // The figure was flat before the last step, so the growth of the whole figure in that step
+    // decides.
     let (steps, of_power): (f64, &dyn Fn(u32) -> f64) = if first <= 0.0 {
         (y[2] / y[1].max(1.0), &|power| libm::pow(x[2] / x[1].max(1.0), f64::from(power)))
     } else {
         (second / first, &|power| {
             let at = x.map(|x| match power {
-                // What grows more slowly than any power.
+                // Power 0 stands for growth that is slower than any power.
                 0 => libm::log(x + 1.0),
                 power => libm::pow(x, f64::from(power)),
             });

@@ -1,5 +1,5 @@
-//! Exact fractions of two `i128`. What does not fit is `None`: no law is found
-//! by a number that wrapped.
+//! Exact fractions of two `i128`. A result that overflows is `None`, so that no law is found from a
+//! number that has wrapped.
 
 /// A fraction in lowest terms, with a positive denominator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -9,10 +9,10 @@ pub struct Fraction {
 }
 
 impl Fraction {
-    /// Nothing.
+    /// The number 0.
     pub const ZERO: Self = Self { numerator: 0, denominator: 1 };
 
-    /// `numerator / denominator` in lowest terms; `None` for a denominator of 0.
+    /// Returns `numerator / denominator` in lowest terms; `None` for a denominator of 0.
     pub fn new(numerator: i128, denominator: i128) -> Option<Self> {
         let divisor = i128::try_from(gcd(numerator.unsigned_abs(), denominator.unsigned_abs()));
         let divisor = divisor.ok().filter(|&divisor| divisor != 0 && denominator != 0)?;
@@ -23,44 +23,45 @@ impl Fraction {
         Some(Self { numerator: numerator.checked_neg()?, denominator: denominator.checked_neg()? })
     }
 
-    /// A whole number.
+    /// Returns a whole number as a fraction.
     pub fn whole(number: u64) -> Self {
         Self { numerator: i128::from(number), denominator: 1 }
     }
 
-    /// Above the line.
+    /// Returns the numerator.
     pub fn numerator(self) -> i128 {
         self.numerator
     }
 
-    /// Below the line.
+    /// Returns the denominator, which is positive.
     pub fn denominator(self) -> i128 {
         self.denominator
     }
 
-    /// Whether it is 0.
+    /// True if the fraction is 0.
     pub fn is_zero(self) -> bool {
         self.numerator == 0
     }
 
-    /// Whether it is more than 0.
+    /// True if the fraction is above 0.
     pub fn is_positive(self) -> bool {
         self.numerator > 0
     }
 
-    /// The sum.
+    /// Returns the sum; `None` if it overflows.
     pub fn plus(self, other: Self) -> Option<Self> {
         let left = self.numerator.checked_mul(other.denominator)?;
         let right = other.numerator.checked_mul(self.denominator)?;
         Self::new(left.checked_add(right)?, self.denominator.checked_mul(other.denominator)?)
     }
 
-    /// The difference.
+    /// Returns the difference; `None` if it overflows.
     pub fn minus(self, other: Self) -> Option<Self> {
         self.plus(Self { numerator: other.numerator.checked_neg()?, ..other })
     }
 
-    /// The product, reduced crosswise first, so that it overflows late.
+    /// Returns the product; `None` if it overflows. The factors are reduced crosswise first, so
+    /// that fewer products overflow.
     pub fn times(self, other: Self) -> Option<Self> {
         let left = Self::new(self.numerator, other.denominator)?;
         let right = Self::new(other.numerator, self.denominator)?;
@@ -70,19 +71,21 @@ impl Fraction {
         )
     }
 
-    /// The quotient; `None` by 0.
+    /// Returns the quotient; `None` if it overflows or `other` is 0.
     pub fn over(self, other: Self) -> Option<Self> {
         self.times(Self::new(other.denominator, other.numerator)?)
     }
 
-    /// The smallest whole number that is not below it; 0 where it is negative.
+    /// Returns the fraction rounded up to a whole number, or 0 if it is negative; `None` if it does
+    /// not fit into a `u64`.
     pub fn ceiling(self) -> Option<u64> {
         let whole = self.numerator.div_euclid(self.denominator);
         let rest = self.numerator.rem_euclid(self.denominator);
         u64::try_from(whole.checked_add(i128::from(rest > 0))?.max(0)).ok()
     }
 
-    /// The largest whole number that is not above it; 0 where it is negative.
+    /// Returns the fraction rounded down to a whole number, or 0 if it is negative; `None` if it
+    /// does not fit into a `u64`.
     pub fn floor(self) -> Option<u64> {
         u64::try_from(self.numerator.div_euclid(self.denominator).max(0)).ok()
     }
@@ -96,7 +99,7 @@ fn gcd(a: u128, b: u128) -> u128 {
     a
 }
 
-/// `3`, `-3/2`.
+/// Formats it as `3` or `-3/2`.
 impl std::fmt::Display for Fraction {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.denominator {
@@ -139,7 +142,7 @@ mod tests {
         assert_eq!(large.times(large), None);
         assert_eq!(large.ceiling(), None);
         assert_eq!(Fraction::new(1, 0), None);
-        // 0 over the lowest number is 0, and its negation does not exist.
+        // The negation of the lowest `i128` does not exist.
         assert_eq!(Fraction::new(i128::MIN, -1), None);
     }
 

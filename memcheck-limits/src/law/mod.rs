@@ -1,9 +1,8 @@
-//! Laws: how a figure depends on the sizes of a test's cases, exactly.
+//! Laws: the exact dependence of a figure on the sizes of a test's cases.
 //!
-//! Memory over a size is a series of whole numbers. Where it is a polynomial its
-//! coefficients are found by exact arithmetic and printed:
-//! `peak = 31.2 MiB + 1.5 KiB*seq + 16 B*seq^2`. From the law follow the order of
-//! growth, which `scaling(…)` bounds, and the largest size for a capacity.
+//! Memory over a size is a series of whole numbers. If the series is a polynomial, exact arithmetic
+//! finds its coefficients: `peak = 31.2 MiB + 1.5 KiB*seq + 16 B*seq^2`. The law gives the order of
+//! growth, which `scaling(…)` limits, and the largest size for a capacity.
 //!
 //! ```text
 //! points -> find -> law -> order, largest
@@ -27,42 +26,43 @@ pub use fraction::Fraction;
 pub use largest::{Largest, largest};
 pub use order::{MOST, Monomial, Order, OrderError};
 
-/// Sizes by name: `batch` is 4, `seq` is 128.
+/// Values of sizes by name: `batch` is 4, `seq` is 128.
 pub type Sizes = BTreeMap<String, u64>;
 
 /// A figure as a polynomial of sizes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Law {
-    /// Coefficients that are not 0.
+    /// Never contains a coefficient of 0.
     terms: BTreeMap<Monomial, Fraction>,
-    /// The smallest values for which it holds, where it does not hold for all.
+    /// The smallest values for which the law holds. A size for which it always holds is absent.
     from: Sizes,
 }
 
 impl Law {
-    /// The law with these coefficients.
+    /// Creates the law with these coefficients.
     pub fn new(terms: impl IntoIterator<Item = (Monomial, Fraction)>) -> Self {
         let terms = terms.into_iter().filter(|(_, coefficient)| !coefficient.is_zero());
         Self { terms: terms.collect(), from: Sizes::new() }
     }
 
-    /// Its terms, the constant first.
+    /// Returns the terms, the constant first.
     pub fn terms(&self) -> impl Iterator<Item = (&Monomial, Fraction)> {
         self.terms.iter().map(|(monomial, coefficient)| (monomial, *coefficient))
     }
 
-    /// The coefficient of a product of sizes.
+    /// Returns the coefficient of a product of sizes.
     pub fn coefficient(&self, of: &Monomial) -> Fraction {
         self.terms.get(of).copied().unwrap_or(Fraction::ZERO)
     }
 
-    /// The smallest values for which it holds, of sizes for which there are some.
+    /// Returns the smallest values for which the law holds. A size for which it always holds is
+    /// absent.
     pub fn from(&self) -> &Sizes {
         &self.from
     }
 
-    /// The figure at these sizes, rounded up; `None` where it is beyond every
-    /// figure. A size that is not given is 0.
+    /// Returns the figure at these sizes, rounded up; `None` if it overflows. A size that is not
+    /// given counts as 0.
     pub fn at(&self, sizes: &Sizes) -> Option<u64> {
         let mut sum = Fraction::ZERO;
         for (monomial, coefficient) in self.terms() {
@@ -78,13 +78,13 @@ impl Law {
         sum.ceiling()
     }
 
-    /// How fast it grows. What it falls by is no growth.
+    /// Returns the order of growth. Terms with a negative coefficient are not growth.
     pub fn order(&self) -> Order {
         let rising = self.terms().filter(|(_, coefficient)| coefficient.is_positive());
         Order::of(rising.map(|(monomial, _)| monomial.clone()))
     }
 
-    /// For people, in bytes: `31.2 MiB + 1.5 KiB*seq + 16 B*seq^2`.
+    /// Formats the law for people, in bytes: `31.2 MiB + 1.5 KiB*seq + 16 B*seq^2`.
     pub fn in_bytes(&self) -> String {
         self.written(|coefficient| match (coefficient.denominator(), coefficient.floor()) {
             (1, Some(bytes)) => Size(bytes).to_string(),
@@ -92,12 +92,12 @@ impl Law {
         })
     }
 
-    /// For people, as a count: `12 + 3*seq`.
+    /// Formats the law for people, as a count: `12 + 3*seq`.
     pub fn in_counts(&self) -> String {
         self.written(|coefficient| coefficient.to_string())
     }
 
-    /// Its terms with their signs, and from where on it holds.
+    /// Formats the terms with their signs, and the smallest sizes for which the law holds.
     fn written(&self, amount: impl Fn(Fraction) -> String) -> String {
         let mut text = String::new();
         for (monomial, coefficient) in self.terms() {
@@ -126,14 +126,14 @@ impl Law {
     }
 }
 
-/// Exactly: `32715776 + 1536*seq + 16*seq^2 for seq >= 128`.
+/// Formats the law exactly: `32715776 + 1536*seq + 16*seq^2 for seq >= 128`.
 impl std::fmt::Display for Law {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.in_counts())
     }
 }
 
-/// Why a text is no law.
+/// The error of a text that is not a law.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a law such as `4096 + 16*seq^2`")]
 pub struct LawError(String);
@@ -148,7 +148,7 @@ impl std::str::FromStr for Law {
             None => (text, None),
         };
         let mut terms: BTreeMap<Monomial, Fraction> = BTreeMap::new();
-        // Every sign but the first stands between two spaces.
+        // Every sign except the first has a space on both sides.
         for summand in sum.replace(" - ", " + -").split(" + ") {
             let (amount, monomial) = summand.split_once('*').unwrap_or((summand, "1"));
             let coefficient: Fraction = amount.parse().map_err(|()| error())?;

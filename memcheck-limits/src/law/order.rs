@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// The highest power that is read or found: memory of a higher one has not been seen.
+/// The highest power that is parsed or found. Memory that grows with a higher power has not been
+/// observed.
 pub const MOST: u32 = 4;
 
 /// A product of powers of sizes: `1`, `seq`, `batch*seq^2`.
@@ -12,33 +13,33 @@ pub const MOST: u32 = 4;
 pub struct Monomial(BTreeMap<String, u32>);
 
 impl Monomial {
-    /// The product of these powers; those of 0 are left out.
+    /// Creates the product of these powers and drops powers of 0.
     pub fn new(powers: impl IntoIterator<Item = (String, u32)>) -> Self {
         Self(powers.into_iter().filter(|(_, power)| *power > 0).collect())
     }
 
-    /// The power of a size; 0 where it has no part in it.
+    /// Returns the power of a size; 0 if the product does not contain it.
     pub fn power(&self, size: &str) -> u32 {
         self.0.get(size).copied().unwrap_or(0)
     }
 
-    /// Its sizes with their powers.
+    /// Returns the sizes with their powers.
     pub fn powers(&self) -> impl Iterator<Item = (&str, u32)> {
         self.0.iter().map(|(size, power)| (size.as_str(), *power))
     }
 
-    /// The sum of its powers.
+    /// Returns the sum of the powers.
     pub fn degree(&self) -> u32 {
         self.0.values().sum()
     }
 
-    /// Whether it grows no faster than `other`, whichever sizes grow.
+    /// True if this product grows no faster than `other` for any sizes.
     pub fn divides(&self, other: &Self) -> bool {
         self.powers().all(|(size, power)| power <= other.power(size))
     }
 }
 
-/// By degree, then by name: as people write a polynomial.
+/// Orders by degree and then by name, as people write a polynomial.
 impl Ord for Monomial {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         (self.degree(), &self.0).cmp(&(other.degree(), &other.0))
@@ -67,7 +68,7 @@ impl std::fmt::Display for Monomial {
     }
 }
 
-/// Why a text is no order of growth.
+/// The error of a text that is not an order of growth.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not an order of growth: write `1`, `seq`, `seq^2`, `batch*seq` or a sum of such")]
 pub struct OrderError(String);
@@ -104,12 +105,13 @@ fn is_name(text: &str) -> bool {
         && letters.all(|c| c.is_alphanumeric() || c == '_')
 }
 
-/// How fast something may grow, or grows: a sum of products without factors.
+/// How fast a figure grows or may grow: a sum of products without factors.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Order(Vec<Monomial>);
 
 impl Order {
-    /// The order of a sum of these: what grows no faster than another is left out.
+    /// Returns the order of the sum of these products. It drops each product that grows no faster
+    /// than another one.
     pub fn of(monomials: impl IntoIterator<Item = Monomial>) -> Self {
         let mut all: Vec<Monomial> = monomials.into_iter().collect();
         all.sort();
@@ -122,27 +124,27 @@ impl Order {
         Self(order)
     }
 
-    /// Its summands.
+    /// Returns the summands.
     pub fn monomials(&self) -> &[Monomial] {
         &self.0
     }
 
-    /// Whether `monomial` grows no faster.
+    /// True if `monomial` grows no faster than this order.
     pub fn admits(&self, monomial: &Monomial) -> bool {
         self.0.iter().any(|most| monomial.divides(most))
     }
 
-    /// Whether all of `other` grows no faster.
+    /// True if every summand of `other` grows no faster than this order.
     pub fn covers(&self, other: &Self) -> bool {
         other.0.iter().all(|monomial| self.admits(monomial))
     }
 
-    /// The highest power of a size in it.
+    /// Returns the highest power of a size.
     pub fn power(&self, size: &str) -> u32 {
         self.0.iter().map(|monomial| monomial.power(size)).max().unwrap_or(0)
     }
 
-    /// The sizes that it names.
+    /// Returns the names of the sizes in this order.
     pub fn sizes(&self) -> impl Iterator<Item = &str> {
         self.0.iter().flat_map(Monomial::powers).map(|(size, _)| size)
     }

@@ -22,8 +22,8 @@ fn sizes(sizes: &[(&str, u64)]) -> Sizes {
 
 const SEQ: (&str, &[u64]) = ("seq", &[64, 128, 256, 512]);
 
-/// b sequences of length s through a layer of width h and a heads, in f32:
-/// weights 4 (4 h² + 4 h), activations 4 b s h, scores 4 b a s².
+/// The bytes of b sequences of length s through a layer of width h with a heads, in f32: weights 4
+/// (4 h² + 4 h), activations 4 b s h, scores 4 b a s².
 fn attention(b: u64, s: u64, h: u64, a: u64) -> u64 {
     4 * (4 * h * h + 4 * h) + 4 * b * s * h + 4 * b * a * s * s
 }
@@ -49,7 +49,7 @@ fn two_sizes_have_one_law() {
 
 #[test]
 fn a_law_may_have_fractions_and_fall() {
-    // The sum of 1..=n, and what is left of it.
+    // The sum of 1..=n, and a figure that falls.
     let law = find(&grid(&[("n", &[1, 2, 3, 4, 5])], |at| at[0] * (at[0] + 1) / 2)).unwrap();
     assert_eq!(law.to_string(), "1/2*n + 1/2*n^2");
     assert_eq!(law.in_bytes(), "1/2 B*n + 1/2 B*n^2");
@@ -75,7 +75,7 @@ fn a_byte_more_or_less_is_no_law() {
     for off in 0..4 {
         let mut points = grid(&[SEQ], |at| 16 * at[0] * at[0]);
         points[off].value += 1;
-        // Three points on a line would be one: these are on a parabola.
+        // Three points on a line would be a law, but these are on a parabola.
         let Err(NoLaw::Uneven { about, few }) = find(&points) else { panic!("{off}") };
         assert_eq!((about.to_string().as_str(), few.len()), ("seq^2", 0));
     }
@@ -83,7 +83,7 @@ fn a_byte_more_or_less_is_no_law() {
 
 #[test]
 fn a_peak_that_moves_has_its_law_from_there_on() {
-    // Below 128 the weights' upload is the peak, above the scores are.
+    // Below 128 the upload of the weights is the peak, above it the scores are.
     let axis: (&str, &[u64]) = ("seq", &[32, 64, 128, 256, 512, 1024]);
     let law = find(&grid(&[axis], |at| (50_000 + at[0]).max(4 * at[0] * at[0]))).unwrap();
     assert_eq!(law.to_string(), "4*seq^2 for seq >= 128");
@@ -107,7 +107,7 @@ fn steps_of_a_granule_have_an_order_and_no_law() {
     }
 }
 
-/// The order by the nearest powers, and the sizes that have too few values.
+/// The estimated order, and the sizes that have too few values.
 fn about(axes: &[(&str, &[u64])], figure: impl Fn(&[u64]) -> u64) -> (String, Sizes) {
     match find(&grid(axes, figure)) {
         Err(NoLaw::Uneven { about, few }) => (about.to_string(), few),
@@ -121,7 +121,7 @@ fn two_values_say_the_nearest_power_of_their_step() {
     for (figure, order) in [
         ((|n| 100 * n) as fn(u64) -> u64, "n"),
         (|n| 100 * n * n, "n^2"),
-        // 64 + 512 over 8 + 8 is 36, and 8^1 = 8 is further off than 8^2 = 64.
+        // (64 + 512) / (8 + 8) is 36. On a logarithmic scale 8^2 = 64 is nearer to it than 8^1 = 8.
         (|n| 8 * n + 8 * n * n, "n^2"),
         // Weights hide how fast the rest grows, but not that it grows.
         (|n| (1 << 20) + 100 * n, "n"),
@@ -129,14 +129,14 @@ fn two_values_say_the_nearest_power_of_their_step() {
     ] {
         assert_eq!(about(&[TWO], |at| figure(at[0])), (order.to_owned(), sizes(&[("n", 2)])));
     }
-    // What is constant is exactly so.
+    // A constant is an exact law.
     assert_eq!(find(&grid(&[TWO], |_| 9)).unwrap().to_string(), "9");
-    // A power of 2 needs four values, and a line three.
+    // A power of 2 needs four values, and a line needs three.
     let square = |at: &[u64]| at[0] * at[0];
     let three = about(&[("n", &[1, 2, 4])], square);
     assert_eq!(three, ("n^2".to_owned(), sizes(&[("n", 3)])));
     assert!(find(&grid(&[("n", &[1, 2, 4])], |at| 7 * at[0])).is_ok());
-    // Beside a size that has enough, only the other is said to have too few.
+    // Only the size with too few values is reported, not the one that has enough.
     let both = about(&[TWO, SEQ], |at| 4_096 * at[0] * at[1]);
     assert_eq!(both, ("n*seq".to_owned(), sizes(&[("n", 2)])));
 }
@@ -151,7 +151,7 @@ fn a_combination_that_is_missing_is_said() {
     assert_eq!(find(&[]), Err(NoLaw::Incomplete { known: 0, of: 1 }));
 }
 
-/// The same numbers in every run.
+/// A generator that yields the same numbers in every run.
 struct Random(u64);
 
 impl Random {

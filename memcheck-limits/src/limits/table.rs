@@ -17,56 +17,56 @@ macro_rules! with_limits {
     ($callback:ident) => {
         $callback! {
             everywhere {
-                /// Greatest growth of live memory per iteration ("64 KiB")
+                /// Limit of the growth of live bytes per iteration, such as "64 KiB" (built-in default: 1 MiB)
                 max_growth or max_growth_mb: Bytes,
                 "MEMCHECK_MAX_GROWTH", programs: false, default: |_| DEFAULT_MAX_GROWTH;
 
-                /// Most bytes live at once, set-up included ("1 GiB"), or a share of the peak of another test ("0.6 x other_test")
+                /// Limit of the live bytes at any moment, set-up included: a size ("1 GiB") or a share of another test's peak ("0.6 x other_test")
                 max_peak or max_peak_mb: Optional<Share>,
                 "MEMCHECK_MAX_PEAK", programs: true, default: |_| None;
 
-                /// Most bytes that are still live when the test body has returned ("64 KiB")
+                /// Limit of the bytes that are still live when the test body has returned (built-in default: 0 on a GPU, 64 KiB on the host)
                 max_retained or max_retained_mb: Bytes,
                 "MEMCHECK_MAX_RETAINED", programs: true, default: default_max_retained;
 
-                /// Most allocations in one measured iteration
+                /// Limit of the number of allocations in one measured iteration
                 max_allocations: Optional<Count>,
                 "MEMCHECK_MAX_ALLOCATIONS", programs: false, default: |_| None;
 
-                /// Greatest growth per iteration of the driver's pool, and of the process's memory as NVML reports it ("64 KiB")
+                /// Limit of the growth per iteration of the driver's pool, and of NVML's figure, in bytes
                 max_reserved_growth or max_reserved_growth_mb: Optional<Bytes>,
                 "MEMCHECK_MAX_RESERVED_GROWTH", programs: false, default: |_| None;
 
-                /// Memory that must be enough for a test on a GPU: a size ("24 GiB") or a card ("rtx4090")
+                /// Capacity that a test must run in on a GPU: a size ("24 GiB") or a card ("rtx4090")
                 fits: Optional<Room>,
                 "MEMCHECK_FITS", programs: true, default: |_| None;
 
-                /// Measured iterations
+                /// Number of measured iterations (built-in default: 10)
                 iterations: AtLeastOne,
                 "MEMCHECK_ITERATIONS", programs: false, default: |_| DEFAULT_ITERATIONS;
 
-                /// Iterations before the measured ones
+                /// Number of iterations before the measured ones (built-in default: 2)
                 warmup: Number,
                 "MEMCHECK_WARMUP", programs: false, default: |_| DEFAULT_WARMUP;
 
-                /// Most measured iterations, if the first ones leave the test undecided; as many as `iterations` switches this off
+                /// Maximum of measured iterations of a test whose growth is undecided (built-in default: 1000)
                 max_iterations: AtLeastOne,
                 "MEMCHECK_MAX_ITERATIONS", programs: false, default: |_| DEFAULT_MAX_ITERATIONS;
 
-                /// Longest time for which an undecided test is iterated further ("10s")
+                /// Maximum time for further iterations of a test whose growth is undecided (built-in default: 10s)
                 evidence: Time,
                 "MEMCHECK_EVIDENCE", programs: false, default: |_| DEFAULT_EVIDENCE;
 
-                /// Allowed distance of a figure above its baseline ("2%", "64 KiB" or "2% | 64 KiB")
+                /// Tolerance above the baseline: a share ("2%"), bytes ("64 KiB"), or the larger of both ("2% | 64 KiB")
                 tolerance: Deviation,
                 "MEMCHECK_TOLERANCE", programs: false, default: default_tolerance;
 
-                /// Longest time that a test may take ("60s", "10m")
+                /// Maximum duration of a test, such as "60s" (built-in default: 10m)
                 timeout: Time,
                 "MEMCHECK_TIMEOUT", programs: true, default: |_| DEFAULT_TIMEOUT;
             }
             attribute_and_file {
-                /// Whether a snapshot is kept and compared
+                /// True if figures are compared with a snapshot
                 baseline: Switch,
                 programs: false, default: |_| true;
             }

@@ -1,23 +1,23 @@
-//! What an audit raises: a `tracing` event, and what its callback is given.
+//! The alerts of an audit: a `tracing` event and the value that the callback gets.
 
 use memcheck_core::quiet;
 use memcheck_core::size::{Size, both};
 
 use crate::usage::Usage;
 
-/// What an [`Audit`](crate::Audit) saw above a limit.
+/// A figure above a limit of an [`Audit`](crate::Audit).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Alert {
-    /// Calls of [`crate::Audit::step`] so far.
+    /// Number of calls of [`crate::Audit::step`] so far.
     pub step: u64,
     /// The memory of the device at that step.
     pub usage: Usage,
-    /// What is above which limit.
+    /// The figure and the limit that it exceeds.
     pub reason: AlertReason,
 }
 
-/// Why an [`Alert`] was raised. Figures are bytes.
+/// The reason for an [`Alert`]. Figures are in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AlertReason {
@@ -33,7 +33,7 @@ pub enum AlertReason {
     },
     /// Live bytes rose by more than [`crate::Audit::alert_growth`] a step.
     Growth {
-        /// The rise since the last look over the steps since then, rounded up.
+        /// The rise since the last reading, divided by the number of steps and rounded up.
         bytes_per_step: u64,
         /// The limit.
         limit: u64,

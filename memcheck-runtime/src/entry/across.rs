@@ -1,6 +1,7 @@
-//! What is judged across tests where nobody but this process judges: under a
-//! plain harness each test runs by itself, and the baselines of the others stand
-//! for what they would measure.
+//! Limits that relate tests to each other, judged by the process of one test.
+//!
+//! Under a plain harness each test runs alone, and no `cargo memcheck` parent judges these limits.
+//! The baselines of the other tests are used in place of their measurements.
 
 use memcheck_core::across::{self, Member, PartnerError};
 use memcheck_core::baseline::{Baseline, Figures};
@@ -13,7 +14,7 @@ use memcheck_core::record::Record;
 use crate::description::{DESCRIPTIONS, Description};
 use crate::snapshot;
 
-/// The test that a relative limit of this one means; `None` where it has none.
+/// The test that the relative limit of this test names; `None` if it has no relative limit.
 pub(super) fn partner(
     description: &Description,
     limits: &Limits,
@@ -26,7 +27,7 @@ pub(super) fn partner(
     Ok(paths.iter().find(|(path, _)| path == found).map(|(_, other)| *other))
 }
 
-/// What is found in a record beside the baselines of other tests.
+/// The findings of a record compared with the baselines of other tests.
 pub(super) fn findings(description: &Description, job: &Job, record: &Record) -> Vec<Finding> {
     let load =
         |other: &Description| snapshot::load(&snapshot::path(other, &job.workspace, record.family));
@@ -41,7 +42,7 @@ fn relative(
     load: impl Fn(&Description) -> Baseline,
 ) -> Vec<Finding> {
     let Some(Bound::Relative(limit)) = &record.limits.max_peak.value else { return Vec::new() };
-    // Whether there is such a test was asked before the process was started.
+    // The parent process has already checked that the other test exists.
     let Ok(Some(other)) = partner(description, &record.limits) else { return Vec::new() };
     match across::standing_in(&load(other), &record.facts) {
         Ok(figures) => across::relative(record, limit, &other.path(), figures),
@@ -51,7 +52,7 @@ fn relative(
     }
 }
 
-/// The laws of the cases, by the largest of them.
+/// Findings on how the figures grow over the cases. Only the largest case reports them.
 fn scaling(
     description: &Description,
     record: &Record,

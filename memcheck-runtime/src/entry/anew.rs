@@ -1,9 +1,11 @@
-//! A run with attribution of a body that installs a `tracing` subscriber of its
-//! own. Ours is there before it, for the scopes of every span, and a process has
-//! one: the body fails. Then the process begins anew, without ours.
+//! A second start of a process whose body installs a `tracing` subscriber.
 //!
-//! A program that is profiled gets ours late instead (`scope::Install`), and so
-//! has no scopes for spans that were made before its first tensor.
+//! A run with attribution installs memcheck's subscriber before the body, so that all spans have
+//! scopes. A process can have only one global subscriber, so the body fails if it installs another.
+//! The process then starts again without memcheck's subscriber.
+//!
+//! A profiled program gets memcheck's subscriber late instead (`scope::Install`). It therefore has
+//! no scopes for spans that were created before its first tensor.
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -12,14 +14,14 @@ use memcheck_core::protocol::Job;
 use memcheck_core::record::Outcome;
 use memcheck_core::variables;
 
-/// What `tracing` says where a subscriber is there already.
+/// The error of `tracing` if a global subscriber is already installed.
 const REFUSED: &str = "a global default trace dispatcher has already been set";
 
-/// What a report without scopes says.
+/// The note in a report without scopes.
 pub(super) const NO_SCOPES: &str = "the test installs a `tracing` subscriber of its own: with the \
                                     layer `memcheck_runtime::Scopes` in it there are scopes";
 
-/// Whether the body has failed because our subscriber was there before its own.
+/// True if the body has failed because memcheck's subscriber was installed before its own.
 pub(super) fn is_wanted(outcome: &Outcome) -> bool {
     match outcome {
         Outcome::Failed { error: text } | Outcome::Panicked { message: text } => {
@@ -29,9 +31,8 @@ pub(super) fn is_wanted(outcome: &Outcome) -> bool {
     }
 }
 
-/// Replaces this process by one that does the same job without our subscriber:
-/// of the same id, in the same group, with the same output. Returns where the
-/// system refuses.
+/// Replaces this process by one that does the same job without memcheck's subscriber. The new
+/// process has the same id, group and output. Returns only if the system refuses.
 pub(super) fn begin(job: &Job) -> std::io::Error {
     eprintln!("memcheck: the test installs a `tracing` subscriber of its own: it is run anew");
     let job = Job { own_subscriber: true, ..job.clone() };

@@ -1,5 +1,5 @@
-//! A memory test under a plain test harness: starts a process of its own for
-//! it, waits, and fails as the harness expects.
+//! A memory test under a plain test harness: starts a child process for the test, waits for it, and
+//! fails in the way that the harness expects.
 
 use std::fmt::Display;
 use std::io::Read;
@@ -26,11 +26,11 @@ use super::{across, parent, settings};
 use crate::description::Description;
 use crate::snapshot;
 
-/// Runs the test in a process of its own.
+/// Runs the test in a child process.
 ///
 /// # Panics
-/// When the test fails, with its findings; or, for a `#[should_panic]` test
-/// that is within its limits, with the body's own message.
+/// If the test fails, with its findings. A `#[should_panic]` test that is within its limits panics
+/// with the message of its body.
 pub(super) fn run(description: &'static Description) {
     let workspace = description.workspace();
     let config = said(settings::configuration(workspace));
@@ -76,12 +76,12 @@ pub(super) fn run(description: &'static Description) {
     conclude(description, &measured(&job, (family, timeout), explain, run));
 }
 
-/// What was read, or a failure of the test with what is wrong with it.
+/// Returns the value of a setting, or fails the test with the error.
 fn said<T, E: Display>(read: Result<T, E>) -> T {
     read.unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Says that this harness has no device for the test.
+/// Reports that this harness has no device for the test.
 fn not_run(description: &Description, device: &Request) {
     println!("memcheck: not run, it needs another device than `{device}`: use `cargo memcheck`");
     if let Some(expected) = description.should_panic {
@@ -151,23 +151,22 @@ fn start(job: &Job, threads: u32) -> std::io::Result<Child> {
     command.spawn()
 }
 
-/// How the process ended.
 struct Ended {
-    /// `None` where it was killed because its time was up.
+    /// `None` if the process was killed because of its time-out.
     status: Option<std::process::ExitStatus>,
     stdout: String,
     stderr: String,
 }
 
-/// How long a pipe is read after the process ended: one that it left behind in
-/// another group may hold the pipe open for ever.
+/// How long a pipe is read after the process has ended. A limit is needed because a descendant in
+/// another process group can hold the pipe open forever.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 fn wait(mut child: Child, timeout: Duration) -> std::io::Result<Ended> {
     let stdout = drain(child.stdout.take());
     let stderr = drain(child.stderr.take());
     let status = child.wait_timeout(timeout);
-    // Also after a regular end: what the test started does not outlive it.
+    // Also after a regular end, because processes that the test started must not outlive it.
     if let Ok(group) = i32::try_from(child.id()) {
         parent::kill_group(group);
     }
@@ -179,7 +178,7 @@ fn wait(mut child: Child, timeout: Duration) -> std::io::Result<Ended> {
     Ok(Ended { status, stdout: text(&stdout, patience), stderr: text(&stderr, patience) })
 }
 
-/// Reads a pipe piece by piece on a thread of its own.
+/// Reads a pipe in pieces on another thread.
 fn drain(pipe: Option<impl Read + Send + 'static>) -> Receiver<Vec<u8>> {
     let (sender, receiver) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
@@ -194,7 +193,7 @@ fn drain(pipe: Option<impl Read + Send + 'static>) -> Receiver<Vec<u8>> {
     receiver
 }
 
-/// What was read up to the end of the pipe, or of the patience.
+/// The text that was read until the pipe ended or `patience` was reached.
 fn text(pieces: &Receiver<Vec<u8>>, patience: std::time::Instant) -> String {
     let mut bytes = Vec::new();
     let left = || patience.saturating_duration_since(std::time::Instant::now());
@@ -228,7 +227,7 @@ fn findings(judged: &Judged) -> String {
     lines.chain(note.map(|note| format!("note: {note}"))).map(|line| line + "\n").collect()
 }
 
-/// Fails the test: by a panic, or by none where the harness expects one.
+/// Fails the test: by a panic, or, if the harness expects a panic, by returning without one.
 fn fail(description: &Description, text: &str) {
     let text = text.trim_end();
     if description.should_panic.is_some() {
@@ -238,8 +237,8 @@ fn fail(description: &Description, text: &str) {
     }
 }
 
-/// The version of candle-core that this crate was built with, by the Cargo.lock
-/// of the workspace.
+/// The version of candle-core that this crate was built with, according to the `Cargo.lock` of the
+/// workspace.
 fn candle_version(workspace: &Path) -> Option<String> {
     let lock = workspace
         .ancestors()

@@ -1,35 +1,35 @@
-//! What this process was started for. Read before `main` and then taken out of
-//! the environment: a process that the test starts itself is not the test's own,
-//! and must neither answer for it nor be tied to the harness.
+//! The job that this process was started for. It is read before `main` and then removed from the
+//! environment, because a process that the test starts must not write the test's report and must
+//! not be tied to the harness.
 
 use std::sync::OnceLock;
 
 use memcheck_core::protocol::{self, Job};
 use memcheck_core::variables;
 
-/// Who started this process.
+/// The reason why this process was started.
 #[derive(Debug)]
 pub(super) enum Purpose {
-    /// Anybody: a harness, a person, another program.
+    /// Not for a memory test: started by a harness, a person or another program.
     None,
-    /// Memcheck, for one test.
+    /// By memcheck, for one test.
     Job(Box<Job>),
-    /// Memcheck in another version.
+    /// By another version of memcheck.
     Foreign,
 }
 
 static PURPOSE: OnceLock<Purpose> = OnceLock::new();
 
-/// Reads the job. Before `main`.
+/// Reads the job and removes it from the environment. Must be called before `main`.
 pub(super) fn take() -> &'static Purpose {
     let purpose = purpose();
-    // SAFETY: this runs before `main`, when no thread of the program is there
-    // that could read the environment meanwhile.
+    // SAFETY: this runs before `main`, so that the program has no other thread that could read the
+    // environment at the same time.
     unsafe { std::env::remove_var(variables::JOB) };
     purpose
 }
 
-/// What was read.
+/// The purpose of this process, read at the first call.
 pub(super) fn purpose() -> &'static Purpose {
     PURPOSE.get_or_init(|| std::env::var(variables::JOB).map_or(Purpose::None, |text| read(&text)))
 }

@@ -1,4 +1,4 @@
-//! The answer to "which memory tests do you carry?", before the harness starts.
+//! Answers a request for the list of memory tests in this binary before the harness starts.
 
 use std::path::PathBuf;
 
@@ -9,9 +9,9 @@ use super::job::{self, Purpose};
 use super::{parent, program};
 use crate::description::{DESCRIPTIONS, Description};
 
-/// Runs before `main`: answers a listing request, starts to follow a program
-/// that is profiled, marks the main thread of a test process, on which the test
-/// harness runs, as not the workload's, and ties the process to its parent.
+/// Runs before `main`. Answers a listing request, starts to follow a profiled program, makes the
+/// main thread of a test process quiet, because the test harness runs on it, and ties the process
+/// to its parent.
 #[ctor::ctor(unsafe)]
 fn before_main() {
     if std::env::var_os(variables::LIST).is_some() {
@@ -20,7 +20,7 @@ fn before_main() {
     if let Ok(job) = std::env::var(variables::PROGRAM) {
         program::start(&job);
     }
-    // What is wrong with a job is said once the test begins.
+    // An invalid job is reported when the test begins.
     if let Purpose::Job(job) = job::take() {
         std::mem::forget(memcheck_core::quiet::enter());
         if let Some(id) = job.parent {

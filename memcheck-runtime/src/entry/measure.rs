@@ -1,5 +1,5 @@
-//! What a test's own process measures: the device and the probes are made ready,
-//! the body is run, and all that was counted becomes a record.
+//! The measurement of a test in its own process: prepares the device and the probes, runs the body,
+//! and makes a record of everything that was counted.
 
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
@@ -25,16 +25,14 @@ use crate::recorder::Recorder;
 use crate::trial::{self, Case, Trial};
 use crate::{attribution, block, canary, device, ledger, outcome, scope, site, snapshot};
 
-/// What one test measured.
 #[derive(Debug)]
 pub(super) struct Measured {
     pub(super) record: Record,
-    /// The attribution of the record; `None` in a run that only counted.
+    /// The attribution of the record; `None` in a run without attribution.
     pub(super) attribution: Option<Unresolved>,
     pub(super) baseline: Baseline,
 }
 
-/// Measures one test, and reads its baseline.
 pub(super) fn measure(description: &'static Description, job: &Job) -> Result<Measured, Refusal> {
     let request = description.device_on(&job.device);
     let family = request.family().unwrap_or(Family::Cpu);
@@ -44,7 +42,7 @@ pub(super) fn measure(description: &'static Description, job: &Job) -> Result<Me
         device: false,
         hint: None,
     })?;
-    // Before anything that may hang: from here on the test's time is taken.
+    // Must come before anything that may hang, because the test's time begins with this report.
     let mut progress = job
         .progress
         .as_ref()
@@ -81,18 +79,18 @@ pub(super) fn measure(description: &'static Description, job: &Job) -> Result<Me
     Ok(Measured { record, attribution, baseline })
 }
 
-/// A process in which a body can be measured.
+/// A process that is ready to measure a body.
 struct Ready {
     device: Device,
     own: Space,
-    /// Whether the probe of each space has seen a block come and go.
+    /// The spaces whose probe was tested with a canary; true if it saw the block come and go.
     canaries: Vec<(Space, bool)>,
     beside: Beside,
     attributor: Option<Attributor>,
 }
 
 impl Ready {
-    /// Opens the device, arms the probes and proves that they see.
+    /// Opens the device, arms the probes and proves with canaries that they see blocks.
     fn make(job: &Job, request: &Request, limits: &Limits) -> Result<Self, Refusal> {
         let on_gpu = request.family() == Some(Family::Cuda);
         ledger::prepare()?;
@@ -134,9 +132,8 @@ impl Ready {
         Ok(Self { device, own, canaries, beside, attributor })
     }
 
-    /// The record that `assemble` makes of a trial, with what only this process
-    /// knows of it: which probes are armed and what others count. And which call
-    /// stacks hold what, if that was followed.
+    /// The record that `assemble` makes of a trial, completed with the armed probes and the figures
+    /// of other counters. The second value is the attribution, if the run has one.
     fn record(
         self,
         trial: Trial,
@@ -153,7 +150,8 @@ impl Ready {
             let known = self.canaries.iter().chain(&others).find(|canary| canary.0 == *space);
             measured.armed = match known {
                 Some(&(_, seen)) => seen,
-                // The body was the first to use it.
+                // The body was the first to use this space, so that its probe has not been tested
+                // yet.
                 None => judged.contains(space) && canary::of(*space).unwrap_or(false),
             };
         }
@@ -172,17 +170,17 @@ impl Ready {
     }
 }
 
-/// Starts rayon's pool, which candle's CPU backend computes on: what a worker
-/// allocates when it is born (its deque, some 2 KiB) is the pool's and not the
-/// workload's, and a worker that is born late would make it a matter of luck.
+/// Starts rayon's pool, on which candle's CPU backend computes. A new worker allocates about 2 KiB
+/// for its deque. These bytes belong to the pool and not to the workload, and their figure would
+/// depend on timing if a worker started during the body.
 fn start_pool() {
     rayon::broadcast(|_| ());
 }
 
-/// The body, with its panics caught and its allocations counted.
+/// Runs the body, catches its panics and counts its allocations.
 pub(super) fn body(description: &Description, trial: &mut Trial) -> Outcome {
-    // To print a panic resolves a backtrace, for which std keeps tens of MiB
-    // for ever: that is not the workload's memory.
+    // Printing a panic resolves a backtrace, for which std allocates tens of MiB and never frees
+    // them. They are not the workload's memory, so the thread is quiet while it prints.
     let print = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
         let _quiet = quiet::enter();
@@ -201,7 +199,7 @@ pub(super) fn body(description: &Description, trial: &mut Trial) -> Outcome {
     }
 }
 
-/// The test's own space, and every other one of the same kind that it allocated in.
+/// The test's own space, and all other spaces of the same kind in which it has allocated.
 fn judged(own: Space) -> Vec<Space> {
     block::spaces()
         .filter(|space| space.is_of_driver() == own.is_device())
@@ -277,7 +275,8 @@ pub(super) fn unsupported_calls() -> Vec<String> {
     Vec::new()
 }
 
-/// An error of a device, which may name what is wrong with it.
+/// Makes the refusal for an error of a device. The device itself is at fault if this is `certain`,
+/// or if the text of the error names such a fault.
 fn about_the_device(why: String, certain: bool) -> Refusal {
     let device = certain || fault::of(&why).is_some();
     let hint = (!device).then(|| match std::env::var(SIM_FAULTS.name) {

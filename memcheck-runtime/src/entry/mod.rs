@@ -1,4 +1,5 @@
-//! Where a memory test begins: what the attribute registers, and what it calls.
+//! The entry points of a memory test: the registration, and the function that the generated
+//! `#[test]` calls.
 //!
 //! ```text
 //! cargo test, nextest ──► run ──► isolate ──► a process of its own ─┐
@@ -29,10 +30,10 @@ use job::Purpose;
 
 use crate::description::Description;
 
-/// Runs a memory test: what the `#[test]` of the expansion does.
+/// Runs a memory test. The `#[test]` that the attribute generates calls this function.
 ///
 /// # Panics
-/// When the test fails, with its findings.
+/// If the test fails, with its findings.
 pub fn run(description: &'static Description) {
     match job::purpose() {
         Purpose::None => isolate::run(description),

@@ -1,4 +1,4 @@
-//! What others count, added to the record: the driver's pool, NVML and CUPTI.
+//! Figures of other counters that are added to the record: the driver's pool, NVML and CUPTI.
 
 use candle_core::Device;
 use memcheck_core::record::Record;
@@ -7,7 +7,7 @@ use memcheck_core::space::Space;
 #[cfg(feature = "cuda")]
 use crate::probe::{cuda, cupti, nvml, pool};
 
-/// CUPTI, in a run that it is asked in; nothing in a build without CUDA.
+/// The CUPTI listener of a run that needs one. Empty in a build without CUDA.
 #[derive(Debug)]
 pub(super) struct Beside {
     #[cfg(feature = "cuda")]
@@ -15,7 +15,7 @@ pub(super) struct Beside {
 }
 
 impl Beside {
-    /// Begins to listen where `wanted`: before the device is opened.
+    /// Starts to listen if `wanted`. Must be called before the device is opened.
     pub(super) fn start(wanted: bool) -> Self {
         #[cfg(not(feature = "cuda"))]
         let _ = wanted;
@@ -25,7 +25,7 @@ impl Beside {
         }
     }
 
-    /// Adds what is said of the test's own device.
+    /// Adds the figures of the test's own device to the record.
     #[cfg(feature = "cuda")]
     pub(super) fn observe(self, device: &Device, own: Space, record: &mut Record) {
         use memcheck_core::driver::Untracked;
@@ -63,7 +63,7 @@ impl Beside {
     pub(super) fn observe(self, _device: &Device, _own: Space, _record: &mut Record) {}
 }
 
-/// Which GPU the device is. A simulated one is none.
+/// The name and UUID of the GPU. A simulated GPU has none.
 #[cfg(all(feature = "cuda", not(feature = "sim")))]
 fn gpu(device: &Device, own: Space) -> Option<memcheck_core::driver::Gpu> {
     let name = crate::probe::card::card(device).ok().flatten()?.name;
@@ -75,7 +75,7 @@ fn gpu(_device: &Device, _own: Space) -> Option<memcheck_core::driver::Gpu> {
     None
 }
 
-/// Processes of others that hold memory of a device, as a part of a sentence.
+/// Other processes that hold memory of a device, as a part of a sentence.
 pub(super) fn others(space: Space) -> String {
     #[cfg(feature = "cuda")]
     if let Ok(others) = nvml::others(space) {

@@ -10,24 +10,21 @@ use memcheck_core::space::Space;
 #[cfg(all(feature = "cuda", not(feature = "sim")))]
 use crate::probe;
 
-/// Why there is no device.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum OpenError {
-    /// The binary has no code for it.
     #[error("this binary was not built for `{0}`: run it through `cargo memcheck --device {0}`")]
     NotBuilt(Request),
-    /// The simulated machine does not exist.
+    /// The specification of the simulated machine is invalid.
     #[cfg(feature = "sim")]
     #[error("{0}")]
     Machine(String),
-    /// candle or the driver refuse it.
     #[cfg(feature = "cuda")]
     #[error("the device `{0}` cannot be opened: {1}")]
     Refused(Request, candle_core::Error),
 }
 
 impl OpenError {
-    /// Whether the device itself is not to be had.
+    /// True if the device itself is not available.
     pub(super) fn is_about_the_device(&self) -> bool {
         #[cfg(feature = "cuda")]
         if let Self::Refused(..) = self {
@@ -37,7 +34,7 @@ impl OpenError {
     }
 }
 
-/// Opens the device of `request`, which is never `auto` and was prepared.
+/// Opens the device of `request`, which must not be `auto` and must have been prepared.
 pub(super) fn device(request: &Request) -> Result<Device, OpenError> {
     match request {
         #[cfg(feature = "sim")]
@@ -48,11 +45,11 @@ pub(super) fn device(request: &Request) -> Result<Device, OpenError> {
     }
 }
 
-/// Makes sure that the device of `request` can be opened by whoever does, and that
-/// each holds no more than `fits`: the simulated machine is described so, and in
-/// front of a real driver the probes refuse the rest.
+/// Prepares the device of `request`, so that this process can open it and each device holds at most
+/// `fits`. The simulated machine gets devices of that size. On a real driver the probes refuse
+/// allocations above it.
 pub(super) fn prepare(request: &Request, fits: Option<Capacity>) -> Result<(), OpenError> {
-    // The host has no capacity.
+    // `fits` does not limit the host.
     #[cfg(not(feature = "cuda"))]
     let _ = fits;
     match request {
@@ -70,8 +67,7 @@ pub(super) fn prepare(request: &Request, fits: Option<Capacity>) -> Result<(), O
     }
 }
 
-/// What each device of `request` holds by itself, whatever `fits` says; empty on
-/// the host.
+/// The capacity of each device of `request`, regardless of `fits`; empty on the host.
 pub(super) fn capacities(request: &Request) -> BTreeMap<Space, u64> {
     match request {
         #[cfg(feature = "sim")]

@@ -1,34 +1,33 @@
-//! The tie of a test's own process to the harness that started it: where that
-//! is killed (by a time-out of nextest's, by Ctrl-C), the test ends with all
-//! that it started.
+//! Ties a test's own process to the harness that started it. If the harness is killed (by a
+//! time-out of nextest or by Ctrl-C), the test ends with all processes that it started.
 //!
-//! The process leads a group of its own, so that its parent can end all of it;
-//! for the same reason a signal to the parent's group does not reach it. The
-//! kernel tells it instead, by a signal that nobody else uses. A thread waits
-//! for that one and kills the group: a handler would have to be unsafe code.
+//! The process leads a process group, so that its parent can end the whole group. For the same
+//! reason a signal to the parent's group does not reach it. The kernel therefore sends it a signal
+//! that is otherwise unused when the parent ends. A thread waits for that signal and kills the
+//! group, because a signal handler would have to be unsafe code.
 //!
 //! ```text
 //! before main       tie     the signal is blocked in every thread to come, and asked for
 //! test starts       watch   the thread: a signal that came before is still there
 //! ```
 //!
-//! Children of `cargo memcheck` are not tied: it stands by them until they end.
+//! Children of `cargo memcheck` are not tied, because the command waits until they have ended.
 //!
-//! The calls go to libc directly. The nix crate switches on a feature of libc,
-//! and with it every user of this crate would build candle once more.
+//! This file calls libc directly, because the nix crate enables a feature of libc. Every user of
+//! this crate would have to build candle once more for that feature.
 
 use std::mem::MaybeUninit;
 
 use crate::aside;
 
-/// The kernel sends it when the parent's thread that forked has ended: that
-/// one waits for us. No hardware has it any more, and no library takes it.
+/// The kernel sends this signal when the parent's thread that forked has ended, which is the thread
+/// that waits for this process. No hardware raises the signal any more, and no library uses it.
 const PARENT_ENDED: i32 = libc::SIGSTKFLT;
 
 fn signals() -> libc::sigset_t {
     let mut signals = MaybeUninit::uninit();
-    // SAFETY: `sigemptyset` writes the whole set; both calls are passed a valid
-    // pointer to it, and `PARENT_ENDED` is a signal, so neither can fail.
+    // SAFETY: `sigemptyset` initialises the whole set before `assume_init`. Both calls get a valid
+    // pointer to it, and `PARENT_ENDED` is a valid signal number, so neither can fail.
     unsafe {
         libc::sigemptyset(signals.as_mut_ptr());
         libc::sigaddset(signals.as_mut_ptr(), PARENT_ENDED);
@@ -36,24 +35,25 @@ fn signals() -> libc::sigset_t {
     }
 }
 
-/// Asks the kernel to tell when `parent` ends. On the main thread: with a thread
-/// that ended the kernel would forget it.
+/// Asks the kernel to send [`PARENT_ENDED`] when `parent` ends. Must be called on the main thread,
+/// because the kernel drops the request when the thread that made it ends.
 pub(super) fn tie(parent: u32) {
-    // SAFETY: the set is a valid one, and the old mask is not asked for.
+    // SAFETY: `signals` returns a valid set that lives during the call, and a null pointer for the
+    // old mask is allowed.
     let blocked =
         unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &signals(), std::ptr::null_mut()) };
-    // SAFETY: this option takes a signal number and changes no memory.
+    // SAFETY: this option takes a signal number and does not access memory.
     let asked = unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, PARENT_ENDED as libc::c_ulong) };
     if blocked != 0 || asked != 0 {
         eprintln!("memcheck: this process may outlive the one that started it");
     }
     if std::os::unix::process::parent_id() != parent {
-        // It ended before it could be asked about.
+        // The parent ended before the request was made, so the kernel will not send the signal.
         end();
     }
 }
 
-/// Waits, aside, for what [`tie`] has asked for.
+/// Waits on another thread for the signal that [`tie`] has requested.
 pub(super) fn watch() {
     let watching = aside::spawn("memcheck parent", || {
         let mut signal = 0;
@@ -67,9 +67,9 @@ pub(super) fn watch() {
     }
 }
 
-/// Ends this process, and its group where that is its own.
+/// Ends this process, and its group if it leads one.
 fn end() -> ! {
-    // SAFETY: the call takes nothing and cannot fail.
+    // SAFETY: the call takes no arguments and cannot fail.
     let group = unsafe { libc::getpgrp() };
     if u32::try_from(group) == Ok(std::process::id()) {
         kill_group(group);
@@ -77,9 +77,9 @@ fn end() -> ! {
     std::process::abort()
 }
 
-/// Kills every process of a group that is still there.
+/// Kills all remaining processes of a group.
 pub(super) fn kill_group(group: i32) {
-    // SAFETY: a signal to other processes, which touches no memory of this one.
-    // It fails if the group is gone already, which is the aim.
+    // SAFETY: the call sends a signal and does not access memory of this process. It fails if the
+    // group has already ended, which is the aim.
     unsafe { libc::killpg(group, libc::SIGKILL) };
 }

@@ -1,14 +1,14 @@
-//! A program that is profiled as it is, without a test: followed from before
-//! `main` to its exit, and a report in place of a verdict on iterations. A bench
-//! is not followed: its device is made ready, and what it measures is its own.
+//! Profiles a program without a test. The program is followed from before `main` to its exit, and
+//! writes a report that has no iterations to judge. A bench is not followed: its device is
+//! prepared, and the bench does its own measurements.
 //!
 //! ```text
 //! before main   start    the simulated machine, the probes, attribution
 //! exit          finish   the record, the report (also after `process::exit`)
 //! ```
 //!
-//! A process that the program starts inherits the job and finds it claimed; one
-//! that it forks has another id. Neither reports.
+//! A process that the program starts inherits the job and finds it already claimed. A process that
+//! the program forks has another id. Neither writes a report.
 
 use std::fs::OpenOptions;
 use std::panic::AssertUnwindSafe;
@@ -30,21 +30,21 @@ use crate::attribution::{self, Attributor};
 use crate::recorder::Recorder;
 use crate::{block, canary, ledger, scope};
 
-/// A program that is being followed.
+/// The state of a program that is being followed.
 struct Following {
     job: ProgramJob,
-    /// Where the report goes.
+    /// The path of the report.
     path: PathBuf,
     attributor: Attributor,
-    /// Whether the host's probe saw its canary.
+    /// True if the host's probe saw its canary.
     host_armed: bool,
     process: u32,
 }
 
 static FOLLOWING: Mutex<Option<Following>> = Mutex::new(None);
 
-/// Starts to follow this process, unless an ancestor of it is the program that
-/// is meant. Leaves it where that cannot be done.
+/// Starts to follow this process, unless an ancestor of it has already claimed the job. If the
+/// process cannot be followed, it exits with an error.
 pub(super) fn start(job: &str) {
     let _quiet = quiet::enter();
     let job = match serde_json::from_str::<ProgramJob>(job) {
@@ -64,7 +64,7 @@ pub(super) fn start(job: &str) {
         }
         return;
     };
-    // Only the first process that comes here finds no such file.
+    // Only the first process creates this file.
     let claim = OpenOptions::new().write(true).create_new(true).open(protocol::claim(&report));
     if claim.is_err() {
         return;
@@ -78,7 +78,7 @@ fn shown(error: impl std::fmt::Display) -> String {
     error.to_string()
 }
 
-/// The device and the probes.
+/// Prepares the device and the probes.
 fn make_ready(job: &ProgramJob) -> Result<(), String> {
     open::prepare(&job.device, job.limits.fits.value).map_err(shown)?;
     ledger::prepare().map_err(shown)?;
@@ -103,7 +103,7 @@ fn follow(job: ProgramJob, path: PathBuf) -> Result<(), String> {
     Ok(())
 }
 
-/// Runs behind the program's own exit handlers, which were set after it.
+/// Runs after the exit handlers of the program, because they were registered later.
 extern "C" fn at_exit() {
     let _quiet = quiet::enter();
     let following = FOLLOWING.lock().ok().and_then(|mut following| following.take());
@@ -127,8 +127,8 @@ fn report(following: Following) -> Report {
     let live = attribution::live();
     let mut spaces = recorder.finish(&judged);
     for (space, measured) in &mut spaces {
-        // Where something was seen the probe is armed: a canary would need a
-        // device of our own.
+        // An allocation proves that the probe is armed. A canary would have to open the device in
+        // memcheck's own name.
         let seen = ledger::snapshot(*space).allocations > 0;
         let is_host = !space.is_of_driver();
         measured.armed = if is_host { host_armed } else { seen };
@@ -174,7 +174,7 @@ fn report(following: Following) -> Report {
     };
     let level = |code: Code| code.default_level(false);
     let findings = match attribution {
-        // Judged by the command, which looks up the names of its call stacks.
+        // The command judges the record, because it looks up the names of the call stacks.
         Some(_) => Vec::new(),
         None => verdict::judge(&record, &Baseline::Off, &record.limits, level).findings,
     };
@@ -188,7 +188,7 @@ fn report(following: Following) -> Report {
     }
 }
 
-/// The devices that it allocated on; the host where there are none.
+/// The devices on which the program has allocated; the host if there are none.
 fn judged(family: Family) -> Vec<Space> {
     let used = |space: &Space| space.is_of_driver() && ledger::snapshot(*space).allocations > 0;
     let devices: Vec<Space> = match family {

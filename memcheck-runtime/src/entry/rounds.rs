@@ -1,6 +1,6 @@
-//! What is still live after the body has returned: a wait for threads that are about to
-//! free it, and a second round of the body, which tells what each round leaves behind
-//! from what is allocated once in a process.
+//! Handles blocks that are still live after the body has returned. It waits for threads that are
+//! about to free them, and runs a second round of the body, because blocks that every round leaves
+//! behind must be distinguished from blocks that are allocated once per process.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -17,18 +17,18 @@ use crate::description::Description;
 use crate::ledger;
 use crate::trial::{Case, Trial};
 
-/// How long the last census waits for other threads.
+/// The longest wait for other threads before the last census.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// Live bytes of these spaces that are above the limit.
+/// Live bytes of these spaces in excess of the limit.
 fn above(judged: &[Space], limits: &Limits) -> u64 {
     let above =
         |space: &Space| ledger::snapshot(*space).live.saturating_sub(limits.max_retained.value);
     judged.iter().map(above).sum()
 }
 
-/// Waits until other threads have freed what the body left, for a bounded time. Returns
-/// what to report of it.
+/// Waits for a bounded time until other threads have freed the remaining blocks of the body.
+/// Returns a note for the report if they have freed any.
 pub(super) fn wait(judged: &[Space], limits: &Limits) -> Option<String> {
     let before = above(judged, limits);
     let began = Instant::now();
@@ -45,8 +45,8 @@ pub(super) fn wait(judged: &[Space], limits: &Limits) -> Option<String> {
     })
 }
 
-/// Runs the body once more if it left more than the built-in limit allows, and notes what
-/// this round added. A round that fails adds nothing to what is known.
+/// Runs the body once more if it left more than the built-in limit allows, and records the bytes
+/// that this round added. A round that fails adds a note only.
 pub(super) fn second(
     description: &'static Description,
     (device, case): (&candle_core::Device, Case),

@@ -1,6 +1,6 @@
-//! The process of one test: has it measured, judges the record, writes the report,
-//! and leaves. A record with call stacks is judged by the command, which looks up
-//! their names; without a command, this process does both.
+//! The process of one test: measures the test, judges the record, writes the report and exits. The
+//! command judges records with call stacks, because it looks up their names. Without a command,
+//! this process must do both.
 
 use std::path::Path;
 
@@ -17,11 +17,10 @@ use super::measure::{Measured, measure};
 use crate::description::Description;
 use crate::snapshot;
 
-/// The file that this process was started from.
 const EXECUTABLE: &str = "/proc/self/exe";
 
-/// Runs the test of this process and leaves it: with 0 if it passed, with
-/// [`exit::FAILED`] if not. Without a report, nothing has passed.
+/// Runs the test of this process and exits: with 0 if the test passed, with [`exit::FAILED`] if it
+/// failed. A test without a report has not passed.
 pub(super) fn run(description: &'static Description, job: &Job) -> ! {
     let _quiet = quiet::enter();
     let report = match measure(description, job) {
@@ -38,23 +37,26 @@ pub(super) fn run(description: &'static Description, job: &Job) -> ! {
     }
 }
 
-/// Leaves without a report, and says why: to people, and in its place.
+/// Exits without a report. The reason is printed and also written to a file next to the report's
+/// path.
 pub(super) fn leave(report: &Path, refusal: &Refusal) -> ! {
     eprintln!("memcheck: {}", refusal.why);
     if let Some(hint) = &refusal.hint {
         eprintln!("hint: {hint}");
     }
-    // Who cannot write this either finds the exit status.
+    // If this cannot be written either, the command still has the exit status.
     let text = serde_json::to_vec(refusal).unwrap_or_default();
     let _ = std::fs::write(protocol::refusal(report), text);
     std::process::exit(i32::from(exit::NOT_MEASURED))
 }
 
-/// Judges the record, and keeps its figures as pending where they are new. A run
-/// without a baseline, one that measured what it is not to explain, and one whose
-/// growth is to be decided by another run leave alone what is pending. New figures
-/// whose record the command judges are pending until then, and it removes them where
-/// the record breaks a limit.
+/// Judges the record and writes its figures as a pending snapshot if they are new.
+///
+/// An existing pending snapshot stays unchanged in a run without a baseline and in a run that
+/// measured other figures than those that it must explain. It is removed if another run must decide
+/// the growth, or if the findings show that the figures must not be accepted. If the command judges
+/// the record, new figures are pending until then, and the command removes them if the record
+/// breaks a limit.
 fn report(description: &Description, job: &Job, measured: Measured) -> Report {
     let level =
         |code: Code| job.levels.get(&code).copied().unwrap_or_else(|| code.default_level(job.ci));
@@ -77,7 +79,7 @@ fn report(description: &Description, job: &Job, measured: Measured) -> Report {
     let path = snapshot::path(description, &job.workspace, record.family);
     let mut pending = None;
     if record.is_undecided() {
-        // The run that decides keeps its figures. Those of an earlier run are not of this code.
+        // The run that decides writes its figures. Figures of an earlier run belong to older code.
         snapshot::discard_pending(&job.workspace, &path);
     } else if record.limits.baseline.value && is_expected {
         if verdict::is_worth_keeping(&findings) {
@@ -86,7 +88,7 @@ fn report(description: &Description, job: &Job, measured: Measured) -> Report {
                 Err(error) => findings.push(verdict::unwritten("snapshot", error)),
             }
         } else {
-            // Nor are those of an earlier run: what it measured is not this code.
+            // Pending figures of an earlier run are removed too, because they belong to older code.
             snapshot::discard_pending(&job.workspace, &path);
         }
     }
@@ -100,9 +102,9 @@ fn report(description: &Description, job: &Job, measured: Measured) -> Report {
     }
 }
 
-/// True if the run has measured the figures that it explains, or explains none. The
-/// record takes over figures that such a run cannot measure: the growth was decided by a
-/// run of more iterations, and a run of more iterations has another peak.
+/// True if the run has measured the figures that it must explain, or has none to explain. Figures
+/// that this run cannot measure are copied into the record: a run of more iterations decided the
+/// growth, and a run of more iterations has another peak.
 fn takes_expected(job: &Job, record: &mut Record) -> bool {
     let Some(expected) = &job.expected else { return true };
     match job.reach {
@@ -111,7 +113,7 @@ fn takes_expected(job: &Job, record: &mut Record) -> bool {
             expected.put(&["growth"], record);
             for measured in record.spaces.values_mut() {
                 if measured.growth == Growth::Unknown {
-                    // Another run has decided it.
+                    // Another run has decided the growth.
                     measured.growth = Growth::default();
                 }
             }
@@ -127,7 +129,8 @@ fn takes_expected(job: &Job, record: &mut Record) -> bool {
     but_growth(expected) == but_growth(&Figures::of(record))
 }
 
-/// Writes the report whole: to a file beside it, then renamed.
+/// Writes the report to a file in the same folder and renames it, so that a reader never sees a
+/// part of it.
 pub(super) fn write(path: &Path, report: &Report) -> std::io::Result<()> {
     use std::io::Write;
     let beside = path.with_extension("part");

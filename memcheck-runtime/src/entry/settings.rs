@@ -1,4 +1,4 @@
-//! What the environment and the workspace say, read once at the edge.
+//! Settings from the environment and the workspace. They are read once, at the edge of the crate.
 
 use std::path::Path;
 
@@ -10,26 +10,25 @@ use memcheck_core::variables::{self, VariableError};
 
 use crate::description::Description;
 
-/// Why a test cannot even be set up.
+/// The reason why a test cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SettingsError {
-    /// The configuration cannot be read.
+    /// The configuration file cannot be read.
     #[error("{path}: {error}")]
     ConfigFile {
-        /// The file.
+        /// The path of the file.
         path: String,
-        /// Why.
+        /// The error of the system.
         error: std::io::Error,
     },
-    /// The configuration is wrong.
+    /// The configuration is invalid.
     #[error("{path}: {error}")]
     Config {
-        /// The file.
+        /// The path of the file.
         path: String,
-        /// Why.
+        /// The error in it.
         error: config::ConfigError,
     },
-    /// A variable is wrong.
     #[error(transparent)]
     Variable(#[from] VariableError),
 }
@@ -56,7 +55,7 @@ pub(crate) fn configuration(workspace: &Path) -> Result<Config, SettingsError> {
         .map_err(|error| SettingsError::Config { path: config::PATH.to_owned(), error })
 }
 
-/// Whether bookkeeping is judged as in CI.
+/// True if bookkeeping is judged as in CI.
 pub(crate) fn ci() -> Result<bool, VariableError> {
     match variable(variables::CI.name).as_deref() {
         None => Ok(is_ci::cached()),
@@ -68,7 +67,7 @@ pub(crate) fn ci() -> Result<bool, VariableError> {
     }
 }
 
-/// When tests are run with attribution.
+/// The rule that selects the tests that are run with attribution.
 pub(crate) fn explain() -> Result<Explain, VariableError> {
     match variable(variables::EXPLAIN.name) {
         None => Ok(Explain::default()),
@@ -78,8 +77,8 @@ pub(crate) fn explain() -> Result<Explain, VariableError> {
     }
 }
 
-/// The device where no command chose one: what the environment names, else
-/// what this binary was built for.
+/// The device of a test without a command: the device that the environment names, or the device
+/// that this binary was built for.
 pub(crate) fn device() -> Result<Request, VariableError> {
     let asked = match variable(variables::DEVICE.name) {
         None => Request::Auto,
@@ -101,7 +100,7 @@ fn machine(named: Option<String>) -> Option<String> {
     named.or_else(|| variable(variables::SIM.name)).or_else(|| Some("h200".to_owned()))
 }
 
-/// The limits in force for a test that no command runs, from all sources but flags.
+/// The resolved limits of a test.
 pub(crate) fn limits(
     description: &Description,
     family: Family,
@@ -113,7 +112,7 @@ pub(crate) fn limits(
     Ok(config.limits(subject, &(description.limits)(), &environment, &Layer::default()))
 }
 
-/// Threads of rayon's pool, as its own default has it.
+/// The number of threads of rayon's pool, computed as rayon's default is.
 pub(crate) fn threads() -> u32 {
     variable(variables::RAYON_NUM_THREADS.name)
         .and_then(|text| text.parse().ok())

@@ -1,20 +1,20 @@
-//! Keeps the process from printing for a while.
+//! Suppresses the output of the process for a while.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-/// While it lives, what the process prints to stdout and stderr goes nowhere.
+/// While it lives, the output of the process to stdout and stderr is discarded.
 pub(super) struct Silence(Option<[OwnedFd; 2]>);
 
 impl Silence {
-    /// Begins, if the system has descriptors for it.
+    /// Starts to discard the output. Has no effect if the system refuses the file descriptors.
     pub(super) fn begin() -> Self {
         Self(begin().ok())
     }
 }
 
-/// Turns both streams away, and returns what they were.
+/// Redirects both streams, and returns copies of their former descriptors.
 fn begin() -> std::io::Result<[OwnedFd; 2]> {
     let nowhere: File = OpenOptions::new().write(true).open("/dev/null")?;
     let (stdout, stderr) = (std::io::stdout(), std::io::stderr());
@@ -24,11 +24,11 @@ fn begin() -> std::io::Result<[OwnedFd; 2]> {
     Ok(before)
 }
 
-/// Makes `stream` another name of `to`.
+/// Makes `stream` a duplicate of `to`.
 fn turn(stream: BorrowedFd<'_>, to: &impl AsRawFd) {
     let _ = std::io::stdout().flush();
-    // SAFETY: both are open descriptors, `dup2` touches no memory, and a stream is always
-    // turned to what outlives the call.
+    // SAFETY: both descriptors are open during the call, and `dup2` does not access memory.
+    // `stream` stays valid when `to` is closed, because `dup2` duplicates the open file.
     unsafe { libc::dup2(to.as_raw_fd(), stream.as_raw_fd()) };
 }
 

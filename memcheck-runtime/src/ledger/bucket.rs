@@ -1,5 +1,4 @@
-//! A bucket of the table: seven slots, and the slot that a thread keeps for
-//! its next address.
+//! A bucket of the table with seven slots, and the slot that a thread keeps for its next address.
 
 use std::sync::atomic::{
     AtomicU64, AtomicUsize,
@@ -8,21 +7,21 @@ use std::sync::atomic::{
 
 pub(super) const SLOTS: usize = 7;
 
-/// A key that is not an address: a thread owns the slot, either to write its
-/// words or as its [`Kept`] one.
+/// A key that is not an address. A thread owns the slot, either to write its words or as its
+/// [`Kept`] slot.
 pub(super) const CLAIMED: u64 = 1;
 
-/// What is kept for an address. The first word of a block is never 0.
+/// The words that the table stores for an address. The first word of a block is never 0.
 pub(crate) type Words = [u64; 2];
 
-/// The bit of the first word that a census sets in a block that it has counted.
+/// The bit of the first word that a census sets when it has counted the block.
 pub(crate) const COUNTED: u64 = 1 << 63;
 
 #[repr(C, align(64))]
 pub(super) struct Bucket {
     keys: [AtomicU64; SLOTS],
     pub(super) overflow: AtomicU64,
-    // PERF: the two words of a slot are neighbours, and so in one cache line.
+    // PERF: the two words of a slot are adjacent, so that they are in one cache line.
     words: [[AtomicU64; 2]; SLOTS],
     _pad: [u64; 2],
 }
@@ -30,13 +29,12 @@ pub(super) struct Bucket {
 const _: () = assert!(size_of::<Bucket>() == 192);
 
 impl Bucket {
-    /// The slot of an address.
     #[inline]
     pub(super) fn slot(&self, address: u64) -> Option<usize> {
         self.keys.iter().position(|key| key.load(Acquire) == address)
     }
 
-    /// Claims a free slot. `None` if there is none.
+    /// Claims a free slot; `None` if the bucket is full.
     #[inline]
     pub(super) fn claim(&self) -> Option<usize> {
         self.keys.iter().position(|key| {
@@ -44,32 +42,31 @@ impl Bucket {
         })
     }
 
-    /// Fills a claimed slot. The key comes last, so that a census on another
-    /// thread reads a whole entry or none.
+    /// Fills a claimed slot. The key is written last, so that a census on another thread reads a
+    /// complete entry or none.
     #[inline]
     pub(super) fn fill(&self, slot: usize, address: u64, words: Words) {
         self.write(slot, words);
         self.keys[slot].store(address, Release);
     }
 
-    /// Takes the address and its words out of a slot, which stays claimed.
+    /// Removes the address and its words from a slot, which stays claimed.
     #[inline]
     pub(super) fn take(&self, slot: usize) -> Words {
         let [first, second] = &self.words[slot];
-        // A swap, because a census may set `COUNTED` at the same time: either it comes
-        // first and the owner reads it here, or it finds no block to count.
+        // A swap, because a census can set `COUNTED` at the same time. If the census comes first,
+        // the owner reads the bit here; otherwise the census finds no block to count.
         let words = [first.swap(0, Relaxed), second.load(Relaxed)];
         self.keys[slot].store(CLAIMED, Relaxed);
         words
     }
 
-    /// Frees a claimed slot.
     #[inline]
     pub(super) fn release(&self, slot: usize) {
         self.keys[slot].store(0, Release);
     }
 
-    /// Sets [`COUNTED`] in all entries that lack it, and passes their words to `see`.
+    /// Sets [`COUNTED`] in all entries that lack it and passes their words to `see`.
     pub(super) fn count(&self, mut see: impl FnMut(Words)) {
         for (key, [first, second]) in self.keys.iter().zip(&self.words) {
             if key.load(Acquire) <= CLAIMED {
@@ -84,8 +81,8 @@ impl Bucket {
         }
     }
 
-    /// Every address with its words. Entries that other threads add or remove
-    /// meanwhile may be missing.
+    /// All addresses with their words. Entries that other threads add or remove at the same time
+    /// may be missing or have a first word of 0.
     pub(super) fn entries(&self) -> impl Iterator<Item = (u64, Words)> {
         self.keys.iter().enumerate().filter_map(|(slot, key)| {
             let address = key.load(Acquire);
@@ -105,18 +102,17 @@ impl Bucket {
         self.words[slot][1].store(second, Relaxed);
     }
 
-    /// Replaces the second word of an entry.
     pub(super) fn replace_second(&self, slot: usize, second: u64) {
         self.words[slot][1].store(second, Relaxed);
     }
 }
 
-/// The slot of the last address that a thread removed, if that was in its home
-/// bucket of the first level. Only this thread uses it. The slot stays claimed
-/// when the thread ends, so each thread costs at most one slot.
+/// The slot of the last address that a thread removed, if that slot was in the address's home
+/// bucket of the first level. No other thread uses it. The slot stays claimed when the thread ends,
+/// so each thread costs at most one slot.
 #[derive(Debug)]
 pub(crate) struct Kept {
-    /// `bucket * STRIDE + slot + 1`; 0 without a slot.
+    /// `bucket * STRIDE + slot + 1`; 0 if no slot is kept.
     slot: AtomicUsize,
 }
 
@@ -127,7 +123,7 @@ impl Kept {
         Self { slot: AtomicUsize::new(0) }
     }
 
-    /// The kept slot of bucket `index`, which is then no longer kept.
+    /// Returns the kept slot of bucket `index` and stops keeping it.
     #[inline]
     pub(super) fn take_from(&self, index: usize) -> Option<usize> {
         let slot = self.slot.load(Relaxed).wrapping_sub(index * Self::STRIDE + 1);
@@ -137,7 +133,7 @@ impl Kept {
         })
     }
 
-    /// Keeps a slot, and returns the bucket and slot that were kept before.
+    /// Keeps a slot and returns the bucket and slot that were kept before.
     #[inline]
     pub(super) fn replace(&self, index: usize, slot: usize) -> Option<(usize, usize)> {
         let before = self.slot.load(Relaxed);

@@ -1,5 +1,5 @@
-//! A census of live blocks, taken between iterations: by space, context, size and
-//! iteration of birth. Usually only the changes since the census before are counted.
+//! A census of live blocks, taken between iterations: by space, context, size and iteration of
+//! birth. Usually it counts only the changes since the previous census.
 
 use memcheck_core::lifetimes::Living;
 use memcheck_core::space::Space;
@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use super::bucket::Words;
 use crate::block::{Block, Origin};
 
-/// Blocks of one kind that were born in the same iteration.
+/// The common properties of blocks that a census counts together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Kind {
     pub(crate) space: Space,
@@ -20,7 +20,6 @@ pub(crate) struct Kind {
 }
 
 impl Kind {
-    /// `count` blocks of this kind.
     pub(crate) fn living(&self, count: u64) -> Living {
         Living {
             site: (self.context != 0).then_some(self.context),
@@ -34,12 +33,12 @@ impl Kind {
 /// The number of blocks of each kind.
 pub(crate) type Census = FxHashMap<Kind, u64>;
 
-/// Blocks that came and went between two censuses.
+/// Blocks that were added and removed between two censuses.
 #[derive(Debug, Default)]
 pub(crate) struct Changes {
-    /// Live now, and not at the census before.
+    /// Live now, but not at the previous census.
     pub(crate) came: Census,
-    /// Live at the census before, and not now.
+    /// Live at the previous census, but not now.
     pub(crate) gone: Census,
 }
 
@@ -49,11 +48,12 @@ fn add(census: &mut Census, words: Words) {
 }
 
 impl Changes {
-    /// The changes since the last call, or since the first block. `None` if too many blocks
-    /// have died for the ledger to remember, now and in all calls to come: then [`census`]
-    /// is needed. Allocates: the caller is quiet. One thread at a time.
+    /// The changes since the last call, or since the first block. Returns `None` if more blocks
+    /// have died than the ledger can remember; all later calls then return `None` too, and the
+    /// caller must use [`census`]. Allocates, so the caller must be quiet. Threads must not call it
+    /// at the same time.
     ///
-    /// Its cost depends on the number of changes, not on the number of live blocks.
+    /// The cost depends on the number of changes, not on the number of live blocks.
     pub(crate) fn take() -> Option<Self> {
         let mut changes = Self::default();
         super::BLOCKS.count_new(|words| add(&mut changes.came, words));
@@ -61,7 +61,7 @@ impl Changes {
     }
 }
 
-/// Counts the live blocks of all spaces. Allocates: the caller is quiet.
+/// Counts the live blocks of all spaces. Allocates, so the caller must be quiet.
 pub(crate) fn census() -> Census {
     let mut census = Census::default();
     super::each_in_words(|_, words| add(&mut census, words));

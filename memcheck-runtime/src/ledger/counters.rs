@@ -1,22 +1,22 @@
-//! The counters of one space: what is live, what was at its peak, and the last
-//! refusal. Threads count what came and went alone ([`super::shard`]).
+//! The counters of one space: live bytes, peaks and the last refusal. Each thread counts its own
+//! allocations and frees in a shard ([`super::shard`]).
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::shard::Totals;
 
-/// The counters of one space, alone on their cache lines.
+/// The counters of one space, on cache lines that they share with no other data.
 #[repr(align(128))]
 pub(super) struct Counters {
     pub(super) live: AtomicU64,
     pub(super) peak: AtomicU64,
-    /// The highest of the peaks that were started anew since the body began.
+    /// The highest of the peaks before each reset of the peak since the body began.
     pub(super) earlier_peak: AtomicU64,
     pub(super) iteration_peak: AtomicU64,
     pub(super) failed_frees: AtomicU64,
     pub(super) refused_bytes: AtomicU64,
     refused_live: AtomicU64,
-    /// Allocations at the last refusal, since the last reset.
+    /// The number of allocations between the last [`reset`](Self::reset) and the last refusal.
     refused_after: AtomicU64,
     /// The totals of the threads at the last reset.
     allocations_before: AtomicU64,
@@ -48,7 +48,7 @@ impl Counters {
         raise(&self.iteration_peak, live);
     }
 
-    /// Starts anew from what is live and from the totals of the threads.
+    /// Resets the counters: peaks start at the live bytes, and counts at the totals of the threads.
     pub(super) fn reset(&self, totals: Totals) {
         let Self {
             live,
@@ -73,7 +73,7 @@ impl Counters {
         frees_before.store(totals.frees, Relaxed);
     }
 
-    /// Notes that there was no memory for `bytes`, after so many allocations.
+    /// Records that the device refused `bytes` after this number of allocations.
     #[cfg(feature = "cuda")]
     pub(super) fn refuse(&self, bytes: u64, totals: Totals) {
         let after = totals.allocations.wrapping_sub(self.allocations_before.load(Relaxed));
@@ -82,7 +82,6 @@ impl Counters {
         self.refused_after.store(after, Relaxed);
     }
 
-    /// The figures now.
     pub(super) fn snapshot(&self, totals: Totals) -> Snapshot {
         let peak = self.peak.load(Relaxed);
         let since = |total: u64, before: &AtomicU64| total.wrapping_sub(before.load(Relaxed));
@@ -102,9 +101,11 @@ impl Counters {
     }
 }
 
-/// Offers `live` to a peak. PERF: most offers are below it, and to see that
-/// takes a load; `fetch_max` would be a locked instruction each time. Nothing is
-/// missed: between two resets a peak only rises, so what was loaded is a bound.
+/// Raises a peak to `live` if `live` is higher.
+///
+/// PERF: most values are below the peak, which a plain load shows; `fetch_max` alone would be a
+/// locked instruction each time. No value is missed, because a peak only rises between two resets,
+/// so that the loaded value is a lower bound of the peak.
 #[inline]
 pub(super) fn raise(peak: &AtomicU64, live: u64) {
     if peak.load(Relaxed) < live {
@@ -112,8 +113,8 @@ pub(super) fn raise(peak: &AtomicU64, live: u64) {
     }
 }
 
-/// Starts a peak anew from what is live, and returns what it was. What other
-/// threads allocate meanwhile is either in the old peak or raises the new one.
+/// Resets a peak to the live bytes and returns its former value. An allocation that another thread
+/// makes at the same time either is in the old peak or raises the new one.
 pub(super) fn restart(peak: &AtomicU64, live: &AtomicU64) -> u64 {
     let before = peak.swap(0, Relaxed);
     raise(peak, live.load(Relaxed));
@@ -124,9 +125,9 @@ pub(super) fn restart(peak: &AtomicU64, live: &AtomicU64) -> u64 {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Snapshot {
     pub(crate) live: u64,
-    /// Since it was last started anew.
+    /// The peak since it was last reset.
     pub(crate) peak: u64,
-    /// Since the body began, whatever was started anew.
+    /// The peak since the body began, regardless of resets.
     pub(crate) whole_peak: u64,
     pub(crate) iteration_peak: u64,
     pub(crate) allocations: u64,
@@ -135,6 +136,6 @@ pub(crate) struct Snapshot {
     pub(crate) failed_frees: u64,
     pub(crate) refused_bytes: u64,
     pub(crate) refused_live: u64,
-    /// `allocations` at the last refusal.
+    /// The value of `allocations` at the last refusal.
     pub(crate) refused_after: u64,
 }

@@ -1,9 +1,8 @@
-//! The deaths of blocks that a census has counted: a bounded queue from many threads to the
-//! one that takes the census, without locks.
+//! The deaths of blocks that a census has counted: a bounded queue without locks, from many threads
+//! to the thread that takes the census.
 //!
-//! A thread claims a place only if there is room, so a claimed place is always written. If
-//! there is no room, the queue is incomplete from then on, and a census has to look at all
-//! live blocks instead.
+//! A thread claims a place only if there is room, so that every claimed place will be written. If
+//! the queue is full, it is incomplete from then on, and each census must read all live blocks.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{
@@ -14,14 +13,16 @@ use std::sync::atomic::{
 use super::bucket::Words;
 use crate::mapping;
 
-/// Deaths that fit between two censuses: 4 MiB, of which pages are touched as they are used.
+/// The number of deaths that fit between two censuses: 4 MiB, whose pages are touched only when
+/// they are used.
 const CAPACITY: u64 = 1 << 18;
 
-/// A queue. Static: its memory is mapped once and never given back.
+/// A queue. It must be static, because its memory is mapped once and never unmapped.
 pub(super) struct Deaths {
     /// Two words for each death.
     places: OnceLock<&'static [AtomicU64]>,
-    /// Deaths that were claimed a place, and deaths that were taken out.
+    /// The number of places that were claimed. The next field is the number of deaths that were
+    /// taken out.
     claimed: AtomicU64,
     taken: AtomicU64,
     incomplete: AtomicBool,
@@ -37,10 +38,7 @@ impl Deaths {
         }
     }
 
-    /// Maps the queue, once.
-    ///
-    /// # Errors
-    /// If the system refuses the memory.
+    /// Maps the queue, if that has not been done.
     pub(super) fn map(&self) -> std::io::Result<()> {
         if self.places.get().is_none() {
             let _ = self.places.set(mapping::slice::<AtomicU64>(2 * CAPACITY as usize)?);
@@ -68,8 +66,8 @@ impl Deaths {
         }
     }
 
-    /// Takes out all deaths so far and passes their words to `see`. False if some are
-    /// missing, now and in all calls to come. One thread at a time.
+    /// Takes out all deaths so far and passes their words to `see`. Returns false if some are
+    /// missing; all later calls then return false too. Threads must not call it at the same time.
     pub(super) fn take(&self, mut see: impl FnMut(Words)) -> bool {
         if self.incomplete.load(Relaxed) {
             return false;
@@ -78,7 +76,8 @@ impl Deaths {
         let mut number = self.taken.load(Relaxed);
         while number < end {
             let Some([first, second]) = self.place(number) else { return false };
-            // Words of a block are never 0: another thread is about to write them.
+            // The first word of a block is never 0. If it is 0, another thread is about to write
+            // it.
             let words = [first.load(Acquire), second.load(Relaxed)];
             if words[0] == 0 {
                 break;

@@ -1,10 +1,9 @@
-//! The ledger: what is live in every space, exactly, at every moment.
+//! The ledger: the exact live bytes of every space at every moment.
 //!
-//! An event changes three things: the table of live blocks, the counters of
-//! its space, and nothing else. Everything on this path is an atomic operation
-//! on memory that was mapped before the first event. It takes no lock,
-//! allocates nothing and formats nothing, so it may run inside an allocator,
-//! in a signal handler, in a forked child and while a thread dies.
+//! An event changes the table of live blocks and the counters of its space, and a free can add to
+//! the queue of deaths. All of these changes are atomic operations on memory that was mapped before
+//! the first event. They take no lock, allocate no memory and format no text, so that they can run
+//! inside an allocator, in a signal handler, in a forked child and while a thread ends.
 //!
 //! ```text
 //!            allocated(space, address, size)          freed(address)
@@ -15,12 +14,12 @@
 //!          live += size, peak = max(peak, live)       live -= size
 //! ```
 //!
-//! In a run with attribution a block also knows its context (call stack and
-//! scope, [`crate::site`]) and every event goes on to [`crate::trace`].
+//! In a run with attribution a block also has a context (call stack and scope, [`crate::site`]),
+//! and every event is passed on to [`crate::trace`].
 //!
-//! The peak is exact under concurrency: each addition to `live` yields the
-//! value that it produced, every value is offered to `peak`, so `peak` is the
-//! maximum over the order in which the counter really changed.
+//! The peak is exact under concurrency: each addition to `live` yields the new value, and every
+//! such value is offered to `peak`. Therefore `peak` is the maximum over the order in which the
+//! counter really changed.
 
 mod bucket;
 mod census;
@@ -48,33 +47,29 @@ pub(crate) use counters::Snapshot;
 pub(crate) use mode::{Mode, arm, count_small, follow_tensors, is_armed, mode};
 pub(crate) use peak::PeakWindow;
 
-/// Live blocks that the ledger has room for.
+/// The number of live blocks for which the ledger has room.
 pub(crate) const CAPACITY: u64 = table::CAPACITY as u64;
 
 static BLOCKS: Table = Table::new();
 static DEATHS: Deaths = Deaths::new();
 static COUNTERS: [Counters; SPACES] = [const { Counters::new() }; SPACES];
-/// The iteration in which blocks are born now; 0 is the set-up.
+/// The iteration in which new blocks are born; 0 is the set-up.
 static ITERATION: AtomicU32 = AtomicU32::new(0);
 static LOST: AtomicU64 = AtomicU64::new(0);
 
-/// Where a block comes from that is born here and now.
+/// The origin of a block that this thread allocates now.
 #[inline]
 fn here() -> Origin {
     Origin { birth: ITERATION.load(Relaxed), context: site::here(), shape: 0 }
 }
 
-/// Maps the table. Events before [`arm`] are not looked at.
-///
-/// # Errors
-/// When the system refuses the memory.
+/// Maps the table. Events before [`arm`] are ignored.
 pub(crate) fn prepare() -> std::io::Result<()> {
     DEATHS.map()?;
     BLOCKS.map()
 }
 
-/// From here on new blocks are born in `iteration`, and the peak within the
-/// iteration starts from what is live.
+/// Begins an iteration: new blocks are born in it, and its peak starts at the live bytes.
 pub(crate) fn begin_iteration(iteration: u32) {
     ITERATION.store(iteration, Relaxed);
     trace::push(|| Event::Iteration(iteration));
@@ -83,21 +78,21 @@ pub(crate) fn begin_iteration(iteration: u32) {
     }
 }
 
-/// The iteration is over: what is allocated from here on is no part of its
-/// figures, though it is born in it.
+/// Ends the iteration. Later allocations are not part of its figures, although they still have it
+/// as their birth.
 pub(crate) fn end_iteration() {
     trace::push(|| Event::Iteration(0));
 }
 
-/// The iteration in which blocks are born now; 0 is the set-up.
+/// The iteration in which new blocks are born; 0 is the set-up.
 #[cfg(feature = "cuda")]
 pub(crate) fn iteration() -> u32 {
     ITERATION.load(Relaxed)
 }
 
-/// Starts every figure anew, apart from what is live on devices: the body begins. Host blocks
-/// from before it are forgotten, because they belong to the instrument and to thread pools.
-/// Allocates: the caller is quiet.
+/// Resets all figures except the live bytes of devices. Must be called when the body begins. Host
+/// blocks from before the body are forgotten, because they belong to the instrument and to thread
+/// pools. Allocates, so the caller must be quiet.
 pub(crate) fn reset() {
     ITERATION.store(0, Relaxed);
     let mut before = Vec::new();
@@ -112,8 +107,7 @@ pub(crate) fn reset() {
     }
 }
 
-/// Starts the figures of a space anew in which nothing is live: a canary was
-/// the first to use it.
+/// Resets the figures of a space that a canary was the first to use, if it has no live blocks.
 pub(crate) fn reset_unused(space: Space) {
     if let Some(index) = index(space)
         && COUNTERS[index].live.load(Relaxed) == 0
@@ -122,16 +116,15 @@ pub(crate) fn reset_unused(space: Space) {
     }
 }
 
-/// Starts the peak of a space anew. What it was stays part of the whole one.
+/// Resets the peak of a space. Its former value stays part of the peak of the whole body.
 pub(crate) fn reset_peak(space: Space) {
     if let Some(Counters { live, peak, earlier_peak, .. }) = index(space).map(|at| &COUNTERS[at]) {
-        // Before as well: whoever reads meanwhile must not see less than was.
+        // Raised before the reset too, so that a reader on another thread never sees a lower peak.
         raise(earlier_peak, peak.load(Relaxed));
         raise(earlier_peak, restart(peak, live));
     }
 }
 
-/// A block was allocated.
 #[inline]
 pub(crate) fn allocated(space: Space, address: u64, size: u64) {
     let Some(index) = index(space) else {
@@ -154,8 +147,8 @@ pub(crate) fn allocated(space: Space, address: u64, size: u64) {
     }
 }
 
-/// A block is about to be freed. `None` if it was not allocated under the
-/// ledger's eyes: then it is nobody's.
+/// Removes a block that is about to be freed. `None` if the ledger has not counted its allocation;
+/// such a block is ignored.
 #[inline]
 pub(crate) fn freed(address: u64) -> Option<Block> {
     let words = shard::with(|shard| {
@@ -170,7 +163,7 @@ pub(crate) fn freed(address: u64) -> Option<Block> {
     Some(Block::of(words))
 }
 
-/// Notes the death of a block for the next census, if one has counted it.
+/// Adds the death of a block to the queue for the next census, if a census has counted the block.
 #[inline]
 fn died(words: Words) {
     if words[0] & COUNTED != 0 {
@@ -178,7 +171,7 @@ fn died(words: Words) {
     }
 }
 
-/// The free of `block` was refused: it is live after all.
+/// Adds `block` again, because the driver refused to free it.
 #[cfg(any(feature = "cuda", test))]
 pub(crate) fn free_failed(address: u64, block: Block) {
     if let Some(index) = index(block.space) {
@@ -197,14 +190,15 @@ pub(crate) fn free_failed(address: u64, block: Block) {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Taken(Words);
 
-/// A block is about to be moved or resized. It stays live meanwhile, so that
-/// the peak sees neither none nor both.
+/// Takes a block that is about to be moved or resized out of the table. Its bytes stay counted as
+/// live until [`put_back`], [`moved`] or [`left`], so that the peak neither misses the block nor
+/// counts it twice.
 #[inline]
 pub(crate) fn taken(address: u64) -> Option<Taken> {
     shard::with(|shard| BLOCKS.remove(address, shard.kept())).map(Taken)
 }
 
-/// A block that was [`taken`] could not be moved.
+/// Puts a block back that was [`taken`] but could not be moved.
 #[inline]
 pub(crate) fn put_back(address: u64, Taken(words): Taken) {
     if !BLOCKS.insert(address, words, None) {
@@ -212,7 +206,7 @@ pub(crate) fn put_back(address: u64, Taken(words): Taken) {
     }
 }
 
-/// A block that was [`taken`] now lies at `address` with `size` bytes, in `space`.
+/// Adds a block that was [`taken`] and is now at `address`, with `size` bytes in `space`.
 #[inline]
 pub(crate) fn moved(Taken(words): Taken, space: Space, address: u64, size: u64) {
     let Some(index) = index(space) else { return };
@@ -237,7 +231,7 @@ pub(crate) fn moved(Taken(words): Taken, space: Space, address: u64, size: u64) 
     }
 }
 
-/// A block that was [`taken`] is no longer one that is counted.
+/// Removes a block that was [`taken`], because blocks of its new size are not counted.
 #[inline]
 pub(crate) fn left(Taken(words): Taken) {
     let index = Block::index_of(words);
@@ -253,9 +247,9 @@ pub(crate) fn size_of(address: u64) -> Option<u64> {
     BLOCKS.get(address).map(|words| Block::of(words).size)
 }
 
-/// A tensor of `bytes` is known now in the live block at `address`. Whether it
-/// is all of the block; then the block is of its shape from here on, if it had
-/// none.
+/// Records that the live block at `address` contains a tensor of `bytes`. Returns true if the
+/// tensor is as large as the block. In this case the block gets the shape of the tensor, unless it
+/// already has a shape.
 pub(crate) fn shaped(address: u64, bytes: u64, shape: impl FnOnce() -> u16) -> bool {
     let mut whole = false;
     let mut before = None;
@@ -275,21 +269,21 @@ pub(crate) fn shaped(address: u64, bytes: u64, shape: impl FnOnce() -> u16) -> b
     whole
 }
 
-/// Shows every live block and its address to `see`.
+/// Passes every live block and its address to `see`.
 pub(crate) fn each(mut see: impl FnMut(u64, Block)) {
     each_in_words(|address, words| see(address, Block::of(words)));
 }
 
 fn each_in_words(mut see: impl FnMut(u64, Words)) {
     BLOCKS.each(|address, words| {
-        // Another thread is taking it out.
+        // Another thread is removing this block.
         if words[0] != 0 {
             see(address, words);
         }
     });
 }
 
-/// The device had no memory for `size` bytes.
+/// Records that the device had no memory for `size` bytes.
 #[cfg(feature = "cuda")]
 pub(crate) fn refused(space: Space, size: u64) {
     if let Some(index) = index(space) {
@@ -298,25 +292,24 @@ pub(crate) fn refused(space: Space, size: u64) {
     }
 }
 
-/// Forgets the last refusal: whoever asked has lived with it.
+/// Forgets the last refusal, because the caller has handled it.
 pub(crate) fn forget_refusal(space: Space) {
     if let Some(counters) = index(space).map(|index| &COUNTERS[index]) {
         counters.refused_bytes.store(0, Relaxed);
     }
 }
 
-/// An event was seen that the ledger could not take.
+/// Counts an event that the ledger could not record.
 #[cold]
 pub(crate) fn lost_one() {
     LOST.fetch_add(1, Relaxed);
 }
 
-/// The figures of `space` now.
 pub(crate) fn snapshot(space: Space) -> Snapshot {
     index(space).map(|index| COUNTERS[index].snapshot(shard::totals(index))).unwrap_or_default()
 }
 
-/// Events that could not be taken. Not zero: the figures prove nothing.
+/// The number of events that could not be recorded. If it is not zero, the figures are not valid.
 pub(crate) fn lost_events() -> u64 {
     LOST.load(Relaxed)
 }

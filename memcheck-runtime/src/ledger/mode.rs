@@ -1,12 +1,12 @@
-//! Whether events are looked at, and as what.
+//! The mode of the ledger: which events are recorded.
 
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
 static MODE: AtomicU8 = AtomicU8::new(0);
 
-/// What is done with events.
-// PERF: all that an event asks for stands in one byte: one relaxed load is what
-// an uninstrumented run pays, and a counting one no second.
+/// The events that are recorded.
+// PERF: one byte holds all flags, so that an event costs one relaxed load in a program that is not
+// measured, and does not need a second load in one that is.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Mode(u8);
 
@@ -15,48 +15,44 @@ impl Mode {
     const TENSORS: u8 = 2;
     const SMALL: u8 = 4;
 
-    /// Whether events are looked at.
     #[inline]
     pub(crate) fn is_armed(self) -> bool {
         self.0 & Self::ARMED != 0
     }
 
-    /// Whether host blocks of less than 1 KiB are looked at.
+    /// True if host blocks of less than 1 KiB are recorded.
     #[inline]
     pub(crate) fn counts_small(self) -> bool {
         self.0 & Self::SMALL != 0
     }
 
-    /// Whether host blocks are also looked at as what may be a tensor.
+    /// True if host blocks are also examined as possible tensors.
     #[inline]
     pub(crate) fn follows_tensors(self) -> bool {
         self.0 & Self::TENSORS != 0
     }
 }
 
-/// What is done with events now.
 #[inline]
 pub(crate) fn mode() -> Mode {
     Mode(MODE.load(Relaxed))
 }
 
-/// Whether events are looked at now.
 #[inline]
 pub(crate) fn is_armed() -> bool {
     mode().is_armed()
 }
 
-/// Starts to look at events.
 pub(crate) fn arm() {
     MODE.fetch_or(Mode::ARMED, Relaxed);
 }
 
-/// From here on host blocks of less than 1 KiB are looked at.
+/// Starts to record host blocks of less than 1 KiB.
 pub(crate) fn count_small() {
     MODE.fetch_or(Mode::SMALL, Relaxed);
 }
 
-/// From here on host blocks are looked at as what may be a tensor, or no more.
+/// Starts or stops the examination of host blocks as possible tensors.
 pub(crate) fn follow_tensors(follow: bool) {
     if follow {
         MODE.fetch_or(Mode::TENSORS, Relaxed);

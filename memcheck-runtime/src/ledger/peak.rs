@@ -1,5 +1,5 @@
-//! The highest number of live bytes within a part of the body, and the peak of
-//! the whole afterwards as if nobody had looked.
+//! Windows: the highest number of live bytes within a part of the body. A window does not change
+//! the peak of the whole body.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -9,12 +9,12 @@ use super::COUNTERS;
 use super::counters::{Counters, raise, restart};
 use crate::block::index;
 
-/// A look at the peak of one space, from here to where it is closed.
+/// A window over the peak of one space, from its creation until it is closed, discarded or dropped.
 #[derive(Debug)]
 pub(crate) struct PeakWindow {
     space: Space,
     before: u64,
-    /// The peak that a reset before has put aside.
+    /// The `earlier_peak` of the counters before the window.
     earlier: u64,
 }
 
@@ -23,7 +23,7 @@ fn counters(space: Space) -> Option<&'static Counters> {
 }
 
 impl PeakWindow {
-    /// Starts the peak anew.
+    /// Resets the peak.
     pub(crate) fn open(space: Space) -> Self {
         let (before, earlier) = counters(space)
             .map_or((0, 0), |of| (restart(&of.peak, &of.live), of.earlier_peak.swap(0, Relaxed)));
@@ -34,23 +34,23 @@ impl PeakWindow {
         self.space
     }
 
-    /// Puts the peak back as if nothing had been allocated since.
+    /// Restores the peak as if no allocation had been made in the window.
     pub(crate) fn discard(self) {
         if let Some(of) = counters(self.space) {
             restart(&of.peak, &of.live);
             of.earlier_peak.store(0, Relaxed);
         }
-        // The rest is what every end of it does.
+        // `drop` restores the values from before the window.
     }
 
-    /// The peak since then, whoever has reset it meanwhile.
+    /// The peak within the window, even if it was reset during the window.
     pub(crate) fn close(self) -> u64 {
         counters(self.space)
             .map_or(0, |of| of.peak.load(Relaxed).max(of.earlier_peak.load(Relaxed)))
     }
 }
 
-/// Whatever ends it, the peak of before is not lost.
+/// However the window ends, the peak from before it is restored.
 impl Drop for PeakWindow {
     fn drop(&mut self) {
         if let Some(of) = counters(self.space) {

@@ -1,14 +1,12 @@
-//! Figures that each thread counts alone, in a shard: how many blocks and bytes came and
-//! went in each space.
+//! Shards: each thread counts its own allocations, bytes and frees for each space.
 //!
-//! A shard is written by its one thread, with plain loads and stores of
-//! relaxed atomics, so that counting costs additions and no traffic between
-//! cores. Readers sum over all shards. Threads beyond the last shard share that
-//! one and pay for it with read-modify-write operations. Shards are never given
-//! back: their totals outlive their thread.
+//! Only its own thread writes to a shard, with plain loads and stores of relaxed atomics, so that
+//! counting costs additions and no traffic between cores. Readers sum over all shards. All threads
+//! beyond the number of shards share the last one, which they change by read-modify-write
+//! operations. Shards are never reused, so that their totals outlive their threads.
 //!
-//! Live bytes are not in a shard, because a peak over threads needs the one
-//! order in which the total changed.
+//! Live bytes are not in a shard, because a peak over threads needs the order in which the total
+//! changed.
 
 use std::cell::Cell;
 use std::sync::atomic::{
@@ -23,21 +21,21 @@ use crate::block::SPACES;
 const SHARDS: usize = 512;
 const SHARED: &Shard = &ALL[SHARDS - 1];
 
-/// The figures of one thread, alone on their cache lines.
+/// The figures of one thread, on cache lines that they share with no other data.
 #[repr(align(128))]
 pub(super) struct Shard {
     kept: Kept,
     traffic: [Traffic; SPACES],
 }
 
-/// What came and went in one space, on one thread.
+/// Allocations and frees of one space on one thread.
 struct Traffic {
     allocations: AtomicU64,
     allocated_total: AtomicU64,
     frees: AtomicU64,
 }
 
-/// What came and went in one space, on all threads.
+/// Allocations and frees of one space on all threads.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Totals {
     pub(super) allocations: u64,
@@ -80,14 +78,12 @@ impl Shard {
         }
     }
 
-    /// The table slot that this thread keeps; `None` if other threads use this
-    /// shard too.
+    /// The table slot that this thread keeps; `None` if other threads use this shard too.
     #[inline]
     pub(super) fn kept(&self) -> Option<&Kept> {
         (!self.is_shared()).then_some(&self.kept)
     }
 
-    /// Counts an allocation.
     #[inline]
     pub(super) fn count_allocation(&self, space: usize, bytes: u64) {
         let traffic = &self.traffic[space];
@@ -95,13 +91,12 @@ impl Shard {
         self.add(&traffic.allocated_total, bytes);
     }
 
-    /// Counts a free.
     #[inline]
     pub(super) fn count_free(&self, space: usize) {
         self.add(&self.traffic[space].frees, 1);
     }
 
-    /// Takes back a free that was counted, on whichever thread.
+    /// Reverts the count of a free, which any thread may have counted.
     #[cfg(any(feature = "cuda", test))]
     pub(super) fn uncount_free(&self, space: usize) {
         self.add(&self.traffic[space].frees, 1u64.wrapping_neg());
@@ -123,8 +118,8 @@ fn mine() -> &'static Shard {
 
 /// Passes the shard of this thread to `work`.
 ///
-/// Until `work` returns, the thread is assigned to the shared shard, so that a
-/// signal handler which allocates meanwhile does not change this one.
+/// Until `work` returns, the thread is assigned to the shared shard, so that a signal handler that
+/// allocates in the meantime does not change this one.
 #[inline]
 pub(super) fn with<R>(work: impl FnOnce(&Shard) -> R) -> R {
     let shard = mine();
@@ -136,12 +131,12 @@ pub(super) fn with<R>(work: impl FnOnce(&Shard) -> R) -> R {
     result
 }
 
-/// All shards that threads use, and the shared one.
+/// All shards that threads use, and the shared shard.
 fn used() -> impl Iterator<Item = &'static Shard> {
     ALL[..NEXT.load(Relaxed).min(SHARDS - 1)].iter().chain([SHARED])
 }
 
-/// What came and went in a space.
+/// The allocations and frees of a space.
 pub(super) fn totals(space: usize) -> Totals {
     used().fold(Totals::default(), |sum, shard| {
         let traffic = &shard.traffic[space];

@@ -1,11 +1,10 @@
-//! A table of what is live: address -> two words.
+//! A table of live blocks that maps an address to two words.
 //!
-//! Open addressing over buckets of seven, without locks, in levels: each is
-//! half as large again as the one before, and is used once those before it are
-//! full. So a few blocks touch a few pages, and millions cost what they need.
-//! There are no tombstones: a bucket counts the blocks that had to go past it,
-//! as F14 tables do, so a search stops at the first bucket that nothing has
-//! overflowed.
+//! It uses open addressing over buckets of seven slots, without locks. The buckets are in levels.
+//! Each level is one and a half times as large as the previous one and is used when the previous
+//! ones are full. A few blocks therefore touch a few pages, and millions touch only as many as they
+//! need. There are no tombstones: as in F14 tables, a bucket counts the blocks that did not fit
+//! into it, and a search leaves a level at the first bucket whose count is 0.
 //!
 //! ```text
 //! bucket (192 B)   keys[7] | overflow          one cache line, which a search reads
@@ -13,19 +12,18 @@
 //! level k          2048 * 1.5^k buckets
 //! ```
 //!
-//! One address is live at most once, and it is freed by whoever owns it, so
-//! insertion and removal of the same key never race; those of different keys
-//! in a bucket do, and meet only in the compare-exchange of a free slot and in
-//! the overflow count.
+//! An address is live at most once, and only its owner frees it, so that insertion and removal of
+//! the same key never race. Operations on different keys in a bucket do race, but only in the
+//! compare-exchange of a free slot and in the overflow count.
 //!
-//! Allocators hand out the block that was freed last, so the address that a
-//! thread inserts next is often the one that it has just removed. A thread
-//! therefore keeps the slot of its last removal ([`Kept`]): the slot stays
-//! claimed, and the thread fills it again without a locked instruction.
+//! Allocators return the block that was freed last, so that the address that a thread inserts next
+//! is often the one that it has just removed. A thread therefore keeps the slot of its last removal
+//! ([`Kept`]): the slot stays claimed, and the thread can fill it again without a locked
+//! instruction.
 //!
-//! Memory: 739 MiB of address space, of which pages are touched as blocks fall
-//! on them: 27 bytes a slot, 30 to 50 a live block. If the table is full, `insert`
-//! returns false, the event counts as lost, and the test is `not-measured`.
+//! Memory: 739 MiB of address space, whose pages are touched only when blocks are stored in them:
+//! 27 bytes a slot, 30 to 50 a live block. If the table is full, `insert` returns false, the event
+//! counts as lost, and the test is `not-measured`.
 
 use std::sync::atomic::{
     AtomicPtr, AtomicU64, AtomicUsize,
@@ -36,17 +34,17 @@ use super::bucket::{Bucket, CLAIMED, Kept, SLOTS, Words};
 use crate::prefetch::{self, LINE};
 
 const LEVELS: usize = 17;
-/// Where each level starts, in buckets, and after the last where all end.
+/// The index of the first bucket of each level, and the number of all buckets at the end.
 const STARTS: [usize; LEVELS + 1] = starts();
 const BUCKETS: usize = STARTS[LEVELS];
-/// Addresses that a table has room for.
+/// The number of addresses for which a table has room.
 pub(super) const CAPACITY: usize = BUCKETS * SLOTS;
-/// Buckets of a level that a block may go past. The levels below the last one
-/// in use are nearly full: there a block tries one place and goes on.
+/// The number of buckets of a level that a block can try. The levels below the last one in use are
+/// nearly full, so that a block tries only one bucket there.
 const REACH: usize = 8;
 const SHORT_REACH: usize = 1;
-/// Levels in use that a block tries, the largest of them: two thirds of all room. With all of
-/// them each block would cost more, the more blocks there are.
+/// The number of levels in use that a block tries. These are the largest ones, with two thirds of
+/// all room. If all levels were tried, the cost of a block would grow with the number of blocks.
 const SEARCHED: usize = 3;
 
 const fn starts() -> [usize; LEVELS + 1] {
@@ -61,22 +59,20 @@ const fn starts() -> [usize; LEVELS + 1] {
     starts
 }
 
-/// A table. Static: its memory is mapped once and never given back.
+/// A table. It must be static, because its memory is mapped once and never unmapped.
 pub(crate) struct Table {
     base: AtomicPtr<Bucket>,
-    /// Levels in use.
+    /// The number of levels in use.
     active: AtomicUsize,
-    /// A bit for each bucket that was ever used, so that nobody has to read the whole
-    /// table.
+    /// One bit for each bucket that was ever used, so that readers can skip the others.
     used: Bits,
-    /// A bit for each bucket that an address was added to since the last census.
+    /// One bit for each bucket to which an address was added since the last census.
     changed: Bits,
 }
 
-/// A bit for each bucket.
 type Bits = [AtomicU64; BUCKETS.div_ceil(64)];
 
-/// Sets the bit of a bucket. PERF: it is mostly set already, which a load shows.
+/// Sets the bit of a bucket. PERF: the bit is mostly set already, which a plain load shows.
 #[inline]
 fn set(bits: &Bits, index: usize) {
     let (word, bit) = (&bits[index / 64], 1 << (index % 64));
@@ -88,19 +84,20 @@ fn set(bits: &Bits, index: usize) {
 #[inline]
 fn bucket(base: *mut Bucket, index: usize) -> &'static Bucket {
     debug_assert!(index < BUCKETS);
-    // SAFETY: `base` is the mapping of `BUCKETS` buckets that `map` made and
-    // that is never unmapped; every index comes from `place`, which stays below
-    // `BUCKETS`; a bucket consists of atomics, for which all bytes zero is a value.
+    // SAFETY: `base` is the mapping of `BUCKETS` buckets that `map` made and that is never
+    // unmapped. Every index comes from `place`, which returns less than `BUCKETS`, from a [`Kept`]
+    // slot, which stores such an index, or from a set bit of such a bucket. A bucket consists of
+    // integers and atomic integers, for which all bytes zero is a valid value.
     unsafe { &*base.add(index) }
 }
 
-/// Fibonacci hashing: the low bits of addresses are alike.
+/// Fibonacci hashing, because the low bits of addresses are alike.
 #[inline]
 fn hash(address: u64) -> u64 {
     (address >> 4).wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
 
-/// The bucket of a level that is `step` past a hash's own.
+/// The index of the bucket of a level that is `step` buckets after the home bucket of a hash.
 #[inline]
 fn place(level: usize, hash: u64, step: usize) -> usize {
     let size = STARTS[level + 1] - STARTS[level];
@@ -119,23 +116,21 @@ impl Table {
         }
     }
 
-    /// Maps the table, once.
-    ///
-    /// # Errors
-    /// When the system refuses the address space.
+    /// Maps the table, if that has not been done.
     pub(crate) fn map(&self) -> std::io::Result<()> {
         if !self.base.load(Acquire).is_null() {
             return Ok(());
         }
         let memory = crate::mapping::reserve(BUCKETS * size_of::<Bucket>())?.as_ptr().cast();
-        // A table that another thread mapped first wins; ours costs address space only.
+        // If another thread has mapped the table first, its mapping is used. Ours costs address
+        // space only.
         let _ = self.base.compare_exchange(std::ptr::null_mut(), memory, AcqRel, Acquire);
         Ok(())
     }
 
-    /// Adds an address. `false` if there is no table, or no room.
-    // PERF: the home bucket is all that most calls see; a call of a function
-    // would pass the words through memory.
+    /// Adds an address. Returns `false` if the table is not mapped or has no room.
+    // PERF: inlined, because most calls need the home bucket only, and a function call would pass
+    // the words through memory.
     #[inline(always)]
     pub(crate) fn insert(&self, address: u64, words: Words, kept: Option<&Kept>) -> bool {
         let base = self.base.load(Acquire);
@@ -161,8 +156,8 @@ impl Table {
         }
     }
 
-    /// Adds an address, whose home bucket is full.
-    // PERF: an array would be written to memory in every call of `insert`.
+    /// Adds an address whose home bucket is full.
+    // PERF: takes two words, because an array would be written to memory in every call of `insert`.
     #[cold]
     #[inline(never)]
     fn insert_beyond(
@@ -211,7 +206,7 @@ impl Table {
         false
     }
 
-    /// Finds an address wherever it is.
+    /// Finds an address in any bucket.
     #[cold]
     #[inline(never)]
     fn find(&self, base: *mut Bucket, hash: u64, address: u64) -> Option<Found> {
@@ -229,7 +224,6 @@ impl Table {
         None
     }
 
-    /// The bucket and the slot of an address.
     #[inline]
     fn locate(&self, address: u64) -> Option<(&'static Bucket, usize)> {
         let base = self.base.load(Acquire);
@@ -244,7 +238,7 @@ impl Table {
         }
     }
 
-    /// An address will be added soon.
+    /// Prefetches the home bucket of an address that will be added soon.
     #[inline]
     pub(crate) fn expect(&self, address: u64) {
         let base = self.base.load(Relaxed);
@@ -253,8 +247,8 @@ impl Table {
         prefetch::to_write(bucket.wrapping_add(LINE));
     }
 
-    /// Takes an address out. `None` if it is not there.
-    // PERF: as `insert`.
+    /// Removes an address. `None` if it is not in the table.
+    // PERF: inlined for the same reason as `insert`.
     #[inline(always)]
     pub(crate) fn remove(&self, address: u64, kept: Option<&Kept>) -> Option<Words> {
         let base = self.base.load(Acquire);
@@ -278,7 +272,7 @@ impl Table {
         Some(words)
     }
 
-    /// Takes out an address that is not in its home bucket.
+    /// Removes an address that is not in its home bucket.
     #[cold]
     #[inline(never)]
     fn remove_beyond(&self, base: *mut Bucket, hash: u64, address: u64) -> Option<Words> {
@@ -291,29 +285,28 @@ impl Table {
         Some(words)
     }
 
-    /// What is kept for an address.
     #[cfg(any(feature = "cuda", test))]
     pub(crate) fn get(&self, address: u64) -> Option<Words> {
         self.locate(address).map(|(bucket, slot)| bucket.read(slot))
     }
 
-    /// Replaces the second word of an address by what `change` makes of both. For
-    /// whoever knows that the address stays meanwhile.
+    /// Replaces the second word of an address by the result of `change` for both words. The caller
+    /// must know that the address is not removed at the same time.
     pub(crate) fn update(&self, address: u64, change: impl FnOnce(Words) -> u64) {
         if let Some((bucket, slot)) = self.locate(address) {
             bucket.replace_second(slot, change(bucket.read(slot)));
         }
     }
 
-    /// Passes the words of all entries that were added since the last call to `see`, and
-    /// sets [`COUNTED`](super::bucket::COUNTED) in them. Its cost depends on the number of
-    /// entries that were added, not on the number of all. One thread at a time.
+    /// Passes the words of all entries that were added since the last call to `see`, and sets
+    /// [`COUNTED`](super::bucket::COUNTED) in them. The cost depends on the number of added
+    /// entries, not on the number of all. Threads must not call it at the same time.
     pub(crate) fn count_new(&self, mut see: impl FnMut(Words)) {
         self.buckets(|at| self.changed[at].swap(0, Relaxed), |bucket| bucket.count(&mut see));
     }
 
-    /// Shows every entry to `see`. What other threads do meanwhile may or may
-    /// not be seen; a workload between two iterations does nothing.
+    /// Passes every entry to `see`. Changes that other threads make at the same time may be missed.
+    /// A workload makes none between two iterations.
     pub(crate) fn each(&self, mut see: impl FnMut(u64, Words)) {
         self.buckets(
             |at| self.used[at].load(Relaxed),
@@ -321,13 +314,13 @@ impl Table {
         );
     }
 
-    /// Shows the buckets to `see` whose bits are set in the words that `bits` returns.
+    /// Passes the buckets to `see` whose bits are set in the words that `bits` returns.
     fn buckets(&self, bits: impl Fn(usize) -> u64, mut see: impl FnMut(&Bucket)) {
         let base = self.base.load(Acquire);
         if base.is_null() {
             return;
         }
-        // Levels are used from the first: beyond those that are, nothing is.
+        // Levels are used in order, so that no bucket beyond the active ones is in use.
         let levels = self.active.load(Relaxed).min(LEVELS);
         for place in 0..STARTS[levels].div_ceil(64) {
             let mut bits = bits(place);
@@ -339,7 +332,7 @@ impl Table {
     }
 }
 
-/// Where an entry lies: its bucket, its slot, and how far from home.
+/// The position of an entry: its bucket, slot, level and distance from its home bucket.
 struct Found {
     bucket: &'static Bucket,
     slot: usize,
@@ -382,7 +375,7 @@ mod tests {
         TABLE.map().unwrap();
         let kept = Kept::new();
         let home = |address: u64| place(0, hash(address), 0);
-        // Two buckets' worth of addresses that have the same home.
+        // Twice as many addresses with the same home as a bucket has slots.
         let alike: Vec<u64> = (0x100u64..)
             .map(|i| i << 4)
             .filter(|&address| home(address) == home(0x1000))
@@ -392,7 +385,7 @@ mod tests {
             for &address in &alike {
                 assert!(TABLE.insert(address, [address, round], Some(&kept)));
             }
-            // Another thread fills the slots around the one that this one keeps.
+            // Another insertion fills the slots next to the one that is kept.
             assert_eq!(TABLE.remove(alike[0], Some(&kept)), Some([alike[0], round]));
             assert!(TABLE.insert(alike[0], [1, 1], None));
             assert_eq!(TABLE.remove(alike[0], None), Some([1, 1]));
@@ -408,7 +401,7 @@ mod tests {
         }
     }
 
-    /// Bytes of the pages that hold a bucket that was used.
+    /// Bytes of the pages that contain a bucket that was used.
     fn touched(table: &Table) -> usize {
         const PAGE: usize = 4096;
         let used = |index: usize| table.used[index / 64].load(Relaxed) >> (index % 64) & 1 == 1;
@@ -427,7 +420,7 @@ mod tests {
         let mut count = 0usize;
         for until in [20_000, 100_000, 1_000_000usize] {
             while count < until {
-                // Addresses in no order, as an allocator's are after a while.
+                // Addresses in no order, like those of an allocator after some time.
                 let scattered = (count as u64).wrapping_mul(0xD134_2543_DE82_EF95) >> 20;
                 assert!(TABLE.insert(0x6000_0000_0000 + scattered * 16, [0, 0], None));
                 count += 1;

@@ -1,5 +1,4 @@
-//! The ledger is one per process, so its tests share it: each uses a space and
-//! addresses of its own.
+//! Tests of the ledger. A process has one ledger, so each test uses its own space and addresses.
 
 use memcheck_core::space::Space;
 
@@ -100,7 +99,7 @@ fn threads_agree_on_the_last_byte() {
                         allocated(space, address(i), i + 1);
                     }
                     for i in 0..BLOCKS {
-                        // The last round keeps every tenth.
+                        // The last round keeps every tenth block.
                         if round < 2 || i % 10 != 0 {
                             assert_eq!(freed(address(i)).map(|block| block.size), Some(i + 1));
                         }
@@ -117,7 +116,7 @@ fn threads_agree_on_the_last_byte() {
     assert!((whole..=whole * THREADS).contains(&now.peak), "{now:?}");
 }
 
-/// Blocks of one space in a census, in order.
+/// The blocks of one space in a census, sorted: size, iteration of birth and count.
 fn of(space: Space, census: &census::Census) -> Vec<(u64, u32, u64)> {
     let mut blocks: Vec<_> = census
         .iter()
@@ -128,8 +127,8 @@ fn of(space: Space, census: &census::Census) -> Vec<(u64, u32, u64)> {
     blocks
 }
 
-// Births are taken from the process-wide iteration, and changes are taken once. Only this
-// test uses both.
+// Births come from the iteration of the process, and changes can be taken only once, so other tests
+// must not use them.
 #[test]
 fn changes_add_up_to_the_census() {
     ready();

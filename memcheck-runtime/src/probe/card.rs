@@ -1,21 +1,21 @@
-//! Which card a device is.
+//! The name and driver version of a device's card.
 
 use candle_core::Device;
 
-/// Which card a device is.
+/// The card of a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Card {
-    /// As its driver calls it.
+    /// The name that the driver reports.
     pub name: String,
-    /// The version of CUDA that its driver has, as `major * 1000 + minor * 10`;
-    /// `None` where it is simulated.
+    /// The version of CUDA that the driver supports, as `major * 1000 + minor * 10`; `None` for a
+    /// simulated card.
     pub driver: Option<i32>,
 }
 
-/// The card of a device; `None` of one that is no GPU.
+/// The card of a device; `None` if the device is not a GPU.
 ///
 /// # Errors
-/// When the driver does not answer.
+/// If the driver returns an error.
 pub fn card(device: &Device) -> candle_core::Result<Option<Card>> {
     #[cfg(feature = "cuda")]
     if let Device::Cuda(cuda) = device {
@@ -34,14 +34,15 @@ pub fn card(device: &Device) -> candle_core::Result<Option<Card>> {
     Ok(None)
 }
 
-/// What each device of a real driver holds, in bytes; none where it does not answer.
+/// The capacity in bytes of each device of a real driver. A device whose capacity the driver does
+/// not report is missing.
 #[cfg(all(feature = "cuda", not(feature = "sim")))]
 pub(crate) fn capacities() -> std::collections::BTreeMap<memcheck_core::space::Space, u64> {
     use candle_core::cuda_backend::cudarc::driver::result::device;
     use memcheck_core::space::Space;
     let of = |ordinal: u16| {
         let device = device::get(ordinal.into()).ok()?;
-        // SAFETY: a device that the driver has just named.
+        // SAFETY: the driver has just returned this device.
         let bytes = unsafe { device::total_mem(device) }.ok()?;
         Some((Space::Cuda(ordinal), bytes as u64))
     };

@@ -1,17 +1,15 @@
 //! The host probe: a global allocator that counts.
 //!
-//! What the workload allocates is counted, to the byte and the same in every run, in two
-//! spaces: blocks of at least 1 KiB (`host`), which are those of tensors, and smaller ones
-//! (`host/small`), of which the number depends on the versions of libraries. The smaller ones
-//! are counted only if the test runs on the host ([`ledger::count_small`]). Left out are, by
-//! their kind:
+//! The allocations of the workload are counted, exactly to the byte and with the same result in
+//! every run, in two spaces. Blocks of at least 1 KiB (`host`) are those of tensors. The number of
+//! smaller blocks (`host/small`) depends on the versions of libraries, so they are counted only if
+//! the test runs on the host ([`ledger::count_small`]). The following blocks are not counted:
 //!
 //! * blocks aligned to 64 bytes or more: gemm's packing buffers and its slab;
-//! * zeroed blocks of exactly 1,520 bytes aligned to 8: rayon's injector takes
-//!   one for every 63 jobs that enter its pool, and gives back the last;
-//! * what a quiet thread allocates: the instrument, the simulated device, the
-//!   test harness;
-//! * blocks from before the test body: they are not in the ledger.
+//! * zeroed blocks of exactly 1,520 bytes aligned to 8: rayon's injector allocates one for every 63
+//!   jobs that enter its pool, and frees the previous one;
+//! * blocks of a quiet thread: the instrument, the simulated device, the test harness;
+//! * blocks from before the test body, because they are not in the ledger.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 
@@ -21,21 +19,19 @@ use memcheck_core::space::Space;
 use super::tensor;
 use crate::ledger::{self, Mode, Taken};
 
-/// Size in bytes from which on a block belongs to `host`. Smaller ones belong to
-/// `host/small`.
+/// The minimum size in bytes of a block of `host`. Smaller blocks belong to `host/small`.
 pub const TENSOR_CLASS: usize = 1 << 10;
-/// Alignment from which on a block is a library's scratch buffer, in bytes.
+/// The minimum alignment in bytes of a block that counts as a library's scratch buffer.
 pub const SCRATCH_ALIGNMENT: usize = 64;
 
-/// A block of rayon's injector queue (`crossbeam_deque::Block<JobRef>`: 63
-/// slots of 24 bytes and a link), which is allocated zeroed.
+/// Size and alignment of a block of rayon's injector queue, which is allocated zeroed
+/// (`crossbeam_deque::Block<JobRef>`: 63 slots of 24 bytes and a link).
 const INJECTOR_BLOCK: (usize, usize) = (1_520, 8);
 
-/// An allocator that counts what goes through it.
+/// An allocator that counts the blocks that it allocates.
 ///
-/// With the feature `global-allocator` (on by default) `Tracking<System>` is
-/// this program's global allocator. To keep one of your own, switch that
-/// feature off and wrap it:
+/// With the feature `global-allocator` (on by default), `Tracking<System>` is the global allocator
+/// of this program. To use another allocator, switch that feature off and wrap the allocator:
 ///
 /// ```ignore
 /// use memcheck_runtime::Tracking;
@@ -44,14 +40,14 @@ const INJECTOR_BLOCK: (usize, usize) = (1_520, 8);
 /// static ALLOCATOR: Tracking<mimalloc::MiMalloc> = Tracking::new(mimalloc::MiMalloc);
 /// ```
 ///
-/// Outside a memory test it costs one load of a flag and a branch a call.
+/// Outside a memory test it costs one load of a flag and one branch per call.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Tracking<A = System> {
     inner: A,
 }
 
 impl<A> Tracking<A> {
-    /// Counts what `inner` allocates.
+    /// Counts the blocks that `inner` allocates.
     pub const fn new(inner: A) -> Self {
         Self { inner }
     }
@@ -66,7 +62,7 @@ fn is_tensor(layout: Layout) -> bool {
     layout.size() >= TENSOR_CLASS && layout.align() < SCRATCH_ALIGNMENT
 }
 
-/// The space of a block, if such blocks are counted.
+/// The space of a block; `None` if such blocks are not counted.
 #[inline]
 fn space(mode: Mode, layout: Layout) -> Option<Space> {
     if layout.size() >= TENSOR_CLASS {
@@ -91,8 +87,8 @@ fn allocated(mode: Mode, address: *mut u8, layout: Layout) {
     }
 }
 
-// PERF: each class has functions of its own, so that a block that is not counted does not
-// save and restore the registers that the table needs.
+// PERF: each class has its own functions, so that a block that is not counted does not save and
+// restore the registers that the table needs.
 #[inline(never)]
 fn tensor_allocated(address: u64, size: u64) {
     ledger::allocated(Space::Host, address, size);
@@ -113,14 +109,14 @@ fn freed(mode: Mode, address: *mut u8, layout: Layout) {
     if mode.follows_tensors() {
         tensor::freed(address as u64, layout);
     }
-    // Also on a quiet thread: whoever frees it, the block was counted.
+    // Also on a quiet thread, because the block was counted when it was allocated.
     if space(mode, layout).is_some() {
         counted_freed(address as u64);
     }
 }
 
-// SAFETY: every call is forwarded to `inner` with the arguments it was given,
-// and what `inner` returns is returned; the ledger never touches the memory.
+// SAFETY: every call is forwarded to `inner` with the same arguments, and the result of `inner` is
+// returned. The ledger never accesses the memory of a block.
 unsafe impl<A: GlobalAlloc> GlobalAlloc for Tracking<A> {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -167,10 +163,10 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Tracking<A> {
         if mode.follows_tensors() {
             tensor::freed(address as u64, layout);
         }
-        // Out of the table before the call: as soon as the old address is
-        // free, another thread may be given it.
+        // The block must be taken out of the table before the call, because another thread can get
+        // the old address as soon as it is free.
         let old = space(mode, layout).and_then(|_| ledger::taken(address as u64));
-        // SAFETY: as above.
+        // SAFETY: the caller keeps the contract of `realloc`.
         let new = unsafe { self.inner.realloc(address, layout, new_size) };
         if new.is_null() {
             if let Some(old) = old {
@@ -183,17 +179,17 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Tracking<A> {
     }
 }
 
-/// Books a block that was resized, within its space or across spaces.
+/// Records a block that was resized, within its space or across spaces.
 #[inline]
 fn resized(mode: Mode, new: *mut u8, layout: Layout, (new_size, old): (usize, Option<Taken>)) {
-    // SAFETY: `realloc` succeeded, so its contract held: `new_size` rounded up
-    // to the alignment is a size, and the alignment is that of a layout.
+    // SAFETY: `realloc` succeeded, so its contract was kept: `new_size` rounded up to the alignment
+    // does not overflow, and the alignment is that of a layout.
     let new_layout = unsafe { Layout::from_size_align_unchecked(new_size, layout.align()) };
     match (old, space(mode, new_layout)) {
         (Some(old), Some(space)) => ledger::moved(old, space, new as u64, new_size as u64),
         (Some(old), None) => ledger::left(old),
-        // A block that the ledger does not know is from before the body. It stays unknown,
-        // unless it is large only now.
+        // A block that is not in the ledger is from before the body and is still not counted. The
+        // exception is a block that was too small for `host` before it was resized.
         (None, Some(Space::Host)) if !is_tensor(layout) => allocated(mode, new, new_layout),
         (None, _) => {}
     }

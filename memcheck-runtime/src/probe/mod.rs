@@ -1,10 +1,9 @@
-//! The probes: where the program's memory calls are seen.
+//! The probes: they see the memory calls of the program.
 //!
-//! A probe forwards the call, tells the [ledger](crate::ledger) what came of
-//! it, and decides nothing. `host` is an allocator, `cuda` stands between
-//! candle and the driver; `pool` and `nvml` read counters that others keep, and
-//! `cupti` listens to who else allocates.
-//! `recording` keeps the calls themselves, and `card` says whose they are.
+//! A probe forwards the call and reports its result to the [ledger](crate::ledger). It makes no
+//! decisions. `host` is an allocator, and `cuda` is between candle and the driver. `pool` and
+//! `nvml` read counters of other software, and `cupti` reports the allocations of libraries.
+//! `recording` stores the calls themselves, and `card` identifies the device.
 
 pub(crate) mod card;
 pub(crate) mod host;
@@ -13,7 +12,7 @@ pub(crate) mod tensor;
 
 #[cfg(feature = "cuda")]
 pub(crate) mod cuda;
-// Its tests need no CUDA.
+// Compiled for tests too, because its tests do not need CUDA.
 #[cfg(any(feature = "cuda", test))]
 #[cfg_attr(not(feature = "cuda"), expect(dead_code, reason = "only tests use it here"))]
 pub(crate) mod cupti;

@@ -1,9 +1,9 @@
-//! What NVML says that this process holds: contexts, modules and library
-//! workspaces included, which no probe sees.
+//! The memory of this process according to NVML. It includes contexts, modules and library
+//! workspaces, which the probes do not see.
 //!
-//! NVML knows processes by the ids of the host, which in a container are not
-//! ours, and devices by numbers of its own: `CUDA_VISIBLE_DEVICES` and
-//! `CUDA_DEVICE_ORDER` change the driver's only. No answer beats a wrong one.
+//! NVML identifies processes by the ids of the host, which differ from the ids in a container. It
+//! numbers devices independently, because `CUDA_VISIBLE_DEVICES` and `CUDA_DEVICE_ORDER` change the
+//! driver's numbers only. If a figure could be wrong, these functions return an error instead.
 
 use candle_core::cuda_backend::cudarc::driver::{DriverError, result, sys};
 use memcheck_core::driver::Occupant;
@@ -13,36 +13,32 @@ use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::struct_wrappers::device::ProcessInfo;
 use nvml_wrapper::{Device, Nvml};
 
-/// Why there is no figure.
+/// The reason why NVML gives no figure.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Unavailable {
-    /// No library, no driver, or a call that is not supported.
+    /// The library or the driver is missing, or a call is not supported.
     #[error("{0}")]
     Nvml(#[from] NvmlError),
-    /// The driver does not say which device it is.
     #[error("the driver gives no UUID: {0}")]
     Unnamed(#[from] DriverError),
-    /// A slice of a card in MIG mode that NVML does not tell of.
+    /// NVML does not report the processes of this slice of a card in MIG mode.
     #[error("the device is a slice of a card in MIG mode, of which it says: {0}")]
     Slice(NvmlError),
-    /// The simulated toolkit did not bring its library.
+    /// The simulated toolkit does not contain the library.
     #[cfg(feature = "sim")]
     #[error("the simulated toolkit has no NVML here")]
     NoLibrary,
-    /// The simulated library could not be loaded.
     #[cfg(feature = "sim")]
     #[error("{0}")]
     Simulated(#[from] memcheck_sim::NvmlError),
-    /// Process ids here are not those of the host.
+    /// The process ids here are not those of the host.
     #[error("process ids in a container are not those that it knows")]
     Container,
-    /// The process is not on the list: a container, or another user's view.
+    /// The process is not on the list, because of a container or of another user's view.
     #[error("this process is not on its list")]
     NotListed,
-    /// It is on the list without a figure.
     #[error("it has no figure for this process")]
     NoFigure,
-    /// Not a device.
     #[error("not a GPU")]
     NotADevice,
 }
@@ -62,8 +58,8 @@ pub(crate) fn device_used(space: Space) -> Result<u64, Unavailable> {
     bytes(&process).ok_or(Unavailable::NoFigure)
 }
 
-/// Processes of others that hold memory of the device of `space`. In a container
-/// this one is among them: its id there is not known here.
+/// Other processes that hold memory of the device of `space`. In a container this process is among
+/// them, because its id on the host is not known here.
 pub(crate) fn others(space: Space) -> Result<Vec<Occupant>, Unavailable> {
     let Space::Cuda(ordinal) = space else { return Err(Unavailable::NotADevice) };
     let nvml = open()?;
@@ -98,20 +94,20 @@ fn bytes(process: &ProcessInfo) -> Option<u64> {
     }
 }
 
-/// The bytes by which the driver knows the device: of a slice of a card its own.
-/// cudarc's `get_uuid` asks for those of the card where it is built for a CUDA
-/// before 13, so the function that gives the slice's, which is there from CUDA
-/// 11.4 on, is called in any build.
+/// The UUID of the device in the driver; that of the slice if the device is a slice of a card.
+/// cudarc's `get_uuid` returns the UUID of the whole card if it is built for a CUDA version before
+/// 13. Every build therefore calls the function that returns the slice's UUID, which exists from
+/// CUDA 11.4 on.
 fn uuid(ordinal: u16) -> Result<[u8; 16], DriverError> {
     let device = result::device::get(ordinal.into())?;
     let mut uuid = sys::CUuuid { bytes: [0; 16] };
-    // SAFETY: a device of the driver's, and the result pointer is a local.
+    // SAFETY: the driver returned the device, and the result pointer is to a local.
     unsafe { sys::cuDeviceGetUuid_v2(&raw mut uuid, device) }.result()?;
-    // Signed or not, by the platform.
+    // The bytes are signed or unsigned, depending on the platform.
     Ok(uuid.bytes.map(|byte| byte.to_ne_bytes()[0]))
 }
 
-/// The processes on a device; of a slice of a card NVML may have none to tell.
+/// The processes on a device. NVML does not always report those of a slice of a card.
 fn running(device: &Device<'_>) -> Result<Vec<ProcessInfo>, Unavailable> {
     device.running_compute_processes().map_err(|error| match device.mig_is_mig_device_handle() {
         Ok(true) => Unavailable::Slice(error),
@@ -119,7 +115,7 @@ fn running(device: &Device<'_>) -> Result<Vec<ProcessInfo>, Unavailable> {
     })
 }
 
-/// The device that the driver knows by these 16 bytes: a GPU, or a slice of one.
+/// The device that has this UUID in the driver: a GPU, or a slice of one.
 fn find<'nvml>(nvml: &'nvml Nvml, uuid: &[u8; 16]) -> Result<Device<'nvml>, Unavailable> {
     match nvml.device_by_uuid(written("GPU", uuid)) {
         Err(NvmlError::NotFound) => Ok(nvml.device_by_uuid(written("MIG", uuid))?),
@@ -127,14 +123,14 @@ fn find<'nvml>(nvml: &'nvml Nvml, uuid: &[u8; 16]) -> Result<Device<'nvml>, Unav
     }
 }
 
-/// What NVML calls the device of `space`: `GPU-…`, or of a slice `MIG-…`.
+/// NVML's name of the device of `space`: `GPU-…`, or `MIG-…` for a slice.
 #[cfg(not(feature = "sim"))]
 pub(crate) fn name_of(space: Space) -> Result<String, Unavailable> {
     let Space::Cuda(ordinal) = space else { return Err(Unavailable::NotADevice) };
     Ok(find(&open()?, &uuid(ordinal)?)?.uuid()?)
 }
 
-/// A UUID as NVML writes it: `GPU-01234567-89ab-cdef-0123-456789abcdef`.
+/// A UUID in NVML's format: `GPU-01234567-89ab-cdef-0123-456789abcdef`.
 fn written(kind: &str, uuid: &[u8; 16]) -> String {
     let mut text = kind.to_owned();
     for (index, byte) in uuid.iter().enumerate() {
@@ -146,9 +142,8 @@ fn written(kind: &str, uuid: &[u8; 16]) -> String {
     text
 }
 
-/// Whether process ids here differ from the host's: the first namespace has a
-/// fixed number (`PROC_PID_INIT_INO` of the kernel). The simulated NVML knows
-/// our own ids.
+/// True if process ids here differ from the host's. The initial namespace has a fixed number
+/// (`PROC_PID_INIT_INO` of the kernel). The simulated NVML uses the ids of this namespace.
 fn in_a_pid_namespace() -> bool {
     const FIRST: &str = "pid:[4026531836]";
     let own = std::fs::read_link("/proc/self/ns/pid");
@@ -160,8 +155,7 @@ fn open() -> Result<Nvml, Unavailable> {
     Ok(Nvml::init()?)
 }
 
-/// The simulated device answers through a small library that the simulated
-/// toolkit brings and that calls back into this program.
+/// Opens the library of the simulated toolkit, which calls back into this program.
 #[cfg(feature = "sim")]
 fn open() -> Result<Nvml, Unavailable> {
     let path = std::env::var_os("MEMCHECK_SIM_NVML").ok_or(Unavailable::NoLibrary)?;

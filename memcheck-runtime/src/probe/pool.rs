@@ -1,8 +1,8 @@
-//! The driver's own account of its default memory pool.
+//! The driver's figures of its default memory pool.
 //!
-//! Frees retire at the stream's pace, so the counters are read behind a
-//! synchronize. They are the driver's (on the simulated device: an estimate),
-//! not the program's: reported, and gated only on request.
+//! A free takes effect when the stream reaches it, so the counters are read after a synchronize.
+//! They are the driver's counters (estimates on the simulated device), not the program's. They are
+//! reported, and a limit applies to them only on request.
 
 use candle_core::Device;
 use candle_core::cuda_backend::WrapErr;
@@ -32,13 +32,13 @@ fn attribute(
     attribute: sys::CUmemPool_attribute,
 ) -> candle_core::Result<u64> {
     let mut value: u64 = 0;
-    // SAFETY: the pool is a device's default one, which lives as long as the
-    // device; this attribute is a 64-bit integer.
+    // SAFETY: the pool is the default pool of a device and lives as long as the device. This
+    // attribute is a 64-bit integer.
     unsafe { result::mem_pool::get_attribute(pool, attribute, (&raw mut value).cast()) }.w()?;
     Ok(value)
 }
 
-/// Waits for the device and reads its pool. `None` where there is no pool.
+/// Waits for the device and reads its pool. `None` if the device has no pool.
 pub(crate) fn read(device: &Device) -> candle_core::Result<Option<Pool>> {
     let Some(pool) = default_pool(device)? else { return Ok(None) };
     device.synchronize()?;
@@ -48,18 +48,19 @@ pub(crate) fn read(device: &Device) -> candle_core::Result<Option<Pool>> {
     Ok(Some(Pool { reserved: attribute(pool, CURRENT)?, peak_reserved: attribute(pool, HIGH)? }))
 }
 
-/// Starts the pool's high mark anew.
+/// Resets the pool's high-water mark.
 pub(crate) fn reset_peak(device: &Device) -> candle_core::Result<()> {
     let Some(pool) = default_pool(device)? else { return Ok(()) };
     let mut zero: u64 = 0;
     let high = sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH;
-    // SAFETY: as in `attribute`; 0 is the one value that this attribute takes.
+    // SAFETY: the pool is the default pool of a device and lives as long as the device. This
+    // attribute is a 64-bit integer that may be set to 0 only.
     unsafe { result::mem_pool::set_attribute(pool, high, (&raw mut zero).cast()) }.w()
 }
 
-/// Gives what the pool holds and nobody uses back to the device.
+/// Returns unused memory of the pool to the device.
 pub(crate) fn trim(device: &Device) -> candle_core::Result<()> {
     let Some(pool) = default_pool(device)? else { return Ok(()) };
-    // SAFETY: the pool is a device's default one.
+    // SAFETY: the pool is the default pool of a device and lives as long as the device.
     unsafe { result::mem_pool::trim_to(pool, 0) }.w()
 }

@@ -1,7 +1,7 @@
-//! The driver's allocation calls in their order, for who compares one device
-//! with another.
+//! Recordings of the driver's allocation calls in their order, for comparisons of one device with
+//! another.
 //!
-//! A recording is no measurement: it takes a lock at every call.
+//! A recording takes a lock at every call and must not be used for measurements.
 
 use std::ffi::c_int;
 use std::fmt;
@@ -16,12 +16,11 @@ static CALLS: Mutex<Vec<DriverCall>> = Mutex::new(Vec::new());
 /// One call of the CUDA driver or of its runtime library.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DriverCall {
-    /// The function.
+    /// The name of the function.
     pub name: &'static str,
-    /// Bytes that were asked for, or that the freed block has; 0 for a block
-    /// that is not known.
+    /// The requested bytes, or the bytes of the freed block; 0 for an unknown block.
     pub bytes: u64,
-    /// What the call answered; 0 is success.
+    /// The return value of the call; 0 is success.
     pub result: c_int,
 }
 
@@ -35,7 +34,8 @@ impl fmt::Display for DriverCall {
     }
 }
 
-/// Runs `work`, with the calls that all threads made meanwhile. One at a time.
+/// Runs `work` and returns its result with the calls that all threads made in the meantime.
+/// Recordings must not overlap.
 pub fn record<R>(work: impl FnOnce() -> R) -> (R, Vec<DriverCall>) {
     struct Off;
     impl Drop for Off {
@@ -55,7 +55,7 @@ pub fn record<R>(work: impl FnOnce() -> R) -> (R, Vec<DriverCall>) {
     (result, taken())
 }
 
-/// A call was made.
+/// Records a call.
 #[cfg(feature = "cuda")]
 #[inline]
 pub(super) fn note(name: &'static str, bytes: u64, result: c_int) {

@@ -1,4 +1,4 @@
-//! Scopes for a program that has a subscriber of its own.
+//! A layer that provides scopes in a program with its own subscriber.
 
 use memcheck_core::quiet;
 use tracing::Subscriber;
@@ -8,12 +8,11 @@ use tracing_subscriber::registry::LookupSpan;
 
 use super::{Mark, current, number};
 
-/// A `tracing_subscriber` layer that keeps the scope of every thread.
+/// A `tracing_subscriber` layer that tracks the scope of every thread.
 ///
-/// In a run with attribution `memcheck` installs a subscriber that does,
-/// unless the program has installed one of its own before its first tensor, or the
-/// body of a test installs one. Such a program adds this layer, and its spans
-/// become scopes:
+/// In a run with attribution, `memcheck` installs a subscriber that tracks scopes, unless the
+/// program has installed its own subscriber before its first tensor, or the body of a test installs
+/// one. Such a program must add this layer so that its spans become scopes:
 ///
 /// ```
 /// use tracing_subscriber::prelude::*;
@@ -24,7 +23,7 @@ use super::{Mark, current, number};
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Scopes;
 
-/// Where a span was made.
+/// The origin of a span: its scope, thread and mark.
 struct Made {
     scope: u32,
     thread: std::thread::ThreadId,

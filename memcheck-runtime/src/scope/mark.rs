@@ -1,13 +1,13 @@
-//! What a span says of itself in its fields: the `index` of a layer, or that what
-//! is made in it is `replicated` on every device.
+//! Marks of a span in its fields: the `index` of a layer, or `replicated` if the tensors that are
+//! made in it are copied to every device.
 
 use tracing::field::{Field, Visit};
 use tracing::span::Attributes;
 
-/// What tells one scope from another of the same name.
+/// A mark that distinguishes scopes of the same name.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub(crate) enum Mark {
-    /// Nothing.
+    /// No mark.
     #[default]
     None,
     /// `info_span!("layer", index = 3)`: the scope `layer.3`.
@@ -17,7 +17,7 @@ pub(crate) enum Mark {
 }
 
 impl Mark {
-    /// What a new span says. PERF: most have no fields, and none of them is read.
+    /// The mark of a new span. PERF: most spans have no fields, and then no values are read.
     pub(super) fn of(span: &Attributes<'_>) -> Self {
         let fields = span.metadata().fields();
         if fields.is_empty() || (fields.field(INDEX).is_none() && fields.field(COPIES).is_none()) {
@@ -28,7 +28,7 @@ impl Mark {
         mark
     }
 
-    /// As a number, 0 for nothing.
+    /// The mark as a number; 0 is [`Self::None`].
     pub(super) fn number(self) -> u32 {
         match self {
             Self::None => 0,
@@ -71,6 +71,6 @@ impl Visit for Reader<'_> {
         }
     }
 
-    // To show a value would allocate.
+    // Does not format the value, because that would allocate.
     fn record_debug(&mut self, _: &Field, _: &dyn std::fmt::Debug) {}
 }

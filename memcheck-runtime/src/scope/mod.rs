@@ -1,11 +1,11 @@
-//! Scopes: the `tracing` spans that a thread is in.
+//! Scopes: the `tracing` spans that a thread has entered.
 //!
-//! A scope is a path of span names (`encoder.layer.attn`), and a number. Paths
-//! grow by entering: a span that is entered inside another is below it, as
-//! candle-transformers' models mean it, whose spans are made when the model is
-//! loaded. A span that was made on another thread and is the first to be entered
-//! on this one is below the span that it was made in: work that was handed on
-//! stays in its scope. A span with an `index` is a scope for each: `layer.3`.
+//! A scope has a number and is a path of span names (`encoder.layer.attn`). A span that is entered
+//! inside another is below it in the path, regardless of the place at which it was created, because
+//! candle-transformers creates the spans of a model when it loads the model. If a span was created
+//! on another thread and is the first to be entered on this one, it is below the span in which it
+//! was created, so that work on other threads stays in its scope. A span with an `index` gives one
+//! scope for each index: `layer.3`.
 
 mod layer;
 mod mark;
@@ -22,11 +22,11 @@ use tracing::dispatcher::has_been_set;
 pub use layer::Scopes;
 pub(crate) use mark::Mark;
 
-/// Spans that one thread may be in at once; deeper ones keep the scope of the
-/// last.
+/// The number of spans that one thread can be in at the same time. Deeper spans keep the scope of
+/// the last one.
 const DEEPEST: usize = 64;
 
-/// The scopes that a thread was in before each span that it is in.
+/// The scope of a thread before each span that it has entered.
 struct Entered {
     before: [Cell<u32>; DEEPEST],
     depth: Cell<usize>,
@@ -39,15 +39,15 @@ thread_local! {
     };
 }
 
-/// The scope of the calling thread, by number; 0 is none.
+/// The number of the calling thread's scope; 0 if it has none.
 #[inline]
 pub(crate) fn current() -> u32 {
     CURRENT.try_with(Cell::get).unwrap_or(0)
 }
 
-/// The calling thread enters a span. `elsewhere` is the scope that the span was
-/// made in, if that was on another thread; `inside` is the number of its scope
-/// inside another. How many spans the thread was in.
+/// Enters a span on the calling thread. `elsewhere` returns the scope in which the span was
+/// created, if that was on another thread. `inside` returns the number of the span's scope inside
+/// another scope. Returns the number of spans that the thread was in before.
 fn enter(elsewhere: impl FnOnce() -> Option<u32>, inside: impl FnOnce(u32) -> u32) -> usize {
     ENTERED.with(|entered| {
         let depth = entered.depth.get();
@@ -62,12 +62,12 @@ fn enter(elsewhere: impl FnOnce() -> Option<u32>, inside: impl FnOnce(u32) -> u3
     })
 }
 
-/// Spans that the calling thread is in.
+/// The number of spans that the calling thread is in.
 fn depth() -> usize {
     ENTERED.with(|entered| entered.depth.get())
 }
 
-/// The calling thread leaves the span that it has entered last.
+/// Leaves the span that the calling thread has entered last.
 fn exit() {
     ENTERED.with(|entered| {
         let depth = entered.depth.get().saturating_sub(1);
@@ -78,19 +78,18 @@ fn exit() {
     });
 }
 
-/// Paths by number, and numbers by parent and name.
+/// Scopes by number, and numbers by parent, name and mark.
 #[derive(Debug, Default)]
 struct Names {
     scopes: Vec<Scope>,
     numbers: FxHashMap<(u32, &'static str, Mark), u32>,
 }
 
-/// One scope.
 #[derive(Debug, Clone)]
 pub(crate) struct Scope {
-    /// The scope that it is in, by number; 0 is none.
+    /// The number of the parent scope; 0 if it has none.
     pub(crate) parent: u32,
-    /// Its own name, with its index where it has one.
+    /// The name without its parents, with its index if it has one.
     pub(crate) name: String,
     pub(crate) mark: Mark,
     path: String,
@@ -98,7 +97,7 @@ pub(crate) struct Scope {
 
 static NAMES: LazyLock<RwLock<Names>> = LazyLock::new(RwLock::default);
 
-/// The path of a scope; empty for none.
+/// The path of a scope; empty for 0.
 pub(crate) fn path(number: u32) -> String {
     let names = NAMES.read().unwrap_or_else(PoisonError::into_inner);
     let place = number.checked_sub(1).map(|place| place as usize);
@@ -106,12 +105,12 @@ pub(crate) fn path(number: u32) -> String {
     scope.map(|scope| scope.path.clone()).unwrap_or_default()
 }
 
-/// Every scope so far; the first has number 1.
+/// All scopes so far; the first has number 1.
 pub(crate) fn all() -> Vec<Scope> {
     NAMES.read().unwrap_or_else(PoisonError::into_inner).scopes.clone()
 }
 
-/// The number of a scope in a scope.
+/// The number of a scope inside `parent`.
 fn number(parent: u32, name: &'static str, mark: Mark) -> u32 {
     let key = (parent, name, mark);
     if let Some(&known) = NAMES.read().unwrap_or_else(PoisonError::into_inner).numbers.get(&key) {
@@ -133,22 +132,21 @@ fn number(parent: u32, name: &'static str, mark: Mark) -> u32 {
     number
 }
 
-/// When a subscriber that keeps scopes is installed.
+/// The time at which a subscriber that tracks scopes is installed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Install {
-    /// At once: the body of a test comes later.
+    /// At once, because the body of a test runs later.
     Now,
-    /// When the program has its first tensor or its first device memory. One
-    /// that installs a subscriber of its own has done so by then, and would not
-    /// find it already done.
+    /// When the program has its first tensor or its first device memory. A program that installs
+    /// its own subscriber has done so by then, so that its installation does not fail.
     Late,
-    /// Not at all: the body installs its own.
+    /// Never, because the body installs its own.
     Never,
 }
 
 static WANTED: AtomicBool = AtomicBool::new(false);
 
-/// Installs a subscriber that keeps scopes, unless there is one already.
+/// Installs a subscriber that tracks scopes, unless there is already one.
 pub(crate) fn install(when: Install) {
     match when {
         Install::Now => install_now(),
@@ -157,7 +155,7 @@ pub(crate) fn install(when: Install) {
     }
 }
 
-/// The program works on tensors.
+/// Must be called when the program uses a tensor or device memory; see [`Install::Late`].
 #[inline]
 pub(crate) fn needed() {
     if WANTED.load(Relaxed) && WANTED.swap(false, Relaxed) && !has_been_set() {
@@ -167,7 +165,8 @@ pub(crate) fn needed() {
 }
 
 fn install_now() {
-    // The program has its own: then that has the layer, or there are no scopes.
+    // An error means that the program has its own subscriber. It must then add the layer to have
+    // scopes.
     let _ = tracing::subscriber::set_global_default(subscriber::Spans);
 }
 
@@ -182,7 +181,7 @@ mod tests {
         path(current())
     }
 
-    /// Both ways to have scopes: our own subscriber, and the layer in another.
+    /// Runs the test with both sources of scopes: our subscriber, and the layer in another.
     fn with_each(test: impl Fn()) {
         let layered = Registry::default().with(Scopes);
         for dispatch in [Dispatch::new(subscriber::Spans), Dispatch::new(layered)] {

@@ -1,9 +1,9 @@
-//! The subscriber of a program that has none.
+//! The subscriber that memcheck installs in a program that has none.
 //!
-//! It keeps nothing of a span but what its id says: the place in the source, the
-//! scope that it was made in and the thread. So spans need no memory, and to
-//! enter one takes no lock. Events are not wanted at all: what they say would be
-//! evaluated, as the workload's own.
+//! It stores no data about a span except the span's id, which contains the place in the source, the
+//! scope in which the span was created, and the thread. Spans therefore need no memory, and
+//! entering one takes no lock. Events are disabled, because evaluating their values would allocate
+//! as part of the workload.
 
 use std::cell::Cell;
 use std::sync::atomic::{
@@ -22,13 +22,14 @@ use tracing_core::span::Current;
 use super::{DEEPEST, Mark, current, number};
 use crate::intern::mix;
 
-/// Places in the source that spans are made at, from 1; from [`MARKED`] on each
-/// with a mark, such as the index of a layer. Beyond the last, spans are not known.
+/// Places in the source at which spans are created, starting at 1. Places from [`MARKED`] on also
+/// have a mark, such as the index of a layer. If all places are used, further spans do not change
+/// the scope.
 static PLACES: [AtomicPtr<Metadata<'static>>; MOST] =
     [const { AtomicPtr::new(std::ptr::null_mut()) }; MOST];
 /// The mark of each place, by its number.
 static MARKS: [AtomicU32; MOST] = [const { AtomicU32::new(0) }; MOST];
-/// Places with a mark.
+/// The numbers of places with a mark.
 static MARKED_PLACES: LazyLock<RwLock<FxHashMap<(usize, Mark), usize>>> =
     LazyLock::new(RwLock::default);
 const MARKED: usize = MOST / 2;
@@ -36,21 +37,21 @@ const MOST: usize = 1 << PLACE_BITS;
 const PLACE_BITS: u32 = 12;
 const SCOPE_BITS: u32 = 27;
 const THREAD_BITS: u32 = 24;
-/// In every id, because none may be zero.
+/// Set in every id, because an id must not be zero.
 const ALWAYS: u64 = 1 << 63;
 
 static THREADS: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
     static THREAD: u64 = THREADS.fetch_add(1, Relaxed) & ((1 << THREAD_BITS) - 1);
-    /// Scopes that the thread has entered lately: outer scope and place; number.
+    /// Scopes that the thread has recently entered: outer scope and place; number.
     static RECENT: [Cell<((u32, u64), u32)>; 256] =
         const { [const { Cell::new(((0, 0), 0)) }; 256] };
     /// The spans that the thread is in, by depth.
     static INSIDE: [Cell<u64>; DEEPEST] = const { [const { Cell::new(0) }; DEEPEST] };
 }
 
-/// The number of a place. 0 is none.
+/// The number of a place; 0 if there are too many.
 fn place(metadata: &'static Metadata<'static>) -> u64 {
     let this = std::ptr::from_ref(metadata).cast_mut();
     let null = std::ptr::null_mut();
@@ -65,7 +66,7 @@ fn place(metadata: &'static Metadata<'static>) -> u64 {
     found.map_or(0, |position| position as u64 + 1)
 }
 
-/// The number of a place with a mark. 0 where there are too many.
+/// The number of a place with a mark; 0 if there are too many.
 fn marked_place(metadata: &'static Metadata<'static>, mark: Mark) -> u64 {
     let this = std::ptr::from_ref(metadata).cast_mut();
     let key = (this.addr(), mark);
@@ -80,13 +81,13 @@ fn marked_place(metadata: &'static Metadata<'static>, mark: Mark) -> u64 {
         places.remove(&key);
         return 0;
     };
-    // The place last: whoever finds it finds its mark.
+    // The place must be stored last, so that a thread that finds the place also finds its mark.
     mark_of.store(mark.number(), Relaxed);
     metadata_of.store(this, Release);
     place as u64
 }
 
-/// What an id says.
+/// The contents of an id.
 #[derive(Debug, Clone, Copy)]
 struct Made {
     place: u64,
@@ -111,15 +112,15 @@ impl Made {
 
     fn metadata(self) -> Option<&'static Metadata<'static>> {
         let metadata = PLACES.get(usize::try_from(self.place).ok()?)?.load(Acquire);
-        // SAFETY: null, or a reference for the life of the program.
+        // SAFETY: the pointer is null or was made from a `'static` reference.
         unsafe { metadata.as_ref() }
     }
 
-    /// The number of its scope inside another.
+    /// The number of the span's scope inside another.
     fn inside(self, outer: u32) -> u32 {
         let key = (outer, self.place);
         let hash = mix(outer.into(), self.place) >> 32;
-        // PERF: without the lock, for what this thread has entered before.
+        // PERF: takes no lock for a scope that this thread has recently entered.
         RECENT.with(|recent| {
             let known = &recent[hash as usize % recent.len()];
             if known.get().0 == key {
@@ -136,7 +137,7 @@ impl Made {
     }
 }
 
-/// A subscriber for scopes and nothing else.
+/// A subscriber that tracks scopes only.
 #[derive(Debug)]
 pub(super) struct Spans;
 

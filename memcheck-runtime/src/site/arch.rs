@@ -1,25 +1,24 @@
-//! What differs between processors: registers, and where return addresses are.
+//! Differences between processors: registers and the positions of return addresses.
 
 #[cfg(target_arch = "aarch64")]
 pub(super) use aarch64::*;
 #[cfg(target_arch = "x86_64")]
 pub(super) use x86_64::*;
 
-/// The registers behind a return.
+/// The registers after a return.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Place {
     pub(super) sp: u64,
     pub(super) bp: u64,
 }
 
-/// Where a walk begins. PERF: the registers that unwinding needs are more, and
-/// most walks need none.
+/// The start of a walk. PERF: unwinding needs more registers, but most walks do not unwind.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Start {
     pub(super) ip: u64,
     pub(super) sp: u64,
     bp: u64,
-    /// The return address has a register here.
+    /// On this processor the return address is in a register.
     #[cfg(target_arch = "aarch64")]
     lr: u64,
 }
@@ -34,11 +33,11 @@ mod x86_64 {
     pub(in crate::site) type Cache<P> = CacheX86_64<P>;
     pub(in crate::site) type Registers = UnwindRegsX86_64;
 
-    /// Where the caller is.
+    /// The registers of the caller.
     #[inline(always)]
     pub(in crate::site) fn start() -> Start {
         let (ip, sp, bp): (u64, u64, u64);
-        // SAFETY: reads three registers.
+        // SAFETY: the instructions only copy three registers to outputs.
         unsafe {
             std::arch::asm!(
                 "lea {ip}, [rip]", "mov {sp}, rsp", "mov {bp}, rbp",
@@ -55,12 +54,11 @@ mod x86_64 {
         }
     }
 
-    /// Stack and frame pointer.
     pub(in crate::site) fn pointers(registers: &Registers) -> Place {
         Place { sp: registers.sp(), bp: registers.bp() }
     }
 
-    /// Where the return address of the frame below `sp` stands.
+    /// The distance of a frame's return address below the caller's `sp`, in bytes.
     pub(in crate::site) const RETURN_ADDRESS: Option<u64> = Some(8);
 }
 
@@ -74,11 +72,11 @@ mod aarch64 {
     pub(in crate::site) type Cache<P> = CacheAarch64<P>;
     pub(in crate::site) type Registers = UnwindRegsAarch64;
 
-    /// Where the caller is.
+    /// The registers of the caller.
     #[inline(always)]
     pub(in crate::site) fn start() -> Start {
         let (ip, sp, bp, lr): (u64, u64, u64, u64);
-        // SAFETY: reads four registers.
+        // SAFETY: the instructions only copy four registers to outputs.
         unsafe {
             std::arch::asm!(
                 "adr {ip}, .", "mov {sp}, sp", "mov {bp}, x29", "mov {lr}, x30",
@@ -95,11 +93,10 @@ mod aarch64 {
         }
     }
 
-    /// Stack and frame pointer.
     pub(in crate::site) fn pointers(registers: &Registers) -> Place {
         Place { sp: registers.sp(), bp: registers.fp() }
     }
 
-    /// Return addresses stand in no fixed place: every stack is walked whole.
+    /// Return addresses have no fixed position, so every stack is walked completely.
     pub(in crate::site) const RETURN_ADDRESS: Option<u64> = None;
 }

@@ -1,8 +1,8 @@
-//! Numbers for call stacks in scopes.
+//! Numbers for contexts: call stacks with their scopes.
 
 use crate::intern::{Interner, mix};
 
-/// Room for a quarter of a million stacks of 60 frames on average.
+/// Has room for a quarter of a million stacks of 60 frames on average.
 static CONTEXTS: Interner = Interner::new(1 << 18, 1 << 24);
 
 /// A call stack in a scope.
@@ -10,7 +10,7 @@ static CONTEXTS: Interner = Interner::new(1 << 18, 1 << 24);
 pub(crate) struct Context {
     /// Return addresses, the innermost first.
     pub(crate) frames: Vec<u64>,
-    /// The scope, by the number that [`crate::scope`] gave.
+    /// The scope, as a number of [`crate::scope`].
     pub(crate) scope: u32,
 }
 
@@ -18,14 +18,14 @@ pub(super) fn map() -> std::io::Result<()> {
     CONTEXTS.map()
 }
 
-/// The number of a context; 0 where there is no room. `frames` are return
-/// addresses, the outermost first, and `hash` is that of all of them.
+/// The number of a context; 0 if the table is full. `frames` are return addresses, the outermost
+/// first, and `hash` is the hash of all of them.
 pub(super) fn number(frames: &[u64], hash: u64, scope: u32) -> u32 {
     let words = Words { scope: Some(scope.into()), frames };
     CONTEXTS.number(mix(hash, scope.into()), words)
 }
 
-/// The scope, then the frames from the innermost.
+/// An iterator over the scope and then the frames from the innermost.
 struct Words<'a> {
     scope: Option<u64>,
     frames: &'a [u64],
@@ -51,7 +51,6 @@ impl Iterator for Words<'_> {
 
 impl ExactSizeIterator for Words<'_> {}
 
-/// The context with this number.
 pub(crate) fn context(number: u32) -> Option<Context> {
     let words = CONTEXTS.words(number)?;
     let (scope, frames) = words.split_first()?;

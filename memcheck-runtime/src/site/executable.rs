@@ -1,5 +1,5 @@
-//! Where the executable of this process was loaded, and where its sources were
-//! compiled: all that is needed to look up the names of its addresses elsewhere.
+//! The address at which the executable of this process was loaded, and the folders in which its
+//! sources were compiled. Another process needs both to look up the names of its addresses.
 
 use std::ops::Range;
 use std::path::Path;
@@ -8,7 +8,7 @@ use memcheck_core::stack::Sources;
 
 use super::modules;
 
-/// The folders that the crates of this tool were compiled in.
+/// The folders in which the crates of this tool were compiled.
 const OWN: &[(&str, &str)] = &[
     (env!("CARGO_MANIFEST_DIR"), "memcheck_runtime"),
     (memcheck_core::FOLDER, "memcheck_core"),
@@ -22,7 +22,7 @@ pub(crate) fn sources(workspace: &Path) -> Sources {
     Sources { workspace: workspace.to_string_lossy().into_owned(), own }
 }
 
-/// The executable in the memory of this process.
+/// The position of the executable in the memory of this process.
 #[derive(Debug, Default)]
 pub(crate) struct Executable {
     base: u64,
@@ -30,15 +30,15 @@ pub(crate) struct Executable {
 }
 
 impl Executable {
-    /// Asks the loader for it.
+    /// Gets the position from the loader.
     pub(crate) fn find() -> Self {
         modules::first().map(|(base, range)| Self { base, range }).unwrap_or_default()
     }
 
-    /// The calls that return to these addresses, relative to the executable's base.
-    /// Frames of the libraries that are loaded next to it are plumbing and left out.
+    /// The calls that return to these addresses, relative to the executable's base. Frames of
+    /// shared libraries are omitted, because they are plumbing.
     pub(crate) fn calls(&self, frames: &[u64]) -> Vec<u64> {
-        // The byte before the return address is part of the call.
+        // The byte before the return address belongs to the call.
         let calls = frames.iter().map(|address| address.saturating_sub(1));
         calls.filter(|call| self.range.contains(call)).map(|call| call - self.base).collect()
     }

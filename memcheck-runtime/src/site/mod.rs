@@ -1,10 +1,9 @@
-//! Where a block was allocated: the call stack and the scope.
+//! The allocation site of a block: its call stack and scope.
 //!
-//! Asked for only in a run with attribution. A stack is walked by its unwind
-//! tables (`unwind`), as far as it is not one that the thread has walked before
-//! (`stacks`); what was walked gets a number (`contexts`), which is all
-//! that a block keeps. Once the body has ended, numbers become addresses in the
-//! executable (`executable`).
+//! Sites are recorded only in a run with attribution. A stack is walked with the unwind tables
+//! (`unwind`) up to the part that the thread has already walked (`stacks`). The stack gets a number
+//! (`contexts`), which the ledger stores for the block. After the body has ended, the numbers are
+//! converted to addresses in the executable (`executable`).
 
 mod arch;
 mod contexts;
@@ -20,10 +19,10 @@ pub(crate) use executable::{Executable, sources};
 
 static ON: AtomicBool = AtomicBool::new(false);
 
-/// Starts to note where blocks come from.
+/// Starts to record the sites of blocks.
 ///
 /// # Errors
-/// When the system refuses memory for the tables.
+/// If the system refuses memory for the tables.
 pub(crate) fn start() -> std::io::Result<()> {
     contexts::map()?;
     unwind::prepare();
@@ -31,24 +30,25 @@ pub(crate) fn start() -> std::io::Result<()> {
     Ok(())
 }
 
-/// Stops to note where blocks come from.
+/// Stops recording the sites of blocks.
 pub(crate) fn stop() {
     ON.store(false, Relaxed);
 }
 
-/// Whether it is noted where blocks come from.
+/// True if the sites of blocks are recorded.
 pub(crate) fn is_on() -> bool {
     ON.load(Relaxed)
 }
 
-/// The context of the caller, by number; 0 where nobody asked for it, or where
-/// the thread is about to end.
+/// The number of the caller's context; 0 if sites are not recorded or if the thread is about to
+/// end.
 #[inline]
 pub(crate) fn here() -> u32 {
     if ON.load(Relaxed) { unwind::here() } else { 0 }
 }
 
-/// Runs `work`. While it runs, whatever called this stays where it is.
+/// Runs `work`. The frames around this call cannot change in the meantime, so that walks do not
+/// compare them.
 pub(crate) fn within<R>(work: impl FnOnce() -> R) -> R {
     if ON.load(Relaxed) { unwind::within(work) } else { work() }
 }

@@ -1,34 +1,34 @@
-//! The unwind tables of what is loaded into this process, for framehop.
+//! The unwind tables of the objects that are loaded into this process, for framehop.
 //!
-//! They are read where the loader put them: `.eh_frame_hdr` by its program
-//! header, `.eh_frame` by the pointer in it. No file is opened.
+//! The tables are read in the memory to which the loader has mapped them: `.eh_frame_hdr` at its
+//! program header, and `.eh_frame` at the pointer in it. No file is opened.
 
 use std::ffi::{c_int, c_void};
 use std::ops::Range;
 
 use framehop::{ExplicitModuleSectionInfo, Module};
 
-/// Bytes of a loaded object, which stay while the object is loaded; the
-/// executable and the libraries it was linked with are never unloaded.
+/// Bytes of a loaded object. They are valid while the object is loaded; the executable and the
+/// libraries that it was linked with are never unloaded.
 pub(super) type Bytes = &'static [u8];
 
-/// Every object that is loaded now.
+/// All objects that are loaded now.
 pub(super) fn loaded() -> Vec<Module<Bytes>> {
     let mut modules: Vec<Module<Bytes>> = Vec::new();
-    // SAFETY: the callback gets the pointer to `modules`, which outlives the call.
+    // SAFETY: the callback gets a pointer to `modules`, which outlives the call.
     unsafe { libc::dl_iterate_phdr(Some(add), (&raw mut modules).cast()) };
     modules
 }
 
-/// The range of the executable's own code and where it was loaded: the first
-/// object that the loader names.
+/// The base address and the address range of the executable, which is the first object that the
+/// loader lists.
 pub(super) fn first() -> Option<(u64, Range<u64>)> {
     unsafe extern "C" fn keep(
         info: *mut libc::dl_phdr_info,
         _: libc::size_t,
         out: *mut c_void,
     ) -> c_int {
-        // SAFETY: `info` is valid for the call; `out` is what `first` passed.
+        // SAFETY: `info` is valid during the call, and `out` is the pointer that `first` passed.
         unsafe {
             let object = Object::of(&*info);
             *out.cast::<Option<(u64, Range<u64>)>>() = Some((object.base, object.range()));
@@ -36,7 +36,7 @@ pub(super) fn first() -> Option<(u64, Range<u64>)> {
         1
     }
     let mut found: Option<(u64, Range<u64>)> = None;
-    // SAFETY: the callback gets the pointer to `found`, which outlives the call.
+    // SAFETY: the callback gets a pointer to `found`, which outlives the call.
     unsafe { libc::dl_iterate_phdr(Some(keep), (&raw mut found).cast()) };
     found
 }
@@ -46,14 +46,14 @@ unsafe extern "C" fn add(
     _size: libc::size_t,
     modules: *mut c_void,
 ) -> c_int {
-    // SAFETY: the loader passes a valid `info`; `modules` is what `loaded` passed.
+    // SAFETY: the loader passes a valid `info`, and `modules` is the pointer that `loaded` passed.
     let (object, modules) =
         unsafe { (Object::of(&*info), &mut *modules.cast::<Vec<Module<Bytes>>>()) };
     modules.extend(object.module());
     0
 }
 
-/// A loaded object, by its program headers.
+/// A loaded object, described by its program headers.
 struct Object {
     base: u64,
     headers: &'static [libc::Elf64_Phdr],
@@ -61,9 +61,9 @@ struct Object {
 
 impl Object {
     /// # Safety
-    /// `info` comes from the loader, and the object stays loaded.
+    /// `info` must come from the loader, and the object must stay loaded.
     unsafe fn of(info: &libc::dl_phdr_info) -> Self {
-        // SAFETY: the loader's own table, as long as it says.
+        // SAFETY: this is the loader's own table, with the length that the loader gives.
         let headers =
             unsafe { std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
         Self { base: info.dlpi_addr, headers }
@@ -76,20 +76,21 @@ impl Object {
             .map(|header| header.p_vaddr..header.p_vaddr + header.p_memsz)
     }
 
-    /// Addresses from the first to the last segment, as loaded.
+    /// The loaded addresses from the first to the last segment.
     fn range(&self) -> Range<u64> {
         let low = self.segments().map(|segment| segment.start).min().unwrap_or(0);
         let high = self.segments().map(|segment| segment.end).max().unwrap_or(0);
         self.base + low..self.base + high
     }
 
-    /// The bytes at a range of the object's own addresses, if loaded.
+    /// The bytes at a range of the object's own addresses; `None` if a segment does not contain the
+    /// range.
     fn bytes(&self, range: &Range<u64>) -> Option<Bytes> {
         self.segments()
             .any(|segment| segment.start <= range.start && range.end <= segment.end)
             .then(|| {
                 let length = (range.end - range.start) as usize;
-                // SAFETY: inside a loaded, readable segment that stays loaded.
+                // SAFETY: the range is inside a loaded, readable segment that stays loaded.
                 unsafe {
                     std::slice::from_raw_parts((self.base + range.start) as *const u8, length)
                 }
@@ -101,8 +102,8 @@ impl Object {
         let eh_frame_hdr = header.p_vaddr..header.p_vaddr + header.p_memsz;
         let hdr = self.bytes(&eh_frame_hdr)?;
         let start = eh_frame_start(hdr, eh_frame_hdr.start)?;
-        // The section says no length; it ends with a zero entry, before its
-        // segment does.
+        // The header does not contain the length of the section. The section ends with a zero
+        // entry, which comes before the end of its segment.
         let segment = self.segments().find(|segment| segment.contains(&start))?;
         let eh_frame = start..segment.end;
         let text = self
@@ -123,9 +124,8 @@ impl Object {
     }
 }
 
-/// Where `.eh_frame` starts, by its header: relative to the field itself, as a
-/// signed 32-bit number (`DW_EH_PE_pcrel | DW_EH_PE_sdata4`), which is what
-/// every linker writes.
+/// The start of `.eh_frame` according to its header. It is relative to the field itself and a
+/// signed 32-bit number (`DW_EH_PE_pcrel | DW_EH_PE_sdata4`), the format that every linker writes.
 fn eh_frame_start(hdr: &[u8], at: u64) -> Option<u64> {
     const VERSION: u8 = 1;
     const PCREL_SDATA4: u8 = 0x1B;

@@ -1,14 +1,13 @@
-//! The stacks that a thread has walked, so that its next walk is short or none.
+//! The stacks that a thread has walked, so that its next walk is short or unnecessary.
 //!
-//! Two things make a walk short. From one allocation to the next most of a
-//! stack stays as it is: where the walk comes to a frame of the thread's last
-//! stack, and all return addresses from there outwards still stand where they
-//! stood, the rest is the same. And a program that does the same again takes
-//! the same ways: where the last walk that followed the last stack, and began
-//! at this depth, still stands word for word, the walk is done before it began.
+//! Two observations make walks short. First, most of a stack does not change between two
+//! allocations. When a walk reaches a frame of the thread's last stack, and all return addresses
+//! from there outwards are still at their positions, the rest of the stack is the same. Second,
+//! programs repeat themselves. A walk is unnecessary if an earlier walk that followed the same last
+//! stack and began at the same depth still matches memory word for word.
 //!
-//! Each frame's place follows from the return address before it, so equal words
-//! in equal places are the same calls.
+//! The position of each frame follows from the return address before it, so equal words at equal
+//! positions mean the same calls.
 
 use std::ops::Range;
 
@@ -16,32 +15,33 @@ use super::arch::{self, Place};
 use crate::intern::mix;
 use crate::prefetch::{self, LINE};
 
-/// Frames that are kept; of deeper stacks the outermost are left out.
+/// The number of frames that are stored. The outermost frames of deeper stacks are omitted.
 pub(super) const DEPTH: usize = 160;
-/// Stacks that a thread remembers: sets, of which each is tried as a whole.
+/// The stacks that a thread remembers are in sets. All stacks of a set are compared with a new
+/// walk.
 const SETS: usize = 128;
 const WAYS: usize = 4;
 const STACKS: usize = SETS * WAYS;
 
-/// A walked stack, the outermost frame first. PERF: in this order, so that what
-/// is read in every walk lies together.
+/// A walked stack, the outermost frame first. PERF: the fields are in this order so that the fields
+/// that every walk reads are adjacent.
 #[derive(Debug)]
 #[repr(C)]
 pub(super) struct Stack {
     from: u64,
     length: usize,
-    /// Its context, by number.
+    /// The number of its context.
     number: u32,
-    /// The place of the stack that followed it the last time.
+    /// The index of the stack that followed it the last time.
     next: u32,
-    /// No frame was left out, and every frame lies in the thread's own stack:
-    /// it may be looked at again.
+    /// True if no frame was omitted and all frames are in the thread's own stack, so that their
+    /// return addresses can be compared again.
     whole: bool,
-    /// Where each frame stands: words from where the walk began.
+    /// The position of each return address, in words from the start of the walk.
     words: [u32; DEPTH],
     frames: [u64; DEPTH],
     places: [Place; DEPTH],
-    /// Hash of the frames up to and with each.
+    /// For each frame, the hash of all frames up to and including it.
     hashes: [u64; DEPTH],
 }
 
@@ -52,26 +52,26 @@ impl Stack {
         (&self.frames[..self.length], hash)
     }
 
-    /// The place of a known frame.
+    /// True if the frame at index `at` is this frame at this place.
     pub(super) fn is(&self, at: usize, frame: u64, place: Place) -> bool {
         self.places[at] == place && self.frames[at] == frame
     }
 
-    /// Whether the outermost `count` return addresses stand where they stood.
-    /// Those beyond `base` do.
+    /// True if the outermost `count` return addresses are still at their positions. Those beyond
+    /// `base` are not read, because they cannot have changed.
     fn stands(&self, count: usize, base: u64) -> bool {
         let from = self.from as *const u64;
         let until = base.saturating_sub(self.from) / 8;
-        // The innermost first: that is where stacks differ.
+        // The innermost first, because stacks mostly differ there.
         let frames = self.frames[..count].iter().zip(&self.words[..count]).rev();
         frames.take_while(|&(_, &words)| u64::from(words) < until).all(|(&frame, &words)| {
-            // SAFETY: `whole`, so it lies in this thread's own stack, and
-            // further out than where a walk is now.
+            // SAFETY: the stack is `whole`, so the word is in this thread's own stack, and it is
+            // not further in than the walk that compares it.
             unsafe { from.add(words as usize).read() == frame }
         })
     }
 
-    /// It may be looked at soon. PERF: as much of its inner end as most walks
+    /// Prefetches the stack for a comparison. PERF: only the part of its inner end that most walks
     /// compare.
     fn expect(&self) {
         const COMPARED: usize = 32;
@@ -85,12 +85,12 @@ impl Stack {
         }
     }
 
-    /// Frames of which one may be met again.
+    /// The number of frames at which a later walk can stop.
     pub(super) fn known(&self) -> usize {
         if self.whole { self.length } else { 0 }
     }
 
-    /// How many of the outermost `known` frames lie no further in than `sp`.
+    /// The number of the outermost `known` frames whose stack pointer is at least `sp`.
     pub(super) fn above(&self, known: usize, sp: u64) -> usize {
         let mut known = known;
         while known > 0 && self.places[known - 1].sp < sp {
@@ -99,8 +99,8 @@ impl Stack {
         known
     }
 
-    /// Notes where the frames stand. `false` if one is not in the thread's `own`
-    /// stack, or if that cannot be said.
+    /// Stores the positions of the return addresses. `false` if one is not in the thread's `own`
+    /// stack, or if return addresses have no fixed positions on this processor.
     fn stand(&mut self, own: &Range<u64>) -> bool {
         let Some(below) = arch::RETURN_ADDRESS else { return false };
         self.words[..self.length].iter_mut().zip(&self.places).all(|(words, place)| {
@@ -110,15 +110,15 @@ impl Stack {
         })
     }
 
-    /// Takes the outermost `kept` frames from `other`.
+    /// Copies the outermost `kept` frames of `other`.
     fn copy(&mut self, other: &Self, kept: usize) {
         self.frames[..kept].copy_from_slice(&other.frames[..kept]);
         self.places[..kept].copy_from_slice(&other.places[..kept]);
         self.hashes[..kept].copy_from_slice(&other.hashes[..kept]);
     }
 
-    /// The stack is now its outermost `kept` frames and `new`, the innermost
-    /// first. Frames without room are left out at the outer end.
+    /// Sets the stack to its outermost `kept` frames followed by `new`, which has the innermost
+    /// frame first. If there is not enough room, the outermost frames are omitted.
     fn extend(&mut self, kept: usize, new: &[(u64, Place)]) {
         let new = &new[..new.len().min(DEPTH)];
         let over = (kept + new.len()).saturating_sub(DEPTH);
@@ -127,7 +127,7 @@ impl Stack {
             self.places.copy_within(over..kept, 0);
         }
         let kept = kept - over;
-        // Without its outermost frames every hash is another.
+        // All hashes change if the outermost frames are omitted.
         let unchanged = if over == 0 { kept } else { 0 };
         let new = new.iter().rev();
         for (at, &(frame, place)) in (kept..).zip(new.clone()) {
@@ -143,23 +143,22 @@ impl Stack {
     }
 }
 
-/// What one thread remembers. All zeroes is nothing.
+/// The stacks that one thread remembers. All bytes zero means none.
 #[derive(Debug)]
 pub(super) struct Stacks {
-    /// Of each stack, what it followed.
+    /// The key of each stack.
     tags: [Way; STACKS],
     all: [Stack; STACKS],
     last: usize,
-    /// Stacks that were walked: which one of a set is replaced.
+    /// The number of walked stacks. It selects the stack of a set that is replaced next.
     count: usize,
-    /// The thread stays below this place of its stack, where it is not zero: no
-    /// frame beyond it comes or goes. PERF: around a test's body are as many
-    /// frames as in it.
+    /// If it is not zero, no frame beyond this address of the thread's stack can change. PERF:
+    /// there are as many frames around a test's body as in it.
     base: u64,
 }
 
-/// How a walk is found again: the context before it, where it begins and in
-/// which scope.
+/// The key of a walk: the context of the last stack, the scope, and the stack pointer at the start
+/// of the walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Way {
     before: u32,
@@ -168,7 +167,7 @@ pub(super) struct Way {
 }
 
 impl Way {
-    /// The first place of its set.
+    /// The index of the first stack of its set.
     fn set(self) -> usize {
         let hash = mix(mix(mix(0, self.before.into()), self.from), self.scope.into());
         (hash >> 32) as usize % SETS * WAYS
@@ -176,17 +175,17 @@ impl Way {
 }
 
 impl Stacks {
-    /// A new thread's. Made in place: it is large, and mostly never touched.
+    /// Allocated in place, because the value is large and most of it is never touched.
     pub(super) fn new() -> Box<Self> {
-        // SAFETY: it is made of integers and a `bool`, for which zero is a value.
+        // SAFETY: the type consists of integers and `bool`s, for which all bytes zero is a valid
+        // value.
         unsafe { Box::new_zeroed().assume_init() }
     }
 
-    /// Forgets everything. From here on the thread stays below `base`, if it is
-    /// not zero.
+    /// Forgets all stacks. If `base` is not zero, frames beyond it cannot change from now on.
     pub(super) fn forget(&mut self, base: u64) {
         self.base = base;
-        // PERF: by the tags, which lie together: most stacks were never touched.
+        // PERF: checks the tags, which are adjacent, because most stacks were never touched.
         for (tag, stack) in self.tags.iter_mut().zip(&mut self.all) {
             if *tag != Way::default() {
                 *tag = Way::default();
@@ -195,12 +194,12 @@ impl Stacks {
         }
     }
 
-    /// The thread's last stack.
     pub(super) fn last(&self) -> &Stack {
         &self.all[self.last]
     }
 
-    /// Whether the outermost `count` frames of the last stack stand.
+    /// True if the outermost `count` return addresses of the last stack are still at their
+    /// positions.
     pub(super) fn last_stands(&self, count: usize) -> bool {
         self.last().stands(count, self.base())
     }
@@ -209,13 +208,13 @@ impl Stacks {
         if self.base == 0 { u64::MAX } else { self.base }
     }
 
-    /// The way of a walk that begins here now.
+    /// The key of a walk that begins here now.
     pub(super) fn way(&self, from: u64, scope: u32) -> Way {
         Way { before: self.last().number, scope, from }
     }
 
-    /// The context of a walk that was made before on this way, where all of it
-    /// still stands; then that is the last stack now.
+    /// The context of an earlier walk with this key, if its whole stack still matches memory. That
+    /// stack then becomes the last one.
     pub(super) fn again(&mut self, way: Way) -> Option<u32> {
         let stands = |at: usize| {
             self.tags[at] == way && {
@@ -223,7 +222,7 @@ impl Stacks {
                 known > 0 && self.all[at].stands(known, self.base())
             }
         };
-        // PERF: a program that does the same again does it in the same order.
+        // PERF: tried first, because a program that repeats itself repeats the order of its calls.
         let next = self.last().next as usize;
         let at = if stands(next) {
             next
@@ -236,7 +235,6 @@ impl Stacks {
         Some(self.all[at].number)
     }
 
-    /// The stack at this place is the last one now.
     fn follow(&mut self, at: usize) {
         if let Some(last) = self.all.get_mut(self.last) {
             last.next = at as u32;
@@ -244,8 +242,9 @@ impl Stacks {
         self.last = at;
     }
 
-    /// The last stack is now the outermost `kept` frames of the one before and
-    /// `new`, the innermost first; `own` is the memory of the thread's stack.
+    /// Adds a stack and makes it the last one. It consists of the outermost `kept` frames of the
+    /// previous last stack and of `new`, the innermost first. `own` is the memory of the thread's
+    /// stack.
     pub(super) fn add(
         &mut self,
         way: Way,
@@ -268,7 +267,6 @@ impl Stacks {
 }
 
 impl Stack {
-    /// Notes the number of its context.
     pub(super) fn number(&mut self, number: u32) -> u32 {
         self.number = number;
         number
@@ -279,7 +277,7 @@ impl Stack {
 mod tests {
     use super::*;
 
-    /// Frames from `outer` inwards, at falling places.
+    /// The given frames, the innermost first, at descending addresses.
     fn walked(frames: std::ops::Range<u64>) -> Vec<(u64, Place)> {
         frames.rev().map(|frame| (frame, Place { sp: 0x9000 - 8 * frame, bp: 0 })).collect()
     }
@@ -327,7 +325,7 @@ mod tests {
 
     #[test]
     fn frames_below_the_base_are_compared_and_those_beyond_it_are_not() {
-        // A stack of our own: return addresses at the even words.
+        // A simulated stack with return addresses at even words.
         let mut memory: Vec<u64> = (0..16).collect();
         let start = memory.as_ptr() as u64;
         let own = start..start + 128;

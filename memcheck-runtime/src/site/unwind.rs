@@ -1,7 +1,7 @@
-//! Walking the stack of the calling thread.
+//! Walks the stack of the calling thread.
 //!
-//! framehop knows the frames by the unwind tables, without frame pointers. What
-//! the thread has walked before is not walked again (`stacks`).
+//! framehop finds the frames with the unwind tables, without frame pointers. Parts of a stack that
+//! the thread has walked before are not walked again (`stacks`).
 
 use std::cell::Cell;
 use std::num::NonZeroU64;
@@ -26,7 +26,6 @@ type Policy = MustNotAllocateDuringUnwind;
 
 static UNWINDER: OnceLock<arch::Unwinder<Bytes, Policy>> = OnceLock::new();
 
-/// Reads the unwind tables.
 pub(super) fn prepare() {
     UNWINDER.get_or_init(|| {
         let mut unwinder = arch::Unwinder::new();
@@ -37,31 +36,30 @@ pub(super) fn prepare() {
     });
 }
 
-/// A cache of framehop holds 509 rules, each in the one place that its address
-/// has there. A model's forward pass has more, and a rule that is not in the
-/// cache is read from the unwind tables again. PERF: several caches, by address.
+/// The number of caches. A cache of framehop has room for 509 rules, each at a fixed position for
+/// its address. A model's forward pass needs more, and a rule that is not in the cache is read from
+/// the unwind tables again. PERF: each address uses one of several caches.
 const CACHES: usize = 8;
 
-/// The cache for the rule of an address.
 fn cache_of(address: u64) -> usize {
     (mix(0, address) % CACHES as u64) as usize
 }
 
-/// What one thread has for its walks.
+/// The data that one thread needs for its walks.
 struct Walker {
     caches: [arch::Cache<Policy>; CACHES],
     stacks: Box<Stacks>,
-    /// Memory of the thread's stack; empty where the system does not say.
+    /// Memory of the thread's stack; empty if the system does not report it.
     own: Range<u64>,
-    /// Frames of a walk under way.
+    /// The new frames of the current walk.
     new: [(u64, Place); DEPTH],
 }
 
-/// Walkers of threads that have ended, for those that come.
+/// Walkers of threads that have ended, for reuse by new threads.
 const SPARE: usize = 64;
 static SPARES: [AtomicPtr<Walker>; SPARE] = [const { AtomicPtr::new(std::ptr::null_mut()) }; SPARE];
 
-/// A thread's own walker; given back when the thread ends.
+/// A thread's own walker, which is returned when the thread ends.
 struct Mine(Cell<*mut Walker>);
 
 thread_local! {
@@ -80,19 +78,19 @@ impl Drop for Mine {
             }
         }
         let _quiet = quiet::enter();
-        // SAFETY: made by `Box::into_raw` below, and nobody else's.
+        // SAFETY: `claim` made the pointer with `Box::into_raw`, and only this thread has it.
         drop(unsafe { Box::from_raw(walker) });
     }
 }
 
-/// A walker for a thread that has none: once for each thread.
+/// Returns a walker for a thread that has none. Called once for each thread.
 #[cold]
 fn claim() -> *mut Walker {
     let _quiet = quiet::enter();
     let own = own_stack().unwrap_or(0..0);
     for spare in &SPARES {
         let walker = spare.swap(std::ptr::null_mut(), AcqRel);
-        // SAFETY: whoever swaps it out has it alone.
+        // SAFETY: the swap took the walker out of the list, so only this thread has it.
         if let Some(known) = unsafe { walker.as_mut() } {
             known.stacks.forget(0);
             known.own = own;
@@ -107,10 +105,9 @@ fn claim() -> *mut Walker {
     }))
 }
 
-/// Where the calling thread's stack lies.
 fn own_stack() -> Option<Range<u64>> {
-    // SAFETY: the attributes are filled in by the first call, read by the
-    // second and given back by the third; every pointer is to a local.
+    // SAFETY: the first call initialises the attributes, the second reads them and the third
+    // destroys them. Every pointer is to a local.
     unsafe {
         let mut attributes = std::mem::MaybeUninit::<libc::pthread_attr_t>::uninit();
         if libc::pthread_getattr_np(libc::pthread_self(), attributes.as_mut_ptr()) != 0 {
@@ -123,7 +120,7 @@ fn own_stack() -> Option<Range<u64>> {
     }
 }
 
-/// Runs `work`: meanwhile no frame around it comes or goes on this thread.
+/// Runs `work`. The frames around this call cannot change on this thread in the meantime.
 #[inline(never)]
 pub(super) fn within<R>(work: impl FnOnce() -> R) -> R {
     struct Outside;
@@ -133,31 +130,31 @@ pub(super) fn within<R>(work: impl FnOnce() -> R) -> R {
         }
     }
     let _outside = Outside;
-    // A place in this frame: what this calls lies below it, what calls this above.
+    // The address of a local: frames of calls made from here are below it, and callers are above.
     let place = 0u8;
     let base = std::ptr::from_ref(std::hint::black_box(&place)) as u64;
     with_mine(|walker| walker.stacks.forget(base));
     work()
 }
 
-/// What `with` makes of the thread's walker. `None` on a thread that has ended,
-/// whose last frees need none.
+/// Passes the thread's walker to `with`. `None` if the thread has destroyed its walker because it
+/// is ending; its last allocations and frees get no context.
 #[inline]
 fn with_mine<R>(with: impl FnOnce(&mut Walker) -> R) -> Option<R> {
-    // Taken for the time being: a signal handler that allocates meanwhile gets
-    // one of its own.
+    // The walker is taken out in the meantime, so that a signal handler that allocates gets another
+    // one.
     let taken = MINE.try_with(|mine| {
         let walker = mine.0.replace(std::ptr::null_mut());
         if walker.is_null() { claim() } else { walker }
     });
     let walker = taken.ok()?;
-    // SAFETY: this thread has just taken it, so it is nobody else's.
+    // SAFETY: this thread has just taken the walker out, so no other reference to it exists.
     let result = with(unsafe { &mut *walker });
     let _ = MINE.try_with(|mine| mine.0.set(walker));
     Some(result)
 }
 
-/// The context of the caller, by number.
+/// The number of the caller's context.
 #[inline(never)]
 pub(super) fn here() -> u32 {
     let Some(unwinder) = UNWINDER.get() else { return 0 };
@@ -166,7 +163,7 @@ pub(super) fn here() -> u32 {
 }
 
 impl Walker {
-    /// The context of a stack that begins here.
+    /// The number of the context of the stack that begins at `start`.
     fn number(&mut self, unwinder: &arch::Unwinder<Bytes, Policy>, start: Start) -> u32 {
         let scope = scope::current();
         let way = self.stacks.way(start.sp, scope);
@@ -181,16 +178,16 @@ impl Walker {
         stack.number(number)
     }
 
-    /// Walks until a frame of the last stack. How many of its frames stay, and
-    /// how many are new.
+    /// Walks up to a frame of the last stack. Returns the number of the last stack's frames that
+    /// are kept and the number of new frames.
     fn walk(&mut self, unwinder: &arch::Unwinder<Bytes, Policy>, start: Start) -> (usize, usize) {
         let lowest = start.sp;
         let mut registers = start.registers();
         let highest = if self.own.contains(&lowest) { self.own.end } else { u64::MAX };
         let mut read = |address: u64| match address {
             _ if address >= lowest && address < highest && address & 7 == 0 => {
-                // SAFETY: unwind tables lead from frame to frame of this thread's
-                // own stack, which is mapped from the stack pointer upwards.
+                // SAFETY: the unwind tables lead from frame to frame of this thread's own stack,
+                // which is mapped from the stack pointer upwards, and the address is in that range.
                 Ok(unsafe { (address as *const u64).read() })
             }
             _ => Err(()),

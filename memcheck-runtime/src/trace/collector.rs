@@ -1,4 +1,4 @@
-//! Takes events from the queue, on a thread of its own, until there are no more.
+//! The collector: a thread that takes events from the queue until the last event.
 
 use std::sync::atomic::Ordering::SeqCst;
 use std::thread::JoinHandle;
@@ -7,14 +7,14 @@ use std::time::Duration;
 use super::{Event, Log, Trace, ring};
 use crate::aside;
 
-/// The collector at work.
 #[derive(Debug)]
 pub(crate) struct Collector(JoinHandle<Trace>);
 
-/// Starts to take events, those of one space into a log.
+/// Starts a thread that takes events. If `log` is given, the events of its space are also stored in
+/// it.
 ///
 /// # Errors
-/// When the system refuses the queue or the thread.
+/// If the system refuses the queue or the thread.
 pub(crate) fn start(log: Option<Log>) -> std::io::Result<Collector> {
     ring::map()?;
     forget_in_children();
@@ -26,7 +26,7 @@ pub(crate) fn start(log: Option<Log>) -> std::io::Result<Collector> {
     Ok(Collector(thread))
 }
 
-/// Lets nobody wait for a collector that has died.
+/// Reports that the collector has ended if it panics, so that other threads do not wait for it.
 struct GoneIfPanicking;
 
 impl Drop for GoneIfPanicking {
@@ -42,18 +42,17 @@ extern "C" fn gone() {
     super::GONE.store(true, SeqCst);
 }
 
-/// A forked child has no collector: it must not wait for one.
+/// Switches the trace off in forked children, which have no collector and must not wait for one.
 fn forget_in_children() {
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {
-        // SAFETY: the handler stores to an atomic, which is allowed after fork.
+        // SAFETY: the handler only stores to atomics, which is allowed after fork.
         unsafe { libc::pthread_atfork(None, None, Some(gone)) };
     });
 }
 
 impl Collector {
-    /// Takes no more events and returns what was made of them.
-    /// `None` where the thread died: nothing is known then.
+    /// Ends the trace and returns it. `None` if the collector's thread panicked.
     pub(crate) fn finish(self) -> Option<Trace> {
         super::push(|| Event::End);
         super::ON.store(false, SeqCst);
@@ -61,16 +60,16 @@ impl Collector {
     }
 }
 
-/// How long the collector rests when it has taken everything: a workload does
-/// not fill the queue meanwhile.
+/// The pause of the collector when the queue is empty. A workload does not fill the queue in this
+/// time.
 const PAUSE: Duration = Duration::from_millis(2);
 
 fn collect(log: Option<Log>) -> Trace {
     let mut trace = Trace::new(log);
     loop {
         let Some(event) = ring::take(trace.events) else {
-            // PERF: seldom, and then much at once: on a machine of two cores
-            // every waking is one that the workload may have to make room for.
+            // PERF: wakes up seldom and then takes many events, because on a machine with two cores
+            // the collector can take time from the workload whenever it wakes up.
             std::thread::sleep(PAUSE);
             continue;
         };

@@ -1,9 +1,8 @@
-//! Folds events into what a report needs.
+//! Folds events into the data for a report.
 //!
-//! Who held the memory at the peak is known without a copy at every new peak:
-//! each holder keeps its live bytes and, lazily, what they were at the latest
-//! peak. A peak only raises a number, the epoch; a holder that is about to
-//! change and whose epoch is older saves its live bytes first.
+//! The holders of the memory at the peak are known without a copy at every new peak. Each holder
+//! stores its live bytes and, lazily, its live bytes at the latest peak. A new peak only increments
+//! a number, the epoch. A holder with an older epoch saves its live bytes before it changes.
 
 use memcheck_core::space::Space;
 use rustc_hash::FxHashMap;
@@ -11,7 +10,7 @@ use rustc_hash::FxHashMap;
 use super::{Event, Log, Timeline};
 use crate::block::{Block, Origin};
 
-/// A place in the program and what it allocates.
+/// A place in the program together with the space and shape of its allocations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Key {
     pub(crate) space: Space,
@@ -19,19 +18,19 @@ pub(crate) struct Key {
     pub(crate) shape: u16,
 }
 
-/// What a place allocated, over the whole body and in the measured iterations.
+/// The allocations of a place over the whole body, and in the last iteration in which it allocated.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Total {
     pub(crate) calls: u64,
     pub(crate) bytes: u64,
-    /// In the last iteration that it allocated in.
+    /// Allocations in the last iteration in which the place allocated.
     pub(crate) last_calls: u64,
     pub(crate) last_bytes: u64,
-    /// The number of that iteration; 0 is outside of them.
+    /// The number of that iteration; 0 is outside of iterations.
     pub(crate) iteration: u32,
 }
 
-/// What a place held at the peak, by iteration of birth.
+/// The memory that a place held at the peak, by iteration of birth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Held {
     pub(crate) key: Key,
@@ -40,14 +39,14 @@ pub(crate) struct Held {
     pub(crate) count: u64,
 }
 
-/// An allocation that was refused, and what was live then.
+/// An allocation that was refused, and the memory that was live at that moment.
 #[derive(Debug)]
 pub(crate) struct Refused {
     pub(crate) block: Block,
     pub(crate) live: Vec<Held>,
 }
 
-/// Everything that was folded.
+/// The result of all events so far.
 #[derive(Debug, Default)]
 pub(crate) struct Trace {
     pub(crate) events: u64,
@@ -55,13 +54,12 @@ pub(crate) struct Trace {
     pub(crate) spaces: FxHashMap<Space, SpaceTrace>,
     /// The last refusal of each space.
     pub(crate) refused: FxHashMap<Space, Refused>,
-    /// Event by event, where that is asked for.
+    /// A log of single events, if the run needs one.
     pub(crate) log: Option<Log>,
     holders: FxHashMap<(Key, u32), Holder>,
     iteration: u32,
 }
 
-/// One space over time.
 #[derive(Debug, Default)]
 pub(crate) struct SpaceTrace {
     live: i64,
@@ -83,15 +81,15 @@ struct Holder {
     live: Amount,
     at_peak: Amount,
     epoch: u64,
-    /// The epoch just before the latest block came: tells whether that block
-    /// was there at the latest peak.
+    /// The epoch just before the latest block was added. It shows whether that block was live at
+    /// the latest peak.
     before_latest: u64,
-    /// The iteration that the latest block was counted in; 0 is outside of them.
+    /// The iteration in which the latest block was counted; 0 is outside of iterations.
     latest: u32,
 }
 
 impl Holder {
-    /// What was live at the peak of `epoch`, kept before a change.
+    /// Saves the live amount as that at the peak of `epoch`. Must be called before each change.
     fn save(&mut self, epoch: u64) {
         if self.epoch != epoch {
             self.at_peak = self.live;
@@ -110,12 +108,11 @@ fn signed(bytes: u64) -> i64 {
 }
 
 impl Trace {
-    /// A trace of nothing yet; the events of one space go into `log` as well.
+    /// An empty trace. If `log` is given, the events of its space are also stored in it.
     pub(super) fn new(log: Option<Log>) -> Self {
         Self { log, ..Self::default() }
     }
 
-    /// Takes one event.
     pub(super) fn take(&mut self, event: Event) {
         self.events += 1;
         if let Some(log) = &mut self.log {
@@ -156,7 +153,7 @@ impl Trace {
         let total = self.totals.entry(key(block)).or_default();
         total.calls += 1;
         total.bytes += block.size;
-        // Between iterations, or after them: not the iteration's.
+        // An allocation between or after the iterations does not count as one of an iteration.
         if iteration == 0 && total.iteration != 0 {
             return;
         }
@@ -194,7 +191,7 @@ impl Trace {
         let Some(holder) = self.holders.get_mut(&(from, birth)) else { return };
         holder.save(epoch);
         let at_peak = holder.before_latest < epoch;
-        // The iteration may be over, or the next one have begun.
+        // The block's iteration may have ended, or the next one may have begun.
         let iteration = holder.latest;
         holder.add(-size, -1);
         if at_peak {
@@ -220,7 +217,7 @@ impl Trace {
         self.count(&shaped, iteration);
     }
 
-    /// Forgets holders that hold nothing and held nothing at the peak.
+    /// Removes holders that hold no memory now and held none at the peak.
     fn prune(&mut self) {
         let spaces = &self.spaces;
         self.holders.retain(|(key, _), holder| {
@@ -230,7 +227,7 @@ impl Trace {
         });
     }
 
-    /// Who held the memory of `space` at its peak. The bytes add up to the peak.
+    /// The holders of the memory of `space` at its peak. Their bytes add up to the peak.
     pub(crate) fn peak(&self, space: Space) -> Vec<Held> {
         let Some(epoch) = self.spaces.get(&space).map(|space| space.epoch) else {
             return Vec::new();
@@ -238,7 +235,7 @@ impl Trace {
         self.held(space, |holder| if holder.epoch == epoch { holder.at_peak } else { holder.live })
     }
 
-    /// Who holds how much of `space` at some moment.
+    /// The holders of `space` with the amount that `amount` selects.
     fn held(&self, space: Space, amount: impl Fn(&Holder) -> Amount) -> Vec<Held> {
         self.holders
             .iter()
@@ -327,7 +324,7 @@ mod tests {
             Allocated(block(1, 40)), // the peak: 140
             Shaped(block(1, 40), 8),
             Freed(Block { origin: Origin { shape: 8, ..block(1, 0).origin }, ..block(1, 40) }),
-            Allocated(block(1, 30)), // below it
+            Allocated(block(1, 30)), // below the peak
             Shaped(block(1, 30), 9),
         ]);
         assert_eq!(trace.spaces[&SPACE].peak, 140);

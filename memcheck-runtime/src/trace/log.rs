@@ -1,37 +1,34 @@
-//! The events of one space, one by one: what a plan is measured by.
+//! A log of the single events of one space, from which a plan is measured.
 
 use memcheck_core::space::Space;
 
 use super::Event;
 use crate::block::Block;
 
-/// Events that are kept at most, some 400 MB of them.
+/// The most events that are stored, which need about 400 MB.
 const MOST: usize = 1 << 24;
 
-/// One event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Logged {
     pub(crate) context: u32,
     pub(crate) birth: u32,
     pub(crate) size: u64,
     pub(crate) came: bool,
-    /// The iteration that it happened in; 0 is outside of them.
+    /// The iteration in which it happened; 0 is outside of iterations.
     pub(crate) iteration: u32,
 }
 
-/// The events of a space.
 #[derive(Debug)]
 pub(crate) struct Log {
     pub(crate) space: Space,
     pub(crate) events: Vec<Logged>,
-    /// Events that there was no place for.
+    /// The number of events that did not fit.
     pub(crate) lost: u64,
     most: usize,
     iteration: u32,
 }
 
 impl Log {
-    /// A log of `space`.
     pub(crate) fn of(space: Space) -> Self {
         Self::of_at_most(space, MOST)
     }
@@ -40,7 +37,7 @@ impl Log {
         Self { space, events: Vec::new(), lost: 0, most, iteration: 0 }
     }
 
-    /// Keeps what belongs into it.
+    /// Stores an event if it belongs to the space.
     pub(super) fn take(&mut self, event: Event) {
         match event {
             Event::Allocated(block) | Event::Kept(block) => self.add(&block, true),

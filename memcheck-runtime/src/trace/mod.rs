@@ -1,15 +1,15 @@
-//! The stream of events of a run with attribution, folded while it flows.
+//! The stream of events of a run with attribution, which is folded while the run goes on.
 //!
 //! ```text
 //! ledger ──push──► ring ──► collector (a thread of its own) ──► Trace
 //! any thread       bounded  live bytes by (space, context, shape, birth)
 //! ```
 //!
-//! What is kept does not grow with the number of events: totals for each place
-//! in the program, what was live at the peak, and a timeline of fixed length. For
-//! a plan alone the events of one device are kept one by one, up to a number.
-//! Pushing takes no lock and allocates nothing; a full ring makes the pushing
-//! thread wait until the collector has caught up.
+//! The stored data does not grow with the number of events: it consists of totals for each place in
+//! the program, the memory that was live at the peak, and a timeline of fixed length. Only a run
+//! for a plan stores the single events of one device, up to a fixed number. A push takes no lock
+//! and allocates no memory. If the ring is full, the pushing thread waits until the collector has
+//! caught up.
 
 mod collector;
 mod fold;
@@ -26,37 +26,33 @@ pub(crate) use fold::{Held, Key, Refused, Trace};
 pub(crate) use log::{Log, Logged};
 pub(crate) use timeline::Timeline;
 
-/// One thing that happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Event {
-    /// A block was allocated.
     Allocated(Block),
-    /// A block was freed.
     Freed(Block),
-    /// A block whose free was refused is live after all.
+    /// The driver refused to free a block, which is live again.
     Kept(Block),
     /// The device had no memory for a block.
     Refused(Block),
-    /// The tensor of a block is known now: its shape.
+    /// The shape of a block's tensor was found.
     Shaped(Block, u16),
-    /// An iteration begins; 0 says that the last one is over.
+    /// An iteration begins; 0 means that the last one has ended.
     Iteration(u32),
-    /// No more events.
     End,
 }
 
 static ON: AtomicBool = AtomicBool::new(false);
-/// There is no collector any more: it died, or this process was forked from one
-/// that has it. Nobody will make room.
+/// True if the collector does not exist any more, because it panicked or because this process is a
+/// forked child. A thread that waits for room in the ring must give up.
 static GONE: AtomicBool = AtomicBool::new(false);
 
-/// Whether events are wanted. One relaxed load: what an ordinary run pays.
+/// True if events are recorded. An ordinary run pays for one relaxed load.
 #[inline]
 pub(crate) fn is_on() -> bool {
     ON.load(Relaxed)
 }
 
-/// Hands an event on, where events are wanted. PERF: only there it is made.
+/// Pushes an event if events are recorded. PERF: the event is created only then.
 #[inline]
 pub(crate) fn push(event: impl FnOnce() -> Event) {
     if is_on() {
@@ -64,7 +60,7 @@ pub(crate) fn push(event: impl FnOnce() -> Event) {
     }
 }
 
-/// Hands two events on that nothing comes between.
+/// Pushes two events that are consecutive in the order of all threads, if events are recorded.
 #[inline]
 pub(crate) fn push_pair(events: impl FnOnce() -> (Event, Event)) {
     if is_on() {

@@ -1,11 +1,10 @@
-//! A bounded queue from many threads to one, without locks.
+//! A bounded queue without locks, from many threads to one.
 //!
-//! An event is two words. Its number, which the pushing thread draws, is the
-//! order of events and says which slot it goes to; the lowest bits of the first
-//! word say in which lap round the queue it was written, so the one thread that
-//! takes events sees whether a slot is written already and never writes to
-//! slots. How far it has come it says now and then; only who is a whole lap
-//! ahead of that waits.
+//! An event is two words. The pushing thread draws the number of the event, which gives its place
+//! in the order and its slot. The lowest bits of the first word are the lap round the queue in
+//! which it was written, so that the taking thread can see whether a slot has been written and
+//! never has to write to slots. The taking thread publishes its progress from time to time. A
+//! pushing thread waits only if it is a whole lap ahead of that.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{
@@ -18,27 +17,24 @@ use crate::block::{Block, Origin, index, space};
 use crate::mapping;
 use crate::prefetch;
 
-/// Events that fit: 2 MiB.
+/// The number of events that fit: 2 MiB.
 const CAPACITY: u64 = 1 << 17;
-/// After so many events the taking thread says how far it has come.
+/// The taking thread publishes its progress after this number of events.
 const STRIDE: u64 = 1 << 10;
 const WORDS: usize = 2;
-/// A slot is fetched so many events before it is written.
+/// A slot is prefetched this number of events before it is written.
 const AHEAD: u64 = 16;
 
-/// Lap, kind, space and size; origin.
+/// Each slot has two words: kind, space, size and lap; origin.
 static SLOTS: OnceLock<&'static [AtomicU64]> = OnceLock::new();
 static NEXT: Counter = Counter(AtomicU64::new(0));
 static TAKEN: Counter = Counter(AtomicU64::new(0));
 
-/// A number alone on its cache lines.
+/// A number on cache lines that it shares with no other data.
 #[repr(align(128))]
 struct Counter(AtomicU64);
 
-/// Maps the queue, once.
-///
-/// # Errors
-/// When the system refuses the memory.
+/// Maps the queue, if that has not been done.
 pub(super) fn map() -> std::io::Result<()> {
     if SLOTS.get().is_none() {
         let _ = SLOTS.set(mapping::slice::<AtomicU64>(CAPACITY as usize * WORDS)?);
@@ -51,13 +47,13 @@ fn slot(number: u64) -> Option<&'static [AtomicU64; WORDS]> {
     SLOTS.get()?.get(at..at + WORDS)?.try_into().ok()
 }
 
-/// The lap of an event, of which the bits that are kept differ from those of
-/// the lap before, and in the first lap from those of an empty slot.
+/// The lowest bits of an event's lap. They differ from those of the previous lap, and in the first
+/// lap from those of an empty slot.
 fn lap(number: u64) -> u64 {
     (number / CAPACITY + 1) & (LAPS - 1)
 }
 
-// PERF: encoded where it is made, and so handed on in registers.
+// PERF: encoded where the event is created, so that it is passed on in registers.
 #[inline]
 pub(super) fn push(event: Event) {
     let words = encode(event);
@@ -77,7 +73,7 @@ fn write(number: u64, (head, origin): (u64, u64)) {
     if number >= TAKEN.0.load(Acquire) + CAPACITY && !wait_for_room(number) {
         return;
     }
-    // PERF: the collector has it, on another core.
+    // PERF: the cache line is owned by the core of the collector.
     if let Some(ahead) = self::slot(number + AHEAD) {
         prefetch::to_write(ahead);
     }
@@ -85,8 +81,8 @@ fn write(number: u64, (head, origin): (u64, u64)) {
     slot[0].store(head << LAP_BITS | lap(number), Release);
 }
 
-/// Waits until the collector has taken the event a lap before. `false` where
-/// nobody ever will.
+/// Waits until the collector has taken the event of the previous lap. `false` if the collector does
+/// not exist any more.
 #[cold]
 fn wait_for_room(number: u64) -> bool {
     let mut waited = 0u32;
@@ -103,7 +99,7 @@ fn wait_for_room(number: u64) -> bool {
     true
 }
 
-/// Takes the event with this number out, once it is there.
+/// Takes the event with this number, if it has been written.
 pub(super) fn take(number: u64) -> Option<Event> {
     let slot = slot(number)?;
     let head = slot[0].load(Acquire);
@@ -118,8 +114,8 @@ pub(super) fn take(number: u64) -> Option<Event> {
 }
 
 const SIZE_BITS: u32 = 48;
-/// The largest size that an event can tell. Only one that was refused can be
-/// larger; the ledger has that in full.
+/// The largest size that an event can hold. Only the size of a refused allocation can be larger,
+/// and the ledger stores that size in full.
 const LARGEST: u64 = (1 << SIZE_BITS) - 1;
 const SPACE_BITS: u32 = 8;
 const LAP_BITS: u32 = 4;
@@ -139,7 +135,7 @@ fn encode(event: Event) -> (u64, u64) {
         Event::Allocated(it) => block(1, it),
         Event::Freed(it) => block(2, it),
         Event::Kept(it) => block(3, it),
-        // Its shape was not known: there is room for the one that is.
+        // The shape in the origin was not known before, so that the new shape can be stored there.
         Event::Shaped(it, shape) => block(4, Block { origin: Origin { shape, ..it.origin }, ..it }),
         Event::Refused(it) => block(6, it),
         Event::Iteration(iteration) => plain(5, iteration.into()),

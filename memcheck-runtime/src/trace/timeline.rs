@@ -1,10 +1,10 @@
-//! Live bytes over time, in a fixed number of points.
+//! Live bytes over time, in a bounded number of points.
 //!
-//! Time is the number of the event: the same in every run. A point stands for
-//! a stretch of events and holds the highest value in it; when the points are
-//! used up, each two become one and stretches twice as long.
+//! Time is the number of the event, which is the same in every run. A point represents a stretch of
+//! events and stores the highest value in it. When all points are used, each pair is merged into
+//! one, and the stretch of each point doubles.
 
-/// Most points that are kept: enough for any screen.
+/// The most points that are stored, which is enough for any screen.
 const POINTS: usize = 512;
 
 /// A series of highest values.
@@ -12,7 +12,7 @@ const POINTS: usize = 512;
 pub(crate) struct Timeline {
     stretch: u64,
     points: Vec<u64>,
-    /// Events in the last point.
+    /// The number of events in the last point.
     filled: u64,
 }
 
@@ -42,7 +42,7 @@ impl Timeline {
         self.stretch *= 2;
     }
 
-    /// Events that one point stands for, and the points.
+    /// The number of events of each point, and the points.
     pub(crate) fn into_parts(self) -> (u64, Vec<u64>) {
         (self.stretch, self.points)
     }

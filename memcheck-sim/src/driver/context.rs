@@ -1,4 +1,4 @@
-//! Contexts: primary ones, which are counted, and others.
+//! Contexts: primary contexts, which are counted, and others.
 
 use std::ffi::{c_int, c_uint, c_ulonglong, c_void};
 
@@ -201,7 +201,7 @@ fn create(context: Out<Handle>, flags: c_uint, device: c_int) -> Answer {
     context.put(handle)
 }
 
-/// Execution affinity and graphics interoperability are not simulated.
+/// Refuses execution affinity and graphics interoperability, which are not simulated.
 fn plain(parameters: *mut c_void, count: c_int) -> Answer {
     if parameters.is_null() || count == 0 { Ok(()) } else { Err(Code::NOT_SUPPORTED) }
 }

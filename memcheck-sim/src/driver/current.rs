@@ -1,7 +1,7 @@
-//! The stack of contexts that each thread has, and the device of the runtime API.
+//! The stack of contexts of each thread, and the thread's device of the runtime API.
 //!
-//! Without a destructor: a thread that ends may still free memory while its
-//! other thread-locals are being dropped.
+//! The thread-locals must not have a destructor, because a thread that ends can still free memory
+//! while its other thread-locals are being dropped.
 
 use std::cell::Cell;
 
@@ -10,7 +10,7 @@ use crate::machine::Handle;
 
 const DEPTH: usize = 32;
 
-/// The contexts of a thread, of which the last is the current one.
+/// The contexts of a thread; the last is the current one.
 struct Stack {
     contexts: [Cell<Handle>; DEPTH],
     depth: Cell<usize>,
@@ -23,7 +23,7 @@ thread_local! {
     static RUNTIME_DEVICE: Cell<i32> = const { Cell::new(0) };
 }
 
-/// The current context, 0 for none.
+/// Returns the current context, or 0 for none.
 pub(crate) fn get() -> Handle {
     STACK.with(|stack| stack.depth.get().checked_sub(1).map_or(0, |top| stack.contexts[top].get()))
 }
@@ -53,7 +53,7 @@ pub(crate) fn pop() -> Answer<Handle> {
     })
 }
 
-/// The device that `cudaSetDevice` chose on this thread.
+/// Returns the device that `cudaSetDevice` has selected on this thread.
 pub(crate) fn runtime_device() -> i32 {
     RUNTIME_DEVICE.get()
 }

@@ -1,4 +1,4 @@
-//! Which devices there are, and what they say of themselves.
+//! The devices and their properties.
 
 use std::ffi::{CStr, c_char, c_int, c_uint};
 
@@ -10,7 +10,7 @@ use crate::machine::with;
 use crate::spec::MAX_DEVICES;
 use crate::uuid::{slice_uuid_of, uuid_of};
 
-/// CUDA 13.0, as the driver and the libraries number it.
+/// CUDA 13.0, the version of the driver and of the libraries.
 pub(crate) use crate::version::VERSION;
 
 exports! { ffi::driver;
@@ -37,7 +37,7 @@ exports! { ffi::driver;
     }
 
     fn cuDeviceGetUuid(uuid: Out<[u8; 16]>, device: c_int) {
-        // Of a slice it gives that of its card.
+        // For a slice, this function returns the UUID of its card.
         uuid.put(uuid_of(with(|machine| Ok(machine.device(device)?.number))?))
     }
 
@@ -130,21 +130,19 @@ fn card(device: c_int) -> Answer<&'static Card> {
     with(|machine| Ok(machine.device(device)?.spec.card))
 }
 
-/// One bus per device, the last for the first: NVML counts devices by their
-/// bus, the driver (unless `CUDA_DEVICE_ORDER` says otherwise) by their speed,
-/// so who takes the number of one for that of the other is found out here.
+/// Returns the bus of a device. The first device has the highest bus, because NVML counts devices
+/// by their bus and the driver counts them by their speed (unless `CUDA_DEVICE_ORDER` selects the
+/// bus). A program that confuses the two numbers therefore fails here too.
 pub(crate) fn pci_bus(device: c_int) -> c_int {
     MAX_DEVICES as c_int - device
 }
 
-/// Its identifier.
 pub(crate) fn pci_bus_id(device: c_int) -> String {
     format!("0000:{:02x}:00.0", pci_bus(device))
 }
 
-/// What differs from one compute capability to the next: shared memory per
-/// multiprocessor and the most of it per block in KiB, threads and blocks per
-/// multiprocessor.
+/// Returns the limits that depend on the compute capability: shared memory per multiprocessor in
+/// KiB, its maximum per block in KiB, threads per multiprocessor, blocks per multiprocessor.
 fn limits(compute: (u8, u8)) -> (c_int, c_int, c_int, c_int) {
     match compute {
         (6, _) => (64, 48, 2048, 32),
@@ -158,8 +156,8 @@ fn limits(compute: (u8, u8)) -> (c_int, c_int, c_int, c_int) {
     }
 }
 
-/// `cuDeviceGetAttribute`. What says how fast a card is, is that of an H100
-/// whatever the card; what says what it can do is the card's own.
+/// Returns a value of `cuDeviceGetAttribute`. Attributes of speed have the values of an H100 for
+/// every card. Attributes of capability have the values of the card.
 #[rustfmt::skip]
 pub(crate) fn attribute(card: &Card, attribute: c_int, device: c_int) -> Answer<c_int> {
     let (shared, shared_block, threads, blocks) = limits(card.compute);

@@ -1,4 +1,4 @@
-//! Events. Nothing takes time, so each has happened, and 0 ms lie between two.
+//! Events. Work takes no time, so every event has happened, and the time between two is 0 ms.
 
 use std::ffi::c_uint;
 
@@ -55,7 +55,6 @@ exports! { ffi::driver;
     }
 }
 
-/// The context of an event.
 fn exists(event: Handle) -> Answer<Handle> {
     with(|machine| machine.events.context(event))
 }

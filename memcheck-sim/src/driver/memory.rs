@@ -1,4 +1,4 @@
-//! Copies, fills and questions about memory; allocating is in `hooked`.
+//! Copies, fills and queries of memory. The allocating functions are in `hooked`.
 
 use std::ffi::{c_int, c_uchar, c_uint, c_ushort, c_void};
 
@@ -159,7 +159,7 @@ fn in_context(stream: Option<Handle>) -> Answer {
 
 fn copy(to: End, from: End, length: usize, stream: Option<Handle>) -> Answer {
     in_context(stream)?;
-    // SAFETY: the C caller vouches for the host ends, as these functions ask.
+    // SAFETY: the C caller promises that the host ends are valid, as these functions require.
     with(|machine| unsafe { machine.copy(to, from, length) })
 }
 
@@ -182,12 +182,12 @@ fn fill(to: u64, pattern: &[u8], count: usize, stream: Option<Handle>) -> Answer
     with(|machine| machine.fill(to, pattern, count))
 }
 
-/// Where managed memory is does not matter here; that it exists does.
+/// Checks that managed memory exists. Its location does not matter here.
 fn advise(address: u64) -> Answer {
     block(address).map(drop)
 }
 
-/// Start and length of the block that `address` points into.
+/// Returns the start and the length of the block that contains `address`.
 fn block(address: u64) -> Answer<(u64, u64)> {
     with(|machine| {
         let on_device = region(address)
@@ -199,8 +199,8 @@ fn block(address: u64) -> Answer<(u64, u64)> {
     })
 }
 
-/// `CU_POINTER_ATTRIBUTE_*`: context, memory type, pointers, managed, ordinal
-/// and range; the value's width is the attribute's.
+/// Returns a value of `CU_POINTER_ATTRIBUTE_*`: context, memory type, pointers, managed, ordinal
+/// and range. The attribute determines the width of the value.
 fn pointer_attribute(value: Out<u64>, attribute: c_int, address: u64) -> Answer {
     let (start, bytes) = block(address)?;
     let (ordinal, context, host) = with(|machine| match region(address) {
@@ -217,7 +217,7 @@ fn pointer_attribute(value: Out<u64>, attribute: c_int, address: u64) -> Answer 
     let managed = matches!(host, Some(Origin::Managed(_)));
     match attribute {
         1 => value.put(context),
-        // Host 1, device 2; managed memory is the device's.
+        // The host is 1 and a device is 2. Managed memory counts as device memory.
         2 => value.narrow(if host.is_some() && !managed { 1 } else { 2 }),
         3 => value.put(address),
         4 if host.is_some() => value.put(address),
@@ -231,7 +231,7 @@ fn pointer_attribute(value: Out<u64>, attribute: c_int, address: u64) -> Answer 
 }
 
 impl Out<u64> {
-    /// Stores 32 bits through a pointer that was declared as `void*`.
+    /// Stores 32 bits through a pointer that C declares as `void*`.
     fn narrow(self, value: u32) -> Answer {
         self.cast::<u32>().put(value)
     }

@@ -1,6 +1,6 @@
-//! The CUDA driver API, a room per family of functions.
+//! The CUDA driver API, with a file for each family of functions.
 //!
-//! Handles are integers on this side of the border, and pointers on the other.
+//! Handles are integers in the simulator and pointers in C.
 
 use crate::ffi::Symbol;
 
@@ -16,7 +16,6 @@ mod stream;
 pub(crate) use device::{VERSION, attribute, pci_bus, pci_bus_id};
 pub(crate) use module::checked;
 
-/// The functions of every room.
 pub(crate) static EXPORTS: &[&[Symbol]] = &[
     device::EXPORTS,
     context::EXPORTS,

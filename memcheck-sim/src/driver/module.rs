@@ -1,6 +1,7 @@
 //! Modules, functions and launches. Kernels do nothing.
 //!
-//! The image of a module is not looked at: every name is taken to be in it.
+//! The simulator does not read the image of a module. It assumes that the image contains every
+//! name.
 
 use std::ffi::{c_int, c_uint, c_void};
 
@@ -9,7 +10,7 @@ use crate::code::{Answer, Code};
 use crate::ffi::{self, In, Out, Text, exports};
 use crate::machine::{Handle, with};
 
-/// `CUlaunchConfig`, as far as it is read.
+/// The part of `CUlaunchConfig` that the simulator reads.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(crate) struct LaunchConfig {
@@ -173,12 +174,11 @@ fn load(module: Out<Handle>) -> Answer {
     })?)
 }
 
-/// The module of a function.
 fn exists(function: Handle) -> Answer<Handle> {
     with(|machine| machine.function_modules.get(&function).copied().ok_or(Code::INVALID_HANDLE))
 }
 
-/// Checks what the driver checks before it launches.
+/// Makes the checks of the driver before a launch.
 fn launch(function: Handle, grid: [c_uint; 3], block: [c_uint; 3], stream: Handle) -> Answer {
     exists(function)?;
     checked(grid, block)?;
@@ -189,7 +189,7 @@ fn launch(function: Handle, grid: [c_uint; 3], block: [c_uint; 3], stream: Handl
     })
 }
 
-/// The sizes that every device takes.
+/// Checks the sizes that every device accepts.
 pub(crate) fn checked(grid: [c_uint; 3], block: [c_uint; 3]) -> Answer {
     let threads = block.iter().try_fold(1_u32, |all, &n| all.checked_mul(n));
     if grid.contains(&0) || !threads.is_some_and(|threads| (1..=1024).contains(&threads)) {
@@ -201,7 +201,8 @@ pub(crate) fn checked(grid: [c_uint; 3], block: [c_uint; 3]) -> Answer {
     Ok(())
 }
 
-/// How many blocks of this size a multiprocessor holds, by its threads alone.
+/// Returns the number of blocks of this size that a multiprocessor can hold. Only its limits of
+/// threads and blocks count, not registers and shared memory.
 fn resident(function: Handle, block: c_int) -> Answer<c_int> {
     exists(function)?;
     if !(1..=1024).contains(&block) {

@@ -8,7 +8,7 @@ use crate::ffi::{self, In, Out, exports};
 use crate::machine::{Handle, with};
 use crate::pools::Pool;
 
-/// The head of `CUmemPoolProps`, which is all that is read of it.
+/// The head of `CUmemPoolProps`. The simulator reads only these fields.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(crate) struct Properties {
@@ -17,9 +17,9 @@ pub(crate) struct Properties {
     location: Location,
 }
 
-/// Memory that stays where it is.
+/// `CU_MEM_ALLOCATION_TYPE_PINNED`: memory that is not migrated.
 const PINNED: c_int = 1;
-/// On a device.
+/// `CU_MEM_LOCATION_TYPE_DEVICE`.
 const DEVICE: c_int = 1;
 
 exports! { ffi::driver;

@@ -1,7 +1,7 @@
-//! Streams. Work is done when it is queued, so they are always idle.
+//! Streams. Work is complete as soon as it is queued, so streams are always idle.
 //!
-//! Capturing a stream into a graph is not simulated: what a graph does when it
-//! is launched would have to be recorded.
+//! Capturing a stream into a graph is not simulated, because the simulator would have to record the
+//! effects of a launch of that graph.
 
 use std::ffi::{c_int, c_uint, c_ulonglong, c_void};
 
@@ -97,10 +97,10 @@ exports! { ffi::driver;
     }
 }
 
-// The functions below call back into the program, whose allocations count
-// again: they are quiet only while the simulator works.
+// The functions below call back into the program, whose allocations must count. They can therefore
+// be quiet only while the simulator works.
 
-/// Runs the function at once: the stream is idle.
+/// Runs the function at once, because the stream is idle.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn cuLaunchHostFunc(
     stream: Handle,
@@ -111,12 +111,12 @@ pub(crate) unsafe extern "C" fn cuLaunchHostFunc(
     if let Err(code) = quietly(|| touch(stream)) {
         return code.0;
     }
-    // SAFETY: the caller gave a function and the data that it takes.
+    // SAFETY: the caller passed a function and the data that it takes.
     unsafe { function(data) };
     0
 }
 
-/// Runs the function at once: the stream is idle.
+/// Runs the function at once, because the stream is idle.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn cuStreamAddCallback(
     stream: Handle,
@@ -128,12 +128,11 @@ pub(crate) unsafe extern "C" fn cuStreamAddCallback(
     if let Err(code) = quietly(|| touch(stream)) {
         return code.0;
     }
-    // SAFETY: the caller gave a function and the data that it takes.
+    // SAFETY: the caller passed a function and the data that it takes.
     unsafe { callback(stream, 0, data) };
     0
 }
 
-/// The functions that call back.
 pub(crate) static CALLBACKS: &[Symbol] = &[
     Symbol { name: "cuLaunchHostFunc", address: cuLaunchHostFunc as *const () },
     Symbol { name: "cuStreamAddCallback", address: cuStreamAddCallback as *const () },
@@ -157,7 +156,7 @@ fn create(stream: Out<Handle>, flags: c_uint, priority: c_int) -> Answer {
     })?)
 }
 
-/// What a stream is; a default stream is of the current context.
+/// Returns the properties of a stream. A default stream belongs to the current context.
 fn of(stream: Handle) -> Answer<Stream> {
     with(|machine| {
         let context = machine.stream_context(stream, current::get())?;
@@ -166,7 +165,7 @@ fn of(stream: Handle) -> Answer<Stream> {
     })
 }
 
-/// Queues something on `stream`; answers its context.
+/// Queues work on `stream`, and returns its context.
 pub(super) fn touch(stream: Handle) -> Answer<Handle> {
     with(|machine| {
         let context = machine.stream_context(stream, current::get())?;

@@ -1,7 +1,7 @@
-//! The functions as C calls them, on the process's own machine: the one that
-//! is simulated where no environment variable says otherwise, or a larger one.
-//! Every test has its own thread, so its own current context; figures of the
-//! device are compared by what a test itself adds, in a context of its own.
+//! Tests that call the functions as C does, on the machine of the process.
+//!
+//! Every test has a separate thread and therefore a separate current context. Tests compare only
+//! the changes that they make themselves to the figures of a device, in a context that they create.
 
 use std::ffi::{CStr, c_int, c_void};
 use std::ptr::{null, null_mut};
@@ -11,20 +11,20 @@ use crate::hooked::*;
 use crate::machine::Handle;
 
 pub(crate) fn machine() {
-    // The first test to get here decides, with the same spec as every other.
+    // All tests use the same machine, so the first one to arrive can configure it.
     let _ = crate::configure(&"4xrtx4090,capacity=1GiB".parse().unwrap());
 }
 
 pub(crate) fn out<T>(value: &mut T) -> Out<T> {
-    // SAFETY: writable, and the calls of these tests end before it does.
+    // SAFETY: the pointer is writable, and the calls of these tests end before the reference does.
     unsafe { Out::new(value) }
 }
 
-/// A context of its own on `device`, current.
+/// Creates a context on `device` and makes it current.
 pub(crate) fn context(device: c_int) -> Handle {
     machine();
     let mut context = 0;
-    // SAFETY: result pointers are locals.
+    // SAFETY: the result pointers point to locals.
     unsafe {
         assert_eq!(super::device::cuInit(0), 0);
         assert_eq!(super::context::cuCtxCreate_v2(out(&mut context), 0, device), 0);
@@ -38,7 +38,7 @@ fn devices_say_what_they_are() {
     use super::device::*;
     let (mut count, mut value, mut bytes) = (0, 0, 0);
     let mut name = [0; 64];
-    // SAFETY: result pointers are locals.
+    // SAFETY: the result pointers point to locals.
     unsafe {
         assert_eq!(cuDeviceGetCount(out(&mut count)), 0);
         assert_eq!(count, 4);
@@ -65,7 +65,7 @@ fn devices_say_what_they_are() {
 fn without_a_context_nothing_is_allocated() {
     machine();
     let mut address = 0;
-    // SAFETY: result pointers are locals.
+    // SAFETY: the result pointers point to locals.
     unsafe {
         assert_eq!(cuMemAlloc_v2(&mut address, 8), 201);
         assert_eq!(cuMemAllocAsync(&mut address, 8, null_mut()), 201);
@@ -76,10 +76,10 @@ fn without_a_context_nothing_is_allocated() {
 
 #[test]
 fn an_allocation_shows_in_the_memory_of_its_device_until_it_is_freed() {
-    // A device of its own: the free memory is compared to the byte.
+    // No other test uses device 3, because this test compares its free memory to the byte.
     let context = context(3);
     let (mut before, mut free, mut total, mut address) = (0, 0, 0, 0);
-    // SAFETY: result pointers are locals.
+    // SAFETY: the result pointers point to locals.
     unsafe {
         assert_eq!(super::memory::cuMemGetInfo_v2(out(&mut before), out(&mut total)), 0);
         assert_eq!(total, 1 << 30);
@@ -88,7 +88,7 @@ fn an_allocation_shows_in_the_memory_of_its_device_until_it_is_freed() {
         assert_eq!(before - free, 1000);
         assert_eq!(cuMemAlloc_v2(&mut address.clone(), total), 2);
         assert_eq!(cuMemAlloc_v2(&mut address.clone(), 0), 1);
-        // From a pool an empty block can be had: it is none, and is freed as one.
+        // An empty block from a pool is a null pointer, which can be freed.
         let mut empty = 1;
         assert_eq!(cuMemAllocAsync(&mut empty, 0, 2 as *mut c_void), 0);
         assert_eq!((empty, cuMemFreeAsync(empty, null_mut())), (0, 0));
@@ -113,7 +113,7 @@ fn contents_go_up_and_down_and_across() {
     let (mut a, mut b) = (0, 0);
     let up = [1_u8, 2, 3, 4];
     let mut down = [9_u8; 4];
-    // SAFETY: result pointers are locals, and host ends are as long as is said.
+    // SAFETY: the result pointers point to locals, and the host ends have the given lengths.
     unsafe {
         assert_eq!(cuMemAlloc_v2(&mut a, 4), 0);
         super::current::push(other).unwrap();
@@ -142,7 +142,7 @@ fn streams_and_events_are_gone_once_destroyed() {
     context(0);
     let (mut stream, mut event, mut capturing, mut address) = (0, 0, 9, 0);
     let mut milliseconds = 1.0;
-    // SAFETY: result pointers are locals.
+    // SAFETY: the result pointers point to locals.
     unsafe {
         assert_eq!(cuStreamCreate(out(&mut stream), 1), 0);
         assert!(stream > 2);
@@ -170,8 +170,8 @@ fn a_created_pool_counts_its_own() {
     context(2);
     let properties = [1_i32, 0, 1, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
     let (mut pool, mut value, mut address) = (0, 0, 0);
-    // SAFETY: result pointers are locals; the properties are longer than what
-    // is read of them.
+    // SAFETY: the result pointers point to locals, and the properties are longer than the fields
+    // that are read.
     unsafe {
         let head =
             std::mem::transmute::<*const i32, crate::ffi::In<Properties>>(properties.as_ptr());
@@ -198,7 +198,7 @@ fn a_created_pool_counts_its_own() {
 fn pinned_managed_and_runtime_memory_is_there_to_use() {
     context(0);
     let (mut pinned, mut pointer, mut address) = (null_mut(), null_mut(), 0);
-    // SAFETY: result pointers are locals; what is written was allocated.
+    // SAFETY: the result pointers point to locals, and the written memory was allocated.
     unsafe {
         assert_eq!(cuMemHostAlloc(&mut pinned, 16, 0), 0);
         pinned.cast::<u8>().add(15).write(1);
@@ -223,7 +223,7 @@ fn pinned_managed_and_runtime_memory_is_there_to_use() {
 fn a_thread_without_a_context_gets_the_runtimes() {
     machine();
     let (mut pointer, mut context) = (null_mut(), 0);
-    // SAFETY: result pointers are locals.
+    // SAFETY: the result pointers point to locals.
     unsafe {
         assert_eq!(cudaMallocAsync(&mut pointer, 16, null_mut()), 0);
         assert_eq!(super::context::cuCtxGetCurrent(out(&mut context)), 0);
@@ -238,7 +238,7 @@ fn kernels_are_launched_within_the_drivers_limits() {
     context(0);
     let (mut module, mut function) = (0, 0);
     let (name, image) = (c"rope_f32", c"// empty");
-    // SAFETY: result pointers are locals, and texts are zero-terminated.
+    // SAFETY: the result pointers point to locals, and the texts are zero-terminated.
     unsafe {
         assert_eq!(cuModuleLoadData(out(&mut module), image.as_ptr().cast()), 0);
         let text = std::mem::transmute::<*const std::ffi::c_char, crate::ffi::Text>(name.as_ptr());

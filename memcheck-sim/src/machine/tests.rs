@@ -1,4 +1,4 @@
-//! The machine as a value: no globals, no C.
+//! Tests of the machine as a value, without globals and C.
 
 use super::*;
 use crate::pools::attribute::{RESERVED_CURRENT, USED_CURRENT, USED_HIGH};
@@ -77,7 +77,7 @@ fn a_context_lives_until_its_last_release() {
     machine.release_primary(0).unwrap();
     assert_eq!(machine.allocate(context, 8), Err(Code::CONTEXT_IS_DESTROYED));
     assert_eq!(machine.release_primary(0), Err(Code::INVALID_CONTEXT));
-    // What was allocated in it went with it, what came from the pool did not.
+    // The context's direct allocations are freed with it, but those from the pool are not.
     assert_eq!(machine.free(direct), Err(Code::INVALID_VALUE));
     assert!(machine.free(pooled).is_ok());
     assert_eq!(machine.retain_primary(0), Ok(context));

@@ -1,4 +1,4 @@
-//! Connecting the library that nvml-wrapper opens with the functions here.
+//! Connects the library that nvml-wrapper opens with the simulated functions.
 
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
@@ -8,31 +8,31 @@ use memcheck_core::quiet;
 
 use crate::cupti;
 
-/// Why the library could not be attached.
+/// The error of a library that cannot be attached.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NvmlError {
-    /// The path holds a zero byte, or the dynamic linker refuses the file.
+    /// The path contains a zero byte, or the dynamic linker cannot load the file.
     #[error("cannot open {path}: {reason}")]
     Open {
         /// The path as given.
         path: String,
-        /// What the dynamic linker says.
+        /// The dynamic linker's message.
         reason: String,
     },
-    /// Not the library that is built from `cargo-memcheck/toolkit/nvml.c`.
+    /// The file is not the library that is built from `cargo-memcheck/toolkit/nvml.c`.
     #[error("{0} has no `memcheck_nvml_set`: it is not the simulated NVML")]
     NotOurs(String),
-    /// Built from another version of `cargo-memcheck/toolkit/nvml.c`.
+    /// The library was built from another version of `cargo-memcheck/toolkit/nvml.c`.
     #[error("{path} does not know {function}")]
     Missing {
         /// The path as given.
         path: String,
-        /// The function that it lacks.
+        /// The function that the library lacks.
         function: &'static str,
     },
 }
 
-/// The functions of NVML and of CUPTI that are simulated, by name.
+/// Returns the simulated functions of NVML and of CUPTI by name.
 pub fn nvml_table() -> impl Iterator<Item = (&'static str, *const c_void)> {
     let tables = [super::TABLE, cupti::EXPORTS, cupti::OTHERS];
     tables.into_iter().flatten().map(|symbol| (symbol.name, symbol.address.cast()))
@@ -47,40 +47,41 @@ unsafe extern "C" {
 /// `RTLD_NOW`.
 const NOW: c_int = 2;
 
-/// Loads the library that was built from `cargo-memcheck/toolkit/nvml.c`, and connects it.
+/// Loads the library that was built from `cargo-memcheck/toolkit/nvml.c`, and connects it with the
+/// simulator.
 ///
-/// It stays loaded, so nvml-wrapper, which opens the same path afterwards, gets
-/// the connected one. May be repeated.
+/// The library stays loaded, so that nvml-wrapper gets the connected library when it opens the same
+/// path. The function can be called again.
 ///
 /// # Errors
 ///
-/// The file cannot be loaded, or is not that library.
+/// If the file cannot be loaded or is not that library.
 pub fn attach_nvml(library: &Path) -> Result<(), NvmlError> {
     let _quiet = quiet::enter();
     let path = library.display().to_string();
     let open = |reason: String| NvmlError::Open { path: path.clone(), reason };
     let name =
         CString::new(library.as_os_str().as_bytes()).map_err(|error| open(error.to_string()))?;
-    // SAFETY: a zero-terminated text. The library has no initialisers.
+    // SAFETY: the name is a zero-terminated text. The library has no initialisers.
     let handle = unsafe { dlopen(name.as_ptr(), NOW) };
     if handle.is_null() {
-        // SAFETY: dlopen has just failed on this thread, so there is a text,
-        // good until the next call of its family.
+        // SAFETY: dlopen has just failed on this thread, so dlerror returns a text. The text is
+        // valid until the thread's next call of a dl function.
         let reason = unsafe { std::ffi::CStr::from_ptr(dlerror()) };
         return Err(open(reason.to_string_lossy().into_owned()));
     }
-    // SAFETY: a handle that is never closed, and a zero-terminated text.
+    // SAFETY: the handle is never closed, and the name is a zero-terminated text.
     let set = unsafe { dlsym(handle, c"memcheck_nvml_set".as_ptr()) };
     if set.is_null() {
         return Err(NvmlError::NotOurs(path));
     }
     type Set = unsafe extern "C" fn(*const c_char, *const c_void) -> c_int;
-    // SAFETY: nvml.c declares it so.
+    // SAFETY: nvml.c declares the function with this type.
     let set: Set = unsafe { std::mem::transmute::<*mut c_void, Set>(set) };
     for (function, address) in nvml_table() {
         let text = CString::new(function).expect("the table has names without zero bytes");
-        // SAFETY: a zero-terminated text, and a function that lives as long as
-        // the process and takes what NVML's function of that name takes.
+        // SAFETY: the name is a zero-terminated text. The function lives as long as the process and
+        // has the parameters of NVML's function of that name.
         if unsafe { set(text.as_ptr(), address) } != 0 {
             return Err(NvmlError::Missing { path, function });
         }

@@ -1,4 +1,4 @@
-//! The structures that NVML fills in, as `nvml.h` lays them out.
+//! The structures that NVML fills in, with the layout of `nvml.h`.
 
 use std::ffi::{c_uint, c_ulonglong};
 
@@ -49,7 +49,7 @@ pub(super) struct ProcessV2 {
 }
 
 impl ProcessV2 {
-    /// A process on a whole GPU: it has no instances.
+    /// A process on a whole GPU, which has no instances.
     pub(super) fn whole(pid: c_uint, used: c_ulonglong) -> Self {
         Self { pid, used, gpu_instance: c_uint::MAX, compute_instance: c_uint::MAX }
     }

@@ -1,4 +1,4 @@
-//! NVML and the driver on the same machine: what each calls a device.
+//! Tests that NVML and the driver identify the same device on the same machine.
 
 use std::ffi::{CStr, CString};
 
@@ -11,10 +11,10 @@ unsafe extern "C" {
     fn cuDeviceGetPCIBusId(id: *mut c_char, length: c_int, device: c_int) -> c_int;
 }
 
-/// The UUID that the driver gives a device, as NVML writes them.
+/// The UUID that the driver returns for a device, in NVML's notation.
 fn uuid(device: c_int) -> CString {
     let mut uuid = [0; 16];
-    // SAFETY: the result pointer is a local.
+    // SAFETY: the result pointer points to a local.
     assert_eq!(unsafe { cuDeviceGetUuid_v2(&mut uuid, device) }, 0);
     let mut digits: String = uuid.iter().map(|byte| format!("{byte:02x}")).collect();
     for group in [20, 16, 12, 8] {
@@ -25,7 +25,7 @@ fn uuid(device: c_int) -> CString {
 
 fn handle(uuid: &CStr) -> Result<Handle, c_int> {
     let mut handle = 0;
-    // SAFETY: a zero-terminated text, and a result pointer that is a local.
+    // SAFETY: the text is zero-terminated, and the result pointer points to a local.
     let code = unsafe {
         let text = std::mem::transmute::<*const c_char, Text>(uuid.as_ptr());
         nvmlDeviceGetHandleByUUID(text, out(&mut handle))
@@ -39,7 +39,7 @@ fn a_device_is_known_to_both_by_its_uuid_and_its_bus() {
     for device in 0..4 {
         let found = handle(&uuid(device)).unwrap();
         let mut text = [0; 96];
-        // SAFETY: result pointers are locals, as long as is said.
+        // SAFETY: the result pointers point to locals of the given lengths.
         unsafe {
             assert_eq!(nvmlDeviceGetUUID(found, out(&mut text[0]), 96), 0);
             assert_eq!(CStr::from_ptr(text.as_ptr()), uuid(device).as_c_str());
@@ -58,7 +58,7 @@ fn nvml_counts_by_bus_and_the_driver_does_not() {
     let mut last_bus = 0;
     for index in 0..4 {
         let (mut found, mut back) = (0, 9);
-        // SAFETY: result pointers are locals.
+        // SAFETY: the result pointers point to locals.
         unsafe {
             assert_eq!(nvmlDeviceGetHandleByIndex_v2(index, out(&mut found)), 0);
             assert_eq!(nvmlDeviceGetIndex(found, out(&mut back)), 0);
@@ -70,17 +70,17 @@ fn nvml_counts_by_bus_and_the_driver_does_not() {
         }
         assert_eq!(Ok(found), handle(&uuid(3 - index as c_int)));
     }
-    // SAFETY: the result pointer is a local.
+    // SAFETY: the result pointer points to a local.
     assert_eq!(unsafe { nvmlDeviceGetHandleByIndex_v2(4, out(&mut 0)) }, 2);
 }
 
 #[test]
 fn what_is_allocated_on_a_device_is_used_on_it() {
     const BYTES: u64 = 64 << 20;
-    // Other tests allocate here and there meanwhile, but never as much.
+    // Other tests allocate on the devices at the same time, but always less than this.
     let used = |device| {
         let mut memory = Memory { total: 0, free: 0, used: 0 };
-        // SAFETY: the result pointer is a local.
+        // SAFETY: the result pointer points to a local.
         let code =
             unsafe { nvmlDeviceGetMemoryInfo(handle(&uuid(device)).unwrap(), out(&mut memory)) };
         assert_eq!(code, 0);
@@ -90,7 +90,7 @@ fn what_is_allocated_on_a_device_is_used_on_it() {
     context(0);
     context(1);
     let before = (used(0), used(1));
-    // SAFETY: the result pointer is a local.
+    // SAFETY: the result pointer points to a local.
     unsafe {
         assert_eq!(cuMemAlloc_v2(&mut address, BYTES as usize), 0);
         assert!(used(1) >= before.1 + BYTES / 2 && used(0) < before.0 + BYTES / 2);
@@ -102,13 +102,13 @@ fn what_is_allocated_on_a_device_is_used_on_it() {
 #[test]
 fn a_slice_of_a_card_has_a_uuid_of_its_own() {
     machine();
-    // None of these devices is one: the MIG UUID of the first is nobody's.
+    // None of these devices is a slice, so the MIG UUID of the first matches no device.
     let text = crate::uuid::uuid_text(0, true);
     assert_eq!(text, "MIG-6d656d63-6865-636b-2d6d-696700000000");
     assert_eq!(handle(&CString::new(text).unwrap()), Err(6));
     let whole = handle(&uuid(0)).unwrap();
     let (mut current, mut pending, mut slice) = (9, 9, 9);
-    // SAFETY: result pointers are locals.
+    // SAFETY: the result pointers point to locals.
     unsafe {
         assert_eq!(nvmlDeviceGetMigMode(whole, out(&mut current), out(&mut pending)), 3);
         assert_eq!(nvmlDeviceIsMigDeviceHandle(whole, out(&mut slice)), 0);

@@ -1,7 +1,7 @@
-//! cuBLAS: all that neither candle nor the safe side of cudarc calls.
+//! cuBLAS: the functions that neither candle nor the safe API of cudarc calls.
 //!
-//! The names that cudarc 0.19.10 binds and the simulator does not answer. A
-//! call prints its name and gives `CUBLAS_STATUS_NOT_SUPPORTED`.
+//! cudarc 0.19.10 binds these names, and the simulator does not implement them. A call prints its
+//! name and returns `CUBLAS_STATUS_NOT_SUPPORTED`.
 
 use crate::refused::unsupported;
 

@@ -1,7 +1,7 @@
 //! cuBLASLt.
 //!
-//! The names that cudarc 0.19.10 binds and the simulator does not answer. A
-//! call prints its name and gives `CUBLAS_STATUS_NOT_SUPPORTED`.
+//! cudarc 0.19.10 binds these names, and the simulator does not implement them. A call prints its
+//! name and returns `CUBLAS_STATUS_NOT_SUPPORTED`.
 
 use crate::refused::unsupported;
 

@@ -1,7 +1,7 @@
 //! cuDNN (candle's feature `cudnn`).
 //!
-//! The names that cudarc 0.19.10 binds and the simulator does not answer. A
-//! call prints its name and gives `CUDNN_STATUS_NOT_SUPPORTED`.
+//! cudarc 0.19.10 binds these names, and the simulator does not implement them. A call prints its
+//! name and returns `CUDNN_STATUS_NOT_SUPPORTED`.
 
 use crate::refused::unsupported;
 

@@ -1,4 +1,4 @@
-//! Tables of what is not simulated, one per library; see `refused`.
+//! Tables of the functions that are not simulated, one per library; see `refused`.
 
 use std::ffi::{c_char, c_int};
 
@@ -14,7 +14,6 @@ mod nccl;
 mod nvrtc;
 mod runtime;
 
-/// Every table.
 pub(crate) static EXPORTS: &[&[Symbol]] = &[
     driver::EXPORTS,
     cublas::EXPORTS,
@@ -30,7 +29,7 @@ pub(crate) static EXPORTS: &[&[Symbol]] = &[
 
 const NOT_SUPPORTED: &std::ffi::CStr = c"not supported by memcheck-sim";
 
-/// Functions that give a text, which is always the same.
+/// Functions that return a text, which is always the same.
 macro_rules! texts {
     ($($name:ident)*) => {
         $(
@@ -48,7 +47,7 @@ texts! {
     cublasLtGetStatusName cublasLtGetStatusString cudnnGetErrorString ncclGetErrorString ncclGetLastError
 }
 
-/// Functions that give a number, 0 here.
+/// Functions that return a number, which is always 0.
 macro_rules! sizes {
     ($($name:ident)*) => {
         $(

@@ -1,7 +1,7 @@
 //! NCCL (candle's feature `nccl`).
 //!
-//! The names that cudarc 0.19.10 binds and the simulator does not answer. A
-//! call prints its name and gives `ncclInternalError`.
+//! cudarc 0.19.10 binds these names, and the simulator does not implement them. A call prints its
+//! name and returns `ncclInternalError`.
 
 use crate::refused::unsupported;
 

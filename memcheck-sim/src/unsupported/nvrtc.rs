@@ -1,7 +1,7 @@
 //! The run-time compiler.
 //!
-//! The names that cudarc 0.19.10 binds and the simulator does not answer. A
-//! call prints its name and gives `NVRTC_ERROR_INTERNAL_ERROR`.
+//! cudarc 0.19.10 binds these names, and the simulator does not implement them. A call prints its
+//! name and returns `NVRTC_ERROR_INTERNAL_ERROR`.
 
 use crate::refused::unsupported;
 

@@ -1,7 +1,7 @@
-//! The runtime API: all that candle's C code does not call.
+//! The runtime API: the functions that candle's C code does not call.
 //!
-//! The names that cudarc 0.19.10 binds and the simulator does not answer. A
-//! call prints its name and gives `cudaErrorNotSupported`.
+//! cudarc 0.19.10 binds these names, and the simulator does not implement them. A call prints its
+//! name and returns `cudaErrorNotSupported`.
 
 use crate::refused::unsupported;
 

@@ -1,5 +1,5 @@
-//! Programs that take turns: what the benches that compare whole programs have
-//! in common. Each is an example of this package that times itself on request.
+//! The shared part of the benchmarks that compare whole programs: the programs take turns. Each
+//! program is an example of this package that times itself on request.
 
 mod program;
 mod rounds;
@@ -7,7 +7,6 @@ mod rounds;
 pub(crate) use program::{LAYOUTS, Program, link};
 pub(crate) use rounds::{Row, rounds};
 
-/// Nanoseconds, as people read them.
 pub(crate) fn time(nanoseconds: f64) -> String {
     if nanoseconds < 1e3 {
         format!("{nanoseconds:.2} ns")

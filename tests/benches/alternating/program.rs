@@ -1,4 +1,4 @@
-//! How the programs are linked, started and asked.
+//! Links a program, starts it, and sends requests to it.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
@@ -8,12 +8,13 @@ use std::time::Duration;
 use anyhow::{Context, bail, ensure};
 use cargo_metadata::Message;
 
-/// How often each program is linked, its functions in another order each time.
-/// Only the linker of this target is known to shuffle.
+/// The number of times that each program is linked. The order of its functions differs each time.
+/// One layout must do on other targets, because only the linker of this target is known to shuffle
+/// functions.
 pub(crate) const LAYOUTS: usize =
     if cfg!(all(target_os = "linux", target_arch = "x86_64")) { 6 } else { 1 };
 
-/// Has cargo link one example of this package, with `arguments` for its build.
+/// Links one example of this package with cargo. `arguments` are passed to the build.
 pub(crate) fn link(example: &str, layout: usize, arguments: &[&str]) -> anyhow::Result<PathBuf> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
@@ -24,7 +25,8 @@ pub(crate) fn link(example: &str, layout: usize, arguments: &[&str]) -> anyhow::
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .stderr(Stdio::inherit());
     if layout > 0 {
-        // Dependencies are built by the first layout: from here on cargo has nothing to say.
+        // The first layout has built the dependencies, so cargo has no progress to report from here
+        // on.
         command.arg("--quiet");
     }
     command.args(["--", "-C", "strip=debuginfo"]);
@@ -45,7 +47,7 @@ pub(crate) fn link(example: &str, layout: usize, arguments: &[&str]) -> anyhow::
     bail!("cargo built no `{example}`")
 }
 
-/// One process that waits for requests. Ends with this.
+/// A process that waits for requests. Dropping this value ends the process.
 pub(crate) struct Program {
     process: Child,
     requests: Option<ChildStdin>,
@@ -53,7 +55,8 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// Starts it, with one rayon thread and a heap that keeps what it once had.
+    /// Starts the process with one rayon thread and a heap that does not return memory to the
+    /// system.
     pub(crate) fn start(mut command: Command) -> anyhow::Result<Self> {
         let mut process = command
             .env("RAYON_NUM_THREADS", "1")
@@ -70,7 +73,7 @@ impl Program {
         Ok(Self { process, requests, answers })
     }
 
-    /// How long `iterations` of `workload` take in it, by its own clock.
+    /// The time that the process takes for `iterations` of `workload`, by its own clock.
     pub(crate) fn time(&mut self, workload: &str, iterations: u64) -> anyhow::Result<Duration> {
         let requests = self.requests.as_mut().context("the program has ended")?;
         writeln!(requests, "{workload} {iterations}")?;
@@ -83,7 +86,8 @@ impl Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // The end of its input ends it. How is of no interest: it has answered.
+        // The process ends when its standard input ends. Its exit status does not matter, because
+        // it has already answered.
         self.requests = None;
         let _ = self.process.wait();
     }

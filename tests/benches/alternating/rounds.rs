@@ -1,14 +1,14 @@
-//! Alternating rounds, and the ratios that come from them.
+//! Alternating rounds, and the ratios that they yield.
 
 use std::time::Duration;
 
 use super::Program;
 
-/// Rounds for each workload, and after how many the programs start anew.
+/// Rounds for each workload, and the number of rounds after which the programs are restarted.
 const ROUNDS: usize = 150;
 const GENERATION: usize = 25;
-/// About how long a program runs in a round: not much more than what the
-/// kernel lets it run undisturbed on a busy machine.
+/// The approximate time that a program runs in a round. On a busy machine the kernel rarely lets a
+/// process run undisturbed for much longer.
 const TURN: Duration = Duration::from_millis(6);
 
 /// The times of one program at one workload.
@@ -17,14 +17,15 @@ pub(crate) struct Row {
     pub(crate) name: &'static str,
     /// Median time of an iteration, in nanoseconds.
     pub(crate) nanoseconds: f64,
-    /// Ratio to the first program's of the fastest rounds, a mean over the generations.
+    /// The fastest round of this program divided by that of the first program, averaged over the
+    /// generations.
     pub(crate) fastest: f64,
-    /// Median over the rounds of the ratio to the first program in the same round.
+    /// The median, over the rounds, of the ratio to the first program in the same round.
     pub(crate) median: f64,
 }
 
-/// Runs all rounds of a workload. `start` is given the seat and the generation
-/// of the process that it starts; the first seat is what all are compared with.
+/// Runs all rounds of a workload. `start` receives the seat and the generation of the process that
+/// it must start. All seats are compared with the first one.
 pub(crate) fn rounds(
     names: &[&'static str],
     workload: &str,
@@ -53,7 +54,8 @@ fn alternate(
             }
         }
         for turn in 0..seats {
-            // Another one begins each time, and neighbours change sides.
+            // Each round begins with another seat, and every second round goes in the opposite
+            // direction, so that no program always runs after the same one.
             let turn = if round % 2 == 0 { turn } else { seats - 1 - turn };
             let seat = (round + turn) % seats;
             let (program, iterations) = &mut seated[seat];
@@ -67,7 +69,8 @@ fn alternate(
 fn iterations_of_a_turn(program: &mut Program, workload: &str) -> anyhow::Result<u64> {
     let mut iterations = 1;
     loop {
-        // The fastest of some: an interrupted one would make every turn too short.
+        // The fastest of five measurements, because an interrupted one would make every turn too
+        // short.
         let mut elapsed = Duration::MAX;
         for _ in 0..5 {
             elapsed = elapsed.min(program.time(workload, iterations)?);

@@ -1,15 +1,15 @@
-//! How well leaks are told from what is none: every leak of
-//! `memcheck_tests::scenarios` beside its fixed twin, and clean programs at
-//! random, on the simulated GPU and on the CPU. Before them the judge alone is shown
-//! random programs of many families, of which only the births and deaths of blocks exist.
+//! Measures how well memcheck separates leaks from healthy programs, on the simulated GPU and on
+//! the CPU. The programs are every leak of `memcheck_tests::scenarios`, its fixed twin, and random
+//! clean programs. Before that, the judge alone is measured with random programs of many families.
+//! Those programs consist of the births and deaths of blocks only.
 //!
-//! Each clean program runs a second time with a leak planted in it. Prints the
-//! confusion matrix, then for each leak whether the report has its
-//! exact bytes, the line that allocates, the pattern and the cause. Ends with 1
-//! if anything is wrong.
+//! Each clean program runs a second time with a leak planted in it. The benchmark prints the
+//! confusion matrix. For each leak it also prints whether the report has the exact bytes, the line
+//! that allocates, the pattern and the cause. It exits with 1 if anything is wrong.
 //!
-//! Nothing here is timed: `cargo bench -p memcheck-tests -F benches --bench detection
-//! --profile dev` spares building candle once more.
+//! The benchmark does not measure time:
+//! `cargo bench -p memcheck-tests -F benches --bench detection --profile dev` saves a release build
+//! of candle.
 
 mod programs;
 mod table;
@@ -21,41 +21,40 @@ use memcheck_tests::scenarios::{self, Agreement, Leg, Scenario, clean};
 
 use programs::{CLEAN, Command, PLANTED, Seed};
 
-/// Clean programs on each leg, and planted ones.
+/// The number of clean programs, and of programs with a planted leak, on each leg.
 const SEEDS: u64 = 200;
 
-/// Random programs of each family that the judge alone is shown, if they are clean and if
-/// they leak.
+/// The number of random programs of each family that the judge sees: of clean families, and of
+/// leaking ones.
 const PROGRAMS: [u32; 2] = [10_000, 2_500];
 
-/// The most of them, in percent, that may be called a leak or clean by mistake.
+/// The highest share of wrong decisions, in percent: clean programs called a leak, and leaking
+/// programs called clean.
 const MOST_WRONG: [f64; 2] = [0.02, 0.4];
 
-/// The legs, by the device that the command is given.
+/// The value of `--device` for each leg.
 const LEGS: [(&str, Leg); 2] = [("sim:h200", Leg::Device), ("cpu", Leg::Host)];
 
-/// What was found on one leg.
 struct Found {
     device: &'static str,
-    /// Each scenario that runs there.
+    /// The results of each scenario that runs on this leg.
     rows: Vec<Row>,
-    /// The clean programs that something was found in.
+    /// The clean programs with findings, which are false alarms.
     alarms: Vec<Seed>,
     /// The planted leaks that were not found.
     missed: Vec<Seed>,
-    /// Those that were found with other bytes.
+    /// The planted leaks that were found with a wrong number of bytes.
     inexact: Vec<Seed>,
 }
 
-/// What was found of one scenario.
 struct Row {
     scenario: &'static Scenario,
     agreement: Agreement,
-    /// Nothing was found in the fixed twin.
+    /// True if the fixed twin passed.
     silent: bool,
 }
 
-/// What the judge makes of the programs of each family, and of all of them.
+/// Runs the judge on the programs of each family. The last row is the sum over all families.
 fn judge(families: &'static [Family], programs: u32) -> Vec<(&'static str, Matrix)> {
     let budget = Budget::of(402);
     let one = |family: &'static Family| (family.name, measure(family, programs, 2026, &budget));
@@ -66,8 +65,8 @@ fn judge(families: &'static [Family], programs: u32) -> Vec<(&'static str, Matri
     rows
 }
 
-/// Prints what the judge makes of clean and of leaking programs. Whether it is right often
-/// enough.
+/// Prints the decisions of the judge on clean and on leaking programs. Returns whether the shares
+/// of wrong decisions are within [`MOST_WRONG`].
 fn judge_all() -> bool {
     let clean = judge(judged::CLEAN, PROGRAMS[0]);
     let leaks = judge(judged::LEAKS, PROGRAMS[1]);

@@ -1,5 +1,5 @@
-//! Runs the programs: the scenarios through `cargo memcheck`, clean programs
-//! as processes of their own, which the command does not have to start.
+//! Runs the programs. The scenarios run through `cargo memcheck`. The random programs run as
+//! processes of this benchmark, because starting the command for each of them would take too long.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,16 +19,15 @@ use memcheck_core::{exit, variables};
 use memcheck_tests::scenarios::clean;
 use serde_json::Value;
 
-/// The memory test that is a clean program.
+/// The path of the memory test that runs a clean program.
 pub(crate) const CLEAN: &str = "clean::clean_program";
-/// The memory test that is one with a leak planted in it.
+/// The path of the memory test that runs a clean program with a planted leak.
 pub(crate) const PLANTED: &str = "clean::planted_program";
 
 fn workspace() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace above the package")
 }
 
-/// `cargo memcheck`, built.
 pub(crate) struct Command {
     path: PathBuf,
 }
@@ -53,7 +52,7 @@ impl Command {
             .current_dir(workspace())
             .stdin(Stdio::null())
             .output()?;
-        // Leaks are there to be found: 100 is what is expected.
+        // The leaks must be found, so the command must exit with 100.
         ensure!(
             output.status.code() == Some(i32::from(exit::FAILED)),
             "cargo memcheck on {device}: {}\n{}",
@@ -73,17 +72,17 @@ impl Command {
     }
 }
 
-/// What the command said of a leg.
+/// The `test-finished` events of one leg, by test.
 pub(crate) struct Run {
     tests: BTreeMap<String, Value>,
 }
 
-/// What became of the program of a seed.
+/// The result of the random program with a given seed.
 pub(crate) struct Seed {
     pub(crate) seed: u64,
-    /// What was found, or why there is no report.
+    /// The findings, or the reason for the missing report.
     pub(crate) findings: Vec<String>,
-    /// Bytes an iteration of the `leak`, if one was found.
+    /// Bytes per iteration of the finding `leak`, if there is one.
     pub(crate) leak: Option<u64>,
     /// Live bytes after each measured iteration.
     pub(crate) series: Vec<u64>,
@@ -94,8 +93,7 @@ impl Run {
         self.tests.get(name).with_context(|| format!("{name} did not run"))
     }
 
-    /// Runs the programs of the seeds below `seeds`, as many at a time as there
-    /// are processors.
+    /// Runs the programs of all seeds below `seeds`, one at a time on each processor.
     pub(crate) fn seeds(&self, device: &str, test: &str, seeds: u64) -> anyhow::Result<Vec<Seed>> {
         let told = self.test("clean::executable")?;
         let executable =
@@ -124,7 +122,7 @@ impl Run {
     }
 }
 
-/// Runs one program, as the command would.
+/// Runs one program with the same stages as the command.
 fn run_seed(
     executable: &Path,
     (device, test): (&str, &str),
@@ -195,7 +193,7 @@ fn run_seed(
     let judged = record.judged.first().and_then(|space| record.spaces.get(space));
     Ok(Seed {
         seed,
-        // What the places of the growth add up to.
+        // The sum over the call sites of the growth.
         leak: leak.map(|leak| leak.sites.iter().map(|site| site.bytes_per_iteration).sum()),
         series: judged.map(|space| space.allocated.clone()).unwrap_or_default(),
         findings: verdict

@@ -1,4 +1,4 @@
-//! What was found, as Markdown.
+//! Prints the results as Markdown.
 
 use comfy_table::{Row as Header, Table, presets};
 use memcheck_core::lifetimes::programs::matrix::{HEADER, Row as Matrix};
@@ -33,7 +33,7 @@ pub(crate) fn markdown(found: &[Found], seeds: u64) -> String {
     text
 }
 
-/// What is known of a program at random.
+/// The facts about one random program, for a false alarm or a missed leak.
 fn program(seed: &Seed) -> String {
     format!(
         "seed {} ({} iterations): {}\n  made of: {}\n  live bytes: {:?}\n",
@@ -45,7 +45,7 @@ fn program(seed: &Seed) -> String {
     )
 }
 
-/// What the judge makes of random programs of each family.
+/// The decisions of the judge on the random programs of each family.
 pub(crate) fn families(title: &str, rows: Vec<(&'static str, Matrix)>) -> String {
     let mut table = new(["family"].into_iter().chain(HEADER).collect::<Vec<_>>());
     for (name, mut row) in rows {

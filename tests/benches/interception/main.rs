@@ -1,5 +1,5 @@
-//! What it costs that memcheck stands in front of the CUDA driver: a forward pass
-//! of BERT-base on a GPU, with and without it, in one run.
+//! The cost of the probes in front of the CUDA driver: a forward pass of BERT-base on a GPU, with
+//! and without memcheck.
 //!
 //! ```console
 //! eval "$(scripts/cuda-toolkit)"            # where there is no nvcc
@@ -7,18 +7,18 @@
 //! MEMCHECK_RUNNER=scripts/simulated-driver cargo bench -p memcheck-tests -F benches --bench interception
 //! ```
 //!
-//! Two programs, built by a real toolkit: one that does not link memcheck, and
-//! one in which its probes stand between candle and the driver and its allocator
-//! counts the host. They take turns as those of the bench `overhead` do, with
-//! functions in shuffled order and a second bare program as the measure of noise.
+//! A real toolkit builds two programs. The first does not link memcheck. In the second, the probes
+//! are called between candle and the driver, and the allocator counts the host's memory. The
+//! programs take turns like those of the benchmark `overhead`: their functions are in shuffled
+//! order, and a second copy of the bare program measures the noise.
 //!
-//! The limit is for a GPU. In front of the simulated driver no kernel runs: what
-//! is left of a forward pass is candle's own work, so the ratio is no GPU's and
-//! is not held to the limit. What the two programs differ by there, in
-//! microseconds, is what a forward pass pays for the calls that are counted.
+//! The limit applies to a real GPU only. The simulated driver runs no kernels, so a forward pass on
+//! it consists of candle's own work, and its ratio must not be compared with the limit. The
+//! difference of the two programs in microseconds is still meaningful there, because it is the
+//! price that a forward pass pays for the counted calls.
 //!
-//! Where this bench is built with `--profile dev`, so are the programs: that is
-//! the build of `cargo memcheck --device cuda`, dependencies optimised.
+//! If this benchmark is built with `--profile dev`, the programs are too. That is the build of
+//! `cargo memcheck --device cuda`, with optimised dependencies.
 
 #[path = "../alternating/mod.rs"]
 mod alternating;
@@ -32,7 +32,7 @@ use memcheck_tests::interception::WORKLOAD;
 
 use alternating::{LAYOUTS, Program, Row, link, rounds, time};
 
-/// At most this much of a forward pass on a GPU.
+/// The highest permitted ratio of the times of a forward pass on a GPU, with and without memcheck.
 const LIMIT: f64 = 1.01;
 /// Name, example, and the layout in the first generation.
 const SEATS: [(&str, &str, usize); 3] = [
@@ -40,12 +40,12 @@ const SEATS: [(&str, &str, usize); 3] = [
     ("bare again", "interception_bare", 1),
     ("memcheck", "interception_memcheck", 0),
 ];
-/// Those of a build for a GPU, as `cargo memcheck` switches them on, and the programs'.
+/// The features of the programs, and those that `cargo memcheck` switches on in a build for a GPU.
 const FEATURES: &str =
     "overhead,memcheck-runtime/cuda,memcheck-runtime/nn-cuda,memcheck-runtime/transformers-cuda";
 
 fn main() -> anyhow::Result<()> {
-    // `cargo test --benches` starts benchmarks to see that they run, unoptimised.
+    // `cargo test --benches` starts benchmarks without optimisation, only to see that they run.
     if !std::env::args().any(|argument| argument == "--bench") {
         println!("the cost of interception is measured by `cargo bench`");
         return Ok(());
@@ -89,7 +89,7 @@ fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The programs, by example and layout.
+/// Builds the programs. Returns their executables by example and layout.
 fn build(target: &Path) -> anyhow::Result<BTreeMap<(&'static str, usize), PathBuf>> {
     let folder = target.join("interception");
     std::fs::create_dir_all(&folder)?;
@@ -100,7 +100,7 @@ fn build(target: &Path) -> anyhow::Result<BTreeMap<(&'static str, usize), PathBu
     for layout in 0..LAYOUTS {
         eprintln!("building layout {} of {LAYOUTS}", layout + 1);
         for example in ["interception_bare", "interception_memcheck"] {
-            // The next layout overwrites what cargo built.
+            // The executable is copied, because the next layout overwrites it.
             let kept = folder.join(format!("{example}-{layout}"));
             let built = link(example, layout, &arguments)?;
             let symbols = std::fs::read(&built)?;
@@ -116,8 +116,8 @@ fn build(target: &Path) -> anyhow::Result<BTreeMap<(&'static str, usize), PathBu
     Ok(executables)
 }
 
-/// What starts the programs: nothing, or what the variable says. A launcher that
-/// is a path is that from the root of the workspace.
+/// The launcher of the programs and its arguments, from `MEMCHECK_RUNNER`. The list is empty if the
+/// variable is not set. A launcher with a `/` is a path from the root of the workspace.
 fn runner() -> anyhow::Result<Vec<String>> {
     let said = std::env::var("MEMCHECK_RUNNER").unwrap_or_default();
     let mut words: Vec<String> = said.split_whitespace().map(str::to_owned).collect();

@@ -1,5 +1,5 @@
-//! What counting costs: memcheck's allocator beside the ones that a user would
-//! pick instead, in one run.
+//! The cost of counting: memcheck's allocator compared with other allocators that a user could
+//! choose.
 //!
 //! ```console
 //! cargo bench -p memcheck-tests -F benches --bench overhead
@@ -7,42 +7,40 @@
 //!
 //! # Method
 //!
-//! A program has one global allocator, so each allocator is a program of its
-//! own, `examples/overhead_*.rs`: the bare system's, memcheck's (armed),
-//! stats_alloc, peak_alloc and dhat (its heap profiler running). They share
-//! every workload and differ in nothing else. They are built first, with the
-//! feature `overhead`, and prove before they serve that their allocator counts.
-//! They run with one rayon thread, time themselves and answer nanoseconds.
+//! A program has one global allocator, so there is one program for each allocator,
+//! `examples/overhead_*.rs`: the bare system allocator, memcheck's (armed), stats_alloc, peak_alloc
+//! and dhat (with its heap profiler running). The programs differ only in the allocator, and all of
+//! them run every workload. The benchmark builds them first, with the feature `overhead`. Each
+//! program checks that its allocator counts before it answers requests. It runs with one rayon
+//! thread, times itself and answers with nanoseconds.
 //!
-//! The machine may be shared, so a ratio never compares two long blocks of
-//! time. It comes from short rounds: in each round every program runs the same
-//! workload once, one after the other. Reported is the ratio of the fastest
-//! rounds, taken within each generation of processes and averaged: neighbours
-//! only ever add time, so the fastest round is the one nearest to a quiet
-//! machine. Beside it stands the median of the ratios to the bare program in
-//! the same round; where the two disagree, the machine was busy.
+//! The machine may be shared, so a ratio must not compare two long blocks of time. It is computed
+//! from short rounds: in each round every program runs the same workload once, one after the other.
+//! The first reported figure is the ratio of the fastest rounds, taken within each generation of
+//! processes and then averaged. Other load can only add time, so the fastest round is the nearest
+//! to a quiet machine. The second figure is the median of the ratios to the bare program in the
+//! same round. If the two figures disagree, the machine was busy.
 //!
-//! Two programs differ in more than their allocator: where the linker put
-//! gemm's inner loop is worth up to 3 % of a forward pass, more than what is
-//! looked for. So each program is linked several times with its functions in
-//! shuffled order, and each generation of processes runs another layout.
+//! Two programs differ in more than their allocator. The address at which the linker puts gemm's
+//! inner loop changes a forward pass by up to 3 %, which is more than the effect to be measured.
+//! Each program is therefore linked several times with its functions in shuffled order, and each
+//! generation of processes runs another layout.
 //!
-//! They also differ in what lies at the end of their heap. glibc gives that end
-//! back to the system when 128 KiB to a few MiB are free there, and whether a
-//! forward pass does so never or fifteen times hangs on which small block lies
-//! last: 180 or 1,660 page faults a pass have been seen, worth some 5 % of it.
-//! That is luck, and no allocator's own cost, so all of them run with a heap
-//! that keeps what it once had (`MALLOC_TRIM_THRESHOLD_`, `MALLOC_MMAP_THRESHOLD_`).
+//! The programs also differ in the last block of their heap. glibc returns the end of the heap to
+//! the system when 128 KiB to a few MiB are free there. A forward pass can do so never or fifteen
+//! times, depending on which small block is the last one: between 180 and 1,660 page faults per
+//! pass were observed, which is some 5 % of its time. That is chance and not a cost of an
+//! allocator, so all programs run with a heap that does not return memory to the system
+//! (`MALLOC_TRIM_THRESHOLD_`, `MALLOC_MMAP_THRESHOLD_`).
 //!
-//! One of the programs is a second bare one, in another layout. Its ratio is 1
-//! but for noise: how far it is from 1 is what the other ratios of its row
-//! cannot tell. The small model is the noisiest: with one rayon thread candle
-//! still hands work from one thread to another and waits for the scheduler.
+//! One of the programs is a second copy of the bare one, in another layout. Its ratio would be 1
+//! without noise, so its distance from 1 is the uncertainty of the other ratios in the row. The
+//! small model is the noisiest, because even with one rayon thread candle hands work from one
+//! thread to another and waits for the scheduler.
 //!
-//! The table goes to the terminal and to `target/memcheck/overhead.md`. No
-//! time is asserted: limits are what is aimed at on a quiet machine. Criterion
-//! times the same programs for its history, which compares a run with the one
-//! before it.
+//! The table goes to the terminal and to `target/memcheck/overhead.md`. The benchmark asserts no
+//! times. The limits are targets for a quiet machine. Criterion times the same programs for its
+//! history, which compares a run with the one before it.
 
 #[path = "../alternating/mod.rs"]
 mod alternating;
@@ -60,12 +58,12 @@ use memcheck_tests::overhead::Workload;
 use programs::{Allocator, Programs};
 
 fn main() -> anyhow::Result<()> {
-    // `cargo test --benches` starts benchmarks to see that they run, unoptimised.
+    // `cargo test --benches` starts benchmarks without optimisation, only to see that they run.
     if !std::env::args().any(|argument| argument == "--bench") {
         println!("overhead is measured by `cargo bench`");
         return Ok(());
     }
-    // `target/tmp` is made by cargo for benchmarks.
+    // Cargo creates `target/tmp` for benchmarks.
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().context("no target directory")?;
     let programs = Programs::build(&target.join("memcheck").join("overhead"))?;
     with_criterion(&programs)?;

@@ -1,4 +1,4 @@
-//! The programs that are compared: which there are, and how they are built.
+//! The programs that the benchmark compares, and how they are built.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -6,12 +6,12 @@ use std::process::Command;
 
 use crate::alternating::{LAYOUTS, Program, link};
 
-/// A global allocator, which is a program.
+/// A global allocator. Each one has its own program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Allocator {
     Bare,
     Memcheck,
-    /// The same with call stacks and scopes.
+    /// memcheck's allocator with call stacks and scopes.
     Attributed,
     StatsAlloc,
     PeakAlloc,
@@ -39,26 +39,26 @@ impl Allocator {
         }
     }
 
-    /// The example that is this program.
     fn example(self) -> String {
         format!("overhead_{}", self.name())
     }
 }
 
-/// The programs, built.
+/// The executables of the programs, by allocator and layout.
 pub(crate) struct Programs {
     executables: BTreeMap<(Allocator, usize), PathBuf>,
 }
 
 impl Programs {
-    /// Builds them as `cargo bench` built this one, in release, into `folder`.
+    /// Builds the programs in release, as `cargo bench` built this benchmark, and copies them into
+    /// `folder`.
     pub(crate) fn build(folder: &Path) -> anyhow::Result<Self> {
         std::fs::create_dir_all(folder)?;
         let mut executables = BTreeMap::new();
         for layout in 0..LAYOUTS {
             eprintln!("building layout {} of {LAYOUTS}", layout + 1);
             for allocator in Allocator::ALL {
-                // The next layout overwrites what cargo built.
+                // The executable is copied, because the next layout overwrites it.
                 let example = allocator.example();
                 let kept = folder.join(format!("{example}-{layout}"));
                 let built = link(&example, layout, &["--release", "--features", "overhead"])?;
@@ -69,7 +69,7 @@ impl Programs {
         Ok(Self { executables })
     }
 
-    /// A new process. Layouts repeat after [`LAYOUTS`].
+    /// Starts a new process. Layouts repeat after [`LAYOUTS`].
     pub(crate) fn start(&self, allocator: Allocator, layout: usize) -> anyhow::Result<Program> {
         Program::start(Command::new(&self.executables[&(allocator, layout % LAYOUTS)]))
     }

@@ -1,12 +1,12 @@
-//! Who takes turns, at which workloads.
+//! The order of the programs in a round, and the workloads.
 
 use memcheck_tests::overhead::Workload;
 
 use crate::alternating::{Row, rounds};
 use crate::programs::{Allocator, Programs};
 
-/// What takes turns: the allocators, and once more the bare one as a control,
-/// in another layout than the first.
+/// The programs of a round. The second bare program is a control, and its layout differs from that
+/// of the first.
 const SEATS: [Seat; 7] = [
     Seat { allocator: Allocator::Bare, name: "bare", layout: 0 },
     Seat { allocator: Allocator::Bare, name: "bare again", layout: 1 },
@@ -17,16 +17,14 @@ const SEATS: [Seat; 7] = [
     Seat { allocator: Allocator::Dhat, name: "dhat", layout: 0 },
 ];
 
-/// A place in the round.
 #[derive(Debug, Clone, Copy)]
 struct Seat {
     allocator: Allocator,
     name: &'static str,
-    /// The layout in the first generation; the next one has the next.
+    /// The layout in the first generation. Each later generation uses the next one.
     layout: usize,
 }
 
-/// What the rounds of one workload gave.
 #[derive(Debug)]
 pub(crate) struct Measured {
     pub(crate) workload: Workload,
@@ -35,13 +33,11 @@ pub(crate) struct Measured {
 }
 
 impl Measured {
-    /// The rows with the allocator of each.
     pub(crate) fn seated(&self) -> impl Iterator<Item = (Allocator, &Row)> {
         SEATS.iter().map(|seat| seat.allocator).zip(&self.rows)
     }
 }
 
-/// Runs all rounds of all workloads.
 pub(crate) fn measure(programs: &Programs) -> anyhow::Result<Vec<Measured>> {
     let names = SEATS.map(|seat| seat.name);
     Workload::ALL

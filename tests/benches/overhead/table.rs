@@ -1,4 +1,4 @@
-//! The report: ratios to the bare allocator beside the limits, as markdown.
+//! The report: ratios to the bare allocator and their limits, as Markdown.
 
 use std::fmt::Write;
 
@@ -8,9 +8,9 @@ use crate::alternating::{Row, time};
 use crate::programs::Allocator;
 use crate::rounds::Measured;
 
-/// What a program may cost at most, times bare. The loop over tensor-class
-/// blocks has no limit: it is what the two models pay for, taken alone; and call
-/// stacks are for models.
+/// The limit of a program's time, as a multiple of the bare program's. The loop over tensor-sized
+/// blocks has no limit, because it isolates a cost that the limits of the two models already cover.
+/// Attribution has limits for the models only, because call stacks are meant for models.
 fn limit(allocator: Allocator, workload: Workload) -> Option<f64> {
     match (allocator, workload) {
         (Allocator::Memcheck, Workload::Gemm) => Some(1.01),
@@ -23,7 +23,6 @@ fn limit(allocator: Allocator, workload: Workload) -> Option<f64> {
     }
 }
 
-/// Two tables, of ratios and of times.
 pub(crate) fn markdown(measured: &[Measured]) -> String {
     let mut text = String::from("# What counting costs\n\n");
     text += "Time of an iteration over that of the bare allocator: the ratio of the fastest rounds, \
@@ -39,7 +38,7 @@ pub(crate) fn markdown(measured: &[Measured]) -> String {
     text
 }
 
-/// A column of its own after the programs': what it is called and says.
+/// The header of an additional column after the programs, and the function that formats its cell.
 type Column = (&'static str, fn(&Measured) -> String);
 
 fn table(text: &mut String, measured: &[Measured], last: &[Column], cell: impl Fn(&Row) -> String) {
@@ -65,8 +64,8 @@ fn line(text: &mut String, cells: impl Iterator<Item = String>) {
     text.push_str("|\n");
 }
 
-/// Whether a limit is kept. A ratio that is above it by no more than two bare
-/// programs differ says neither.
+/// Formats a limit and whether the ratio keeps it. A ratio above the limit counts as `within noise`
+/// if it exceeds the limit by no more than the two bare programs differ.
 fn standing(allocator: Allocator, measured: &Measured) -> String {
     let noise = measured
         .seated()

@@ -1,4 +1,4 @@
-//! In a user's own workspace the estimator is a package that the command writes.
+//! In a user's workspace the command writes the package of the estimator.
 
 use memcheck_core::exit;
 
@@ -16,7 +16,7 @@ fn another_workspace_builds_an_estimator_that_says_the_same() {
     let lines = run.json();
     assert_eq!(lines[0], figures("smollm2-135m", &asked));
     assert_eq!((&lines[1]["device"], &lines[1]["fits"]), (&"sim:t4".into(), &true.into()));
-    // Nothing of it stands in the user's package.
+    // The user's package must not change.
     assert!(!project.read("Cargo.toml").contains("memcheck-estimate"));
     assert!(!project.read("Cargo.lock").contains("memcheck-estimate"));
 }

@@ -1,5 +1,5 @@
-//! Published models: their parameters, to the last, from configurations with
-//! their published hyper-parameters.
+//! Published models: the exact number of their parameters, from configurations with their published
+//! hyper-parameters.
 
 use std::collections::BTreeMap;
 
@@ -9,26 +9,25 @@ use memcheck_core::size::exact;
 use super::{config, estimate, figures};
 use crate::fixture::workspace;
 
-/// A decoder with gated feed-forward layers and RMS norms, of vocabulary v,
-/// width h, feed-forward f, layers l, queries q and keys k (heads x head width):
-/// embeddings (1, tied, or 2) v h + l (2 h q + 2 h k + 3 h f + norms h) + h.
+/// A decoder with gated feed-forward layers and RMS norms, of vocabulary v, width h, feed-forward
+/// f, layers l, queries q and keys k (heads x head width): embeddings (1, tied, or 2) v h + l (2 h
+/// q + 2 h k + 3 h f + norms h) + h.
 #[expect(clippy::too_many_arguments, reason = "the letters of the formula")]
 const fn gated(e: u64, v: u64, h: u64, f: u64, l: u64, q: u64, k: u64, norms: u64) -> u64 {
     e * v * h + l * (2 * h * q + 2 * h * k + 3 * h * f + norms * h) + h
 }
 
-/// The same with experts of feed-forward f in place of the one, and a router.
+/// The same with a router and experts of feed-forward f instead of one feed-forward.
 const fn routed(v: u64, h: u64, f: u64, l: u64, q: u64, k: u64, experts: u64) -> u64 {
     gated(2, v, h, 0, l, q, k, 2) + l * experts * (3 * h * f + h)
 }
 
-/// A linear layer with its bias.
 const fn linear(from: u64, to: u64) -> u64 {
     from * to + to
 }
 
-/// A transformer layer of BERT's kind without norms: four projections and two
-/// linear layers, with biases.
+/// A transformer layer of BERT's kind without norms: four projections and two linear layers, with
+/// biases.
 const fn biased(h: u64, f: u64) -> u64 {
     4 * linear(h, h) + linear(h, f) + linear(f, h)
 }
@@ -38,21 +37,21 @@ const fn bert(v: u64, p: u64, t: u64, h: u64, f: u64, l: u64) -> u64 {
     (v + p + t) * h + 2 * h + l * (biased(h, f) + 4 * h)
 }
 
-/// Encoder and decoder of l layers each with i = heads x head width, relative
-/// positions in b buckets for each head: norms have no bias, nor has anything.
+/// Encoder and decoder of l layers each with i = heads x head width and relative positions in b
+/// buckets for each head. The model has no biases.
 const fn t5(v: u64, d: u64, i: u64, f: u64, l: u64, buckets: u64) -> u64 {
     let encoder = l * (4 * d * i + 2 * d * f + 2 * d) + d + buckets;
     let decoder = l * (8 * d * i + 2 * d * f + 3 * d) + d + buckets;
     v * d + encoder + decoder
 }
 
-/// Projections with biases but for that of the keys.
+/// Projections with biases, except for the keys.
 const fn whisper_attention(d: u64) -> u64 {
     4 * d * d + 3 * d
 }
 
-/// Two convolutions over m mels, l layers each with 4 d of feed-forward, p
-/// learned positions of the decoder; its head is the embedding.
+/// Two convolutions over m mels, l layers each with 4 d of feed-forward, and p learned positions of
+/// the decoder. Its head is the embedding.
 const fn whisper(v: u64, m: u64, d: u64, l: u64, p: u64) -> u64 {
     let ff = linear(d, 4 * d) + linear(4 * d, d);
     let encoder = linear(3 * m, d) + linear(3 * d, d) + l * (whisper_attention(d) + ff + 4 * d);
@@ -60,16 +59,16 @@ const fn whisper(v: u64, m: u64, d: u64, l: u64, p: u64) -> u64 {
     encoder + decoder + 4 * d
 }
 
-/// The vision model of Gemma 3, SigLIP with 27 layers over 64 x 64 patches of
-/// 14 x 14, and what makes tokens of its width.
+/// The vision model of Gemma 3: SigLIP with 27 layers over 64 x 64 patches of 14 x 14, and the
+/// projection to tokens of the text model's width.
 const fn gemma_3_vision() -> u64 {
     let d = 1152;
     let patches = linear(3 * 14 * 14, d) + 64 * 64 * d;
     patches + 27 * (biased(d, 4304) + 4 * d) + 2 * d + d * 2560 + d
 }
 
-/// DeepSeek-V2-Lite: latent attention with 16 heads of 128 + 64, a rank of 512;
-/// in all layers but the first 64 experts of 1408 beside one of 2816.
+/// DeepSeek-V2-Lite: latent attention with 16 heads of 128 + 64 and a rank of 512. All layers but
+/// the first have 64 experts of 1408 and one of 2816.
 const fn deepseek_v2_lite() -> u64 {
     let (h, heads) = (2048, 16);
     let query = h * heads * (128 + 64);
@@ -94,8 +93,8 @@ const fn lfm2(v: u64, h: u64, f: u64) -> u64 {
     v * h + 10 * convolution + 6 * attention + 16 * (3 * h * f + 2 * h) + h
 }
 
-/// RWKV 7: ranks 64 of decay and rate, 128 of the gate, 32 of the residual that
-/// every layer but the first has.
+/// RWKV 7: ranks 64 of decay and rate, 128 of the gate, and 32 of the residual, which every layer
+/// but the first has.
 const fn rwkv7(v: u64, c: u64, l: u64) -> u64 {
     let ranks = 2 * c * (64 + 64 + 128);
     let layer = 4 * c * c + 2 * c * 4 * c + ranks + 18 * c;
@@ -106,8 +105,8 @@ const fn rwkv7_residual(c: u64) -> u64 {
     2 * c * 32 + c
 }
 
-/// A configuration, the parameters that were published for it, and what candle
-/// loads: the closed formula, and in words why it is another number.
+/// A configuration, its published number of parameters, and the number that candle loads, with its
+/// closed formula. A comment gives the reason of each difference.
 struct Published {
     name: &'static str,
     published: u64,
@@ -130,7 +129,7 @@ const PUBLISHED: &[Published] = &[
     // Biases of queries, keys and values.
     same("qwen2-7b", 7_615_616_512,
         gated(2, 152_064, 3584, 18_944, 28, 3584, 512, 2) + 28 * (3584 + 2 * 512)),
-    // A norm of queries and one of keys, of the width of a head.
+    // A norm of queries and one of keys, each as wide as a head.
     same("qwen3-8b", 8_190_735_360,
         gated(2, 151_936, 4096, 12_288, 36, 4096, 1024, 2) + 36 * 2 * 128),
     same("qwen3-30b-a3b", 30_532_122_624,
@@ -141,14 +140,14 @@ const PUBLISHED: &[Published] = &[
     same("gemma-7b", 8_537_680_896, gated(1, 256_000, 3072, 24_576, 28, 4096, 4096, 2)),
     same("gemma-2-2b", 2_614_341_888, gated(1, 256_000, 2304, 9216, 26, 2048, 1024, 4)),
     same("phi-3-mini-4k", 3_821_079_552, gated(2, 32_064, 3072, 8192, 32, 3072, 3072, 2)),
-    // One norm a layer, since attention and feed-forward read the same.
+    // One norm per layer, because attention and feed-forward have the same input.
     same("phi-2", 2_779_683_840,
         51_200 * 2560 + linear(2560, 51_200) + 32 * (biased(2560, 10_240) + 2 * 2560) + 2 * 2560),
     same("t5-small", 60_506_624, t5(32_128, 512, 512, 2048, 6, 32 * 8)),
     // No biases, and no norm before the first attention.
     same("modernbert-base", 149_014_272,
         50_368 * 768 + 22 * (4 * 768 * 768 + 3 * 768 * 1152 + 2 * 768) + 768),
-    // As the authors published the file, with all that estimates do not need.
+    // The file as the authors published it, with many fields that estimates do not need.
     same("llama-3.1-8b", 8_030_261_248, gated(2, 128_256, 4096, 14_336, 32, 4096, 1024, 2)),
     same("smollm2-135m", 134_515_008, gated(1, 49_152, 576, 1536, 30, 576, 192, 2)),
     same("smollm3-3b", 3_075_098_624, gated(1, 128_256, 2048, 11_008, 36, 2048, 512, 2)),
@@ -167,45 +166,45 @@ const PUBLISHED: &[Published] = &[
     same("starcoder2-3b", 3_030_371_328, 49_152 * 3072 + 2 * 3072
         + 30 * (2 * linear(3072, 3072) + 2 * linear(3072, 256) + linear(3072, 12_288)
             + linear(12_288, 3072) + 4 * 3072)),
-    // Queries, keys and values are one, with a bias.
+    // Queries, keys and values are one projection with a bias.
     same("glm-4-9b", 9_399_951_360,
         gated(2, 151_552, 4096, 13_696, 40, 4096, 256, 2) + 40 * (4096 + 2 * 256)),
     same("deepseek-v2-lite", 15_706_484_224, deepseek_v2_lite()),
     same("mamba-130m", 129_135_360, mamba(50_280, 768, 24)),
     same("lfm2-1.2b", 1_170_340_608, lfm2(65_536, 2048, 8192)),
     same("t5-large", 737_668_096, t5(32_128, 1024, 1024, 4096, 24, 32 * 16)),
-    // Gated feed-forward layers, and a head of its own.
+    // Gated feed-forward layers, and an untied head.
     same("flan-t5-base", 247_577_856,
         t5(32_128, 768, 768, 2048, 12, 32 * 12) + 2 * 12 * 768 * 2048 + 32_128 * 768),
     same("distilbert-base-uncased", 66_362_880, bert(30_522, 512, 0, 768, 3072, 6)),
-    // Relative positions, with a norm, in place of absolute ones.
+    // Relative positions with a norm, instead of absolute ones.
     same("deberta-v3-base", 183_831_552,
         bert(128_100, 0, 0, 768, 3072, 12) + 512 * 768 + 2 * 768),
     same("nomic-embed-text-v1.5", 136_731_648,
         (30_528 + 2) * 768 + 2 * 768 + 12 * (4 * 768 * 768 + 3 * 768 * 3072 + 4 * 768)),
-    // Gated, with biases but for those of the gate.
+    // Gated, with biases except for those of the gate.
     same("gte-large-en-v1.5", 434_139_136,
         bert(30_528, 0, 2, 1024, 4096, 24) + 24 * (1024 * 4096 - 4096)),
-    // One norm a layer, one head for keys and values; the file has a head of its own.
+    // One norm per layer, and one head for keys and values. The file has an untied head.
     same("falcon-7b", 7_217_189_760, 2 * 65_024 * 4544 + 2 * 4544
         + 32 * (4544 * (4544 + 2 * 64) + 4544 * 4544 + 8 * 4544 * 4544 + 2 * 4544)),
-    // Of the model with images, the text.
+    // Only the text part of the model with images.
     Published { name: "gemma-3-4b", published: 4_300_079_472,
         loaded: gated(1, 262_208, 2560, 10_240, 34, 2048, 1024, 4) + 34 * 2 * 256,
         difference: -(gemma_3_vision() as i64) },
-    // Candle reads a head of its own, where the model has its embeddings.
+    // candle loads an untied head, although the model's head is its embeddings.
     Published { name: "granite-3.1-8b", published: 8_170_848_256,
         loaded: gated(2, 49_155, 4096, 12_800, 40, 4096, 1024, 2),
         difference: 49_155 * 4096 },
-    // Candle throws away what the file has for the residual of the first layer.
+    // candle ignores the file's parameters for the residual of the first layer.
     Published { name: "rwkv7-0.1b", published: 191_084_544,
         loaded: rwkv7(65_536, 768, 12), difference: -(rwkv7_residual(768) as i64) },
-    // Candle's model has no pooler.
+    // candle's model has no pooler.
     Published { name: "roberta-base", published: 124_645_632,
         loaded: bert(50_265, 514, 1, 768, 3072, 12), difference: -(linear(768, 768) as i64) },
     Published { name: "bert-base-uncased", published: 109_482_240,
         loaded: bert(30_522, 512, 2, 768, 3072, 12), difference: -(linear(768, 768) as i64) },
-    // The positions of the encoder are computed: they are no parameters of candle's.
+    // candle computes the positions of the encoder, so they are not parameters.
     Published { name: "whisper-large-v3", published: 1_543_490_560,
         loaded: whisper(51_866, 128, 1280, 32, 448), difference: -(1500 * 1280) },
     Published { name: "whisper-tiny", published: 37_760_640,
@@ -237,14 +236,15 @@ fn the_page_of_sources_has_each_of_them() {
 fn published_models_have_their_published_parameters() {
     for Published { name, published, loaded, difference } in PUBLISHED {
         assert_eq!(published.checked_add_signed(*difference), Some(*loaded), "{name}");
-        // Candle's Phi, Mixtral and Whisper mix element types: they run in f32 alone.
+        // candle's Phi, Mixtral and Whisper mix element types, so they run in f32 only.
         let mixed = ["phi-2", "mixtral-8x7b-v0.1", "whisper-large-v3"].contains(name);
         let dtype: &[&str] =
             if mixed { &["--seq", "8", "--dtype", "f32"] } else { &["--seq", "8"] };
         let figures = match *name {
-            // With a longer prompt candle's fails: several heads of keys are not contiguous.
+            // A longer prompt fails in candle, because several heads of keys are not contiguous.
             "gemma-3-4b" => figures(name, &["--seq", "1"]),
-            // Candle's looks at what its router says, so it is loaded alone.
+            // candle reads the values of the router, which are zeros on the simulated device, so
+            // the model is only loaded.
             "deepseek-v2-lite" => {
                 let run = estimate(&config(name), dtype).exits(exit::NOT_MEASURED);
                 run.json().swap_remove(0)
@@ -262,7 +262,7 @@ fn a_model_that_no_simulated_device_can_run_is_loaded_alone() {
     let asked = ["--seq", "8", "--device", "sim:h200"];
     let run = estimate(&config("deepseek-v2-lite"), &asked).exits(exit::NOT_MEASURED);
     let lines = run.json();
-    // No card is said to have room for what was not run.
+    // The model did not run, so the report must not claim that it fits on a card.
     assert_eq!((lines.len(), &lines[0]["cards"]), (2, &serde_json::json!([])));
     assert_eq!(lines[0]["inference"], serde_json::Value::Null);
     let file = config("deepseek-v2-lite");
@@ -271,7 +271,7 @@ fn a_model_that_no_simulated_device_can_run_is_loaded_alone() {
         &["estimate", "--config", &file, "--seq", "8"],
     );
     assert!(said.stdout.contains("not measured: candle's `deepseek_v2` reads"), "{}", said.stdout);
-    // The longer prompt of Gemma 3 says what can be asked.
+    // The message for a longer prompt of Gemma 3 must name the prompt that works.
     let gemma = estimate(&config("gemma-3-4b"), &["--seq", "8"]).exits(exit::NOT_MEASURED);
     gemma.says("--seq 1 tells the weights");
 }
@@ -279,7 +279,7 @@ fn a_model_that_no_simulated_device_can_run_is_loaded_alone() {
 #[test]
 fn a_state_that_never_grows_has_its_closed_formula() {
     let [short, long] = ["2", "64"].map(|seq| figures("rwkv7-0.1b", &["--seq", seq]));
-    // In 12 layers 12 heads of 64 x 64 in f32, and the last token twice in bf16.
+    // In each of 12 layers, 12 heads of 64 x 64 in f32, and the last token twice in bf16.
     let state = 12 * (12 * 64 * 64 * 4 + 2 * 768 * 2);
     for figures in [&short, &long] {
         assert_eq!(figures["tables"], state);

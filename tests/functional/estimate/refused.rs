@@ -1,4 +1,4 @@
-//! What a person can get wrong with an estimate, and what a file may have besides.
+//! User errors with estimates, and irrelevant fields in configuration files.
 
 use std::path::PathBuf;
 
@@ -96,7 +96,7 @@ fn what_makes_no_sense_is_refused_with_what_to_do() {
         assert_eq!(run.json().len(), 1, "{text}: {}", run.stdout);
         assert!(!run.stderr.contains("panicked"), "{}", run.stderr);
     }
-    // For people: nothing where figures would stand.
+    // With the human output, stdout must be empty.
     let said = ["estimate", "--config", &uneven, "--seq", "8"];
     let said = memcheck(&workspace(), &said).exits(usage).says("hint: ");
     assert_eq!(said.stdout, "");
@@ -117,13 +117,13 @@ fn what_a_file_has_besides_disturbs_nothing() {
     config["max_length"] = json!("long");
     config["dtype"] = config["torch_dtype"].take();
     let of = |config: &Value| {
-        // With the mark that some editors write first.
+        // Begins with the byte order mark that some editors write.
         std::fs::write(&path, format!("\u{feff}{config}")).expect("the file is written");
         let run = estimate(&path, &["--seq", "8", "--generate", "0"]).exits(exit::OK);
         run.json().swap_remove(0)
     };
     assert_eq!(of(&config), plain);
-    // What changes nothing but what a reader must know is told.
+    // Fields that do not change the estimate, but that the user must know, are noted.
     config["quantization_config"] = json!({ "quant_method": "gptq", "bits": 4 });
     config["rope_scaling"] = json!({ "type": "linear", "factor": 4.0 });
     let noted = of(&config);

@@ -1,5 +1,5 @@
-//! The rows about causes: each leak of a row is found with its code, exact bytes,
-//! line, pattern and cause, and its fixed twin grows by nothing, on both legs.
+//! The rows about causes: each leak of a row must be found with its code, exact bytes, line,
+//! pattern and cause, and its fixed twin must have no growth, on both legs.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,8 @@ const GRADIENTS: [&str; 6] = [
     "perplexity_of_every_step",
 ];
 
-/// Caches of keys and values: never cleared, grown by position, at their largest.
+/// Caches of keys and values: never cleared, growing with the position, or kept at their largest
+/// size.
 const CACHES: [&str; 6] = [
     "one_cache_for_all_requests",
     "model_without_a_way_to_clear",
@@ -30,14 +31,14 @@ const CACHES: [&str; 6] = [
     "cache_of_the_longest_request",
 ];
 
-/// What a model gives beside its result.
+/// Additional outputs of a model.
 const OUTPUTS: [&str; 2] = ["attention_weights", "hidden_states_of_every_layer"];
 
-/// A loader that keeps what it gave, its queue and its worker.
+/// A loader that keeps its batches, its queue and its worker.
 const LOADERS: [&str; 3] =
     ["loader_that_keeps_every_batch", "queue_without_a_bound", "worker_that_outlives_its_epoch"];
 
-/// What else accumulates: tensors, views, optimisers, devices.
+/// Other accumulated memory: tensors, views, optimisers, devices.
 const OTHERS: [&str; 9] = [
     "results_in_a_static",
     "last_row_of_logits",

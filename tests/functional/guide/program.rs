@@ -1,5 +1,5 @@
-//! The rows about helpers for any program: what the example that trains a small
-//! transformer says with all of them, on the CPU and on the simulated GPU.
+//! The rows about helpers for any program: the output of the example that trains a small
+//! transformer with all of them, on the CPU and on the simulated GPU.
 
 use std::process::Command;
 use std::sync::OnceLock;
@@ -12,7 +12,7 @@ use crate::fixture::{build_example, memcheck, memcheck_with, workspace};
 
 const EXAMPLE: &str = "train_small_transformer";
 
-/// The lines of the example, once as it should be and once with its leak.
+/// The lines of the example, with and without its leak.
 fn said(leg: Leg, leaks: bool) -> &'static [String] {
     static SAID: [OnceLock<Vec<String>>; 4] = [const { OnceLock::new() }; 4];
     let slot = 2 * usize::from(leg == Leg::Device) + usize::from(leaks);
@@ -44,13 +44,12 @@ fn labelled(leg: Leg, leaks: bool, label: &str) -> Vec<&'static str> {
     lines.filter(|line| line.contains(&mark)).collect()
 }
 
-/// A field of a line of usage, in bytes.
 fn field(line: &str, name: &str) -> Option<u64> {
     let (_, rest) = line.split_once(&format!(" {name}="))?;
     rest.split(' ').next()?.parse().ok()
 }
 
-/// The model, its two moments, the mask, ids and targets, on a device: every byte.
+/// Every byte of the model, its two moments, the mask, ids and targets, on a device.
 const LOADED: u64 = (3 * PARAMETERS * 4 + SEQ * SEQ * 4 + 2 * BATCH * SEQ * 4) as u64;
 
 #[test]
@@ -64,7 +63,7 @@ fn row_02_usage_is_allocated_reserved_and_peak() {
     let figures = ["allocated", "peak_allocated"].map(|name| field(line, name));
     assert_eq!(figures, [Some(LOADED); 2]);
     assert!(field(line, "reserved") >= Some(LOADED), "{line}");
-    // On the host there is no pool; norms and other small blocks are not counted.
+    // The host has no pool, and does not count norms and other small blocks.
     let line = labelled(Leg::Host, false, "after load")[0];
     assert_eq!(field(line, "reserved"), None);
     assert!(field(line, "allocated") >= Some(LOADED * 98 / 100), "{line}");
@@ -105,15 +104,15 @@ fn row_13_a_guard_cleans_up_before_and_after_every_epoch() {
             .collect();
         assert_eq!(order, ["before", "after"].repeat(3));
     }
-    // A device that is lost at its 3,000th call, in the first epoch: the program ends
-    // with its own error, and the guard with a warning.
+    // The device is lost at its 3,000th call, in the first epoch. The program must end with its own
+    // error, and the guard with a warning.
     let arguments = ["profile", "-p", "memcheck-tests", "--example", EXAMPLE, "--quiet"];
     let arguments = [&arguments[..], &["--device", "sim:h200"]].concat();
     let faults = [("MEMCHECK_SIM_FAULTS", "lost-at=3000")];
     let lost = memcheck_with(&workspace(), &arguments, &faults).exits(100);
     lost.says("WARN memcheck: cached memory is not given back: ").says("crashed");
 
-    // What an epoch leaves behind on the device is nothing.
+    // An epoch must leave no memory behind on the device.
     for label in ["cleanup before", "cleanup after"] {
         for line in labelled(Leg::Device, false, label) {
             assert_eq!(field(line, "allocated"), Some(LOADED), "{line}");
@@ -140,7 +139,7 @@ fn row_14_an_audit_alerts_where_memory_is_high_or_grows() {
                 alerts(true).filter(|line| line.contains(step) && line.contains("above 8.0 MiB"));
             assert_eq!(high.count(), 1, "{step}");
         }
-        // From the second look on: every byte that a kept loss keeps.
+        // From the second check on, the growth is every byte of a kept loss.
         let leak = KEPT_LOSS_BYTES as u64 + leg.small(KEPT_LOSS_SCALAR_BYTES as u64);
         let growth = format!("{} B (5.3 MiB) more are live with every step", exact(leak));
         let grows = |line: &&String| line.contains(&growth);

@@ -24,7 +24,7 @@ fn row_01_a_table_of_operations_sorted_by_any_column_with_shapes_and_lines() {
         assert!(values.is_sorted_by(|a, b| a >= b), "{column}: {values:?}");
         let softmax = rows.iter().find(|row| row["name"] == "softmax").expect("a softmax");
         let shapes = softmax["shapes"].as_array().expect("shapes");
-        // Batch, heads, and every token to every other.
+        // Batch, heads, and a score for each pair of tokens.
         let scores = serde_json::json!({"shape": [2, 4, 32, 32], "dtype": "f32"});
         assert!(shapes.iter().any(|shape| shape["tensor"] == scores), "{shapes:?}");
         let site = softmax["sites"][0].as_str().expect("a site");
@@ -40,7 +40,7 @@ fn row_07_scopes_a_top_15_and_a_chrome_trace() {
     let path = folder.path().join("trace.json");
     let report = format!("trace={}", path.display());
     let run = profile(Leg::Device, &["--by", "scope", "--report", &report]);
-    // What candle-transformers' own spans say, and the path that they nest in.
+    // The nested path of candle-transformers' own spans.
     let scope = "model.encoder.layer.attn.self-attn.softmax";
     assert!(run.stdout.contains(scope), "{}", run.stdout);
     let table = run.stdout.lines().skip_while(|line| !line.starts_with("scope ")).skip(1);
@@ -71,12 +71,12 @@ fn row_15_memory_over_iterations_is_plotted_with_its_trend() {
         assert!(page.contains(part), "`{part}` is not in\n{page}");
     }
 
-    // The same in a terminal: blocks that rise by one each time.
+    // The same in a terminal: the blocks rise by one each time.
     let run = memcheck(&workspace(), &[&["profile"][..], &target, &test].concat()).exits(100);
     let sparkline = "live bytes ▁▁▂▃▄▄▅▆▇█ ";
     let slope = format!("trend +{KEPT_LOSS_BYTES}.0 B an iteration");
     assert!(run.stdout.contains(sparkline) && run.stdout.contains(&slope), "{}", run.stdout);
-    // And what does not grow is even.
+    // A test without growth has an even line.
     let even = profile(Leg::Host, &[]).stdout;
     assert!(even.contains("live bytes ▁▁▁▁▁▁▁▁▁▁ ") && even.contains("trend +0.0 B"), "{even}");
 }

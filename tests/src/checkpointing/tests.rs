@@ -1,4 +1,4 @@
-//! A checkpointed step computes what the plain one does.
+//! A checkpointed step must compute the same gradients as the plain one.
 
 use super::*;
 
@@ -9,11 +9,11 @@ fn numbers(gradients: &Gradients) -> Vec<Vec<f32>> {
 
 #[test]
 fn gradients_are_those_of_the_plain_step() {
-    // Six layers in segments that divide them, that do not, and in one.
+    // Six layers in segments that divide them, in segments that do not, and in one segment.
     let deep = Deep::new(6, &Device::Cpu).unwrap();
     let plain = deep.plain().unwrap();
     let wanted = numbers(&plain);
-    // Eight parameters a layer.
+    // Eight parameters per layer.
     assert_eq!(wanted.len(), 8 * 6);
     for segment in [1, 2, 3, 4, 6, 7] {
         let checkpointed = deep.checkpointed(segment).unwrap();

@@ -1,4 +1,4 @@
-//! What each habit keeps, looked at from inside.
+//! Checks the graphs and storages that each habit keeps.
 
 use super::*;
 
@@ -7,8 +7,8 @@ fn a_running_loss_holds_its_graphs_until_it_is_detached() {
     let mut running = RunningLoss::new(&Device::Cpu).unwrap();
     running.leaky_step().unwrap();
     running.leaky_step().unwrap();
-    // The weight, and for each step: product, relu, square, sum, sum
-    // without its dimensions, mean, total.
+    // The weight, and for each step: product, relu, square, sum, sum without its dimensions, mean,
+    // total.
     assert_eq!(running.total.sorted_nodes().len(), 1 + 2 * 7);
     let mut running = RunningLoss::new(&Device::Cpu).unwrap();
     running.fixed_step().unwrap();

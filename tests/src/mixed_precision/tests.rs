@@ -1,4 +1,5 @@
-//! Real arithmetic on the CPU: overflow skips and halves, and training goes on.
+//! Computes real steps on the CPU: an overflow must skip a step and halve the scale, and the loss
+//! must fall.
 
 use super::*;
 
@@ -27,7 +28,8 @@ fn the_scale_halves_on_overflow_and_doubles_after_good_steps_in_a_row() {
 
 #[test]
 fn an_overflow_skips_the_step_and_halves_the_scale_until_it_fits() {
-    // f16 ends at 65,504: the gradient of the output, 2 error scale / 16,384, does not.
+    // The largest number of f16 is 65,504. The gradient of the output, 2 error scale / 16,384,
+    // exceeds it.
     let mut trainer = trainer(DType::F16, f64::from(1 << 30), 1000);
     let (before, first) = (bits(&trainer), loss(&trainer));
     let mut skipped = 0;
@@ -71,12 +73,12 @@ fn every_type_trains_as_f32_does() {
     }
 }
 
-/// What the scale is for: an error so small that its gradient is 0 in f16.
+/// Without a scale, the gradient of a small error is 0 in f16.
 #[test]
 fn small_gradients_vanish_in_f16_without_a_scale() {
     let largest = |scale: f64| {
         let mut trainer = trainer(DType::F16, scale, 1000);
-        // The output is the target but for 1e-5.
+        // The output differs from the target by 1e-5.
         let (_, gradients) = {
             let weights: Vec<Tensor> =
                 trainer.masters.iter().map(|var| var.to_dtype(DType::F16).unwrap()).collect();

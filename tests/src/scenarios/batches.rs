@@ -1,5 +1,4 @@
-//! Batches of data that stay after their step: in the loader, in a queue, with
-//! a worker.
+//! Batches of data that outlive their step: in the loader, in a queue, with a worker.
 
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
@@ -11,7 +10,7 @@ use super::{HISTORY, Leg, Scenario, scenario};
 
 const SOURCE: &str = include_str!("batches.rs");
 
-/// See the module.
+/// The scenarios of this module.
 pub const SCENARIOS: &[Scenario] = &[
     scenario!(SOURCE, loader_that_keeps_every_batch, BatchesKept, Steady),
     scenario!(SOURCE, queue_without_a_bound, BatchesKept, Enlarged),
@@ -22,8 +21,8 @@ pub const SCENARIOS: &[Scenario] = &[
 const BATCH: usize = 8;
 const SEQ: usize = 64;
 
-/// Ids of `rows` sequences, `rows SEQ 4` bytes, made from data as a loader makes
-/// them. A macro, so that the line of a scenario is the one that calls candle.
+/// Ids of `rows` sequences, `rows SEQ 4` bytes, created from data as a loader does. This is a
+/// macro, so that the line of a scenario is the one that calls candle.
 #[collapse_debuginfo(yes)]
 macro_rules! batch {
     ($rows:expr, $device:expr) => {
@@ -32,7 +31,7 @@ macro_rules! batch {
     };
 }
 
-/// A loader that remembers what it gave; the last batch of an epoch is shorter.
+/// A loader that remembers its batches. The last batch of an epoch is shorter.
 pub mod loader_that_keeps_every_batch {
     use super::*;
 
@@ -44,7 +43,7 @@ pub mod loader_that_keeps_every_batch {
         (EPOCH * SEQ * 4) as u64
     }
 
-    /// Forgets nothing.
+    /// Keeps all batches.
     ///
     /// # Errors
     /// When the device is full.
@@ -52,7 +51,7 @@ pub mod loader_that_keeps_every_batch {
         run(trial, |_| ())
     }
 
-    /// Forgets when the epoch is over.
+    /// Clears the list at the end of the epoch.
     ///
     /// # Errors
     /// When the device is full.
@@ -76,8 +75,8 @@ pub mod loader_that_keeps_every_batch {
     }
 }
 
-/// A loader on a thread of its own that is faster than the training: oldest
-/// first out, so that what stays is always young.
+/// A loader on another thread that is faster than the training. The oldest batch leaves the queue
+/// first, so the kept batches are always young.
 pub mod queue_without_a_bound {
     use super::*;
 
@@ -89,7 +88,7 @@ pub mod queue_without_a_bound {
         (BATCH * SEQ * 4) as u64
     }
 
-    /// Loads three batches for two.
+    /// Loads three batches for every two that are taken.
     ///
     /// # Errors
     /// When the device is full.
@@ -162,7 +161,7 @@ pub mod worker_that_outlives_its_epoch {
         }
     }
 
-    /// Keeps the workers for ever: each waits to be asked for more.
+    /// Keeps the workers for ever. Each waits for the next request.
     ///
     /// # Errors
     /// When the device is full.
@@ -170,7 +169,7 @@ pub mod worker_that_outlives_its_epoch {
         run(trial, |workers| workers.drain(..).for_each(std::mem::forget))
     }
 
-    /// Tells them that it is over, and waits.
+    /// Ends the workers and waits for them.
     ///
     /// # Errors
     /// When the device is full.

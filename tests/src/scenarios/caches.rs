@@ -1,4 +1,4 @@
-//! Key-value caches of requests that are over (candle#2950, #2987, #3437).
+//! Key-value caches of finished requests (candle#2950, #2987, #3437).
 
 use candle_core::{DType, Device, Tensor};
 use candle_nn::VarBuilder;
@@ -12,7 +12,7 @@ use crate::token_ids;
 
 const SOURCE: &str = include_str!("caches.rs");
 
-/// See the module.
+/// The scenarios of this module.
 pub const SCENARIOS: &[Scenario] = &[
     scenario!(SOURCE, one_cache_for_all_requests, CacheNeverCleared, Enlarged),
     scenario!(SOURCE, model_without_a_way_to_clear, CacheNeverCleared, Enlarged),
@@ -24,7 +24,7 @@ const BATCH: usize = 2;
 /// Tokens that a request decodes.
 const TOKENS: usize = 4;
 
-/// A server with one cache: stock Llama, whose cache is apart from the model.
+/// A server with one cache. The model is stock Llama, whose cache is separate from the model.
 pub mod one_cache_for_all_requests {
     use super::*;
 
@@ -33,7 +33,7 @@ pub mod one_cache_for_all_requests {
         (TOKENS * kv_bytes_per_token(&tiny_config(), BATCH, DType::F32)) as u64
     }
 
-    /// Goes on in the cache of the request before.
+    /// Continues in the cache of the previous request.
     ///
     /// # Errors
     /// When the device is full.
@@ -52,7 +52,7 @@ pub mod one_cache_for_all_requests {
         })
     }
 
-    /// Begins each request with a cache of its own.
+    /// Begins each request with a new cache.
     ///
     /// # Errors
     /// When the device is full.
@@ -70,7 +70,7 @@ pub mod one_cache_for_all_requests {
     }
 }
 
-/// Stock StableLM keeps its cache inside and cannot be told to clear it.
+/// Stock StableLM, which has its cache inside and no method to clear it.
 pub mod model_without_a_way_to_clear {
     use super::*;
 
@@ -95,7 +95,7 @@ pub mod model_without_a_way_to_clear {
         Ok(stable_lm::Model::new(&config, VarBuilder::zeros(DType::F32, device))?)
     }
 
-    /// Feeds it request after request.
+    /// Runs request after request on one model.
     ///
     /// # Errors
     /// When the device is full.
@@ -109,7 +109,7 @@ pub mod model_without_a_way_to_clear {
         })
     }
 
-    /// Loads it anew for each request: there is no other way.
+    /// Loads the model again for each request, because candle offers no other way.
     ///
     /// # Errors
     /// When the device is full.
@@ -129,15 +129,15 @@ pub mod sessions_that_never_end {
 
     const HEADS: usize = 2;
     const HEAD_DIM: usize = 16;
-    /// Tokens that a cache has room for from its first one on.
+    /// Tokens for which a cache has room from its first one on.
     const ROOM: usize = 32;
 
-    /// Keys and values of a whole cache, whatever is in it.
+    /// Keys and values of a whole cache, regardless of its fill level.
     pub fn bytes(_leg: Leg) -> u64 {
         (2 * HEADS * ROOM * HEAD_DIM * 4) as u64
     }
 
-    /// Keeps every session's, in case it comes back.
+    /// Keeps the cache of every session, in case the session comes back.
     ///
     /// # Errors
     /// When the device is full.
@@ -145,7 +145,7 @@ pub mod sessions_that_never_end {
         run(trial, |_| ())
     }
 
-    /// Drops the oldest beyond two.
+    /// Drops all caches but the two newest.
     ///
     /// # Errors
     /// When the device is full.

@@ -1,17 +1,16 @@
-//! Clean programs made at random: each keeps things, and none grows.
+//! Random clean programs: each keeps memory, but none grows.
 //!
-//! A program is two to five of [`PATTERNS`], drawn with their sizes from a
-//! seed. Sizes come from a pool of one to three, so patterns meet in the size
-//! of their blocks, which is hard on whoever tells them apart by it.
+//! A program is two to five of [`PATTERNS`], drawn with their sizes from a seed. Sizes come from a
+//! pool of one to three, so that several patterns have blocks of the same size. That is hard for a
+//! judge that distinguishes patterns by block size.
 //!
-//! What a program does can be *decided* within the measured iterations: with
-//! `half` as half of them, whatever is still live at the end was either born
-//! before the middle, by something that then stopped, or in the last
-//! `half - 1` iterations, by something that replaces or empties what it holds.
-//! A ring that is longer than `half` cannot be told from a leak, and is not made.
+//! The measured iterations must suffice to *decide* a program. Let `half` be half of them. A block
+//! that is live at the end was either allocated before the middle, by a pattern that then stopped,
+//! or in the last `half - 1` iterations, by a pattern that replaces or empties its blocks. A ring
+//! longer than `half` cannot be distinguished from a leak, so no program has one.
 //!
-//! [`planted_program`] is the same program with one leak in it, of the size of
-//! blocks that come and go around it.
+//! [`planted_program`] is the same program with one leak in it, whose size is that of other blocks
+//! of the program.
 
 mod patterns;
 
@@ -21,7 +20,7 @@ use memcheck_runtime::Trial;
 use super::HISTORY;
 use patterns::{Make, PATTERNS, Step};
 
-/// A program: measured iterations 10 to 30, see [`iterations`].
+/// A clean program. It should run with the 10 to 30 measured iterations of [`iterations`].
 ///
 /// # Errors
 /// When the device is full.
@@ -35,7 +34,7 @@ pub fn clean_program(seed: u64, trial: &mut Trial) -> anyhow::Result<()> {
     })
 }
 
-/// The same program, and [`planted`] in it.
+/// The same program with the leak of [`planted`].
 ///
 /// # Errors
 /// When the device is full.
@@ -54,17 +53,17 @@ pub fn planted_program(seed: u64, trial: &mut Trial) -> anyhow::Result<()> {
     })
 }
 
-/// A leak: a block every so many iterations.
+/// A leak: one block every few iterations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Leak {
-    /// Floats in its block, at least 256: the host counts it too.
+    /// Floats in its block, at least 256, so that the host counts it too.
     pub floats: usize,
-    /// Iterations from one to the next: 1, 2 or 4.
+    /// Iterations from one block to the next: 1, 2 or 4.
     pub every: usize,
 }
 
 impl Leak {
-    /// Bytes an iteration, `floats 4 / every`.
+    /// Bytes per iteration, `floats 4 / every`.
     pub const fn bytes(self) -> u64 {
         (self.floats * 4 / self.every) as u64
     }
@@ -76,7 +75,7 @@ pub fn planted(seed: u64) -> Leak {
     Leak { floats: random.pick(&sizes).max(256), every: random.pick(&[1, 2, 4]) }
 }
 
-/// Measured iterations that the program of `seed` is meant to have.
+/// The number of measured iterations for the program of `seed`.
 pub fn iterations(seed: u64) -> usize {
     Random(!seed).between(10, 30)
 }
@@ -86,7 +85,7 @@ pub fn describe(seed: u64) -> Vec<&'static str> {
     draw(seed).0.into_iter().map(|(name, _)| name).collect()
 }
 
-/// The patterns, the pool of sizes, and what else there is to draw.
+/// The patterns, the pool of sizes, and the generator for all further draws.
 fn draw(seed: u64) -> (Vec<(&'static str, Make)>, Vec<usize>, Random) {
     let mut random = Random(seed);
     let patterns = (0..random.between(2, 5)).map(|_| random.pick(PATTERNS)).collect();
@@ -105,12 +104,12 @@ fn steps(seed: u64, trial: &Trial) -> Vec<Step> {
 /// Floats in a block: of less than 1 KiB, of 1 KiB, and of more.
 const SIZES: [usize; 6] = [16, 256, 257, 512, 1024, 4096];
 
-/// What the patterns of one program are made from.
+/// The parameters from which the patterns of one program are created.
 struct Plan {
     random: Random,
-    /// Floats in a block, one of which each pattern takes.
+    /// The pool of sizes, in floats. Each pattern draws from it.
     sizes: Vec<usize>,
-    /// The iteration that is the middle of the measured ones, warm-up counted in.
+    /// The middle of the measured iterations. The index includes the warm-up.
     middle: usize,
     /// Half of the measured iterations.
     half: usize,
@@ -122,7 +121,7 @@ impl Plan {
         self.random.pick(&self.sizes)
     }
 
-    /// How many iterations something may be kept for, at most.
+    /// A number of iterations for which a pattern may keep a block.
     fn span(&mut self) -> usize {
         self.random.between(1, self.half - 1)
     }
@@ -133,7 +132,7 @@ impl Plan {
     }
 }
 
-/// SplitMix64: small, and the same on every machine.
+/// SplitMix64, because it is small and the same on every machine.
 #[derive(Debug, Clone)]
 struct Random(u64);
 
@@ -146,7 +145,7 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// One of `least..=most`.
+    /// A number in `least..=most`.
     fn between(&mut self, least: usize, most: usize) -> usize {
         least + (self.next() % (most - least + 1) as u64) as usize
     }

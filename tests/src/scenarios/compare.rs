@@ -1,4 +1,4 @@
-//! What a finding says, beside what a scenario says.
+//! Compares a finding with the expectations of a scenario.
 
 use std::path::Path;
 
@@ -6,24 +6,24 @@ use serde_json::Value;
 
 use super::{Leg, Pattern, Scenario};
 
-/// Where a report and a scenario are of one mind.
+/// The parts of a report that agree with a scenario.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Agreement {
-    /// The gravest finding has the expected code.
+    /// The first finding has the expected code.
     pub found: bool,
-    /// Its figure is the formula's, to the byte. Of growth without a rate of its own, the
-    /// bytes that the measured iterations left.
+    /// The figure equals the formula, to the byte. For growth without a rate ([`Pattern::Growing`],
+    /// [`Pattern::Irregular`]) the figure is the number of bytes that the measured iterations left.
     pub bytes: bool,
-    /// Its top site is the line that allocates.
+    /// The top site is the line that allocates.
     pub line: bool,
-    /// Its top site has the pattern; `None` where nothing grows.
+    /// The top site has the pattern. `None` if the scenario does not grow.
     pub pattern: Option<bool>,
-    /// Its cause is diagnosed.
+    /// The cause is diagnosed.
     pub cause: bool,
 }
 
 impl Agreement {
-    /// Whether nothing differs.
+    /// True if every part agrees.
     pub fn is_whole(self) -> bool {
         let Self { found, bytes, line, pattern, cause } = self;
         found && bytes && line && pattern.unwrap_or(true) && cause
@@ -31,9 +31,8 @@ impl Agreement {
 }
 
 impl Scenario {
-    /// Compares a `test-finished` line of the leaky program's test, which was
-    /// judged on `leg`, with what is expected. What is not in the line (or
-    /// `null`) disagrees.
+    /// Compares a `test-finished` line of the leaky program's test, which was judged on `leg`, with
+    /// the expectations. A field that is missing or `null` disagrees.
     pub fn compare(&self, leg: Leg, finished: &Value) -> Agreement {
         let finding = &finished["findings"][0];
         let top = &finding["sites"][0];
@@ -46,7 +45,8 @@ impl Scenario {
             },
             line: top["line"] == self.line && Path::new(file).ends_with(self.file),
             pattern: self.pattern.map(|pattern| match pattern {
-                // On the host the containers of ever larger blocks are among them.
+                // On the host the containers of the growing blocks are part of the site, which can
+                // make its pattern irregular.
                 Pattern::Growing => {
                     [pattern, Pattern::Irregular].iter().any(|one| top["pattern"] == one.name())
                 }

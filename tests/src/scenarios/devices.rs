@@ -1,5 +1,5 @@
-//! What belongs to a device: opened anew for each request, and kept; and frees
-//! that its driver refuses.
+//! Memory of devices that are opened again for each request and kept, and memory whose free the
+//! driver refuses.
 
 use std::thread;
 
@@ -12,7 +12,7 @@ use super::{HISTORY, Leg, Runs, Scenario, scenario};
 
 const SOURCE: &str = include_str!("devices.rs");
 
-/// See the module.
+/// The scenarios of this module.
 pub const SCENARIOS: &[Scenario] = &[
     scenario!(SOURCE, device_of_every_request, DeviceRecreated, Steady, runs: Runs::OnGpu),
     scenario!(SOURCE, workspace_of_every_device, DeviceRecreated, Steady, runs: Runs::OnGpu),
@@ -20,7 +20,7 @@ pub const SCENARIOS: &[Scenario] = &[
     scenario!(SOURCE, retained device_dropped_late, FreeWithoutContext, runs: Runs::OnGpu),
 ];
 
-/// The GPU of `device`, opened once more: to candle it is another device.
+/// Opens the GPU of `device` once more. candle treats it as another device.
 fn opened_again(device: &Device) -> Result<Device> {
     match device.location() {
         DeviceLocation::Cuda { gpu_id } => Device::new_cuda(gpu_id),
@@ -28,7 +28,7 @@ fn opened_again(device: &Device) -> Result<Device> {
     }
 }
 
-/// A request handler that opens its own device and loads its weights on it.
+/// A request handler that opens a device and loads its weights on it.
 pub mod device_of_every_request {
     use super::*;
 
@@ -47,7 +47,7 @@ pub mod device_of_every_request {
         run(trial, |_| ())
     }
 
-    /// Drops those of the request before.
+    /// Drops those of the previous request.
     ///
     /// # Errors
     /// When the device is full.
@@ -69,8 +69,7 @@ pub mod device_of_every_request {
     }
 }
 
-/// Devices that are dropped, each with a workspace for quantized products that
-/// candle keeps for it for ever.
+/// Devices that are dropped. candle keeps a workspace for quantized products of each for ever.
 pub mod workspace_of_every_device {
     use super::*;
 
@@ -90,7 +89,7 @@ pub mod workspace_of_every_device {
         run(trial, opened_again)
     }
 
-    /// Multiplies on the one that there is, which keeps one workspace.
+    /// Multiplies on the test's device, which keeps one workspace.
     ///
     /// # Errors
     /// When the device is full.
@@ -113,9 +112,9 @@ pub mod workspace_of_every_device {
 
 /// A tensor that is dropped on a thread which never used CUDA.
 ///
-/// Dropping does not bind the context to the thread (`Drop for CudaSlice`,
-/// cudarc 0.19.10), and candle's stream is that of the thread: the driver
-/// refuses the free, and the error comes back from the next call of anyone.
+/// Dropping does not bind the context to the thread (`Drop for CudaSlice`, cudarc 0.19.10), and
+/// candle uses the stream of the thread. The driver therefore refuses the free, and the next call
+/// on any thread returns the error.
 pub mod dropped_without_a_context {
     use super::*;
 
@@ -145,7 +144,7 @@ pub mod dropped_without_a_context {
     fn run(trial: &mut Trial, before: fn(&Device) -> Result<()>) -> anyhow::Result<()> {
         let device = trial.device().clone();
         trial.iterate(|_| {
-            // A server that tries once more: the error is the last free's.
+            // The server retries, because the first call returns the error of the last free.
             // leaks: dropped_without_a_context
             let answer = zeros!(FLOATS, &device).or_else(|_| zeros!(FLOATS, &device))?;
             let sender = thread::spawn(move || before(answer.device()));
@@ -154,8 +153,8 @@ pub mod dropped_without_a_context {
     }
 }
 
-/// A device that goes last, with the weights on it, on the thread that waits for
-/// the end of the program.
+/// A device that is dropped last, with its weights, on the thread that waits for the end of the
+/// program.
 pub mod device_dropped_late {
     use super::*;
 
@@ -176,7 +175,7 @@ pub mod device_dropped_late {
         Ok(())
     }
 
-    /// Drops the weights where the device is current, and hands over the device.
+    /// Drops the weights on the thread that has the context, and hands over only the device.
     ///
     /// # Errors
     /// When the device is full.

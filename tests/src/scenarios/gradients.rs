@@ -10,19 +10,19 @@ use super::{HISTORY, Leg, Scenario, scenario};
 
 const SOURCE: &str = include_str!("gradients.rs");
 
-/// See the module.
+/// The scenarios of this module.
 pub const SCENARIOS: &[Scenario] = &[
     scenario!(SOURCE, stores_of_every_step, GradStoreKept, Steady),
     scenario!(SOURCE, gradients_of_micro_batches, GradStoreKept, Steady),
     scenario!(SOURCE, store_of_every_fourth_step, GradStoreKept, Periodic),
 ];
 
-/// What a store of [`Layer`] holds: the gradient of the weight, and four
-/// activations. candle computes the gradient of the input too, and keeps it
-/// with the graph that it came from, because the weight is a variable.
+/// Bytes in a gradient store of [`Layer`]: the gradient of the weight, and four activations. candle
+/// also computes the gradient of the input and keeps it with the graph that it came from, because
+/// the weight is a variable.
 const STORE: u64 = WEIGHT + 4 * ACTIVATION;
 
-/// The store of every step, to look at later.
+/// The store of every step, kept to inspect it later.
 pub mod stores_of_every_step {
     use super::*;
 
@@ -31,7 +31,7 @@ pub mod stores_of_every_step {
         STORE
     }
 
-    /// Keeps what `backward` gives.
+    /// Keeps the store that `backward` returns.
     ///
     /// # Errors
     /// When the device is full.
@@ -63,7 +63,7 @@ pub mod stores_of_every_step {
     }
 }
 
-/// Gradients that are accumulated over micro-batches, and not cleared after.
+/// Gradients that are accumulated over micro-batches and not cleared afterwards.
 pub mod gradients_of_micro_batches {
     use super::*;
 
@@ -75,7 +75,7 @@ pub mod gradients_of_micro_batches {
         MICRO as u64 * WEIGHT
     }
 
-    /// Collects them.
+    /// Collects the gradients.
     ///
     /// # Errors
     /// When the device is full.
@@ -83,7 +83,7 @@ pub mod gradients_of_micro_batches {
         run(trial, |_| ())
     }
 
-    /// Collects them, and clears after the step.
+    /// Collects the gradients and clears them after the step.
     ///
     /// # Errors
     /// When the device is full.
@@ -111,7 +111,7 @@ pub mod gradients_of_micro_batches {
 pub mod store_of_every_fourth_step {
     use super::*;
 
-    /// Steps from one to the next.
+    /// Steps from one store to the next.
     const EVERY: usize = 4;
 
     /// One store in four steps.
@@ -119,7 +119,7 @@ pub mod store_of_every_fourth_step {
         STORE / EVERY as u64
     }
 
-    /// Keeps all of them.
+    /// Keeps all stores.
     ///
     /// # Errors
     /// When the device is full.
@@ -127,7 +127,7 @@ pub mod store_of_every_fourth_step {
         run(trial, usize::MAX)
     }
 
-    /// Keeps the latest.
+    /// Keeps the latest store.
     ///
     /// # Errors
     /// When the device is full.

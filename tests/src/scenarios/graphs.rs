@@ -1,5 +1,4 @@
-//! A value that outlives its step, and with it the graph it was computed by
-//! (candle#1241, #3482, #3508).
+//! A value that outlives its step and keeps the graph that computed it (candle#1241, #3482, #3508).
 
 use candle_core::{DType, Device, Result, Tensor, Var};
 use memcheck_runtime::Trial;
@@ -8,7 +7,7 @@ use super::{HISTORY, Leg, Scenario, scenario};
 
 const SOURCE: &str = include_str!("graphs.rs");
 
-/// See the module.
+/// The scenarios of this module.
 pub const SCENARIOS: &[Scenario] = &[
     scenario!(SOURCE, total_of_losses, GraphKept, Steady),
     scenario!(SOURCE, history_of_losses, GraphKept, Steady),
@@ -40,8 +39,8 @@ impl Layer {
         })
     }
 
-    /// A scalar whose graph holds three activations (product, relu, square)
-    /// and the scalar of their sum.
+    /// A scalar whose graph holds three activations (product, relu, square) and the scalar of their
+    /// sum.
     pub(super) fn loss(&self) -> Result<Tensor> {
         // leaks: total_of_losses, history_of_losses, perplexity_of_every_step
         self.input.matmul(&self.weight)?.relu()?.sqr()?.mean_all()
@@ -57,7 +56,7 @@ pub mod total_of_losses {
         3 * ACTIVATION + leg.small(3 * 4)
     }
 
-    /// Adds the loss as it is.
+    /// Adds the loss with its graph.
     ///
     /// # Errors
     /// When the device is full.
@@ -120,7 +119,7 @@ pub mod history_of_losses {
     }
 }
 
-/// A metric of every step, made from the loss.
+/// A metric of every step, computed from the loss.
 pub mod perplexity_of_every_step {
     use super::*;
 
@@ -129,7 +128,7 @@ pub mod perplexity_of_every_step {
         3 * ACTIVATION + leg.small(3 * 4)
     }
 
-    /// Keeps the metric of the loss as it is.
+    /// Computes the metric from the loss with its graph.
     ///
     /// # Errors
     /// When the device is full.
@@ -142,7 +141,7 @@ pub mod perplexity_of_every_step {
         })
     }
 
-    /// Keeps the metric of its number.
+    /// Computes the metric from the loss as a number.
     ///
     /// # Errors
     /// When the device is full.
@@ -156,8 +155,7 @@ pub mod perplexity_of_every_step {
     }
 }
 
-/// The hidden state that a recurrent model hands from one window of its text
-/// to the next.
+/// The hidden state that a recurrent model hands from one window of its text to the next.
 pub mod state_between_windows {
     use super::*;
 
@@ -166,7 +164,7 @@ pub mod state_between_windows {
         3 * ACTIVATION
     }
 
-    /// Hands on the state as it is: its graph reaches back to the first window.
+    /// Hands on the state with its graph, which reaches back to the first window.
     ///
     /// # Errors
     /// When the device is full.
@@ -194,8 +192,8 @@ pub mod state_between_windows {
     }
 }
 
-/// A moving average of a weight, for evaluation: no loss in sight, but a
-/// variable in the sum.
+/// A moving average of a weight, for evaluation. It involves no loss, but the sum contains a
+/// variable and so has a graph.
 pub mod average_of_weights {
     use super::*;
 

@@ -13,7 +13,7 @@ use crate::llama::tiny_config;
 
 const SOURCE: &str = include_str!("growing.rs");
 
-/// See the module.
+/// The scenarios of this module.
 pub const SCENARIOS: &[Scenario] = &[
     scenario!(SOURCE, concatenated_at_every_token, CacheGrows, Enlarged),
     scenario!(SOURCE, capacity_that_grows_in_steps, CacheGrows, Enlarged),
@@ -34,7 +34,7 @@ fn token(device: &Device) -> Result<Tensor> {
 pub mod concatenated_at_every_token {
     use super::*;
 
-    /// Tokens that the fixed twin looks back on.
+    /// The length of the window of the fixed twin, in tokens.
     const WINDOW: usize = 4;
 
     /// One token.
@@ -71,15 +71,15 @@ pub mod concatenated_at_every_token {
     }
 }
 
-/// The cache of candle-nn, which makes room for some tokens at a time: between
-/// two steps nothing grows.
+/// The cache of candle-nn, which allocates room for several tokens at once. It does not grow
+/// between two such allocations.
 pub mod capacity_that_grows_in_steps {
     use super::*;
 
-    /// Tokens that a step makes room for.
+    /// Tokens for which it allocates room at once.
     const STEP: usize = 4;
 
-    /// One token, on the mean over whole steps.
+    /// One token, as the mean over whole periods.
     pub fn bytes(_leg: Leg) -> u64 {
         TOKEN
     }
@@ -92,7 +92,7 @@ pub mod capacity_that_grows_in_steps {
         run(trial, |_, _| ())
     }
 
-    /// Resets after each sequence of two steps.
+    /// Resets the cache after each sequence of `2 STEP` tokens.
     ///
     /// # Errors
     /// When the device is full.
@@ -117,20 +117,20 @@ pub mod capacity_that_grows_in_steps {
     }
 }
 
-/// A causal mask for each length, as models of candle-transformers keep them:
-/// a conversation has another length at every turn.
+/// A causal mask for each length, as models of candle-transformers keep them. A conversation has
+/// another length at every turn.
 pub mod masks_of_every_length {
     use super::*;
 
-    /// Tokens of the first prompt, and of a turn.
+    /// Tokens that each turn adds.
     const TURN: usize = 8;
 
     fn length(turn: usize) -> usize {
         64 + TURN * turn
     }
 
-    /// `length²` of u8 over the measured turns, 2 to 12 after two of warm-up. There is no
-    /// rate that does not depend on how many turns there are.
+    /// `length²` of u8, summed over the measured turns, 2 to 12, after two turns of warm-up. A rate
+    /// would depend on the number of turns.
     pub fn bytes(_leg: Leg) -> u64 {
         (2..=12).map(|turn| length(turn).pow(2) as u64).sum::<u64>()
     }
@@ -143,7 +143,7 @@ pub mod masks_of_every_length {
         run(trial, usize::MAX, |_| ())
     }
 
-    /// Keeps the mask of the last one, and ends a conversation after two turns.
+    /// Keeps the mask of the last length, and ends a conversation after two turns.
     ///
     /// # Errors
     /// When the device is full.
@@ -172,10 +172,10 @@ pub mod masks_of_every_length {
 pub mod masks_that_a_model_keeps {
     use super::*;
 
-    /// The shortest prompt: its mask has more than 1 KiB.
+    /// The shortest prompt. Its mask is larger than 1 KiB.
     const SHORTEST: usize = 33;
 
-    /// `length²` of u8 over the measured prompts, 2 to 11.
+    /// `length²` of u8, summed over the measured prompts, 2 to 11.
     pub fn bytes(_leg: Leg) -> u64 {
         (2..=11).map(|prompt: u64| (SHORTEST as u64 + prompt).pow(2)).sum()
     }

@@ -1,5 +1,5 @@
-//! Bytes of the host that never were a tensor, in bodies without a device:
-//! each `leaky` and `fixed` is one iteration.
+//! Bytes of the host that do not belong to a tensor, in bodies without a device. Each `leaky` and
+//! `fixed` is one iteration.
 
 use std::collections::HashMap;
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
@@ -8,7 +8,7 @@ use super::{HISTORY, Leg, Scenario, scenario};
 
 const SOURCE: &str = include_str!("host.rs");
 
-/// See the module.
+/// The scenarios of this module.
 pub const SCENARIOS: &[Scenario] = &[
     scenario!(SOURCE, iteration one_kib_in_a_static, BuffersKept, Steady),
     scenario!(SOURCE, iteration answers_by_prompt, BuffersKept, Steady),
@@ -38,14 +38,14 @@ pub mod one_kib_in_a_static {
         lock(&LINES).push(line);
     }
 
-    /// Keeps the last.
+    /// Keeps the last line.
     pub fn fixed() {
         lock(&LINES).clear();
         leaky();
     }
 }
 
-/// Answers of a server by their prompt: every prompt is a new one.
+/// Answers of a server by their prompt. Every prompt is a new one.
 pub mod answers_by_prompt {
     use super::*;
 
@@ -67,7 +67,7 @@ pub mod answers_by_prompt {
         answers.insert(prompt, "word".repeat(3 << 8));
     }
 
-    /// Keeps four.
+    /// Keeps at most four answers.
     pub fn fixed() {
         if lock(&ANSWERS).len() == 4 {
             lock(&ANSWERS).clear();
@@ -97,7 +97,7 @@ pub mod boxes_leaked_for_a_lifetime {
         Box::leak(vocabulary(2_048));
     }
 
-    /// Leaks none.
+    /// Drops both.
     pub fn fixed() {
         drop(vocabulary(4_096));
         drop(vocabulary(2_048));

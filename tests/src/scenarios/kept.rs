@@ -1,5 +1,5 @@
-//! Tensors that are kept, plainly: by a list, a static, a cycle, a channel,
-//! from a helper, a pool or a scope.
+//! Tensors that are simply kept: by a list, a static, a cycle or a channel, from a helper, a pool
+//! or a scope.
 
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 
@@ -11,7 +11,7 @@ use super::{HISTORY, Leg, Runs, Scenario, scenario};
 
 const SOURCE: &str = include_str!("kept.rs");
 
-/// See the module.
+/// The scenarios of this module.
 pub const SCENARIOS: &[Scenario] = &[
     scenario!(SOURCE, four_bytes_in_a_list, TensorKept, Steady, runs: Runs::OnGpu),
     scenario!(SOURCE, results_in_a_static, TensorKept, Steady),
@@ -22,7 +22,7 @@ pub const SCENARIOS: &[Scenario] = &[
     scenario!(SOURCE, list_in_a_nested_scope, TensorKept, Steady),
 ];
 
-/// Floats of 1 KiB: the smallest that the host counts.
+/// Floats of 1 KiB, the smallest block that the host counts.
 const KIB: usize = 256;
 
 /// The smallest leak that a device shows.
@@ -62,7 +62,7 @@ pub mod four_bytes_in_a_list {
     }
 }
 
-/// Results in a static, for whoever may ask.
+/// Results in a static.
 pub mod results_in_a_static {
     use super::*;
 
@@ -73,7 +73,7 @@ pub mod results_in_a_static {
         (KIB * 4) as u64
     }
 
-    /// Never takes one out.
+    /// Never removes a result.
     ///
     /// # Errors
     /// When the device is full.
@@ -81,7 +81,7 @@ pub mod results_in_a_static {
         run(trial, |_| ())
     }
 
-    /// Takes it out again.
+    /// Removes the result at the end of the iteration.
     ///
     /// # Errors
     /// When the device is full.
@@ -118,12 +118,12 @@ pub mod cycle_of_two_nodes {
         }
     }
 
-    /// The tensors of both.
+    /// The tensors of both nodes.
     pub fn bytes(_leg: Leg) -> u64 {
         (2 * KIB * 4) as u64
     }
 
-    /// Closes the cycle.
+    /// Keeps the cycle closed.
     ///
     /// # Errors
     /// When the device is full.
@@ -131,7 +131,7 @@ pub mod cycle_of_two_nodes {
         run(trial, |_| ())
     }
 
-    /// Opens it again before the nodes go.
+    /// Opens the cycle before the nodes are dropped.
     ///
     /// # Errors
     /// When the device is full.
@@ -151,7 +151,7 @@ pub mod cycle_of_two_nodes {
     }
 }
 
-/// A channel whose receiver is alive and never asked.
+/// A channel whose receiver is alive but never receives.
 pub mod messages_that_nobody_reads {
     use super::*;
 
@@ -168,7 +168,7 @@ pub mod messages_that_nobody_reads {
         run(trial, |_| ())
     }
 
-    /// Reads what there is.
+    /// Receives all pending messages.
     ///
     /// # Errors
     /// When the device is full.
@@ -188,7 +188,7 @@ pub mod messages_that_nobody_reads {
     }
 }
 
-/// Jobs in rayon's pool that put their results into one list.
+/// Jobs in rayon's pool that add their results to one list.
 pub mod list_behind_a_pool {
     use super::*;
 
@@ -207,7 +207,7 @@ pub mod list_behind_a_pool {
         run(trial, |_| ())
     }
 
-    /// Empties it.
+    /// Empties the list.
     ///
     /// # Errors
     /// When the device is full.
@@ -231,7 +231,7 @@ pub mod list_behind_a_pool {
     }
 }
 
-/// The line is in a helper that was inlined into a helper.
+/// The line is in a helper that is inlined into another helper.
 pub mod list_behind_inlined_helpers {
     use super::*;
 
@@ -253,7 +253,7 @@ pub mod list_behind_inlined_helpers {
         Ok(())
     }
 
-    /// Remembers for ever.
+    /// Never empties the list.
     ///
     /// # Errors
     /// When the device is full.
@@ -263,7 +263,7 @@ pub mod list_behind_inlined_helpers {
         trial.iterate(|_| Ok(remember(&mut list, &device)?))
     }
 
-    /// Remembers for an iteration.
+    /// Empties the list in every iteration.
     ///
     /// # Errors
     /// When the device is full.
@@ -277,7 +277,7 @@ pub mod list_behind_inlined_helpers {
     }
 }
 
-/// Scopes within scopes, and the leak in the innermost.
+/// Nested scopes, with the leak in the innermost one.
 pub mod list_in_a_nested_scope {
     use super::*;
 
@@ -301,7 +301,7 @@ pub mod list_in_a_nested_scope {
         run(trial, |_| ())
     }
 
-    /// Empties it with the request.
+    /// Empties the list at the end of the request.
     ///
     /// # Errors
     /// When the device is full.

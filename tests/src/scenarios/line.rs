@@ -1,15 +1,14 @@
-//! The line below a comment in a source, found by the compiler.
+//! Finds the line below a comment in a source, in a constant function.
 
-/// What stands before the names of the scenarios that a line leaks for.
+/// The start of the comment that names the scenarios of the next line.
 const MARK: &[u8] = b"// leaks: ";
 
-/// Number of the line (the first is 1) of `source` below the comment
-/// `// leaks: ONE, ANOTHER` that holds `name`.
+/// Number of the line (the first is 1) of `source` below the comment `// leaks: ONE, ANOTHER` that
+/// names `name`.
 ///
 /// # Panics
 ///
-/// When there is no such line, or more than one; in a constant, that is an
-/// error of the compiler.
+/// When no line, or more than one, matches. In a constant, that is a compiler error.
 pub(super) const fn line_of(source: &str, name: &str) -> u32 {
     let (source, name) = (source.as_bytes(), name.as_bytes());
     let (mut found, mut line, mut at) = (0, 1, 0);
@@ -41,7 +40,7 @@ const fn starts_with(source: &[u8], at: usize, start: &[u8]) -> bool {
     true
 }
 
-/// Whether `name` is one of the words from `at` to the end of the line.
+/// True if `name` is one of the words from `at` to the end of the line.
 const fn names(source: &[u8], mut at: usize, name: &[u8]) -> bool {
     let mut starts = true;
     while at < source.len() && source[at] != b'\n' {

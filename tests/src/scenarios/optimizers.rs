@@ -1,5 +1,5 @@
-//! What an optimiser holds, made anew and kept; copies of its variables
-//! (candle#2079).
+//! The state of optimisers that are created again while the old ones are kept, and copies of
+//! variables (candle#2079).
 
 use std::collections::HashMap;
 
@@ -12,14 +12,14 @@ use super::{HISTORY, Leg, Scenario, scenario};
 
 const SOURCE: &str = include_str!("optimizers.rs");
 
-/// See the module.
+/// The scenarios of this module.
 pub const SCENARIOS: &[Scenario] = &[
     scenario!(SOURCE, optimizer_of_every_epoch, OptimizerRecreated, Steady),
     scenario!(SOURCE, snapshots_of_a_weight, VariablesCopied, Steady),
     scenario!(SOURCE, checkpoints_in_memory, VariablesCopied, Steady),
 ];
 
-/// An optimiser for every epoch, because its learning rate is another.
+/// A new optimiser for every epoch, because each epoch has another learning rate.
 pub mod optimizer_of_every_epoch {
     use super::*;
 
@@ -28,7 +28,7 @@ pub mod optimizer_of_every_epoch {
         2 * WEIGHT
     }
 
-    /// Keeps the old ones, to go back to.
+    /// Keeps the old optimisers for a rollback.
     ///
     /// # Errors
     /// When the device is full.
@@ -45,7 +45,7 @@ pub mod optimizer_of_every_epoch {
         })
     }
 
-    /// Keeps one, and sets its rate.
+    /// Keeps one optimiser and sets its rate.
     ///
     /// # Errors
     /// When the device is full.
@@ -60,7 +60,7 @@ pub mod optimizer_of_every_epoch {
     }
 }
 
-/// Snapshots of a weight, for averaging or for rolling back.
+/// Snapshots of a weight, for averaging or for a rollback.
 pub mod snapshots_of_a_weight {
     use super::*;
 
@@ -69,7 +69,7 @@ pub mod snapshots_of_a_weight {
         WEIGHT
     }
 
-    /// Keeps all of them.
+    /// Keeps all snapshots.
     ///
     /// # Errors
     /// When the device is full.
@@ -83,7 +83,7 @@ pub mod snapshots_of_a_weight {
         })
     }
 
-    /// Keeps the latest.
+    /// Keeps the latest snapshot.
     ///
     /// # Errors
     /// When the device is full.
@@ -108,7 +108,7 @@ pub mod checkpoints_in_memory {
         WEIGHT + leg.small(WIDTH as u64 * 4)
     }
 
-    /// Keeps every one that was the best for a while: the loss only falls.
+    /// Keeps every checkpoint that was ever the best. The loss always falls, so that is every one.
     ///
     /// # Errors
     /// When the device is full.
@@ -116,7 +116,7 @@ pub mod checkpoints_in_memory {
         run(trial, |_| ())
     }
 
-    /// Keeps the best.
+    /// Keeps the best checkpoint.
     ///
     /// # Errors
     /// When the device is full.

@@ -1,4 +1,4 @@
-//! What a model gives beside its result, collected for ever.
+//! Additional outputs of a model that are collected for ever.
 
 use candle_core::{D, DType, Result, Tensor};
 use candle_nn::ops::softmax;
@@ -8,7 +8,7 @@ use super::{HISTORY, Leg, Scenario, scenario};
 
 const SOURCE: &str = include_str!("outputs.rs");
 
-/// See the module.
+/// The scenarios of this module.
 pub const SCENARIOS: &[Scenario] = &[
     scenario!(SOURCE, attention_weights, OutputsCollected, Steady),
     scenario!(SOURCE, hidden_states_of_every_layer, OutputsCollected, Steady),
@@ -28,7 +28,7 @@ pub mod attention_weights {
         (LAYERS * HEADS * SEQ * SEQ * 4) as u64
     }
 
-    /// Keeps those of every forward pass.
+    /// Keeps the weights of every forward pass.
     ///
     /// # Errors
     /// When the device is full.
@@ -36,7 +36,7 @@ pub mod attention_weights {
         run(trial, |_| ())
     }
 
-    /// Keeps those of one.
+    /// Keeps the weights of one forward pass.
     ///
     /// # Errors
     /// When the device is full.
@@ -73,7 +73,7 @@ pub mod hidden_states_of_every_layer {
         (LAYERS * SEQ * WIDTH * 4) as u64
     }
 
-    /// Keeps those of every text.
+    /// Keeps the states of every text.
     ///
     /// # Errors
     /// When the device is full.
@@ -81,7 +81,7 @@ pub mod hidden_states_of_every_layer {
         run(trial, |_| Ok(()))
     }
 
-    /// Keeps a number of each.
+    /// Computes a number from each state and drops the states.
     ///
     /// # Errors
     /// When the device is full.

@@ -1,5 +1,5 @@
-//! Buffers that keep the size of the largest request: no growth, since the
-//! largest has been, but memory that is not given back.
+//! Buffers that keep the size of the largest request. They do not grow after that request, but they
+//! are never freed.
 
 use std::sync::Mutex;
 
@@ -12,20 +12,20 @@ use super::{Leg, Runs, Scenario, scenario};
 
 const SOURCE: &str = include_str!("ratchets.rs");
 
-/// See the module.
+/// The scenarios of this module.
 pub const SCENARIOS: &[Scenario] = &[
     scenario!(SOURCE, retained workspace_of_the_largest_request, CacheKeepsLargest),
     scenario!(SOURCE, retained cache_of_the_longest_request, CacheKeepsLargest),
     scenario!(SOURCE, retained workspace_of_quantized_products, CacheKeepsLargest, runs: Runs::OnGpu),
 ];
 
-/// A scratch buffer in a static, made anew where a request needs a larger one.
+/// A scratch buffer in a static, which is replaced when a request needs a larger one.
 pub mod workspace_of_the_largest_request {
     use super::*;
 
     static WORKSPACE: Mutex<Option<Tensor>> = Mutex::new(None);
 
-    /// KiB that requests need, over and over; the largest comes second.
+    /// KiB that requests need, repeated. The largest comes second.
     const REQUESTS: [usize; 5] = [12, 32, 4, 28, 16];
 
     /// The largest request.
@@ -33,7 +33,7 @@ pub mod workspace_of_the_largest_request {
         32 << 10
     }
 
-    /// Never gives it back.
+    /// Never frees the buffer.
     ///
     /// # Errors
     /// When the device is full.
@@ -50,7 +50,7 @@ pub mod workspace_of_the_largest_request {
         })
     }
 
-    /// Gives it back when the server stops.
+    /// Frees the buffer when the server stops.
     ///
     /// # Errors
     /// When the device is full.
@@ -61,16 +61,16 @@ pub mod workspace_of_the_largest_request {
     }
 }
 
-/// A server's cache of candle-nn, which is reset before each request: it forgets
-/// the tokens, but not how many it has had room for.
+/// A server's cache of candle-nn, which is reset before each request. The reset drops the tokens,
+/// but keeps the capacity.
 pub mod cache_of_the_longest_request {
     use super::*;
 
     static CACHE: Mutex<Option<Cache>> = Mutex::new(None);
 
-    /// Tokens of requests, over and over; the longest comes third.
+    /// Tokens of requests, repeated. The longest comes third.
     const REQUESTS: [usize; 5] = [3, 8, 30, 4, 16];
-    /// Tokens that a cache has room for from its first one on, and more each time.
+    /// Tokens for which a cache has room from its first one on, and by which it grows.
     const STEP: usize = 4;
     /// Floats of a token.
     const WIDTH: usize = 256;
@@ -80,7 +80,7 @@ pub mod cache_of_the_longest_request {
         (30_usize.next_multiple_of(STEP) * WIDTH * 4) as u64
     }
 
-    /// Resets the cache, and keeps it.
+    /// Resets the cache and keeps it.
     ///
     /// # Errors
     /// When the device is full.
@@ -96,7 +96,7 @@ pub mod cache_of_the_longest_request {
         })
     }
 
-    /// Drops it when the server stops.
+    /// Drops the cache when the server stops.
     ///
     /// # Errors
     /// When the device is full.
@@ -107,8 +107,8 @@ pub mod cache_of_the_longest_request {
     }
 }
 
-/// The workspace that candle keeps for quantized products of more than eight
-/// rows, one for each device, for ever.
+/// The workspace that candle keeps for quantized products of more than eight rows. There is one for
+/// each device, and candle never frees it.
 pub mod workspace_of_quantized_products {
     use super::*;
 
@@ -121,7 +121,7 @@ pub mod workspace_of_quantized_products {
         workspace_bytes(ROWS, WIDTH)
     }
 
-    /// Multiplies by the weight as it is.
+    /// Multiplies by the quantized weight.
     ///
     /// # Errors
     /// When the device is full.
@@ -135,7 +135,7 @@ pub mod workspace_of_quantized_products {
         })
     }
 
-    /// Multiplies by a weight in f32: also up to eight rows have a workspace.
+    /// Multiplies by a weight in f32, because products of up to eight rows have a workspace too.
     ///
     /// # Errors
     /// When the device is full.
@@ -155,9 +155,9 @@ pub(super) fn quantized(width: usize, device: &Device) -> Result<QTensor> {
     QTensor::quantize(&weight, GgmlDType::Q8_0)
 }
 
-/// What candle's `fast_mmq` keeps for a device: a fix-up buffer of 16 MiB, and
-/// room for the quantized input in blocks of 144 bytes for 128 columns, which
-/// are padded to 512; 128 blocks are to spare.
+/// Bytes of the workspace that candle's `fast_mmq` keeps for a device: a fix-up buffer of 16 MiB,
+/// and room for the quantized input in blocks of 144 bytes for 128 columns, padded to 512 columns,
+/// plus 128 spare blocks.
 pub(super) const fn workspace_bytes(rows: usize, width: usize) -> u64 {
     (16 << 20) + ((rows * 4 * width.div_ceil(512) + 128) * 144) as u64
 }

@@ -1,5 +1,5 @@
-//! Tensors that are kept at times and in sizes that are hard to read: in some
-//! iterations only, in ever more, in sizes of which no two are alike.
+//! Tensors that are kept at times and in sizes that are hard to judge: in some iterations only, in
+//! increasing numbers, or in sizes that never repeat.
 
 use candle_core::Tensor;
 use memcheck_runtime::Trial;
@@ -8,7 +8,7 @@ use super::{HISTORY, Leg, Scenario, scenario};
 
 const SOURCE: &str = include_str!("rhythms.rs");
 
-/// See the module.
+/// The scenarios of this module.
 pub const SCENARIOS: &[Scenario] = &[
     scenario!(SOURCE, every_third_time, TensorKept, Periodic),
     scenario!(SOURCE, more_every_time, TensorKept, Growing),
@@ -17,7 +17,7 @@ pub const SCENARIOS: &[Scenario] = &[
     scenario!(SOURCE, beside_a_ring_of_its_size, TensorKept, Steady),
 ];
 
-/// Floats of 1 KiB: the smallest that the host counts.
+/// Floats of 1 KiB, the smallest block that the host counts.
 const KIB: usize = 256;
 /// Iterations before the measured ones.
 const WARMUP: usize = 2;
@@ -31,7 +31,7 @@ pub mod every_third_time {
         (KIB * 4) as u64
     }
 
-    /// Keeps what failed, to try it again.
+    /// Keeps the failed inputs for a retry.
     ///
     /// # Errors
     /// When the device is full.
@@ -39,7 +39,7 @@ pub mod every_third_time {
         run(trial, |_| ())
     }
 
-    /// Keeps it until the next one fails.
+    /// Keeps a failed input until the next one fails.
     ///
     /// # Errors
     /// When the device is full.
@@ -66,8 +66,8 @@ pub mod every_third_time {
 pub mod more_every_time {
     use super::*;
 
-    /// `i + 1` KiB in iteration i, over the measured ones, 2 to 11. There is no rate that
-    /// does not depend on how many iterations there are.
+    /// `i + 1` KiB in iteration i, summed over the measured iterations, 2 to 11. A rate would
+    /// depend on the number of iterations.
     pub fn bytes(_leg: Leg) -> u64 {
         (2..=11).map(|i| (i + 1) << 10).sum::<u64>()
     }
@@ -106,8 +106,8 @@ pub mod more_every_time {
 pub mod larger_every_time {
     use super::*;
 
-    /// `i + 1` KiB in iteration i, over the measured ones, 2 to 11. There is no rate that
-    /// does not depend on how many iterations there are.
+    /// `i + 1` KiB in iteration i, summed over the measured iterations, 2 to 11. A rate would
+    /// depend on the number of iterations.
     pub fn bytes(_leg: Leg) -> u64 {
         (2..=11).map(|i| (i + 1) << 10).sum::<u64>()
     }
@@ -126,7 +126,7 @@ pub mod larger_every_time {
         })
     }
 
-    /// Uses them.
+    /// Drops the scores in the same iteration.
     ///
     /// # Errors
     /// When the device is full.
@@ -139,20 +139,20 @@ pub mod larger_every_time {
     }
 }
 
-/// Requests of varying length, of which some are kept.
+/// Requests of varying length, some of which are kept.
 pub mod no_two_sizes_alike {
     use super::*;
 
-    /// KiB that are kept in the first iterations, two of warm-up among them. Later ones have
+    /// KiB that are kept in the first iterations, including two of warm-up. Later iterations have
     /// the same rhythm and other sizes, no two alike.
     const KEPT: [usize; WARMUP + 12] = [5, 6, 11, 8, 0, 14, 9, 0, 13, 10, 0, 12, 0, 7];
 
-    /// Those of the measured iterations: 84 KiB.
+    /// The sum over the measured iterations: 84 KiB.
     pub fn bytes(_leg: Leg) -> u64 {
         (KEPT[WARMUP..].iter().sum::<usize>() << 10) as u64
     }
 
-    /// Keeps them.
+    /// Keeps every such request.
     ///
     /// # Errors
     /// When the device is full.
@@ -160,7 +160,7 @@ pub mod no_two_sizes_alike {
         run(trial, |_| ())
     }
 
-    /// Keeps the last.
+    /// Keeps the last one.
     ///
     /// # Errors
     /// When the device is full.
@@ -186,14 +186,14 @@ pub mod no_two_sizes_alike {
     }
 }
 
-/// A leak, and beside it a ring that replaces tensors of the same size.
+/// A leak, and a ring that replaces tensors of the same size.
 pub mod beside_a_ring_of_its_size {
     use super::*;
 
     /// Tensors in the ring.
     const RING: usize = 3;
 
-    /// The one tensor that is not the ring's.
+    /// The one tensor that is not in the ring.
     pub fn bytes(_leg: Leg) -> u64 {
         (KIB * 4) as u64
     }
@@ -206,7 +206,7 @@ pub mod beside_a_ring_of_its_size {
         run(trial, |_| ())
     }
 
-    /// Keeps one in the ring.
+    /// Keeps one tensor in the ring.
     ///
     /// # Errors
     /// When the device is full.

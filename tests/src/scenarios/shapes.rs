@@ -1,6 +1,6 @@
-//! What looks like growth and is none: memory that is uneven because the
-//! inputs are, or what is done with them. A profile remarks on the first, and on
-//! the even twin on nothing.
+//! Programs that look as if they grew, but do not. Their memory is uneven because their inputs or
+//! their work are. A profile must remark on the program with uneven inputs, and must not remark on
+//! its even twin.
 
 use std::collections::VecDeque;
 
@@ -9,16 +9,16 @@ use memcheck_runtime::Trial;
 
 use super::Cause;
 
-/// A program that is remarked on, and its twin that is not. Both are clean.
+/// A program on which a profile remarks, and its twin on which it does not. Both are clean.
 #[derive(Debug, Clone, Copy)]
 pub struct Remarked {
-    /// Its name, and that of its memory tests.
+    /// The name of the program and of its memory tests.
     pub name: &'static str,
-    /// What is remarked.
+    /// The cause that the profile remarks on.
     pub cause: Cause,
     /// The program that looks as if it grew.
     pub uneven: fn(&mut Trial) -> anyhow::Result<()>,
-    /// The same program without that.
+    /// The same program with even inputs.
     pub even: fn(&mut Trial) -> anyhow::Result<()>,
 }
 
@@ -34,7 +34,7 @@ impl Remarked {
     }
 }
 
-/// See the module.
+/// The programs on which a profile remarks.
 pub const REMARKED: &[Remarked] = &[Remarked {
     name: "texts_of_every_length",
     cause: Cause::VariableShapes,
@@ -42,16 +42,16 @@ pub const REMARKED: &[Remarked] = &[Remarked {
     even: texts_of_every_length::even,
 }];
 
-/// A healthy program that needs more memory at times, and keeps more at times.
+/// A healthy program that sometimes needs more memory, and sometimes keeps more.
 #[derive(Debug, Clone, Copy)]
 pub struct Uneven {
-    /// Its name, and that of its memory test.
+    /// The name of the program and of its memory test.
     pub name: &'static str,
     /// The program.
     pub program: fn(&mut Trial) -> anyhow::Result<()>,
-    /// Bytes that are live when iteration `i` is over, warm-up counted in.
+    /// Bytes that are live at the end of iteration `i`, which counts the warm-up.
     pub live: fn(usize) -> u64,
-    /// The most that are live in iteration `i`.
+    /// The peak of live bytes in iteration `i`.
     pub peak: fn(usize) -> u64,
 }
 
@@ -62,7 +62,7 @@ impl Uneven {
     }
 }
 
-/// A row of the table: the name is that of a module.
+/// A row of the table. The name is that of a module.
 macro_rules! uneven {
     ($name:ident) => {
         Uneven {
@@ -74,27 +74,27 @@ macro_rules! uneven {
     };
 }
 
-/// See [`Uneven`].
+/// The uneven programs.
 pub const UNEVEN: &[Uneven] = &[
     uneven!(layers_by_condition),
     uneven!(cache_that_is_trimmed),
     uneven!(last_batch_of_an_epoch),
 ];
 
-/// The one of this name.
+/// The program of this name.
 ///
 /// # Panics
 ///
-/// When there is none.
+/// When no program has this name.
 pub fn uneven(name: &str) -> &'static Uneven {
     UNEVEN.iter().find(|uneven| uneven.name == name).expect("a program of this name")
 }
 
-/// The one of this name.
+/// The program of this name.
 ///
 /// # Panics
 ///
-/// When there is none.
+/// When no program has this name.
 pub fn remarked(name: &str) -> &'static Remarked {
     REMARKED.iter().find(|remarked| remarked.name == name).expect("a program of this name")
 }
@@ -103,13 +103,13 @@ pub fn remarked(name: &str) -> &'static Remarked {
 pub mod texts_of_every_length {
     use super::*;
 
-    /// Tokens of the texts, over and over.
+    /// Tokens of the texts, repeated.
     const LENGTHS: [usize; 7] = [9, 4, 12, 6, 15, 3, 11];
     const LONGEST: usize = 16;
     const WIDTH: usize = 256;
     const COMPARED: usize = 2;
 
-    /// As long as the texts are.
+    /// Texts of varying length.
     ///
     /// # Errors
     /// When the device is full.
@@ -117,7 +117,7 @@ pub mod texts_of_every_length {
         run(trial, |text| LENGTHS[text % LENGTHS.len()])
     }
 
-    /// Padded to one length.
+    /// Texts that are padded to one length.
     ///
     /// # Errors
     /// When the device is full.
@@ -138,16 +138,15 @@ pub mod texts_of_every_length {
     }
 }
 
-/// A feed-forward that some steps go through and others do not, as with experts
-/// or layer drop.
+/// A feed-forward that only some steps use, as with experts or layer drop.
 pub mod layers_by_condition {
     use super::*;
 
-    /// Steps from one that goes through it to the next.
+    /// Steps from one that uses the feed-forward to the next.
     const EVERY: usize = 3;
     const ROWS: usize = 16;
     const WIDTH: usize = 64;
-    /// The width in between, in widths.
+    /// The intermediate width, as a multiple of the width.
     const WIDER: usize = 4;
     /// `(ROWS, WIDTH)` of f32.
     const ACTIVATION: u64 = (ROWS * WIDTH * 4) as u64;
@@ -157,13 +156,13 @@ pub mod layers_by_condition {
         ACTIVATION + (2 * WIDTH * WIDER * WIDTH * 4) as u64
     }
 
-    /// The state before, the one in between and the new one; or the state alone.
+    /// The old state, the intermediate one and the new one; or the old state only.
     pub fn peak(step: usize) -> u64 {
         let states = if step.is_multiple_of(EVERY) { 1 + WIDER + 1 } else { 1 };
         live(step) + states as u64 * ACTIVATION
     }
 
-    /// Goes through it in every third step.
+    /// Uses the feed-forward in every third step.
     ///
     /// # Errors
     /// When the device is full.
@@ -182,19 +181,20 @@ pub mod layers_by_condition {
     }
 }
 
-/// A cache that is concatenated with every token, and cut back to its newest
-/// tokens when it is long.
+/// A cache that is concatenated with every token, and cut back to its newest tokens when it is
+/// long.
 pub mod cache_that_is_trimmed {
     use super::*;
 
-    /// Tokens at which it is cut back, and tokens that stay.
+    /// The length at which the cache is cut, and the length after the cut.
     const LONG: usize = 8;
     const SHORT: usize = 2;
     /// Floats of a token, and its bytes.
     const WIDTH: usize = 256;
     const TOKEN: u64 = (WIDTH * 4) as u64;
 
-    /// One token more each time, from `SHORT` to `LONG`, which is cut at once.
+    /// The length rises by one token from `SHORT` to `LONG`. At `LONG` the cache is cut in the same
+    /// iteration.
     fn tokens(appended: usize) -> u64 {
         (SHORT + appended % (LONG - SHORT)) as u64
     }
@@ -204,12 +204,12 @@ pub mod cache_that_is_trimmed {
         tokens(i + 1) * TOKEN
     }
 
-    /// The cache, a token, and both in one: more than when it is cut.
+    /// The cache, a token, and their concatenation, which is more than at the cut.
     pub fn peak(i: usize) -> u64 {
         2 * (tokens(i) + 1) * TOKEN
     }
 
-    /// Appends, and trims.
+    /// Appends and cuts.
     ///
     /// # Errors
     /// When the device is full.
@@ -227,15 +227,15 @@ pub mod cache_that_is_trimmed {
     }
 }
 
-/// A loader whose epochs are no multiple of its batches: every fourth batch is
-/// half as long.
+/// A loader whose epochs are not multiples of its batches, so that every fourth batch is half as
+/// long.
 pub mod last_batch_of_an_epoch {
     use super::*;
 
     const BATCH: usize = 8;
     /// Floats of a sample.
     const WIDTH: usize = 512;
-    /// Batches in an epoch, the short one counted in.
+    /// Batches in an epoch, including the short one.
     const EPOCH: usize = 4;
 
     fn samples(batch: usize) -> usize {
@@ -247,13 +247,13 @@ pub mod last_batch_of_an_epoch {
         (samples(i) * WIDTH * 4) as u64
     }
 
-    /// A batch and its activation, or the new batch and the one before.
+    /// A batch and its activation, or the new batch and the previous one.
     pub fn peak(i: usize) -> u64 {
         let before = if i == 0 { 0 } else { live(i - 1) };
         live(i) + before.max(live(i))
     }
 
-    /// Keeps a batch until the next is there.
+    /// Keeps a batch until the next is loaded.
     ///
     /// # Errors
     /// When the device is full.

@@ -1,4 +1,4 @@
-//! The table of scenarios is whole and says what is there.
+//! Checks that the table of scenarios is complete and consistent with the sources.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

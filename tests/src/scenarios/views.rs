@@ -1,4 +1,4 @@
-//! A small view, and behind it all of its storage.
+//! A small view that keeps its whole storage.
 
 use candle_core::{D, DType, Result, Tensor};
 use memcheck_runtime::Trial;
@@ -7,19 +7,18 @@ use super::{HISTORY, Leg, Scenario, scenario};
 
 const SOURCE: &str = include_str!("views.rs");
 
-/// See the module.
+/// The scenarios of this module.
 pub const SCENARIOS: &[Scenario] = &[
     scenario!(SOURCE, last_row_of_logits, ViewKeepsStorage, Steady),
     scenario!(SOURCE, contiguous_at_batch_one, ViewKeepsStorage, Steady),
     scenario!(SOURCE, first_token_of_every_text, ViewKeepsStorage, Steady),
 ];
 
-/// Tokens in a request, width of a hidden state, tokens that there are.
+/// Tokens in a request, width of a hidden state, size of the vocabulary.
 const SEQ: usize = 8;
 const WIDTH: usize = 32;
 const VOCAB: usize = 64;
 
-/// An output layer and what it is given.
 struct Head {
     hidden: Tensor,
     unembedding: Tensor,
@@ -41,7 +40,7 @@ impl Head {
     }
 }
 
-/// All the logits, `(1, SEQ, VOCAB)` of f32.
+/// All logits, `(1, SEQ, VOCAB)` of f32.
 const LOGITS: u64 = (SEQ * VOCAB * 4) as u64;
 
 /// The logits of the last token of every request.
@@ -80,8 +79,8 @@ pub mod last_row_of_logits {
     }
 }
 
-/// The fix that is none: one row of a batch of one already is contiguous, so
-/// `contiguous` copies nothing.
+/// A fix that does not work: one row of a batch of one is already contiguous, so `contiguous` makes
+/// no copy.
 pub mod contiguous_at_batch_one {
     use super::*;
 
@@ -90,7 +89,7 @@ pub mod contiguous_at_batch_one {
         LOGITS
     }
 
-    /// Keeps what `contiguous` gives.
+    /// Keeps the result of `contiguous`.
     ///
     /// # Errors
     /// When the device is full.
@@ -103,7 +102,7 @@ pub mod contiguous_at_batch_one {
         })
     }
 
-    /// Keeps a true copy, and of the last request only.
+    /// Keeps a true copy of the last request only.
     ///
     /// # Errors
     /// When the device is full.
@@ -127,7 +126,7 @@ pub mod first_token_of_every_text {
         (SEQ * WIDTH * 4) as u64
     }
 
-    /// Keeps the row where it is.
+    /// Keeps the row as a view.
     ///
     /// # Errors
     /// When the device is full.

@@ -1,4 +1,4 @@
-//! The transformer trains, and a kept loss keeps what the formula says.
+//! The transformer must train, and a kept loss must keep the bytes of the formula.
 
 use std::collections::HashMap;
 
@@ -35,8 +35,8 @@ fn the_loss_falls() {
     assert!(history[29] < 0.7 * history[0], "{} -> {}", history[0], history[29]);
 }
 
-/// Walks the graph of a loss and adds up the distinct storages in it, less
-/// those of the parameters.
+/// Walks the graph of a loss and adds up the distinct storages in it, minus those of the
+/// parameters.
 #[test]
 fn the_graph_of_a_loss_holds_what_the_formula_says() {
     let trainer = Trainer::new(&Device::Cpu).unwrap();

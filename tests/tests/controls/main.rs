@@ -1,8 +1,8 @@
 //! Negative controls: memory tests that must fail.
 //!
-//! Each is the leaky twin of a test in `workloads`, ignored in an ordinary
-//! run. `functional/controls.rs` runs them through `cargo memcheck` and asserts the
-//! code and the bytes an iteration of each.
+//! Each is the leaky twin of a test in `workloads` and is ignored in an ordinary run.
+//! `functional/controls.rs` runs them through `cargo memcheck`, and asserts the code and the bytes
+//! per iteration of each.
 
 use candle_core::{DType, Device, Tensor};
 use memcheck_runtime::{Trial, mem_test};
@@ -85,7 +85,7 @@ fn a_view_keeps_its_storage(trial: &mut Trial) -> anyhow::Result<()> {
     trial.iterate(|_| Ok(leaky.leaky_step()?))
 }
 
-/// The smallest leak that a device shows: four bytes an iteration.
+/// The smallest leak that a device shows: four bytes per iteration.
 #[mem_test(device = "cuda", max_growth = "0 B", baseline = false)]
 #[ignore = "leaks on purpose"]
 fn four_bytes_an_iteration(trial: &mut Trial) -> anyhow::Result<()> {

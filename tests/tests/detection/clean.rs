@@ -1,4 +1,4 @@
-//! A clean program at random, by its seed, and the same with a leak in it.
+//! A random clean program, given by its seed, and the same program with a planted leak.
 
 use memcheck_runtime::{Trial, mem_test};
 use memcheck_tests::scenarios::clean;
@@ -11,8 +11,8 @@ fn seed() -> anyhow::Result<u64> {
     })
 }
 
-/// 24 iterations are what seed 0 is meant to have (`clean::iterations`); another
-/// is given its own in `MEMCHECK_ITERATIONS`.
+/// Seed 0 must run with 24 iterations (`clean::iterations`). For other seeds the benchmark sets the
+/// number of iterations in the job.
 #[mem_test(baseline = false, max_growth = "0 B", iterations = 24)]
 fn clean_program(trial: &mut Trial) -> anyhow::Result<()> {
     clean::clean_program(seed()?, trial)
@@ -24,8 +24,8 @@ fn planted_program(trial: &mut Trial) -> anyhow::Result<()> {
     clean::planted_program(seed()?, trial)
 }
 
-/// Tells the bench where this executable is, which runs programs by
-/// their seeds some hundred times without the command.
+/// Reports the path of this executable to the benchmark, which starts it some hundred times with
+/// other seeds and without the command.
 #[mem_test(baseline = false)]
 #[ignore = "measures nothing"]
 fn executable(trial: &mut Trial) -> anyhow::Result<()> {

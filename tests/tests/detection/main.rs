@@ -1,9 +1,9 @@
-//! The corpus of `memcheck_tests::scenarios` as memory tests: `leaky`, ignored
-//! in an ordinary run; `fixed`, each beside it; `uneven` and `even`, of which a
-//! profile remarks on the first; and clean programs at random.
+//! The corpus of `memcheck_tests::scenarios` as memory tests. `leaky` tests are ignored in an
+//! ordinary run, and `fixed` has the twin of each. A profile must remark on the `uneven` tests and
+//! not on the `even` ones. Random clean programs follow.
 //!
-//! The functional tests and the bench `detection` run them and compare what is
-//! found with what the scenarios say.
+//! The functional tests and the benchmark `detection` run these tests and compare the findings with
+//! the expectations of the scenarios.
 
 mod clean;
 
@@ -42,8 +42,8 @@ mod even {
     }
 }
 
-/// Two memory tests for each scenario, with the options that it needs; those
-/// without a device stand behind the semicolon.
+/// Two memory tests for each scenario, with the options that it needs. The scenarios after the
+/// semicolon have no device.
 macro_rules! mem_tests {
     (
         $($name:ident $(($($option:tt)*))?,)*

@@ -1,9 +1,8 @@
-//! The simulated device is held to recordings, and a real one to the same.
+//! Compares the simulated device, and real devices, with recordings.
 //!
-//! Each workload runs once from a device without a tensor to one without a
-//! tensor again, and every allocation call on the way must be the one that is
-//! recorded, in `tests/recordings`, for every device. Its figures have their
-//! baselines besides, which simulated and real devices share.
+//! Each workload starts and ends without a tensor on the device. Every allocation call in between
+//! must equal the recordings in `tests/recordings`, for every recorded device. The figures of the
+//! tests also have baselines, which simulated and real devices share.
 //!
 //! ```console
 //! cargo memcheck run -p memcheck-tests --test fidelity --device sim
@@ -21,7 +20,7 @@ use memcheck_tests::training::Trainer;
 use memcheck_tests::whisper::Whisper;
 use memcheck_tests::{models, operations};
 
-/// Who records here.
+/// The device that makes a recording in this run.
 fn maker(device: &Device) -> anyhow::Result<Maker> {
     let Card { name, driver } = card_of(device)?.ok_or_else(|| anyhow::anyhow!("no GPU"))?;
     let card = format!("card: {name}");
@@ -34,8 +33,8 @@ fn maker(device: &Device) -> anyhow::Result<Maker> {
     })
 }
 
-/// Runs a workload as the whole of a test, and compares the calls of its first
-/// run, which has all that a device does once.
+/// Runs a workload as the whole body of a test and compares the calls of its first run, because
+/// only the first run includes the calls that a device makes once.
 fn compare(
     trial: &mut Trial,
     name: &str,
@@ -68,7 +67,7 @@ fn generation(trial: &mut Trial) -> anyhow::Result<()> {
     compare(trial, "generation", |device| models::generate(&model, dtype, device))
 }
 
-/// Of these candle mixes half precision with single, and refuses.
+/// candle mixes half and single precision in these models, and fails on it.
 #[mem_test(device = "cuda", cases(model = [mixtral, phi]))]
 fn generation_in_f32(trial: &mut Trial) -> anyhow::Result<()> {
     let model: String = trial.case("model")?;
@@ -96,8 +95,8 @@ fn operation_of_one_type(trial: &mut Trial) -> anyhow::Result<()> {
     compare(trial, "operation", |device| operations::run(&operation, DType::F32, device))
 }
 
-/// candle keeps two workspaces with the device, of `16 MiB + (4 m + 128) 144` and
-/// of `4 m 144` bytes: for 32 rows, and for the 8 of the smaller kernel.
+/// candle keeps two workspaces for the device, of `16 MiB + (4 m + 128) 144` bytes for m = 32 rows,
+/// and of `4 m 144` bytes for the m = 8 rows of the smaller kernel.
 #[mem_test(device = "cuda", max_retained = "16818688 B")]
 fn quantized(trial: &mut Trial) -> anyhow::Result<()> {
     compare(trial, "quantized", |device| operations::run("quantized", DType::F32, device))?;
@@ -156,7 +155,7 @@ fn training(trial: &mut Trial) -> anyhow::Result<()> {
     })
 }
 
-/// A stream of its own, beside the test's: blocks of one go to the other.
+/// Moves a tensor between the stream of the test and a second stream.
 #[mem_test(device = "cuda")]
 fn two_streams(trial: &mut Trial) -> anyhow::Result<()> {
     compare(trial, "two_streams", |device| {

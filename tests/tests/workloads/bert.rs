@@ -1,4 +1,4 @@
-//! BERT: one forward pass an iteration.
+//! BERT: one forward pass per iteration.
 
 use candle_core::DType;
 use memcheck_runtime::{Trial, mem_test};
@@ -29,9 +29,9 @@ fn base_forward_b8_s128(trial: &mut Trial) -> anyhow::Result<()> {
     })
 }
 
-/// Every dtype and batch with limits and a baseline of its own, all of them on
-/// a card of 24 GB. But for the inputs, which are u32 whatever the dtype, and
-/// the 96 bytes of a kernel, a narrow float takes half of a wide one.
+/// Every dtype and batch has its own limits and its own baseline, on a card of 24 GB. A half type
+/// needs half the bytes of f32, except for the inputs, which are always u32, and for the 96 bytes
+/// of a kernel.
 #[mem_test(
     cases(dtype = [f32, f16, bf16], batch = [1, 8]),
     device = "cuda",

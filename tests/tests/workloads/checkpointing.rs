@@ -1,10 +1,10 @@
-//! Training a deep transformer, plain and checkpointed: the same gradients, and
-//! activations of a few layers in place of all.
+//! Training a deep transformer with and without checkpoints: the gradients are equal, and the
+//! checkpointed step holds the activations of a few layers instead of all.
 
 use memcheck_runtime::{Trial, mem_test};
 use memcheck_tests::checkpointing::{ACTIVATION_BYTES, Deep, GRADIENT_BYTES};
 
-/// Layers, and layers in a segment: its square root.
+/// The number of layers, and the layers in a segment, which is its square root.
 const LAYERS: usize = 16;
 const SEGMENT: usize = 4;
 
@@ -26,7 +26,7 @@ fn train_checkpointed(trial: &mut Trial) -> anyhow::Result<()> {
     })
 }
 
-/// Bytes that `step` needs at most, beside what was live before.
+/// The peak of `step` in bytes, minus the bytes that were live before it.
 fn needed<R>(
     trial: &mut Trial,
     step: impl FnOnce() -> candle_core::Result<R>,
@@ -37,11 +37,12 @@ fn needed<R>(
     Ok((trial.usage().peak_allocated - before) as usize)
 }
 
-/// What a step needs grows by a layer's activations and gradient with every layer;
-/// a checkpointed one by its gradient, and by activations with every layer of a
-/// segment: with segments of sqrt L, O(sqrt L). The peak is in the segment that comes
-/// last, the first one, when all other gradients are there and all other borders
-/// gone. What does not grow is taken from the smallest of each kind.
+/// Checks how the peak of a step grows with the number of layers L. Each layer adds its activations
+/// and its gradient to the peak of a plain step. It adds only its gradient to the peak of a
+/// checkpointed step, which holds the activations of one segment: with segments of sqrt L layers,
+/// O(sqrt L). A checkpointed step reaches its peak in the segment that it computes last, the first
+/// one, because all other gradients exist then and all other borders are freed. The constant part
+/// of each peak is measured with the smallest model of its kind.
 #[mem_test(
     cases(layers = [4, 16, 36, 64]),
     device = "cuda",

@@ -1,4 +1,4 @@
-//! The three forms of a memory test, as small as they can be.
+//! The three forms of a memory test, each as small as possible.
 
 use candle_core::{DType, Device, Tensor};
 use memcheck_runtime::{Trial, mem_test};
@@ -37,7 +37,8 @@ fn an_iteration_with_one_allocation(device: &Device) -> candle_core::Result<()> 
     Ok(())
 }
 
-/// A cache before its first token: nothing is allocated for it, and nothing fails.
+/// A cache before its first token: candle does not allocate memory for it, and the test must not
+/// fail.
 #[mem_test(max_growth = "0 B", max_allocations = 1, baseline = false, device = "cuda")]
 fn empty_tensors(trial: &mut Trial) -> candle_core::Result<()> {
     let device = trial.device().clone();

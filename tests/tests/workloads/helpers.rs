@@ -1,4 +1,4 @@
-//! The helpers for any program, here in memory tests, which know what is true:
+//! The helpers for any program, used in memory tests because there the true figures are known:
 //! `usage`, `reset_peak`, `release_cached`, `Cleanup`, `Audit`.
 
 use std::sync::{Arc, Mutex};
@@ -15,8 +15,8 @@ fn block(device: &Device) -> candle_core::Result<Tensor> {
     Tensor::zeros(MIB, DType::F32, device)
 }
 
-/// The figures are those of the ledger: live bytes, the highest so far, and the
-/// highest since it was started anew. The judged peak is that of the whole body.
+/// The figures are those of the ledger: live bytes, and the highest live bytes since the last
+/// reset. The judged peak is still that of the whole body.
 #[mem_test(baseline = false, max_growth = "0 B", max_peak = "3 MiB")]
 fn usage_is_live_bytes_and_their_peak(trial: &mut Trial) -> anyhow::Result<()> {
     let device = trial.device().clone();
@@ -34,8 +34,8 @@ fn usage_is_live_bytes_and_their_peak(trial: &mut Trial) -> anyhow::Result<()> {
     })
 }
 
-/// Three blocks in a body whose limit is two, and a peak that was started anew
-/// after them: the limit is broken all the same.
+/// The body has three live blocks under a limit of two, and then resets the peak. The limit must
+/// still be broken.
 #[mem_test(baseline = false, max_peak = "2 MiB")]
 #[ignore = "is over its peak on purpose"]
 fn a_peak_that_was_reset_is_judged(trial: &mut Trial) -> anyhow::Result<()> {
@@ -47,14 +47,14 @@ fn a_peak_that_was_reset_is_judged(trial: &mut Trial) -> anyhow::Result<()> {
     })
 }
 
-/// What is freed without a synchronize stays with the driver's pool until it is
-/// given back; on the CPU there is no pool.
+/// Memory that is freed without a synchronisation stays in the driver's pool until it is released.
+/// The CPU has no pool.
 #[mem_test(baseline = false, max_growth = "0 B")]
 fn cached_memory_is_given_back_at_both_ends(trial: &mut Trial) -> anyhow::Result<()> {
     let device = trial.device().clone();
     let has_pool = usage(&device).reserved.is_some();
     assert_eq!(has_pool, device.is_cuda());
-    // The step in which the simulated pool grows: 32 MiB.
+    // 32 MiB, the step by which the simulated pool grows.
     let step = Tensor::zeros(32 * MIB, DType::F32, &device)?;
     let held = usage(&device).reserved;
     drop(step);
@@ -66,7 +66,7 @@ fn cached_memory_is_given_back_at_both_ends(trial: &mut Trial) -> anyhow::Result
         let after = cleanup.end()?;
         assert_eq!(after.allocated, 1 << 20);
         drop(kept);
-        // Declared before the block, so dropped behind it.
+        // It is declared before the block, so it is dropped after it.
         let _cleanup = Cleanup::new(&device);
         let _block = block(&device)?;
         anyhow::Ok(())
@@ -75,8 +75,9 @@ fn cached_memory_is_given_back_at_both_ends(trial: &mut Trial) -> anyhow::Result
     Ok(())
 }
 
-/// An audit every four steps of a loop that keeps 1 MiB a step: its first look is
-/// at 4 MiB; at the second, 4 MiB more are one a step, and 8 are above 6.
+/// The audit checks every four steps of a loop that keeps 1 MiB per step. At its first check 4 MiB
+/// are live. At the second check 8 MiB are above the limit of 6 MiB, and the 4 MiB since the first
+/// check are 1 MiB per step.
 #[mem_test(baseline = false, iterations = 1, warmup = 0)]
 fn an_audit_alerts_at_the_step_that_it_looks_at(trial: &mut Trial) -> anyhow::Result<()> {
     let device = trial.device().clone();
@@ -101,8 +102,8 @@ fn an_audit_alerts_at_the_step_that_it_looks_at(trial: &mut Trial) -> anyhow::Re
     })
 }
 
-/// With `reset_peak` an audit sees the peak of its own steps: the one of the first
-/// four is over when it looks at the second four.
+/// With `reset_peak` an audit reports the peak of the steps since its last check. The peak of the
+/// first four steps is therefore not part of the second check.
 #[mem_test(baseline = false, iterations = 1, warmup = 0)]
 fn an_audit_starts_the_peak_anew_where_it_is_told_to(trial: &mut Trial) -> anyhow::Result<()> {
     let device = trial.device().clone();

@@ -1,20 +1,19 @@
-//! candle's kernels in C, which allocate on their own: mixtures of experts and
-//! quantized products. On `sim` their launchers are the simulator's models; in a
-//! build by nvcc they are candle's own, so one baseline for both is the proof of
-//! the models.
+//! candle's kernels in C, which allocate memory themselves: mixtures of experts and quantized
+//! products. On `sim` models of the simulator replace their launchers. A build with nvcc uses
+//! candle's own launchers. Both share one baseline, which proves the models.
 
 use candle_core::quantized::{GgmlDType, QMatMul, QTensor};
 use candle_core::{DType, Device, Module, Result, Tensor};
 use candle_nn::moe::{moe_gemm, moe_gemm_gguf};
 use memcheck_runtime::{Trial, mem_test};
 
-/// Experts, experts a token, tokens, and the width of each.
+/// Experts, experts per token, tokens, and the width of each.
 const EXPERTS: usize = 8;
 const TOPK: usize = 2;
 const TOKENS: usize = 64;
 const WIDTH: usize = 256;
 
-/// What each token is sent to: the tokens, sorted by expert, and the experts.
+/// The tokens sorted by expert, and the expert of each.
 fn routes(device: &Device) -> Result<(Tensor, Tensor)> {
     let routes = TOKENS * TOPK;
     let experts = (0..routes).map(|i| (i * EXPERTS / routes) as u32).collect::<Vec<_>>();
@@ -49,7 +48,7 @@ fn quantized_experts(trial: &mut Trial) -> anyhow::Result<()> {
     })
 }
 
-/// One row, few and many: three ways through candle.
+/// One, few and many rows take three different paths through candle.
 #[mem_test(
     device = "cuda",
     max_growth = "0 B",

@@ -1,5 +1,5 @@
-//! `largest_batch`: exact on a simulated device, whichever way memory runs out,
-//! and nothing kept across the attempts.
+//! `largest_batch`: the result is exact on a simulated device, however the memory runs out, and no
+//! memory is kept across the attempts.
 
 use std::ops::RangeInclusive;
 
@@ -10,12 +10,12 @@ use memcheck_tests::llama::{Llama, parameters, tiny_config};
 
 const MIB: u64 = 1 << 20;
 
-/// Activations of 3 MiB for each of the batch.
+/// Activations of 3 MiB for each element of the batch.
 fn forward(batch: usize, device: &Device) -> Result<Tensor> {
     Tensor::zeros((batch, 3, 1 << 18), DType::F32, device)
 }
 
-/// Beside 1 MiB of weights: (capacity - 1 MiB) / 3 MiB, rounded down.
+/// The largest batch with 1 MiB of weights: (capacity - 1 MiB) / 3 MiB, rounded down.
 fn expected(capacity: u64) -> usize {
     usize::try_from((capacity - MIB) / (3 * MIB)).unwrap_or(0)
 }
@@ -31,9 +31,10 @@ fn on_a_full_device(trial: &mut Trial) -> Result<()> {
             forward(batch, &device)
         })?;
         assert_eq!(batch, expected(64 * MIB));
-        // It halves, and then bisects: the largest and the next are among them.
+        // The search halves and then bisects. The largest batch that fits and its successor must be
+        // among the attempts.
         assert_eq!(tried, [512, 256, 128, 64, 32, 16, 24, 20, 22, 21]);
-        // 5 % of it are left free, unless said otherwise.
+        // 5 % of the capacity stay free by default.
         assert_eq!(largest_batch(&device, 1..=512, |batch| forward(batch, &device))?, 19);
         let within = LargestBatch::new(1..=512).limit("10 MiB");
         assert_eq!(within.find(&device, |batch| forward(batch, &device))?, expected(10 * MIB));
@@ -42,7 +43,7 @@ fn on_a_full_device(trial: &mut Trial) -> Result<()> {
     })
 }
 
-/// `Llama::load` panics where there is no room for a layer.
+/// `Llama::load` panics if the device has no room for a layer.
 #[mem_test(device = "cuda", fits = "16 MiB", max_growth = "0 B", iterations = 2)]
 fn where_the_model_panics(trial: &mut Trial) -> anyhow::Result<()> {
     let device = trial.device().clone();
@@ -51,7 +52,7 @@ fn where_the_model_panics(trial: &mut Trial) -> anyhow::Result<()> {
         let search = LargestBatch::new(1..=1000).margin("0%");
         let layers =
             search.find(&device, |layers| Llama::new(of_layers(layers), DType::F32, &device))?;
-        // Parameters of 4 bytes each: with one layer more they are above the capacity.
+        // Parameters of 4 bytes each: with one more layer they would exceed the capacity.
         let bytes = |layers| 4 * parameters(&of_layers(layers)) as u64;
         assert!(bytes(layers) <= 16 * MIB && 16 * MIB < bytes(layers + 1), "{layers}");
         Ok(())

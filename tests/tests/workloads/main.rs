@@ -1,9 +1,8 @@
-//! Memory tests of transformer workloads, clean ones: each within limits of
-//! zero growth, with committed baselines for the CPU and for CUDA.
+//! Memory tests of clean transformer workloads. Each has a limit of zero growth, and committed
+//! baselines for the CPU and for CUDA.
 //!
-//! Where a closed formula exists it stands beside the assertion. It is checked
-//! on CUDA, real or simulated, where every byte counts; on the CPU blocks of
-//! less than 1 KiB are not part of the figures.
+//! An assertion with a closed formula is checked on CUDA only, real or simulated, because every
+//! byte counts there. On the CPU, blocks below 1 KiB are not part of the figures.
 
 mod bert;
 mod checkpointing;
@@ -21,7 +20,7 @@ mod whisper;
 
 use memcheck_runtime::Trial;
 
-/// Asserts the live bytes of the test's device, where that is a GPU.
+/// Asserts the live bytes of the test's device, if it is a GPU.
 fn assert_allocated(trial: &Trial, expected: usize) {
     if trial.device().is_cuda() {
         assert_eq!(trial.usage().allocated, expected as u64);

@@ -1,5 +1,5 @@
-//! A training step in mixed precision, in f32 and in both half types: the same
-//! code, and peaks that the formula says.
+//! A training step in f32 and in both half types. The code is the same, and the peaks must equal
+//! the formula.
 
 use candle_core::DType;
 use memcheck_runtime::{Trial, mem_test};

@@ -1,6 +1,6 @@
-//! How memory grows with sizes: the law of each figure over all cases, which
-//! `scaling` bounds and a baseline of its own keeps. The closed formula of each
-//! law is asserted case by case; `functional::across` holds the baselines to them.
+//! How memory grows with sizes. `scaling` bounds the law of each figure over all cases, and each
+//! family has a baseline with its laws. The tests assert the closed formula of each law case by
+//! case. `functional::across` compares the baselines with the formulas.
 
 use candle_core::DType;
 use memcheck_runtime::{Trial, mem_test};
@@ -9,8 +9,8 @@ use memcheck_tests::llama::Llama;
 
 use crate::assert_allocated;
 
-/// The scores of every head are `batch * seq²`, whatever else there is: the law is
-/// that of `Bert::forward_peak_bytes`, with h = 768 and a = 12
+/// The scores of every head are `batch * seq²`, so the law must have that term. The law is that of
+/// `Bert::forward_peak_bytes` with h = 768 and a = 12:
 /// `435,566,592 + 96 + b s (4 (8 h + 2 a + 1) + 12) + 20 a b s²`.
 #[mem_test(
     cases(batch = [1, 2, 4], seq = [128, 256, 384, 512]),
@@ -34,8 +34,8 @@ fn bert_forward(trial: &mut Trial) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A request of 16 tokens that generates `tokens` more: the cache, and the copy of
-/// it that each step makes, grow with the tokens and with nothing faster.
+/// A request of 16 tokens that generates `tokens` more. The cache, and the copy of it that each
+/// step makes, must grow linearly with the tokens.
 #[mem_test(
     cases(tokens = [32, 64, 128, 256]),
     scaling(peak_allocated <= "tokens", growth <= "1", allocations <= "tokens"),
@@ -53,7 +53,8 @@ fn llama_decode(trial: &mut Trial) -> anyhow::Result<()> {
         llama.prefill_and_decode(&prompt, tokens)?;
         anyhow::Ok(())
     })?;
-    // With 32 tokens the peak is that of another moment: the law holds from 64 on.
+    // With 32 tokens another moment of the request has the peak, so the law holds from 64 tokens
+    // on.
     if tokens >= 64 {
         let peak = llama.decode_peak_bytes(2, 16, tokens);
         assert_eq!(trial.usage().peak_allocated, peak as u64);
@@ -61,7 +62,7 @@ fn llama_decode(trial: &mut Trial) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A prompt alone: keys and values are `batch * seq`, scores `batch * seq²`, and the
+/// A prompt without decoding: keys and values are `batch * seq`, scores `batch * seq²`, and the
 /// mask `seq²`.
 #[mem_test(
     cases(batch = [1, 2, 4], seq = [64, 128, 256, 512]),
@@ -83,8 +84,8 @@ fn llama_prefill(trial: &mut Trial) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The same pass in f16 is held to half of that in f32: weights and activations
-/// are halves, inputs and the strides of a kernel are not.
+/// The limit is about half the peak of the same pass in f32. Weights and activations take half the
+/// bytes, but inputs and the strides of a kernel do not.
 #[mem_test(device = "cuda", max_peak = "0.5001 x bert::base_forward_b8_s128")]
 fn bert_forward_f16(trial: &mut Trial) -> anyhow::Result<()> {
     let bert = Bert::base(trial.device(), DType::F16)?;

@@ -6,7 +6,7 @@ use memcheck_runtime::{Trial, mem_test, usage};
 use memcheck_tests::llama::{parameters, tiny_config};
 use memcheck_tests::sharded::{Placement, ShardedLlama};
 
-/// The same as `llama::prefill_and_decode`, which is candle's own model: a
+/// Runs the same workload as `llama::prefill_and_decode`, which uses candle's own model. A
 /// functional test compares the figures of both.
 #[mem_test(max_growth = "0 B")]
 fn on_one_device(trial: &mut Trial) -> anyhow::Result<()> {
@@ -19,7 +19,7 @@ fn on_one_device(trial: &mut Trial) -> anyhow::Result<()> {
     })
 }
 
-/// Six layers, evenly over the devices.
+/// Six layers, distributed evenly over the devices.
 #[mem_test(device = "cuda", cases(gpus = [2, 3]), max_growth = "0 B")]
 #[ignore = "needs several GPUs: --device sim:3xh200 --run-ignored all"]
 fn evenly_over(trial: &mut Trial) -> anyhow::Result<()> {
@@ -29,7 +29,7 @@ fn evenly_over(trial: &mut Trial) -> anyhow::Result<()> {
     let without_layers = Config { num_hidden_layers: 0, ..tiny_config() };
     let placement = Placement::even(6, &devices);
     let llama = ShardedLlama::new(config.clone(), DType::F32, placement)?;
-    // A layer has a sixth of what all of them have, four bytes a parameter.
+    // A sixth of the parameters of all six layers, four bytes each.
     let layer = 4 * (parameters(&config) - parameters(&without_layers)) / 6;
     let embeddings = 4 * config.vocab_size * config.hidden_size;
     let norm = 4 * config.hidden_size;
@@ -45,8 +45,8 @@ fn evenly_over(trial: &mut Trial) -> anyhow::Result<()> {
     })
 }
 
-/// By the map in the file that `LLAMA_DEVICE_MAP` names, on one device without:
-/// what `cargo memcheck plan` measures, and what runs by its map.
+/// Runs by the map in the file that `LLAMA_DEVICE_MAP` names, or on one device without the
+/// variable. `cargo memcheck plan` measures this test, and its map is then used here.
 #[mem_test(
     device = "cuda",
     cases(model = [tiny, llama2_7b]),

@@ -1,4 +1,4 @@
-//! T5: an encoder pass and decoder steps, the cache cleared after each request.
+//! T5: an encoder pass and decoder steps. The cache is cleared after each request.
 
 use memcheck_runtime::{Trial, mem_test};
 use memcheck_tests::t5::T5;

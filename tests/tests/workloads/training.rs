@@ -1,5 +1,4 @@
-//! Training: forward, cross-entropy, backward and AdamW, the loss kept as a
-//! number.
+//! Training: forward, cross-entropy, backward and AdamW. The loss is kept as a number.
 
 use memcheck_runtime::{Trial, mem_test};
 use memcheck_tests::leaks::{KeptGradients, LastLogits, RunningLoss, Snapshots};

@@ -1,5 +1,4 @@
-//! Whisper: the audio encoder and text decoder steps, the cache reset after
-//! each recording.
+//! Whisper: the audio encoder and text decoder steps. The cache is reset after each recording.
 
 use memcheck_runtime::{Trial, mem_test};
 use memcheck_tests::whisper::Whisper;

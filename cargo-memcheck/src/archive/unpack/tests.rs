@@ -1,4 +1,4 @@
-//! What is in an archive, and what becomes of it here.
+//! Tests of the interface of an extracted archive.
 
 use std::fs;
 

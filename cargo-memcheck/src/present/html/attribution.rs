@@ -1,5 +1,5 @@
-//! What a run with attribution says of a space: live bytes over its events, who
-//! held the peak, operations, scopes, and what the iterations left behind.
+//! The attribution of a space: its live bytes over the events, the holders of the peak, operations, scopes, and the survivors of the
+//! iterations.
 
 use maud::{Markup, html};
 use memcheck_core::profile::{By, Growth, Held, Profile, Sort, Survivor, percent};
@@ -10,10 +10,10 @@ use memcheck_core::space::Space;
 use super::{chart, findings};
 use crate::present::profile::{columns, doubt, growth_title, kind_name, when};
 
-/// Rows of a table at most; a profile has all of them.
+/// The greatest number of rows in a table. `cargo memcheck profile` can show all of them.
 const MOST: usize = 30;
 
-/// One space of a test; nothing where it was not followed.
+/// Renders one space of a test. The result is empty if the test has no attribution.
 pub(super) fn space(record: &Record, space: Space) -> Markup {
     let of = |by| Profile::of(record, space, by, Sort::Peak);
     let (Some(operations), Some(scopes)) = (of(By::Op), of(By::Scope)) else {
@@ -35,7 +35,7 @@ pub(super) fn space(record: &Record, space: Space) -> Markup {
     }
 }
 
-/// What the peak was for, and who held it.
+/// Renders the kinds and the holders of the memory at the peak.
 fn peak(profile: &Profile) -> Markup {
     let share = |bytes| format!("{:.1} %", percent(bytes, profile.peak_allocated));
     let shown = profile.holders.len().min(MOST);
@@ -74,7 +74,7 @@ fn peak(profile: &Profile) -> Markup {
     }
 }
 
-/// The table of a profile.
+/// Renders the table of a profile.
 fn table(profile: &Profile) -> Markup {
     let columns = columns::columns(profile);
     let rows = columns::rows(profile);
@@ -102,7 +102,7 @@ fn table(profile: &Profile) -> Markup {
     }
 }
 
-/// What the iterations left behind.
+/// Renders the survivors of the iterations.
 fn survivors(growth: &Growth) -> Markup {
     let shown = growth.survivors.len().min(MOST);
     let rest = growth.survivors.len() - shown;

@@ -1,4 +1,4 @@
-//! Plots as inline SVG: no scripts, no files of their own.
+//! Plots as inline SVG, so that the page needs neither scripts nor further files.
 
 use maud::{Markup, html};
 use memcheck_core::profile::{Profile, Timeline};
@@ -9,16 +9,16 @@ use memcheck_core::survivors::intercept;
 
 use crate::present::profile::when;
 
-/// Width and height of a plot, in its own units.
+/// The width and the height of a plot in its own units.
 const PLOT: (f64, f64) = (640.0, 120.0);
 
-/// Where a plot shows the `place`-th of `points` values.
+/// Returns the coordinates of the value with index `place` in a series of `points` values.
 fn at(place: usize, points: usize, bytes: u64, highest: u64) -> (f64, f64) {
     let step = PLOT.0 / points.saturating_sub(1).max(1) as f64;
     (place as f64 * step, PLOT.1 - bytes as f64 / highest.max(1) as f64 * PLOT.1)
 }
 
-/// A series as the points of a line.
+/// Returns the points of a series for a polyline.
 fn line(series: &[u64], highest: u64) -> String {
     let point = |(place, &bytes): (usize, &u64)| {
         let (x, y) = at(place, series.len(), bytes, highest);
@@ -40,8 +40,7 @@ fn plot(title: &str, lines: &Markup, caption: &str) -> Markup {
     }
 }
 
-/// A straight line from the first of `points` values to the last, cut off at the
-/// edges of the plot.
+/// Renders the trend as a straight line from the first position to the last, clamped to the edges of the plot.
 fn trend(series: &[u64], slope: f64, highest: u64) -> Option<Markup> {
     let last = series.len().checked_sub(1).filter(|&last| last > 0)?;
     let start = intercept(series, slope)?;
@@ -58,8 +57,8 @@ fn trend(series: &[u64], slope: f64, highest: u64) -> Option<Markup> {
     })
 }
 
-/// Live bytes at the end of each measured iteration, from zero to the highest
-/// peak, with the peak of each iteration above it and a straight line through it.
+/// Plots the live bytes at the end of each measured iteration, their trend, and the peak of each iteration. The vertical axis goes from
+/// zero to the highest peak.
 pub(super) fn iterations(space: Space, measured: &SpaceRecord) -> Markup {
     let SpaceRecord { allocated, peak, metrics, slope, .. } = measured;
     let highest = peak.iter().chain(allocated).copied().max().unwrap_or(0);
@@ -81,8 +80,7 @@ pub(super) fn iterations(space: Space, measured: &SpaceRecord) -> Markup {
     )
 }
 
-/// Live bytes over the events of the run, with a mark at the peak. Nothing
-/// where nothing was allocated.
+/// Plots the live bytes over the events of the run, with a mark at the peak. The result is empty if the test allocated no memory.
 pub(super) fn events(profile: &Profile) -> Markup {
     let Timeline { stretch, points, peak_at, .. } = &profile.timeline;
     let highest = profile.peak_allocated;

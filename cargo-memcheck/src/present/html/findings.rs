@@ -1,5 +1,4 @@
-//! A finding: its sentence, a table of its sites, and the cause with what to
-//! do about it.
+//! Renders a finding: its message, a table of its call sites, and its cause with a remedy.
 
 use maud::{Markup, html};
 use memcheck_core::diagnosis::{Cause, RULES};
@@ -8,7 +7,7 @@ use memcheck_core::size::Size;
 
 use crate::present::findings;
 
-/// All there is to say of a finding.
+/// Renders all parts of a finding.
 pub(super) fn finding(finding: &Finding) -> Markup {
     let (first, rest) = finding.message.split_once('\n').unwrap_or((&finding.message, ""));
     html! {
@@ -52,7 +51,7 @@ fn text(text: &Option<String>) -> &str {
     text.as_deref().unwrap_or_default()
 }
 
-/// A cause with its page, which `cargo memcheck explain` prints.
+/// Renders a cause with its page, which `cargo memcheck explain` also prints.
 pub(super) fn cause(word: &str, cause: &Cause) -> Markup {
     let Cause { code, title, evidence, remedy } = cause;
     let rule = RULES.iter().find(|rule| rule.code == code);

@@ -1,6 +1,5 @@
-//! One page of HTML that needs nothing else: a table of the tests, and for
-//! each its findings, live bytes over the iterations as a plot, and who held
-//! them where that was followed.
+//! A self-contained HTML page: a table of the tests, and for each test its findings, a plot of live bytes over the iterations, and the
+//! holders of memory if the test has attribution.
 
 mod attribution;
 mod chart;
@@ -25,7 +24,6 @@ td.n{text-align:right;font-variant-numeric:tabular-nums}.failed,.not-measured{co
 pre{background:#8881;padding:.6rem;overflow-x:auto}svg{background:#8881}summary{cursor:pointer}\
 td{vertical-align:top}details details{margin:.4rem 0 .4rem 1rem}table{margin:.4rem 0}td pre{margin:0}";
 
-/// Collects the parts of the page.
 #[derive(Debug, Default)]
 pub(crate) struct Html {
     rows: Vec<Markup>,

@@ -1,29 +1,29 @@
-//! The columns of the operation table, and what stands in them.
+//! The columns of the operation table, and their cells.
 
 use memcheck_core::profile::{By, Phase, Profile, Row, Shape, Totals, Window, percent};
 use memcheck_core::size::{Size, exact};
 
-/// A column.
+/// A column of the operation table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::present) enum Column {
-    /// The operation, the site or the scope.
+    /// The name of the row: the operation, the call site or the scope.
     Name,
     Calls,
     Bytes,
     Peak,
-    /// The share of the peak.
+    /// The share of the peak in percent.
     Share,
-    /// The peak of a scope with those nested in it.
+    /// The peak of a scope, including the scopes nested in it.
     InAll,
     Surviving,
     Retained,
     Shapes,
-    /// What the rows are not: scopes of operations, operations of the others.
+    /// The scopes of an operation's row, or the operations of any other row.
     Others,
 }
 
-/// The columns of a profile. Those of what is left behind stand where anything
-/// is; that nothing is, [`legend`] says.
+/// Returns the columns of a profile. The columns `surviving` and `retained` are left out if the total has no such bytes; [`legend`] then
+/// states that fact.
 pub(in crate::present) fn columns(profile: &Profile) -> Vec<Column> {
     let total = profile.table.total;
     let all = [
@@ -41,15 +41,13 @@ pub(in crate::present) fn columns(profile: &Profile) -> Vec<Column> {
     all.into_iter().filter(|(_, shown)| *shown).map(|(column, _)| column).collect()
 }
 
-/// The rows that have a figure: not those of places that allocated in earlier
-/// iterations only and hold nothing.
+/// Returns the rows that have a figure. The others are places that allocated only in earlier iterations and hold no memory.
 pub(in crate::present) fn rows(profile: &Profile) -> Vec<&Row> {
     let says = |row: &&Row| row.in_all.unwrap_or_else(|| row.figures()) != Totals::default();
     profile.table.rows.iter().filter(says).collect()
 }
 
-/// The rows below the first `shown`: the sums of those that are not shown, where
-/// there are any, and of all.
+/// Returns the rows below the first `shown`: the sum of the rows that are not shown, if there are any, and the total.
 pub(in crate::present) fn sums(profile: &Profile, shown: usize) -> Vec<(String, Totals)> {
     let rows = rows(profile);
     let rest = &rows[shown..];
@@ -57,7 +55,7 @@ pub(in crate::present) fn sums(profile: &Profile, shown: usize) -> Vec<(String, 
     others.into_iter().chain([("total".to_owned(), profile.table.total)]).collect()
 }
 
-/// The same phases as the total counts.
+/// Sums up rows. Calls and bytes must count the same phases as those of the total.
 fn others(rows: &[&Row]) -> Totals {
     let rows = || rows.iter().copied();
     let counted = Totals::of(rows().filter(|row| row.phase == Phase::Iteration));
@@ -65,7 +63,7 @@ fn others(rows: &[&Row]) -> Totals {
     Totals { calls, bytes, ..Totals::of(rows()) }
 }
 
-/// What the columns mean, a line each.
+/// Explains the columns, one line for each explanation.
 pub(in crate::present) fn legend(profile: &Profile) -> Vec<String> {
     let Totals { surviving, retained, .. } = profile.table.total;
     let mut lines = vec![match profile.window {
@@ -88,7 +86,7 @@ pub(in crate::present) fn legend(profile: &Profile) -> Vec<String> {
     };
     let born = "allocated in measured iterations and live after the last";
     let survives = match profile.window {
-        // Nothing is measured that it could be born in.
+        // Without measured iterations no block can survive them.
         Window::Whole => None,
         Window::Iteration(_) if surviving > 0 => Some(format!("surviving: {born}")),
         Window::Iteration(_) => Some("nothing survives the iterations".to_owned()),
@@ -102,7 +100,7 @@ pub(in crate::present) fn legend(profile: &Profile) -> Vec<String> {
 }
 
 impl Column {
-    /// Whether figures stand in it, which are to the right and never cut.
+    /// True if the column has figures. These are aligned to the right and must not be cut.
     pub(in crate::present) fn is_figure(self) -> bool {
         !matches!(self, Self::Name | Self::Shapes | Self::Others)
     }
@@ -123,7 +121,7 @@ impl Column {
         }
     }
 
-    /// What stands in a row of its own; everything, where all is wanted.
+    /// Returns the cell of a row. Lists are complete if `all` is set.
     pub(in crate::present) fn of_row(self, row: &Row, profile: &Profile, all: bool) -> String {
         let most = if all { usize::MAX } else { 1 };
         match (self, profile.table.by) {
@@ -138,7 +136,7 @@ impl Column {
         }
     }
 
-    /// What stands in a row that sums up others.
+    /// Returns the cell of a row that sums up other rows.
     pub(in crate::present) fn of_sums(self, name: &str, sums: Totals, profile: &Profile) -> String {
         match self {
             Self::Name => name.to_owned(),
@@ -153,13 +151,14 @@ impl Column {
     }
 }
 
-/// A scope around others allocates nothing itself, but is of a phase too.
+/// Returns the name of a row and marks the phase. A scope that contains other scopes belongs to a phase even if it does not allocate
+/// itself.
 fn name(row: &Row) -> String {
     let is_setup = row.phase == Phase::Setup && (row.total_calls > 0 || row.in_all.is_some());
     format!("{}{}", row.name, if is_setup { " (set-up)" } else { "" })
 }
 
-/// The most common shape, the largest where that is another, and how many more.
+/// Returns the most common shape, the largest one if it is a different one, and the number of the others.
 fn shapes(shapes: &[Shape], all: bool) -> String {
     let names: Vec<String> = shapes.iter().map(|shape| shape.tensor.to_string()).collect();
     let largest = shapes

@@ -1,5 +1,4 @@
-//! What the measured iterations left behind: each with what it looks like, and
-//! the cause where one is recognised.
+//! Prints the survivors of the measured iterations with their patterns, and the cause if a rule recognises one.
 
 use memcheck_core::diagnosis::Cause;
 use memcheck_core::profile::{Growth, Profile, Survivor};
@@ -10,10 +9,10 @@ use super::style;
 use super::timeline::sparkline;
 use crate::options::Verbosity;
 
-/// Survivors that are shown where not all are wanted.
+/// The number of survivors in output that is not verbose.
 const FEW: usize = 5;
 
-/// The growth of a space; nothing where there were no iterations.
+/// Returns the lines about the growth of a space. There are none if the profile has no iterations.
 pub(super) fn lines(profile: &Profile, verbosity: Verbosity) -> Vec<String> {
     let Some(growth) = &profile.growth else { return Vec::new() };
     let Growth { iterations: _, bytes_per_iteration, allocated, cause, survivors } = growth;
@@ -33,7 +32,7 @@ pub(super) fn lines(profile: &Profile, verbosity: Verbosity) -> Vec<String> {
     lines
 }
 
-/// Whether it grows, and how fast.
+/// Returns a title with the rate of growth.
 pub(in crate::present) fn title(growth: &Growth) -> String {
     let Growth { iterations, bytes_per_iteration, allocated: _, cause: _, survivors } = growth;
     match (bytes_per_iteration, survivors.len()) {
@@ -43,8 +42,7 @@ pub(in crate::present) fn title(growth: &Growth) -> String {
     }
 }
 
-/// Live bytes over the iterations as a row of blocks, with the slope of a straight
-/// line through them; nothing for a single one.
+/// Returns a sparkline of the live bytes over the iterations, with the slope of a straight line. `None` for a single iteration.
 fn trend(allocated: &[u64]) -> Option<String> {
     let slope = theil_sen(allocated)?;
     let (first, last) = (allocated.first()?, allocated.last()?);

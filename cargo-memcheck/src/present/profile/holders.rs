@@ -1,4 +1,4 @@
-//! Who held the memory at the peak: first what it was for, then who.
+//! Prints the holders of the memory at the peak: first a list by kind, then a list of the largest holders.
 
 use memcheck_core::attribution::Kind;
 use memcheck_core::profile::{Held, Profile, Window, percent};
@@ -7,10 +7,10 @@ use memcheck_core::size::{Size, blocks, both};
 use super::style;
 use crate::options::Verbosity;
 
-/// Holders that are shown where not all are wanted.
+/// The number of holders in output that is not verbose.
 const FEW: usize = 10;
 
-/// Both lists.
+/// Returns the lines of both lists.
 pub(super) fn lines(profile: &Profile, verbosity: Verbosity) -> Vec<String> {
     if profile.peak_allocated == 0 {
         return Vec::new();
@@ -53,8 +53,7 @@ pub(super) fn lines(profile: &Profile, verbosity: Verbosity) -> Vec<String> {
     lines
 }
 
-/// When the peak was, to follow "at the peak"; nothing where there are no
-/// iterations to tell it by.
+/// Returns the time of the peak as a suffix for "at the peak". It is empty if the profile has no iterations.
 pub(in crate::present) fn when(profile: &Profile) -> String {
     match (profile.window, profile.timeline.peak_iteration) {
         (Window::Whole, _) => String::new(),
@@ -63,7 +62,8 @@ pub(in crate::present) fn when(profile: &Profile) -> String {
     }
 }
 
-/// What bytes are for. Without iterations there is no set-up before them.
+/// Returns the name of a kind. Without iterations the kind `Setup` also contains activations, because there is no phase before the
+/// iterations.
 pub(in crate::present) fn kind_name(window: Window, kind: Kind) -> &'static str {
     match (window, kind) {
         (Window::Whole, Kind::Setup) => "weights and activations",

@@ -1,4 +1,4 @@
-//! A profile as one JSON object: every row, whatever is printed for people.
+//! A profile as one JSON object. It has all rows, even if the table for people has fewer.
 
 use memcheck_core::driver::Untracked;
 use memcheck_core::finding::Finding;
@@ -11,7 +11,7 @@ use crate::gpus::RanOn;
 use crate::present::json;
 use crate::task::{Outcome, Task};
 
-/// Version of the object.
+/// The version of the object.
 const VERSION: u32 = 1;
 
 #[derive(Serialize)]
@@ -22,25 +22,24 @@ struct Line<'a> {
     test: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     program: Option<&'a str>,
-    /// The device as it was asked for.
+    /// The device as requested.
     leg: String,
-    /// The real GPU that it was.
+    /// The real GPU that the process ran on.
     #[serde(skip_serializing_if = "Option::is_none")]
     gpu: Option<&'a RanOn>,
     status: Status,
     findings: &'a [Finding],
-    /// A profile for each space, the judged ones first; empty where the process
-    /// left no record.
+    /// The profiles of the spaces, the judged ones first. Empty if the process left no record.
     spaces: &'a [Profile],
     events: u64,
-    /// What is held beyond the driver's pool.
+    /// The holders of device memory outside the driver's pool.
     #[serde(skip_serializing_if = "Option::is_none")]
     untracked: Option<&'a Untracked>,
     #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<&'a str>,
 }
 
-/// Prints the profile of one test or program on one device.
+/// Prints the profile of a test or a program on one device.
 pub(super) fn profile(subject: Subject, task: &Task, outcome: &Outcome, spaces: &[Profile]) {
     let name = task.entry.name.as_str();
     let record = outcome.report.as_ref().map(|report| &report.record);

@@ -1,5 +1,5 @@
-//! A profile, on stdout: for people the operation table, who held the memory at
-//! the peak, live bytes over time and what grows; for machines one object.
+//! Prints a profile on stdout. For people it consists of the operation table, the holders of the peak, a chart of live bytes and the
+//! growth; for machines it is one JSON object.
 
 pub(super) mod columns;
 mod growth;
@@ -25,21 +25,19 @@ use crate::talk::say;
 use crate::tally::Tally;
 use crate::task::{Outcome, Task};
 
-/// How the operation table is laid out.
+/// The layout of the operation table.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Layout {
-    /// What a row stands for.
+    /// The grouping of the rows.
     pub(crate) by: By,
-    /// What rows are sorted by.
+    /// The order of the rows.
     pub(crate) sort: Sort,
-    /// Rows that are shown; 0 for all.
+    /// The number of rows; 0 for all.
     pub(crate) top: usize,
 }
 
-/// What is profiled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Subject {
-    /// A memory test.
     Test,
     /// A program of the package.
     Program,
@@ -52,22 +50,21 @@ pub(crate) struct Profiler {
     subject: Subject,
     format: FormatFlag,
     verbosity: Verbosity,
-    /// Columns of the terminal; `None` where stdout is none.
+    /// The width of the terminal in columns. `None` if stdout is not a terminal; tables then have their full width.
     width: Option<usize>,
 }
 
-/// Columns of a chart where stdout is no terminal, and tables are as wide as need be.
+/// The width of a chart in columns if stdout is not a terminal.
 const WIDTH: usize = 100;
 
 impl Profiler {
-    /// A profiler that prints as it is told.
     pub(crate) fn new(telling: &Telling, layout: Layout, subject: Subject) -> Self {
         let width = Term::stdout().size_checked().map(|(_, columns)| usize::from(columns));
         let (format, verbosity) = (telling.format, telling.verbosity);
         Self { layout, subject, format, verbosity, width }
     }
 
-    /// The judged spaces first; with --verbose and for machines all the others too.
+    /// Returns the profiles of the judged spaces. Those of all other spaces follow with `--verbose` and in JSON.
     fn profiles(&self, record: &Record) -> Vec<Profile> {
         let all = self.verbosity == Verbosity::Verbose || self.format == FormatFlag::Json;
         let others = record.spaces.keys().filter(|space| all && !record.judged.contains(space));
@@ -107,7 +104,8 @@ impl Profiler {
     }
 }
 
-/// Where threads race, the order of their events is not that of the counter.
+/// Returns a note if the peak of the profile differs from the counted peak. They differ if several threads allocate at the same time,
+/// because their events are not in the order in which the counter changed.
 pub(super) fn doubt(profile: &Profile, record: &Record) -> Option<String> {
     let measured = record.spaces.get(&profile.space)?;
     let counted = measured.metrics.peak_allocated;
@@ -147,7 +145,7 @@ impl Presenter for Profiler {
     }
 }
 
-/// A text of at most so many characters: its end is cut off.
+/// Cuts a text to at most `width` characters.
 fn cut(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
         return text.to_owned();

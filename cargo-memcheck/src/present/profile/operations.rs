@@ -1,5 +1,4 @@
-//! The operation table, as the guide's profiler prints it: the largest rows, a
-//! row for the others, and a total.
+//! Prints the operation table in the format of the guide's profiler: the largest rows, one row for the sum of the others, and a total.
 
 use comfy_table::{CellAlignment, Table, presets};
 use memcheck_core::profile::Profile;
@@ -8,14 +7,14 @@ use super::columns::{self, Column};
 use super::{Layout, cut, style};
 use crate::options::Verbosity;
 
-/// Space between columns.
+/// The number of blanks between columns.
 const GAP: usize = 2;
-/// The least that a column of text is cut to.
+/// The smallest width to which a text column is cut.
 const LEAST: usize = 12;
 
 type Cells = Vec<String>;
 
-/// The table and what it counts.
+/// Returns the legend and the table.
 pub(super) fn lines(
     profile: &Profile,
     layout: &Layout,
@@ -41,7 +40,7 @@ pub(super) fn lines(
     lines
 }
 
-/// Cuts the columns of text, the last ones first, until the table fits.
+/// Cuts the text columns until the table fits, starting with the last column.
 fn fit(columns: &[Column], cells: &mut [Cells], width: usize) {
     let widest = |cells: &[Cells], column: usize| {
         cells.iter().map(|row| row[column].chars().count()).max().unwrap_or(0)
@@ -57,7 +56,7 @@ fn fit(columns: &[Column], cells: &mut [Cells], width: usize) {
     }
 }
 
-/// Aligned lines: the first and the last stand out.
+/// Aligns the cells, and emphasises the first and the last line.
 fn table(columns: &[Column], cells: &[Cells]) -> Vec<String> {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);

@@ -1,22 +1,21 @@
-//! Live bytes over the events of the run, as columns of block characters.
+//! A chart of live bytes over the events of the run, drawn with block characters.
 //!
-//! The crates that draw charts in a terminal label their axes with plain
-//! numbers; here they are binary sizes, the columns start at zero, and the peak
-//! is marked.
+//! The existing crates for charts in a terminal cannot be used because they label their axes with plain numbers. This chart has labels with
+//! binary sizes, columns that start at zero, and a mark at the peak.
 
 use memcheck_core::profile::{Profile, Timeline};
 use memcheck_core::size::{Size, exact};
 
 use super::style;
 
-/// Most columns of a sparkline.
+/// The greatest number of columns in a sparkline.
 const SPARKS: usize = 40;
-/// Rows of columns; axis and label come below.
+/// The number of rows above the axis. The axis and a label follow below.
 const HEIGHT: usize = 6;
-/// Eighths of a row, from the bottom.
+/// The blocks for 0 to 8 eighths of a row.
 const BLOCKS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// The chart with its title; nothing where nothing was allocated.
+/// Returns the chart with its title. There are no lines if the process allocated no memory.
 pub(super) fn lines(profile: &Profile, width: usize) -> Vec<String> {
     if profile.peak_allocated == 0 {
         return Vec::new();
@@ -26,7 +25,7 @@ pub(super) fn lines(profile: &Profile, width: usize) -> Vec<String> {
     lines
 }
 
-/// At most eight lines of at most `width` columns.
+/// Draws a chart of eight lines that are at most `width` columns wide.
 fn chart(timeline: &Timeline, peak: u64, width: usize) -> Vec<String> {
     let labels: Vec<String> = (0..HEIGHT).map(|row| label(row, peak)).collect();
     let margin = labels.iter().map(String::len).max().unwrap_or(0);
@@ -44,7 +43,7 @@ fn chart(timeline: &Timeline, peak: u64, width: usize) -> Vec<String> {
             format!("{label:>margin$} {axis}{}", blocks.trim_end())
         })
         .collect();
-    // The column that its point was resampled into.
+    // The peak's mark must be in the column into which its point was resampled.
     let end_of = |column: usize| (column + 1) * timeline.points.len() / columns;
     let at = (0..columns).find(|&column| end_of(column) > timeline.peak_at).unwrap_or(0);
     let dashes: String = (0..columns).map(|column| if column == at { '▲' } else { '─' }).collect();
@@ -53,7 +52,7 @@ fn chart(timeline: &Timeline, peak: u64, width: usize) -> Vec<String> {
     lines
 }
 
-/// The label of a row: the top, the middle.
+/// Returns the label of a row. Only the top and the middle row have one.
 fn label(row: usize, peak: u64) -> String {
     match row {
         0 => Size(peak).to_string(),
@@ -62,7 +61,7 @@ fn label(row: usize, peak: u64) -> String {
     }
 }
 
-/// One value for each column: the highest of its points.
+/// Returns one value for each column: the highest of its points.
 fn resampled(points: &[u64], columns: usize) -> Vec<u64> {
     let of = |column: usize| {
         let first = column * points.len() / columns;
@@ -72,8 +71,7 @@ fn resampled(points: &[u64], columns: usize) -> Vec<u64> {
     (0..columns).map(of).collect()
 }
 
-/// Values as blocks in one row of at most [`SPARKS`], the lowest value at its
-/// bottom.
+/// Draws values as blocks in one row of at most [`SPARKS`] columns. The row starts at the lowest value instead of zero.
 pub(super) fn sparkline(values: &[u64]) -> String {
     let lowest = values.iter().copied().min().unwrap_or(0);
     let range = values.iter().copied().max().unwrap_or(0) - lowest;
@@ -85,7 +83,7 @@ pub(super) fn sparkline(values: &[u64]) -> String {
     resampled(values, columns).into_iter().map(block).collect()
 }
 
-/// In eighths of a row. What is not nothing is seen.
+/// Returns the height in eighths of a row. Every value above zero has at least one, so that it is visible.
 fn height(live: u64, peak: u64) -> usize {
     let full = HEIGHT as u128 * 8;
     let eighths = u128::from(live) * full / u128::from(peak.max(1));
@@ -93,14 +91,14 @@ fn height(live: u64, peak: u64) -> usize {
     usize::try_from(eighths).unwrap_or(0).max(least)
 }
 
-/// The peak under its mark, and the number of events at the right end.
+/// Returns the line below the axis: the peak under its mark, and the number of events at the right end.
 fn below_axis(timeline: &Timeline, at: usize, peak: u64, columns: usize) -> String {
     let events = exact(timeline.stretch * timeline.points.len() as u64);
-    // The last point may stand for fewer than the others.
+    // The number is not exact because the last point may stand for fewer events than the others.
     let about = if timeline.stretch > 1 { "about " } else { "" };
     let peak = format!("peak {}", Size(peak));
     let end = format!("{about}{events} events");
-    // On a narrow terminal the peak is worth more.
+    // On a narrow terminal only the peak is shown, because it is more important.
     let end = if peak.len() + 2 + end.len() > columns { String::new() } else { end };
     let room = columns.saturating_sub(end.len() + 2 + peak.len());
     let start = at.saturating_sub(peak.len() / 2).min(room);

@@ -1,13 +1,12 @@
-//! Series with and without a rhythm, written out.
+//! Regular and irregular series that are written out.
 
 use super::*;
 
-/// A look with this horizon. Two fifths of it are compared at least.
+/// A look with this horizon. At least two fifths of the horizon are compared.
 fn look(horizon: usize) -> Look {
     Look { horizon, quiet: horizon, is_last: false }
 }
 
-/// The first `length` values of a period that is repeated.
 fn repeated(period: &[i64], length: usize) -> Vec<i64> {
     period.iter().copied().cycle().take(length).collect()
 }
@@ -18,7 +17,7 @@ fn found(series: &[i64]) -> Option<(usize, i128, bool)> {
 
 #[test]
 fn a_period_is_exact_if_three_of_it_and_two_fifths_of_the_horizon_repeat() {
-    // Eight values must equal those of one period before.
+    // Each of eight values must equal the value one period before.
     assert_eq!(found(&[5; 9]), Some((1, 5, true)));
     assert_eq!(found(&[5; 8]), None);
     assert_eq!(found(&repeated(&[0, 0, 7], 12)), Some((3, 7, true)));
@@ -53,7 +52,7 @@ fn events_before_a_period_must_have_ended_for_the_growth_to_be_whole() {
     // The horizon has passed since the event in entry 3.
     assert_eq!(found(&after(10)), Some((1, 5, true)));
     assert_eq!(found(&after(9)), Some((1, 5, false)));
-    // More than the period has, in an entry that belongs to it, is another event.
+    // An entry of the period with more bytes than the period has is another event.
     let more = |entries: usize| [vec![5; 3], vec![9], vec![5; entries]].concat();
     assert_eq!(found(&more(19)), Some((1, 5, false)));
     assert_eq!(found(&more(20)), Some((1, 5, true)));
@@ -62,28 +61,28 @@ fn events_before_a_period_must_have_ended_for_the_growth_to_be_whole() {
 #[test]
 fn a_period_that_paused_right_before_repeats_by_chance_unless_for_long() {
     let paused = |entries: usize| [vec![5; 10], vec![0; 3], vec![5; entries]].concat();
-    // Four times the eight values that are compared.
+    // A repetition of four times the eight compared values outweighs the pause.
     assert_eq!(found(&paused(31)), None);
     assert_eq!(found(&paused(32)), Some((1, 5, true)));
-    // Eight missing events are not a pause: the growth has begun after them.
+    // Eight missing events are not a pause, so the growth has begun after them.
     let begun = |missing: usize| [vec![5; 10], vec![0; missing], vec![5; 20]].concat();
     assert_eq!(found(&begun(7)), None);
     assert_eq!(found(&begun(8)).map(|(length, sum, _)| (length, sum)), Some((1, 5)));
-    // Of a longer period the entries with events count.
+    // In a longer period only entries that should have an event count as missing.
     let other =
         |missing: usize| [repeated(&[0, 7], 10), vec![0; missing], repeated(&[0, 7], 20)].concat();
     assert_eq!(found(&other(14)), None);
     assert!(found(&other(16)).is_some());
 }
 
-/// Period and sum of each term, and whether all are whole.
+/// The period and the sum of each term, and true if all are whole.
 fn summed(series: &[i64]) -> Option<(Vec<(usize, i128)>, bool)> {
     let terms = terms(series, &look(40))?;
     let is_whole = terms.iter().all(|term| term.is_whole);
     Some((terms.iter().map(|term| (term.length, term.sum)).collect(), is_whole))
 }
 
-/// So many bytes in each entry whose number is a multiple of the period.
+/// The sum of terms of period and bytes. A term has its bytes in each multiple of its period.
 fn sum_of(terms: &[(usize, i64)], length: usize) -> Vec<i64> {
     let of =
         |at: usize| terms.iter().filter(|term| at.is_multiple_of(term.0)).map(|term| term.1).sum();
@@ -98,7 +97,7 @@ fn a_series_may_be_the_sum_of_up_to_three_periodic_terms() {
     }
     assert_eq!(summed(&sum_of(&[(2, 3), (3, 5), (5, 9), (7, 1)], 70)), None, "four");
     assert_eq!(summed(&[0; 70]), None);
-    // The longest term must be there four times.
+    // The longest term must occur four times.
     assert!(summed(&sum_of(&[(2, 3), (11, 5)], 44)).is_some());
     assert_eq!(summed(&sum_of(&[(2, 3), (11, 5)], 43)), None);
     let mut other = sum_of(&[(2, 3), (3, 5)], 70);
@@ -111,7 +110,7 @@ fn terms_that_began_late_are_whole_if_they_explain_what_was_before() {
     let end = sum_of(&[(2, 3), (3, 5)], 40);
     let after = |head: &[i64]| summed(&[head, &end].concat()).unwrap().1;
     assert!(after(&[0, 0, 0, 0, 0, 0]));
-    // Entries 0 and 2 are of the first term, and 3 of the second.
+    // Entries 0 and 2 belong to the first term, entry 3 to the second.
     assert!(after(&[3, 0, 3, 5, 0, 0]));
     assert!(after(&[8, 0, 0, 0, 0, 0]));
     assert!(!after(&[9, 0, 0, 0, 0, 0]));
@@ -126,7 +125,7 @@ fn growth_by_a_constant_amount_is_quadratic() {
     };
     let rising: Vec<i64> = (0..30).map(|at| 100 + 8 * at).collect();
     assert_eq!(of(&rising), Some((1, 8)));
-    // Eight rises, of which each has two values.
+    // Eight rises are needed, and they take nine values.
     assert_eq!((of(&rising[..9]), of(&rising[..8])), (Some((1, 8)), None));
     let in_turn = |length: i64| -> Vec<i64> {
         (0..length).map(|at| if at % 2 == 1 { 50 + 4 * at } else { 0 }).collect()
@@ -140,7 +139,7 @@ fn growth_by_a_constant_amount_is_quadratic() {
     assert_eq!(of(&other), None);
 }
 
-/// The period that is taken off, its sum and the rest.
+/// The length and the sum of the subtracted period, and the rest of the series.
 fn taken_off(mut series: Vec<i64>, horizon: usize) -> Option<(usize, i128, Vec<i64>)> {
     let period = below(&mut series, &look(horizon))?;
     assert!(period.is_whole);
@@ -156,13 +155,13 @@ fn what_is_there_always_is_taken_off_from_below_other_events() {
     assert_eq!(taken_off(with_events(10), 20), Some((1, 4, rest)));
     assert_eq!(taken_off(with_events(11), 20), None);
     assert_eq!(taken_off(vec![0; 20], 20), None);
-    // In every second entry, of which the others are empty half of the time.
+    // The term is in every second entry. The other entries are empty half of the time.
     let in_turn: Vec<i64> = (0..40).map(|at| [7, 0, 7, 3][at % 4]).collect();
     let rest = (0..40).map(|at| [0, 0, 0, 3][at % 4]).collect();
     assert_eq!(taken_off(in_turn.clone(), 40), Some((2, 7, rest)));
-    // A period is an eighth of the horizon at most.
+    // A period must be at most an eighth of the horizon.
     assert_eq!(taken_off(in_turn, 15), None);
-    // Only the horizon counts, but it is taken off everywhere.
+    // Only the last `horizon` entries determine the term, but it is subtracted everywhere.
     let late = [vec![0, 2, 9, 4], vec![4; 20]].concat();
     let rest = [vec![0, 0, 5], vec![0; 21]].concat();
     assert_eq!(taken_off(late, 20), Some((1, 4, rest)));

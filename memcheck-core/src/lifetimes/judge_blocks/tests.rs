@@ -1,4 +1,4 @@
-//! The figures of a rhythm, on series that are written out.
+//! The rates of regular growth, for series that are written out.
 
 use super::*;
 
@@ -22,17 +22,17 @@ fn bytes_go_on_if_the_second_half_has_more_than_half_of_the_first() {
 #[test]
 fn growth_that_grows_has_the_mean_of_whole_periods_in_its_second_half() {
     let series: Vec<i64> = (0..11).map(|at| if at % 2 == 0 { 0 } else { at }).collect();
-    // Of the second half, which are five entries, the last four: 7 B and 9 B.
+    // The second half has five entries. The last four are whole periods: 7 B and 9 B.
     let growth = growing(&series, 2, 2);
     assert_eq!(growth.rate, Rate::new(16, 4, Certainty::Growing));
     assert_eq!(growth.pattern, Pattern::Growing { period: 2, more: 2 });
-    // At least one period.
+    // At least one period counts, even if it is longer than the second half.
     assert_eq!(growing(&series[..4], 4, 2).rate, Rate::new(4, 4, Certainty::Growing));
 }
 
 #[test]
 fn blocks_in_a_rhythm_of_sizes_that_differ_have_a_mean_of_whole_periods() {
-    // Two blocks in every third entry. Of the last 30 entries, all are whole periods.
+    // Two blocks in every third entry. The last three quarters, 30 entries, are whole periods.
     let blocks: Vec<i64> = (0..40).map(|at| if at % 3 == 0 { 2 } else { 0 }).collect();
     let series: Vec<i64> =
         blocks.iter().enumerate().map(|(at, n)| n * (at * at % 17) as i64).collect();
@@ -44,7 +44,7 @@ fn blocks_in_a_rhythm_of_sizes_that_differ_have_a_mean_of_whole_periods() {
     assert_eq!(growth[0].pattern, Pattern::Counted { period: 3, blocks: 2 });
     let bytes: i64 = series[10..].iter().sum();
     assert_eq!(growth[0].rate, Rate::new(bytes as u128, 30, Certainty::Counted));
-    // Of the last 31 of 41, the first 30.
+    // The last three quarters of 41 entries are 31, of which the first 30 count.
     let (blocks, series) = ([&blocks[..], &[0]].concat(), [&series[..], &[0]].concat());
     let State::Grows { growth, .. } = without_rest(&series, &blocks, &look(20)).unwrap() else {
         panic!()
@@ -58,7 +58,7 @@ fn a_rhythm_below_other_events_is_found_with_what_is_above_it() {
     let every = |period: usize, bytes: i64| {
         move |at: usize| if at.is_multiple_of(period) { bytes } else { 0 }
     };
-    // 4 B always, and three other events that have ended.
+    // 4 B in each entry, and three other events that have ended.
     let series: Vec<i64> =
         (0..80).map(|at| 4 + if [3, 9, 20].contains(&at) { 90 } else { 0 }).collect();
     let found = |series: &[i64]| match regular(series, &[], &look(40)) {
@@ -70,11 +70,11 @@ fn a_rhythm_below_other_events_is_found_with_what_is_above_it() {
     };
     let exact = |bytes, entries| Rate::new(bytes, entries, Certainty::Exact);
     assert_eq!(found(&series), (vec![exact(4, 1)], true));
-    // One that has not.
+    // Another event that may not have ended.
     let mut open = series.clone();
     open[60] += 90;
     assert_eq!(found(&open), (vec![exact(4, 1)], false));
-    // Two terms.
+    // The sum of two periodic terms.
     let both: Vec<i64> = (0..80).map(|at| every(2, 4)(at) + every(11, 9)(at)).collect();
     assert_eq!(found(&both), (vec![exact(2, 1), exact(9, 11)], true));
     assert_eq!(found(&[0; 80]), (Vec::new(), false));

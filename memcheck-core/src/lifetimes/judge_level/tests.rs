@@ -1,4 +1,4 @@
-//! The measures of a level, on levels that are written out.
+//! The measures of a level, for levels that are written out.
 
 use super::*;
 
@@ -42,8 +42,8 @@ fn a_slope_is_the_mean_rise_from_the_first_window_to_the_last() {
 #[test]
 fn a_trend_is_a_slope_in_standard_errors() {
     let is = |level: &[i64], errors: f64| (trend(level) - errors).abs() < 1e-9;
-    // By the formulas of a textbook: slope, standard error, and the factor of an autoregressive
-    // series, for residues of which neighbours are alike.
+    // Computed with textbook formulas: slope, standard error, and the correction factor of an
+    // autoregressive series, because neighbouring residues are correlated.
     assert!(is(&[2, 1, 4, 3, 6, 5, 8, 7], 5.203_364_296_299_078));
     assert!(is(&[1, 2, 4, 6, 7, 7, 6, 6], 2.023_406_634_708_561_7));
     assert!(is(&[7, 6, 6, 4, 3, 3, 1, 2], -7.859_052_479_933_758));
@@ -93,7 +93,7 @@ fn a_rise_goes_on_if_the_second_half_has_more_than_half_of_that_of_the_first() {
 fn a_climb_is_eight_windows_of_which_each_is_above_the_last() {
     let look = look(80);
     let is_climb = |level: &[i64]| climbs(level, &look);
-    // Up and down by 3 in windows of 16, of which the levels are 20 apart.
+    // Each window has 16 entries that go up and down by 3. The windows are 20 apart.
     let steps = |levels: [i64; 8]| -> Vec<i64> {
         levels.iter().flat_map(|level| (0..16).map(move |at| level + at % 4)).collect()
     };
@@ -101,18 +101,18 @@ fn a_climb_is_eight_windows_of_which_each_is_above_the_last() {
     assert!(is_climb(&rising(128, 1)));
     assert!(climbs(&steps(even), &Look { is_last: true, ..look }));
     assert!(!is_climb(&rising(128, -1)) && !is_climb(&[5; 128]));
-    // Three quarters of the rise of the first half, in the second.
+    // The second half must rise by three quarters of the rise of the first.
     let slower = |last: i64| {
         climbs(&steps([0, 20, 40, 60, 61, 62, 63, last]), &Look { is_last: true, ..look })
     };
     assert!(slower(106) && !slower(105));
-    // One window that is not above the last, by its lowest or by its highest level.
+    // One window is not above the window before, in its lowest or in its highest level.
     for equal in [60, 59] {
         let mut levels = even;
         levels[4] = equal;
         assert!(!climbs(&steps(levels), &Look { is_last: true, ..look }), "{equal}");
     }
-    // The first four fifths must climb too, and be as long as the horizon.
+    // The first four fifths must climb too, and must be as long as the horizon.
     assert!(!is_climb(&[vec![0; 100], rising(28, 1)].concat()));
     assert!(is_climb(&rising(100, 1)) && !is_climb(&rising(99, 1)));
     let at_the_end = Look { is_last: true, ..look };
@@ -126,13 +126,13 @@ fn a_level_swings_if_it_repeats_exactly_for_the_quiet_time() {
     let swinging =
         |length: usize| -> Vec<i64> { (0..length).map(|at| [1, 2, 3][at % 3]).collect() };
     let look = look(20);
-    // 20 entries that equal those three before.
+    // 20 entries must each equal the entry three before.
     assert!(swings(&swinging(23), &look) && !swings(&swinging(22), &look));
     assert!(!swings(&[7; 60], &look), "it does not move");
     let mut once = swinging(60);
     once[50] += 1;
     assert!(!swings(&once, &look));
-    // A period that is longer than the quiet time is there twice.
+    // A period that is longer than the quiet time must be there twice.
     let long = |length: i64| -> Vec<i64> { (0..length).map(|at| (at % 30) * (at % 30)).collect() };
     assert!(swings(&long(60), &look) && !swings(&long(59), &look));
 }

@@ -241,7 +241,7 @@ fn zipf(m: &mut Maker) -> Option<Rate> {
 fn lru(m: &mut Maker) -> Option<Rate> {
     let (capacity, factor) = (m.random.within(2, 32), m.random.within(2, 4));
     let keys = capacity * factor;
-    // The key and the birth of each entry, the least recently used one first.
+    // The key and the birth of each cached block, the least recently used first.
     let mut held: Vec<(u32, u32)> = Vec::new();
     for at in 0..m.length {
         let key = m.random.within(0, keys - 1);
@@ -293,7 +293,7 @@ fn freed_later(m: &mut Maker, most: u32) -> Option<Rate> {
     clean()
 }
 
-/// As many come as may, up to a capacity, and the oldest go first.
+/// A queue with a capacity: a block that does not fit is not added, and the oldest leaves first.
 fn queue(m: &mut Maker) -> Option<Rate> {
     let capacity = m.random.within(2, 32) as usize;
     let mut held = std::collections::VecDeque::new();

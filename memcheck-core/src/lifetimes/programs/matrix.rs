@@ -3,7 +3,7 @@
 use super::{Family, Program, Random};
 use crate::lifetimes::{Budget, Certainty, Decision, Open};
 
-/// What became of the programs of one family.
+/// The verdicts on the programs of one family.
 #[derive(Debug, Default, Clone)]
 pub struct Row {
     /// Called a leak.
@@ -18,18 +18,18 @@ pub struct Row {
     pub slows: u32,
     /// Left open: the level moves.
     pub moves: u32,
-    /// Called exact and whole, with a rate that is not the true one.
+    /// Called exact and whole, with a rate that differs from the true one.
     pub wrong: u32,
-    /// The program has an exact rate, and the leak that was found has not.
+    /// The program has an exact rate, but the leak that was found does not.
     pub inexact: u32,
     /// The most looks at one program.
     pub looks: u32,
-    /// The iterations of each program.
+    /// The iterations that each program needed.
     pub iterations: Vec<u32>,
 }
 
 impl Row {
-    /// Runs a program, and adds what became of it.
+    /// Runs a program and adds its verdict.
     pub fn add(&mut self, program: &Program, budget: &Budget) -> Decision {
         let (decision, iterations, looks) = program.run(budget);
         self.iterations.push(iterations);
@@ -54,7 +54,7 @@ impl Row {
         decision
     }
 
-    /// Adds what became of other programs.
+    /// Adds the verdicts on other programs.
     pub fn merge(&mut self, other: Self) {
         for (sum, part) in [
             (&mut self.leak, other.leak),
@@ -72,13 +72,13 @@ impl Row {
         self.iterations.extend(other.iterations);
     }
 
-    /// The share of programs that `part` of them are, in percent.
+    /// `part` programs as a share of all programs, in percent.
     pub fn percent(&self, part: u32) -> f64 {
         100.0 * f64::from(part) / self.iterations.len().max(1) as f64
     }
 
-    /// The cells of a table: the shares in the order of [`HEADER`], and the iterations that
-    /// were needed (mean, 95th percentile, most). A dash stands for none.
+    /// The cells of a table in the order of [`HEADER`]: shares in percent, and the iterations
+    /// that were needed (mean, 95th percentile, most). A dash is zero.
     pub fn cells(&mut self) -> [String; 9] {
         self.iterations.sort_unstable();
         let count = self.iterations.len();
@@ -97,11 +97,11 @@ impl Row {
     }
 }
 
-/// The names of [`Row::cells`].
+/// The column names of [`Row::cells`].
 pub const HEADER: [&str; 9] =
     ["leak", "at least", "clean", "goes on", "slows", "moves", "wrong", "inexact", "iterations"];
 
-/// What becomes of `programs` random programs of a family.
+/// Judges `programs` random programs of a family.
 pub fn measure(family: &Family, programs: u32, seed: u64, budget: &Budget) -> Row {
     let mut random = Random(seed);
     let mut row = Row::default();
@@ -111,7 +111,7 @@ pub fn measure(family: &Family, programs: u32, seed: u64, budget: &Budget) -> Ro
     row
 }
 
-/// A program of one family, at site 0.
+/// A random program of one family, at call site 0.
 pub fn alone(family: &Family, random: &mut Random, length: u32) -> Program {
     let size = random.size();
     family.program(random, length, 0, size)

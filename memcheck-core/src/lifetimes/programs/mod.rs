@@ -1,4 +1,4 @@
-//! Random programs to measure the judge with, and a player that runs them until it decides.
+//! Random programs that measure the judge, and a player that runs each until the judge decides.
 
 mod clean;
 mod leaks;
@@ -12,7 +12,7 @@ pub use leaks::LEAKS;
 /// Warm-up iterations of every program.
 pub const WARMUP: u32 = 2;
 
-/// A small generator (splitmix64), so that programs are the same in every run.
+/// The generator splitmix64, so that the programs are the same in every run.
 #[derive(Debug, Clone)]
 pub struct Random(pub u64);
 
@@ -37,12 +37,12 @@ impl Random {
         self.unit() < p
     }
 
-    /// A number from 0 to below 1.
+    /// A number from 0 to 1, excluding 1.
     pub fn unit(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// A number from `low` to below `high`.
+    /// A number from `low` to `high`, excluding `high`.
     pub fn between(&mut self, low: f64, high: f64) -> f64 {
         low + (high - low) * self.unit()
     }
@@ -56,39 +56,40 @@ impl Random {
 /// One block, live at the end of the iterations from `born` to before `died`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Block {
-    /// Its call site.
+    /// The call site.
     pub site: u32,
-    /// Its bytes.
+    /// The size in bytes.
     pub size: u64,
-    /// The iteration that it was born in; `None` during set-up.
+    /// The iteration of its birth; `None` during set-up.
     pub born: Option<u32>,
-    /// The iteration that it died in.
+    /// The iteration of its death.
     pub died: u32,
 }
 
 /// A program: the blocks that it allocates in `length` iterations, and its true growth.
 #[derive(Debug, Clone)]
 pub struct Program {
-    /// Iterations that it was generated for.
+    /// Iterations that the program was generated for.
     pub length: u32,
-    /// Its blocks.
+    /// All blocks that it allocates.
     pub blocks: Vec<Block>,
-    /// Its true growth: none, or the sum of the exact rates of its leaks. `None` if it has a
-    /// leak whose rate is not exact.
+    /// The true growth: zero, or the sum of the exact rates of the leaks. `None` if a leak has no
+    /// exact rate.
     pub truth: Option<Rate>,
 }
 
 /// A family of random programs.
 #[derive(Debug, Clone, Copy)]
 pub struct Family {
-    /// What the programs do.
+    /// A description of the programs.
     pub name: &'static str,
-    /// Makes a program, and returns its exact rate if it has one.
+    /// Makes a program and returns its exact rate, if it has one.
     make: fn(&mut Maker) -> Option<Rate>,
 }
 
 impl Family {
-    /// A random program of the family at one call site. Families of blocks of one size take `size`.
+    /// A random program of the family at one call site. `size` is the block size in families with
+    /// one size.
     pub fn program(&self, random: &mut Random, length: u32, site: u32, size: u64) -> Program {
         let mut maker = Maker { random: random.clone(), length, site, size, blocks: Vec::new() };
         let truth = (self.make)(&mut maker);
@@ -97,7 +98,6 @@ impl Family {
     }
 }
 
-/// A program that is being made.
 #[derive(Debug)]
 struct Maker {
     random: Random,
@@ -108,17 +108,17 @@ struct Maker {
 }
 
 impl Maker {
-    /// A block of the call site.
     fn block(&mut self, born: u32, died: u32, size: u64) {
         self.blocks.push(Block { site: self.site, size, born: Some(born), died });
     }
 
-    /// A block that is never freed.
+    /// Adds a block that is never freed.
     fn keep(&mut self, born: u32, size: u64) {
         self.block(born, u32::MAX, size);
     }
 
-    /// A buffer that has `sizes(i)` bytes at the end of iteration i, and is replaced if that changes.
+    /// Adds a buffer that has `sizes[i]` bytes at the end of iteration i. It is replaced by a new
+    /// block in each iteration in which its size changes.
     fn buffer(&mut self, sizes: &[u64]) {
         let mut born = 0;
         for at in 1..=sizes.len() {
@@ -132,19 +132,18 @@ impl Maker {
         }
     }
 
-    /// Sizes at random.
     fn sizes(&mut self, count: u32) -> Vec<u64> {
         (0..count).map(|_| self.random.size()).collect()
     }
 }
 
 impl Program {
-    /// A program that does nothing.
+    /// A program without blocks.
     pub fn new(length: u32) -> Self {
         Self { length, blocks: Vec::new(), truth: Some(Rate::ZERO) }
     }
 
-    /// Both programs in one.
+    /// A program with the blocks of both.
     #[must_use]
     pub fn and(mut self, other: &Self) -> Self {
         self.blocks.extend(&other.blocks);
@@ -152,15 +151,15 @@ impl Program {
         self
     }
 
-    /// The program with other blocks, one for each of its own.
+    /// The program with `change` applied to each block.
     #[must_use]
     pub fn map(mut self, change: impl FnMut(&mut Block)) -> Self {
         self.blocks.iter_mut().for_each(change);
         self
     }
 
-    /// Runs the program until the judge decides: the decision, the iterations that it took, and
-    /// the number of looks.
+    /// Runs the program until the judge decides. Returns the decision, the number of iterations
+    /// and the number of looks.
     pub fn run(&self, budget: &Budget) -> (Decision, u32, u32) {
         let mut player = Player::new(self);
         player.advance((WARMUP + 10).min(budget.most));
@@ -174,7 +173,7 @@ impl Program {
         }
     }
 
-    /// The history of the first `iterations`.
+    /// The history of the first `iterations` iterations.
     pub fn history(&self, iterations: u32) -> History {
         let mut player = Player::new(self);
         player.advance(iterations);
@@ -182,7 +181,6 @@ impl Program {
     }
 }
 
-/// A program that is being run.
 struct Player {
     came: Vec<Vec<Living>>,
     gone: Vec<Vec<Living>>,

@@ -1,4 +1,4 @@
-//! The figures of a decision: whose blocks, how many, for how many iterations.
+//! The figures of a decision: call sites, numbers of blocks and of iterations.
 
 use super::super::programs::{Block, Program, Random};
 use super::super::{Budget, Certainty, Decision, Leak, Open, Part, Pattern, Rate};
@@ -81,7 +81,7 @@ fn an_exact_leak_does_not_wait_for_the_container_that_keeps_its_blocks() {
     let blocks = kept(1, KIB, |_| true);
     let beside = leak(&blocks.clone().and(&table(2, 8)));
     assert_eq!((beside.rate, beside.whole, beside.parts.len()), (exact(KIB, 1), true, 1));
-    // One of more than a sixteenth of the blocks is growth too.
+    // A table of more than a sixteenth of the blocks' bytes counts as growth.
     let large = leak(&blocks.and(&table(2, 512)));
     assert!(large.rate > exact(KIB, 1), "{large:?}");
 }
@@ -93,6 +93,6 @@ fn an_irregular_leak_is_found_before_the_budget_ends() {
     let leak = leak(&kept(1, KIB, |born| at[born as usize]));
     let (budget, measured) = (Budget::default(), leak.through - 2);
     assert!(leak.whole && leak.rate.certainty == Certainty::Mean, "{leak:?}");
-    // A quarter more than the horizon, because the first look that finds it may be wrong.
+    // A quarter more than the horizon, because the first look that finds a leak can be wrong.
     assert!(4 * measured >= 5 * budget.horizon && leak.through < budget.most, "{leak:?}");
 }

@@ -14,16 +14,13 @@ fn line(name: &str, cells: [String; 9]) {
     println!("{name:46}{cells}");
 }
 
-/// What the programs of a sum have in common.
+/// The properties that the programs of a sum share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Alike {
     /// Call site and size.
     Both,
-    /// The call site.
     Site,
-    /// The size.
     Size,
-    /// Nothing.
     Nothing,
 }
 
@@ -31,7 +28,7 @@ impl Alike {
     pub(super) const ALL: [Self; 4] = [Self::Both, Self::Site, Self::Size, Self::Nothing];
 }
 
-/// A program of each family, beside each other.
+/// One program that is the sum of a random program of each family.
 pub(super) fn beside(
     families: &[&Family],
     random: &mut Random,
@@ -52,7 +49,8 @@ fn variable(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
 }
 
-/// Prints the matrix. `PROGRAMS`, `SEED` and `FAMILY` (a part of its name) select the programs.
+/// Prints the matrix. The variables `PROGRAMS`, `SEED` and `FAMILY` (a part of the name) select the
+/// programs.
 #[test]
 #[ignore = "takes minutes: the confusion matrix of all families"]
 fn matrix() {
@@ -147,7 +145,7 @@ fn names(families: &[&Family]) -> Vec<&'static str> {
     families.iter().map(|family| family.name).collect()
 }
 
-/// Prints the time of a look and of an iteration, on average over all families.
+/// Prints the mean time of a look and of an iteration over all families.
 #[test]
 #[ignore = "a measurement"]
 fn times() {

@@ -1,4 +1,4 @@
-//! Programs with a name: 10 iterations are measured after 2 of warm-up, then they are followed.
+//! Verdicts on single programs. The first look comes after 2 warm-up and 10 measured iterations.
 
 use super::super::programs::{Block, Program, Random};
 use super::super::{Budget, Certainty, Decision, History, Leak, Living, Pattern, Rate, step};
@@ -38,7 +38,7 @@ fn exact(bytes: u64, iterations: u64) -> Rate {
 fn a_leak_that_spares_the_last_measured_iteration_is_found() {
     let leak = leak(&keeps(4 * MIB, |at| at != 11));
     assert!(leak.whole && leak.rate.rounded().abs_diff(4 * MIB) < MIB / 20, "{leak:?}");
-    // The same in every ten iterations is exact.
+    // A pattern that repeats every ten iterations has an exact rate.
     let every_ten = keeps(4 * MIB, |at| at % 10 != 1);
     assert_eq!(super::named::leak(&every_ten).rate, exact(9 * 4 * MIB, 10));
 }
@@ -98,7 +98,8 @@ fn two_single_events_are_clean() {
 
 #[test]
 fn a_vec_that_is_extended_for_ever_grows_by_its_content() {
-    // 3 MiB in each iteration, and the capacity doubles: one block is live at a time.
+    // The content grows by 3 MiB in each iteration and the capacity doubles. One block is live at
+    // a time.
     let capacity = |at: u32| (at + 1).next_power_of_two();
     let blocks = (0..11).map(|power: u32| {
         let born = (1 << power) / 2;
@@ -142,7 +143,7 @@ fn a_leak_beside_a_lagging_queue_is_found_to_the_byte() {
 
 #[test]
 fn two_sizes_from_one_call_site_are_one_figure() {
-    // As the moments of an optimizer: 526,336 B in each iteration, two blocks each.
+    // Two blocks in each iteration, together 526,336 B, such as the moments of an optimizer.
     let sizes = [2 * 131_072 + 1_024, 262_144 + 1_024];
     let blocks = (0..1_100).flat_map(|at| sizes.map(|size| (at, u32::MAX, size)));
     let leak = leak(&program(blocks));
@@ -237,7 +238,7 @@ fn a_history_is_bounded_and_its_text_is_short() {
 fn kinds_beyond_the_limit_share_one() {
     let mut history = History::new(2);
     for at in 0..6_000 {
-        // A size of its own in each iteration, and one that is the same.
+        // Each iteration has one block of a new size and one of a constant size.
         let new = Living { site: None, size: 8 * u64::from(at + 1), born: Some(at), count: 1 };
         let same = Living { site: None, size: 12, born: Some(at), count: 1 };
         history.advance([new, same], []);

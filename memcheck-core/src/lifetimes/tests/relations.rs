@@ -1,4 +1,4 @@
-//! Relations between the verdicts of programs that are related.
+//! Relations between the verdicts on programs: a sum, a renamed or a delayed program.
 
 use super::super::programs::matrix::{Row, alone};
 use super::super::programs::{CLEAN, Family, LEAKS, Program, Random};
@@ -14,7 +14,7 @@ fn decide(program: &Program) -> Decision {
     program.run(&Budget::default()).0
 }
 
-/// The rate of a leak, if it is exact and whole.
+/// The rate of a leak, if the rate is exact and whole.
 fn exact(decision: &Decision) -> Option<Rate> {
     match decision {
         Decision::Leak(leak) if leak.whole && leak.rate.certainty == Certainty::Exact => {
@@ -61,7 +61,8 @@ fn parts_add_up_to_the_rate() {
     }
 }
 
-/// Runs a leak beside a clean program. True if it is found, with its exact rate if it has one.
+/// Runs a leak together with a clean program. True if the leak is found, with its exact rate if it
+/// has one.
 fn is_same_leak(leak: &Family, clean: &Family, alike: Alike, random: &mut Random) -> bool {
     let program = beside(&[leak, clean], random, LENGTH, alike);
     let decision = decide(&program);
@@ -83,8 +84,8 @@ fn a_leak_beside_a_clean_program_is_the_same_leak() {
     }
 }
 
-/// Each leak beside each clean program, with all that they can have in common. Prints the pairs
-/// that need more iterations, or whose rate is a mean, and asserts that they are few.
+/// Runs each leak together with each clean program, for each value of [`Alike`]. Prints the pairs in
+/// which the leak is not found or has no exact rate.
 #[test]
 #[ignore = "takes a minute: all pairs"]
 fn every_leak_beside_every_clean_program_is_the_same_leak() {

@@ -1,9 +1,9 @@
-//! From decisions made by hand: how the figure is shared, and which groups are listed.
+//! Tests from written-out decisions: the shares of the figure, and the groups that are listed.
 
 use super::*;
 use crate::lifetimes::{Certainty, Leak, Open, Part, Pattern as Found, Rate, Undecided};
 
-/// The history after so many iterations, of which two are warm-up.
+/// The history after `iterations` iterations, of which two are warm-up.
 fn after(iterations: u32, live: impl Fn(u32) -> Vec<Block>) -> History {
     let mut history = History::new(2);
     for now in 0..iterations {
@@ -16,7 +16,6 @@ fn rate(bytes: u128, iterations: u128) -> Rate {
     Rate::new(bytes, iterations, Certainty::Exact)
 }
 
-/// A part of blocks of this size, of no call site.
 fn part(size: Option<u64>, bytes: u128, pattern: Found) -> Part {
     Part { site: None, size, rate: rate(bytes, 1), pattern, replaced: false, blocks: 0, bytes: 0 }
 }
@@ -33,13 +32,11 @@ fn open(open: Open) -> Decision {
     Decision::Open(Undecided { open, through: 12, blocks: 10, bytes: 80, rate })
 }
 
-/// Size and rate of each group without a call site.
 fn sizes(grown: &Grown) -> Vec<(Option<u64>, u64)> {
     let of = |group: &Group| (group.block, group.reading.bytes_per_iteration);
     grown.by_size.iter().map(of).collect()
 }
 
-/// Call site and rate of each group that has one.
 fn sites(grown: &Grown) -> Vec<(u32, u64)> {
     let of = |(&site, group): (&u32, &Group)| (site, group.reading.bytes_per_iteration);
     grown.by_site.iter().map(of).collect()
@@ -54,7 +51,7 @@ fn each_size_has_the_rate_of_its_own_part() {
         (grown.bytes_per_iteration, sizes(&grown)),
         (32, vec![(Some(8), 8), (Some(24), 24)])
     );
-    // A part of several sizes is a group of all blocks, beside those of the sizes.
+    // A part of several sizes is a group of all blocks, in addition to the groups of each size.
     let grown = read(&history, &leak(vec![part(None, 32, STEADY)]), 10);
     assert_eq!(sizes(&grown), [(Some(8), 0), (Some(24), 0), (None, 32)]);
     let all = &grown.by_size[2];
@@ -63,20 +60,20 @@ fn each_size_has_the_rate_of_its_own_part() {
 
 #[test]
 fn a_part_without_a_call_site_is_shared_by_the_bytes_that_each_site_has_left() {
-    // Site 1 leaves three times as much as site 2, site 3 another size.
+    // Site 1 leaves three times the bytes of site 2. Site 3 leaves another size.
     let history = after(12, |now| {
         let left = [kept(1, 8, (0, 1), now), kept(1, 8, (0, 1), now), kept(1, 8, (0, 1), now)];
         [left.concat(), kept(2, 8, (0, 1), now), kept(3, 16, (0, 1), now)].concat()
     });
     let grown = read(&history, &leak(vec![part(Some(8), 32, STEADY)]), 10);
     assert_eq!((grown.by_size.len(), sites(&grown)), (0, vec![(1, 24), (2, 8), (3, 0)]));
-    // One place of several has no rhythm.
+    // A call site among several has no rhythm.
     assert_eq!(grown.by_site[&1].reading.pattern, Pattern::Irregular);
-    // The blocks of all sizes, but for the sites that have a part.
+    // A part of all sizes is split among the sites that have no part yet.
     let own = Part { site: Some(1), ..part(Some(8), 24, STEADY) };
     let grown = read(&history, &leak(vec![own.clone(), part(None, 24, STEADY)]), 10);
     assert_eq!(sites(&grown), [(1, 24), (2, 8), (3, 16)]);
-    // Only one site has such blocks: they keep their rhythm.
+    // If only one site has such blocks, they keep their rhythm.
     let grown = read(&history, &leak(vec![part(Some(16), 16, STEADY)]), 10);
     assert_eq!(sites(&grown), [(1, 0), (2, 0), (3, 16)]);
     assert_eq!(grown.by_site[&3].reading.pattern, Pattern::Steady);
@@ -87,14 +84,15 @@ fn a_part_without_a_call_site_is_shared_by_the_bytes_that_each_site_has_left() {
 
 #[test]
 fn blocks_that_may_still_die_have_no_share() {
-    // Blocks of site 2 die at the age of 3, and that of site 3 is of the last iteration.
+    // Blocks of site 2 die at the age of 3, and site 3 has a block of the last iteration. Neither
+    // gets a share.
     let history = after(12, |now| {
         [kept(1, 8, (0, 1), now), ring(2, 8, 3, now), kept(3, 8, (11, 1), now)].concat()
     });
     let grown = read(&history, &leak(vec![part(Some(8), 8, STEADY)]), 10);
     assert_eq!(sites(&grown), [(1, 8), (2, 0), (3, 0)]);
     assert_eq!(grown.by_site[&1].reading.pattern, Pattern::Steady);
-    // Nor if the growth went on to the end, where also a block of the last iteration may.
+    // The same holds for growth that went on to the end of the budget.
     let grown = read(&history, &open(Open::GoesOn), 10);
     assert_eq!(sites(&grown), [(1, 8), (2, 0), (3, 0)]);
 }
@@ -128,7 +126,7 @@ fn sizes_of_the_set_up_are_not_listed() {
 fn growth_that_went_on_to_the_end_has_the_mean_rate_of_what_is_left() {
     let without_sites = after(12, |now| kept(0, 8, (0, 2), now));
     let grown = read(&without_sites, &open(Open::GoesOn), 10);
-    // Five of ten iterations leave 8 B.
+    // Five of ten iterations leave 8 B, so the mean is 4 B.
     assert_eq!((grown.bytes_per_iteration, sizes(&grown)), (4, vec![(Some(8), 4)]));
     assert_eq!(grown.growth, Growth::Found { whole: false, exact: false, iterations: 12 });
     assert_eq!(grown.by_size[0].reading.pattern, Pattern::Irregular);
@@ -136,7 +134,7 @@ fn growth_that_went_on_to_the_end_has_the_mean_rate_of_what_is_left() {
     let grown = read(&with_sites, &open(Open::GoesOn), 10);
     // The last iteration is not in the mean, because its block may be the next to be freed.
     assert_eq!((sites(&grown), grown.by_size.len()), (vec![(1, 4), (2, 8)], 0));
-    // If all that is left may still die, it is the rate of the decision.
+    // If all live blocks may still die, the rate of the decision is used.
     let ring = after(12, |now| ring(0, 8, 5, now));
     let grown = read(&ring, &open(Open::GoesOn), 10);
     assert_eq!(grown.bytes_per_iteration, 8);
@@ -195,7 +193,7 @@ fn a_group_shows_its_first_iterations_or_its_last_if_nothing_of_the_first_is_lef
     assert_eq!(numbers(0), (vec![1; 10], 8, live, 12 * 8));
     let live = (11..=20).collect();
     assert_eq!(numbers(12), (vec![1; 10], 8, live, 20 * 8));
-    // Of the first ten measured iterations, only the last.
+    // Of the first ten measured iterations, only the last has surviving births.
     let births = [vec![0; 9], vec![1]].concat();
     assert_eq!(numbers(11), (births.clone(), 8, births, 8));
 }
@@ -211,7 +209,7 @@ fn each_pattern_of_the_judge_has_its_reading() {
     };
     let counted = Found::Counted { period: 3, blocks: 2 };
     let amortised = Found::Amortised { bytes: 64, distance: 9 };
-    // 8 B in three iterations are 3 B an iteration.
+    // A rate of 8 B in three iterations, with a rounded share of 3 B.
     for (pattern, is_replaced, reading) in [
         (Found::Exact { period: 3 }, false, (Pattern::Periodic, 3, 8, 0, 1)),
         (Found::Exact { period: 1 }, false, (Pattern::Steady, 1, 2, 0, 1)),
@@ -225,7 +223,7 @@ fn each_pattern_of_the_judge_has_its_reading() {
     ] {
         assert_eq!(read(&replaced, pattern, is_replaced), reading, "{pattern:?}");
     }
-    // Blocks that stay from half of the iterations are not replaced by larger ones.
+    // If blocks of half of the iterations stay, they are not replaced by larger ones.
     let every = |period: u32| move |now: u32| kept(0, 8, (0, period), now);
     assert_eq!(read(&every(2), Found::Mean, true).0, Pattern::Irregular);
     assert_eq!(read(&every(3), Found::Mean, true).0, Pattern::Enlarged);
@@ -239,7 +237,7 @@ fn a_group_at_rest_states_when_it_last_changed_and_what_it_holds() {
         let reading = group.reading;
         (reading.pattern, reading.bytes, reading.last)
     };
-    // The measured iterations are 2 to 11, and count from 1.
+    // The measured iterations are 2 to 11. The reading counts them from 1.
     assert_eq!(read(&|now| kept(0, 8, (2, 1), now.min(7))), (Pattern::Filled, 48, 6));
     assert_eq!(read(&|now| kept(0, 8, (5, 1), now.min(5))), (Pattern::Once, 8, 4));
     assert_eq!(read(&|now| ring(0, 8, 5, now)), (Pattern::Replaced, 40, 10));
@@ -247,17 +245,17 @@ fn a_group_at_rest_states_when_it_last_changed_and_what_it_holds() {
     assert_eq!(read(&|now| ring(0, 8, 2, now)), (Pattern::LastKept, 16, 10));
     assert_eq!(read(&|now| ring(0, 8, 1, now)), (Pattern::LastKept, 8, 10));
     assert_eq!(read(&|now| kept(0, 8, (11, 1), now)), (Pattern::LastKept, 8, 10));
-    // A block that is left of an early iteration is an event, whatever else is replaced.
+    // A block that is left of an early iteration is an event, even if other blocks are replaced.
     let early = |now: u32| [ring(0, 8, 2, now), kept(0, 8, (3, 1), now.min(3))].concat();
     assert_eq!(read(&early), (Pattern::Once, 24, 2));
-    // A block that is not older than those that died may die too.
+    // A block that is not older than those that died can still die.
     let and_late = |now: u32| [early(now), kept(0, 8, (9, 1), now.min(9))].concat();
     assert_eq!(read(&and_late), (Pattern::Once, 32, 2));
 }
 
 #[test]
 fn a_buffer_of_a_call_site_that_is_only_sometimes_replaced_holds_the_largest_input() {
-    // One block at a time, of a size that changes: larger in the fifth measured iteration.
+    // One block is live at a time. It becomes larger in the fifth measured iteration.
     let buffer = |now: u32| if now < 6 { vec![(1, 8, 0, 1)] } else { vec![(1, 64, 6, 1)] };
     let read = |live: &dyn Fn(u32) -> Vec<Block>| {
         let grown = read(&after(12, live), &Decision::Clean { quiet_for: 10 }, 10);
@@ -265,7 +263,7 @@ fn a_buffer_of_a_call_site_that_is_only_sometimes_replaced_holds_the_largest_inp
         (reading.pattern, reading.bytes, reading.last)
     };
     assert_eq!(read(&buffer), (Pattern::Ratchet, 64, 5));
-    // Several at a time are a cache.
+    // Several live blocks at a time are a cache.
     let two = |now: u32| [buffer(now), kept(1, 16, (3, 1), now.min(4))].concat();
     assert_eq!(read(&two).0, Pattern::Filled);
     assert_eq!(read(&|now| kept(1, 8, (6, 1), now.min(6))).0, Pattern::Once);

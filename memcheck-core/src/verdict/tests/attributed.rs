@@ -1,4 +1,4 @@
-//! Findings of a run with call sites: the same verdict, with places and causes.
+//! Findings of a run with call sites. The verdict is the same, and it has places and causes.
 
 use super::*;
 use crate::attribution::builder::{Run, once, steady};
@@ -16,13 +16,12 @@ fn at_most(bytes: u64) -> Layer {
     Layer { max_growth: Some(Size(bytes)), ..Layer::default() }
 }
 
-/// Block, rate and line of each site.
 fn places(finding: &Finding) -> Vec<(Option<u64>, u64, Option<u32>)> {
     let place = |site: &Site| (site.block, site.bytes_per_iteration, site.line);
     finding.sites.iter().map(place).collect()
 }
 
-/// One line that leaks 1 KiB an iteration, ten that leave 4 MiB once each.
+/// One line that leaks 1 KiB an iteration, and ten lines that each leave 4 MiB once.
 fn scattered() -> Record {
     let leak = Run::default().place(&[MATMUL], steady(1 << 10)).tensors(&[&[16, 16]]);
     let lines = (0..10).fold(leak, |run, at| run.place(&[], once(4 << 20, at)));
@@ -53,7 +52,7 @@ fn the_sites_of_a_leak_are_lines_and_sizes_that_no_line_accounts_for() {
         leak.message.ends_with("20 blocks survive, 41,953,280 B (40.0 MiB) in all"),
         "{leak:?}"
     );
-    // A single line is all that there is to say.
+    // A line that accounts for all growth is the only place.
     let one = Run::default().place(&[MATMUL], steady(1 << 10)).place(&[], once(7, 3)).record();
     let leak = found(&one, at_most(0)).remove(0);
     assert_eq!(places(&leak), [(Some(1 << 10), 1 << 10, Some(1))]);
@@ -73,7 +72,7 @@ fn what_is_retained_has_its_lines_and_a_cause_if_one_is_known() {
     let left =
         |calls| Run::default().place(&[], once(8_192, 2)).made(calls, 12_288).retained(1, 8_192);
     assert_eq!(of(left(3)).as_deref(), Some("cache-keeps-largest"));
-    // Blocks that survive and do not grow are no mistake for that.
+    // Surviving blocks that do not grow are not a mistake.
     assert_eq!(of(left(1)), None);
     let leak = Run::default().place(&[], steady(1 << 10)).retained(8, 8_192);
     assert_eq!(of(leak).as_deref(), Some("buffers-kept"));
@@ -103,13 +102,12 @@ fn a_place_without_a_line_of_the_program_still_has_its_stack() {
     assert_eq!(functions, ["Tensor::matmul"]);
 }
 
-/// Line and bytes of each site.
 fn lines(finding: &Finding) -> Vec<(Option<u32>, u64)> {
     finding.sites.iter().map(|site| (site.line, site.bytes)).collect()
 }
 
-/// Two lines: 60 bytes of the first were live when 30 more of the second were
-/// refused, after a peak of 80 that both held.
+/// Two lines: 60 bytes of the first were live when 30 more of the second were refused. Before that,
+/// both held 80 bytes at the peak.
 fn refused() -> Record {
     let mut record = Run::default().place(&[], once(60, 0)).place(&[MATMUL], once(20, 0)).record();
     let holder = |place, bytes| Holder { place, kind: Kind::Activations, bytes, count: 1 };
@@ -140,7 +138,7 @@ fn what_there_was_no_room_for_has_the_line_that_asked_and_those_that_held() {
         assert_eq!(found.sites[0].scope.as_deref(), Some("attn"));
         assert_eq!(found.sites[0].operation.as_deref(), Some("matmul"));
     }
-    // A peak above the capacity, where nothing is refused.
+    // A peak above the capacity without a refusal.
     let record = Record { outcome: Outcome::Returned, ..refused() };
     let found = found(&record, fits(79)).remove(0);
     assert_eq!(found.code, Code::DoesNotFit);
@@ -156,7 +154,7 @@ fn too_many_allocations_have_the_lines_that_allocate_the_most_often() {
         .record();
     let places = &mut record.attribution.as_mut().unwrap().places;
     places[1].last_calls = 3;
-    // Only in an earlier iteration, or in the set-up.
+    // This place allocated only in an earlier iteration or in the set-up.
     places[2].last = 4;
     record.spaces.get_mut(&GPU).unwrap().allocations = vec![4; 10];
     let layer = Layer { max_allocations: Some(3), ..at_most(1 << 20) };

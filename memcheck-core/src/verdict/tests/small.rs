@@ -1,8 +1,8 @@
-//! Small blocks on the host: judged, unless they only come with the tensors of another finding.
+//! Small blocks on the host. They are judged unless they are the overhead of tensors with a finding.
 
 use super::*;
 
-/// A test on the CPU with these figures of tensors and of small blocks.
+/// A test on the CPU with these figures for tensors and for small blocks.
 fn on_the_host(tensors: SpaceRecord, small: SpaceRecord) -> Record {
     Record {
         judged: vec![Space::Host, Space::HostSmall],
@@ -36,7 +36,7 @@ fn small_blocks_that_leak_with_twice_as_many_bytes_of_tensors_are_not_another_fi
     assert_eq!(of(128, 64, 0), [tensors]);
     assert_eq!(of(127, 64, 0), [tensors, small]);
     assert_eq!(of(0, 64, 0), [small]);
-    // Tensors inside their limit have no finding that the small blocks could belong to.
+    // Tensors within their limit have no finding, so the small blocks are judged.
     assert_eq!(of(1_024, 64, 63), [tensors]);
     assert_eq!(of(1_024, 1_025, 1_024), [small]);
 }
@@ -73,7 +73,7 @@ fn small_blocks_that_are_retained_with_twice_as_many_bytes_of_tensors_are_not_an
 fn only_what_is_retained_again_counts_for_small_blocks_too() {
     let once = |bytes| SpaceRecord { retained_again: Some(0), ..retains(bytes) };
     let small = SpaceRecord { retained_again: Some(64), ..retains(64) };
-    // The tensors were allocated once in the process, so that they are not retained.
+    // The tensors were allocated once in the process, so they do not count as retained.
     let run = on_the_host(once(1 << 20), small);
     assert_eq!(found(&run, Layer::default()), [(Code::Retained, Some(Space::HostSmall))]);
 }

@@ -1,4 +1,4 @@
-//! What a finding states besides its code: space, figure, limit, message and hint.
+//! The parts of a finding besides its code: space, figure, limit, message and hint.
 
 use super::*;
 use crate::attribution::builder::{Run, kept as blocks, once, steady};
@@ -97,7 +97,7 @@ fn a_leak_states_which_blocks_survive() {
     let enlarged = builder::enlarged(64);
     let message = of(Run::default().place(&[], enlarged.clone()));
     assert!(message.ends_with(": buffers are replaced by larger ones"), "{message}");
-    // Not if one of the groups is something else.
+    // The message is another one if a group is not a replaced buffer.
     let message = of(Run::default().place(&[], enlarged).nobody(steady(300)));
     assert!(message.contains(" blocks survive, "), "{message}");
 }
@@ -141,7 +141,7 @@ fn growth_that_is_not_decided_states_its_bytes_and_what_was_seen() {
             (Code::Undecided, Some(GPU), Some(1_000), Some(99))
         );
         assert!(finding.message.contains(&format!("{what} for 12 iterations")), "{finding:?}");
-        // As growth it would be inside its limit.
+        // The mean rate of 100 B is within this limit, so it does not matter if it is growth.
         assert!(found(&run, at_most(100)).is_empty());
     }
     let finding = one(&grows_by(Growth::Unknown), at_most(99));

@@ -1,4 +1,4 @@
-//! What an `unstable` finding states besides its range, and which hints it gives to others.
+//! The parts of an `unstable` finding besides its range, and the hints that other findings get.
 
 use super::*;
 use crate::attribution::builder::{Run, once};
@@ -9,7 +9,6 @@ fn found(record: &Record, baseline: &Baseline, layer: Layer) -> Vec<Finding> {
     judge(record, baseline, &limits(layer), |code| code.default_level(false)).findings
 }
 
-/// The first record, with the figures of a second run.
 fn twice(mut first: Record, second: &Record) -> Record {
     comparison::add(&mut first, comparison::compared(second));
     first
@@ -38,7 +37,8 @@ fn a_baseline_of_other_spaces_has_no_edge() {
     assert_eq!(codes, [Code::UncomparableBaseline]);
 }
 
-/// A run whose only line holds so many bytes at the peak and at the end, and allocates so often.
+/// A run with one line. `figure` is its bytes at the peak, its bytes at the end and its number of
+/// allocations.
 fn with_line(figure: u64) -> Record {
     let mut run = Run::default().place(&[], once(60, 0)).retained(1, figure).record();
     let holders = vec![Holder { place: 0, kind: Kind::Activations, bytes: figure, count: 1 }];
@@ -47,7 +47,7 @@ fn with_line(figure: u64) -> Record {
     let measured = run.spaces.get_mut(&GPU).unwrap();
     (measured.metrics.peak_allocated, measured.metrics.retained) = (figure, figure);
     measured.allocations = vec![figure; 10];
-    // The most allocations of an iteration are compared if the test limits them.
+    // Runs are compared by the most allocations of an iteration only if the test limits them.
     run.limits = limits(Layer { max_allocations: Some(55), ..Layer::default() });
     run
 }
@@ -61,7 +61,7 @@ fn an_unstable_figure_has_the_lines_that_make_it() {
         Layer { max_allocations: Some(55), ..Layer::default() },
     ];
     for layer in layers {
-        // Only the figure of this limit.
+        // Only the figure of this limit must be a finding.
         let wide = Layer { max_retained: layer.max_retained.or(Some(Size(60))), ..layer };
         let [finding] = found(&run, &Baseline::Off, wide).try_into().expect("one finding");
         assert_eq!((finding.code, finding.sites[0].line), (Code::Unstable, Some(1)), "{finding:?}");

@@ -1,7 +1,6 @@
-//! The runtime library's allocation calls (`libcudart`), which candle's C
-//! kernels make.
+//! The allocation functions of the runtime library (`libcudart`), which candle's C kernels call.
 //!
-//! `_ptsz` are the variants for the per-thread default stream.
+//! Functions with the suffix `_ptsz` are the variants for the per-thread default stream.
 #![expect(non_snake_case, reason = "the library's own names")]
 
 use std::ffi::{c_uint, c_void};

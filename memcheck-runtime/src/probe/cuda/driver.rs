@@ -1,6 +1,6 @@
-//! The driver's allocation calls (`libcuda`), as its headers declare them.
+//! The allocation functions of the driver (`libcuda`), as its headers declare them.
 //!
-//! `_ptsz` are the variants for the per-thread default stream.
+//! Functions with the suffix `_ptsz` are the variants for the per-thread default stream.
 #![expect(non_snake_case, reason = "the driver's own names")]
 
 use std::ffi::{c_uint, c_void};

@@ -1,8 +1,8 @@
-//! `fits` in front of a real driver, which would give more: what does not fit is
-//! refused here, as a card of that size would, and the driver is not asked.
+//! Enforces `fits` on a real driver, which can have more memory. An allocation above the limit is
+//! refused here, as a card of that size would refuse it, and is not forwarded to the driver.
 //!
-//! A simulated device is made smaller instead. Two threads that ask for the last
-//! bytes at the same moment may both be given them: the peak is judged as well.
+//! A simulated device is made smaller instead. If two threads request the last bytes at the same
+//! moment, both requests can be granted. For this reason the peak is judged as well.
 #![expect(non_snake_case, reason = "the driver's own names")]
 
 use std::ffi::c_int;
@@ -13,27 +13,27 @@ use memcheck_core::space::Space;
 use super::{SUCCESS, space};
 use crate::ledger;
 
-/// Bytes that the program may hold on each device.
+/// The most bytes that the program may hold on each device.
 static LIMIT: AtomicU64 = AtomicU64::new(u64::MAX);
 
-/// No device holds more than `bytes` from here on.
+/// Limits each device to `bytes`.
 pub(crate) fn set(bytes: u64) {
     LIMIT.store(bytes, Relaxed);
 }
 
-/// Whether anything is refused at all.
 #[inline]
 pub(super) fn is_set() -> bool {
     LIMIT.load(Relaxed) != u64::MAX
 }
 
-/// What is left of the limit on the device `space`; `None` where there is none.
+/// The bytes of the limit that are left on the device `space`; `None` if `space` is not the memory
+/// of a device.
 fn left(space: Option<Space>) -> Option<u64> {
     let space @ Space::Cuda(_) = space? else { return None };
     Some(LIMIT.load(Relaxed).saturating_sub(ledger::snapshot(space).live))
 }
 
-/// Whether `size` bytes more are above the limit of the device `space`.
+/// True if `size` further bytes would exceed the limit of the device `space`.
 pub(super) fn is_above(space: Option<Space>, size: usize) -> bool {
     left(space).is_some_and(|left| size as u64 > left)
 }
@@ -47,39 +47,39 @@ mod next {
     }
 }
 
-/// What a device of the size that is the limit would answer.
+/// Returns the figures that a device of the limited size would return.
 ///
 /// # Safety
-/// As for the function of that name in CUDA's headers.
+/// The contract of the function of this name in CUDA's headers applies.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize) -> c_int {
-    // SAFETY: the caller keeps the function's contract.
+    // SAFETY: the caller keeps the contract of the function, which then meets that of `smaller`.
     unsafe { smaller(next::cuMemGetInfo_v2(free, total), free, total) }
 }
 
-/// The same of the runtime library.
+/// The same function of the runtime library.
 ///
 /// # Safety
-/// As for the function of that name in CUDA's headers.
+/// The contract of the function of this name in CUDA's headers applies.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cudaMemGetInfo(free: *mut usize, total: *mut usize) -> c_int {
-    // SAFETY: the caller keeps the function's contract.
+    // SAFETY: the caller keeps the contract of the function, which then meets that of `smaller`.
     unsafe { smaller(next::cudaMemGetInfo(free, total), free, total) }
 }
 
-/// Cuts what the driver has answered down to the limit.
+/// Reduces the driver's figures to the limit.
 ///
 /// # Safety
-/// Where `result` is success, the call has written a number to each pointer that
-/// is not null.
+/// Each pointer must be null or valid for writes. If `result` is success, the call must have
+/// written a number to each pointer that is not null.
 unsafe fn smaller(result: c_int, free: *mut usize, total: *mut usize) -> c_int {
     if result == SUCCESS
         && is_set()
         && let Some(left) = left(space::device())
     {
         for (figure, most) in [(free, left), (total, LIMIT.load(Relaxed))] {
-            // SAFETY: null or a number that the driver has written, by this
-            // function's contract.
+            // SAFETY: by this function's contract, the pointer is null or points to a number that
+            // the driver has written.
             if let Some(figure) = unsafe { figure.as_mut() } {
                 *figure = (*figure).min(usize::try_from(most).unwrap_or(usize::MAX));
             }

@@ -1,15 +1,14 @@
-//! The CUDA probe: the driver's and the runtime library's allocation calls,
-//! defined here under their own names.
+//! The CUDA probe. It defines the allocation functions of the driver and of the runtime library
+//! under their own names.
 //!
-//! candle builds cudarc with dynamic linking, so a symbol of the executable
-//! wins over the one in `libcuda.so`; each function below forwards to the next
-//! definition of its name (`dlsym(RTLD_NEXT, …)`), or to the simulated device
-//! where that is linked in, and books what came of it. No `LD_PRELOAD`, no
-//! environment. Libraries that load the driver themselves (cuBLAS, cudart) do
-//! not come through here: what they hold shows in NVML only.
+//! candle builds cudarc with dynamic linking, so a symbol of the executable takes precedence over
+//! the symbol in `libcuda.so`. Each function here forwards to the next definition of its name
+//! (`dlsym(RTLD_NEXT, …)`), or to the simulated device if that is linked, and records the result.
+//! This needs neither `LD_PRELOAD` nor a variable. Libraries that load the driver themselves
+//! (cuBLAS, cudart) bypass these functions, so only NVML reports their memory.
 //!
-//! `driver` and `cudart` are tables of the functions, one for each library;
-//! `next` makes a probe of a row; `limit` refuses what a test must do without.
+//! `driver` and `cudart` are tables of the functions, one for each library. `next` generates a
+//! probe from each row. `limit` refuses allocations above the limit of a test.
 
 mod cudart;
 mod driver;
@@ -36,48 +35,48 @@ unsafe extern "C" {
     fn cuCtxGetDevice(device: *mut c_int) -> c_int;
 }
 
-/// The version of CUDA that the driver has, as `major * 1000 + minor * 10`.
+/// The version of CUDA that the driver supports, as `major * 1000 + minor * 10`.
 ///
 /// # Errors
-/// When the driver does not answer.
+/// If the driver returns an error.
 #[cfg(not(feature = "sim"))]
 pub(crate) fn driver_version() -> candle_core::Result<c_int> {
     unsafe extern "C" {
         fn cuDriverGetVersion(version: *mut c_int) -> c_int;
     }
     let mut version = 0;
-    // SAFETY: the driver writes one int to a pointer to one int.
+    // SAFETY: the pointer is to a local int, to which the driver writes one int.
     match unsafe { cuDriverGetVersion(&raw mut version) } {
         SUCCESS => Ok(version),
         error => candle_core::bail!("cuDriverGetVersion answers {error}"),
     }
 }
 
-/// Whether the driver that was loaded is the simulated one.
+/// True if the loaded driver is the simulated one.
 pub(crate) fn is_simulated() -> bool {
     if cfg!(feature = "sim") {
         return true;
     }
-    // SAFETY: a constant, terminated name; the function behind it is not called.
+    // SAFETY: the name is a constant with a terminator, and the function of this name is not
+    // called.
     let mark = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"cuMemcheckSimulated".as_ptr()) };
     !mark.is_null()
 }
 
-/// The spaces that a probe's row names.
+/// The spaces that the rows of the tables name.
 mod space {
     use std::ffi::c_int;
 
     use memcheck_core::space::Space;
 
-    /// The calling thread's current device. An allocation that succeeded had one.
+    /// The calling thread's current device. After a successful allocation there is always one.
     fn ordinal() -> Option<u16> {
         let mut ordinal: c_int = -1;
-        // SAFETY: the driver writes one int to a pointer to one int.
+        // SAFETY: the pointer is to a local int, to which the driver writes one int.
         let result = unsafe { super::cuCtxGetDevice(&raw mut ordinal) };
         (result == super::SUCCESS).then(|| u16::try_from(ordinal).ok()).flatten()
     }
 
-    /// Memory of the device.
     pub(super) fn device() -> Option<Space> {
         ordinal().map(Space::Cuda)
     }
@@ -100,7 +99,7 @@ mod space {
 pub(crate) fn pinned_block(device: &Device) -> candle_core::Result<()> {
     let Device::Cuda(cuda) = device else { return Ok(()) };
     cuda.cuda_stream().context().bind_to_thread().w()?;
-    // SAFETY: the block is freed once, by the call that belongs to its allocation, and it is
+    // SAFETY: the block is freed once, by the function that belongs to its allocation, and it is
     // neither read nor written.
     unsafe { result::malloc_host(4096, 0).and_then(|block| result::free_host(block)) }.w()
 }
@@ -113,23 +112,24 @@ pub(crate) fn managed_block(device: &Device) -> candle_core::Result<()> {
     let Device::Cuda(cuda) = device else { return Ok(()) };
     cuda.cuda_stream().context().bind_to_thread().w()?;
     let global = sys::CUmemAttach_flags::CU_MEM_ATTACH_GLOBAL;
-    // SAFETY: as in `pinned_block`.
+    // SAFETY: the block is freed once, by the function that belongs to its allocation, and it is
+    // neither read nor written.
     unsafe { result::malloc_managed(4096, global).and_then(|block| result::free_sync(block)) }.w()
 }
 
-/// Whether `size` bytes more are refused before anyone is asked.
+/// True if `size` further bytes must be refused without a call of the driver.
 #[inline]
 fn is_refused(space: fn() -> Option<Space>, size: usize) -> bool {
     #[cfg(not(feature = "sim"))]
     return ledger::is_armed() && limit::is_set() && {
         let space = space();
-        // A tensor that was dropped meanwhile makes room before anything is decided.
+        // A tensor that has been dropped must free its memory before the limit is checked again.
         limit::is_above(space, size) && {
             tensor::settle();
             limit::is_above(space, size)
         }
     };
-    // The device itself is as small as it must be.
+    // The simulated device already has the limited size.
     #[cfg(feature = "sim")]
     {
         let _ = (space, size);
@@ -137,11 +137,11 @@ fn is_refused(space: fn() -> Option<Space>, size: usize) -> bool {
     }
 }
 
-/// Books the outcome of an allocation of `size` bytes by the function `name`.
+/// Records the outcome of an allocation of `size` bytes by the function `name`.
 ///
 /// # Safety
-/// `out` is the pointer that the call was given for its result; where `result`
-/// is success, the call has written an address there.
+/// `out` must be the pointer to the result of the call. If `result` is success, the call must have
+/// written an address to it.
 unsafe fn book(
     name: &'static str,
     result: c_int,
@@ -154,9 +154,9 @@ unsafe fn book(
     }
     match (result, space) {
         (SUCCESS, Some(space)) => {
-            // SAFETY: by this function's contract.
+            // SAFETY: by this function's contract, the call has written an address to `out`.
             let address = unsafe { out.read() };
-            // Nothing was asked for and nothing given: cudaMalloc allows that.
+            // An allocation of 0 bytes returns no address, which cudaMalloc allows.
             if address != 0 {
                 scope::needed();
                 ledger::allocated(space, address, size as u64);
@@ -164,7 +164,7 @@ unsafe fn book(
         }
         (SUCCESS, None) => ledger::lost_one(),
         (OUT_OF_MEMORY, Some(space)) => {
-            // What is live is shown with its shapes.
+            // The report on the refusal shows live blocks with their shapes.
             tensor::settle();
             scope::needed();
             ledger::refused(space, size as u64);
@@ -174,11 +174,11 @@ unsafe fn book(
     result
 }
 
-/// Books a free around the call that does it: before, so that nobody else can
-/// be given the address while it is still in the ledger; and takes it back
-/// where the driver refuses, because then the block is live.
+/// Records a free around the call that does it. The block is removed before the call, so that
+/// another thread cannot get the same address while it is still in the ledger. If the driver
+/// refuses the free, the block is added again, because it is still live.
 fn book_free(name: &'static str, address: u64, free: impl FnOnce() -> c_int) -> c_int {
-    // While the tensor that may be dropped here can still be looked at.
+    // Must come first, while the tensor that may be dropped here can still be read.
     tensor::settle();
     let block = if ledger::is_armed() { ledger::freed(address) } else { None };
     let result = free();

@@ -1,24 +1,25 @@
-//! One row of a table makes one probe: the function under its own name, and
-//! what it forwards to, the simulated device where that is linked in, else the
-//! next definition of the same name.
+//! Generates one probe from each row of a table: the function under its own name, and the function
+//! that it forwards to. That is the simulated device's if it is linked, and otherwise the next
+//! definition of the same name.
 
-/// `fn NAME(OUT, size: SIZE, …) in SPACE;` books an allocation, `pitched fn
-/// NAME(OUT, pitch, width, height, …)` one in rows, `free fn NAME(ADDRESS, …);`
-/// a free. The space `device` is that of the calling thread's current device.
+/// A row is `allocation fn NAME(OUT, size: SIZE, …) in SPACE;` for an allocation,
+/// `pitched fn NAME(OUT, pitch, width, height, …) in SPACE;` for an allocation in rows, or
+/// `free fn NAME(ADDRESS, …);` for a free. The space `device` is the memory of the calling thread's
+/// current device.
 macro_rules! probes {
     ($($kind:ident fn $name:ident($($argument:ident: $type:ty),*) $(in $space:ident)?;)*) => {
         $(
             #[doc = concat!("Probe of `", stringify!($name), "`.")]
             ///
             /// # Safety
-            /// As for the function of that name in CUDA's headers.
+            /// The contract of the function of this name in CUDA's headers applies.
             #[unsafe(no_mangle)]
             pub(super) unsafe extern "C" fn $name($($argument: $type),*) -> std::ffi::c_int {
                 $crate::probe::cuda::next::$kind!($name($($argument),*) $(in $space)?)
             }
         )*
 
-        /// What the probes forward to.
+        /// The functions to which the probes forward.
         mod next {
             use super::*;
             $crate::probe::cuda::next::forwards! { $(fn $name($($argument: $type),*);)* }
@@ -26,11 +27,11 @@ macro_rules! probes {
     };
 }
 
-/// The body of a probe that books an allocation of `$size` bytes.
+/// The body of a probe that records an allocation of `$size` bytes.
 macro_rules! allocation {
     ($name:ident($out:ident, $size:ident $(, $rest:ident)*) in $space:ident) => {
-        // SAFETY: the caller keeps the function's contract; on success it has
-        // written an address to its first argument.
+        // SAFETY: the caller keeps the contract of the function, which on success has written an
+        // address to its first argument.
         unsafe {
             let result = match super::is_refused(super::space::$space, $size) {
                 true => super::OUT_OF_MEMORY,
@@ -41,13 +42,13 @@ macro_rules! allocation {
     };
 }
 
-/// The body of a probe that books an allocation of `$height` rows.
+/// The body of a probe that records an allocation of `$height` rows.
 macro_rules! pitched {
     ($name:ident($out:ident, $pitch:ident, $width:ident, $height:ident $(, $rest:ident)*) in $space:ident) => {
-        // SAFETY: the caller keeps the function's contract; on success it has
-        // written an address and the width of a row to its first two arguments.
+        // SAFETY: the caller keeps the contract of the function, which on success has written an
+        // address and the width of a row to its first two arguments.
         unsafe {
-            // Rows are not narrower than they were asked for.
+            // Rows are at least as wide as requested.
             let least = $width.saturating_mul($height);
             let result = match super::is_refused(super::space::$space, least) {
                 true => super::OUT_OF_MEMORY,
@@ -60,10 +61,10 @@ macro_rules! pitched {
     };
 }
 
-/// The body of a probe that books a free.
+/// The body of a probe that records a free.
 macro_rules! free {
     ($name:ident($address:ident $(, $rest:ident)*)) => {
-        // SAFETY: the caller keeps the function's contract.
+        // SAFETY: the caller keeps the contract of the function.
         super::book_free(stringify!($name), $address as u64, || unsafe { next::$name($address $(, $rest)*) })
     };
 }
@@ -75,15 +76,14 @@ macro_rules! forwards {
         $(
             #[inline]
             pub(super) unsafe fn $name($($argument: $type),*) -> std::ffi::c_int {
-                // SAFETY: the caller keeps the contract of the function that
-                // is simulated.
+                // SAFETY: the caller keeps the contract of the function that is simulated.
                 unsafe { memcheck_sim::hooked::$name($($argument),*) }
             }
         )*
     };
 }
 
-/// Functions that look the next definition of their name up, once.
+/// Functions that look up the next definition of their name at the first call.
 #[cfg(not(feature = "sim"))]
 macro_rules! forwards {
     ($(fn $name:ident($($argument:ident: $type:ty),*);)*) => {
@@ -99,8 +99,8 @@ macro_rules! forwards {
                         Ok(name) => name,
                         Err(_) => unreachable!(),
                     };
-                    // SAFETY: a constant, terminated name; RTLD_NEXT asks for
-                    // the definition behind this executable's own.
+                    // SAFETY: the name is a constant with a terminator. RTLD_NEXT requests the
+                    // definition after this executable's own.
                     next = unsafe { libc::dlsym(libc::RTLD_NEXT, NAME.as_ptr()) };
                     if next.is_null() {
                         // CUDA_ERROR_NOT_FOUND: the library is not loaded.
@@ -109,10 +109,9 @@ macro_rules! forwards {
                     NEXT.store(next, Relaxed);
                 }
                 type Function = unsafe extern "C" fn($($type),*) -> std::ffi::c_int;
-                // SAFETY: the symbol of this name has this signature, by the
-                // CUDA headers.
+                // SAFETY: by the CUDA headers, the symbol of this name is a function of this type.
                 let function: Function = unsafe { std::mem::transmute(next) };
-                // SAFETY: the caller keeps the contract of that function.
+                // SAFETY: the caller keeps the contract of the function.
                 unsafe { function($($argument),*) }
             }
         )*

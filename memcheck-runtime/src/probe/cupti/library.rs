@@ -1,8 +1,8 @@
-//! libcupti, opened at run time: no toolkit is needed to build or to run, and
-//! candle's build of cudarc stays as it is.
+//! libcupti, opened at run time, so that neither the build nor the run needs a toolkit and candle's
+//! build of cudarc is not changed.
 //!
-//! The declarations are those of CUPTI's headers (`cupti_activity.h`), the same
-//! from CUDA 11.6 to 13.
+//! The declarations are those of CUPTI's headers (`cupti_activity.h`). They are the same from CUDA
+//! 11.6 to 13.
 
 #[cfg(not(feature = "sim"))]
 use std::ffi::OsString;
@@ -28,16 +28,16 @@ type Words = unsafe extern "C" fn(c_int, *mut *const c_char) -> c_int;
 /// Names of the library, the newest first.
 #[cfg(not(feature = "sim"))]
 const NAMES: [&str; 3] = ["libcupti.so.13", "libcupti.so.12", "libcupti.so"];
-/// Where a toolkit has it that is on no search path.
+/// Folders of a toolkit that contain the library but may not be on the loader's search path.
 #[cfg(not(feature = "sim"))]
 const FOLDERS: [&str; 2] = ["extras/CUPTI/lib64", "lib64"];
-/// Variables that name a toolkit.
+/// Environment variables with the path of a toolkit.
 #[cfg(not(feature = "sim"))]
 const TOOLKITS: [&str; 4] = ["CUDA_HOME", "CUDA_PATH", "CUDA_ROOT", "CUDA_TOOLKIT_ROOT_DIR"];
-/// `CUPTI_ACTIVITY_FLAG_FLUSH_FORCED`: buffers that are not full as well.
+/// `CUPTI_ACTIVITY_FLAG_FLUSH_FORCED`: flushes buffers that are not full too.
 const FORCED: u32 = 1;
 
-/// The functions that are used. The library is never closed.
+/// The functions of the library. The library is never closed.
 #[derive(Debug)]
 pub(super) struct Library {
     register: Register,
@@ -51,7 +51,7 @@ pub(super) struct Library {
 }
 
 impl Library {
-    /// Finds the library and its functions.
+    /// Opens the library and looks up its functions.
     pub(super) fn open() -> Result<Self, Unavailable> {
         let handle = handle()?;
         macro_rules! function {
@@ -60,10 +60,10 @@ impl Library {
             };
             ($name:literal, optional) => {{
                 let name = concat!($name, "\0").as_bytes();
-                // SAFETY: an open library, and a terminated name.
+                // SAFETY: the library is open, and the name has a terminator.
                 let address = unsafe { libc::dlsym(handle, name.as_ptr().cast()) };
-                // SAFETY: the function of this name has the type of its field, by
-                // CUPTI's headers; a null pointer is `None`.
+                // SAFETY: by CUPTI's headers, the function of this name has the type of its field.
+                // A null pointer becomes `None`.
                 unsafe { std::mem::transmute::<*mut c_void, Option<_>>(address) }
             }};
         }
@@ -79,53 +79,55 @@ impl Library {
         })
     }
 
-    /// Who gives buffers, and who takes them back.
+    /// Registers the functions that provide buffers and take them back.
     pub(super) fn register(&self, request: Request, complete: Complete) -> Result<(), Unavailable> {
-        // SAFETY: both functions live as long as the process.
+        // SAFETY: both functions are valid as long as the process lives.
         let code = unsafe { (self.register)(request, complete) };
         self.checked("cuptiActivityRegisterCallbacks", code)
     }
 
-    /// Whether records name the library that allocated: from CUDA 12.6 on.
+    /// True if records name the library that allocated, which CUPTI does from CUDA 12.6 on.
     pub(super) fn has_sources(&self) -> bool {
         self.sources.is_some()
     }
 
-    /// Has records name it.
+    /// Makes records name the library that allocated.
     pub(super) fn name_sources(&self) {
         if let Some(sources) = self.sources {
-            // SAFETY: takes a flag. Where it is refused the names are null.
+            // SAFETY: the function takes a flag only. If it fails, the names in the records are
+            // null.
             unsafe { sources(1) };
         }
     }
 
     pub(super) fn enable(&self, kind: u32) -> Result<(), Unavailable> {
-        // SAFETY: takes a kind of activity.
+        // SAFETY: the function takes a kind of activity only.
         self.checked("cuptiActivityEnable", unsafe { (self.enable)(kind) })
     }
 
     pub(super) fn disable(&self, kind: u32) -> Result<(), Unavailable> {
-        // SAFETY: takes a kind of activity.
+        // SAFETY: the function takes a kind of activity only.
         self.checked("cuptiActivityDisable", unsafe { (self.disable)(kind) })
     }
 
-    /// Has every buffer given back.
+    /// Makes CUPTI return every buffer.
     pub(super) fn flush(&self) -> Result<(), Unavailable> {
-        // SAFETY: takes flags; the callbacks that it calls are registered.
+        // SAFETY: the function takes flags only, and the callbacks that it calls are registered.
         self.checked("cuptiActivityFlushAll", unsafe { (self.flush)(FORCED) })
     }
 
-    /// Moves on to the next record of a buffer, null being before the first.
+    /// Moves on to the next record of a buffer. A null `record` is before the first. False at the
+    /// end.
     pub(super) fn next(&self, buffer: *mut u8, valid: usize, record: &mut *mut u8) -> bool {
-        // SAFETY: the buffer is one that CUPTI has just given back with so many
-        // valid bytes, and the record one of its own.
+        // SAFETY: CUPTI has just returned the buffer with this number of valid bytes, and the
+        // record is null or one of this buffer.
         unsafe { (self.next)(buffer, valid, record) == 0 }
     }
 
-    /// Records that found no buffer.
+    /// The number of records that were lost because a buffer was missing.
     pub(super) fn dropped(&self) -> usize {
         let mut count = 0;
-        // SAFETY: no context means those of all; the result pointer is a local.
+        // SAFETY: a null context means all contexts, and the result pointer is to a local.
         let code = unsafe { (self.dropped)(std::ptr::null_mut(), 0, &raw mut count) };
         if code == 0 { count } else { 0 }
     }
@@ -136,19 +138,19 @@ impl Library {
         }
         let mut words = std::ptr::null();
         if let Some(name) = self.words {
-            // SAFETY: the result pointer is a local.
+            // SAFETY: the result pointer is to a local.
             unsafe { name(code, &raw mut words) };
         }
         let error = match words.is_null() {
             true => code.to_string(),
-            // SAFETY: not null: a constant text of CUPTI's.
+            // SAFETY: the pointer is not null, so it is to a constant string of CUPTI.
             false => unsafe { CStr::from_ptr(words) }.to_string_lossy().into_owned(),
         };
         Err(Unavailable::Refused { call, error })
     }
 }
 
-/// The simulated device's, which comes with its NVML.
+/// The simulated device's library, which comes with its NVML.
 #[cfg(feature = "sim")]
 fn handle() -> Result<*mut c_void, Unavailable> {
     let path = std::env::var_os("MEMCHECK_SIM_NVML").ok_or(Unavailable::NoLibrary)?;
@@ -157,15 +159,15 @@ fn handle() -> Result<*mut c_void, Unavailable> {
     opened(&path).ok_or_else(|| Unavailable::NotFound(path.display().to_string()))
 }
 
-/// The loader's, that of a toolkit, or one that Python brings.
+/// The library that the loader finds, that of a toolkit, or one from a Python wheel.
 #[cfg(not(feature = "sim"))]
 fn handle() -> Result<*mut c_void, Unavailable> {
     let mut all = places(|name| std::env::var_os(name)).into_iter();
     all.find_map(|path| opened(&path)).ok_or_else(|| Unavailable::NotFound(NAMES[2].to_owned()))
 }
 
-/// Where it is looked for, in this order: by names that the loader knows, in
-/// toolkits, and where the command has found it in Python's CUDA wheels.
+/// The paths of the library in the order in which they are tried: names that the loader resolves,
+/// folders of toolkits, and paths in Python's CUDA wheels that the command has found.
 #[cfg(not(feature = "sim"))]
 fn places(variable: impl Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
     let roots = TOOLKITS.iter().filter_map(|name| variable(name)).map(PathBuf::from);
@@ -177,10 +179,10 @@ fn places(variable: impl Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
     NAMES.map(PathBuf::from).into_iter().chain(of_toolkits).chain(of_wheels).collect()
 }
 
-/// Opens a library by its path, or by a name that the loader knows.
+/// Opens a library by its path, or by a name that the loader resolves.
 fn opened(path: &std::path::Path) -> Option<*mut c_void> {
     let name = CString::new(path.as_os_str().as_encoded_bytes()).ok()?;
-    // SAFETY: a terminated text. CUPTI's initialisers touch no device.
+    // SAFETY: the name has a terminator, and CUPTI's initialisers do not access a device.
     let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
     (!handle.is_null()).then_some(handle)
 }

@@ -1,11 +1,10 @@
-//! What libraries allocate on a GPU for themselves, as CUPTI tells it: cuBLAS's
-//! workspaces, variables of modules. They do not pass the probes.
+//! Memory that libraries allocate on a GPU for themselves, as reported by CUPTI: cuBLAS's
+//! workspaces and variables of modules. The probes do not see it.
 //!
-//! CUPTI is looked for at run time (`library`) and asked for activity records of
-//! memory, kind `MEMORY2`: every allocation and release of the process, with the
-//! library that made it from CUDA 12.6 on. Only a run with attribution does so:
-//! CUPTI takes memory for itself, which would show in NVML's figure. Contexts and
-//! code are in no record: they are what is left over.
+//! CUPTI is opened at run time (`library`). Its activity records of kind `MEMORY2` contain every
+//! allocation and release of the process, and from CUDA 12.6 on also the library that made it. Only
+//! a run with attribution uses CUPTI, because CUPTI allocates memory that would appear in NVML's
+//! figure. No record covers contexts and code: they are the remainder.
 
 mod library;
 
@@ -20,37 +19,33 @@ use memcheck_core::space::Space;
 use crate::ledger;
 use library::Library;
 
-/// Why nothing is itemised.
+/// The reason why the memory of libraries cannot be itemised.
 #[derive(Debug, Clone, thiserror::Error)]
 pub(crate) enum Unavailable {
-    /// No such library.
     #[error("{0} was not found")]
     NotFound(String),
-    /// The simulated toolkit did not bring its library.
+    /// The simulated toolkit does not contain the library.
     #[cfg(feature = "sim")]
     #[error("the simulated toolkit has no CUPTI here")]
     NoLibrary,
-    /// The simulated library could not be loaded.
     #[cfg(feature = "sim")]
     #[error("{0}")]
     Simulated(#[from] memcheck_sim::NvmlError),
-    /// A library of that name without a function.
     #[error("libcupti has no {0}")]
     NoFunction(&'static str),
-    /// CUPTI refused a call.
     #[error("{call} answers {error}")]
     Refused {
-        /// The function.
         call: &'static str,
-        /// CUPTI's name of its error.
+        /// CUPTI's name of the error.
         error: String,
     },
-    /// Records were lost: what is there says nothing about what is not.
+    /// Records were lost, so that the list of blocks is incomplete.
     #[error("CUPTI dropped {0} records")]
     Dropped(usize),
 }
 
-/// The start of `CUpti_ActivityMemory2`, `…3` and `…4`, which begin alike.
+/// The common start of `CUpti_ActivityMemory2`, `CUpti_ActivityMemory3` and
+/// `CUpti_ActivityMemory4`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 struct Memory {
@@ -72,20 +67,20 @@ struct Memory {
     pool_type: u32,
 }
 
-/// Where `CUpti_ActivityMemory4` has its `source`, in bytes.
+/// The offset of `source` in `CUpti_ActivityMemory4`, in bytes.
 const SOURCE: usize = 120;
 /// `CUPTI_ACTIVITY_KIND_MEMORY2`.
 const MEMORY2: u32 = 49;
 /// `CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_ALLOCATION`.
 const ALLOCATION: u32 = 1;
-/// `CUPTI_ACTIVITY_MEMORY_KIND_…` of what lies on a device.
+/// `CUPTI_ACTIVITY_MEMORY_KIND_…` of memory on a device.
 const DEVICE: u32 = 3;
 const ARRAY: u32 = 4;
 const DEVICE_STATIC: u32 = 6;
-/// The bytes of a buffer: some five hundred records.
+/// Bytes of a buffer, which has room for about five hundred records.
 const BUFFER: usize = 64 << 10;
 
-/// The last that is known of an address: when, and the block that is there.
+/// The latest record of an address: its timestamp, and the block, or `None` after a release.
 type Known = (u64, Option<Seen>);
 
 /// A block that was allocated.
@@ -97,19 +92,19 @@ struct Seen {
     source: Option<String>,
 }
 
-/// By device and address.
+/// The latest records, by device and address.
 static KNOWN: Mutex<BTreeMap<(u32, u64), Known>> = Mutex::new(BTreeMap::new());
-/// The library, once it was found.
+/// The library, after it was found.
 static LIBRARY: OnceLock<Library> = OnceLock::new();
 
-/// CUPTI, listening.
+/// An active CUPTI listener.
 #[derive(Debug)]
 pub(crate) struct Listening {
     library: &'static Library,
 }
 
-/// Begins to listen. Before the first context: what libraries allocate with it
-/// would be missing.
+/// Begins to listen. Must be called before the first context is created, because later records
+/// would not include the allocations that libraries make with the context.
 pub(crate) fn start() -> Result<Listening, Unavailable> {
     let found = match LIBRARY.get() {
         Some(library) => library,
@@ -125,7 +120,7 @@ pub(crate) fn start() -> Result<Listening, Unavailable> {
 }
 
 impl Listening {
-    /// Stops, and answers with the blocks that are live on the device of `space`.
+    /// Stops listening and returns the blocks that are live on the device of `space`.
     pub(crate) fn finish(self, space: Space) -> Result<Vec<Block>, Unavailable> {
         let Space::Cuda(ordinal) = space else { return Ok(Vec::new()) };
         self.library.disable(MEMORY2)?;
@@ -149,21 +144,22 @@ impl Listening {
     }
 }
 
-/// CUPTI wants a buffer. Of the C library's memory, which no probe counts.
+/// CUPTI's callback that requests a buffer. The buffer comes from the C library, whose memory the
+/// probes do not count.
 unsafe extern "C" fn request(buffer: *mut *mut u8, size: *mut usize, most: *mut usize) {
-    // SAFETY: asks for memory, aligned for every type; null where there is none,
-    // and CUPTI then drops its records, and counts them.
+    // SAFETY: `malloc` returns memory that is aligned for every type, or null. With null, CUPTI
+    // drops its records and counts them.
     let room = unsafe { libc::malloc(BUFFER) };
-    // SAFETY: CUPTI gives three pointers to be written through.
+    // SAFETY: CUPTI passes three pointers that are valid for writes.
     unsafe {
         buffer.write(room.cast());
         size.write(if room.is_null() { 0 } else { BUFFER });
-        // As many as go in.
+        // 0 means as many records as fit.
         most.write(0);
     }
 }
 
-/// CUPTI gives a buffer back. On any thread, its own among them.
+/// CUPTI's callback that returns a buffer. It can run on any thread, including CUPTI's own.
 unsafe extern "C" fn complete(
     _context: *mut c_void,
     _stream: u32,
@@ -181,34 +177,34 @@ unsafe extern "C" fn complete(
             // SAFETY: CUPTI has put a record there, whose first member is its kind.
             let kind = unsafe { record.cast::<u32>().read_unaligned() };
             if kind == MEMORY2 {
-                // SAFETY: a record of this kind begins as `Memory` does, in every
-                // version of CUPTI that has it.
+                // SAFETY: a record of this kind begins as `Memory` does, in every version of CUPTI
+                // that has it.
                 let memory = unsafe { record.cast::<Memory>().read_unaligned() };
                 let source = library.has_sources().then(|| {
-                    // SAFETY: where CUPTI can name sources its record has one here.
+                    // SAFETY: if CUPTI can name sources, its record contains this pointer.
                     unsafe { record.add(SOURCE).cast::<*const c_char>().read_unaligned() }
                 });
                 note(&mut known, &memory, source.and_then(text));
             }
         }
     }
-    // SAFETY: the buffer is the one that `request` gave.
+    // SAFETY: the buffer is the one that `request` returned.
     unsafe { libc::free(buffer.cast()) };
 }
 
-/// A text of CUPTI's, where there is one.
+/// Copies a string of CUPTI; `None` if the pointer is null or the string is empty.
 fn text(pointer: *const c_char) -> Option<String> {
     if pointer.is_null() {
         return None;
     }
-    // SAFETY: not null; CUPTI's texts are terminated, and live until the buffer
-    // that names them is given back.
+    // SAFETY: the pointer is not null. CUPTI's strings have a terminator and live until the buffer
+    // that refers to them is returned.
     let text = unsafe { CStr::from_ptr(pointer) }.to_string_lossy().into_owned();
     (!text.is_empty()).then_some(text)
 }
 
-/// Takes a record in. Buffers of several threads come in any order: the latest
-/// record of an address holds.
+/// Stores a record. Buffers of several threads arrive in any order, so the record with the latest
+/// timestamp of an address is kept.
 fn note(known: &mut BTreeMap<(u32, u64), Known>, memory: &Memory, source: Option<String>) {
     if ![DEVICE, ARRAY, DEVICE_STATIC].contains(&memory.memory_kind) {
         return;
@@ -225,7 +221,7 @@ fn note(known: &mut BTreeMap<(u32, u64), Known>, memory: &Memory, source: Option
     }
 }
 
-/// A function of CUPTI's that takes nothing but a number.
+/// A function of CUPTI that takes only a number.
 type OfNumber = unsafe extern "C" fn(u32) -> c_int;
 
 #[cfg(test)]
@@ -272,10 +268,10 @@ mod tests {
         let mut note = |operation, kind, address, time| {
             super::note(&mut known, &record(operation, kind, address, time), None);
         };
-        // Released at 5, although its allocation is heard of after that.
+        // Released at 5, although the record of its allocation arrives later.
         note(2, DEVICE, 1, 5);
         note(1, DEVICE, 1, 4);
-        // Given again after its release.
+        // Allocated again after its release.
         note(1, DEVICE, 2, 1);
         note(2, DEVICE, 2, 2);
         note(1, DEVICE_STATIC, 2, 3);

@@ -1,8 +1,8 @@
-//! Where the bytes of a tensor's storage are.
+//! Finds the address of a tensor's storage.
 
 use candle_core::{CpuStorage, Storage};
 
-/// The block of a storage, by its address. `None` where that is not known.
+/// The address of the storage's block; `None` if it is not known.
 pub(super) fn of(storage: &Storage) -> Option<u64> {
     Some(match storage {
         Storage::Cpu(cpu) => match cpu {
@@ -27,24 +27,24 @@ pub(super) fn of(storage: &Storage) -> Option<u64> {
     })
 }
 
-/// The device's address, as it stands in the slice. cudarc's `device_ptr` would
-/// make streams wait for each other and bind the context: a probe does neither.
-/// Which word of a slice it is, is found by what the ledger knows: the address
-/// of a live block, of which there is one.
+/// The address on the device, read from the memory of the slice. cudarc's `device_ptr` would make
+/// streams wait for each other and bind the context, which a probe must not do. The word of the
+/// slice that holds the address is found with the ledger: it is the only word that is the address
+/// of a live block.
 #[cfg(feature = "cuda")]
 fn on_device(cuda: &candle_core::CudaStorage) -> Option<u64> {
     use candle_core::cuda_backend::CudaStorageSlice as Slice;
     use candle_core::cuda_backend::cudarc::driver::CudaSlice;
     use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-    /// For each type of element: the word, from 1; 0 is not known yet.
+    /// The position of the word for each element type, starting at 1; 0 if it is not known yet.
     static WORDS: [AtomicUsize; 14] = [const { AtomicUsize::new(0) }; 14];
 
     fn at<T>(slice: &CudaSlice<T>, known: &AtomicUsize) -> Option<u64> {
         let read = |word: usize| {
             let start = std::ptr::from_ref(slice).cast::<u64>();
-            // SAFETY: inside the slice; padding reads as some number, which is
-            // no live block, or is none that is there in every slice.
+            // SAFETY: the word is inside the slice. Padding reads as some number. If that is the
+            // address of a live block too, there are two candidates, and none is accepted.
             unsafe { start.add(word).read_volatile() }
         };
         if let Some(word) = known.load(Relaxed).checked_sub(1) {

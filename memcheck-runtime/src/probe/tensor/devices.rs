@@ -1,4 +1,4 @@
-//! The devices of candle that tensors were seen on.
+//! The candle devices on which tensors were found.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -14,20 +14,20 @@ use crate::ledger;
 
 const ITERATION_BITS: u32 = u32::BITS;
 
-/// In the order in which tensors on them were first seen: number, and the
-/// iteration beside the place of its space.
+/// Devices in the order in which they were first found: the number of the device, and the iteration
+/// in the low half of a word whose high half is the index of its space.
 static DEVICES: [(AtomicU64, AtomicU64); 256] =
     [const { (AtomicU64::new(0), AtomicU64::new(0)) }; 256];
 
-/// Notes the device of a tensor.
+/// Records the device of a tensor.
 #[cfg(feature = "cuda")]
 pub(super) fn note(tensor: &Tensor) {
     let candle_core::Device::Cuda(cuda) = tensor.device() else { return };
-    // SAFETY: `DeviceId` is one number that is drawn from a counter.
+    // SAFETY: `DeviceId` is one number that candle takes from a counter.
     let number = unsafe { layout::word_of(&cuda.id()) };
     let Some(number) = number.map(|number| number + 1) else { return };
     for (known, birth) in &DEVICES {
-        // PERF: most tensors are on a device that is known.
+        // PERF: most tensors are on a device that is already known.
         if known.load(Relaxed) == number {
             return;
         }
@@ -46,8 +46,8 @@ pub(super) fn note(tensor: &Tensor) {
 #[cfg(not(feature = "cuda"))]
 pub(super) fn note(_tensor: &Tensor) {}
 
-/// Devices on which tensors were first seen in iteration `first` or later, by
-/// the space of their memory.
+/// The number of devices on which tensors were first found in iteration `first` or later, by the
+/// space of their memory.
 pub(crate) fn since(first: u32) -> BTreeMap<Space, u64> {
     let mut opened = BTreeMap::new();
     for (number, seen) in &DEVICES {

@@ -1,9 +1,9 @@
-//! How candle lays a tensor out in memory, learned from tensors.
+//! Learns the memory layout of candle's tensors from sample tensors.
 //!
-//! Everything is found by value: a tensor is made of which number, element
-//! type, dimensions and storage are known through candle's interface, and the
-//! words that hold them are looked for. A place counts only if it holds in all
-//! of them. A candle that is laid out otherwise is learned anew or not at all.
+//! The number, element type, dimensions and storage of each sample are known through candle's
+//! interface, and the words of its block are searched for these values. An offset is accepted only
+//! if it holds the value in all samples. The layout of another version of candle is therefore
+//! either learned or rejected.
 
 use std::alloc::Layout;
 use std::mem::ManuallyDrop;
@@ -30,41 +30,41 @@ pub(super) const DTYPES: [DType; 14] = [
     DType::F8E8M0,
 ];
 
-/// What a tensor is inside its `Arc`.
+/// The type of the value in a tensor's `Arc`.
 type Inner = <Tensor as Deref>::Target;
 
-/// Where things are. Offsets in bytes from the start of the heap block.
+/// Offsets of the fields in bytes from the start of the heap block.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Learned {
-    /// The heap block of a tensor.
+    /// The layout of a tensor's heap block.
     pub(super) block: Layout,
-    /// The highest number of a tensor that was made to learn.
+    /// The highest number of a sample tensor.
     pub(super) latest: u64,
     number: usize,
     dims: usize,
     dtype: usize,
     storage: usize,
-    /// From what the storage's pointer points at to the storage itself.
+    /// The offset of the storage from the address in the field `storage`.
     inside: usize,
 }
 
-/// An `Arc`'s strong and weak counts.
+/// Bytes of the strong and weak counts of an `Arc`.
 const COUNTS: usize = 2 * size_of::<usize>();
-/// Owners that a tensor has a moment after it was made.
+/// An upper bound of the strong count of a tensor that was just created.
 const OWNERS: u64 = 1 << 20;
 
-/// A value of one word, as that word.
+/// The bits of a value of one word; `None` if the value has another size.
 ///
 /// # Safety
-/// `T` must be a plain number where it has the size of one.
+/// If `T` has the size of a `u64`, it must be a plain number.
 pub(super) unsafe fn word_of<T: Copy>(value: &T) -> Option<u64> {
     (size_of::<T>() == 8).then(|| {
-        // SAFETY: as large as a word, and a number by this function's contract.
+        // SAFETY: the value is as large as a word, and a number by this function's contract.
         unsafe { std::ptr::from_ref(value).cast::<u64>().read_unaligned() }
     })
 }
 
-/// A tensor of which everything is known.
+/// A tensor whose properties are known.
 struct Sample {
     tensor: Tensor,
     address: u64,
@@ -79,26 +79,26 @@ impl Sample {
         if size_of::<Tensor>() != 8 {
             return None;
         }
-        // SAFETY: as large as a word; a pointer to the heap block, or it is
-        // found out below that it is none.
+        // SAFETY: a tensor is as large as a word. The check below ensures that the word is the
+        // address of the heap block.
         let address = unsafe { std::ptr::from_ref(&tensor).cast::<u64>().read() };
         let inner = std::ptr::from_ref::<Inner>(&tensor) as u64;
         (inner == address + COUNTS as u64).then_some(Self { tensor, address })
     }
 
     fn word(&self, offset: usize) -> u64 {
-        // SAFETY: `offset` is below the size of the block, which `self.tensor`
-        // keeps alive. Padding reads as some number, which then fits no sample.
+        // SAFETY: `offset` is below the size of the block, which `self.tensor` keeps alive. Padding
+        // reads as some number, which does not fit all samples.
         unsafe { ((self.address as usize + offset) as *const u64).read_volatile() }
     }
 
     fn byte(&self, offset: usize) -> u8 {
-        // SAFETY: as above.
+        // SAFETY: `offset` is below the size of the block, which `self.tensor` keeps alive.
         unsafe { ((self.address as usize + offset) as *const u8).read_volatile() }
     }
 
     fn number(&self) -> Option<u64> {
-        // SAFETY: `TensorId` is one number that is drawn from a counter.
+        // SAFETY: `TensorId` is one number that candle takes from a counter.
         unsafe { word_of(&self.tensor.id()) }
     }
 
@@ -108,7 +108,7 @@ impl Sample {
     }
 }
 
-/// Learns the layout. `None` where something is not found, or found twice.
+/// Learns the layout. `None` if a field is not found or has several candidates.
 pub(super) fn learn() -> Option<Learned> {
     let made = [
         Sample::new(&[3, 5], DType::F32)?,
@@ -118,9 +118,9 @@ pub(super) fn learn() -> Option<Learned> {
         Sample::new(&[6, 2], DType::BF16)?,
         Sample::new(&[9, 1], DType::U32)?,
     ];
-    // Bytes that a tensor does not use keep what was on the stack of the function that
-    // made it: in code that is not optimised, its element type too. Another function
-    // leaves other bytes there.
+    // Bytes that a tensor does not use keep old contents of the stack of the function that made it.
+    // In code that is not optimised these include its element type. Tensors that another function
+    // made have other contents there.
     let reshaped = made
         .iter()
         .map(|sample| Sample::of(sample.tensor.reshape(sample.tensor.shape()).ok()?))
@@ -166,20 +166,20 @@ pub(super) fn learn() -> Option<Learned> {
 }
 
 impl Learned {
-    /// The number of the tensor at `address`, if it can be one by everything
-    /// that does not lead out of its block.
+    /// The number of the tensor at `address`. `None` if the contents of the block do not fit a
+    /// tensor. Pointers in the block are not followed.
     ///
     /// # Safety
-    /// A live block of [`Learned::block`]'s size begins there.
+    /// A live block of [`Learned::block`]'s size must begin at `address`.
     pub(super) unsafe fn number(&self, address: u64) -> Option<u64> {
         let word = |offset: usize| {
-            // SAFETY: inside the block.
+            // SAFETY: the offset is inside the block, by this function's contract.
             unsafe { ((address as usize + offset) as *const u64).read_volatile() }
         };
-        // SAFETY: inside the block.
+        // SAFETY: the offset is inside the block, by this function's contract.
         let dtype = unsafe { ((address as usize + self.dtype) as *const u8).read_volatile() };
         let is_pointer = |value: u64| value >= 8 && value.is_multiple_of(8) && value < 1 << 47;
-        // A weak count of one: nobody else refers to it without owning it.
+        // A weak count of one means that no `Weak` reference exists.
         let fits = (0..OWNERS).contains(&word(0))
             && word(8) == 1
             && DTYPES.iter().any(|known| *known as u8 == dtype)
@@ -189,33 +189,34 @@ impl Learned {
         fits.then(|| word(self.number))
     }
 
-    /// The tensor at `address`, owned. `None` where its last owner has left.
+    /// Takes a reference to the tensor at `address`. `None` if its last owner has dropped it.
     ///
     /// # Safety
-    /// The `Arc` of a tensor is there, and its memory stays while this runs.
+    /// The `Arc` of a tensor must be at `address`, and its memory must not be freed during this
+    /// call.
     pub(super) unsafe fn own(&self, address: u64) -> Option<Tensor> {
         let inside = (address as usize + COUNTS) as *const Inner;
-        // SAFETY: the inside of an `Arc`, as `Sample::new` has found. It is not
-        // dropped, so it takes nobody's weak count.
+        // SAFETY: by this function's contract, this is the address of the value in an `Arc`, as
+        // `Sample::new` has checked. The `Weak` is not dropped, so the weak count stays correct.
         let weak = ManuallyDrop::new(unsafe { Weak::from_raw(inside) });
-        // SAFETY: a tensor is an `Arc` of its inside and nothing else: one word
-        // that points to this block, as `Sample::new` has found.
+        // SAFETY: a tensor consists only of an `Arc` of its inner value: `Sample::new` has checked
+        // that it is one word that points to this block.
         weak.upgrade().map(|owned| unsafe { std::mem::transmute::<Arc<Inner>, Tensor>(owned) })
     }
 
-    /// The storage of the tensor at `address`, past its lock: a thread that holds
-    /// the lock may be just this one.
+    /// The storage of the tensor at `address`. This ignores the storage's lock, because this thread
+    /// itself may hold the lock.
     ///
-    /// Only for what never changes in a storage, which is where its bytes are:
-    /// candle's operations in place write into them, and replace none.
+    /// It must be used only to read the address of the storage's bytes, which never changes:
+    /// candle's in-place operations write to the bytes and do not replace them.
     ///
     /// # Safety
-    /// A tensor is there, and stays while the result is used.
+    /// A tensor must be at `address` and must stay alive while the result is used.
     pub(super) unsafe fn storage<'a>(&self, address: u64) -> &'a Storage {
-        // SAFETY: inside the block, as `learn` has found.
+        // SAFETY: the offset is inside the block, as `learn` has checked.
         let owner = unsafe { ((address as usize + self.storage) as *const usize).read_volatile() };
-        // SAFETY: the storage lies there, inside its own lock, as `learn` has
-        // found; the tensor keeps it alive.
+        // SAFETY: the storage is at this offset inside its lock, as `learn` has checked, and the
+        // tensor keeps it alive.
         unsafe { &*((owner + self.inside) as *const Storage) }
     }
 }
@@ -228,7 +229,7 @@ mod tests {
     fn a_tensor_is_found_in_its_block_again() {
         let learned = learn().expect("this candle is laid out as it was when this was written");
         let sample = Sample::new(&[4, 6, 2], DType::F64).unwrap();
-        // SAFETY: the block of a live tensor.
+        // SAFETY: this is the block of a live tensor.
         let (number, tensor, storage) = unsafe {
             (
                 learned.number(sample.address),
@@ -247,7 +248,7 @@ mod tests {
         let learned = learn().unwrap();
         for fill in [0u64, 1, 0xFFFF_FFFF_FFFF_FFFF, 0x0001_0001_0001_0001] {
             let other = vec![fill; learned.block.size() / 8];
-            // SAFETY: a live block of that size.
+            // SAFETY: this is a live block of that size.
             assert_eq!(unsafe { learned.number(other.as_ptr() as u64) }, None);
         }
     }

@@ -1,21 +1,19 @@
-//! The tensors of candle, as they come and go: which block is which tensor.
+//! Follows candle's tensors, so that blocks get the shapes of their tensors.
 //!
-//! A block knows its bytes; its shape, its element type, whether it is part of
-//! a graph and whether only a view of it is left, the tensor knows. candle has
-//! no hook there, but every tensor is an `Arc` of a structure of one size: in
-//! a run with attribution a host block of that size and alignment may be one.
-//! It is looked at when its thread allocates the next time, or frees memory of a
-//! device (by then it is written), and is taken for a tensor only if everything
-//! about it fits, above all its number, which candle draws from a counter and
-//! which no other memory holds twice.
+//! The ledger knows the bytes of a block. The tensor knows the shape and element type, and whether
+//! it is a view or part of a graph. candle has no hook for tensors, but every tensor is an `Arc` of
+//! a structure of one size. In a run with attribution, every host block of that size and alignment
+//! is therefore a candidate. A candidate is examined at its thread's next allocation, or next free
+//! of device memory, because it has been written by then. It is accepted as a tensor only if all of
+//! its contents fit, above all its number, which candle takes from a counter and which no other
+//! memory holds twice.
 //!
-//! Until then the tensor may have been handed to another thread and dropped
-//! there. So who frees a block waits while it is looked at (`pending`), and the
-//! tensor is owned meanwhile, which fails where its last owner has just left.
+//! The tensor can be moved to another thread and dropped there before it is examined. A thread that
+//! frees a block therefore waits while the block is examined (`pending`). The examining thread
+//! takes a reference to the tensor, which fails if the last owner has just dropped it.
 //!
-//! The layout is candle's own business, so it is learned at the start from
-//! tensors made for it (`layout`). Where it cannot be learned, there are no
-//! shapes, and the report says so.
+//! The layout is private to candle, so it is learned at the start from sample tensors (`layout`).
+//! If it cannot be learned, shapes are missing, and the report states this.
 
 mod block;
 mod devices;
@@ -42,25 +40,25 @@ pub(crate) use devices::since as devices_since;
 pub(crate) use types::named;
 
 static LAYOUT: OnceLock<Learned> = OnceLock::new();
-/// Bytes of the block of a tensor; 0 until that is learned.
+/// Bytes of the block of a tensor; 0 until the layout is learned.
 static SIZE: AtomicUsize = AtomicUsize::new(0);
-/// Live tensors: address -> the block of its storage, and what the tensor is to it.
+/// Live tensors: address -> the block of its storage, and the bytes and flags of the tensor.
 static TENSORS: Table = Table::new();
-/// A block found no room there.
+/// True if a tensor could not be stored.
 static FULL: AtomicBool = AtomicBool::new(false);
-/// The highest number of a tensor so far.
+/// An approximation of the highest number of a tensor so far.
 static LATEST: AtomicU64 = AtomicU64::new(0);
 
-/// Of a tensor: bits beside the bytes that it sees of its block.
+/// Flags of a tensor in the second word, above the bytes of the block that the tensor sees.
 const WHOLE: u64 = 1 << 48;
 const GRAPH: u64 = 1 << 49;
 const VARIABLE: u64 = 1 << 50;
 const BYTES: u64 = WHOLE - 1;
 
-/// Starts to follow tensors. `false` where their layout is not understood.
+/// Starts to follow tensors. Returns `false` if their layout cannot be learned.
 ///
 /// # Errors
-/// When the system refuses memory for the tables.
+/// If the system refuses memory for the tables.
 pub(crate) fn start() -> std::io::Result<bool> {
     TENSORS.map()?;
     types::map()?;
@@ -78,25 +76,25 @@ extern "C" fn forget() {
     ledger::follow_tensors(false);
 }
 
-/// In a forked child, the threads that look at blocks are gone, and nobody may
-/// wait for them.
+/// Stops following tensors in forked children, because the threads that examine blocks do not exist
+/// there, and a thread that waited for them would wait forever.
 fn forget_in_children() {
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {
-        // SAFETY: the handler changes an atomic, which is allowed after fork.
+        // SAFETY: the handler only changes an atomic, which is allowed after fork.
         unsafe { libc::pthread_atfork(None, None, Some(forget)) };
     });
 }
 
-/// Stops to follow tensors. Whether there was room for all of them.
+/// Stops following tensors. Returns true if there was room for all of them.
 pub(crate) fn stop() -> bool {
     ledger::follow_tensors(false);
     !FULL.load(Relaxed)
 }
 
-/// A host block was allocated, while tensors are followed.
-// PERF: inlined as far as most calls come, which is that nothing is pending and
-// that the block is no tensor.
+/// Handles the allocation of a host block while tensors are followed.
+// PERF: this part is inlined, because for most calls no candidate is pending and the block is not a
+// tensor.
 #[inline]
 pub(crate) fn allocated(address: u64, of: Layout) {
     if pending::is_some() || of.size() == SIZE.load(Relaxed) {
@@ -116,7 +114,7 @@ fn look_at_last(address: u64, of: Layout) {
     }
 }
 
-/// A host block is about to be freed, or to be resized, while tensors are followed.
+/// Handles a host block that is about to be freed or resized while tensors are followed.
 #[inline]
 pub(crate) fn freed(address: u64, of: Layout) {
     if of.size() == SIZE.load(Relaxed) {
@@ -129,12 +127,12 @@ fn gone(address: u64) {
     settle();
     if TENSORS.remove(address, None).is_none() {
         pending::forget(address);
-        // What another thread was looking at meanwhile is there now.
+        // Another thread may have examined the block in the meantime and added the tensor.
         TENSORS.remove(address, None);
     }
 }
 
-/// Looks at what may have become a tensor since this thread's last event.
+/// Examines the candidate that this thread has allocated last.
 #[inline]
 pub(crate) fn settle() {
     if pending::is_some() && !quiet::is_quiet() {
@@ -154,36 +152,37 @@ fn settle_next() {
         tensor = look(&marked, learned);
     }
     drop(marked);
-    // Only now: where its owner has left meanwhile, it goes with this.
+    // Dropped after the mark is gone: if the tensor's owner has dropped it in the meantime, this
+    // drop frees it.
     drop(tensor);
 }
 
-/// Notes the tensor that stands in a marked block, if one does, and owns it.
+/// Examines a marked block. If it is a tensor, records it and returns a reference to it.
 fn look(marked: &Marked, learned: &Learned) -> Option<Tensor> {
     let address = marked.address;
-    // SAFETY: a live block of the layout's size that its thread has written; it
-    // is marked, so nobody frees it.
+    // SAFETY: this is a live block of the layout's size that its thread has written. It is marked,
+    // so other threads do not free it.
     let number = unsafe { learned.number(address) }?;
-    // Numbers only rise; one that was seen before stands in memory that has
-    // been used again and is not written yet.
+    // Numbers only rise. A number that was seen before is in reused memory that the program has not
+    // written yet.
     let known = LATEST.load(Relaxed);
     if number <= marked.last() || number > known + FAR {
         return None;
     }
-    // SAFETY: by its number and all that `number` has checked, this is the
-    // inside of an `Arc` of a tensor.
+    // SAFETY: its number and the checks in `Learned::number` prove that this block is the `Arc` of
+    // a tensor. It is marked, so its memory is not freed.
     let tensor = unsafe { learned.own(address) }?;
     marked.set_last(number);
-    // PERF: now and then; it is only ever a bound.
+    // PERF: stored only now and then, because it is used as a bound only.
     if number > known + NEAR {
         LATEST.fetch_max(number, Relaxed);
     }
     devices::note(&tensor);
-    // SAFETY: a tensor, and it is owned here.
+    // SAFETY: this is a tensor, and `tensor` keeps it alive.
     let storage = unsafe { learned.storage(address) };
     let Some(block) = block::of(storage) else { return Some(tensor) };
     let bytes = (tensor.elem_count() * tensor.dtype().size_in_bytes()) as u64;
-    // A transposed tensor sees all of its block, and so does a reshaped one.
+    // A transposed tensor sees its whole block, and so does a reshaped one.
     let whole = ledger::shaped(block, bytes, || types::number(tensor.dims(), tensor.dtype()));
     let flag = |condition: bool, bit: u64| if condition { bit } else { 0 };
     let what = bytes.min(BYTES)
@@ -196,12 +195,12 @@ fn look(marked: &Marked, learned: &Learned) -> Option<Tensor> {
     Some(tensor)
 }
 
-/// Numbers that may be drawn by other threads between two looks.
+/// The most numbers that other threads can take between two examinations.
 const FAR: u64 = 1 << 24;
-/// Numbers after which the highest one is noted anew.
+/// The number of tensors after which the highest number is stored again.
 const NEAR: u64 = 1 << 16;
 
-/// What the live tensors say of the blocks that they see.
+/// For each block, the properties of the live tensors that see it.
 pub(crate) fn held() -> HashMap<u64, HeldBy> {
     let mut held: HashMap<u64, HeldBy> = HashMap::new();
     TENSORS.each(|_, [block, what]| {

@@ -1,9 +1,10 @@
-//! Blocks that may be tensors and that nobody has looked at yet: one a thread.
+//! Candidates: blocks that may be tensors and have not been examined yet, at most one for each
+//! thread.
 //!
-//! A thread puts the block into its slot, and looks at it when it allocates or
-//! frees the next time. Meanwhile the tensor may have been handed to another
-//! thread and dropped there; whoever frees a block empties the slot that it is
-//! in, and waits while it is *marked*, which is while its thread looks.
+//! A thread puts the block into its slot and examines it at its next allocation or free. Before
+//! that, the tensor can be moved to another thread and dropped there. A thread that frees a block
+//! therefore empties the slot that contains it. If the slot is *marked*, its thread is examining
+//! the block, and the freeing thread waits.
 //!
 //! ```text
 //! empty ──put──► address ──mark──► address, marked ──► empty
@@ -18,15 +19,15 @@ use std::sync::atomic::{
 
 use memcheck_core::quiet;
 
-/// Threads that may have a slot at once.
+/// The number of threads that can have a slot at the same time.
 const SLOTS: usize = 256;
-/// Blocks are aligned: of an address this bit is free.
+/// The flag of a marked slot. The addresses of blocks are aligned, so this bit of them is 0.
 const MARK: u64 = 1;
 
-/// What one thread has for it, alone on its cache lines.
+/// The slot of one thread, on cache lines that it shares with no other data.
 #[repr(align(128))]
 struct Slot {
-    /// An address, or 0; marked while it is looked at.
+    /// An address, or 0; with [`MARK`] while the block is examined.
     block: AtomicU64,
     /// The number of the thread's last tensor.
     last: AtomicU64,
@@ -36,16 +37,16 @@ struct Slot {
 static ALL: [Slot; SLOTS] = [const {
     Slot { block: AtomicU64::new(0), last: AtomicU64::new(0), owned: AtomicBool::new(false) }
 }; SLOTS];
-/// Slots that some thread has had: beyond them all are empty.
+/// The number of slots that were ever used. All slots after them are empty.
 static USED: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
-    // Without a destructor of its own: asking for it is a load.
+    // Has no destructor, so that an access is a plain load.
     static MINE: Cell<Option<&'static Slot>> = const { Cell::new(None) };
     static LEAVES: Leaves = const { Leaves };
 }
 
-/// Gives the thread's slot back when it ends.
+/// Releases the thread's slot when the thread ends.
 struct Leaves;
 
 impl Drop for Leaves {
@@ -58,16 +59,15 @@ impl Drop for Leaves {
     }
 }
 
-/// Why a thread has no slot.
+/// The reason why a thread has no slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NoSlot {
-    /// Other threads have them all.
+    /// Other threads use all slots.
     Taken,
-    /// The thread is ending: nobody would look at its block.
+    /// The thread is ending and would never examine the block.
     Ending,
 }
 
-/// A slot for the calling thread.
 #[cold]
 fn claim() -> Result<&'static Slot, NoSlot> {
     let _quiet = quiet::enter();
@@ -83,37 +83,37 @@ fn claim() -> Result<&'static Slot, NoSlot> {
     Ok(slot)
 }
 
-/// Notes a block that the calling thread has just allocated.
+/// Stores a block that the calling thread has just allocated.
 pub(super) fn put(address: u64) -> Result<(), NoSlot> {
     let slot = MINE.get().map_or_else(claim, Ok)?;
     slot.block.store(address, Release);
     Ok(())
 }
 
-/// Whether the calling thread has a block to look at.
+/// True if the calling thread has a block to examine.
 #[inline(always)]
 pub(super) fn is_some() -> bool {
     MINE.get().is_some_and(|slot| slot.block.load(Relaxed) != 0)
 }
 
-/// Marks the block of the calling thread. `None` where there is none, or none
-/// any more.
+/// Marks the block of the calling thread. `None` if it has none, or if another thread has removed
+/// it.
 pub(super) fn mark() -> Option<Marked> {
     let slot = MINE.get()?;
     let address = slot.block.load(Relaxed);
-    // A signal handler that allocates finds it marked: it is not looked at twice.
+    // A signal handler that allocates finds the block marked, so it is not examined twice.
     let marked = address != 0
         && address & MARK == 0
         && slot.block.compare_exchange(address, address | MARK, AcqRel, Relaxed).is_ok();
-    // One that is made is dropped, and empties the slot.
+    // Created only on success, because dropping a `Marked` empties the slot.
     marked.then(|| Marked { slot, address })
 }
 
-/// Empties the slot of another thread that this block is in. Where it is looked
-/// at just now, that is over afterwards.
+/// Removes this block from the slot of another thread. If that thread is examining it, waits until
+/// the examination has ended.
 pub(super) fn forget(address: u64) {
     for slot in ALL.iter().take(USED.load(Acquire)) {
-        // PERF: a load, where another thread's block is another.
+        // PERF: only a load if the slot of the other thread has another block.
         while slot.block.load(Acquire) & !MARK == address {
             if slot.block.compare_exchange(address, 0, AcqRel, Relaxed).is_ok() {
                 return;
@@ -123,7 +123,7 @@ pub(super) fn forget(address: u64) {
     }
 }
 
-/// A block that stays while this lives: who frees it waits.
+/// A marked block: a thread that frees it waits until this value is dropped.
 pub(super) struct Marked {
     slot: &'static Slot,
     pub(super) address: u64,
@@ -135,7 +135,6 @@ impl Marked {
         self.slot.last.load(Relaxed)
     }
 
-    /// The thread's last tensor has this number.
     pub(super) fn set_last(&self, number: u64) {
         self.slot.last.store(number, Relaxed);
     }

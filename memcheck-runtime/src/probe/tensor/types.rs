@@ -1,4 +1,4 @@
-//! Numbers for types of tensor: shape and element type.
+//! Numbers for types of tensors: the shape with the element type.
 
 use candle_core::DType;
 use memcheck_core::attribution::Tensor;
@@ -6,18 +6,15 @@ use memcheck_core::attribution::Tensor;
 use super::layout;
 use crate::intern::{Interner, mix};
 
-/// As many as a block's origin has room for.
+/// Limited by the bits for a shape in a block's origin.
 static TYPES: Interner = Interner::new((1 << 16) - 1, 1 << 20);
 
-/// Maps the table, once.
-///
-/// # Errors
-/// When the system refuses the memory.
+/// Maps the table, if that has not been done.
 pub(super) fn map() -> std::io::Result<()> {
     TYPES.map()
 }
 
-/// The number of a type of tensor; 0 where there is no room.
+/// The number of a type of tensor; 0 if the table is full.
 pub(super) fn number(dims: &[usize], dtype: DType) -> u16 {
     let words = || dims.iter().map(|&dim| dim as u64);
     let hash = words().fold(mix(1, dtype as u64), mix);

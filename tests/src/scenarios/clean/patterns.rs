@@ -1,5 +1,5 @@
-//! What a clean program is made of. Each pattern has its own lines of code, and
-//! says what is live at the end.
+//! The patterns of clean programs. Each has its own lines of code, and its comment states the
+//! blocks that are live at the end.
 
 use std::collections::VecDeque;
 use std::thread;
@@ -8,13 +8,11 @@ use candle_core::{Result, Tensor};
 
 use super::Plan;
 
-/// One pattern at work: what it does in an iteration, which it is given.
+/// The state of one pattern. It is called in every iteration, with its index.
 pub(super) type Step = Box<dyn FnMut(usize) -> Result<()>>;
 
-/// How a pattern is made.
 pub(super) type Make = fn(&mut Plan) -> Step;
 
-/// Every pattern, by name.
 pub(super) const PATTERNS: &[(&str, Make)] = &[
     ("cache that fills", cache_that_fills),
     ("cache that fills now and then", cache_that_fills_now_and_then),
@@ -33,7 +31,7 @@ pub(super) const PATTERNS: &[(&str, Make)] = &[
     ("host buffer", host_buffer),
 ];
 
-/// Live: all of it, from before the middle.
+/// Live: all of the cache, allocated before the middle.
 fn cache_that_fills(plan: &mut Plan) -> Step {
     let (size, full, device) = (plan.size(), plan.early(), plan.device.clone());
     let mut cache: Vec<Tensor> = Vec::new();
@@ -45,8 +43,8 @@ fn cache_that_fills(plan: &mut Plan) -> Step {
     })
 }
 
-/// The same with hits between the misses. The last miss is so early that one
-/// more would be due before the end if it went on.
+/// A cache with hits between the misses. The last miss is so early that one more would have to
+/// follow before the end if the cache still grew. Live: all of it.
 fn cache_that_fills_now_and_then(plan: &mut Plan) -> Step {
     let (size, full, device) = (plan.size(), plan.early(), plan.device.clone());
     let every = plan.random.between(2, 4);
@@ -59,7 +57,7 @@ fn cache_that_fills_now_and_then(plan: &mut Plan) -> Step {
     })
 }
 
-/// Live: the last of each slot.
+/// Live: the last block of each slot.
 fn ring(plan: &mut Plan) -> Step {
     let (size, slots, device) = (plan.size(), plan.span(), plan.device.clone());
     let mut ring: Vec<Option<Tensor>> = vec![None; slots];
@@ -69,7 +67,7 @@ fn ring(plan: &mut Plan) -> Step {
     })
 }
 
-/// Live: what the last two iterations made, of one size or of two by turns.
+/// Live: the blocks of the last two iterations, of one size or of two alternating sizes.
 fn double_buffer(plan: &mut Plan) -> Step {
     let (sizes, device) = ([plan.size(), plan.size()], plan.device.clone());
     let mut buffers: [Option<Tensor>; 2] = [None, None];
@@ -93,7 +91,7 @@ fn varying_shapes(plan: &mut Plan) -> Step {
     })
 }
 
-/// Live: what came since the last flush.
+/// Live: the blocks since the last flush.
 fn list_that_is_flushed(plan: &mut Plan) -> Step {
     let (size, every, device) = (plan.size(), plan.span(), plan.device.clone());
     let at_once = plan.random.between(1, 3);
@@ -109,7 +107,7 @@ fn list_that_is_flushed(plan: &mut Plan) -> Step {
     })
 }
 
-/// Live: the newest, as many as it is truncated to.
+/// Live: the newest blocks, up to the length to which the list is truncated.
 fn list_that_is_truncated(plan: &mut Plan) -> Step {
     let (size, most, device) = (plan.size(), plan.span(), plan.device.clone());
     let mut list: Vec<Tensor> = Vec::new();
@@ -120,8 +118,8 @@ fn list_that_is_truncated(plan: &mut Plan) -> Step {
     })
 }
 
-/// A cache that is concatenated anew at every token, and cleared with the
-/// request. Live: the newest.
+/// A cache that is concatenated again at every token, and cleared with the request. Live: the
+/// newest cache.
 fn cache_of_a_request(plan: &mut Plan) -> Step {
     let (size, tokens, device) = (plan.size(), plan.span(), plan.device.clone());
     let mut cache: Option<Tensor> = None;
@@ -135,7 +133,7 @@ fn cache_of_a_request(plan: &mut Plan) -> Step {
     })
 }
 
-/// Live: nothing, or what the threads of the last iteration made.
+/// Live: nothing, or the results of the last iteration's threads.
 fn threads(plan: &mut Plan) -> Step {
     let (size, device) = (plan.size(), plan.device.clone());
     let (count, keeps) = (plan.random.between(1, 3), plan.random.between(0, 1) == 1);
@@ -154,7 +152,7 @@ fn threads(plan: &mut Plan) -> Step {
     })
 }
 
-/// Oldest first out; its length goes up and down by turns. Live: what is in it.
+/// A queue, first in, first out, whose length rises and falls alternately. Live: its content.
 fn queue(plan: &mut Plan) -> Step {
     let (size, rise, device) = (plan.size(), plan.half / 4, plan.device.clone());
     let rise = plan.random.between(1, rise.max(1));
@@ -172,7 +170,7 @@ fn queue(plan: &mut Plan) -> Step {
     })
 }
 
-/// Live: all of them, from before the middle.
+/// Live: all tables, allocated before the middle.
 fn lazy_tables(plan: &mut Plan) -> Step {
     let device = plan.device.clone();
     let wanted: Vec<(usize, usize)> =
@@ -199,8 +197,8 @@ fn peaks(plan: &mut Plan) -> Step {
     })
 }
 
-/// A buffer that is made anew where a larger one is needed; the largest is
-/// needed before the middle. Live: the largest.
+/// A buffer that is replaced when a larger one is needed. The largest is needed before the middle.
+/// Live: the largest.
 fn workspace(plan: &mut Plan) -> Step {
     let (device, middle, mut random) = (plan.device.clone(), plan.middle, plan.random.clone());
     let mut workspace: Option<Tensor> = None;
@@ -214,7 +212,8 @@ fn workspace(plan: &mut Plan) -> Step {
     })
 }
 
-/// The history of a number, 240 bytes at most. Live: that.
+/// The history of a number, 4 bytes per iteration, which the host does not count because its buffer
+/// is below 1 KiB. Live: the history.
 fn numbers(_plan: &mut Plan) -> Step {
     let mut history: Vec<f32> = Vec::new();
     Box::new(move |i| {
@@ -223,8 +222,8 @@ fn numbers(_plan: &mut Plan) -> Step {
     })
 }
 
-/// A buffer of the host that doubles as it fills, and is emptied but not given
-/// back. Live: its capacity, which it has before the middle.
+/// A buffer of the host that doubles as it fills, and is emptied but not freed. Live: its capacity,
+/// which it reaches before the middle.
 fn host_buffer(plan: &mut Plan) -> Step {
     let (every, ints) = (plan.span(), plan.size());
     let mut buffer: Vec<u64> = Vec::new();
