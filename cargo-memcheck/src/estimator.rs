@@ -11,13 +11,13 @@ use memcheck_core::{exit, variables};
 
 use crate::binary::Binary;
 use crate::build::{Goal, Program, ProgramKind};
-use crate::cli::{CargoFlags, EstimatorFlags, OutputFlags, RunArgs, SelectFlags};
+use crate::cli::{EstimatorFlags, OutputFlags, RunArgs, SelectFlags};
 use crate::error::{Expected, Failure};
 use crate::generated::Generated;
 use crate::legs::Legs;
 use crate::options::Aim;
 use crate::session::Session;
-use crate::workspace::{RUNTIME, Workspace};
+use crate::workspace::{CargoOptions, RUNTIME, Workspace};
 
 /// The package of the estimator, and the name of the program.
 const ESTIMATOR: &str = "memcheck-estimate";
@@ -82,7 +82,7 @@ impl Estimator {
             // It is built as an example, because an example has the features that the tests of the workspace have. So
             // both use the same build of candle.
             let packages = name.clone();
-            let cargo = CargoFlags { packages, example: name, ..flags.as_cargo() };
+            let cargo = CargoOptions { packages, example: name, ..flags.as_cargo() };
             (ProgramKind::Example, cargo)
         } else {
             if workspace.resolved(RUNTIME).is_none() {
@@ -96,7 +96,7 @@ impl Estimator {
             }
             .write(&folder, &workspace)
             .context("the package of the estimator")?;
-            let cargo = CargoFlags {
+            let cargo = CargoOptions {
                 manifest_path: Some(folder.join("Cargo.toml")),
                 target_dir: Some(workspace.target_directory().to_owned()),
                 bin: name,

@@ -170,7 +170,7 @@ mod tests {
         Scheduling {
             threads: threads.map(|threads| NonZeroUsize::new(threads).unwrap()),
             fail_fast: false,
-            no_tests: crate::cli::NoTestsFlag::Fail,
+            no_tests: crate::options::NoTests::Fail,
             capture: Capture::Kept,
             explain: Explain::default(),
             repeat: None,

@@ -2,9 +2,8 @@
 
 use memcheck_core::protocol::Entry;
 
-use crate::cli::RunIgnoredFlag;
 use crate::devices::Leg;
-use crate::options::Selection;
+use crate::options::{RunIgnored, Selection};
 
 /// The decision about a test on a leg.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,8 +35,8 @@ pub(crate) fn choose(selection: &Selection, leg: &Leg, package: &str, entry: &En
         return Choice::Elsewhere;
     }
     match (selection.ignored, entry.ignored) {
-        (RunIgnoredFlag::Default, true) => Choice::Ignored,
-        (RunIgnoredFlag::Only, false) => Choice::Filtered,
+        (RunIgnored::Default, true) => Choice::Ignored,
+        (RunIgnored::Only, false) => Choice::Filtered,
         _ => Choice::Run,
     }
 }
@@ -70,7 +69,7 @@ mod tests {
             filters: filters.iter().map(|&filter| filter.to_owned()).collect(),
             exact: false,
             skip: Vec::new(),
-            ignored: RunIgnoredFlag::Default,
+            ignored: RunIgnored::Default,
             partition: None,
         }
     }
@@ -96,9 +95,9 @@ mod tests {
     fn ignored_tests_are_counted_and_can_be_run() {
         let test = Entry { ignored: true, ..entry("a") };
         let with = |ignored| choose(&Selection { ignored, ..selection(&[]) }, &cpu(), "app", &test);
-        assert_eq!(with(RunIgnoredFlag::Default), Choice::Ignored);
-        assert_eq!(with(RunIgnoredFlag::Only), Choice::Run);
-        assert_eq!(with(RunIgnoredFlag::All), Choice::Run);
+        assert_eq!(with(RunIgnored::Default), Choice::Ignored);
+        assert_eq!(with(RunIgnored::Only), Choice::Run);
+        assert_eq!(with(RunIgnored::All), Choice::Run);
     }
 
     #[test]

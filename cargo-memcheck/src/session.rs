@@ -8,7 +8,7 @@ use memcheck_core::protocol::Entry;
 
 use crate::archive::Unpacked;
 use crate::build::{self, Built};
-use crate::cli::{CargoFlags, RunArgs};
+use crate::cli::RunArgs;
 use crate::config::Configuration;
 use crate::devices::{self, Kind, Leg};
 use crate::discover::Carried;
@@ -20,7 +20,7 @@ use crate::select::{Choice, choose};
 use crate::talk::say;
 use crate::task::Task;
 use crate::toolchain::gpu;
-use crate::workspace::{Places, TestPackage, Workspace, pending_of_results};
+use crate::workspace::{CargoOptions, Places, TestPackage, Workspace, pending_of_results};
 
 /// The inputs of a run that are resolved before the build.
 #[derive(Debug)]
@@ -110,7 +110,7 @@ impl Session {
     pub(crate) fn results_directory(&self) -> PathBuf {
         let unsaid = || match &self.archive {
             // The folder of an extracted archive may be temporary. Cargo is not needed to run an archive, so it is not asked either.
-            Some(_) => Places::here(&CargoFlags::default()).results_directory(),
+            Some(_) => Places::here(&CargoOptions::default()).results_directory(),
             None => self.workspace.results_directory(),
         };
         self.options.results.clone().unwrap_or_else(unsaid)

@@ -9,9 +9,9 @@ use memcheck_core::finding::{Code, Level};
 use memcheck_core::protocol::Status;
 use serde::Serialize;
 
-use crate::cli::NoTestsFlag;
 use crate::error::Reported;
 use crate::note::Note;
+use crate::options::NoTests;
 use crate::process::INTERRUPTED;
 use crate::task::Outcome;
 
@@ -157,7 +157,7 @@ impl Tally {
 
     /// Returns the exit code: that of the failure that ended the run, or else that of the gravest event. A measured failure is graver than
     /// a test that was not measured, because it is certain.
-    pub(crate) fn exit_code(&self, no_tests: NoTestsFlag) -> u8 {
+    pub(crate) fn exit_code(&self, no_tests: NoTests) -> u8 {
         if let Some(failure) = &self.failure {
             failure.exit_code
         } else if self.interrupted {
@@ -170,7 +170,7 @@ impl Tally {
             exit::NOT_MEASURED
         } else if self.needs_review > 0 || !self.denied.is_empty() {
             exit::DENIED
-        } else if self.ran() == 0 && no_tests == NoTestsFlag::Fail {
+        } else if self.ran() == 0 && no_tests == NoTests::Fail {
             exit::NO_TESTS
         } else {
             exit::OK
@@ -185,7 +185,7 @@ mod tests {
     fn code(change: impl FnOnce(&mut Tally)) -> u8 {
         let mut tally = Tally { passed: 3, ..Tally::default() };
         change(&mut tally);
-        tally.exit_code(NoTestsFlag::Fail)
+        tally.exit_code(NoTests::Fail)
     }
 
     #[test]
@@ -220,8 +220,8 @@ mod tests {
     #[test]
     fn a_run_of_nothing_is_no_pass_unless_that_is_said() {
         let nothing = Tally { ignored: 2, elsewhere: 1, ..Tally::default() };
-        assert_eq!(nothing.exit_code(NoTestsFlag::Fail), exit::NO_TESTS);
-        assert_eq!(nothing.exit_code(NoTestsFlag::Warn), exit::OK);
-        assert_eq!(nothing.exit_code(NoTestsFlag::Pass), exit::OK);
+        assert_eq!(nothing.exit_code(NoTests::Fail), exit::NO_TESTS);
+        assert_eq!(nothing.exit_code(NoTests::Warn), exit::OK);
+        assert_eq!(nothing.exit_code(NoTests::Pass), exit::OK);
     }
 }

@@ -17,12 +17,11 @@ use super::manifest::{self, Build, Executable, Manifest, Tables, WITH_PATHS, WOR
 use super::strip::Stripper;
 use crate::binary::Binary;
 use crate::build::NotBuilt;
-use crate::cli::CargoFlags;
 use crate::devices::Kind;
 use crate::error::Failure;
 use crate::libraries::Linked;
 use crate::snapshots::{self, Written};
-use crate::workspace::{TestPackage, Workspace, commit};
+use crate::workspace::{CargoOptions, TestPackage, Workspace, commit};
 
 /// Where the line tables of executables are stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,7 +52,7 @@ pub(crate) struct Origin<'a> {
     /// The selected packages that have memory tests.
     pub(crate) packages: &'a [TestPackage],
     /// Cargo's flags from the command line.
-    pub(crate) cargo: &'a CargoFlags,
+    pub(crate) cargo: &'a CargoOptions,
     pub(crate) devices: Vec<Request>,
     /// The text of the configuration file.
     pub(crate) configuration: Option<&'a str>,

@@ -10,12 +10,11 @@ use std::path::{Path, PathBuf};
 use memcheck_core::device::Request;
 use tempfile::TempDir;
 
-use super::ArchiveError;
 use super::extract::{absolute, empty, extract, folder};
 use super::manifest::{self, Build, Manifest, WORKSPACE};
+use super::{ArchiveError, UnpackOptions};
 use crate::binary::Binary;
 use crate::build::Built;
-use crate::cli::ArchiveFlags;
 use crate::devices::{self, Asked, By, Found, Gpus, Kind, Leg, Sharing};
 use crate::discover::Carried;
 use crate::error::Failure;
@@ -41,7 +40,7 @@ pub(crate) struct Unpacked {
 
 impl Unpacked {
     /// Extracts the archive at `archive`.
-    pub(crate) fn open(archive: &Path, flags: &ArchiveFlags) -> Result<Self, Failure> {
+    pub(crate) fn open(archive: &Path, flags: &UnpackOptions) -> Result<Self, Failure> {
         let (folder, temporary) = folder(flags.extract_to.as_deref())?;
         let sources = match &flags.workspace_remap {
             Some(path) if !path.is_dir() => {

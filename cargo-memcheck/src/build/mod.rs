@@ -27,13 +27,12 @@ pub(crate) use directories::target_directory;
 pub(crate) use program::{Program, ProgramError, ProgramKind};
 
 use crate::binary::Binary;
-use crate::cli::CargoFlags;
 use crate::devices::Kind;
 use crate::error::{Expected, Failure};
 use crate::fresh::{Place, Watched, manifests, sources, surroundings};
 use crate::options::Options;
 use crate::toolchain::Toolkit;
-use crate::workspace::{TestPackage, Workspace};
+use crate::workspace::{CargoOptions, TestPackage, Workspace};
 
 /// Why a build has failed.
 #[derive(Debug, thiserror::Error)]
@@ -251,7 +250,7 @@ fn resolve_and_run(
 }
 
 /// Returns all inputs of a build. `None` if they cannot all be named.
-fn inputs(workspace: &Workspace, flags: &CargoFlags, said: &Said) -> Option<Watched> {
+fn inputs(workspace: &Workspace, flags: &CargoOptions, said: &Said) -> Option<Watched> {
     let watched = surroundings(flags, &crate::workspace::cargo())?;
     let watched = manifests(workspace.metadata(), watched)?;
     sources(workspace.metadata(), &said.own, &said.made.scripts, watched)
@@ -267,7 +266,7 @@ fn color() -> &'static str {
 
 /// True if a plain `cargo test` with these flags would build `target`, provided that its features are on. Targets that
 /// a flag names are excluded, because cargo itself reports an error for them.
-fn wanted(flags: &CargoFlags, target: &Target) -> bool {
+fn wanted(flags: &CargoOptions, target: &Target) -> bool {
     let is = |kind: TargetKind| target.kind.contains(&kind);
     target.test
         && (!flags.names_targets()
@@ -308,11 +307,11 @@ mod tests {
 
     #[test]
     fn only_targets_that_would_be_tested_can_be_missing() {
-        let flags = CargoFlags::default();
+        let flags = CargoOptions::default();
         assert!(wanted(&flags, &target("test", "mem")));
-        let lib_only = CargoFlags { lib: true, ..CargoFlags::default() };
+        let lib_only = CargoOptions { lib: true, ..CargoOptions::default() };
         assert!(!wanted(&lib_only, &target("test", "mem")));
-        let bins = CargoFlags { bins: true, ..CargoFlags::default() };
+        let bins = CargoOptions { bins: true, ..CargoOptions::default() };
         assert!(wanted(&bins, &target("bin", "tool")) && !wanted(&bins, &target("test", "mem")));
     }
 }

@@ -12,9 +12,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::cli::CargoFlags;
 use crate::devices::Kind;
-use crate::workspace::Workspace;
+use crate::workspace::{CargoOptions, Workspace};
 
 /// A file that marks one resolution.
 #[derive(Debug)]
@@ -28,7 +27,7 @@ impl Stamp {
     /// flags decide about the network.
     pub(super) fn of(
         workspace: &Workspace,
-        flags: &CargoFlags,
+        flags: &CargoOptions,
         command: &Command,
         (kind, directory): (Kind, &Path),
     ) -> Option<Self> {

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use super::{CargoFlags, OutputFlags, RunArgs, SelectFlags};
+use super::{OutputFlags, RunArgs, SelectFlags};
+use crate::workspace::CargoOptions;
 
 /// `cargo memcheck archive`.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -22,7 +23,7 @@ pub(crate) struct ArchiveArgs {
     #[command(flatten)]
     pub(crate) output: OutputFlags,
     #[command(flatten)]
-    pub(crate) cargo: CargoFlags,
+    pub(crate) cargo: CargoOptions,
 }
 
 impl ArchiveArgs {

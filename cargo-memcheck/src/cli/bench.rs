@@ -3,9 +3,12 @@
 use std::path::PathBuf;
 
 use super::{
-    ArchiveFlags, CargoFlags, CiFlags, ColorFlag, FormFlags, LevelFlags, LimitFlags, OutputFlags,
-    PartFlags, ReportFlags, RunArgs, ScheduleFlags, SelectFlags,
+    CiFlags, FormFlags, LevelFlags, LimitFlags, OutputFlags, PartFlags, ReportFlags, RunArgs,
+    ScheduleFlags, SelectFlags,
 };
+use crate::archive::UnpackOptions;
+use crate::options::Color;
+use crate::workspace::CargoOptions;
 
 /// `cargo memcheck bench`.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -29,9 +32,9 @@ pub(crate) struct BenchArgs {
     pub(crate) runner: Option<String>,
     /// When to use colours.
     #[arg(long, value_name = "WHEN", default_value = "auto", help_heading = "Output")]
-    pub(crate) color: ColorFlag,
+    pub(crate) color: Color,
     #[command(flatten)]
-    pub(crate) cargo: CargoFlags,
+    pub(crate) cargo: CargoOptions,
     /// Arguments for the harness of the benches.
     #[arg(last = true, value_name = "ARGS")]
     pub(crate) arguments: Vec<String>,
@@ -52,7 +55,7 @@ impl BenchArgs {
             // These flags concern tests only: their limits, baselines and results.
             limits: LimitFlags::default(),
             report: ReportFlags::default(),
-            archive: ArchiveFlags::default(),
+            archive: UnpackOptions::default(),
             results: None,
             libtest: Vec::new(),
             part: PartFlags::default(),

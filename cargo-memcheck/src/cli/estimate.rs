@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 
-use super::{CargoFlags, OutputFlags};
+use super::OutputFlags;
+use crate::workspace::CargoOptions;
 
 /// `cargo memcheck estimate`.
 #[derive(Debug, Clone, clap::Args)]
@@ -59,9 +60,16 @@ pub(crate) struct EstimatorFlags {
 }
 
 impl EstimatorFlags {
-    pub(crate) fn as_cargo(&self) -> CargoFlags {
+    pub(crate) fn as_cargo(&self) -> CargoOptions {
         let Self { release, target_dir, manifest_path, offline, jobs } = self.clone();
-        CargoFlags { release, target_dir, manifest_path, offline, jobs, ..CargoFlags::default() }
+        CargoOptions {
+            release,
+            target_dir,
+            manifest_path,
+            offline,
+            jobs,
+            ..CargoOptions::default()
+        }
     }
 }
 

@@ -5,7 +5,6 @@
 
 mod archive;
 mod bench;
-mod cargo;
 mod estimate;
 mod fit;
 mod levels;
@@ -19,7 +18,6 @@ mod report;
 mod run;
 mod select;
 mod snapshots;
-mod unpack;
 
 use std::ffi::{OsStr, OsString};
 
@@ -27,24 +25,18 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 pub(crate) use archive::ArchiveArgs;
 pub(crate) use bench::BenchArgs;
-pub(crate) use cargo::CargoFlags;
 pub(crate) use estimate::{EstimateArgs, EstimatorFlags};
 pub(crate) use fit::FitArgs;
 pub(crate) use levels::LevelFlags;
 pub(crate) use libtest::{LibtestArgs, LibtestError};
 pub(crate) use limits::LimitFlags;
-pub(crate) use output::{
-    AnnotationsFlag, ColorFlag, FormFlags, FormatFlag, OutputFlags, ReportFlag,
-};
+pub(crate) use output::{AnnotationsFlag, FormFlags, OutputFlags};
 pub(crate) use plan::PlanArgs;
 pub(crate) use profile::ProfileArgs;
 pub(crate) use report::ReportArgs;
-pub(crate) use run::{
-    DoctorArgs, EnvArgs, ListArgs, NoTestsFlag, ReportFlags, RunArgs, ScheduleFlags,
-};
-pub(crate) use select::{CiFlags, PartFlags, RunIgnoredFlag, SelectFlags};
+pub(crate) use run::{DoctorArgs, EnvArgs, ListArgs, ReportFlags, RunArgs, ScheduleFlags};
+pub(crate) use select::{CiFlags, PartFlags, SelectFlags};
 pub(crate) use snapshots::{PruneArgs, SnapshotArgs};
-pub(crate) use unpack::ArchiveFlags;
 
 const AFTER_HELP: &str = "\
 `cargo memcheck [FILTERS]… [OPTIONS]` is the same as `cargo memcheck run …`.
@@ -157,25 +149,6 @@ pub(crate) fn is_subcommand(word: &str) -> bool {
     Cli::command().get_subcommands().any(|command| command.get_name() == word)
 }
 
-/// Similarity of a word and a subcommand, from 0 to 1, above which the word is taken for a typing error. clap uses the
-/// same threshold for its suggestions.
-const ALIKE: f64 = 0.7;
-
-/// Returns a suggestion for filters that select no test. A filter can be a mistyped subcommand, or a subcommand that is
-/// not the first argument.
-pub(crate) fn suggestion(filters: &[String]) -> Option<String> {
-    if let Some(word) = filters.iter().find(|filter| is_subcommand(filter)) {
-        return Some(format!("`cargo memcheck {word} …`: a subcommand stands first"));
-    }
-    let command = Cli::command();
-    let names = command.get_subcommands().map(clap::Command::get_name);
-    let first = filters.first()?;
-    let (likeness, name) = names
-        .map(|name| (strsim::jaro(first, name), name))
-        .max_by(|(one, _), (other, _)| one.total_cmp(other))?;
-    (likeness > ALIKE).then(|| format!("did you mean `cargo memcheck {name}`?"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -198,21 +171,6 @@ mod tests {
         assert_eq!(with_subcommand(words("x -p app")), words("x run -p app"));
         assert_eq!(with_subcommand(words("x memcheck --help")), words("x --help"));
         assert_eq!(with_subcommand(words("x memcheck list")), words("x list"));
-    }
-
-    #[test]
-    fn a_mistyped_subcommand_is_suggested_and_a_filter_is_not() {
-        let suggestion = |line: &str| {
-            suggestion(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
-        };
-        for (typed, name) in [("lsit", "list"), ("acept mem", "accept"), ("profil x", "profile")] {
-            let meant = suggestion(typed).unwrap_or_default();
-            assert_eq!(meant, format!("did you mean `cargo memcheck {name}`?"), "{typed}");
-        }
-        assert!(suggestion("a review").unwrap().contains("a subcommand stands first"));
-        for filter in ["llama::kv_cache", "bert", "training_step", ""] {
-            assert_eq!(suggestion(filter), None, "{filter}");
-        }
     }
 
     #[test]

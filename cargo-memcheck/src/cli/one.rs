@@ -3,7 +3,8 @@
 use memcheck_core::tolerance::Tolerance;
 
 use super::limits::PaceFlags;
-use super::{CargoFlags, LimitFlags, OutputFlags, RunArgs, ScheduleFlags, SelectFlags};
+use super::{LimitFlags, OutputFlags, RunArgs, ScheduleFlags, SelectFlags};
+use crate::workspace::CargoOptions;
 
 /// The flags that `fit` and `plan` share with `run`.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -17,7 +18,7 @@ pub(crate) struct OneTestFlags {
     #[command(flatten)]
     pub(crate) output: OutputFlags,
     #[command(flatten)]
-    pub(crate) cargo: CargoFlags,
+    pub(crate) cargo: CargoOptions,
     /// Arguments for the test harness.
     #[arg(last = true, value_name = "LIBTEST-ARGS")]
     pub(crate) libtest: Vec<String>,

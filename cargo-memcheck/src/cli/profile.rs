@@ -6,9 +6,11 @@ use memcheck_core::profile::{By, Sort};
 
 use super::one::LaunchFlags;
 use super::{
-    ArchiveFlags, CargoFlags, CiFlags, LevelFlags, LimitFlags, OutputFlags, PartFlags, ReportFlags,
-    RunArgs, RunIgnoredFlag, SelectFlags,
+    CiFlags, LevelFlags, LimitFlags, OutputFlags, PartFlags, ReportFlags, RunArgs, SelectFlags,
 };
+use crate::archive::UnpackOptions;
+use crate::options::RunIgnored;
+use crate::workspace::CargoOptions;
 
 /// Default number of rows in the table.
 const ROWS: &str = "15";
@@ -32,7 +34,7 @@ pub(crate) struct ProfileArgs {
     #[command(flatten)]
     pub(crate) launch: LaunchFlags,
     #[command(flatten)]
-    pub(crate) archive: ArchiveFlags,
+    pub(crate) archive: UnpackOptions,
     #[command(flatten)]
     pub(crate) limits: LimitFlags,
     #[command(flatten)]
@@ -40,7 +42,7 @@ pub(crate) struct ProfileArgs {
     #[command(flatten)]
     pub(crate) output: OutputFlags,
     #[command(flatten)]
-    pub(crate) cargo: CargoFlags,
+    pub(crate) cargo: CargoOptions,
     /// Arguments for the test harness, or for the program.
     #[arg(last = true, value_name = "ARGS")]
     pub(crate) arguments: Vec<String>,
@@ -132,8 +134,7 @@ impl ProfileArgs {
             config_file: _,
             library_path: _,
         } = &self.select;
-        let typed =
-            [("--exact", *exact), ("--run-ignored", *run_ignored != RunIgnoredFlag::Default)];
+        let typed = [("--exact", *exact), ("--run-ignored", *run_ignored != RunIgnored::Default)];
         let limits = self.limits.layer();
         let kept: Vec<_> = limits.clone().for_program().names().collect();
         let limit = limits.names().find(|name| !kept.contains(name));

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use super::{NoTestsFlag, OutputFlags, ReportFlags};
+use super::{OutputFlags, ReportFlags};
+use crate::options::NoTests;
 
 /// `cargo memcheck report`.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -15,7 +16,7 @@ pub(crate) struct ReportArgs {
     pub(crate) merge: bool,
     /// What to do if no test was selected in any shard.
     #[arg(long, value_name = "WHAT", default_value = "fail")]
-    pub(crate) no_tests: NoTestsFlag,
+    pub(crate) no_tests: NoTests,
     #[command(flatten)]
     pub(crate) report: ReportFlags,
     #[command(flatten)]

@@ -2,14 +2,16 @@
 
 use std::path::PathBuf;
 
-use clap::ValueEnum;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use memcheck_core::explain::Explain;
 
 use super::{
-    AnnotationsFlag, ArchiveFlags, CargoFlags, CiFlags, FormFlags, LevelFlags, LimitFlags,
-    OutputFlags, PartFlags, ReportFlag, SelectFlags,
+    AnnotationsFlag, CiFlags, FormFlags, LevelFlags, LimitFlags, OutputFlags, PartFlags,
+    SelectFlags,
 };
+use crate::archive::UnpackOptions;
+use crate::options::{NoTests, ReportFile};
+use crate::workspace::CargoOptions;
 
 /// `cargo memcheck run`.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -21,7 +23,7 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) part: PartFlags,
     #[command(flatten)]
-    pub(crate) archive: ArchiveFlags,
+    pub(crate) archive: UnpackOptions,
     #[command(flatten)]
     pub(crate) schedule: ScheduleFlags,
     #[command(flatten)]
@@ -33,7 +35,7 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) output: OutputFlags,
     #[command(flatten)]
-    pub(crate) cargo: CargoFlags,
+    pub(crate) cargo: CargoOptions,
     /// Directory for the results, which `report` reads (default: target/memcheck/results).
     #[arg(long, value_name = "DIR", help_heading = "Reports")]
     pub(crate) results: Option<PathBuf>,
@@ -52,7 +54,7 @@ pub(crate) struct ListArgs {
     #[command(flatten)]
     pub(crate) part: PartFlags,
     #[command(flatten)]
-    pub(crate) archive: ArchiveFlags,
+    pub(crate) archive: UnpackOptions,
     /// Command that lists the tests of a binary that cannot be started on this machine ("srun --gres=gpu:1").
     #[arg(long, value_name = "COMMAND", help_heading = "Running")]
     pub(crate) runner: Option<String>,
@@ -61,7 +63,7 @@ pub(crate) struct ListArgs {
     #[command(flatten)]
     pub(crate) output: OutputFlags,
     #[command(flatten)]
-    pub(crate) cargo: CargoFlags,
+    pub(crate) cargo: CargoOptions,
 }
 
 impl ListArgs {
@@ -78,7 +80,7 @@ pub(crate) struct DoctorArgs {
     #[command(flatten)]
     pub(crate) output: OutputFlags,
     #[command(flatten)]
-    pub(crate) cargo: CargoFlags,
+    pub(crate) cargo: CargoOptions,
     /// Device to run the planted leak on (may be repeated).
     #[arg(long, value_name = "DEVICE")]
     pub(crate) device: Vec<String>,
@@ -129,7 +131,7 @@ pub(crate) struct ScheduleFlags {
     pub(crate) fail_fast: bool,
     /// What to do if no test is selected.
     #[arg(long, value_name = "WHAT", default_value = "fail")]
-    pub(crate) no_tests: NoTestsFlag,
+    pub(crate) no_tests: NoTests,
     /// Show the output of tests while they run.
     #[arg(long, visible_alias = "nocapture")]
     pub(crate) no_capture: bool,
@@ -139,25 +141,13 @@ fn explain() -> impl TypedValueParser<Value = Explain> {
     PossibleValuesParser::new(Explain::NAMES).try_map(|text| text.parse::<Explain>())
 }
 
-/// `--no-tests`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum NoTestsFlag {
-    /// Exit with code 4.
-    #[default]
-    Fail,
-    /// Print a warning and exit with code 0.
-    Warn,
-    /// Exit with code 0.
-    Pass,
-}
-
 /// Reports that are written in addition to the printed output.
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Reports")]
 pub(crate) struct ReportFlags {
     /// Write a report: junit=PATH, json=PATH, markdown=PATH, html=PATH, flamegraph=PATH or trace=PATH (may be repeated).
     #[arg(long, value_name = "KIND=PATH")]
-    pub(crate) report: Vec<ReportFlag>,
+    pub(crate) report: Vec<ReportFile>,
     /// Annotate source lines in CI (on stderr).
     #[arg(long, value_name = "WHERE", default_value = "auto")]
     pub(crate) annotations: AnnotationsFlag,

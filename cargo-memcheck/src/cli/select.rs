@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::ValueEnum;
+use crate::options::RunIgnored;
 
 /// Flags that select tests and devices.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -16,7 +16,7 @@ pub(crate) struct SelectFlags {
     pub(crate) exact: bool,
     /// Whether to run tests with #[ignore].
     #[arg(long, value_name = "WHICH", default_value = "default")]
-    pub(crate) run_ignored: RunIgnoredFlag,
+    pub(crate) run_ignored: RunIgnored,
     /// Device to run on: auto, cpu, sim, sim:CARD, cuda or cuda:N (may be repeated).
     #[arg(long, value_name = "DEVICE")]
     pub(crate) device: Vec<String>,
@@ -49,16 +49,4 @@ pub(crate) struct PartFlags {
     /// Run only the M-th of N parts of the tests (hash:M/N, M from 1).
     #[arg(long, value_name = "hash:M/N")]
     pub(crate) partition: Option<String>,
-}
-
-/// `--run-ignored`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum RunIgnoredFlag {
-    /// Only tests without #[ignore].
-    #[default]
-    Default,
-    /// Only tests with #[ignore].
-    Only,
-    /// Both.
-    All,
 }

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use super::{CargoFlags, CiFlags, OutputFlags, SelectFlags};
+use super::{CiFlags, OutputFlags, SelectFlags};
+use crate::workspace::CargoOptions;
 
 /// `cargo memcheck accept | reject | review`.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -39,5 +40,5 @@ pub(crate) struct PruneArgs {
     #[command(flatten)]
     pub(crate) output: OutputFlags,
     #[command(flatten)]
-    pub(crate) cargo: CargoFlags,
+    pub(crate) cargo: CargoOptions,
 }

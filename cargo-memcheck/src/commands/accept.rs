@@ -2,6 +2,7 @@
 
 use memcheck_core::exit;
 
+use super::pending;
 use crate::cli::SnapshotArgs;
 use crate::error::Failure;
 use crate::options::Verbosity;
@@ -11,8 +12,8 @@ use crate::talk::say;
 
 /// Accepts all selected snapshots. If one of them is invalid, none is accepted.
 pub(super) fn accept(args: &SnapshotArgs) -> Result<u8, Failure> {
-    let workspace = snapshots::workspace(args)?;
-    let files = snapshots::gather(args, &workspace)?;
+    let workspace = pending::workspace(args)?;
+    let files = pending::gather(args, &workspace)?;
     let checked = files
         .into_iter()
         .map(|file| snapshots::check(&file.path).map(|checked| (file, checked)))
@@ -24,7 +25,7 @@ pub(super) fn accept(args: &SnapshotArgs) -> Result<u8, Failure> {
         snapshots::accept(file, checked)?;
         json::snapshot(args.output.form.message_format, "accepted", &file.target);
         if verbosity > Verbosity::Quiet {
-            say!("accepted {}", snapshots::shown(&file.target, &workspace));
+            say!("accepted {}", pending::shown(&file.target, &workspace));
         }
         if let Some(changes) = changes {
             say!("{changes}");

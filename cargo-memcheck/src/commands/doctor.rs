@@ -10,12 +10,12 @@ use memcheck_core::{exit, variables};
 use serde::Serialize;
 
 use super::planted;
-use crate::cli::{DoctorArgs, FormatFlag};
+use crate::cli::DoctorArgs;
 use crate::config::Configuration;
 use crate::error::Failure;
 use crate::gpus;
 use crate::launcher::Launcher;
-use crate::options::{Verbosity, environment};
+use crate::options::{Format, Verbosity, environment};
 use crate::present::style;
 use crate::talk::{print, say};
 use crate::toolchain::gpu;
@@ -44,7 +44,7 @@ struct Check {
 
 /// Prints the results of the checks, one by one.
 struct Answers {
-    format: FormatFlag,
+    format: Format,
     verbosity: Verbosity,
 }
 
@@ -55,11 +55,11 @@ impl Answers {
             return;
         }
         match self.format {
-            FormatFlag::Json => {
+            Format::Json => {
                 let line = serde_json::to_string(&check).expect("a check is text");
                 print(&format!("{line}\n"));
             }
-            FormatFlag::Human => print(&line(&check)),
+            Format::Human => print(&line(&check)),
         }
     }
 

@@ -7,11 +7,12 @@ use std::ffi::OsStr;
 use memcheck_core::exit;
 use serde::Serialize;
 
-use crate::cli::{CargoFlags, EnvArgs, FormatFlag};
+use crate::cli::EnvArgs;
 use crate::error::Failure;
+use crate::options::Format;
 use crate::talk::{print, say};
 use crate::toolchain::{NVML_VARIABLE, Toolkit};
-use crate::workspace::Workspace;
+use crate::workspace::{CargoOptions, Workspace};
 
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename = "variable")]
@@ -25,7 +26,7 @@ struct Variable {
 pub(super) fn env(args: &EnvArgs) -> Result<u8, Failure> {
     let EnvArgs { manifest_path, target_dir, form } = args.clone();
     let workspace =
-        Workspace::load(&CargoFlags { manifest_path, target_dir, ..CargoFlags::default() })?;
+        Workspace::load(&CargoOptions { manifest_path, target_dir, ..CargoOptions::default() })?;
     let toolkit = Toolkit::prepare(workspace.toolkit_directory())?;
     let mut variables = toolkit.environment();
     match &toolkit.nvml {
@@ -36,8 +37,8 @@ pub(super) fn env(args: &EnvArgs) -> Result<u8, Failure> {
         let value = value.as_deref().map(OsStr::to_string_lossy).map(Into::into);
         let variable = Variable { name, value };
         let line = match form.message_format {
-            FormatFlag::Json => serde_json::to_string(&variable).expect("a variable is text"),
-            FormatFlag::Human => line(&variable),
+            Format::Json => serde_json::to_string(&variable).expect("a variable is text"),
+            Format::Human => line(&variable),
         };
         print(&format!("{line}\n"));
     }

@@ -12,11 +12,11 @@ use memcheck_core::size::both;
 use memcheck_core::variables::{self, VariableError};
 use serde_json::Value;
 
-use crate::cli::{EstimateArgs, FormatFlag};
+use crate::cli::EstimateArgs;
 use crate::devices;
 use crate::error::{Expected, Failure};
 use crate::estimator::{Estimator, Tried};
-use crate::options::{OptionsError, Verbosity, environment};
+use crate::options::{Format, OptionsError, Verbosity, environment};
 use crate::present::estimate as present;
 use crate::talk::print;
 
@@ -117,8 +117,8 @@ pub(super) fn estimate(args: &EstimateArgs) -> Result<u8, Failure> {
     }
     let cards = cards(&estimate);
     match args.output.form.message_format {
-        FormatFlag::Json => present::json(&estimate, &cards, &tried),
-        FormatFlag::Human => {
+        Format::Json => present::json(&estimate, &cards, &tried),
+        Format::Human => {
             print(&present::human(&estimate, &cards, &tried, Verbosity::of(&args.output)));
         }
     }

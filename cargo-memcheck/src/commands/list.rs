@@ -9,11 +9,11 @@ use memcheck_core::limits::Limits;
 use serde::Serialize;
 
 use crate::bookkeeping;
-use crate::cli::{self, FormatFlag, ListArgs, NoTestsFlag};
+use crate::cli::ListArgs;
 use crate::error::Failure;
 use crate::legs;
 use crate::note::Note;
-use crate::options::{Aim, Verbosity};
+use crate::options::{Aim, Format, NoTests, Verbosity, suggestion};
 use crate::present::{JsonLines, Unselected, style};
 use crate::presenter::Presenter;
 use crate::session::Session;
@@ -74,25 +74,25 @@ pub(super) fn list(args: &ListArgs) -> Result<u8, Failure> {
     let key = |(task, _): &(Task, Fate)| (task.binary.id.clone(), task.entry.name.clone());
     tasks.sort_by_key(key);
     let runs = tasks.iter().filter(|(_, fate)| *fate == Fate::Run).count();
-    let none = runs == 0 && session.options.scheduling.no_tests == NoTestsFlag::Fail;
+    let none = runs == 0 && session.options.scheduling.no_tests == NoTests::Fail;
     let exit_code = if none { exit::NO_TESTS } else { exit::OK };
     match session.options.telling.format {
-        FormatFlag::Json => {
+        Format::Json => {
             let mut lines = JsonLines::new(std::io::stdout());
             notes.iter().for_each(|note| lines.note(note));
             print_json(&tasks, runs, exit_code);
         }
-        FormatFlag::Human if session.options.telling.verbosity == Verbosity::Verbose => {
+        Format::Human if session.options.telling.verbosity == Verbosity::Verbose => {
             print_limits(&tasks);
         }
-        FormatFlag::Human => print_table(&tasks),
+        Format::Human => print_table(&tasks),
     }
     if none {
         let has = |wanted| tasks.iter().any(|(_, fate)| *fate == wanted);
         let filters = &session.options.selection.filters;
         let why = Unselected { elsewhere: has(Fate::Elsewhere), ignored: has(Fate::Ignored) };
         say!("{}", style::error(&why.said_of(filters)));
-        if let Some(meant) = cli::suggestion(filters) {
+        if let Some(meant) = suggestion(filters) {
             say!("{} {meant}", style::hint("hint:"));
         }
     }

@@ -11,6 +11,7 @@ mod explain;
 mod fit;
 mod list;
 mod one;
+mod pending;
 mod plan;
 mod planted;
 mod profile;
@@ -25,9 +26,9 @@ use std::ffi::OsString;
 
 use memcheck_core::exit;
 
-use crate::cli::{self, Cli, Command, FormFlags, FormatFlag};
+use crate::cli::{self, Cli, Command, FormFlags};
 use crate::error::{Failure, Reported};
-use crate::options::environment_is_text;
+use crate::options::{Format, environment_is_text};
 use crate::present::{self, json, style};
 use crate::process::{INTERRUPTED, Interrupt};
 use crate::talk::say;
@@ -85,7 +86,7 @@ enum Summary {
 /// Runs a command that supports JSON output, and completes the stream however the command ends.
 fn told(form: &FormFlags, summary: Summary, command: impl FnOnce() -> Result<u8, Failure>) -> u8 {
     style::choose(form.color);
-    let json = form.message_format == FormatFlag::Json;
+    let json = form.message_format == Format::Json;
     match command() {
         Ok(code) => {
             if json && summary == Summary::Ours {

@@ -10,7 +10,7 @@ use memcheck_core::finding::Code;
 use memcheck_core::protocol::Status;
 use memcheck_core::size::Size;
 
-use crate::cli::{CargoFlags, CiFlags, DoctorArgs, LimitFlags, RunArgs, SelectFlags};
+use crate::cli::{CiFlags, DoctorArgs, LimitFlags, RunArgs, SelectFlags};
 use crate::error::Failure;
 use crate::generated::Generated;
 use crate::legs;
@@ -21,7 +21,7 @@ use crate::schedule::{self, Event};
 use crate::session::Session;
 use crate::talk::say;
 use crate::task::Outcome;
-use crate::workspace::{RUNTIME, Workspace};
+use crate::workspace::{CargoOptions, RUNTIME, Workspace};
 
 /// Bytes that the planted test leaks in every iteration.
 const LEAK: u64 = 1 << 20;
@@ -78,7 +78,7 @@ pub(super) fn run(args: &DoctorArgs, workspace: &Workspace) -> Result<Vec<Answer
             ..LimitFlags::default()
         },
         output: args.output.clone(),
-        cargo: CargoFlags {
+        cargo: CargoOptions {
             manifest_path: Some(folder.join("Cargo.toml")),
             target_dir: Some(workspace.target_directory().to_owned()),
             packages: Vec::new(),

@@ -8,12 +8,12 @@ use memcheck_core::exit;
 use super::one::only;
 use super::program;
 use crate::build::{Goal, Program, ProgramKind};
-use crate::cli::{NoTestsFlag, ProfileArgs};
+use crate::cli::ProfileArgs;
 use crate::discover;
 use crate::error::{Expected, Failure};
 use crate::legs;
 use crate::legs::Legs;
-use crate::options::{Aim, Options, Verbosity};
+use crate::options::{Aim, NoTests, Options, Verbosity};
 use crate::present::profile::{Layout, Profiler, Subject};
 use crate::present::{Told, stopped};
 use crate::process::Interrupt;
@@ -125,7 +125,7 @@ fn profile_test(args: &ProfileArgs) -> Result<u8, Failure> {
 
 fn end(told: Told, mut tally: Tally, started: Instant, interrupt: &Interrupt) -> u8 {
     (tally.interrupted, tally.took) = (interrupt.is_set(), started.elapsed());
-    let exit_code = tally.exit_code(NoTestsFlag::Fail);
+    let exit_code = tally.exit_code(NoTests::Fail);
     told.finish(&tally, exit_code)
 }
 

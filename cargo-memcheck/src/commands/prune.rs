@@ -3,25 +3,24 @@
 use anyhow::Context;
 use memcheck_core::exit;
 
+use super::pending;
 use crate::bookkeeping;
-use crate::cli::{PruneArgs, RunArgs, RunIgnoredFlag, ScheduleFlags};
+use crate::cli::{PruneArgs, RunArgs, ScheduleFlags};
 use crate::error::Failure;
 use crate::legs;
-use crate::options::{Aim, Mode, OptionsError, Verbosity};
+use crate::options::{Aim, Mode, OptionsError, RunIgnored, Verbosity};
 use crate::present::{interrupted, json};
 use crate::process::Interrupt;
 use crate::session::Session;
-use crate::snapshots::{self, SnapshotError};
+use crate::snapshots::SnapshotError;
 use crate::talk::say;
 
 /// Removes stale baselines of the selected packages and devices. In CI it only lists them, because the source tree must
 /// not change.
 pub(super) fn prune(args: &PruneArgs) -> Result<u8, Failure> {
     let PruneArgs { dry_run, select, runner, ci, output, cargo } = args.clone();
-    let refused = [
-        (select.exact, "--exact"),
-        (select.run_ignored != RunIgnoredFlag::Default, "--run-ignored"),
-    ];
+    let refused =
+        [(select.exact, "--exact"), (select.run_ignored != RunIgnored::Default, "--run-ignored")];
     if let Some((_, flag)) = refused.into_iter().find(|(given, _)| *given) {
         return Err(OptionsError::Prune(flag).into());
     }
@@ -49,7 +48,7 @@ pub(super) fn prune(args: &PruneArgs) -> Result<u8, Failure> {
         if Interrupt::has_come() {
             return Err(interrupted());
         }
-        let shown = snapshots::shown(&file.path, &session.workspace);
+        let shown = pending::shown(&file.path, &session.workspace);
         let action = if dry_run { "stale" } else { "removed" };
         json::snapshot(args.output.form.message_format, action, &file.path);
         if !dry_run {

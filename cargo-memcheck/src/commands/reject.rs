@@ -2,6 +2,7 @@
 
 use memcheck_core::exit;
 
+use super::pending;
 use crate::cli::SnapshotArgs;
 use crate::error::Failure;
 use crate::options::Verbosity;
@@ -11,9 +12,9 @@ use crate::talk::say;
 
 /// Rejects all selected snapshots, valid or not.
 pub(super) fn reject(args: &SnapshotArgs) -> Result<u8, Failure> {
-    let workspace = snapshots::workspace(args)?;
+    let workspace = pending::workspace(args)?;
     let verbosity = Verbosity::of(&args.output);
-    for file in snapshots::gather(args, &workspace)? {
+    for file in pending::gather(args, &workspace)? {
         // A snapshot that cannot be read has no changes to show.
         let changes = (verbosity == Verbosity::Verbose)
             .then(|| snapshots::check(&file.path).ok())
@@ -22,7 +23,7 @@ pub(super) fn reject(args: &SnapshotArgs) -> Result<u8, Failure> {
         snapshots::reject(&file)?;
         json::snapshot(args.output.form.message_format, "rejected", &file.path);
         if verbosity > Verbosity::Quiet {
-            say!("rejected {}", snapshots::shown(&file.path, &workspace));
+            say!("rejected {}", pending::shown(&file.path, &workspace));
         }
         if let Some(changes) = changes {
             say!("{changes}");

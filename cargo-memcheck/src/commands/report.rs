@@ -4,13 +4,13 @@
 use std::io;
 
 use crate::across;
-use crate::cli::{CargoFlags, FormatFlag, ReportArgs};
+use crate::cli::ReportArgs;
 use crate::error::Failure;
-use crate::options::{Audience, Capture, Mode, Pending, Telling, environment};
+use crate::options::{Audience, Capture, Format, Mode, Pending, Telling, environment};
 use crate::present::{self, JsonLines, Told};
 use crate::presenter::Presenter;
 use crate::results::{self, ResultsError, Whole};
-use crate::workspace::{Places, pending_of_results};
+use crate::workspace::{CargoOptions, Places, pending_of_results};
 
 /// Presents the stored results, and returns the exit code of the run.
 pub(super) fn report(args: &ReportArgs) -> Result<u8, Failure> {
@@ -40,10 +40,10 @@ pub(super) fn report(args: &ReportArgs) -> Result<u8, Failure> {
 /// Returns the place of the results, unless the command line names folders: the workspace, or the current folder if an
 /// archive was run there.
 fn places(args: &ReportArgs) -> Result<Places, Failure> {
-    let flags = CargoFlags {
+    let flags = CargoOptions {
         manifest_path: args.manifest_path.clone(),
         target_dir: args.target_dir.clone(),
-        ..CargoFlags::default()
+        ..CargoOptions::default()
     };
     let (found, here) = (Places::find(&flags)?, Places::here(&flags));
     let has_results = |places: &Places| results::file(&places.results_directory()).is_file();
@@ -77,7 +77,7 @@ fn whole(args: &ReportArgs, places: &Places) -> Result<Whole, Failure> {
 /// Sends the events of a run to the presenters, in their order in a run.
 fn tell(whole: Whole, audience: &Audience<'_>, places: &Places) -> u8 {
     let Whole { run: _, legs, tests, notes, mut tally } = whole;
-    let json = audience.telling.format == FormatFlag::Json;
+    let json = audience.telling.format == Format::Json;
     let on_stdout = json.then(|| Box::new(JsonLines::new(io::stdout())) as Box<dyn Presenter>);
     let mut told = Told::new(audience, places.root(), legs.len(), on_stdout);
     for (leg, count) in &legs {

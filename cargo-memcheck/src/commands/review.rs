@@ -7,6 +7,7 @@ use anyhow::Context;
 use console::{Key, Term};
 use memcheck_core::exit;
 
+use super::pending;
 use crate::cli::SnapshotArgs;
 use crate::error::Failure;
 use crate::options::Verbosity;
@@ -25,8 +26,8 @@ enum Decision {
 
 /// Shows every pending snapshot, and carries out the decision about it.
 pub(super) fn review(args: &SnapshotArgs) -> Result<u8, Failure> {
-    let workspace = snapshots::workspace(args)?;
-    let files = snapshots::gather(args, &workspace)?;
+    let workspace = pending::workspace(args)?;
+    let files = pending::gather(args, &workspace)?;
     let term = Term::stderr();
     let asks = term.is_term() && console::user_attended();
     let verbosity = Verbosity::of(&args.output);
@@ -39,12 +40,12 @@ pub(super) fn review(args: &SnapshotArgs) -> Result<u8, Failure> {
         match (decision, checked) {
             (Decision::Accept, Ok(checked)) => {
                 snapshots::accept(file, &checked)?;
-                told(verbosity, "accepted", &snapshots::shown(&file.target, &workspace));
+                told(verbosity, "accepted", &pending::shown(&file.target, &workspace));
             }
             (Decision::Accept, Err(error)) => return Err(error.into()),
             (Decision::Reject, _) => {
                 snapshots::reject(file)?;
-                told(verbosity, "rejected", &snapshots::shown(&file.path, &workspace));
+                told(verbosity, "rejected", &pending::shown(&file.path, &workspace));
             }
             (Decision::Skip, _) => {
                 left += 1;
@@ -72,7 +73,7 @@ fn show(
 ) {
     let family = file.family.map_or("?", |family| family.name());
     say!("{} {} ({family})", style::strong(number), style::strong(&file.test));
-    say!("{}", style::dim(&snapshots::shown(&file.target, workspace)));
+    say!("{}", style::dim(&pending::shown(&file.target, workspace)));
     match checked {
         Ok(_) if verbosity == Verbosity::Quiet => {}
         Ok(new) => {

@@ -11,11 +11,11 @@ use memcheck_core::exit;
 
 use crate::across::{self, Judge, Seen};
 use crate::bookkeeping;
-use crate::cli::{FormatFlag, NoTestsFlag, RunArgs};
+use crate::cli::RunArgs;
 use crate::devices::Leg;
 use crate::error::Failure;
 use crate::legs::Legs;
-use crate::options::Aim;
+use crate::options::{Aim, Format, NoTests};
 use crate::present::{JsonLines, Told, stopped, style};
 use crate::presenter::Presenter;
 use crate::process::Interrupt;
@@ -44,13 +44,13 @@ pub(super) fn run(args: &RunArgs) -> Result<u8, Failure> {
 }
 
 fn nothing(args: &RunArgs, failure: Failure) -> Result<u8, Failure> {
-    if args.schedule.no_tests == NoTestsFlag::Fail {
+    if args.schedule.no_tests == NoTests::Fail {
         return Err(failure);
     }
-    if args.schedule.no_tests == NoTestsFlag::Warn {
+    if args.schedule.no_tests == NoTests::Warn {
         say!("{} {}", style::warning("warning:"), failure.message());
     }
-    if args.output.form.message_format == FormatFlag::Json {
+    if args.output.form.message_format == Format::Json {
         JsonLines::new(io::stdout()).finished(&Tally::default(), exit::OK);
     }
     Ok(exit::OK)
@@ -79,7 +79,7 @@ fn run_legs(session: &Session, interrupt: &Interrupt) -> Result<u8, Failure> {
     });
     // Presenters start with the first leg that is listed. A failure before that is all that can be reported.
     let Some((mut legs, first)) = interrupt.outlived(begun)? else { return Ok(stopped(options)) };
-    let json = options.telling.format == FormatFlag::Json;
+    let json = options.telling.format == Format::Json;
     let on_stdout = json.then(|| Box::new(JsonLines::new(io::stdout())) as Box<dyn Presenter>);
     let root = session.workspace.root();
     let mut told = Told::new(&session.audience(), root, session.legs.len(), on_stdout);

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use cargo_metadata::Metadata;
 
 use super::Watched;
-use crate::cli::CargoFlags;
+use crate::workspace::CargoOptions;
 
 /// Words in cargo's configuration that refer to further files, which this module does not watch.
 const BEYOND: [&str; 4] = ["rustc", "include", "paths", "patch"];
@@ -18,7 +18,7 @@ const TARGETS: [&str; 5] = ["src", "src/bin", "tests", "examples", "benches"];
 const FILES: [&str; 4] = ["build.rs", "README.md", "README.txt", "README"];
 
 /// Watches the toolchain and the configuration of cargo and rustup. Returns `None` if these refer to files that this module does not watch.
-pub(crate) fn surroundings(flags: &CargoFlags, cargo: &OsStr) -> Option<Watched> {
+pub(crate) fn surroundings(flags: &CargoOptions, cargo: &OsStr) -> Option<Watched> {
     let is_rustc = |name: &str| {
         name.starts_with("RUSTC") || name.starts_with("CARGO_BUILD_RUSTC") || name == "CARGO_RUSTC"
     };
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn a_configuration_that_leads_elsewhere_is_not_followed() {
-        let flags = CargoFlags { config: vec!["a.toml".to_owned()], ..CargoFlags::default() };
+        let flags = CargoOptions { config: vec!["a.toml".to_owned()], ..CargoOptions::default() };
         assert!(surroundings(&flags, OsStr::new("cargo")).is_none());
     }
 }

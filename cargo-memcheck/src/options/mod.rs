@@ -8,28 +8,35 @@ mod error;
 mod levels;
 mod mode;
 mod partition;
+mod report;
+mod suggestion;
 mod telling;
 mod typed;
 
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 
+use clap::ValueEnum;
 use memcheck_core::explain::Explain;
 use memcheck_core::limits::Layer;
 use memcheck_core::variables::{self, Variable, VariableError};
 
-use crate::cli::{CargoFlags, NoTestsFlag, RunIgnoredFlag};
 use crate::config::Configuration;
 use crate::devices::Asked;
 use crate::launcher::Launcher;
 use crate::libraries::Search;
+use crate::workspace::CargoOptions;
 
 pub(crate) use aim::Aim;
 pub(crate) use error::OptionsError;
 pub(crate) use levels::Levels;
 pub(crate) use mode::Mode;
 pub(crate) use partition::{Partition, hash};
-pub(crate) use telling::{Annotations, Audience, Capture, Pending, Telling, Verbosity};
+pub(crate) use report::ReportFile;
+pub(crate) use suggestion::suggestion;
+pub(crate) use telling::{
+    Annotations, Audience, Capture, Color, Format, Pending, Telling, Verbosity,
+};
 pub(crate) use typed::Typed;
 
 /// The selection of tests.
@@ -42,9 +49,21 @@ pub(crate) struct Selection {
     /// Substrings of the tests to leave out.
     pub(crate) skip: Vec<String>,
     /// How to treat `#[ignore]`.
-    pub(crate) ignored: RunIgnoredFlag,
+    pub(crate) ignored: RunIgnored,
     /// The part of the tests to which the run is restricted.
     pub(crate) partition: Option<Partition>,
+}
+
+/// `--run-ignored`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RunIgnored {
+    /// Only tests without #[ignore].
+    #[default]
+    Default,
+    /// Only tests with #[ignore].
+    Only,
+    /// Both.
+    All,
 }
 
 #[derive(Debug, Clone)]
@@ -54,7 +73,7 @@ pub(crate) struct Scheduling {
     /// True if the first failure ends the run.
     pub(crate) fail_fast: bool,
     /// The result of a run in which no test is selected.
-    pub(crate) no_tests: NoTestsFlag,
+    pub(crate) no_tests: NoTests,
     /// How to treat the output of tests.
     pub(crate) capture: Capture,
     /// When tests run with call stacks.
@@ -67,10 +86,22 @@ pub(crate) struct Scheduling {
     pub(crate) launcher: Launcher,
 }
 
+/// `--no-tests`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum NoTests {
+    /// Exit with code 4.
+    #[default]
+    Fail,
+    /// Print a warning and exit with code 0.
+    Warn,
+    /// Exit with code 0.
+    Pass,
+}
+
 /// The resolved options of a run.
 #[derive(Debug)]
 pub(crate) struct Options {
-    pub(crate) cargo: CargoFlags,
+    pub(crate) cargo: CargoOptions,
     pub(crate) selection: Selection,
     pub(crate) scheduling: Scheduling,
     /// How results are reported.

@@ -2,7 +2,32 @@
 
 use std::path::PathBuf;
 
-use crate::cli::{AnnotationsFlag, FormatFlag, NoTestsFlag, OutputFlags, ReportFlag, ReportFlags};
+use clap::ValueEnum;
+
+use super::{NoTests, ReportFile};
+use crate::cli::{AnnotationsFlag, OutputFlags, ReportFlags};
+
+/// `--message-format`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// Text for people, with results on stdout and messages on stderr.
+    #[default]
+    Human,
+    /// One JSON object a line, on stdout.
+    Json,
+}
+
+/// `--color`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Color {
+    /// On a terminal that supports them.
+    #[default]
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
 
 /// How the command treats the output of tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,9 +72,9 @@ pub(crate) enum Annotations {
 #[derive(Debug, Clone)]
 pub(crate) struct Telling {
     /// The format of stdout.
-    pub(crate) format: FormatFlag,
+    pub(crate) format: Format,
     pub(crate) verbosity: Verbosity,
-    pub(crate) reports: Vec<ReportFlag>,
+    pub(crate) reports: Vec<ReportFile>,
     pub(crate) annotations: Annotations,
 }
 
@@ -71,7 +96,7 @@ pub(crate) struct Audience<'a> {
     /// How the command treated the output of tests.
     pub(crate) capture: Capture,
     /// The result of a run in which no test is selected.
-    pub(crate) no_tests: NoTestsFlag,
+    pub(crate) no_tests: NoTests,
     /// The filters of the command line.
     pub(crate) filters: &'a [String],
 }

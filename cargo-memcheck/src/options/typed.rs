@@ -11,19 +11,20 @@ use memcheck_core::limits::Layer;
 use memcheck_core::variables::{self, VariableError};
 
 use super::{
-    Aim, Capture, Levels, Mode, Options, OptionsError, Partition, Scheduling, Selection, Telling,
-    levels,
+    Aim, Capture, Levels, Mode, Options, OptionsError, Partition, RunIgnored, Scheduling,
+    Selection, Telling, levels,
 };
-use crate::cli::{CargoFlags, LibtestArgs, LibtestError, RunArgs, RunIgnoredFlag, ScheduleFlags};
+use crate::cli::{LibtestArgs, LibtestError, RunArgs, ScheduleFlags};
 use crate::config::Configuration;
 use crate::devices::{self, Asked, DeviceError};
 use crate::error::Failure;
 use crate::launcher::Launcher;
 use crate::libraries::Search;
+use crate::workspace::CargoOptions;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Typed {
-    cargo: CargoFlags,
+    cargo: CargoOptions,
     selection: Selection,
     scheduling: Scheduling,
     telling: Telling,
@@ -61,7 +62,7 @@ impl Typed {
             results,
             libtest,
         } = args;
-        if archive.archive_file.is_some() && *cargo != CargoFlags::default() {
+        if archive.archive_file.is_some() && *cargo != CargoOptions::default() {
             return Err(OptionsError::Built.into());
         }
         let libtest = LibtestArgs::read(libtest).map_err(|error: LibtestError| error)?;
@@ -81,8 +82,8 @@ impl Typed {
                 exact: select.exact || libtest.exact,
                 skip: libtest.skip,
                 ignored: match (libtest.ignored, libtest.include_ignored) {
-                    (_, true) => RunIgnoredFlag::All,
-                    (true, false) => RunIgnoredFlag::Only,
+                    (_, true) => RunIgnored::All,
+                    (true, false) => RunIgnored::Only,
                     (false, false) => select.run_ignored,
                 },
                 partition: part.partition.as_deref().map(Partition::read).transpose()?,

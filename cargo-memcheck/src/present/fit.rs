@@ -9,10 +9,9 @@ use memcheck_core::space::Space;
 use serde::Serialize;
 
 use super::{json, style};
-use crate::cli::FormatFlag;
 use crate::devices::Kind;
 use crate::fit::{Attempt, Fitted, Goal, Prediction};
-use crate::options::Telling;
+use crate::options::{Format, Telling};
 use crate::talk::say;
 use crate::task::Task;
 
@@ -41,12 +40,12 @@ fn asked(space: Space, refusal: &Refusal) -> String {
 /// Prints the result of the search on each device.
 pub(crate) fn fitted(telling: &Telling, tasks: &[Task], goal: &Goal<'_>, all: &[Fitted]) {
     match telling.format {
-        FormatFlag::Json => {
+        Format::Json => {
             for (task, fitted) in tasks.iter().zip(all) {
                 json::print(&line(task, goal, fitted));
             }
         }
-        FormatFlag::Human => {
+        Format::Human => {
             for line in table(goal, all).trim_fmt().lines() {
                 anstream::println!("{line}");
             }

@@ -18,11 +18,11 @@ use memcheck_core::space::Space;
 use memcheck_core::survivors::Growth;
 use serde::Serialize;
 
-use crate::cli::FormatFlag;
 use crate::devices::Leg;
 use crate::error::{Failure, Reported};
 use crate::gpus::RanOn;
 use crate::note::Note;
+use crate::options::Format;
 use crate::presenter::{Presenter, Report};
 use crate::tally::{Repeated, Tally};
 use crate::task::{Outcome, Task};
@@ -327,15 +327,15 @@ pub(crate) fn failure(failure: &Failure) {
 
 /// Prints a line about a snapshot that the command has `accepted`, `rejected` or `removed`, or that is `stale`. Prints no line in the human
 /// format.
-pub(crate) fn snapshot(format: FormatFlag, action: &str, path: &std::path::Path) {
-    if format == FormatFlag::Json {
+pub(crate) fn snapshot(format: Format, action: &str, path: &std::path::Path) {
+    if format == Format::Json {
         print(&serde_json::json!({"type": "snapshot", "action": action, "path": path}));
     }
 }
 
 /// Prints a line about a file that the command wrote. Prints no line in the human format.
-pub(crate) fn file(format: FormatFlag, kind: &str, path: &std::path::Path, size: u64) {
-    if format == FormatFlag::Json {
+pub(crate) fn file(format: Format, kind: &str, path: &std::path::Path, size: u64) {
+    if format == Format::Json {
         print(&serde_json::json!({"type": "file", "kind": kind, "path": path, "bytes": size}));
     }
 }

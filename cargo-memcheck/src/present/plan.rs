@@ -10,8 +10,7 @@ use memcheck_core::tolerance::Tolerance;
 use serde::Serialize;
 
 use super::{json, style};
-use crate::cli::FormatFlag;
-use crate::options::{Telling, Verbosity};
+use crate::options::{Format, Telling, Verbosity};
 use crate::talk::say;
 use crate::task::Task;
 
@@ -35,7 +34,7 @@ pub(crate) struct Placed<'a> {
 
 /// Prints a plan. Prints its map too, unless the map is written to `file`.
 pub(crate) fn plan(telling: &Telling, placed: &Placed<'_>, file: Option<&Path>) {
-    if telling.format == FormatFlag::Json {
+    if telling.format == Format::Json {
         return json::print(&line(placed));
     }
     if telling.verbosity > Verbosity::Quiet {
@@ -60,7 +59,7 @@ pub(crate) fn plan(telling: &Telling, placed: &Placed<'_>, file: Option<&Path>) 
 
 /// Prints the measured memory of each module on stderr. Consecutive modules with equal figures share a row.
 pub(crate) fn modules(telling: &Telling, modules: &Modules) {
-    if telling.format == FormatFlag::Json || telling.verbosity == Verbosity::Quiet {
+    if telling.format == Format::Json || telling.verbosity == Verbosity::Quiet {
         return;
     }
     let mut table = Table::new();

@@ -1,9 +1,8 @@
 //! The output of a command that a signal ended before it had any results.
 
 use super::{JsonLines, style};
-use crate::cli::FormatFlag;
 use crate::error::Failure;
-use crate::options::Options;
+use crate::options::{Format, Options};
 use crate::presenter::Presenter;
 use crate::process::INTERRUPTED;
 use crate::talk::say;
@@ -18,7 +17,7 @@ pub(crate) fn interrupted() -> Failure {
 /// exit code.
 pub(crate) fn stopped(options: &Options) -> u8 {
     say!("{}", style::warning("interrupted"));
-    if options.telling.format == FormatFlag::Json {
+    if options.telling.format == Format::Json {
         let tally = Tally { interrupted: true, ..Tally::default() };
         JsonLines::new(std::io::stdout()).finished(&tally, INTERRUPTED);
     }

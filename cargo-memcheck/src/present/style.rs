@@ -4,14 +4,14 @@ use anstream::ColorChoice;
 use memcheck_core::protocol::Status;
 use owo_colors::{OwoColorize, Style};
 
-use crate::cli::ColorFlag;
+use crate::options::Color;
 
 /// Decides once for the whole process whether output has colours.
-pub(crate) fn choose(color: ColorFlag) {
+pub(crate) fn choose(color: Color) {
     match color {
-        ColorFlag::Auto => ColorChoice::Auto,
-        ColorFlag::Always => ColorChoice::Always,
-        ColorFlag::Never => ColorChoice::Never,
+        Color::Auto => ColorChoice::Auto,
+        Color::Always => ColorChoice::Always,
+        Color::Never => ColorChoice::Never,
     }
     .write_global();
 }

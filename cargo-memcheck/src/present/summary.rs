@@ -5,8 +5,7 @@ use std::path::Path;
 use memcheck_core::exit;
 
 use super::style;
-use crate::cli::{self, NoTestsFlag};
-use crate::options::Pending;
+use crate::options::{NoTests, Pending, suggestion};
 use crate::tally::{Repeated, Tally};
 
 /// Returns the counts in one line.
@@ -94,7 +93,7 @@ pub(super) fn next_steps(
     tally: &Tally,
     filters: &[String],
     pending: &Pending,
-    no_tests: NoTestsFlag,
+    no_tests: NoTests,
 ) -> Vec<String> {
     let mut lines = Vec::new();
     if tally.interrupted {
@@ -107,13 +106,13 @@ pub(super) fn next_steps(
     if tally.ran() == 0
         && !tally.interrupted
         && tally.failure.is_none()
-        && no_tests != NoTestsFlag::Pass
+        && no_tests != NoTests::Pass
     {
         let why = Unselected { elsewhere: tally.elsewhere > 0, ignored: tally.ignored > 0 };
         let line = why.said_of(filters);
-        let fails = no_tests == NoTestsFlag::Fail;
+        let fails = no_tests == NoTests::Fail;
         lines.push(if fails { style::error(&line) } else { style::warning(&line) });
-        let meant = cli::suggestion(filters);
+        let meant = suggestion(filters);
         lines.extend(meant.map(|meant| format!("{} {meant}", style::hint("hint:"))));
     }
     if !tally.denied.is_empty() {
@@ -153,7 +152,7 @@ mod tests {
     fn only_what_happened_is_counted() {
         let tally = Tally { passed: 3, ignored: 1, ..Tally::default() };
         assert_eq!(counts(&tally), "3 passed, 0 failed, 1 ignored");
-        assert!(next_steps(&tally, &[], &Pending::Beside, NoTestsFlag::Fail).is_empty());
+        assert!(next_steps(&tally, &[], &Pending::Beside, NoTests::Fail).is_empty());
     }
 
     #[test]
@@ -175,7 +174,7 @@ mod tests {
     fn a_run_of_nothing_names_the_filters() {
         let said = |tally: &Tally, filters: &[&str]| {
             let filters: Vec<String> = filters.iter().map(|&filter| filter.to_owned()).collect();
-            let steps = next_steps(tally, &filters, &Pending::Beside, NoTestsFlag::Fail);
+            let steps = next_steps(tally, &filters, &Pending::Beside, NoTests::Fail);
             console::strip_ansi_codes(&steps[0]).into_owned()
         };
         let (none, ignored) = (Tally::default(), Tally { ignored: 2, ..Tally::default() });

@@ -11,10 +11,9 @@ use memcheck_core::size::Size;
 use memcheck_core::space::Space;
 
 use super::{beside, findings, style, summary};
-use crate::cli::NoTestsFlag;
 use crate::devices::Leg;
 use crate::note::Note;
-use crate::options::{Audience, Capture, Pending, Verbosity};
+use crate::options::{Audience, Capture, NoTests, Pending, Verbosity};
 use crate::presenter::Presenter;
 use crate::talk::say;
 use crate::tally::Tally;
@@ -30,7 +29,7 @@ pub(crate) struct Terminal {
     verbosity: Verbosity,
     capture: Capture,
     pending: Pending,
-    no_tests: NoTestsFlag,
+    no_tests: NoTests,
     filters: Vec<String>,
     several_legs: bool,
     /// The progress of the running tests, by binary and name.
@@ -257,7 +256,7 @@ impl Presenter for Terminal {
         self.bar.finish_and_clear();
         if self.several_legs && self.verbosity > Verbosity::Quiet {
             // The summary reports if no test ran at all.
-            let ok = tally.exit_code(NoTestsFlag::Pass) == exit::OK && tally.not_run == 0;
+            let ok = tally.exit_code(NoTests::Pass) == exit::OK && tally.not_run == 0;
             self.print(&[verdict(&format!(" on {}", leg.name()), tally, ok)]);
         }
     }

@@ -12,9 +12,8 @@ use super::junit::Junit;
 use super::markdown::Markdown;
 use super::terminal::Terminal;
 use super::trace::Trace;
-use crate::cli::ReportFlag;
 use crate::error::Expected;
-use crate::options::{Annotations, Audience};
+use crate::options::{Annotations, Audience, ReportFile};
 use crate::presenter::{Presenter, Report};
 use crate::tally::Tally;
 
@@ -48,7 +47,7 @@ impl Told {
             presenters.push(Box::new(GithubAnnotations::new(workspace_root.to_owned())));
         }
         presenters.extend(on_stdout);
-        let reports = audience.telling.reports.iter().map(|ReportFlag { kind, path }| {
+        let reports = audience.telling.reports.iter().map(|ReportFile { kind, path }| {
             let report: Box<dyn Report> = match *kind {
                 "junit" => Box::new(Junit::default()),
                 "markdown" => Box::new(Markdown::default()),

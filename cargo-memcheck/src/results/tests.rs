@@ -10,13 +10,12 @@ use memcheck_core::protocol::Status;
 
 use super::run::VERSION;
 use super::*;
-use crate::cli::{CargoFlags, NoTestsFlag};
 use crate::error::{Expected, Reported};
-use crate::options::Mode;
+use crate::options::{Mode, NoTests};
 use crate::presenter::{Presenter, Report};
 use crate::tally::Tally;
 use crate::task::{Outcome, Task, example};
-use crate::workspace::Places;
+use crate::workspace::{CargoOptions, Places};
 
 fn run(part: &str) -> Run {
     Run {
@@ -128,7 +127,7 @@ fn shards_are_joined_in_the_order_of_a_run() {
 fn a_shard_that_did_not_come_to_its_end_is_known_in_the_whole() {
     let (first, second) = (run("hash:1/2"), run("hash:2/2"));
     let ended = |tally: Tally| {
-        let exit_code = tally.exit_code(NoTestsFlag::Pass);
+        let exit_code = tally.exit_code(NoTests::Pass);
         let whole = merged(&[kept(&first, &["a"]), kept_with(&second, &["b"], &tally, exit_code)]);
         whole.map(|whole| (whole.tally.interrupted, whole.tally.failure))
     };
@@ -220,7 +219,7 @@ fn paths_are_those_of_the_workspace_that_they_are_told_in() {
 fn a_failure_on_a_later_device_takes_back_what_an_earlier_one_left_pending() {
     let (_root, folders) = folders(&[kept(&run(""), &["a", "b"])]);
     let places = |root: &Path| {
-        let flags = CargoFlags { target_dir: Some(root.to_owned()), ..CargoFlags::default() };
+        let flags = CargoOptions { target_dir: Some(root.to_owned()), ..CargoOptions::default() };
         Places::find(&flags).unwrap()
     };
     for (status, left) in [(Status::Passed, true), (Status::Failed, false)] {

@@ -3,12 +3,10 @@
 
 pub(crate) mod diff;
 mod find;
-mod gather;
 pub(crate) mod leave;
 mod resolve;
 mod written;
 
 pub(crate) use find::{SnapshotFile, accepted, pending, pending_below};
-pub(crate) use gather::{gather, shown, workspace};
 pub(crate) use resolve::{Body, Checked, SnapshotError, accept, check, reject};
 pub(crate) use written::Written;

@@ -2,6 +2,7 @@
 
 mod commit;
 mod error;
+mod options;
 mod package;
 mod places;
 
@@ -13,11 +14,11 @@ use cargo_metadata::{DependencyKind, Metadata, Package, PackageId};
 use globset::Glob;
 use memcheck_core::lock::CANDLE;
 
-use crate::cli::CargoFlags;
 use crate::fresh::{Place, manifests, surroundings};
 
 pub(crate) use commit::commit;
 pub(crate) use error::WorkspaceError;
+pub(crate) use options::CargoOptions;
 pub(crate) use package::TestPackage;
 pub(crate) use places::{Places, pending_of_results};
 
@@ -43,7 +44,7 @@ impl Workspace {
     }
 
     /// Reads the stored answer of cargo if it is still valid, and asks cargo otherwise.
-    pub(crate) fn load(flags: &CargoFlags) -> Result<Self, WorkspaceError> {
+    pub(crate) fn load(flags: &CargoOptions) -> Result<Self, WorkspaceError> {
         let command = metadata(flags, &[]);
         let place = |folder: &Path| Place::of(folder, "metadata", &command);
         let kept = Places::candidates(flags).iter().find_map(|folder| place(folder).read());
@@ -59,11 +60,11 @@ impl Workspace {
     }
 
     /// Asks cargo for folders and members only, because cargo may have to download the dependencies to describe them.
-    fn outline(flags: &CargoFlags) -> Result<Self, WorkspaceError> {
+    fn outline(flags: &CargoOptions) -> Result<Self, WorkspaceError> {
         Self::ask(flags, &["--no-deps"])
     }
 
-    fn ask(flags: &CargoFlags, how: &[&str]) -> Result<Self, WorkspaceError> {
+    fn ask(flags: &CargoOptions, how: &[&str]) -> Result<Self, WorkspaceError> {
         let output = metadata(flags, how).output().map_err(WorkspaceError::NoCargo)?;
         if !output.status.success() {
             let said = String::from_utf8_lossy(&output.stderr).trim_end().to_owned();
@@ -74,7 +75,7 @@ impl Workspace {
         Self::from(metadata, flags)
     }
 
-    fn from(metadata: Metadata, flags: &CargoFlags) -> Result<Self, WorkspaceError> {
+    fn from(metadata: Metadata, flags: &CargoOptions) -> Result<Self, WorkspaceError> {
         let target_directory = match &flags.target_dir {
             Some(path) => std::path::absolute(path)
                 .map_err(|error| WorkspaceError::Metadata(error.to_string()))?,
@@ -141,7 +142,7 @@ impl Workspace {
     }
 
     /// Returns the selected packages that depend on the runtime. The selection follows cargo's rules.
-    pub(crate) fn select(&self, flags: &CargoFlags) -> Result<Vec<TestPackage>, WorkspaceError> {
+    pub(crate) fn select(&self, flags: &CargoOptions) -> Result<Vec<TestPackage>, WorkspaceError> {
         let selected = self.selected(flags)?;
         let with_runtime: Vec<TestPackage> =
             selected.iter().filter_map(|package| self.test_package(package)).collect();
@@ -159,7 +160,7 @@ impl Workspace {
         self.matching(specs)
     }
 
-    fn selected(&self, flags: &CargoFlags) -> Result<Vec<&Package>, WorkspaceError> {
+    fn selected(&self, flags: &CargoOptions) -> Result<Vec<&Package>, WorkspaceError> {
         if !flags.packages.is_empty() {
             return self.matching(&flags.packages);
         }
@@ -253,7 +254,7 @@ impl Workspace {
 }
 
 /// Builds the command that asks cargo for the workspace.
-fn metadata(flags: &CargoFlags, how: &[&str]) -> Command {
+fn metadata(flags: &CargoOptions, how: &[&str]) -> Command {
     let mut command = Command::new(cargo());
     command.args(["metadata", "--format-version", "1"]).args(how).args(flags.for_metadata());
     command

@@ -2,8 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Workspace, WorkspaceError};
-use crate::cli::CargoFlags;
+use super::{CargoOptions, Workspace, WorkspaceError};
 
 /// The folders of a workspace, for commands that need only these.
 #[derive(Debug)]
@@ -14,7 +13,7 @@ pub(crate) struct Places {
 
 impl Places {
     /// Asks cargo. Uses the current folder as the workspace if cargo is missing, or if no manifest exists.
-    pub(crate) fn find(flags: &CargoFlags) -> Result<Self, WorkspaceError> {
+    pub(crate) fn find(flags: &CargoOptions) -> Result<Self, WorkspaceError> {
         let here = Self::here(flags);
         let is_known = || here.root.ancestors().any(|folder| folder.join("Cargo.toml").is_file());
         match Workspace::outline(flags) {
@@ -31,14 +30,14 @@ impl Places {
     }
 
     /// Uses the current folder as the folder of the workspace.
-    pub(crate) fn here(flags: &CargoFlags) -> Self {
+    pub(crate) fn here(flags: &CargoOptions) -> Self {
         let root = std::env::current_dir().unwrap_or_default();
         let target = flags.target_dir.clone().unwrap_or_else(|| "target".into());
         Self { own: root.join(target).join("memcheck"), root }
     }
 
     /// Returns the folders in which the tool may keep its files, as far as they can be determined without cargo.
-    pub(super) fn candidates(flags: &CargoFlags) -> Vec<PathBuf> {
+    pub(super) fn candidates(flags: &CargoOptions) -> Vec<PathBuf> {
         let here = std::env::current_dir().unwrap_or_default();
         let named = ["CARGO_TARGET_DIR", "CARGO_BUILD_TARGET_DIR"].into_iter();
         let named = named.filter_map(std::env::var_os).map(PathBuf::from);

@@ -27,7 +27,7 @@ fn manifest(target: &str, kinds: &[&str], devices: &[&str]) -> Manifest {
     .unwrap()
 }
 
-fn open(manifest: &Manifest, flags: &ArchiveFlags) -> Result<Unpacked, Failure> {
+fn open(manifest: &Manifest, flags: &UnpackOptions) -> Result<Unpacked, Failure> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.tar.zst");
     file::write(&path, manifest, &[]).unwrap();
@@ -36,12 +36,12 @@ fn open(manifest: &Manifest, flags: &ArchiveFlags) -> Result<Unpacked, Failure> 
 
 fn opened(kinds: &[&str], devices: &[&str]) -> Unpacked {
     let here = Target::here().unwrap().to_string();
-    open(&manifest(&here, kinds, devices), &ArchiveFlags::default()).unwrap()
+    open(&manifest(&here, kinds, devices), &UnpackOptions::default()).unwrap()
 }
 
 #[test]
 fn an_archive_for_another_kind_of_machine_is_refused() {
-    let error = open(&manifest("s390x-linux", &[], &[]), &ArchiveFlags::default()).unwrap_err();
+    let error = open(&manifest("s390x-linux", &[], &[]), &UnpackOptions::default()).unwrap_err();
     assert_eq!(error.exit_code(), exit::USAGE);
     let said = error.message();
     assert!(
@@ -54,7 +54,7 @@ fn an_archive_for_another_kind_of_machine_is_refused() {
 fn what_is_in_it_is_said_and_lies_in_the_folder_that_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let to = folder.path().join("new/folder");
-    let flags = ArchiveFlags { extract_to: Some(to.clone()), ..ArchiveFlags::default() };
+    let flags = UnpackOptions { extract_to: Some(to.clone()), ..UnpackOptions::default() };
     let here = Target::here().unwrap().to_string();
     let archive = open(&manifest(&here, &["Cpu", "Sim"], &["cpu"]), &flags).unwrap();
     assert_eq!(

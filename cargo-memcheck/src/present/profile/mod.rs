@@ -18,8 +18,7 @@ pub(super) use growth::title as growth_title;
 pub(super) use holders::{kind_name, when};
 
 use super::{beside, style};
-use crate::cli::FormatFlag;
-use crate::options::{Telling, Verbosity};
+use crate::options::{Format, Telling, Verbosity};
 use crate::presenter::Presenter;
 use crate::talk::say;
 use crate::tally::Tally;
@@ -48,7 +47,7 @@ pub(crate) enum Subject {
 pub(crate) struct Profiler {
     layout: Layout,
     subject: Subject,
-    format: FormatFlag,
+    format: Format,
     verbosity: Verbosity,
     /// The width of the terminal in columns. `None` if stdout is not a terminal; tables then have their full width.
     width: Option<usize>,
@@ -66,7 +65,7 @@ impl Profiler {
 
     /// Returns the profiles of the judged spaces. Those of all other spaces follow with `--verbose` and in JSON.
     fn profiles(&self, record: &Record) -> Vec<Profile> {
-        let all = self.verbosity == Verbosity::Verbose || self.format == FormatFlag::Json;
+        let all = self.verbosity == Verbosity::Verbose || self.format == Format::Json;
         let others = record.spaces.keys().filter(|space| all && !record.judged.contains(space));
         let Layout { by, sort, .. } = self.layout;
         let of = |space: &Space| Profile::of(record, *space, by, sort);
@@ -121,7 +120,7 @@ pub(super) fn doubt(profile: &Profile, record: &Record) -> Option<String> {
 impl Presenter for Profiler {
     fn test_finished(&mut self, task: &Task, outcome: &Outcome) {
         let record = outcome.report.as_ref().map(|report| &report.record);
-        if self.format == FormatFlag::Json {
+        if self.format == Format::Json {
             let profiles = record.map(|record| self.profiles(record)).unwrap_or_default();
             return json::profile(self.subject, task, outcome, &profiles);
         }
@@ -139,7 +138,7 @@ impl Presenter for Profiler {
     }
 
     fn finished(&mut self, tally: &Tally, exit_code: u8) {
-        if self.format == FormatFlag::Json {
+        if self.format == Format::Json {
             super::JsonLines::new(std::io::stdout()).finished(tally, exit_code);
         }
     }

@@ -2,22 +2,23 @@
 
 use std::path::Path;
 
-use super::{SnapshotError, SnapshotFile, pending, pending_below};
-use crate::cli::{CargoFlags, SnapshotArgs};
+use crate::cli::SnapshotArgs;
 use crate::error::Failure;
 use crate::options::Verbosity;
+use crate::snapshots::{SnapshotError, SnapshotFile, pending, pending_below};
 use crate::talk::say;
-use crate::workspace::Workspace;
+use crate::workspace::{CargoOptions, Workspace};
 
 /// Loads the workspace for a command that does not build.
-pub(crate) fn workspace(args: &SnapshotArgs) -> Result<Workspace, Failure> {
-    let flags = CargoFlags { manifest_path: args.manifest_path.clone(), ..CargoFlags::default() };
+pub(super) fn workspace(args: &SnapshotArgs) -> Result<Workspace, Failure> {
+    let flags =
+        CargoOptions { manifest_path: args.manifest_path.clone(), ..CargoOptions::default() };
     Ok(Workspace::load(&flags)?)
 }
 
 /// Returns the pending snapshots of the workspace's packages, or those below `--from`. If the command line does not name a package, the
 /// result includes the snapshots next to sources that several packages share.
-pub(crate) fn gather(
+pub(super) fn gather(
     args: &SnapshotArgs,
     workspace: &Workspace,
 ) -> Result<Vec<SnapshotFile>, Failure> {
@@ -72,6 +73,6 @@ fn below(folder: &Path, workspace_root: &Path) -> Result<Vec<SnapshotFile>, Snap
 }
 
 /// Returns a path relative to the workspace for display.
-pub(crate) fn shown(path: &Path, workspace: &Workspace) -> String {
+pub(super) fn shown(path: &Path, workspace: &Workspace) -> String {
     path.strip_prefix(workspace.root()).unwrap_or(path).display().to_string()
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 /// Flags for an archive, which replaces cargo's build.
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Archives")]
-pub(crate) struct ArchiveFlags {
+pub(crate) struct UnpackOptions {
     /// Run the tests of this archive, made by `archive`, without cargo and without sources.
     #[arg(long, value_name = "FILE")]
     pub(crate) archive_file: Option<PathBuf>,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 /// Flags that cargo understands.
 #[derive(Debug, Clone, Default, PartialEq, Eq, clap::Args)]
 #[command(next_help_heading = "Cargo options")]
-pub(crate) struct CargoFlags {
+pub(crate) struct CargoOptions {
     /// Test only this package (may be repeated; NAME, NAME@VERSION or a glob).
     #[arg(short = 'p', long = "package", value_name = "SPEC")]
     pub(crate) packages: Vec<String>,
@@ -80,7 +80,7 @@ pub(crate) struct CargoFlags {
     pub(crate) config: Vec<String>,
 }
 
-impl CargoFlags {
+impl CargoOptions {
     /// True if the flags restrict the build to some kinds of targets.
     pub(crate) fn names_targets(&self) -> bool {
         let Self { lib, bins, bin, tests, test, examples, example, all_targets, .. } = self;
@@ -197,14 +197,14 @@ mod tests {
 
     #[test]
     fn what_cargo_test_is_given_is_what_was_typed() {
-        let flags = CargoFlags {
+        let flags = CargoOptions {
             features: vec!["a,b".to_owned()],
             test: vec!["mem".to_owned()],
             release: true,
             locked: true,
             profile: None,
             jobs: Some("3".to_owned()),
-            ..CargoFlags::default()
+            ..CargoOptions::default()
         };
         assert_eq!(
             flags.for_test().join(" "),
@@ -212,6 +212,6 @@ mod tests {
         );
         assert_eq!(flags.for_metadata().join(" "), "--features a,b --locked");
         assert!(flags.names_targets());
-        assert!(!CargoFlags::default().names_targets());
+        assert!(!CargoOptions::default().names_targets());
     }
 }
