@@ -91,6 +91,16 @@ pub(crate) struct Asked {
     pub(crate) by: By,
 }
 
+/// What a command looks for on this machine.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Probe {
+    /// The GPUs that tests can run on, and the CUDA compiler.
+    #[default]
+    All,
+    /// Only the compiler, because the tests run on another machine.
+    Compiler,
+}
+
 /// The available hardware and tools, as far as they can be determined without opening a driver.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Found {

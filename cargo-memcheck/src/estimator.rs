@@ -11,11 +11,9 @@ use memcheck_core::{exit, variables};
 
 use crate::binary::Binary;
 use crate::build::{Goal, Program, ProgramKind};
-use crate::cli::{EstimatorFlags, OutputFlags, RunArgs, SelectFlags};
 use crate::error::{Expected, Failure};
 use crate::generated::Generated;
 use crate::legs::Legs;
-use crate::options::Aim;
 use crate::session::Session;
 use crate::workspace::{CargoOptions, RUNTIME, Workspace};
 
@@ -73,17 +71,17 @@ pub(crate) struct Estimator {
 }
 
 impl Estimator {
-    /// Builds the estimator, as a member of the workspace if it is one.
-    pub(crate) fn build(flags: &EstimatorFlags, output: &OutputFlags) -> Result<Self, Failure> {
-        let workspace = Workspace::load(&flags.as_cargo())?;
+    /// Returns the target of the estimator, and the options that build it: in the workspace if it is a member, else in a
+    /// package that this function writes.
+    pub(crate) fn target(cargo: CargoOptions) -> Result<(ProgramKind, CargoOptions), Failure> {
+        let workspace = Workspace::load(&cargo)?;
         let member = workspace.members().iter().any(|package| package.name.as_str() == ESTIMATOR);
         let name = vec![ESTIMATOR.to_owned()];
-        let (kind, cargo) = if member {
+        Ok(if member {
             // It is built as an example, because an example has the features that the tests of the workspace have. So
             // both use the same build of candle.
             let packages = name.clone();
-            let cargo = CargoOptions { packages, example: name, ..flags.as_cargo() };
-            (ProgramKind::Example, cargo)
+            (ProgramKind::Example, CargoOptions { packages, example: name, ..cargo })
         } else {
             if workspace.resolved(RUNTIME).is_none() {
                 return Err(EstimatorError::NoRuntime.into());
@@ -100,20 +98,16 @@ impl Estimator {
                 manifest_path: Some(folder.join("Cargo.toml")),
                 target_dir: Some(workspace.target_directory().to_owned()),
                 bin: name,
-                ..flags.as_cargo()
+                ..cargo
             };
             (ProgramKind::Bin, cargo)
-        };
-        let args = RunArgs {
-            select: SelectFlags { device: vec!["sim".to_owned()], ..SelectFlags::default() },
-            output: output.clone(),
-            cargo,
-            ..RunArgs::default()
-        };
-        let session = Session::open(&args, Aim::Run)?;
+        })
+    }
+
+    pub(crate) fn build(session: &Session, kind: ProgramKind) -> Result<Self, Failure> {
         let program = Program { kind, name: ESTIMATOR.to_owned() };
         let leg = session.legs.first().context("`sim` is a leg")?;
-        let built = Legs::open(&session)?.build(leg, &session.packages, Goal::Program(&program))?;
+        let built = Legs::open(session)?.build(leg, &session.packages, Goal::Program(&program))?;
         let binary = built.binaries.into_iter().next();
         Ok(Self { binary: binary.context("cargo built no estimator")? })
     }

@@ -8,13 +8,12 @@ use memcheck_core::protocol::Entry;
 
 use crate::archive::Unpacked;
 use crate::build::{self, Built};
-use crate::cli::RunArgs;
 use crate::config::Configuration;
 use crate::devices::{self, Kind, Leg};
 use crate::discover::Carried;
 use crate::error::Failure;
 use crate::options::{
-    Aim, Audience, Mode, Options, Pending, Selection, Typed, Verbosity, environment,
+    Audience, Flags, Mode, Options, Pending, Selection, Typed, Verbosity, environment,
 };
 use crate::select::{Choice, choose};
 use crate::talk::say;
@@ -55,22 +54,24 @@ pub(crate) struct Chosen {
 
 impl Session {
     /// Resolves everything that does not need a build.
-    pub(crate) fn open(args: &RunArgs, aim: Aim) -> Result<Self, Failure> {
-        let typed = Typed::read(args, aim, &environment, is_ci::cached())?;
-        let archive = args.archive.archive_file.as_ref();
-        let mut archive = archive.map(|file| Unpacked::open(file, &args.archive)).transpose()?;
+    pub(crate) fn open(flags: Flags) -> Result<Self, Failure> {
+        let typed = Typed::read(flags, &environment, is_ci::cached())?;
+        let Flags { cargo, archive, sharing, probe, .. } = &typed.flags;
+        let (sharing, probe) = (*sharing, *probe);
+        let file = archive.archive_file.as_ref();
+        let mut archive = file.map(|file| Unpacked::open(file, archive)).transpose()?;
         let workspace = match &archive {
             Some(archive) => archive.workspace(),
-            None => Workspace::load(&args.cargo)?,
+            None => Workspace::load(cargo)?,
         };
         let sources = archive.as_ref().map_or(workspace.root(), Unpacked::sources);
-        let named = typed.config_file.as_deref();
+        let named = typed.config_file();
         let configuration = Configuration::read(workspace.root(), sources, named)?;
         let options = typed.with(configuration, &environment)?;
         let launcher = &options.scheduling.launcher;
         let (packages, legs) = match &archive {
             Some(archive) => {
-                let how = (launcher, aim.sharing());
+                let how = (launcher, sharing);
                 let legs = archive.legs(&options.asked, &options.machine, how, gpu::gpus)?;
                 (archive.packages(&workspace), legs)
             }
@@ -78,12 +79,9 @@ impl Session {
                 let packages = workspace.select(&options.cargo)?;
                 let has_candle = packages.iter().any(|package| package.candle.is_some());
                 let lacks = (!has_candle).then_some("no package has candle-core");
-                let probe = || match aim {
-                    Aim::Run | Aim::Profile | Aim::Room => gpu::probe(launcher),
-                    Aim::Archive => gpu::probe_compiler(),
-                };
+                let probe = || gpu::probe(probe, launcher);
                 let (asked, machine) = (&options.asked, &options.machine);
-                let legs = devices::resolve(asked, machine, lacks, aim.sharing(), probe)?;
+                let legs = devices::resolve(asked, machine, lacks, sharing, probe)?;
                 (packages, legs)
             }
         };

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{OutputFlags, RunArgs, SelectFlags};
+use super::OutputFlags;
 use crate::workspace::CargoOptions;
 
 /// `cargo memcheck archive`.
@@ -24,14 +24,4 @@ pub(crate) struct ArchiveArgs {
     pub(crate) output: OutputFlags,
     #[command(flatten)]
     pub(crate) cargo: CargoOptions,
-}
-
-impl ArchiveArgs {
-    /// Converts the flags that concern the build to arguments of `run`.
-    pub(crate) fn as_run(&self) -> RunArgs {
-        let Self { archive_file: _, line_tables: _, device, config_file, output, cargo } =
-            self.clone();
-        let select = SelectFlags { device, config_file, ..SelectFlags::default() };
-        RunArgs { select, output, cargo, ..RunArgs::default() }
-    }
 }

@@ -2,11 +2,6 @@
 
 use std::path::PathBuf;
 
-use super::{
-    CiFlags, FormFlags, LevelFlags, LimitFlags, OutputFlags, PartFlags, ReportFlags, RunArgs,
-    ScheduleFlags, SelectFlags,
-};
-use crate::archive::UnpackOptions;
 use crate::options::Color;
 use crate::workspace::CargoOptions;
 
@@ -38,34 +33,4 @@ pub(crate) struct BenchArgs {
     /// Arguments for the harness of the benches.
     #[arg(last = true, value_name = "ARGS")]
     pub(crate) arguments: Vec<String>,
-}
-
-impl BenchArgs {
-    pub(crate) fn as_run(&self) -> RunArgs {
-        let Self { filter: _, bench: _, device, config_file, runner, color, cargo, arguments: _ } =
-            self.clone();
-        RunArgs {
-            select: SelectFlags { device, config_file, ..SelectFlags::default() },
-            schedule: ScheduleFlags { runner, ..ScheduleFlags::default() },
-            output: OutputFlags {
-                form: FormFlags { color, ..FormFlags::default() },
-                ..OutputFlags::default()
-            },
-            cargo,
-            // These flags concern tests only: their limits, baselines and results.
-            limits: LimitFlags::default(),
-            report: ReportFlags::default(),
-            archive: UnpackOptions::default(),
-            results: None,
-            libtest: Vec::new(),
-            part: PartFlags::default(),
-            ci: CiFlags::default(),
-            levels: LevelFlags::default(),
-        }
-    }
-
-    /// Returns the arguments for the harness, which follow `--bench`.
-    pub(crate) fn for_harness(&self) -> Vec<String> {
-        self.filter.iter().chain(&self.arguments).cloned().collect()
-    }
 }

@@ -3,7 +3,6 @@
 use clap::Arg;
 use memcheck_core::capacity::Capacity;
 
-use super::RunArgs;
 use super::one::{MarginFlag, OneTestFlags};
 
 /// Default of `--to`.
@@ -66,14 +65,6 @@ fn own_words(argument: Arg) -> Arg {
             "Device to search on: sim, sim:CARD, cuda or cuda:N (may be repeated: a row each)",
         ),
         _ => argument,
-    }
-}
-
-impl FitArgs {
-    pub(crate) fn as_run(&self) -> RunArgs {
-        let mut args = self.test.as_run();
-        args.limits.fits = self.search.fits;
-        args
     }
 }
 

@@ -25,11 +25,12 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 pub(crate) use archive::ArchiveArgs;
 pub(crate) use bench::BenchArgs;
-pub(crate) use estimate::{EstimateArgs, EstimatorFlags};
+pub(crate) use estimate::EstimateArgs;
 pub(crate) use fit::FitArgs;
 pub(crate) use levels::LevelFlags;
 pub(crate) use libtest::{LibtestArgs, LibtestError};
 pub(crate) use limits::LimitFlags;
+pub(crate) use one::{LaunchFlags, OneTestFlags};
 pub(crate) use output::{AnnotationsFlag, FormFlags, OutputFlags};
 pub(crate) use plan::PlanArgs;
 pub(crate) use profile::ProfileArgs;

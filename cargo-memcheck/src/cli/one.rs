@@ -3,7 +3,7 @@
 use memcheck_core::tolerance::Tolerance;
 
 use super::limits::PaceFlags;
-use super::{LimitFlags, OutputFlags, RunArgs, ScheduleFlags, SelectFlags};
+use super::{OutputFlags, SelectFlags};
 use crate::workspace::CargoOptions;
 
 /// The flags that `fit` and `plan` share with `run`.
@@ -24,21 +24,6 @@ pub(crate) struct OneTestFlags {
     pub(crate) libtest: Vec<String>,
 }
 
-impl OneTestFlags {
-    pub(crate) fn as_run(&self) -> RunArgs {
-        let Self { select, launch, pace, output, cargo, libtest } = self.clone();
-        RunArgs {
-            select,
-            schedule: launch.into(),
-            limits: LimitFlags::from(pace),
-            output,
-            cargo,
-            libtest,
-            ..RunArgs::default()
-        }
-    }
-}
-
 /// Flags that start the process.
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Running")]
@@ -51,12 +36,6 @@ pub(crate) struct LaunchFlags {
     /// The command line of the process follows it.
     #[arg(long, value_name = "COMMAND")]
     pub(crate) runner: Option<String>,
-}
-
-impl From<LaunchFlags> for ScheduleFlags {
-    fn from(LaunchFlags { no_capture, runner }: LaunchFlags) -> Self {
-        Self { no_capture, runner, ..Self::default() }
-    }
 }
 
 /// `--margin`.

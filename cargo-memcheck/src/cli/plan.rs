@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use clap::Arg;
 
-use super::RunArgs;
 use super::one::{MarginFlag, OneTestFlags};
 
 /// `cargo memcheck plan`.
@@ -43,13 +42,5 @@ fn own_words(argument: Arg) -> Arg {
             .help("The test: its path, or a part of it that no other test has"),
         "device" => argument.hide(true),
         _ => argument,
-    }
-}
-
-impl PlanArgs {
-    pub(crate) fn as_run(&self, device: String) -> RunArgs {
-        let mut args = self.test.as_run();
-        args.select.device = vec![device];
-        args
     }
 }

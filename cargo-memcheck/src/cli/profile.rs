@@ -5,9 +5,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use memcheck_core::profile::{By, Sort};
 
 use super::one::LaunchFlags;
-use super::{
-    CiFlags, LevelFlags, LimitFlags, OutputFlags, PartFlags, ReportFlags, RunArgs, SelectFlags,
-};
+use super::{LimitFlags, OutputFlags, ReportFlags, SelectFlags};
 use crate::archive::UnpackOptions;
 use crate::options::RunIgnored;
 use crate::workspace::CargoOptions;
@@ -90,39 +88,6 @@ fn sort() -> impl TypedValueParser<Value = Sort> {
 }
 
 impl ProfileArgs {
-    /// Converts the arguments to those of `run`. The arguments after `--` are for the test harness, unless a program is
-    /// profiled.
-    pub(crate) fn as_run(&self) -> RunArgs {
-        let names_program = self.names_program();
-        let Self {
-            table: _,
-            bench: _,
-            select,
-            launch,
-            archive,
-            limits,
-            report,
-            output,
-            cargo,
-            arguments,
-        } = self.clone();
-        RunArgs {
-            select,
-            schedule: launch.into(),
-            limits,
-            report,
-            output,
-            cargo,
-            archive,
-            results: None,
-            libtest: if names_program { Vec::new() } else { arguments },
-            // These flags concern several tests, or baselines.
-            part: PartFlags::default(),
-            ci: CiFlags::default(),
-            levels: LevelFlags::default(),
-        }
-    }
-
     /// The first flag that has no meaning for a program.
     pub(crate) fn for_tests_only(&self) -> Option<String> {
         // Destructured, so that a new flag cannot be forgotten.
@@ -145,11 +110,6 @@ impl ProfileArgs {
                 name => format!("--{}", name.replace('_', "-")),
             })
         })
-    }
-
-    /// True if the arguments name a program instead of a test.
-    pub(crate) fn names_program(&self) -> bool {
-        !(self.cargo.bin.is_empty() && self.cargo.example.is_empty() && self.bench.is_empty())
     }
 }
 

@@ -66,14 +66,6 @@ pub(crate) struct ListArgs {
     pub(crate) cargo: CargoOptions,
 }
 
-impl ListArgs {
-    pub(crate) fn as_run(&self) -> RunArgs {
-        let Self { select, ci, part, archive, runner, limits, output, cargo } = self.clone();
-        let schedule = ScheduleFlags { runner, ..ScheduleFlags::default() };
-        RunArgs { select, ci, part, archive, schedule, limits, output, cargo, ..RunArgs::default() }
-    }
-}
-
 /// `cargo memcheck doctor`.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct DoctorArgs {

@@ -9,22 +9,24 @@ use crate::archive::{self, ArchiveError, Leaf, LineTables, Origin, Target};
 use crate::binary::Binary;
 use crate::build::Goal;
 use crate::cli::ArchiveArgs;
-use crate::devices::{Kind, Leg};
+use crate::devices::{Kind, Leg, Probe};
 use crate::discover::{self, Carried};
 use crate::error::Failure;
 use crate::launcher::Launcher;
 use crate::legs::Legs;
-use crate::options::Aim;
+use crate::options::Flags;
 use crate::present::{json, style};
 use crate::session::Session;
 use crate::talk::say;
 
 pub(super) fn archive(args: &ArchiveArgs) -> Result<u8, Failure> {
-    let line_tables = LineTables::read(&args.line_tables);
-    if matches!(&line_tables, LineTables::Apart(path) if is_same(path, &args.archive_file)) {
-        return Err(ArchiveError::SameFile(args.archive_file.clone()).into());
+    let ArchiveArgs { archive_file, line_tables, device, config_file, output, cargo } = args;
+    let line_tables = LineTables::read(line_tables);
+    if matches!(&line_tables, LineTables::Apart(path) if is_same(path, archive_file)) {
+        return Err(ArchiveError::SameFile(archive_file.clone()).into());
     }
-    let session = Session::open(&args.as_run(), Aim::Archive)?;
+    let flags = Flags::new(output, cargo).devices(device)?.config_file(config_file.as_deref());
+    let session = Session::open(flags.probe(Probe::Compiler))?;
     session.announce();
     let mut leaves: Vec<Leaf> = Vec::new();
     let mut legs = Legs::open(&session)?;
@@ -58,15 +60,15 @@ pub(super) fn archive(args: &ArchiveArgs) -> Result<u8, Failure> {
         devices: session.legs.iter().flat_map(Leg::requests).collect(),
         configuration: session.options.configuration.text.as_deref(),
     };
-    let packed = archive::pack(&origin, &leaves, &args.archive_file, &line_tables)?;
-    let mut files = vec![("archive", &args.archive_file, packed.size)];
+    let packed = archive::pack(&origin, &leaves, archive_file, &line_tables)?;
+    let mut files = vec![("archive", archive_file, packed.size)];
     if let (LineTables::Apart(path), Some(size)) = (&line_tables, packed.tables) {
         files.push(("line-tables", path, size));
     }
     let archive::Packed { executables, baselines, .. } = packed;
     say!("packed {executables} test executables and {baselines} baselines");
     for (what, path, size) in files {
-        json::file(args.output.form.message_format, what, path, size);
+        json::file(output.form.message_format, what, path, size);
         say!("{what}: {} ({})", path.display(), Size(size));
     }
     Ok(exit::OK)

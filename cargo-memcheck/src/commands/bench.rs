@@ -9,12 +9,12 @@ use memcheck_core::exit;
 use super::program;
 use crate::binary::Binary;
 use crate::build::{Goal, Program, ProgramError, ProgramKind};
-use crate::cli::BenchArgs;
+use crate::cli::{BenchArgs, OutputFlags};
 use crate::devices::Leg;
 use crate::discover;
 use crate::error::{Expected, Failure};
 use crate::legs::Legs;
-use crate::options::{Aim, Options};
+use crate::options::{Flags, Options};
 use crate::present::stopped;
 use crate::process::INTERRUPTED;
 use crate::process::Interrupt;
@@ -52,8 +52,13 @@ struct Bench {
 /// Runs all benches and reports those that failed.
 pub(super) fn bench(args: &BenchArgs) -> Result<u8, Failure> {
     let interrupt = Interrupt::listen().context("listening for signals")?;
-    let session = Session::open(&args.as_run(), Aim::Profile)?;
-    let benches = benches(&session, &args.bench)?;
+    let BenchArgs { filter, bench, device, config_file, runner, color: _, cargo, arguments } = args;
+    let flags = Flags::new(&OutputFlags::default(), cargo)
+        .devices(device)?
+        .config_file(config_file.as_deref())
+        .runner(runner.as_deref())?;
+    let session = Session::open(flags)?;
+    let benches = benches(&session, bench)?;
     session.announce();
     let mut legs = Legs::open(&session)?;
     let mut built = Vec::new();
@@ -67,9 +72,10 @@ pub(super) fn bench(args: &BenchArgs) -> Result<u8, Failure> {
     let runner = Runner::prepare(&session, legs.nvml(), interrupt.clone())?;
     let mut failed = Vec::new();
     let mut codes = Vec::new();
+    let arguments: Vec<String> = filter.iter().chain(arguments).cloned().collect();
     for Bench { task, measured } in &built {
         say!("running {} on {}", task.binary.id, task.leg.name());
-        let Some(status) = runner.bench(task, &args.for_harness(), measured)? else {
+        let Some(status) = runner.bench(task, &arguments, measured)? else {
             say!("interrupted");
             return Ok(INTERRUPTED);
         };

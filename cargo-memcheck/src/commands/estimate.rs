@@ -16,8 +16,9 @@ use crate::cli::EstimateArgs;
 use crate::devices;
 use crate::error::{Expected, Failure};
 use crate::estimator::{Estimator, Tried};
-use crate::options::{Format, OptionsError, Verbosity, environment};
+use crate::options::{Flags, Format, OptionsError, Verbosity, environment};
 use crate::present::estimate as present;
+use crate::session::Session;
 use crate::talk::print;
 
 /// The machine that the figures are measured on: the largest that can be simulated.
@@ -87,7 +88,9 @@ pub(super) fn estimate(args: &EstimateArgs) -> Result<u8, Failure> {
         train: args.train,
         dtype: args.dtype.map(|dtype| dtype.name().to_owned()),
     };
-    let estimator = Estimator::build(&args.build, &args.output)?;
+    let (kind, cargo) = Estimator::target(args.build.as_cargo())?;
+    let flags = Flags::new(&args.output, &cargo).devices(&["sim".to_owned()])?;
+    let estimator = Estimator::build(&Session::open(flags)?, kind)?;
     let mut ran = true;
     let estimate = match estimator.ask(&question, ROOMY)? {
         Answer::Measured(estimate) => *estimate,

@@ -3,11 +3,12 @@
 use anyhow::Context;
 use memcheck_core::exit;
 
+use super::one::room;
 use crate::cli::FitArgs;
 use crate::error::Failure;
 use crate::fit::{FitError, Goal, Wanted, choose};
 use crate::legs;
-use crate::options::{Aim, Verbosity};
+use crate::options::Verbosity;
 use crate::present::fit as present;
 use crate::present::interrupted;
 use crate::process::Interrupt;
@@ -26,7 +27,7 @@ pub(super) fn fit(args: &FitArgs) -> Result<u8, Failure> {
     };
     goal.check()?;
     let interrupt = Interrupt::listen().context("listening for signals")?;
-    let session = Session::open(&args.as_run(), Aim::Room)?;
+    let session = Session::open(room(&args.test, search.fits)?)?;
     session.announce();
     let Some((nvml, legs)) = interrupt.outlived(legs::discover(&session))? else {
         return Err(interrupted());

@@ -13,7 +13,7 @@ use crate::cli::ListArgs;
 use crate::error::Failure;
 use crate::legs;
 use crate::note::Note;
-use crate::options::{Aim, Format, NoTests, Verbosity, suggestion};
+use crate::options::{Flags, Format, NoTests, Verbosity, suggestion};
 use crate::present::{JsonLines, Unselected, style};
 use crate::presenter::Presenter;
 use crate::session::Session;
@@ -51,7 +51,10 @@ enum Line<'a> {
 }
 
 pub(super) fn list(args: &ListArgs) -> Result<u8, Failure> {
-    let session = Session::open(&args.as_run(), Aim::Run)?;
+    let ListArgs { select, ci, part, archive, runner, limits, output, cargo } = args;
+    let flags = Flags::new(output, cargo).select(select)?.ci(ci).partition(part)?;
+    let flags = flags.archive(archive)?.runner(runner.as_deref())?.limits(limits.layer());
+    let session = Session::open(flags)?;
     session.announce();
     let (_, legs) = legs::discover(&session)?;
     let notes = bookkeeping::unmatched_overrides(&session, &legs);

@@ -1,9 +1,16 @@
 //! Selects the test of a command that takes exactly one.
 
+use memcheck_core::capacity::Capacity;
 use memcheck_core::exit;
+use memcheck_core::explain::Explain;
+use memcheck_core::limits::Layer;
+use memcheck_core::size::Size;
 
-use crate::error::Expected;
+use crate::cli::{LimitFlags, OneTestFlags};
+use crate::devices::Sharing;
+use crate::error::{Expected, Failure};
 use crate::matching::{NoMatch, matching};
+use crate::options::Flags;
 use crate::session::Chosen;
 use crate::task::Task;
 
@@ -61,4 +68,19 @@ pub(super) fn only(
         }
     };
     Ok(run.into_iter().filter(|task| id(task) == meant).collect())
+}
+
+/// Builds the flags of a command that measures the room on a device. Limits and baselines of the test do not matter.
+pub(super) fn room(test: &OneTestFlags, fits: Option<Capacity>) -> Result<Flags, Failure> {
+    let OneTestFlags { select, launch, pace, output, cargo, libtest } = test;
+    // The requested device decides, even if the test states in which capacity it must fit.
+    let fits = fits.or(Some(Capacity::Bytes(Size(u64::MAX))));
+    let pace = LimitFlags::from(pace.clone()).layer();
+    Flags::new(output, cargo)
+        .select(select)?
+        .launch(launch)?
+        .limits(Layer { baseline: Some(false), fits, ..pace })
+        .require_explain(Explain::Never)
+        .sharing(Sharing::Apart)
+        .libtest(libtest)
 }

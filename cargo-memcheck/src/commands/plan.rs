@@ -11,11 +11,10 @@ use memcheck_core::placement::{self, Modules, Short};
 use memcheck_core::protocol::Follow;
 use memcheck_core::tolerance::Tolerance;
 
-use super::one::only;
+use super::one::{only, room};
 use crate::cli::PlanArgs;
 use crate::error::{Expected, Failure};
 use crate::legs;
-use crate::options::Aim;
 use crate::present::interrupted;
 use crate::present::plan::{self as present, Placed};
 use crate::process::Interrupt;
@@ -109,7 +108,8 @@ pub(super) fn plan(args: &PlanArgs) -> Result<u8, Failure> {
     let machine = Machine::of_list(&flags.devices)?;
     let usable = machine.with_margin(margin)?;
     let interrupt = Interrupt::listen().context("listening for signals")?;
-    let session = Session::open(&args.as_run(measured_on(&machine)?), Aim::Room)?;
+    let flags_of_test = room(&args.test, None)?.devices(&[measured_on(&machine)?])?;
+    let session = Session::open(flags_of_test)?;
     session.announce();
     let Some((nvml, legs)) = interrupt.outlived(legs::discover(&session))? else {
         return Err(interrupted());

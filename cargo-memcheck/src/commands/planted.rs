@@ -7,14 +7,15 @@ use std::sync::Mutex;
 
 use anyhow::Context;
 use memcheck_core::finding::Code;
+use memcheck_core::limits::Layer;
 use memcheck_core::protocol::Status;
 use memcheck_core::size::Size;
 
-use crate::cli::{CiFlags, DoctorArgs, LimitFlags, RunArgs, SelectFlags};
+use crate::cli::{CiFlags, DoctorArgs};
 use crate::error::Failure;
 use crate::generated::Generated;
 use crate::legs;
-use crate::options::{Aim, Verbosity};
+use crate::options::{Flags, Verbosity};
 use crate::process::Interrupt;
 use crate::run::Runner;
 use crate::schedule::{self, Event};
@@ -67,26 +68,22 @@ pub(super) fn run(args: &DoctorArgs, workspace: &Workspace) -> Result<Vec<Answer
     }
     let folder = workspace.own_directory().join("doctor");
     write_package(&folder, workspace).context("the package with the planted leak")?;
-    let args = RunArgs {
-        select: SelectFlags { device: args.device.clone(), ..SelectFlags::default() },
-        ci: CiFlags { no_ci: true, ..CiFlags::default() },
-        // Flags are the strongest layer of limits, so no variable can excuse the leak.
-        limits: LimitFlags {
-            max_growth: Some(Size(0)),
-            iterations: Some(ITERATIONS),
-            warmup: Some(2),
-            ..LimitFlags::default()
-        },
-        output: args.output.clone(),
-        cargo: CargoOptions {
-            manifest_path: Some(folder.join("Cargo.toml")),
-            target_dir: Some(workspace.target_directory().to_owned()),
-            packages: Vec::new(),
-            ..args.cargo.clone()
-        },
-        ..RunArgs::default()
+    let cargo = CargoOptions {
+        manifest_path: Some(folder.join("Cargo.toml")),
+        target_dir: Some(workspace.target_directory().to_owned()),
+        packages: Vec::new(),
+        ..args.cargo.clone()
     };
-    let session = Session::open(&args, Aim::Run)?;
+    // Flags are the strongest layer of limits, so no variable can excuse the leak.
+    let limits = Layer {
+        max_growth: Some(Size(0)),
+        iterations: Some(ITERATIONS),
+        warmup: Some(2),
+        ..Layer::default()
+    };
+    let ci = CiFlags { ci: false, no_ci: true };
+    let flags = Flags::new(&args.output, &cargo).devices(&args.device)?.ci(&ci).limits(limits);
+    let session = Session::open(flags)?;
     let (nvml, legs) = legs::discover(&session)?;
     let interrupt = Interrupt::listen().context("listening for signals")?;
     let runner = Runner::prepare(&session, nvml, interrupt)?;

@@ -4,6 +4,8 @@ use std::time::Instant;
 
 use anyhow::Context;
 use memcheck_core::exit;
+use memcheck_core::explain::Explain;
+use memcheck_core::limits::Layer;
 
 use super::one::only;
 use super::program;
@@ -13,7 +15,7 @@ use crate::discover;
 use crate::error::{Expected, Failure};
 use crate::legs;
 use crate::legs::Legs;
-use crate::options::{Aim, NoTests, Options, Verbosity};
+use crate::options::{Flags, NoTests, Options, Verbosity};
 use crate::present::profile::{Layout, Profiler, Subject};
 use crate::present::{Told, stopped};
 use crate::process::Interrupt;
@@ -82,6 +84,30 @@ fn named(args: &ProfileArgs) -> Result<Option<Program>, ProfileError> {
     }
 }
 
+/// Builds the flags. The first run already records call stacks, and baselines are neither compared nor written.
+fn flags(args: &ProfileArgs, libtest: &[String]) -> Result<Flags, Failure> {
+    let ProfileArgs {
+        select,
+        launch,
+        archive,
+        limits,
+        report,
+        output,
+        cargo,
+        table: _,
+        bench: _,
+        arguments: _,
+    } = args;
+    Flags::new(output, cargo)
+        .archive(archive)?
+        .select(select)?
+        .launch(launch)?
+        .limits(Layer { baseline: Some(false), ..limits.layer() })
+        .require_explain(Explain::Always)
+        .reports(report)
+        .libtest(libtest)
+}
+
 fn profile_test(args: &ProfileArgs) -> Result<u8, Failure> {
     let name = match args.select.filters.as_slice() {
         [] => return Err(ProfileError::NoName.into()),
@@ -89,7 +115,7 @@ fn profile_test(args: &ProfileArgs) -> Result<u8, Failure> {
         _ => return Err(ProfileError::Both.into()),
     };
     let interrupt = Interrupt::listen().context("listening for signals")?;
-    let session = Session::open(&args.as_run(), Aim::Profile)?;
+    let session = Session::open(flags(args, &args.arguments)?)?;
     session.announce();
     let Some((nvml, legs)) = interrupt.outlived(legs::discover(&session))? else {
         return Ok(stopped(&session.options));
@@ -137,7 +163,7 @@ fn profile_program(args: &ProfileArgs, program: &Program) -> Result<u8, Failure>
         return Err(ProfileError::ForTests(flag).into());
     }
     let interrupt = Interrupt::listen().context("listening for signals")?;
-    let session = Session::open(&args.as_run(), Aim::Profile)?;
+    let session = Session::open(flags(args, &[])?)?;
     let root = session.workspace.root();
     let (package, file) = program.find(&session.packages, root)?;
     let package = &session.packages[package];

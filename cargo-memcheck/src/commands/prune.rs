@@ -5,10 +5,10 @@ use memcheck_core::exit;
 
 use super::pending;
 use crate::bookkeeping;
-use crate::cli::{PruneArgs, RunArgs, ScheduleFlags};
+use crate::cli::PruneArgs;
 use crate::error::Failure;
 use crate::legs;
-use crate::options::{Aim, Mode, OptionsError, RunIgnored, Verbosity};
+use crate::options::{Flags, Mode, OptionsError, RunIgnored, Verbosity};
 use crate::present::{interrupted, json};
 use crate::process::Interrupt;
 use crate::session::Session;
@@ -18,17 +18,16 @@ use crate::talk::say;
 /// Removes stale baselines of the selected packages and devices. In CI it only lists them, because the source tree must
 /// not change.
 pub(super) fn prune(args: &PruneArgs) -> Result<u8, Failure> {
-    let PruneArgs { dry_run, select, runner, ci, output, cargo } = args.clone();
+    let PruneArgs { dry_run, select, runner, ci, output, cargo } = args;
     let refused =
         [(select.exact, "--exact"), (select.run_ignored != RunIgnored::Default, "--run-ignored")];
     if let Some((_, flag)) = refused.into_iter().find(|(given, _)| *given) {
         return Err(OptionsError::Prune(flag).into());
     }
-    let schedule = ScheduleFlags { runner, ..ScheduleFlags::default() };
-    let args_of_run = RunArgs { select, ci, schedule, output, cargo, ..RunArgs::default() };
-    let session = Session::open(&args_of_run, Aim::Run)?;
+    let flags = Flags::new(output, cargo).select(select)?.ci(ci).runner(runner.as_deref())?;
+    let session = Session::open(flags)?;
     session.announce();
-    let dry_run = dry_run || session.options.mode == Mode::Ci;
+    let dry_run = *dry_run || session.options.mode == Mode::Ci;
     let (_, legs) = legs::discover(&session)?;
     if session.options.cargo.names_targets() {
         say!("warning: not all targets were built, so no baseline is known to be stale");

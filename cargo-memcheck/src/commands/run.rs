@@ -15,7 +15,7 @@ use crate::cli::RunArgs;
 use crate::devices::Leg;
 use crate::error::Failure;
 use crate::legs::Legs;
-use crate::options::{Aim, Format, NoTests};
+use crate::options::{Flags, Format, NoTests};
 use crate::present::{JsonLines, Told, stopped, style};
 use crate::presenter::Presenter;
 use crate::process::Interrupt;
@@ -33,7 +33,7 @@ pub(super) fn run(args: &RunArgs) -> Result<u8, Failure> {
     if let Some(folder) = &args.results {
         results::discard(folder)?;
     }
-    let session = match Session::open(args, Aim::Run) {
+    let session = match Session::open(flags(args)?) {
         // A workspace without memory tests is a run without tests, so `--no-tests` decides the exit code.
         Err(failure) if failure.exit_code() == exit::NO_TESTS => return nothing(args, failure),
         other => other?,
@@ -41,6 +41,34 @@ pub(super) fn run(args: &RunArgs) -> Result<u8, Failure> {
     session.announce();
     results::discard(&session.results_directory())?;
     run_legs(&session, &interrupt)
+}
+
+fn flags(args: &RunArgs) -> Result<Flags, Failure> {
+    let RunArgs {
+        select,
+        ci,
+        part,
+        archive,
+        schedule,
+        limits,
+        levels,
+        report,
+        output,
+        cargo,
+        results,
+        libtest,
+    } = args;
+    Flags::new(output, cargo)
+        .archive(archive)?
+        .select(select)?
+        .schedule(schedule)?
+        .partition(part)?
+        .ci(ci)
+        .limits(limits.layer())
+        .levels(levels)?
+        .reports(report)
+        .results(results.as_deref())
+        .libtest(libtest)
 }
 
 fn nothing(args: &RunArgs, failure: Failure) -> Result<u8, Failure> {

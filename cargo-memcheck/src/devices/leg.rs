@@ -17,9 +17,10 @@ pub(crate) enum Kind {
 }
 
 /// How a command uses several real GPUs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Sharing {
     /// They are one device, and each test runs on one of them.
+    #[default]
     Together,
     /// Each named GPU is a separate device, because the command measures the room on each of them.
     Apart,

@@ -3,8 +3,8 @@
 //! The resolution has two steps, so that an invalid command line is refused before the command reads files: [`Typed`] needs only flags and
 //! environment, [`Options`] also needs the configuration.
 
-mod aim;
 mod error;
+mod flags;
 mod levels;
 mod mode;
 mod partition;
@@ -27,8 +27,8 @@ use crate::launcher::Launcher;
 use crate::libraries::Search;
 use crate::workspace::CargoOptions;
 
-pub(crate) use aim::Aim;
 pub(crate) use error::OptionsError;
+pub(crate) use flags::Flags;
 pub(crate) use levels::Levels;
 pub(crate) use mode::Mode;
 pub(crate) use partition::{Partition, hash};
@@ -40,7 +40,7 @@ pub(crate) use telling::{
 pub(crate) use typed::Typed;
 
 /// The selection of tests.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Selection {
     /// Substrings of the tests' paths, or whole paths.
     pub(crate) filters: Vec<String>,
@@ -66,7 +66,7 @@ pub(crate) enum RunIgnored {
     All,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Scheduling {
     /// The number of tests that run at the same time. `None`: as many as the device and the cores allow.
     pub(crate) threads: Option<NonZeroUsize>,

@@ -30,9 +30,10 @@ pub(crate) enum Color {
 }
 
 /// How the command treats the output of tests.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Capture {
     /// Stores it, and prints that of failed tests.
+    #[default]
     Kept,
     /// Prints it at once.
     Shown,

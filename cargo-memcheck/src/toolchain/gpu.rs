@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use crate::devices::{Found, Gpus};
+use crate::devices::{Found, Gpus, Probe};
 use crate::gpus::{Gpu, VISIBLE};
 use crate::launcher::{self, Launcher, TURN};
 use crate::options::{Capture, environment};
@@ -15,13 +15,12 @@ use memcheck_core::process::End;
 const ANSWER: Duration = Duration::from_secs(20);
 
 /// Returns the GPUs of the machine on which `launcher` starts tests, and the compiler of this machine.
-pub(crate) fn probe(launcher: &Launcher) -> Found {
-    Found { gpus: Gpus::Here(gpus(launcher)), launched: launcher.is_some(), nvcc: nvcc() }
-}
-
-/// Returns the compiler of this machine if the tests run on another machine.
-pub(crate) fn probe_compiler() -> Found {
-    Found { gpus: Gpus::Elsewhere, launched: false, nvcc: nvcc() }
+pub(crate) fn probe(probe: Probe, launcher: &Launcher) -> Found {
+    let (gpus, launched) = match probe {
+        Probe::All => (Gpus::Here(gpus(launcher)), launcher.is_some()),
+        Probe::Compiler => (Gpus::Elsewhere, false),
+    };
+    Found { gpus, launched, nvcc: nvcc() }
 }
 
 /// Returns the GPUs that can be assigned to tests.

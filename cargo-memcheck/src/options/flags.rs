@@ -1,0 +1,220 @@
+//! The flags of a command, before the environment is read.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use memcheck_core::explain::Explain;
+use memcheck_core::finding::{Code, Level};
+use memcheck_core::limits::Layer;
+
+use super::{Capture, OptionsError, Partition, RunIgnored, Scheduling, Selection, levels};
+use crate::archive::UnpackOptions;
+use crate::cli::{
+    CiFlags, LaunchFlags, LevelFlags, LibtestArgs, LibtestError, OutputFlags, PartFlags,
+    ReportFlags, ScheduleFlags, SelectFlags,
+};
+use crate::devices::{self, Asked, DeviceError, Probe, Sharing};
+use crate::error::Failure;
+use crate::launcher::Launcher;
+use crate::workspace::CargoOptions;
+
+/// The flags of a command. Each method takes one group of flags, so that a command names the groups that it has. The other
+/// groups keep their defaults.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Flags {
+    pub(super) output: OutputFlags,
+    pub(crate) cargo: CargoOptions,
+    pub(crate) archive: UnpackOptions,
+    pub(super) selection: Selection,
+    pub(super) asked: Option<Asked>,
+    pub(super) config_file: Option<PathBuf>,
+    /// Absolute, because tests start in other folders.
+    pub(super) library_path: Vec<PathBuf>,
+    pub(super) ci: CiFlags,
+    /// Without the launcher, and without the time of runs with call stacks.
+    pub(super) scheduling: Scheduling,
+    pub(super) launcher: Option<Launcher>,
+    pub(super) explain: Option<Explain>,
+    /// The setting of `explain` that the command requires.
+    pub(super) required_explain: Option<Explain>,
+    pub(super) limits: Layer,
+    pub(super) levels: BTreeMap<Code, Level>,
+    pub(super) reports: ReportFlags,
+    pub(super) results: Option<PathBuf>,
+    pub(crate) sharing: Sharing,
+    pub(crate) probe: Probe,
+}
+
+impl Flags {
+    pub(crate) fn new(output: &OutputFlags, cargo: &CargoOptions) -> Self {
+        Self { output: output.clone(), cargo: cargo.clone(), ..Self::default() }
+    }
+
+    pub(crate) fn select(mut self, flags: &SelectFlags) -> Result<Self, DeviceError> {
+        let SelectFlags { filters, exact, run_ignored, device, config_file, library_path } = flags;
+        let (filters, ignored) = (filters.clone(), *run_ignored);
+        self.selection = Selection { filters, exact: *exact, ignored, ..self.selection };
+        let folders = library_path.iter().flat_map(std::env::split_paths);
+        self.library_path = folders.filter_map(|f| std::path::absolute(f).ok()).collect();
+        self.config_file(config_file.as_deref()).devices(device)
+    }
+
+    pub(crate) fn devices(mut self, devices: &[String]) -> Result<Self, DeviceError> {
+        if !devices.is_empty() {
+            let requests = devices::parse_list(devices.iter().map(String::as_str))?;
+            self.asked = Some(Asked { requests, by: devices::By::Flag });
+        }
+        Ok(self)
+    }
+
+    pub(crate) fn config_file(self, path: Option<&Path>) -> Self {
+        Self { config_file: path.map(Path::to_owned), ..self }
+    }
+
+    pub(crate) fn ci(self, flags: &CiFlags) -> Self {
+        Self { ci: flags.clone(), ..self }
+    }
+
+    pub(crate) fn partition(mut self, flags: &PartFlags) -> Result<Self, OptionsError> {
+        self.selection.partition = flags.partition.as_deref().map(Partition::read).transpose()?;
+        Ok(self)
+    }
+
+    pub(crate) fn archive(self, flags: &UnpackOptions) -> Result<Self, OptionsError> {
+        if flags.archive_file.is_some() && self.cargo != CargoOptions::default() {
+            return Err(OptionsError::Built);
+        }
+        Ok(Self { archive: flags.clone(), ..self })
+    }
+
+    pub(crate) fn schedule(mut self, flags: &ScheduleFlags) -> Result<Self, OptionsError> {
+        let ScheduleFlags {
+            runner,
+            test_threads,
+            explain,
+            repeat,
+            fail_fast,
+            no_tests,
+            no_capture,
+        } = flags;
+        if let Some(text) = repeat {
+            let times = text.parse().map_err(|_| OptionsError::Repeat(text.clone()))?;
+            if let Some(Explain::Failed | Explain::Always) = explain {
+                return Err(OptionsError::RepeatExplains);
+            }
+            self.scheduling.repeat = Some(times);
+            self.required_explain = Some(Explain::Never);
+        }
+        self.scheduling.fail_fast = *fail_fast;
+        self.scheduling.no_tests = *no_tests;
+        self.explain = *explain;
+        self.threads(test_threads.as_deref())?.show_output(*no_capture).runner(runner.as_deref())
+    }
+
+    pub(crate) fn launch(self, flags: &LaunchFlags) -> Result<Self, OptionsError> {
+        let LaunchFlags { no_capture, runner } = flags;
+        self.show_output(*no_capture).runner(runner.as_deref())
+    }
+
+    pub(crate) fn runner(mut self, command: Option<&str>) -> Result<Self, OptionsError> {
+        let folder = std::env::current_dir().unwrap_or_default();
+        let launcher = command.map(|text| Launcher::read(text, &folder)).transpose();
+        self.launcher = launcher.map_err(OptionsError::Launcher)?;
+        Ok(self)
+    }
+
+    pub(crate) fn limits(self, limits: Layer) -> Self {
+        Self { limits, ..self }
+    }
+
+    pub(crate) fn levels(self, flags: &LevelFlags) -> Result<Self, OptionsError> {
+        Ok(Self { levels: levels::from_flags(flags)?, ..self })
+    }
+
+    pub(crate) fn reports(self, flags: &ReportFlags) -> Self {
+        Self { reports: flags.clone(), ..self }
+    }
+
+    pub(crate) fn results(self, folder: Option<&Path>) -> Self {
+        Self { results: folder.map(Path::to_owned), ..self }
+    }
+
+    /// Adds the arguments of the test harness. The flags of the command take precedence.
+    pub(crate) fn libtest(mut self, arguments: &[String]) -> Result<Self, Failure> {
+        let libtest = LibtestArgs::read(arguments).map_err(|error: LibtestError| error)?;
+        let selection = &mut self.selection;
+        selection.filters.extend(libtest.filters);
+        selection.exact |= libtest.exact;
+        selection.skip = libtest.skip;
+        selection.ignored = match (libtest.ignored, libtest.include_ignored) {
+            (_, true) => RunIgnored::All,
+            (true, false) => RunIgnored::Only,
+            (false, false) => selection.ignored,
+        };
+        self.scheduling.libtest = libtest.passed_on;
+        Ok(self.threads(libtest.test_threads.as_deref())?.show_output(libtest.no_capture))
+    }
+
+    /// Requires call stacks, or runs without them, regardless of the flag and the variable.
+    pub(crate) fn require_explain(self, explain: Explain) -> Self {
+        Self { required_explain: Some(explain), ..self }
+    }
+
+    pub(crate) fn sharing(self, sharing: Sharing) -> Self {
+        Self { sharing, ..self }
+    }
+
+    pub(crate) fn probe(self, probe: Probe) -> Self {
+        Self { probe, ..self }
+    }
+
+    /// Sets the number of tests that run at the same time, unless it is set already.
+    fn threads(mut self, text: Option<&str>) -> Result<Self, OptionsError> {
+        if let (None, Some(text)) = (self.scheduling.threads, text) {
+            let threads = text.parse().map_err(|_| OptionsError::Threads(text.to_owned()))?;
+            self.scheduling.threads = Some(threads);
+        }
+        Ok(self)
+    }
+
+    fn show_output(mut self, on: bool) -> Self {
+        if on {
+            self.scheduling.capture = Capture::Shown;
+        }
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use memcheck_core::exit;
+
+    use super::*;
+
+    fn schedule(change: fn(&mut ScheduleFlags)) -> Result<Flags, Failure> {
+        let mut flags = ScheduleFlags::default();
+        change(&mut flags);
+        Ok(Flags::default().schedule(&flags)?)
+    }
+
+    #[test]
+    fn flags_that_make_no_sense_are_usage_errors() {
+        let part = PartFlags { partition: Some("hash:3/2".to_owned()) };
+        let leak = LevelFlags(vec![("leak".to_owned(), Level::Allow)]);
+        for wrong in [
+            Flags::default().partition(&part).map_err(Failure::from),
+            Flags::default().devices(&["sim:toaster".to_owned()]).map_err(Failure::from),
+            Flags::default().levels(&leak).map_err(Failure::from),
+            schedule(|flags| flags.test_threads = Some("0".to_owned())),
+            schedule(|flags| flags.repeat = Some("0".to_owned())),
+            schedule(|flags| flags.repeat = Some("often".to_owned())),
+            schedule(|flags| {
+                flags.repeat = Some("3".to_owned());
+                flags.explain = Some(Explain::Always);
+            }),
+            schedule(|flags| flags.runner = Some("srun 'a".to_owned())),
+        ] {
+            assert_eq!(wrong.unwrap_err().exit_code(), exit::USAGE);
+        }
+    }
+}
