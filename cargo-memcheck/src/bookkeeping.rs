@@ -10,7 +10,6 @@ use memcheck_core::finding::{Code, Finding, Level};
 use memcheck_core::location;
 use memcheck_core::protocol::Entry;
 
-use crate::across;
 use crate::note::Note;
 use crate::session::{LegTests, Session};
 use crate::snapshots::{self, SnapshotFile, Written};
@@ -152,7 +151,7 @@ fn known(session: &Session, legs: &[LegTests]) -> BTreeSet<PathBuf> {
         let laws = leg
             .carried
             .iter()
-            .flat_map(|carried| across::law_baselines(root, &carried.tests, family));
+            .flat_map(|carried| memcheck_core::across::law_baselines(root, &carried.tests, family));
         leg.carried
             .iter()
             .flat_map(|carried| &carried.tests)

@@ -10,7 +10,6 @@ use std::collections::BTreeMap;
 use crate::attribution::{Attribution, Holder, Kind};
 use crate::diagnosis::Evidence;
 use crate::finding::{Site, Via};
-use crate::lines;
 use crate::record::Record;
 use crate::size::both;
 use crate::space::Space;
@@ -147,7 +146,7 @@ pub fn note_once(record: &mut Record) {
         let places = sites
             .iter()
             .take(3)
-            .filter_map(|site| Some(format!("{} at {}", both(site.bytes), lines::place(site)?)));
+            .filter_map(|site| Some(format!("{} at {}", both(site.bytes), site.place()?)));
         let places: Vec<String> = places.collect();
         if !places.is_empty() {
             notes.push(format!(

@@ -73,8 +73,8 @@ mod tests {
 
     use super::*;
     use crate::limits::Layer;
+    use crate::record::example::{GPU, armed, limits, record};
     use crate::record::{Metrics, SpaceRecord};
-    use crate::verdict::tests::{GPU, armed, limits, record};
 
     fn run(figures: &[(&str, u64)]) -> Figures {
         let by_name = figures.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();

@@ -340,6 +340,15 @@ pub struct Site {
     pub stack: Vec<crate::stack::Frame>,
 }
 
+impl Site {
+    /// The place as `src/model.rs:42`, or the innermost function if no line of the program is known.
+    pub fn place(&self) -> Option<String> {
+        let line = self.line.map(|line| format!(":{line}")).unwrap_or_default();
+        let file = self.file.as_ref().map(|file| format!("{file}{line}"));
+        file.or_else(|| self.stack.first().map(|frame| frame.shown()))
+    }
+}
+
 /// The line of a dependency.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Via {

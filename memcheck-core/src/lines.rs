@@ -73,7 +73,7 @@ fn site(site: &Site) -> Vec<String> {
         None => format!("{}, {}", size::blocks(site.count), both(site.bytes)),
     };
     let note = site.note.as_ref().map(|note| format!(": {note}")).unwrap_or_default();
-    let Some(place) = place(site) else { return vec![format!("{amount}{note}")] };
+    let Some(place) = site.place() else { return vec![format!("{amount}{note}")] };
     let function = site.function.as_deref().map(|function| format!(" ({function})"));
     let program = format!("{place}{}", function.unwrap_or_default());
     let mut lines = vec![match &site.via {
@@ -95,15 +95,6 @@ pub fn blocks(site: &Site) -> String {
         Some(block) => format!("{} x {}", site.count, both(block)),
         None => site.count.to_string(),
     }
-}
-
-/// The place as `src/model.rs:42`, or the innermost function if no line of the program is known.
-pub fn place(site: &Site) -> Option<String> {
-    let line = site.line.map(|line| format!(":{line}")).unwrap_or_default();
-    site.file.as_ref().map(|file| format!("{file}{line}")).or_else(|| {
-        let frame = site.stack.first()?;
-        Some(frame.shown())
-    })
 }
 
 #[cfg(test)]

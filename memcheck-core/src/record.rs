@@ -4,6 +4,9 @@
 //! command never sees a partial one. A test passes only with a complete record of its own name and
 //! version.
 
+#[cfg(test)]
+pub(crate) mod example;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -303,7 +306,7 @@ impl Record {
 mod tests {
     use super::*;
     use crate::attribution::Peak;
-    use crate::verdict::tests::{GPU, armed, record};
+    use crate::record::example::{GPU, armed, record};
 
     #[test]
     fn holders_of_another_peak_are_noted() {

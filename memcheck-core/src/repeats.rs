@@ -113,7 +113,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::verdict::tests::GPU;
+    use crate::record::example::GPU;
 
     fn run(figures: &[(&str, u64)]) -> Figures {
         let by_name = figures.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();

@@ -3,11 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use memcheck_core::across::{self, Member, Room, standing_in, told};
+use memcheck_core::across::{self, Compared, Member, Needs, Other, Room, standing_in, told};
 use memcheck_core::baseline::{Baseline, Figures, Laws};
-use memcheck_core::bound::Bound;
 use memcheck_core::finding::{Class, Code, Finding};
-use memcheck_core::law::Sizes;
 use memcheck_core::protocol::Status;
 use memcheck_core::record::{self, Record};
 use memcheck_core::space::Space;
@@ -17,7 +15,7 @@ use super::snapshot;
 use crate::options::Levels;
 use crate::results::{ResultsError, Whole};
 use crate::snapshots::leave;
-use crate::task::{Across, Needs, Other, Outcome, Task};
+use crate::task::{Across, Outcome, Task};
 
 /// The figures of the tests of a leg that have ended, by executable and path. `None` if a test left no figures.
 #[derive(Debug, Default)]
@@ -60,11 +58,8 @@ impl Judge<'_> {
     /// Adds the findings across tests to the outcome of a test.
     pub(crate) fn judge(&self, task: &Task, outcome: &mut Outcome, needs: &Needs, seen: &Seen) {
         let Some(record) = measured(outcome) else { return };
-        let mut findings = relative(record, task, needs, seen);
-        let known = members(record, task, needs, seen).unwrap_or_else(|finding| {
-            findings.push(*finding);
-            Vec::new()
-        });
+        let figures_of = |other: &Other| figures_of(other, task, record, seen);
+        let Compared { mut findings, members: known } = across::compare(record, needs, figures_of);
         let members: Vec<Member<'_>> =
             known.iter().map(|(at, figures)| Member { at: at.clone(), figures }).collect();
         let laws = told(&members, &task.entry.scaling, |space| room(record, space));
@@ -162,35 +157,6 @@ fn figures_of(other: &Other, task: &Task, record: &Record, seen: &Seen) -> Resul
             standing_in(&baseline, &record.facts).cloned()
         }
     }
-}
-
-fn relative(record: &Record, task: &Task, needs: &Needs, seen: &Seen) -> Vec<Finding> {
-    let (Some(partner), Some(Bound::Relative(limit))) =
-        (&needs.partner, &task.limits.max_peak.value)
-    else {
-        return Vec::new();
-    };
-    match figures_of(partner, task, record, seen) {
-        Ok(figures) => across::relative(record, limit, &partner.test, &figures),
-        Err(why) => {
-            vec![across::unjudged(&format!("`max_peak` (`{limit}`)"), &partner.test, &why)]
-        }
-    }
-}
-
-/// Returns the figures of every case that the laws of a test are derived from.
-fn members(
-    record: &Record,
-    task: &Task,
-    needs: &Needs,
-    seen: &Seen,
-) -> Result<Vec<(Sizes, Figures)>, Box<Finding>> {
-    let known = needs.members.iter().map(|(at, other)| {
-        let figures = figures_of(other, task, record, seen);
-        let unjudged = |why: String| across::unjudged("`scaling`", &other.test, &why);
-        figures.map(|figures| (at.clone(), figures)).map_err(|why| Box::new(unjudged(why)))
-    });
-    known.collect()
 }
 
 /// Returns the memory that a test may use on its device: the value of `fits` if the device has as much, else the

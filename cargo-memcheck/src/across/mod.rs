@@ -15,4 +15,4 @@ mod needs;
 mod snapshot;
 
 pub(crate) use judge::{Judge, Seen, join};
-pub(crate) use needs::{law_baselines, needs};
+pub(crate) use needs::needs;

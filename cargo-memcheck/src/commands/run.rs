@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use anyhow::Context;
+use memcheck_core::across::Needs;
 use memcheck_core::exit;
 
 use crate::across::{self, Judge, Seen};
@@ -25,7 +26,7 @@ use crate::schedule::{self, Event};
 use crate::session::{Chosen, LegTests, Session};
 use crate::talk::say;
 use crate::tally::Tally;
-use crate::task::{Needs, Outcome, Task};
+use crate::task::{Outcome, Task};
 
 pub(super) fn run(args: &RunArgs) -> Result<u8, Failure> {
     let interrupt = Interrupt::listen().context("listening for signals")?;

@@ -6,7 +6,7 @@ use memcheck_core::lines::{self, Much};
 use memcheck_core::shape::{Fit, Told};
 use memcheck_core::size::exact;
 
-pub(super) use memcheck_core::lines::{blocks, grown, place};
+pub(super) use memcheck_core::lines::{blocks, grown};
 
 use crate::options::Verbosity;
 

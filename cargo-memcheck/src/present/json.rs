@@ -240,7 +240,7 @@ impl<W: Write> Presenter for JsonLines<W> {
                 .filter(|(space, _)| record.is_some_and(|record| record.judged.contains(space)))
                 .map(|(space, measured)| (*space, measured.growth))
                 .collect(),
-            limits: record.map_or(&task.limits, |record| &record.limits),
+            limits: &task.limits,
             marks: record.map_or(&[], |record| &record.marks),
             notes: record.map_or(&[], |record| &record.notes),
             untracked: record.and_then(|record| record.driver.untracked.as_ref()),

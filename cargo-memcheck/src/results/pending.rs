@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use memcheck_core::across::Needs;
 use memcheck_core::protocol::Status;
 
 use super::{Results, ResultsError, Whole};
 use crate::snapshots::leave;
-use crate::task::{Across, Needs};
+use crate::task::Across;
 use crate::workspace::Places;
 
 impl Results {

@@ -3,37 +3,9 @@
 
 use std::path::PathBuf;
 
-use memcheck_core::law::Sizes;
+use memcheck_core::across::Needs;
 use memcheck_core::shape::Told;
 use serde::{Deserialize, Serialize};
-
-/// Another test, and the path of its baseline.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Other {
-    /// The test's path.
-    pub(crate) test: String,
-    /// The path of its baseline.
-    pub(crate) snapshot: PathBuf,
-}
-
-/// The figures that a test needs from other tests.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Needs {
-    /// The test that the peak is relative to.
-    pub(crate) partner: Option<Other>,
-    /// The cases from which the laws are derived, the smallest first. Empty unless the test is the largest of these cases.
-    pub(crate) members: Vec<(Sizes, Other)>,
-    /// The baseline of these laws.
-    pub(crate) law: Option<PathBuf>,
-}
-
-impl Needs {
-    /// Returns every path, so that the caller can change it.
-    pub(crate) fn paths(&mut self) -> impl Iterator<Item = &mut PathBuf> {
-        let others = self.members.iter_mut().map(|(_, other)| other).chain(&mut self.partner);
-        others.map(|other| &mut other.snapshot).chain(&mut self.law)
-    }
-}
 
 /// The findings across tests, apart from the test's own outcome.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::binary::Binary;
 use crate::devices::Leg;
 
-pub(crate) use across::{Across, Needs, Other};
+pub(crate) use across::Across;
 pub(crate) use outcome::Outcome;
 
 /// One test on one device.

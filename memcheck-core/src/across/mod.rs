@@ -12,6 +12,7 @@
 //! the baseline was made under the same conditions.
 
 mod family;
+mod needs;
 mod partner;
 mod relative;
 mod scaling;
@@ -23,6 +24,7 @@ use crate::finding::{Code, Finding};
 use crate::record::Facts;
 
 pub use family::{Family, families};
+pub use needs::{Compared, Needs, Other, Target, compare, law_baselines};
 pub use partner::{PartnerError, circle, partner};
 pub use relative::relative;
 pub use scaling::{Member, Room, scaling, told, unchanged};

@@ -44,6 +44,18 @@ pub enum PartnerError {
         /// The limit.
         limit: Box<Relative>,
     },
+    /// The test does not run on the same device.
+    #[error("`max_peak` of `{test}` is `{limit}`, and `{other}` does not run on {device}")]
+    Elsewhere {
+        /// The test that has the limit.
+        test: String,
+        /// The limit.
+        limit: Box<Relative>,
+        /// The test that the limit refers to.
+        other: String,
+        /// The device of the test that has the limit.
+        device: String,
+    },
     /// Tests limit each other so that only peaks of 0 B satisfy all limits.
     #[error(
         "`max_peak` of these tests goes in a circle that nothing but 0 B satisfies: {}",

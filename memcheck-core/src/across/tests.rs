@@ -4,10 +4,10 @@ use super::*;
 use crate::baseline::{Holders, Laws};
 use crate::bound::{Bound, Relative};
 use crate::law::{Fraction, Sizes};
+use crate::record::example::{GPU, armed, record};
 use crate::record::{Metrics, Record};
 use crate::shape::{Metric, Scaling, Told};
 use crate::space::Space;
-use crate::verdict::tests::{GPU, armed, record};
 
 fn share(text: &str) -> Relative {
     match text.parse() {

@@ -2,11 +2,11 @@
 //! a run would have measured with them.
 
 use super::{Attribution, HeldBy, Holder, Kind, Place, Survivors, Tensor};
+use crate::record::example::{GPU, armed, record};
 use crate::record::{Metrics, Record, SpaceRecord};
 use crate::space::Space;
 use crate::stack::{Frame, Stack};
 use crate::survivors::{Group, Pattern, Reading};
-use crate::verdict::tests::{GPU, armed, record};
 
 /// Measured iterations.
 pub(crate) const ITERATIONS: usize = 10;

@@ -204,8 +204,8 @@ fn join_survivors(unresolved: Vec<Survivors>, stack_of: &[usize]) -> Vec<Survivo
 mod tests {
     use super::*;
     use crate::attribution::{HeldBy, Peak};
+    use crate::record::example::GPU;
     use crate::survivors::Group;
-    use crate::verdict::tests::GPU;
 
     /// Addresses 1 and 2 are the same line, compiled twice. Address 3 is another line, 4 is
     /// plumbing, and 5 is the backward pass.

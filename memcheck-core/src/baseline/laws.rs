@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn a_snapshot_of_laws_is_one_of_ours() {
-        let facts = crate::verdict::tests::record(Default::default()).facts;
+        let facts = crate::record::example::record(Default::default()).facts;
         let laws = Laws::from_yaml("laws:\n  host:\n    growth: '0'").unwrap();
         let text = laws.to_snapshot("tests/mem.rs", &facts);
         assert!(text.starts_with("---\nsource: tests/mem.rs\ninfo:\n  memcheck: 1\n"), "{text}");

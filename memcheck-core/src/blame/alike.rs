@@ -102,7 +102,7 @@ mod tests {
     use super::*;
     use crate::attribution::builder::{Run, enlarged, once, steady};
     use crate::diagnosis::Evidence;
-    use crate::verdict::tests::GPU;
+    use crate::record::example::GPU;
 
     /// The bytes, the number of blocks and the note of each entry.
     fn entries(run: Run) -> Vec<(u64, u64, String)> {

@@ -75,7 +75,7 @@ impl<'a> Evidence<'a> {
 mod tests {
     use crate::attribution::builder::{Run, once, steady};
     use crate::diagnosis::Evidence;
-    use crate::verdict::tests::GPU;
+    use crate::record::example::GPU;
 
     #[test]
     fn the_growth_is_the_sum_over_places_and_sizes() {

@@ -4,9 +4,9 @@
 use super::*;
 use crate::attribution::HeldBy;
 use crate::attribution::builder::{Run, buffer, grows, kept, once, rests, steady};
+use crate::record::example::GPU;
 use crate::space::Space;
 use crate::survivors::Pattern;
-use crate::verdict::tests::GPU;
 
 #[test]
 fn every_rule_has_a_page_that_shows_the_mistake_and_the_fix() {

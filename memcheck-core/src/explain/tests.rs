@@ -4,11 +4,11 @@ use super::*;
 use crate::attribution::Attribution;
 use crate::limits::Layer;
 use crate::protocol::{Status, VERSION};
+use crate::record::example::{GPU, armed, limits, record};
 use crate::record::{Followed, Metrics, SpaceRecord};
 use crate::size::Size;
 use crate::survivors::Growth;
 use crate::verdict::judge;
-use crate::verdict::tests::{GPU, armed, limits, record};
 
 fn level(code: Code) -> Level {
     code.default_level(false)

@@ -99,11 +99,12 @@ pub fn gist(text: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{GPU, armed, codes, limits, record};
+    use super::super::tests::codes;
     use super::*;
     use crate::baseline::Baseline;
     use crate::driver::Occupant;
     use crate::limits::Layer;
+    use crate::record::example::{GPU, armed, limits, record};
     use crate::record::{Metrics, SpaceRecord};
 
     fn failed(error: &str) -> Record {

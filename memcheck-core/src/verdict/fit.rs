@@ -82,10 +82,11 @@ fn finding(space: Space, figure: u64, capacity: Capacity, said: String) -> Findi
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{GPU, armed, codes, limits, record};
+    use super::super::tests::codes;
     use super::*;
     use crate::baseline::Baseline;
     use crate::limits::Layer;
+    use crate::record::example::{GPU, armed, limits, record};
     use crate::record::{Outcome, SpaceRecord};
     use crate::size::Size;
 

@@ -12,57 +12,10 @@ use crate::attribution::builder::{self, grows};
 use crate::baseline::{Figures, Holders};
 use crate::device::Family;
 use crate::limits::{Layer, Source};
-use crate::record::{Facts, Outcome, Refusal, VERSION};
+use crate::record::example::{GPU, armed, limits, record};
+use crate::record::{Outcome, Refusal};
 use crate::size::Size;
 use crate::survivors::Pattern;
-
-pub(crate) const GPU: Space = Space::Cuda(0);
-
-pub(crate) fn limits(layer: Layer) -> Limits {
-    Limits::resolve(Family::Cuda, [(Source::Attribute, &layer)])
-}
-
-pub(crate) fn record(measured: SpaceRecord) -> Record {
-    let limits = limits(Layer::default());
-    Record {
-        version: VERSION,
-        package: "app".into(),
-        test: "t".into(),
-        case: BTreeMap::new(),
-        device: "sim:h200".into(),
-        family: Family::Cuda,
-        judged: vec![GPU],
-        outcome: Outcome::Returned,
-        should_panic: None,
-        facts: Facts {
-            memcheck: 1,
-            candle: "0.11.1".into(),
-            profile: "debug".into(),
-            iterations: 10,
-            warmup: 2,
-            threads: None,
-            dtype: None,
-        },
-        iterated: true,
-        iterations: 10,
-        limits,
-        spaces: BTreeMap::from([(GPU, measured)]),
-        capacities: BTreeMap::new(),
-        lost_events: 0,
-        unsupported_calls: Vec::new(),
-        notes: Vec::new(),
-        driver: Default::default(),
-        marks: Vec::new(),
-        followed: None,
-        attribution: None,
-        longer: None,
-        repeats: None,
-    }
-}
-
-pub(crate) fn armed(metrics: Metrics) -> SpaceRecord {
-    SpaceRecord { metrics, armed: true, ..SpaceRecord::default() }
-}
 
 pub(super) fn codes(record: &Record, baseline: &Baseline, layer: Layer) -> Vec<&'static str> {
     let verdict = judge(record, baseline, &limits(layer), |code| code.default_level(false));

@@ -188,12 +188,12 @@ fn without_call_sites(record: &Record, repeats: &Repeats, findings: &mut [Findin
 #[cfg(test)]
 mod tests {
     use super::super::judge;
-    use super::super::tests::{armed, limits, record};
     use super::*;
     use crate::baseline::{Figures, Holders};
     use crate::comparison;
     use crate::limits::Layer;
     use crate::protocol::Verdict;
+    use crate::record::example::{armed, limits, record};
     use crate::record::{Metrics, SpaceRecord};
 
     fn measured(metrics: Metrics) -> Record {

@@ -41,7 +41,8 @@ pub(super) fn run(description: &'static Description) {
         return not_run(description, &device);
     }
     let limits = said(settings::limits(description, family, &config));
-    across::partner(description, &limits).unwrap_or_else(|error| panic!("memcheck: {error}"));
+    across::needs(description, &limits, family, workspace)
+        .unwrap_or_else(|error| panic!("memcheck: {error}"));
 
     let folder = tempfile::Builder::new()
         .prefix("memcheck-")

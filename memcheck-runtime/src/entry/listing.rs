@@ -36,7 +36,7 @@ fn answer() -> ! {
     std::process::exit(i32::from(written.is_err()));
 }
 
-fn listing() -> Listing {
+pub(super) fn listing() -> Listing {
     let mut tests: Vec<Entry> = DESCRIPTIONS.iter().map(|description| entry(description)).collect();
     tests.sort_by(|a, b| a.name.cmp(&b.name));
     let built_for = match (cfg!(feature = "sim"), cfg!(feature = "cuda")) {
@@ -47,7 +47,7 @@ fn listing() -> Listing {
     Listing { memcheck: VERSION, built_for, tests }
 }
 
-fn entry(description: &Description) -> Entry {
+pub(super) fn entry(description: &Description) -> Entry {
     Entry {
         name: description.path(),
         module: description.module.to_owned(),

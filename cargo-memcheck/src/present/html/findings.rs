@@ -33,7 +33,7 @@ fn sites(sites: &[Site]) -> Markup {
             }
             @for site in sites {
                 tr {
-                    td { (findings::place(site).unwrap_or_default()) }
+                    td { (site.place().unwrap_or_default()) }
                     td { (text(&site.function)) }
                     td { (text(&site.operation)) }
                     td { (text(&site.tensor)) }
