@@ -2,11 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use memcheck_core::config::Subject;
-use memcheck_core::limits::Limits;
-use memcheck_core::protocol::Entry;
+use memcheck_core::config;
 
 use crate::archive::Unpacked;
+use crate::binary::Binary;
 use crate::build::{self, Built};
 use crate::config::Configuration;
 use crate::devices::{self, Kind, Leg};
@@ -17,7 +16,7 @@ use crate::options::{
 };
 use crate::select::{Choice, choose};
 use crate::talk::say;
-use crate::task::Task;
+use crate::task::{Subject, Task};
 use crate::toolchain::gpu;
 use crate::workspace::{CargoOptions, Places, TestPackage, Workspace, pending_of_results};
 
@@ -191,28 +190,36 @@ impl Session {
                     Choice::Elsewhere => &mut chosen.elsewhere,
                     Choice::Filtered => continue,
                 };
-                into.push(Task {
-                    package: package.name().to_owned(),
-                    folder: package.folder().to_owned(),
-                    candle: package.candle.clone().unwrap_or_else(|| "none".to_owned()),
-                    binary: carried.binary.clone(),
-                    entry: entry.clone(),
-                    leg: tests.leg.clone(),
-                    limits: self.limits(package.name(), entry, &tests.leg),
-                });
+                let subject = Subject::Test(Box::new(entry.clone()));
+                into.push(self.task(package, &carried.binary, subject, &tests.leg));
             }
         }
         chosen
     }
 
-    /// Returns the limits that apply to a test on a leg.
-    fn limits(&self, package: &str, entry: &Entry, leg: &Leg) -> Limits {
-        let subject = Subject { package, test: &entry.name, family: entry.family_on(leg.family()) };
-        self.options.configuration.config.limits(
+    pub(crate) fn task(
+        &self,
+        package: &TestPackage,
+        binary: &Binary,
+        subject: Subject,
+        leg: &Leg,
+    ) -> Task {
+        let Options { configuration, environment, flags, .. } = &self.options;
+        let family = subject.family_on(leg.family());
+        let of = config::Subject { package: package.name(), test: subject.name(), family };
+        let config = &configuration.config;
+        let limits = match &subject {
+            Subject::Test(entry) => config.limits(of, &entry.attribute, environment, flags),
+            Subject::Program { .. } => config.program_limits(of, environment, flags),
+        };
+        Task {
+            package: package.name().to_owned(),
+            folder: package.folder().to_owned(),
+            candle: package.candle.clone().unwrap_or_else(|| "none".to_owned()),
+            binary: binary.clone(),
             subject,
-            &entry.attribute,
-            &self.options.environment,
-            &self.options.flags,
-        )
+            leg: leg.clone(),
+            limits,
+        }
     }
 }

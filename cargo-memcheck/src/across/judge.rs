@@ -25,7 +25,7 @@ impl Seen {
     pub(crate) fn add(&mut self, task: &Task, outcome: &Outcome) {
         if outcome.verdict.status != Status::Ignored {
             let figures = measured(outcome).map(Figures::of);
-            self.0.insert((task.binary.id.clone(), task.entry.name.clone()), figures);
+            self.0.insert((task.binary.id.clone(), task.name().to_owned()), figures);
         }
     }
 
@@ -62,7 +62,7 @@ impl Judge<'_> {
         let Compared { mut findings, members: known } = across::compare(record, needs, figures_of);
         let members: Vec<Member<'_>> =
             known.iter().map(|(at, figures)| Member { at: at.clone(), figures }).collect();
-        let laws = told(&members, &task.entry.scaling, |space| room(record, space));
+        let laws = told(&members, task.subject.scaling(), |space| room(record, space));
         let mut across = Across { laws, snapshot: needs.law.clone(), ..Across::default() };
         let kept = needs.law.as_ref().and_then(|law| snapshot::read(law, &record.facts));
         let accepted = kept.as_ref();
@@ -82,8 +82,9 @@ impl Judge<'_> {
         let judged = !across.laws.is_empty();
         let law = needs.law.as_ref().filter(|_| judged && record.limits.baseline.value);
         if let Some(law) = law {
-            let text = (is_new && !too_much)
-                .then(|| now.to_snapshot(&task.entry.file.display().to_string(), &record.facts));
+            let text = (is_new && !too_much).then(|| {
+                now.to_snapshot(&task.subject.file().display().to_string(), &record.facts)
+            });
             match self.keep(law, text.as_deref()) {
                 Ok(pending) => (across.pending, across.text) = (pending, text),
                 Err(error) => findings.push(unwritten("snapshot of its law", error)),
@@ -190,7 +191,7 @@ pub(crate) fn join(whole: &mut Whole, pending: &Path) -> Result<(), ResultsError
             // carries the laws.
             let last = needs.members.iter().rev().map(|(_, other)| &other.test);
             let mut ran = last.filter(|name| seen.of(&test.task, name).is_some());
-            if ran.next() != Some(&test.task.entry.name) {
+            if ran.next().is_none_or(|name| name != test.task.name()) {
                 (needs.members, needs.law) = (Vec::new(), None);
             }
             judge.judge(&test.task, &mut test.outcome, &needs, seen);

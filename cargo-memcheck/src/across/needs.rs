@@ -50,9 +50,9 @@ pub(crate) fn needs(
         };
         let runs = |test: &str| {
             let of_binary = tasks.iter().filter(|other| other.binary.id == task.binary.id);
-            of_binary.into_iter().any(|other| other.entry.name == test)
+            of_binary.into_iter().any(|other| other.name() == test)
         };
-        target.needs(&task.entry, &task.limits, runs)
+        task.subject.test().map_or(Ok(None), |entry| target.needs(entry, &task.limits, runs))
     });
     let needs = needs.collect::<Result<Vec<_>, _>>()?;
     refuse_circles(tasks, &needs)?;
@@ -68,7 +68,7 @@ fn refuse_circles(tasks: &[Task], needs: &[Option<Needs>]) -> Result<(), Partner
             (&task.limits.max_peak.value, partner)
         {
             let of_binary = limits.entry(task.binary.id.as_str()).or_default();
-            of_binary.insert(task.entry.name.as_str(), (partner.test.as_str(), limit.factor()));
+            of_binary.insert(task.name(), (partner.test.as_str(), limit.factor()));
         }
     }
     limits.values().find_map(circle).map_or(Ok(()), Err)

@@ -6,7 +6,6 @@ use std::process::ExitStatus;
 use anyhow::Context;
 use memcheck_core::exit;
 
-use super::program;
 use crate::binary::Binary;
 use crate::build::{Goal, Program, ProgramError, ProgramKind};
 use crate::cli::{BenchArgs, OutputFlags};
@@ -21,7 +20,7 @@ use crate::process::Interrupt;
 use crate::run::Runner;
 use crate::session::Session;
 use crate::talk::say;
-use crate::task::Task;
+use crate::task::{Subject, Task};
 
 /// Why no bench can run.
 #[derive(Debug, thiserror::Error)]
@@ -99,7 +98,7 @@ fn built(session: &Session, leg: &Leg, binary: &Binary) -> Result<Bench, Failure
     let name = binary.id.rsplit('/').next().unwrap_or_default().to_owned();
     let named = Program { kind: ProgramKind::Bench, name };
     let (_, file) = named.find(std::slice::from_ref(package), session.workspace.root())?;
-    let task = program::task(session, package, &named, &file, leg, &binary);
+    let task = session.task(package, &binary, Subject::Program { name: named.name, file }, leg);
     let measured = session.workspace.own_directory().join("criterion").join(leg.name());
     Ok(Bench { task, measured })
 }

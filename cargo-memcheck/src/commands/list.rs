@@ -74,7 +74,7 @@ pub(super) fn list(args: &ListArgs) -> Result<u8, Failure> {
             tasks.extend(list.into_iter().map(|task| (task, fate)));
         }
     }
-    let key = |(task, _): &(Task, Fate)| (task.binary.id.clone(), task.entry.name.clone());
+    let key = |(task, _): &(Task, Fate)| (task.binary.id.clone(), task.name().to_owned());
     tasks.sort_by_key(key);
     let runs = tasks.iter().filter(|(_, fate)| *fate == Fate::Run).count();
     let none = runs == 0 && session.options.scheduling.no_tests == NoTests::Fail;
@@ -106,12 +106,12 @@ fn print_json(tasks: &[(Task, Fate)], tests: usize, exit_code: u8) {
     let lines = tasks.iter().map(|(task, fate)| Line::Test {
         package: &task.package,
         binary: &task.binary.id,
-        test: &task.entry.name,
-        case: &task.entry.case,
+        test: task.name(),
+        case: task.subject.case(),
         leg: task.leg.name(),
         fate: *fate,
-        file: &task.entry.file,
-        line: task.entry.line,
+        file: task.subject.file(),
+        line: task.subject.line(),
         limits: &task.limits,
     });
     let mut text = String::new();
@@ -138,12 +138,11 @@ fn print_table(tasks: &[(Task, Fate)]) {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
     table.set_header(["binary", "test", "devices"]);
-    for same in
-        tasks.chunk_by(|(a, _), (b, _)| a.binary.id == b.binary.id && a.entry.name == b.entry.name)
+    for same in tasks.chunk_by(|(a, _), (b, _)| a.binary.id == b.binary.id && a.name() == b.name())
     {
         let (task, _) = &same[0];
         let devices: Vec<String> = same.iter().map(|(task, fate)| device(task, *fate)).collect();
-        table.add_row([task.binary.id.clone(), task.entry.name.clone(), devices.join(", ")]);
+        table.add_row([task.binary.id.clone(), task.name().to_owned(), devices.join(", ")]);
     }
     print(&format!("{}\n", table.trim_fmt()));
 }
@@ -159,10 +158,10 @@ fn print_limits(tasks: &[(Task, Fate)]) {
         text += &format!(
             "{} {}  {}\n  {}:{}\n{}\n\n",
             task.binary.id,
-            task.entry.name,
+            task.name(),
             device(task, *fate),
-            task.entry.file.display(),
-            task.entry.line,
+            task.subject.file().display(),
+            task.subject.line(),
             table.trim_fmt()
         );
     }

@@ -15,7 +15,6 @@ mod pending;
 mod plan;
 mod planted;
 mod profile;
-mod program;
 mod prune;
 mod reject;
 mod report;

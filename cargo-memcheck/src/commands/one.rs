@@ -51,7 +51,7 @@ pub(super) fn only(
     chosen: Vec<Chosen>,
 ) -> Result<Vec<Task>, OneError> {
     let run = matching(name, chosen)?;
-    let id = |task: &Task| (task.binary.id.clone(), task.entry.name.clone());
+    let id = |task: &Task| (task.binary.id.clone(), task.name().to_owned());
     let ids = |tasks: &[&Task]| {
         let mut ids: Vec<_> = tasks.iter().map(|task| id(task)).collect();
         ids.sort();
@@ -59,7 +59,7 @@ pub(super) fn only(
         ids
     };
     let all: Vec<&Task> = run.iter().collect();
-    let exact: Vec<&Task> = run.iter().filter(|task| task.entry.name == name).collect();
+    let exact: Vec<&Task> = run.iter().filter(|task| task.name() == name).collect();
     let meant = match (ids(&exact).as_slice(), ids(&all).as_slice()) {
         ([only], _) | ([], [only]) => only.clone(),
         (_, several) => {

@@ -117,8 +117,8 @@ pub(super) fn plan(args: &PlanArgs) -> Result<u8, Failure> {
     let chosen: Vec<Chosen> = legs.iter().map(|tests| session.choose(tests)).collect();
     let tasks = only("plan", name, chosen)?;
     let [task] = tasks.as_slice() else { return Err(PlanError::NoName.into()) };
-    if task.entry.family_on(task.leg.family()) != task.leg.family() {
-        return Err(PlanError::Deviceless(task.entry.name.clone()).into());
+    if task.family() != task.leg.family() {
+        return Err(PlanError::Deviceless(task.name().to_owned()).into());
     }
     let runner = Runner::prepare(&session, nvml, interrupt.clone())?;
     let Some(outcome) = runner.once(task, Setting::from(Follow::Modules), |_| {})? else {
@@ -152,7 +152,7 @@ fn measured<'a>(task: &Task, outcome: &'a Outcome) -> Result<&'a Modules, PlanEr
     if let Some(Finding { code, message, .. }) = outcome.verdict.findings.iter().find(|f| ends(f)) {
         return Err(PlanError::Ended(*code, message.clone()));
     }
-    let test = || task.entry.name.clone();
+    let test = || task.name().to_owned();
     let no_layers = || PlanError::NoLayers(test());
     let record = &outcome.report.as_ref().ok_or_else(no_layers)?.record;
     let found = record.attribution.as_ref().ok_or_else(no_layers)?;

@@ -98,7 +98,7 @@ pub(super) fn run(args: &DoctorArgs, workspace: &Workspace) -> Result<Vec<Answer
             |number, _| runner.run(&tasks[number], |_| {}),
             |event| {
                 if let Event::Finished(number, outcome) = event {
-                    let name = tasks[number].entry.name.clone();
+                    let name = tasks[number].name().to_owned();
                     outcomes.lock().expect("no worker panics").push((name, *outcome));
                 }
             },

@@ -8,7 +8,6 @@ use memcheck_core::explain::Explain;
 use memcheck_core::limits::Layer;
 
 use super::one::only;
-use super::program;
 use crate::build::{Goal, Program, ProgramKind};
 use crate::cli::ProfileArgs;
 use crate::discover;
@@ -16,7 +15,7 @@ use crate::error::{Expected, Failure};
 use crate::legs;
 use crate::legs::Legs;
 use crate::options::{Flags, NoTests, Options, Verbosity};
-use crate::present::profile::{Layout, Profiler, Subject};
+use crate::present::profile::{Layout, Profiler};
 use crate::present::{Told, stopped};
 use crate::process::Interrupt;
 use crate::run::Runner;
@@ -24,7 +23,7 @@ use crate::schedule::{self, Event};
 use crate::session::{Chosen, Session};
 use crate::talk::say;
 use crate::tally::Tally;
-use crate::task::{Outcome, Task};
+use crate::task::{Outcome, Subject, Task};
 
 /// Why a profile is refused.
 #[derive(Debug, thiserror::Error)]
@@ -124,7 +123,7 @@ fn profile_test(args: &ProfileArgs) -> Result<u8, Failure> {
     let tasks = only("profile", name, chosen)?;
     let options = &session.options;
     let runner = Runner::prepare(&session, nvml, interrupt.clone())?;
-    let on_stdout = Profiler::new(&options.telling, layout(args), Subject::Test);
+    let on_stdout = Profiler::new(&options.telling, layout(args));
     let mut told = Told::new(
         &session.audience(),
         session.workspace.root(),
@@ -177,10 +176,11 @@ fn profile_program(args: &ProfileArgs, program: &Program) -> Result<u8, Failure>
         let Some(built) = interrupt.outlived(built)? else { return Ok(stopped(options)) };
         let binary = built.binaries.first().context("cargo built no executable")?;
         let binary = discover::program(binary, &scheduling.launcher, search)?;
-        tasks.push(program::task(&session, package, program, &file, leg, &binary));
+        let subject = Subject::Program { name: program.name.clone(), file: file.clone() };
+        tasks.push(session.task(package, &binary, subject, leg));
     }
     let runner = Runner::prepare(&session, legs.nvml(), interrupt.clone())?;
-    let on_stdout = Profiler::new(&options.telling, layout(args), Subject::Program);
+    let on_stdout = Profiler::new(&options.telling, layout(args));
     let mut told = Told::new(&session.audience(), root, tasks.len(), Some(Box::new(on_stdout)));
     let mut tally = Tally::default();
     let started = Instant::now();

@@ -2,8 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use memcheck_core::protocol::Entry;
-
 use super::FitError;
 use crate::matching::matching;
 use crate::session::Chosen;
@@ -30,9 +28,9 @@ struct Identity {
 
 impl Identity {
     fn of(task: &Task, param: &str) -> Self {
-        let mut others = task.entry.case.clone();
+        let mut others = task.subject.case().clone();
         others.remove(param);
-        Self { binary: task.binary.id.clone(), path: path(&task.entry), others }
+        Self { binary: task.binary.id.clone(), path: path(task), others }
     }
 
     fn shown(&self) -> String {
@@ -44,10 +42,10 @@ impl Identity {
 
 /// Returns the path of the test function. For a test over cases it is the path of the module that the attribute adds under the function's
 /// name.
-pub(crate) fn path(entry: &Entry) -> String {
-    match entry.module.split_once("::") {
-        Some((_, module)) if !entry.case.is_empty() => module.to_owned(),
-        _ => entry.name.clone(),
+pub(crate) fn path(task: &Task) -> String {
+    match task.subject.test().and_then(|entry| entry.module.split_once("::")) {
+        Some((_, module)) if !task.subject.case().is_empty() => module.to_owned(),
+        _ => task.name().to_owned(),
     }
 }
 
@@ -55,18 +53,18 @@ pub(crate) fn path(entry: &Entry) -> String {
 pub(crate) fn choose(wanted: Wanted<'_>, chosen: Vec<Chosen>) -> Result<Vec<Task>, FitError> {
     let Wanted { name, param, cases } = wanted;
     let mut run = matching(name, chosen)?;
-    if run.iter().any(|task| path(&task.entry) == name) {
-        run.retain(|task| path(&task.entry) == name);
+    if run.iter().any(|task| path(task) == name) {
+        run.retain(|task| path(task) == name);
     }
     let known = known(&run);
-    run.retain(|task| task.entry.case.contains_key(param));
+    run.retain(|task| task.subject.case().contains_key(param));
     if run.is_empty() {
         let (test, param) = (name.to_owned(), param.to_owned());
         return Err(FitError::NoParam { test, param, known });
     }
     for (case, value) in cases {
         let all = shown(&run, param);
-        run.retain(|task| task.entry.case.get(case) == Some(value));
+        run.retain(|task| task.subject.case().get(case) == Some(value));
         if run.is_empty() {
             return Err(FitError::NoCase(name.to_owned(), case.clone(), value.clone(), all));
         }
@@ -76,9 +74,9 @@ pub(crate) fn choose(wanted: Wanted<'_>, chosen: Vec<Chosen>) -> Result<Vec<Task
         return Err(FitError::Several(name.to_owned(), shown(&run, param)));
     }
     for task in &run {
-        let value = &task.entry.case[param];
+        let value = &task.subject.case()[param];
         if value.parse::<u64>().is_err() {
-            let test = path(&task.entry);
+            let test = path(task);
             return Err(FitError::NotNumber(param.to_owned(), test, value.clone()));
         }
     }
@@ -89,7 +87,7 @@ pub(crate) fn choose(wanted: Wanted<'_>, chosen: Vec<Chosen>) -> Result<Vec<Task
         }
     }
     match tasks.iter().find(|task| !super::has_capacity(task)) {
-        Some(task) => Err(FitError::NoCapacity(path(&task.entry))),
+        Some(task) => Err(FitError::NoCapacity(path(task))),
         None => Ok(tasks),
     }
 }
@@ -102,7 +100,8 @@ fn shown(tasks: &[Task], param: &str) -> Vec<String> {
 
 /// Lists the names of the tests' cases for an error message.
 fn known(tasks: &[Task]) -> String {
-    let names: BTreeSet<&String> = tasks.iter().flat_map(|task| task.entry.case.keys()).collect();
+    let names: BTreeSet<&String> =
+        tasks.iter().flat_map(|task| task.subject.case().keys()).collect();
     let names: Vec<String> = names.into_iter().map(|name| format!("`{name}`")).collect();
     match names.as_slice() {
         [] => "none has cases".to_owned(),
@@ -123,11 +122,12 @@ mod tests {
         let mut task = example::task();
         task.leg.kind = Kind::Sim;
         task.leg.device = Request::Sim(Some("t4".to_owned()));
-        task.entry.module = format!("mem::model::{function}");
-        task.entry.name = format!("model::{function}");
+        let entry = example::entry(&mut task);
+        entry.module = format!("mem::model::{function}");
+        entry.name = format!("model::{function}");
         for (name, value) in case {
-            task.entry.case.insert((*name).to_owned(), (*value).to_owned());
-            task.entry.name += &format!("::{name}_{value}");
+            entry.case.insert((*name).to_owned(), (*value).to_owned());
+            entry.name += &format!("::{name}_{value}");
         }
         task
     }
@@ -150,7 +150,7 @@ mod tests {
         let chosen = vec![Chosen { run, ..Chosen::default() }];
         let tasks = choose(Wanted { name, param, cases: &cases }, chosen)?;
         assert_eq!(tasks.len(), 1);
-        Ok(tasks[0].entry.name.clone())
+        Ok(tasks[0].name().to_owned())
     }
 
     #[test]

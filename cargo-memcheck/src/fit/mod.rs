@@ -108,5 +108,5 @@ impl Goal<'_> {
 
 /// True if the task runs on a device with a capacity, which the CPU does not have.
 pub(crate) fn has_capacity(task: &Task) -> bool {
-    task.leg.kind != Kind::Cpu && task.entry.family_on(task.leg.family()) == task.leg.family()
+    task.leg.kind != Kind::Cpu && task.family() == task.leg.family()
 }

@@ -25,16 +25,19 @@ impl GithubAnnotations {
 
 impl Presenter for GithubAnnotations {
     fn test_finished(&mut self, task: &Task, outcome: &Outcome) {
-        let file = location::source(&self.workspace_root, &task.entry.file);
+        let file = location::source(&self.workspace_root, task.subject.file());
         let file = file.strip_prefix(&self.workspace_root).unwrap_or(&file);
         for finding in &outcome.verdict.findings {
             let denied = match finding.code.row().class {
                 Class::Measured | Class::Instrument => true,
                 Class::Bookkeeping => outcome.verdict.denied.contains(&finding.code),
             };
-            let place =
-                format!("file={},line={}", property(&file.display().to_string()), task.entry.line);
-            let title = format!("{} on {}: {}", task.entry.name, task.leg.name(), finding.code);
+            let place = format!(
+                "file={},line={}",
+                property(&file.display().to_string()),
+                task.subject.line()
+            );
+            let title = format!("{} on {}: {}", task.name(), task.leg.name(), finding.code);
             print(denied, &place, &title, &finding.message);
         }
     }

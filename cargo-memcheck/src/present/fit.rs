@@ -206,7 +206,7 @@ fn line<'a>(task: &'a Task, goal: &Goal<'a>, fitted: &'a Fitted) -> Line<'a> {
     };
     Line {
         head: json::Head::of("fit", VERSION, task),
-        test: crate::fit::path(&task.entry),
+        test: crate::fit::path(task),
         param: goal.param,
         leg: fitted.leg.name(),
         margin: goal.margin.to_string(),

@@ -60,7 +60,7 @@ impl Presenter for FlameGraph {
         let attribution =
             outcome.report.as_ref().and_then(|report| report.record.attribution.as_ref());
         let Some(attribution) = attribution else { return };
-        let test = format!("{} {} on {}", task.binary.id, task.entry.name, task.leg.name());
+        let test = format!("{} {} on {}", task.binary.id, task.name(), task.leg.name());
         for space in attribution.peaks.keys() {
             self.space(&test, *space, attribution);
         }

@@ -208,11 +208,11 @@ impl<W: Write> Presenter for JsonLines<W> {
         let line = TestFinished {
             package: &task.package,
             binary: &task.binary.id,
-            test: &task.entry.name,
-            case: &task.entry.case,
+            test: task.name(),
+            case: task.subject.case(),
             device: match record.and_then(|record| record.judged.first()) {
                 Some(space) if space.is_device() => space.to_string(),
-                _ if task.entry.family_on(task.leg.family()) == Family::Cuda => "cuda:0".to_owned(),
+                _ if task.family() == Family::Cuda => "cuda:0".to_owned(),
                 _ => Family::Cpu.name().to_owned(),
             },
             leg: task.leg.name(),

@@ -44,7 +44,7 @@ impl Presenter for Junit {
             }
         };
         let failing = !matches!(verdict.status, Status::Passed | Status::Ignored);
-        let mut case = TestCase::new(task.entry.name.as_str(), status);
+        let mut case = TestCase::new(task.name(), status);
         case.set_classname(task.binary.id.as_str()).set_time(outcome.duration);
         if let Some(report) = &outcome.report {
             for (space, measured) in &report.record.spaces {

@@ -32,7 +32,7 @@ impl Presenter for Markdown {
             Status::NotMeasured => "**not measured**",
             Status::Ignored => "ignored",
         };
-        let test = format!("`{}` `{}`", task.binary.id, task.entry.name);
+        let test = format!("`{}` `{}`", task.binary.id, task.name());
         let record = outcome.report.as_ref().map(|report| &report.record);
         let judged: Vec<_> = record
             .into_iter()
@@ -60,7 +60,7 @@ impl Presenter for Markdown {
                 self.beside,
                 "{} {} on {}\n  {}\n",
                 task.binary.id,
-                task.entry.name,
+                task.name(),
                 task.leg.name(),
                 said.join("\n  ")
             );

@@ -164,7 +164,7 @@ fn line<'a>(placed: &Placed<'a>) -> Line<'a> {
     };
     Line {
         head: json::Head::of("plan", VERSION, task),
-        test: &task.entry.name,
+        test: task.name(),
         margin: margin.to_string(),
         whole: modules.whole(),
         outside: modules.outside,

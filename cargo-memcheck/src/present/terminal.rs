@@ -83,7 +83,7 @@ impl Terminal {
             style::status(outcome.verdict.status),
             style::dim(&time),
             style::dim(&task.binary.id),
-            style::strong(&task.entry.name),
+            style::strong(task.name()),
         );
         if self.several_legs {
             line.push_str(&style::dim(&format!(" ({})", task.leg.name())));
@@ -184,7 +184,7 @@ fn verdict(place: &str, tally: &Tally, ok: bool) -> String {
 
 /// Returns the key of a running test. It needs the binary because tests of two binaries can have the same name and run at the same time.
 fn key(task: &Task) -> (String, String) {
-    (task.binary.id.clone(), task.entry.name.clone())
+    (task.binary.id.clone(), task.name().to_owned())
 }
 
 /// Returns the laws that the outcome of the largest case contains.

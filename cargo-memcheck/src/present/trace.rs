@@ -98,7 +98,7 @@ impl Presenter for Trace {
     fn test_finished(&mut self, task: &Task, outcome: &Outcome) {
         let Some(report) = &outcome.report else { return };
         let record = &report.record;
-        let name = format!("{} {} on {}", task.binary.id, task.entry.name, task.leg.name());
+        let name = format!("{} {} on {}", task.binary.id, task.name(), task.leg.name());
         let process = self.process(&name);
         self.iterations(process, record);
         let Some(attribution) = &record.attribution else { return };

@@ -82,7 +82,7 @@ pub(crate) fn merge(shards: Vec<Results>) -> Result<Whole, ResultsError> {
 /// Returns the package, the binary and the name of a test.
 fn id(test: &Test) -> (String, String, String) {
     let task = &test.task;
-    (task.package.clone(), task.binary.id.clone(), task.entry.name.clone())
+    (task.package.clone(), task.binary.id.clone(), task.name().to_owned())
 }
 
 /// Makes sure that the shards belong to one run, and that none is missing or given twice.
@@ -128,7 +128,7 @@ fn check(shards: &[Results]) -> Result<(), ResultsError> {
         let device = test.task.leg.name();
         if let Some(other) = seen.insert((device.clone(), id(test)), &shard.folder) {
             return Err(ResultsError::SameTest {
-                test: format!("{} {}", test.task.binary.id, test.task.entry.name),
+                test: format!("{} {}", test.task.binary.id, test.task.name()),
                 device,
                 a: other.clone(),
                 b: shard.folder.clone(),

@@ -8,7 +8,7 @@ use memcheck_core::protocol::Status;
 
 use super::{Results, ResultsError, Whole};
 use crate::snapshots::leave;
-use crate::task::Across;
+use crate::task::{Across, Subject};
 use crate::workspace::Places;
 
 impl Results {
@@ -22,7 +22,9 @@ impl Results {
         };
         for test in &mut self.tests {
             moved(&mut test.task.folder);
-            moved(&mut test.task.entry.manifest_dir);
+            if let Subject::Test(entry) = &mut test.task.subject {
+                moved(&mut entry.manifest_dir);
+            }
             let Across { left, snapshot, pending, .. } = &mut test.outcome.across;
             snapshot.iter_mut().chain(pending).for_each(moved);
             left.iter_mut().flat_map(Needs::paths).for_each(moved);

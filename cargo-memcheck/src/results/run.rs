@@ -17,7 +17,7 @@ use crate::task::Task;
 use crate::workspace;
 
 /// The version of the file.
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 
 /// The description of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -106,9 +106,8 @@ fn selected(session: &Session, legs: &[LegTests]) -> String {
     let chosen: Vec<_> = legs.iter().map(|tests| session.choose_all_parts(tests)).collect();
     let test = |runs: bool| {
         move |task| {
-            let Task { package, binary, entry, leg, limits, .. }: &Task = task;
-            let (binary, test) = (binary.id.as_str(), entry.name.as_str());
-            let scaling = entry.scaling.as_slice();
+            let Task { package, binary, subject, leg, limits, .. }: &Task = task;
+            let (binary, test, scaling) = (&binary.id, subject.name(), subject.scaling());
             SelectedTest { device: leg.name(), package, binary, test, runs, limits, scaling }
         }
     };

@@ -36,7 +36,7 @@ fn run(part: &str) -> Run {
 
 fn task(name: &str) -> Task {
     let mut task = example::task();
-    name.clone_into(&mut task.entry.name);
+    name.clone_into(&mut example::entry(&mut task).name);
     task
 }
 
@@ -103,7 +103,7 @@ fn what_was_kept_is_read() {
     let results = read(&folders[0]).unwrap();
     assert_eq!(results.run, run(""));
     assert_eq!(results.legs, [(example::task().leg, 2)]);
-    let names: Vec<&str> = results.tests.iter().map(|t| t.task.entry.name.as_str()).collect();
+    let names: Vec<&str> = results.tests.iter().map(|t| t.task.name()).collect();
     assert_eq!(names, ["b", "a"]);
     let test = &results.tests[0];
     assert_eq!(test.pending.as_deref(), Some("figures of b\n"));
@@ -117,7 +117,7 @@ fn what_was_kept_is_read() {
 fn shards_are_joined_in_the_order_of_a_run() {
     let shards = [kept(&run("hash:2/2"), &["c", "a"]), kept(&run("hash:1/2"), &["b"])];
     let whole = merged(&shards).unwrap();
-    let names: Vec<&str> = whole.tests.iter().map(|t| t.task.entry.name.as_str()).collect();
+    let names: Vec<&str> = whole.tests.iter().map(|t| t.task.name()).collect();
     assert_eq!(names, ["a", "b", "c"]);
     assert_eq!(whole.legs[0].1, 3);
     assert_eq!((whole.tally.elsewhere, whole.tally.not_run), (2, 4));
@@ -186,7 +186,7 @@ fn a_file_that_is_not_whole_is_refused_wherever_it_was_cut() {
     ] {
         refused(&[torn], exit::NOT_MEASURED, "cut off or damaged");
     }
-    let other = sound.replacen("\"version\":1", "\"version\":9", 1);
+    let other = sound.replacen(&format!("\"version\":{VERSION}"), "\"version\":9", 1);
     refused(&[other], exit::USAGE, "another version");
     let newer = Run { memcheck: "99.0.0".to_owned(), ..run("") };
     refused(&[kept(&newer, &["a"])], exit::USAGE, "cargo-memcheck 99.0.0");

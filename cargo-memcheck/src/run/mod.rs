@@ -171,7 +171,7 @@ impl<'a> Runner<'a> {
             }
             Ok(None) => Further::Skipped,
             Err(error) => {
-                say!("warning: {}: it cannot be run once more: {error:#}", task.entry.name);
+                say!("warning: {}: it cannot be run once more: {error:#}", task.name());
                 Further::Skipped
             }
         };
@@ -209,7 +209,7 @@ impl<'a> Runner<'a> {
 
     /// Takes a GPU for a test that needs one. Waits until one is free.
     fn slot<'s>(&'s self, task: &'s Task) -> Option<Slot<'s>> {
-        let on_a_gpu = task.entry.family_on(task.leg.family()) == Family::Cuda;
+        let on_a_gpu = task.family() == Family::Cuda;
         self.pool.take(if on_a_gpu { task.leg.gpus.as_slice() } else { &[] })
     }
 
@@ -238,8 +238,8 @@ impl<'a> Runner<'a> {
 
     /// Judges the end of a process and the report that it left.
     fn judge(&self, end: &End, written: Written, task: &Task) -> Judged {
-        let family = task.entry.family_on(task.leg.family());
-        process::judge(end, written, Expected { test: &task.entry.name, family }, self.level())
+        let family = task.family();
+        process::judge(end, written, Expected { test: task.name(), family }, self.level())
     }
 
     /// Creates a separate folder for the files of a process, so that a file of an earlier process cannot be taken for its own.

@@ -96,7 +96,7 @@ impl Runner<'_> {
     ) -> anyhow::Result<Command> {
         let job = ProgramJob {
             version: VERSION,
-            program: task.entry.name.clone(),
+            program: task.name().to_owned(),
             package: task.package.clone(),
             report,
             device: device(slot, task),

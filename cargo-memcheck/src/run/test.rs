@@ -62,7 +62,7 @@ impl Runner<'_> {
         let options = self.options;
         Job {
             version: VERSION,
-            test: task.entry.name.clone(),
+            test: task.name().to_owned(),
             report: files.report.clone(),
             progress: Some(match &options.scheduling.launcher {
                 Launcher::None => process::PROGRESS_PATH.into(),
@@ -89,11 +89,12 @@ impl Runner<'_> {
     /// Builds the command line of the process and sets its job.
     fn command(&self, job: &Job, slot: Option<&Slot<'_>>, task: &Task) -> anyhow::Result<Command> {
         let scheduling = &self.options.scheduling;
+        let ignored = task.subject.test().is_some_and(|entry| entry.ignored);
         let mut command = scheduling.launcher.command(&task.binary.path);
         command
-            .arg(&task.entry.name)
+            .arg(task.name())
             .args(["--exact", "--nocapture", "--test-threads=1"])
-            .args(task.entry.ignored.then_some("--include-ignored"))
+            .args(ignored.then_some("--include-ignored"))
             .args(&scheduling.libtest)
             .current_dir(&task.folder)
             .envs(task.binary.environment.iter().map(|(name, value)| (name, value)))

@@ -8,7 +8,7 @@ use memcheck_core::protocol::{Entry, VERSION};
 use memcheck_core::record;
 use serde_json::{Value, json};
 
-use super::Task;
+use super::{Subject, Task};
 use crate::binary::Binary;
 use crate::devices::{Kind, Leg};
 
@@ -24,7 +24,7 @@ pub(crate) fn task() -> Task {
             path: "/app/mem".into(),
             environment: Vec::new(),
         },
-        entry: Entry {
+        subject: Subject::Test(Box::new(Entry {
             name: "a::b".to_owned(),
             module: "mem::a".to_owned(),
             case: BTreeMap::new(),
@@ -37,9 +37,17 @@ pub(crate) fn task() -> Task {
             scaling: Vec::new(),
             manifest_dir: "/app".into(),
             snapshot: "mem__a__b".to_owned(),
-        },
+        })),
         leg: Leg::new(Request::Cpu, Kind::Cpu, ""),
         limits: Limits::resolve(Family::Cpu, []),
+    }
+}
+
+/// Returns the test of a task, to change it.
+pub(crate) fn entry(task: &mut Task) -> &mut Entry {
+    match &mut task.subject {
+        Subject::Test(entry) => entry,
+        Subject::Program { .. } => panic!("the example is a test"),
     }
 }
 

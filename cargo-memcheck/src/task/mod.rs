@@ -4,11 +4,12 @@ mod across;
 #[cfg(test)]
 pub(crate) mod example;
 mod outcome;
+mod subject;
 
 use std::path::PathBuf;
 
+use memcheck_core::device::Family;
 use memcheck_core::limits::Limits;
-use memcheck_core::protocol::Entry;
 use serde::{Deserialize, Serialize};
 
 use crate::binary::Binary;
@@ -16,8 +17,9 @@ use crate::devices::Leg;
 
 pub(crate) use across::Across;
 pub(crate) use outcome::Outcome;
+pub(crate) use subject::Subject;
 
-/// One test on one device.
+/// One test or program on one device.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Task {
     pub(crate) package: String,
@@ -26,7 +28,17 @@ pub(crate) struct Task {
     /// The version of candle-core in the build, for the baseline's header.
     pub(crate) candle: String,
     pub(crate) binary: Binary,
-    pub(crate) entry: Entry,
+    pub(crate) subject: Subject,
     pub(crate) leg: Leg,
     pub(crate) limits: Limits,
+}
+
+impl Task {
+    pub(crate) fn name(&self) -> &str {
+        self.subject.name()
+    }
+
+    pub(crate) fn family(&self) -> Family {
+        self.subject.family_on(self.leg.family())
+    }
 }

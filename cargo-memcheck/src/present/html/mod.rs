@@ -45,7 +45,7 @@ fn status_name(status: Status) -> &'static str {
 impl Presenter for Html {
     fn test_finished(&mut self, task: &Task, outcome: &Outcome) {
         let status = status_name(outcome.verdict.status);
-        let name = format!("{} {}", task.binary.id, task.entry.name);
+        let name = format!("{} {}", task.binary.id, task.name());
         let record = outcome.report.as_ref().map(|report| &report.record);
         let judged: Vec<(Space, &SpaceRecord)> = record
             .into_iter()

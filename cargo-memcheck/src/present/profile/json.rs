@@ -6,10 +6,9 @@ use memcheck_core::profile::Profile;
 use memcheck_core::protocol::Status;
 use serde::Serialize;
 
-use super::Subject;
 use crate::gpus::RanOn;
 use crate::present::json;
-use crate::task::{Outcome, Task};
+use crate::task::{Outcome, Subject, Task};
 
 /// The version of the object.
 const VERSION: u32 = 1;
@@ -40,14 +39,17 @@ struct Line<'a> {
 }
 
 /// Prints the profile of a test or a program on one device.
-pub(super) fn profile(subject: Subject, task: &Task, outcome: &Outcome, spaces: &[Profile]) {
-    let name = task.entry.name.as_str();
+pub(super) fn profile(task: &Task, outcome: &Outcome, spaces: &[Profile]) {
+    let (test, program) = match &task.subject {
+        Subject::Test(entry) => (Some(entry.name.as_str()), None),
+        Subject::Program { name, .. } => (None, Some(name.as_str())),
+    };
     let record = outcome.report.as_ref().map(|report| &report.record);
     let attribution = record.and_then(|record| record.attribution.as_ref());
     json::print(&Line {
         head: json::Head::of("profile", VERSION, task),
-        test: (subject == Subject::Test).then_some(name),
-        program: (subject == Subject::Program).then_some(name),
+        test,
+        program,
         leg: task.leg.name(),
         gpu: outcome.gpu.as_ref(),
         status: outcome.verdict.status,

@@ -35,18 +35,10 @@ pub(crate) struct Layout {
     pub(crate) top: usize,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Subject {
-    Test,
-    /// A program of the package.
-    Program,
-}
-
 /// Prints profiles.
 #[derive(Debug)]
 pub(crate) struct Profiler {
     layout: Layout,
-    subject: Subject,
     format: Format,
     verbosity: Verbosity,
     /// The width of the terminal in columns. `None` if stdout is not a terminal; tables then have their full width.
@@ -57,10 +49,10 @@ pub(crate) struct Profiler {
 const WIDTH: usize = 100;
 
 impl Profiler {
-    pub(crate) fn new(telling: &Telling, layout: Layout, subject: Subject) -> Self {
+    pub(crate) fn new(telling: &Telling, layout: Layout) -> Self {
         let width = Term::stdout().size_checked().map(|(_, columns)| usize::from(columns));
         let (format, verbosity) = (telling.format, telling.verbosity);
-        Self { layout, subject, format, verbosity, width }
+        Self { layout, format, verbosity, width }
     }
 
     /// Returns the profiles of the judged spaces. Those of all other spaces follow with `--verbose` and in JSON.
@@ -77,7 +69,7 @@ impl Profiler {
         for profile in self.profiles(record) {
             lines.push(style::strong(&format!(
                 "{} on {}, {}: peak {}",
-                task.entry.name,
+                task.name(),
                 task.leg.name(),
                 profile.space,
                 both(profile.peak_allocated)
@@ -122,7 +114,7 @@ impl Presenter for Profiler {
         let record = outcome.report.as_ref().map(|report| &report.record);
         if self.format == Format::Json {
             let profiles = record.map(|record| self.profiles(record)).unwrap_or_default();
-            return json::profile(self.subject, task, outcome, &profiles);
+            return json::profile(task, outcome, &profiles);
         }
         let Some(record) = record else { return };
         for line in self.text(task, outcome, record) {
