@@ -13,6 +13,7 @@ use memcheck_core::protocol::Entry;
 use crate::note::Note;
 use crate::session::{LegTests, Session};
 use crate::snapshots::{self, SnapshotFile, Written};
+use crate::source::Source;
 use crate::workspace::TestPackage;
 
 /// Returns all findings about the workspace. `legs` must contain the tests of all legs.
@@ -31,9 +32,11 @@ pub(crate) fn notes(session: &Session, legs: &[LegTests]) -> std::io::Result<Vec
         let shown = file.path.strip_prefix(session.workspace.root()).unwrap_or(&file.path);
         let finding =
             Finding::new(Code::StaleBaseline, format!("{} belongs to no test", shown.display()))
-                .hint(match session.archive {
-                    Some(_) => "`cargo memcheck prune` removes it, where the sources are",
-                    None => "`cargo memcheck prune` removes it",
+                .hint(match session.source {
+                    Source::Archive(_) => {
+                        "`cargo memcheck prune` removes it, where the sources are"
+                    }
+                    Source::Workspace => "`cargo memcheck prune` removes it",
                 });
         let level = level(Code::StaleBaseline);
         notes.push(Note { package, path: Some(file.path), finding, level });
@@ -82,10 +85,6 @@ pub(crate) fn stale(
         let around = places.iter().filter(|(_, folder, _)| file.path.starts_with(folder));
         around.map(|(_, folder, _)| folder.as_os_str().len()).max()
     };
-    let written = |file: &SnapshotFile| match &session.archive {
-        Some(archive) => archive.written(file),
-        None => Written::of(file, workspace.root()),
-    };
 
     let mut stale = Vec::new();
     for (name, folder, families) in &places {
@@ -100,7 +99,7 @@ pub(crate) fn stale(
                 .filter(|file| innermost(file) == Some(folder.as_os_str().len()))
                 .filter(|file| file.family.is_some_and(|family| families.contains(&family)))
                 .filter(|file| !known.contains(&file.path))
-                .filter(|file| !is_still_written(file, written(file), &known))
+                .filter(|file| !is_still_written(file, session.written(file), &known))
                 .map(|file| ((*name).to_owned(), file)),
         );
     }
@@ -125,11 +124,7 @@ fn places<'a>(
                 && leg.built.not_built.iter().all(|target| target.package != package.name())
         };
         let families = legs.iter().filter(of_package).map(|leg| leg.leg.family()).collect();
-        let folder = match &session.archive {
-            Some(archive) => archive.baselines_of(package.folder()),
-            None => package.folder().to_owned(),
-        };
-        places.push((package.name(), folder, families));
+        places.push((package.name(), session.baselines_of(package), families));
     }
     let shared = places
         .iter()
@@ -197,7 +192,7 @@ pub(crate) fn unmatched_overrides(session: &Session, legs: &[LegTests]) -> Vec<N
         package: "workspace".to_owned(),
         // An archive is extracted to a different folder in each shard, so its path is omitted. Otherwise the shards
         // would disagree.
-        path: configuration.path.clone().filter(|_| session.archive.is_none()),
+        path: configuration.path.clone().filter(|_| session.source.archive().is_none()),
         finding: Finding::new(
             Code::UnmatchedOverride,
             format!("[[override]] {number} of the configuration matches no test"),

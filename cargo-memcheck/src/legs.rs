@@ -4,12 +4,14 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use crate::archive::Unpacked;
 use crate::build::{self, Built, Goal};
 use crate::devices::{Kind, Leg};
 use crate::discover::{self, Carried};
 use crate::error::Failure;
 use crate::options::Options;
 use crate::session::{LegTests, Session};
+use crate::source::Source;
 use crate::talk::say;
 use crate::toolchain::Toolkit;
 use crate::workspace::TestPackage;
@@ -28,8 +30,10 @@ impl<'a> Legs<'a> {
     /// fail before the run begins.
     pub(crate) fn open(session: &'a Session) -> Result<Self, Failure> {
         let simulated = session.legs.iter().any(|leg| leg.kind == Kind::Sim);
-        let toolkit = match &session.archive {
-            None if simulated => Some(Toolkit::prepare(session.workspace.toolkit_directory())?),
+        let toolkit = match &session.source {
+            Source::Workspace if simulated => {
+                Some(Toolkit::prepare(session.workspace.toolkit_directory())?)
+            }
             _ => None,
         };
         if let Some(Err(why)) = toolkit.as_ref().map(|toolkit| &toolkit.nvml) {
@@ -37,7 +41,7 @@ impl<'a> Legs<'a> {
         }
         let (built, carried) = (BTreeMap::new(), BTreeMap::new());
         let mut legs = Self { session, toolkit, built, carried };
-        if let Some(archive) = &session.archive {
+        if let Source::Archive(archive) = &session.source {
             for leg in &session.legs {
                 legs.built.insert(leg.kind, archive.built(leg.kind, &session.packages));
                 archive.check(leg.kind, &legs.tests(leg)?.carried)?;
@@ -48,10 +52,8 @@ impl<'a> Legs<'a> {
 
     /// Returns the NVML library of the simulated device, if there is one.
     pub(crate) fn nvml(&self) -> Option<PathBuf> {
-        match &self.session.archive {
-            Some(archive) => archive.nvml(),
-            None => self.toolkit.as_ref().and_then(|toolkit| toolkit.nvml.clone().ok()),
-        }
+        let of_toolkit = || self.toolkit.as_ref().and_then(|toolkit| toolkit.nvml.clone().ok());
+        self.session.source.archive().map_or_else(of_toolkit, Unpacked::nvml)
     }
 
     /// True if the tests of a leg are known without a further build.

@@ -37,6 +37,7 @@ mod schedule;
 mod select;
 mod session;
 mod snapshots;
+mod source;
 mod talk;
 mod tally;
 mod task;

@@ -1,6 +1,6 @@
 //! Resolves the command line up to the list of tests: the part of the pipeline that `run`, `list` and `prune` share.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use memcheck_core::config;
 
@@ -8,25 +8,24 @@ use crate::archive::Unpacked;
 use crate::binary::Binary;
 use crate::build::{self, Built};
 use crate::config::Configuration;
-use crate::devices::{self, Kind, Leg};
+use crate::devices::{Kind, Leg};
 use crate::discover::Carried;
 use crate::error::Failure;
 use crate::options::{
     Audience, Flags, Mode, Options, Pending, Selection, Typed, Verbosity, environment,
 };
 use crate::select::{Choice, choose};
+use crate::source::Source;
 use crate::talk::say;
 use crate::task::{Subject, Task};
-use crate::toolchain::gpu;
-use crate::workspace::{CargoOptions, Places, TestPackage, Workspace, pending_of_results};
+use crate::workspace::{TestPackage, Workspace};
 
 /// The inputs of a run that are resolved before the build.
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) options: Options,
     pub(crate) workspace: Workspace,
-    /// The archive that replaces the build.
-    pub(crate) archive: Option<Unpacked>,
+    pub(crate) source: Source,
     /// The selected packages with memory tests.
     pub(crate) packages: Vec<TestPackage>,
     pub(crate) legs: Vec<Leg>,
@@ -56,71 +55,16 @@ impl Session {
     pub(crate) fn open(flags: Flags) -> Result<Self, Failure> {
         let typed = Typed::read(flags, &environment, is_ci::cached())?;
         let Flags { cargo, archive, sharing, probe, .. } = &typed.flags;
-        let (sharing, probe) = (*sharing, *probe);
-        let file = archive.archive_file.as_ref();
-        let mut archive = file.map(|file| Unpacked::open(file, archive)).transpose()?;
-        let workspace = match &archive {
-            Some(archive) => archive.workspace(),
-            None => Workspace::load(cargo)?,
-        };
-        let sources = archive.as_ref().map_or(workspace.root(), Unpacked::sources);
+        let how = (*sharing, *probe);
+        let mut source = Source::open(archive)?;
+        let workspace = source.workspace(cargo)?;
+        let sources = source.archive().map_or(workspace.root(), Unpacked::sources);
         let named = typed.config_file();
         let configuration = Configuration::read(workspace.root(), sources, named)?;
         let options = typed.with(configuration, &environment)?;
-        let launcher = &options.scheduling.launcher;
-        let (packages, legs) = match &archive {
-            Some(archive) => {
-                let how = (launcher, sharing);
-                let legs = archive.legs(&options.asked, &options.machine, how, gpu::gpus)?;
-                (archive.packages(&workspace), legs)
-            }
-            None => {
-                let packages = workspace.select(&options.cargo)?;
-                let has_candle = packages.iter().any(|package| package.candle.is_some());
-                let lacks = (!has_candle).then_some("no package has candle-core");
-                let probe = || gpu::probe(probe, launcher);
-                let (asked, machine) = (&options.asked, &options.machine);
-                let legs = devices::resolve(asked, machine, lacks, sharing, probe)?;
-                (packages, legs)
-            }
-        };
-        if let Some(archive) = &mut archive {
-            archive.keep();
-        }
-        Ok(Self { options, workspace, archive, packages, legs })
-    }
-
-    /// Returns the folder in which the test executables were compiled, if they come from an archive.
-    pub(crate) fn compiled_in(&self) -> Option<&Path> {
-        self.archive.as_ref().map(Unpacked::compiled_in)
-    }
-
-    /// True if only some kinds of targets were built.
-    pub(crate) fn names_targets(&self) -> bool {
-        match &self.archive {
-            Some(archive) => archive.names_targets(),
-            None => self.options.cargo.names_targets(),
-        }
-    }
-
-    /// Returns the folder for the results of the run.
-    pub(crate) fn results_directory(&self) -> PathBuf {
-        let unsaid = || match &self.archive {
-            // The folder of an extracted archive may be temporary. Cargo is not needed to run an archive, so it is not asked either.
-            Some(_) => Places::here(&CargoOptions::default()).results_directory(),
-            None => self.workspace.results_directory(),
-        };
-        self.options.results.clone().unwrap_or_else(unsaid)
-    }
-
-    /// Returns the folder for pending snapshots, if they are not written next to the tests. It mirrors the workspace.
-    pub(crate) fn pending_directory(&self) -> Option<PathBuf> {
-        match (&self.archive, self.options.mode) {
-            // The folder of an extracted archive may be temporary, but results are kept.
-            (Some(_), _) => Some(pending_of_results(&self.results_directory())),
-            (None, Mode::Ci) => Some(self.workspace.pending_directory()),
-            (None, Mode::Local) => None,
-        }
+        let (packages, legs) = source.targets(&workspace, &options, how)?;
+        source.keep();
+        Ok(Self { options, workspace, source, packages, legs })
     }
 
     /// Returns the inputs of the presenters.
@@ -145,7 +89,7 @@ impl Session {
         if self.options.telling.verbosity == Verbosity::Quiet {
             return;
         }
-        if let Some(archive) = &self.archive {
+        if let Source::Archive(archive) = &self.source {
             say!("archive: {}", archive.described());
             if archive.is_temporary() && self.options.scheduling.launcher.is_some() {
                 say!(

@@ -14,7 +14,6 @@ use crate::devices::Leg;
 use crate::options::{Levels, Mode, Partition, hash};
 use crate::session::{LegTests, Session};
 use crate::task::Task;
-use crate::workspace;
 
 /// The version of the file.
 pub(super) const VERSION: u32 = 2;
@@ -82,11 +81,8 @@ impl Run {
             partition: options.selection.partition,
             devices: session.legs.iter().map(Leg::name).collect(),
             selected: selected(session, legs),
-            commit: match &session.archive {
-                Some(archive) => archive.commit(),
-                None => workspace::commit(session.workspace.root()),
-            },
-            archived: session.archive.is_some(),
+            commit: session.commit(),
+            archived: session.source.archive().is_some(),
             mode: options.mode,
             levels: options.levels.said().clone(),
         }

@@ -1,0 +1,135 @@
+//! The source of the test executables: a build of the workspace, or an archive that replaces the build.
+
+use std::path::{Path, PathBuf};
+
+use crate::archive::{UnpackOptions, Unpacked};
+use crate::devices::{self, Leg, Probe, Sharing};
+use crate::error::Failure;
+use crate::options::{Mode, Options};
+use crate::session::Session;
+use crate::snapshots::{SnapshotFile, Written};
+use crate::toolchain::gpu;
+use crate::workspace::{CargoOptions, Places, TestPackage, Workspace, commit, pending_of_results};
+
+#[derive(Debug)]
+pub(crate) enum Source {
+    Workspace,
+    Archive(Box<Unpacked>),
+}
+
+impl Source {
+    /// Extracts the archive, if the options name one.
+    pub(crate) fn open(options: &UnpackOptions) -> Result<Self, Failure> {
+        Ok(match &options.archive_file {
+            Some(file) => Self::Archive(Box::new(Unpacked::open(file, options)?)),
+            None => Self::Workspace,
+        })
+    }
+
+    pub(crate) fn archive(&self) -> Option<&Unpacked> {
+        match self {
+            Self::Workspace => None,
+            Self::Archive(archive) => Some(archive),
+        }
+    }
+
+    pub(crate) fn workspace(&self, cargo: &CargoOptions) -> Result<Workspace, Failure> {
+        match self {
+            Self::Workspace => Ok(Workspace::load(cargo)?),
+            Self::Archive(archive) => Ok(archive.workspace()),
+        }
+    }
+
+    /// Returns the selected packages, and the devices to run on.
+    pub(crate) fn targets(
+        &self,
+        workspace: &Workspace,
+        options: &Options,
+        (sharing, probe): (Sharing, Probe),
+    ) -> Result<(Vec<TestPackage>, Vec<Leg>), Failure> {
+        let (asked, machine) = (&options.asked, &options.machine);
+        let launcher = &options.scheduling.launcher;
+        match self {
+            Self::Workspace => {
+                let packages = workspace.select(&options.cargo)?;
+                let has_candle = packages.iter().any(|package| package.candle.is_some());
+                let lacks = (!has_candle).then_some("no package has candle-core");
+                let probe = || gpu::probe(probe, launcher);
+                let legs = devices::resolve(asked, machine, lacks, sharing, probe)?;
+                Ok((packages, legs))
+            }
+            Self::Archive(archive) => {
+                let legs = archive.legs(asked, machine, (launcher, sharing), gpu::gpus)?;
+                Ok((archive.packages(workspace), legs))
+            }
+        }
+    }
+
+    /// Keeps the folder of an archive. Until then, a failure empties it.
+    pub(crate) fn keep(&mut self) {
+        if let Self::Archive(archive) = self {
+            archive.keep();
+        }
+    }
+}
+
+/// The facts of a session that depend on the source.
+impl Session {
+    /// Returns the folder in which the test executables were compiled, if they come from an archive.
+    pub(crate) fn compiled_in(&self) -> Option<&Path> {
+        self.source.archive().map(Unpacked::compiled_in)
+    }
+
+    /// True if only some kinds of targets were built.
+    pub(crate) fn names_targets(&self) -> bool {
+        match &self.source {
+            Source::Workspace => self.options.cargo.names_targets(),
+            Source::Archive(archive) => archive.names_targets(),
+        }
+    }
+
+    /// Returns the folder for the results of the run.
+    pub(crate) fn results_directory(&self) -> PathBuf {
+        let default = || match self.source {
+            Source::Workspace => self.workspace.results_directory(),
+            // The folder of an extracted archive may be temporary. Cargo is not needed to run an archive, so it is not
+            // asked either.
+            Source::Archive(_) => Places::here(&CargoOptions::default()).results_directory(),
+        };
+        self.options.results.clone().unwrap_or_else(default)
+    }
+
+    /// Returns the folder for pending snapshots, if they are not written next to the tests. It mirrors the workspace.
+    pub(crate) fn pending_directory(&self) -> Option<PathBuf> {
+        match (&self.source, self.options.mode) {
+            // The folder of an extracted archive may be temporary, but results are kept.
+            (Source::Archive(_), _) => Some(pending_of_results(&self.results_directory())),
+            (Source::Workspace, Mode::Ci) => Some(self.workspace.pending_directory()),
+            (Source::Workspace, Mode::Local) => None,
+        }
+    }
+
+    /// Returns the folder with the baselines of a package.
+    pub(crate) fn baselines_of(&self, package: &TestPackage) -> PathBuf {
+        match &self.source {
+            Source::Workspace => package.folder().to_owned(),
+            Source::Archive(archive) => archive.baselines_of(package.folder()),
+        }
+    }
+
+    /// Returns the parts of a baseline's test that its source file contains.
+    pub(crate) fn written(&self, file: &SnapshotFile) -> Written {
+        match &self.source {
+            Source::Workspace => Written::of(file, self.workspace.root()),
+            Source::Archive(archive) => archive.written(file),
+        }
+    }
+
+    /// Returns the commit of the sources, if git knows one.
+    pub(crate) fn commit(&self) -> Option<String> {
+        match &self.source {
+            Source::Workspace => commit(self.workspace.root()),
+            Source::Archive(archive) => archive.commit(),
+        }
+    }
+}
