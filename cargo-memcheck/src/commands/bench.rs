@@ -3,21 +3,17 @@
 use std::path::PathBuf;
 use std::process::ExitStatus;
 
-use anyhow::Context;
 use memcheck_core::exit;
 
+use super::prologue::Prologue;
 use crate::binary::Binary;
 use crate::build::{Goal, Program, ProgramError, ProgramKind};
 use crate::cli::{BenchArgs, OutputFlags};
 use crate::devices::Leg;
-use crate::discover;
 use crate::error::{Expected, Failure};
-use crate::legs::Legs;
-use crate::options::{Flags, Options};
+use crate::options::Flags;
 use crate::present::stopped;
 use crate::process::INTERRUPTED;
-use crate::process::Interrupt;
-use crate::run::Runner;
 use crate::session::Session;
 use crate::talk::say;
 use crate::task::{Subject, Task};
@@ -50,25 +46,19 @@ struct Bench {
 
 /// Runs all benches and reports those that failed.
 pub(super) fn bench(args: &BenchArgs) -> Result<u8, Failure> {
-    let interrupt = Interrupt::listen().context("listening for signals")?;
     let BenchArgs { filter, bench, device, config_file, runner, color: _, cargo, arguments } = args;
     let flags = Flags::new(&OutputFlags::default(), cargo)
         .devices(device)?
         .config_file(config_file.as_deref())
         .runner(runner.as_deref())?;
-    let session = Session::open(flags)?;
-    let benches = benches(&session, bench)?;
-    session.announce();
-    let mut legs = Legs::open(&session)?;
-    let mut built = Vec::new();
-    for leg in &session.legs {
-        let made = legs.build(leg, &session.packages, Goal::Benches(&benches));
-        let Some(made) = interrupt.outlived(made)? else { return Ok(stopped(&session.options)) };
-        for binary in &made.binaries {
-            built.push(self::built(&session, leg, binary)?);
-        }
-    }
-    let runner = Runner::prepare(&session, legs.nvml(), interrupt.clone())?;
+    let prologue = Prologue::open(flags)?;
+    let session = &prologue.session;
+    let benches = benches(session, bench)?;
+    let goal = Goal::Benches(&benches);
+    let of = |leg: &Leg, binary: &Binary| built(session, leg, binary);
+    let Some((runner, built)) = prologue.programs(&session.packages, goal, of)? else {
+        return Ok(stopped(&session.options));
+    };
     let mut failed = Vec::new();
     let mut codes = Vec::new();
     let arguments: Vec<String> = filter.iter().chain(arguments).cloned().collect();
@@ -92,13 +82,11 @@ pub(super) fn bench(args: &BenchArgs) -> Result<u8, Failure> {
 
 /// Returns the bench of an executable.
 fn built(session: &Session, leg: &Leg, binary: &Binary) -> Result<Bench, Failure> {
-    let Options { scheduling, search, .. } = &session.options;
-    let binary = discover::program(binary, &scheduling.launcher, search)?;
     let package = &session.packages[binary.package];
     let name = binary.id.rsplit('/').next().unwrap_or_default().to_owned();
     let named = Program { kind: ProgramKind::Bench, name };
     let (_, file) = named.find(std::slice::from_ref(package), session.workspace.root())?;
-    let task = session.task(package, &binary, Subject::Program { name: named.name, file }, leg);
+    let task = session.task(package, binary, Subject::Program { name: named.name, file }, leg);
     let measured = session.workspace.own_directory().join("criterion").join(leg.name());
     Ok(Bench { task, measured })
 }

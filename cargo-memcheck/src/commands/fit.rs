@@ -1,19 +1,15 @@
 //! `cargo memcheck fit`: searches for the largest value of a case that each device has room for.
 
-use anyhow::Context;
 use memcheck_core::exit;
 
 use super::one::room;
+use super::prologue::Prologue;
 use crate::cli::FitArgs;
 use crate::error::Failure;
 use crate::fit::{FitError, Goal, Wanted, choose};
-use crate::legs;
 use crate::options::Verbosity;
 use crate::present::fit as present;
 use crate::present::interrupted;
-use crate::process::Interrupt;
-use crate::run::Runner;
-use crate::session::Session;
 
 /// Searches on each device in turn.
 pub(super) fn fit(args: &FitArgs) -> Result<u8, Failure> {
@@ -26,17 +22,11 @@ pub(super) fn fit(args: &FitArgs) -> Result<u8, Failure> {
         fits: search.fits.map(|capacity| capacity.bytes()),
     };
     goal.check()?;
-    let interrupt = Interrupt::listen().context("listening for signals")?;
-    let session = Session::open(room(&args.test, search.fits)?)?;
-    session.announce();
-    let Some((nvml, legs)) = interrupt.outlived(legs::discover(&session))? else {
-        return Err(interrupted());
-    };
+    let prologue = Prologue::open(room(&args.test, search.fits)?)?;
+    let Some((runner, chosen)) = prologue.tests()? else { return Err(interrupted()) };
     let wanted = Wanted { name, param: &search.param, cases: &search.case };
-    let chosen = legs.iter().map(|tests| session.choose(tests)).collect();
     let tasks = choose(wanted, chosen)?;
-    let telling = &session.options.telling;
-    let runner = Runner::prepare(&session, nvml, interrupt.clone())?;
+    let telling = &prologue.session.options.telling;
     let mut all = Vec::new();
     for task in &tasks {
         let tell = |attempt: &_| {

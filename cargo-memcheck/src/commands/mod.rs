@@ -15,6 +15,7 @@ mod pending;
 mod plan;
 mod planted;
 mod profile;
+mod prologue;
 mod prune;
 mod reject;
 mod report;

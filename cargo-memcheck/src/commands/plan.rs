@@ -12,14 +12,12 @@ use memcheck_core::protocol::Follow;
 use memcheck_core::tolerance::Tolerance;
 
 use super::one::{only, room};
+use super::prologue::Prologue;
 use crate::cli::PlanArgs;
 use crate::error::{Expected, Failure};
-use crate::legs;
 use crate::present::interrupted;
 use crate::present::plan::{self as present, Placed};
-use crate::process::Interrupt;
-use crate::run::{Runner, Setting};
-use crate::session::{Chosen, Session};
+use crate::run::Setting;
 use crate::task::{Outcome, Task};
 
 /// Capacity of the device that a plan is measured on: the largest that can be simulated.
@@ -107,27 +105,21 @@ pub(super) fn plan(args: &PlanArgs) -> Result<u8, Failure> {
     let margin = flags.margin.tolerance();
     let machine = Machine::of_list(&flags.devices)?;
     let usable = machine.with_margin(margin)?;
-    let interrupt = Interrupt::listen().context("listening for signals")?;
-    let flags_of_test = room(&args.test, None)?.devices(&[measured_on(&machine)?])?;
-    let session = Session::open(flags_of_test)?;
-    session.announce();
-    let Some((nvml, legs)) = interrupt.outlived(legs::discover(&session))? else {
-        return Err(interrupted());
-    };
-    let chosen: Vec<Chosen> = legs.iter().map(|tests| session.choose(tests)).collect();
+    let device = measured_on(&machine)?;
+    let prologue = Prologue::open(room(&args.test, None)?.devices(&[device])?)?;
+    let Some((runner, chosen)) = prologue.tests()? else { return Err(interrupted()) };
     let tasks = only("plan", name, chosen)?;
     let [task] = tasks.as_slice() else { return Err(PlanError::NoName.into()) };
     if task.family() != task.leg.family() {
         return Err(PlanError::Deviceless(task.name().to_owned()).into());
     }
-    let runner = Runner::prepare(&session, nvml, interrupt.clone())?;
     let Some(outcome) = runner.once(task, Setting::from(Follow::Modules), |_| {})? else {
         return Err(interrupted());
     };
     let modules = measured(task, &outcome)?;
     let usable: Vec<u64> = usable.gpus.iter().map(|gpu| gpu.capacity).collect();
     let plan = placement::plan(modules, &usable);
-    let telling = &session.options.telling;
+    let telling = &prologue.session.options.telling;
     let plan = plan.map_err(|short| {
         present::modules(telling, modules);
         PlanError::Short { short, margin }

@@ -8,19 +8,18 @@ use memcheck_core::explain::Explain;
 use memcheck_core::limits::Layer;
 
 use super::one::only;
+use super::prologue::Prologue;
+use crate::binary::Binary;
 use crate::build::{Goal, Program, ProgramKind};
-use crate::cli::ProfileArgs;
-use crate::discover;
+use crate::cli::{ProfileArgs, TableFlags};
+use crate::devices::Leg;
 use crate::error::{Expected, Failure};
-use crate::legs;
-use crate::legs::Legs;
-use crate::options::{Flags, NoTests, Options, Verbosity};
+use crate::options::{Flags, NoTests, Verbosity};
 use crate::present::profile::{Layout, Profiler};
 use crate::present::{Told, stopped};
 use crate::process::Interrupt;
-use crate::run::Runner;
 use crate::schedule::{self, Event};
-use crate::session::{Chosen, Session};
+use crate::session::Session;
 use crate::talk::say;
 use crate::tally::Tally;
 use crate::task::{Outcome, Subject, Task};
@@ -113,23 +112,11 @@ fn profile_test(args: &ProfileArgs) -> Result<u8, Failure> {
         [name] => name,
         _ => return Err(ProfileError::Both.into()),
     };
-    let interrupt = Interrupt::listen().context("listening for signals")?;
-    let session = Session::open(flags(args, &args.arguments)?)?;
-    session.announce();
-    let Some((nvml, legs)) = interrupt.outlived(legs::discover(&session))? else {
-        return Ok(stopped(&session.options));
-    };
-    let chosen: Vec<Chosen> = legs.iter().map(|tests| session.choose(tests)).collect();
+    let prologue = Prologue::open(flags(args, &args.arguments)?)?;
+    let Prologue { session, interrupt } = &prologue;
+    let Some((runner, chosen)) = prologue.tests()? else { return Ok(stopped(&session.options)) };
     let tasks = only("profile", name, chosen)?;
-    let options = &session.options;
-    let runner = Runner::prepare(&session, nvml, interrupt.clone())?;
-    let on_stdout = Profiler::new(&options.telling, layout(args));
-    let mut told = Told::new(
-        &session.audience(),
-        session.workspace.root(),
-        legs.len(),
-        Some(Box::new(on_stdout)),
-    );
+    let mut told = told(session, args);
     let mut tally = Tally::default();
     let started = Instant::now();
     for task in &tasks {
@@ -145,7 +132,7 @@ fn profile_test(args: &ProfileArgs) -> Result<u8, Failure> {
             |event| tell(&mut told, &mut tally, task, event),
         )?;
     }
-    Ok(end(told, tally, started, &interrupt))
+    Ok(end(told, tally, started, interrupt))
 }
 
 fn end(told: Told, mut tally: Tally, started: Instant, interrupt: &Interrupt) -> u8 {
@@ -161,34 +148,27 @@ fn profile_program(args: &ProfileArgs, program: &Program) -> Result<u8, Failure>
     if let Some(flag) = args.for_tests_only() {
         return Err(ProfileError::ForTests(flag).into());
     }
-    let interrupt = Interrupt::listen().context("listening for signals")?;
-    let session = Session::open(flags(args, &[])?)?;
-    let root = session.workspace.root();
-    let (package, file) = program.find(&session.packages, root)?;
+    let prologue = Prologue::open(flags(args, &[])?)?;
+    let Prologue { session, interrupt } = &prologue;
+    let (package, file) = program.find(&session.packages, session.workspace.root())?;
     let package = &session.packages[package];
-    session.announce();
-    let options = &session.options;
-    let Options { scheduling, search, .. } = options;
-    let mut legs = Legs::open(&session)?;
-    let mut tasks = Vec::new();
-    for leg in &session.legs {
-        let built = legs.build(leg, std::slice::from_ref(package), Goal::Program(program));
-        let Some(built) = interrupt.outlived(built)? else { return Ok(stopped(options)) };
-        let binary = built.binaries.first().context("cargo built no executable")?;
-        let binary = discover::program(binary, &scheduling.launcher, search)?;
+    let of = |leg: &Leg, binary: &Binary| {
         let subject = Subject::Program { name: program.name.clone(), file: file.clone() };
-        tasks.push(session.task(package, &binary, subject, leg));
-    }
-    let runner = Runner::prepare(&session, legs.nvml(), interrupt.clone())?;
-    let on_stdout = Profiler::new(&options.telling, layout(args));
-    let mut told = Told::new(&session.audience(), root, tasks.len(), Some(Box::new(on_stdout)));
+        Ok(session.task(package, binary, subject, leg))
+    };
+    let (packages, goal) = (std::slice::from_ref(package), Goal::Program(program));
+    let Some((runner, tasks)) = prologue.programs(packages, goal, of)? else {
+        return Ok(stopped(&session.options));
+    };
+    tasks.first().context("cargo built no executable")?;
+    let mut told = told(session, args);
     let mut tally = Tally::default();
     let started = Instant::now();
     // As with cargo, a bench runs in the folder of its package, and any other program in the current folder.
     let folder = package.folder().to_owned();
     let folder = (program.kind == ProgramKind::Bench).then_some(&folder);
     for task in &tasks {
-        if options.telling.verbosity > Verbosity::Quiet {
+        if session.options.telling.verbosity > Verbosity::Quiet {
             say!("running {} on {}", task.binary.id, task.leg.name());
         }
         match runner.program(task, &args.arguments, folder)? {
@@ -196,12 +176,14 @@ fn profile_program(args: &ProfileArgs, program: &Program) -> Result<u8, Failure>
             None => break,
         }
     }
-    Ok(end(told, tally, started, &interrupt))
+    Ok(end(told, tally, started, interrupt))
 }
 
-fn layout(args: &ProfileArgs) -> Layout {
-    let table = &args.table;
-    Layout { by: table.by, sort: table.sort, top: table.top }
+fn told(session: &Session, args: &ProfileArgs) -> Told {
+    let TableFlags { by, sort, top } = args.table;
+    let on_stdout = Profiler::new(&session.options.telling, Layout { by, sort, top });
+    let (root, legs) = (session.workspace.root(), session.legs.len());
+    Told::new(&session.audience(), root, legs, Some(Box::new(on_stdout)))
 }
 
 fn tell(told: &mut Told, tally: &mut Tally, task: &Task, event: Event) {

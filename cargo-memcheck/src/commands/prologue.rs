@@ -1,0 +1,70 @@
+//! The steps of a command before its first process runs.
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+
+use crate::binary::Binary;
+use crate::build::Goal;
+use crate::devices::Leg;
+use crate::discover;
+use crate::error::Failure;
+use crate::legs::{self, Legs};
+use crate::options::{Flags, Options};
+use crate::process::Interrupt;
+use crate::run::Runner;
+use crate::session::{Chosen, Session};
+use crate::workspace::TestPackage;
+
+/// A session that a signal can interrupt.
+pub(super) struct Prologue {
+    pub(super) interrupt: Interrupt,
+    pub(super) session: Session,
+}
+
+/// The processes of a command, and their runner. `None` if a signal ended the build.
+type Prepared<'a, T> = Option<(Runner<'a>, Vec<T>)>;
+
+impl Prologue {
+    pub(super) fn open(flags: Flags) -> Result<Self, Failure> {
+        let interrupt = Interrupt::listen().context("listening for signals")?;
+        Ok(Self { session: Session::open(flags)?, interrupt })
+    }
+
+    /// Builds, lists and selects the tests of all legs.
+    pub(super) fn tests(&self) -> Result<Prepared<'_, Chosen>, Failure> {
+        let Self { interrupt, session } = self;
+        session.announce();
+        let discovered = interrupt.outlived(legs::discover(session))?;
+        let Some((nvml, legs)) = discovered else { return Ok(None) };
+        let chosen = legs.iter().map(|tests| session.choose(tests)).collect();
+        Ok(Some((self.runner(nvml)?, chosen)))
+    }
+
+    /// Builds programs for all legs. `of` is called for each executable.
+    pub(super) fn programs<T>(
+        &self,
+        packages: &[TestPackage],
+        goal: Goal<'_>,
+        of: impl Fn(&Leg, &Binary) -> Result<T, Failure>,
+    ) -> Result<Prepared<'_, T>, Failure> {
+        let Self { interrupt, session } = self;
+        session.announce();
+        let Options { scheduling, search, .. } = &session.options;
+        let mut legs = Legs::open(session)?;
+        let mut programs = Vec::new();
+        for leg in &session.legs {
+            let built = interrupt.outlived(legs.build(leg, packages, goal))?;
+            let Some(built) = built else { return Ok(None) };
+            for binary in &built.binaries {
+                let binary = discover::program(binary, &scheduling.launcher, search)?;
+                programs.push(of(leg, &binary)?);
+            }
+        }
+        Ok(Some((self.runner(legs.nvml())?, programs)))
+    }
+
+    fn runner(&self, nvml: Option<PathBuf>) -> anyhow::Result<Runner<'_>> {
+        Runner::prepare(&self.session, nvml, self.interrupt.clone())
+    }
+}
