@@ -56,14 +56,12 @@ impl Session {
         let typed = Typed::read(flags, &environment, is_ci::cached())?;
         let Flags { cargo, archive, sharing, probe, .. } = &typed.flags;
         let how = (*sharing, *probe);
-        let mut source = Source::open(archive)?;
-        let workspace = source.workspace(cargo)?;
+        let (mut source, workspace) = Source::open(archive, cargo)?;
         let sources = source.archive().map_or(workspace.root(), Unpacked::sources);
-        let named = typed.config_file();
+        let named = typed.flags.config_file.as_deref();
         let configuration = Configuration::read(workspace.root(), sources, named)?;
         let options = typed.with(configuration, &environment)?;
         let (packages, legs) = source.targets(&workspace, &options, how)?;
-        source.keep();
         Ok(Self { options, workspace, source, packages, legs })
     }
 

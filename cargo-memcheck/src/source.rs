@@ -18,12 +18,17 @@ pub(crate) enum Source {
 }
 
 impl Source {
-    /// Extracts the archive, if the options name one.
-    pub(crate) fn open(options: &UnpackOptions) -> Result<Self, Failure> {
-        Ok(match &options.archive_file {
-            Some(file) => Self::Archive(Box::new(Unpacked::open(file, options)?)),
-            None => Self::Workspace,
-        })
+    /// Extracts the archive if the options name one, else asks cargo.
+    pub(crate) fn open(
+        options: &UnpackOptions,
+        cargo: &CargoOptions,
+    ) -> Result<(Self, Workspace), Failure> {
+        let Some(file) = &options.archive_file else {
+            return Ok((Self::Workspace, Workspace::load(cargo)?));
+        };
+        let archive = Unpacked::open(file, options)?;
+        let workspace = archive.workspace();
+        Ok((Self::Archive(Box::new(archive)), workspace))
     }
 
     pub(crate) fn archive(&self) -> Option<&Unpacked> {
@@ -33,16 +38,9 @@ impl Source {
         }
     }
 
-    pub(crate) fn workspace(&self, cargo: &CargoOptions) -> Result<Workspace, Failure> {
-        match self {
-            Self::Workspace => Ok(Workspace::load(cargo)?),
-            Self::Archive(archive) => Ok(archive.workspace()),
-        }
-    }
-
-    /// Returns the selected packages, and the devices to run on.
+    /// Returns the selected packages, and the devices to run on. If there are none, a folder for the archive is emptied.
     pub(crate) fn targets(
-        &self,
+        &mut self,
         workspace: &Workspace,
         options: &Options,
         (sharing, probe): (Sharing, Probe),
@@ -60,15 +58,9 @@ impl Source {
             }
             Self::Archive(archive) => {
                 let legs = archive.legs(asked, machine, (launcher, sharing), gpu::gpus)?;
+                archive.keep();
                 Ok((archive.packages(workspace), legs))
             }
-        }
-    }
-
-    /// Keeps the folder of an archive. Until then, a failure empties it.
-    pub(crate) fn keep(&mut self) {
-        if let Self::Archive(archive) = self {
-            archive.keep();
         }
     }
 }

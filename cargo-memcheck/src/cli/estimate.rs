@@ -62,14 +62,7 @@ pub(crate) struct EstimatorFlags {
 impl EstimatorFlags {
     pub(crate) fn as_cargo(&self) -> CargoOptions {
         let Self { release, target_dir, manifest_path, offline, jobs } = self.clone();
-        CargoOptions {
-            release,
-            target_dir,
-            manifest_path,
-            offline,
-            jobs,
-            ..CargoOptions::default()
-        }
+        CargoOptions { release, target_dir, manifest_path, offline, jobs, ..Default::default() }
     }
 }
 

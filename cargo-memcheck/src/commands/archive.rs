@@ -25,8 +25,9 @@ pub(super) fn archive(args: &ArchiveArgs) -> Result<u8, Failure> {
     if matches!(&line_tables, LineTables::Apart(path) if is_same(path, archive_file)) {
         return Err(ArchiveError::SameFile(archive_file.clone()).into());
     }
-    let flags = Flags::new(output, cargo).devices(device)?.config_file(config_file.as_deref());
-    let session = Session::open(flags.probe(Probe::Compiler))?;
+    let (config_file, probe) = (config_file.clone(), Probe::Compiler);
+    let flags = Flags::new(output, cargo).devices(device)?;
+    let session = Session::open(Flags { config_file, probe, ..flags })?;
     session.announce();
     let mut leaves: Vec<Leaf> = Vec::new();
     let mut legs = Legs::open(&session)?;

@@ -47,10 +47,8 @@ struct Bench {
 /// Runs all benches and reports those that failed.
 pub(super) fn bench(args: &BenchArgs) -> Result<u8, Failure> {
     let BenchArgs { filter, bench, device, config_file, runner, color: _, cargo, arguments } = args;
-    let flags = Flags::new(&OutputFlags::default(), cargo)
-        .devices(device)?
-        .config_file(config_file.as_deref())
-        .runner(runner.as_deref())?;
+    let flags = Flags::new(&OutputFlags::default(), cargo).devices(device)?;
+    let flags = Flags { config_file: config_file.clone(), ..flags.runner(runner.as_deref())? };
     let prologue = Prologue::open(flags)?;
     let session = &prologue.session;
     let benches = benches(session, bench)?;

@@ -52,8 +52,9 @@ enum Line<'a> {
 
 pub(super) fn list(args: &ListArgs) -> Result<u8, Failure> {
     let ListArgs { select, ci, part, archive, runner, limits, output, cargo } = args;
-    let flags = Flags::new(output, cargo).select(select)?.ci(ci).partition(part)?;
-    let flags = flags.archive(archive)?.runner(runner.as_deref())?.limits(limits.layer());
+    let flags = Flags::new(output, cargo).select(select)?.partition(part)?;
+    let (archive, ci, limits) = (archive.clone(), ci.clone(), limits.layer());
+    let flags = Flags { archive, ci, limits, ..flags.runner(runner.as_deref())? };
     let session = Session::open(flags)?;
     session.announce();
     let (_, legs) = legs::discover(&session)?;

@@ -76,11 +76,10 @@ pub(super) fn room(test: &OneTestFlags, fits: Option<Capacity>) -> Result<Flags,
     // The requested device decides, even if the test states in which capacity it must fit.
     let fits = fits.or(Some(Capacity::Bytes(Size(u64::MAX))));
     let pace = LimitFlags::from(pace.clone()).layer();
-    Flags::new(output, cargo)
-        .select(select)?
-        .launch(launch)?
-        .limits(Layer { baseline: Some(false), fits, ..pace })
-        .require_explain(Explain::Never)
-        .sharing(Sharing::Apart)
-        .libtest(libtest)
+    Ok(Flags {
+        limits: Layer { baseline: Some(false), fits, ..pace },
+        required_explain: Some(Explain::Never),
+        sharing: Sharing::Apart,
+        ..Flags::new(output, cargo).select(select)?.launch(launch)?.libtest(libtest)?
+    })
 }

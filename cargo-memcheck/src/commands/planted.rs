@@ -82,8 +82,8 @@ pub(super) fn run(args: &DoctorArgs, workspace: &Workspace) -> Result<Vec<Answer
         ..Layer::default()
     };
     let ci = CiFlags { ci: false, no_ci: true };
-    let flags = Flags::new(&args.output, &cargo).devices(&args.device)?.ci(&ci).limits(limits);
-    let session = Session::open(flags)?;
+    let flags = Flags::new(&args.output, &cargo).devices(&args.device)?;
+    let session = Session::open(Flags { ci, limits, ..flags })?;
     let (nvml, legs) = legs::discover(&session)?;
     let interrupt = Interrupt::listen().context("listening for signals")?;
     let runner = Runner::prepare(&session, nvml, interrupt)?;

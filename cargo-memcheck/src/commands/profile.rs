@@ -96,14 +96,13 @@ fn flags(args: &ProfileArgs, libtest: &[String]) -> Result<Flags, Failure> {
         bench: _,
         arguments: _,
     } = args;
-    Flags::new(output, cargo)
-        .archive(archive)?
-        .select(select)?
-        .launch(launch)?
-        .limits(Layer { baseline: Some(false), ..limits.layer() })
-        .require_explain(Explain::Always)
-        .reports(report)
-        .libtest(libtest)
+    Ok(Flags {
+        archive: archive.clone(),
+        limits: Layer { baseline: Some(false), ..limits.layer() },
+        reports: report.clone(),
+        required_explain: Some(Explain::Always),
+        ..Flags::new(output, cargo).select(select)?.launch(launch)?.libtest(libtest)?
+    })
 }
 
 fn profile_test(args: &ProfileArgs) -> Result<u8, Failure> {

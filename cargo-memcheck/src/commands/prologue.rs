@@ -22,17 +22,14 @@ pub(super) struct Prologue {
     pub(super) session: Session,
 }
 
-/// The processes of a command, and their runner. `None` if a signal ended the build.
-type Prepared<'a, T> = Option<(Runner<'a>, Vec<T>)>;
-
 impl Prologue {
     pub(super) fn open(flags: Flags) -> Result<Self, Failure> {
         let interrupt = Interrupt::listen().context("listening for signals")?;
         Ok(Self { session: Session::open(flags)?, interrupt })
     }
 
-    /// Builds, lists and selects the tests of all legs.
-    pub(super) fn tests(&self) -> Result<Prepared<'_, Chosen>, Failure> {
+    /// Builds, lists and selects the tests of all legs. `None` if a signal ended the build.
+    pub(super) fn tests(&self) -> Result<Option<(Runner<'_>, Vec<Chosen>)>, Failure> {
         let Self { interrupt, session } = self;
         session.announce();
         let discovered = interrupt.outlived(legs::discover(session))?;
@@ -41,13 +38,13 @@ impl Prologue {
         Ok(Some((self.runner(nvml)?, chosen)))
     }
 
-    /// Builds programs for all legs. `of` is called for each executable.
+    /// Builds programs for all legs, and calls `of` for each executable. `None` if a signal ended the build.
     pub(super) fn programs<T>(
         &self,
         packages: &[TestPackage],
         goal: Goal<'_>,
         of: impl Fn(&Leg, &Binary) -> Result<T, Failure>,
-    ) -> Result<Prepared<'_, T>, Failure> {
+    ) -> Result<Option<(Runner<'_>, Vec<T>)>, Failure> {
         let Self { interrupt, session } = self;
         session.announce();
         let Options { scheduling, search, .. } = &session.options;

@@ -24,8 +24,8 @@ pub(super) fn prune(args: &PruneArgs) -> Result<u8, Failure> {
     if let Some((_, flag)) = refused.into_iter().find(|(given, _)| *given) {
         return Err(OptionsError::Prune(flag).into());
     }
-    let flags = Flags::new(output, cargo).select(select)?.ci(ci).runner(runner.as_deref())?;
-    let session = Session::open(flags)?;
+    let flags = Flags::new(output, cargo).select(select)?.runner(runner.as_deref())?;
+    let session = Session::open(Flags { ci: ci.clone(), ..flags })?;
     session.announce();
     let dry_run = *dry_run || session.options.mode == Mode::Ci;
     let (_, legs) = legs::discover(&session)?;

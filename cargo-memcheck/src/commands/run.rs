@@ -59,17 +59,15 @@ fn flags(args: &RunArgs) -> Result<Flags, Failure> {
         results,
         libtest,
     } = args;
-    Flags::new(output, cargo)
-        .archive(archive)?
-        .select(select)?
-        .schedule(schedule)?
-        .partition(part)?
-        .ci(ci)
-        .limits(limits.layer())
-        .levels(levels)?
-        .reports(report)
-        .results(results.as_deref())
-        .libtest(libtest)
+    let flags = Flags::new(output, cargo).select(select)?.schedule(schedule)?.partition(part)?;
+    Ok(Flags {
+        archive: archive.clone(),
+        ci: ci.clone(),
+        limits: limits.layer(),
+        reports: report.clone(),
+        results: results.clone(),
+        ..flags.levels(levels)?.libtest(libtest)?
+    })
 }
 
 fn nothing(args: &RunArgs, failure: Failure) -> Result<u8, Failure> {

@@ -1,7 +1,7 @@
 //! The flags of a command, before the environment is read.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use memcheck_core::explain::Explain;
 use memcheck_core::finding::{Code, Level};
@@ -18,29 +18,28 @@ use crate::error::Failure;
 use crate::launcher::Launcher;
 use crate::workspace::CargoOptions;
 
-/// The flags of a command. Each method takes one group of flags, so that a command names the groups that it has. The other
-/// groups keep their defaults.
+/// The flags of a command. A method takes one group of flags and parses them, so that a command names the groups that it
+/// has. The other groups keep their defaults.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Flags {
-    pub(super) output: OutputFlags,
+    pub(crate) output: OutputFlags,
     pub(crate) cargo: CargoOptions,
     pub(crate) archive: UnpackOptions,
-    pub(super) selection: Selection,
-    pub(super) asked: Option<Asked>,
-    pub(super) config_file: Option<PathBuf>,
-    /// Absolute, because tests start in other folders.
-    pub(super) library_path: Vec<PathBuf>,
-    pub(super) ci: CiFlags,
-    /// Without the launcher, and without the time of runs with call stacks.
-    pub(super) scheduling: Scheduling,
-    pub(super) launcher: Option<Launcher>,
-    pub(super) explain: Option<Explain>,
-    /// The setting of `explain` that the command requires.
-    pub(super) required_explain: Option<Explain>,
-    pub(super) limits: Layer,
-    pub(super) levels: BTreeMap<Code, Level>,
-    pub(super) reports: ReportFlags,
-    pub(super) results: Option<PathBuf>,
+    pub(crate) selection: Selection,
+    pub(crate) asked: Option<Asked>,
+    pub(crate) config_file: Option<PathBuf>,
+    pub(crate) library_path: Vec<PathBuf>,
+    pub(crate) ci: CiFlags,
+    /// The launcher and the time of runs with call stacks are not set yet.
+    pub(crate) scheduling: Scheduling,
+    pub(crate) launcher: Option<Launcher>,
+    pub(crate) explain: Option<Explain>,
+    /// When tests run with call stacks, regardless of the flag and the variable.
+    pub(crate) required_explain: Option<Explain>,
+    pub(crate) limits: Layer,
+    pub(crate) levels: BTreeMap<Code, Level>,
+    pub(crate) reports: ReportFlags,
+    pub(crate) results: Option<PathBuf>,
     pub(crate) sharing: Sharing,
     pub(crate) probe: Probe,
 }
@@ -54,9 +53,9 @@ impl Flags {
         let SelectFlags { filters, exact, run_ignored, device, config_file, library_path } = flags;
         let (filters, ignored) = (filters.clone(), *run_ignored);
         self.selection = Selection { filters, exact: *exact, ignored, ..self.selection };
-        let folders = library_path.iter().flat_map(std::env::split_paths);
-        self.library_path = folders.filter_map(|f| std::path::absolute(f).ok()).collect();
-        self.config_file(config_file.as_deref()).devices(device)
+        self.library_path = library_path.iter().flat_map(std::env::split_paths).collect();
+        self.config_file.clone_from(config_file);
+        self.devices(device)
     }
 
     pub(crate) fn devices(mut self, devices: &[String]) -> Result<Self, DeviceError> {
@@ -67,24 +66,9 @@ impl Flags {
         Ok(self)
     }
 
-    pub(crate) fn config_file(self, path: Option<&Path>) -> Self {
-        Self { config_file: path.map(Path::to_owned), ..self }
-    }
-
-    pub(crate) fn ci(self, flags: &CiFlags) -> Self {
-        Self { ci: flags.clone(), ..self }
-    }
-
     pub(crate) fn partition(mut self, flags: &PartFlags) -> Result<Self, OptionsError> {
         self.selection.partition = flags.partition.as_deref().map(Partition::read).transpose()?;
         Ok(self)
-    }
-
-    pub(crate) fn archive(self, flags: &UnpackOptions) -> Result<Self, OptionsError> {
-        if flags.archive_file.is_some() && self.cargo != CargoOptions::default() {
-            return Err(OptionsError::Built);
-        }
-        Ok(Self { archive: flags.clone(), ..self })
     }
 
     pub(crate) fn schedule(mut self, flags: &ScheduleFlags) -> Result<Self, OptionsError> {
@@ -123,20 +107,8 @@ impl Flags {
         Ok(self)
     }
 
-    pub(crate) fn limits(self, limits: Layer) -> Self {
-        Self { limits, ..self }
-    }
-
     pub(crate) fn levels(self, flags: &LevelFlags) -> Result<Self, OptionsError> {
         Ok(Self { levels: levels::from_flags(flags)?, ..self })
-    }
-
-    pub(crate) fn reports(self, flags: &ReportFlags) -> Self {
-        Self { reports: flags.clone(), ..self }
-    }
-
-    pub(crate) fn results(self, folder: Option<&Path>) -> Self {
-        Self { results: folder.map(Path::to_owned), ..self }
     }
 
     /// Adds the arguments of the test harness. The flags of the command take precedence.
@@ -153,19 +125,6 @@ impl Flags {
         };
         self.scheduling.libtest = libtest.passed_on;
         Ok(self.threads(libtest.test_threads.as_deref())?.show_output(libtest.no_capture))
-    }
-
-    /// Requires call stacks, or runs without them, regardless of the flag and the variable.
-    pub(crate) fn require_explain(self, explain: Explain) -> Self {
-        Self { required_explain: Some(explain), ..self }
-    }
-
-    pub(crate) fn sharing(self, sharing: Sharing) -> Self {
-        Self { sharing, ..self }
-    }
-
-    pub(crate) fn probe(self, probe: Probe) -> Self {
-        Self { probe, ..self }
     }
 
     /// Sets the number of tests that run at the same time, unless it is set already.

@@ -1,18 +1,18 @@
 //! The options from flags and environment, before the configuration is read.
 
-use std::path::{Path, PathBuf};
+use std::fmt::Display;
+use std::path::PathBuf;
 
 use memcheck_core::device::Request;
-use memcheck_core::explain::Explain;
 use memcheck_core::limits::Layer;
-use memcheck_core::variables::{self, VariableError};
+use memcheck_core::variables::{self, Variable, VariableError};
 
 use super::{Flags, Levels, Mode, Options, OptionsError, Scheduling, Telling};
 use crate::config::Configuration;
-use crate::devices::{self, Asked, DeviceError};
-use crate::error::Failure;
+use crate::devices::{self, Asked, By, DeviceError, parse_list};
 use crate::launcher::Launcher;
 use crate::libraries::Search;
+use crate::workspace::CargoOptions;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Typed {
@@ -29,30 +29,35 @@ impl Typed {
         mut flags: Flags,
         get: &dyn Fn(&str) -> Option<String>,
         in_ci: bool,
-    ) -> Result<Self, Failure> {
-        flags.asked = asked(flags.asked, get)?;
-        let explain = explain(flags.explain, get)?;
-        flags.scheduling.explain = flags.required_explain.unwrap_or(explain);
-        let machine = get(variables::SIM.name).unwrap_or_else(|| devices::DEFAULT_MACHINE.into());
-        devices::check_machine(&machine)
-            .map_err(|error| VariableError::new(variables::SIM.name, error))
-            .map_err(OptionsError::from)?;
-        flags.library_path.extend(library_path(get));
-        flags.launcher = launcher(flags.launcher, get)?;
-        let of_variable = || get(variables::CONFIG_FILE.name).map(PathBuf::from);
-        flags.config_file = flags.config_file.or_else(of_variable);
+    ) -> Result<Self, OptionsError> {
+        if flags.archive.archive_file.is_some() && flags.cargo != CargoOptions::default() {
+            return Err(OptionsError::Built);
+        }
+        if flags.asked.is_none() {
+            let requests = parse(get, &variables::DEVICE, |text| parse_list(text.split(',')))?;
+            flags.asked = requests.map(|requests| Asked { requests, by: By::Environment });
+        }
+        if flags.explain.is_none() {
+            flags.explain = parse(get, &variables::EXPLAIN, str::parse)?;
+        }
+        flags.scheduling.explain = flags.required_explain.or(flags.explain).unwrap_or_default();
+        if flags.launcher.is_none() {
+            let folder = std::env::current_dir().unwrap_or_default();
+            flags.launcher = parse(get, &variables::RUNNER, |text| Launcher::read(text, &folder))?;
+        }
+        let machine = |text: &str| devices::check_machine(text).map(|()| text.to_owned());
+        let machine = parse(get, &variables::SIM, machine)?;
+        let folders = get(variables::LIBRARY_PATH.name).unwrap_or_default();
+        flags.library_path.extend(std::env::split_paths(&folders));
+        let named = || get(variables::CONFIG_FILE.name).map(PathBuf::from);
+        flags.config_file = flags.config_file.or_else(named);
         Ok(Self {
             telling: Telling::read(&flags.output, &flags.reports, get),
             mode: Mode::read(&flags.ci, get, in_ci)?,
-            environment: variables::layer(get).map_err(OptionsError::from)?,
-            machine,
+            environment: variables::layer(get)?,
+            machine: machine.unwrap_or_else(|| devices::DEFAULT_MACHINE.to_owned()),
             flags,
         })
-    }
-
-    /// The configuration file, if a flag or a variable names one.
-    pub(crate) fn config_file(&self) -> Option<&Path> {
-        self.flags.config_file.as_deref()
     }
 
     /// Adds the configuration.
@@ -62,6 +67,9 @@ impl Typed {
         get: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Options, DeviceError> {
         let Self { flags, telling, mode, machine, environment } = self;
+        // Tests start in other folders.
+        let absolute = |folder| std::path::absolute(folder).ok();
+        let library_path = flags.library_path.into_iter().filter_map(absolute).collect();
         let config = &configuration.config;
         let asked = match flags.asked {
             Some(asked) => asked,
@@ -69,9 +77,9 @@ impl Typed {
                 for request in &config.devices {
                     devices::check(request)?;
                 }
-                Asked { requests: config.devices.clone(), by: devices::By::Configuration }
+                Asked { requests: config.devices.clone(), by: By::Configuration }
             }
-            None => Asked { requests: vec![Request::Auto], by: devices::By::Nobody },
+            None => Asked { requests: vec![Request::Auto], by: By::Nobody },
         };
         let rayon_threads = get(variables::RAYON_NUM_THREADS.name).unwrap_or_else(|| {
             config.threads.unwrap_or(memcheck_core::config::DEFAULT_THREADS).to_string()
@@ -87,7 +95,7 @@ impl Typed {
             },
             telling,
             results: flags.results,
-            search: Search::new(flags.library_path),
+            search: Search::new(library_path),
             mode,
             asked,
             machine,
@@ -100,58 +108,21 @@ impl Typed {
     }
 }
 
-/// Returns the devices that the flag or else the variable requests.
-fn asked(
-    flag: Option<Asked>,
+/// Parses the value of a variable, if it is set.
+fn parse<T, E: Display>(
     get: &dyn Fn(&str) -> Option<String>,
-) -> Result<Option<Asked>, OptionsError> {
-    Ok(match (flag, get(variables::DEVICE.name)) {
-        (Some(asked), _) => Some(asked),
-        (None, Some(text)) => Some(Asked {
-            requests: devices::parse_list(text.split(','))
-                .map_err(|error| VariableError::new(variables::DEVICE.name, error))?,
-            by: devices::By::Environment,
-        }),
-        (None, None) => None,
-    })
-}
-
-/// Returns when tests run with call stacks. The flag takes precedence over the variable.
-fn explain(
-    flag: Option<Explain>,
-    get: &dyn Fn(&str) -> Option<String>,
-) -> Result<Explain, OptionsError> {
-    Ok(match (flag, get(variables::EXPLAIN.name)) {
-        (Some(explain), _) => explain,
-        (None, Some(text)) => text
-            .parse()
-            .map_err(|error: String| VariableError::new(variables::EXPLAIN.name, error))?,
-        (None, None) => Explain::default(),
-    })
-}
-
-/// Returns the folders of the variable. The paths are absolute because tests start in other folders.
-fn library_path(get: &dyn Fn(&str) -> Option<String>) -> Vec<PathBuf> {
-    let variable = get(variables::LIBRARY_PATH.name).unwrap_or_default();
-    let named = std::env::split_paths(&variable);
-    named.filter_map(|folder| std::path::absolute(folder).ok()).collect()
-}
-
-/// Returns the launcher of test processes. The flag takes precedence over the variable.
-fn launcher(
-    flag: Option<Launcher>,
-    get: &dyn Fn(&str) -> Option<String>,
-) -> Result<Option<Launcher>, OptionsError> {
-    let (None, Some(text)) = (&flag, get(variables::RUNNER.name)) else { return Ok(flag) };
-    let folder = std::env::current_dir().unwrap_or_default();
-    Launcher::read(&text, &folder)
-        .map(Some)
-        .map_err(|error| VariableError::new(variables::RUNNER.name, error).into())
+    variable: &Variable,
+    parse: impl Fn(&str) -> Result<T, E>,
+) -> Result<Option<T>, VariableError> {
+    let parsed = get(variable.name).map(|text| parse(&text)).transpose();
+    parsed.map_err(|error| VariableError::new(variable.name, error))
 }
 
 #[cfg(test)]
 mod tests {
     use std::num::NonZeroU32;
+
+    use memcheck_core::explain::Explain;
 
     use super::*;
     use crate::cli::ScheduleFlags;
@@ -169,7 +140,10 @@ mod tests {
         let flags = Flags::default().schedule(&flags).unwrap();
         let explain = |flags| typed(&[], flags).flags.scheduling.explain;
         assert_eq!(explain(flags.clone()), Explain::Never);
-        assert_eq!(explain(flags.require_explain(Explain::Always)), Explain::Always);
+        assert_eq!(
+            explain(Flags { required_explain: Some(Explain::Always), ..flags }),
+            Explain::Always
+        );
     }
 
     #[test]
