@@ -100,11 +100,6 @@ impl<'a> Legs<'a> {
         Ok(LegTests { leg: leg.clone(), built, carried })
     }
 
-    /// Returns the tests of all legs, for commands that need them at the same time.
-    pub(crate) fn all(&mut self) -> Result<Vec<LegTests>, Failure> {
-        self.session.legs.iter().map(|leg| self.tests(leg)).collect()
-    }
-
     /// Lists the tests in the executables of a leg.
     fn list(&self, leg: &Leg, built: &Built) -> Result<Vec<Carried>, Failure> {
         let Session { packages, options, .. } = self.session;
@@ -121,6 +116,6 @@ impl<'a> Legs<'a> {
 /// Builds and lists all legs before a test runs. Also returns the simulated NVML library, if there is one.
 pub(crate) fn discover(session: &Session) -> Result<(Option<PathBuf>, Vec<LegTests>), Failure> {
     let mut legs = Legs::open(session)?;
-    let tests = legs.all()?;
+    let tests = session.legs.iter().map(|leg| legs.tests(leg)).collect::<Result<_, _>>()?;
     Ok((legs.nvml(), tests))
 }

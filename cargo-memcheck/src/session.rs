@@ -1,12 +1,10 @@
 //! Resolves the command line up to the list of tests: the part of the pipeline that `run`, `list` and `prune` share.
 
-use std::path::PathBuf;
-
 use memcheck_core::config;
 
 use crate::archive::Unpacked;
 use crate::binary::Binary;
-use crate::build::{self, Built};
+use crate::build::Built;
 use crate::config::Configuration;
 use crate::devices::{Kind, Leg};
 use crate::discover::Carried;
@@ -75,11 +73,6 @@ impl Session {
             no_tests: scheduling.no_tests,
             filters: &self.options.selection.filters,
         }
-    }
-
-    /// Returns the target directory of legs of this kind.
-    pub(crate) fn target_directory(&self, kind: Kind) -> PathBuf {
-        build::target_directory(&self.workspace, kind)
     }
 
     /// Prints the devices of the run, and the reasons for choosing them.

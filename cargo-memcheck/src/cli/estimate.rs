@@ -77,17 +77,6 @@ pub(crate) enum DtypeFlag {
     Bf16,
 }
 
-impl DtypeFlag {
-    /// Returns the name that the estimator uses.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::F32 => "f32",
-            Self::F16 => "f16",
-            Self::Bf16 => "bf16",
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use clap::Parser;

@@ -33,7 +33,7 @@ pub(crate) use limits::LimitFlags;
 pub(crate) use one::{LaunchFlags, OneTestFlags};
 pub(crate) use output::{AnnotationsFlag, FormFlags, OutputFlags};
 pub(crate) use plan::PlanArgs;
-pub(crate) use profile::{ProfileArgs, TableFlags};
+pub(crate) use profile::ProfileArgs;
 pub(crate) use report::ReportArgs;
 pub(crate) use run::{DoctorArgs, EnvArgs, ListArgs, ReportFlags, RunArgs, ScheduleFlags};
 pub(crate) use select::{CiFlags, PartFlags, SelectFlags};

@@ -1,17 +1,13 @@
 //! The arguments of `profile`.
 
 use clap::Arg;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
-use memcheck_core::profile::{By, Sort};
 
 use super::one::LaunchFlags;
 use super::{LimitFlags, OutputFlags, ReportFlags, SelectFlags};
 use crate::archive::UnpackOptions;
 use crate::options::RunIgnored;
+use crate::present::profile::Layout;
 use crate::workspace::CargoOptions;
-
-/// Default number of rows in the table.
-const ROWS: &str = "15";
 
 const USAGE: &str = "\
 cargo memcheck profile [OPTIONS] TEST [-- LIBTEST-ARGS]
@@ -23,7 +19,7 @@ cargo memcheck profile [OPTIONS] TEST [-- LIBTEST-ARGS]
 #[command(mut_args(own_words))]
 pub(crate) struct ProfileArgs {
     #[command(flatten)]
-    pub(crate) table: TableFlags,
+    pub(crate) table: Layout,
     /// Profile this bench instead of a test.
     #[arg(long, value_name = "NAME", help_heading = "Cargo options")]
     pub(crate) bench: Vec<String>,
@@ -46,23 +42,6 @@ pub(crate) struct ProfileArgs {
     pub(crate) arguments: Vec<String>,
 }
 
-/// Flags of the operation table.
-#[derive(Debug, Clone, Default, clap::Args)]
-#[command(next_help_heading = "Table")]
-pub(crate) struct TableFlags {
-    /// Group rows by operation, call site or scope.
-    ///
-    /// The row of a scope does not include the scopes nested in it.
-    #[arg(long, value_name = "WHAT", default_value = "op", value_parser = by())]
-    pub(crate) by: By,
-    /// Column to sort rows by.
-    #[arg(long, value_name = "COLUMN", default_value = "peak", value_parser = sort())]
-    pub(crate) sort: Sort,
-    /// Number of rows; 0 for all.
-    #[arg(long, value_name = "N", default_value = ROWS)]
-    pub(crate) top: usize,
-}
-
 /// Replaces the help of flags that have another meaning in `run`. The arguments are changed in place, because to remove
 /// and add an argument would change the order of the positional arguments.
 fn own_words(argument: Arg) -> Arg {
@@ -77,14 +56,6 @@ fn own_words(argument: Arg) -> Arg {
         "example" => argument.help("Profile this example instead of a test"),
         _ => argument,
     }
-}
-
-fn by() -> impl TypedValueParser<Value = By> {
-    PossibleValuesParser::new(By::NAMES).try_map(|text| text.parse::<By>())
-}
-
-fn sort() -> impl TypedValueParser<Value = Sort> {
-    PossibleValuesParser::new(Sort::NAMES).try_map(|text| text.parse::<Sort>())
 }
 
 impl ProfileArgs {

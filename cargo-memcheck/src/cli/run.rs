@@ -113,7 +113,8 @@ pub(crate) struct ScheduleFlags {
     /// When to look for call sites (default: failed).
     ///
     /// `failed` runs a test once more if it failed on memory or has new figures. `always` looks in every run.
-    #[arg(long, value_name = "WHEN", value_parser = explain())]
+    #[arg(long, value_name = "WHEN")]
+    #[arg(value_parser = PossibleValuesParser::new(Explain::NAMES).try_map(|it| it.parse::<Explain>()))]
     pub(crate) explain: Option<Explain>,
     /// Run each test N times in a row, without call sites, and report every figure that is not identical in all runs.
     #[arg(long, value_name = "N")]
@@ -127,10 +128,6 @@ pub(crate) struct ScheduleFlags {
     /// Show the output of tests while they run.
     #[arg(long, visible_alias = "nocapture")]
     pub(crate) no_capture: bool,
-}
-
-fn explain() -> impl TypedValueParser<Value = Explain> {
-    PossibleValuesParser::new(Explain::NAMES).try_map(|text| text.parse::<Explain>())
 }
 
 /// Reports that are written in addition to the printed output.

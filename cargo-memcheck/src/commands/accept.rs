@@ -12,8 +12,7 @@ use crate::talk::say;
 
 /// Accepts all selected snapshots. If one of them is invalid, none is accepted.
 pub(super) fn accept(args: &SnapshotArgs) -> Result<u8, Failure> {
-    let workspace = pending::workspace(args)?;
-    let files = pending::gather(args, &workspace)?;
+    let (workspace, files) = pending::gather(args)?;
     let checked = files
         .into_iter()
         .map(|file| snapshots::check(&file.path).map(|checked| (file, checked)))

@@ -7,7 +7,7 @@ use memcheck_core::size::Size;
 
 use crate::archive::{self, ArchiveError, Leaf, LineTables, Origin, Target};
 use crate::binary::Binary;
-use crate::build::Goal;
+use crate::build::{Goal, target_directory};
 use crate::cli::ArchiveArgs;
 use crate::devices::{Kind, Leg, Probe};
 use crate::discover::{self, Carried};
@@ -45,7 +45,7 @@ pub(super) fn archive(args: &ArchiveArgs) -> Result<u8, Failure> {
         }
         leaves.push(Leaf {
             kind: leg.kind,
-            folder: session.target_directory(leg.kind),
+            folder: target_directory(&session.workspace, leg.kind),
             binaries,
             not_built: built.not_built,
             nvml: legs.nvml().filter(|_| leg.kind == Kind::Sim),

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::{fs, io};
 
+use clap::ValueEnum;
 use memcheck_core::cards::{CARDS, Card};
 use memcheck_core::device::Request;
 use memcheck_core::estimate::{Answer, Estimate, Question, Refusal, VERSION, Why};
@@ -86,7 +87,7 @@ pub(super) fn estimate(args: &EstimateArgs) -> Result<u8, Failure> {
         seq: args.seq,
         generate: args.generate,
         train: args.train,
-        dtype: args.dtype.map(|dtype| dtype.name().to_owned()),
+        dtype: args.dtype.and_then(|dtype| Some(dtype.to_possible_value()?.get_name().to_owned())),
     };
     let (kind, cargo) = Estimator::target(args.build.as_cargo())?;
     let flags = Flags::new(&args.output, &cargo).devices(&["sim".to_owned()])?;

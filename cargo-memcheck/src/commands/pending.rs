@@ -9,19 +9,11 @@ use crate::snapshots::{SnapshotError, SnapshotFile, pending, pending_below};
 use crate::talk::say;
 use crate::workspace::{CargoOptions, Workspace};
 
-/// Loads the workspace for a command that does not build.
-pub(super) fn workspace(args: &SnapshotArgs) -> Result<Workspace, Failure> {
-    let flags =
-        CargoOptions { manifest_path: args.manifest_path.clone(), ..CargoOptions::default() };
-    Ok(Workspace::load(&flags)?)
-}
-
 /// Returns the pending snapshots of the workspace's packages, or those below `--from`. If the command line does not name a package, the
 /// result includes the snapshots next to sources that several packages share.
-pub(super) fn gather(
-    args: &SnapshotArgs,
-    workspace: &Workspace,
-) -> Result<Vec<SnapshotFile>, Failure> {
+pub(super) fn gather(args: &SnapshotArgs) -> Result<(Workspace, Vec<SnapshotFile>), Failure> {
+    let manifest_path = args.manifest_path.clone();
+    let workspace = Workspace::load(&CargoOptions { manifest_path, ..CargoOptions::default() })?;
     let folders: Vec<&Path> = workspace
         .named(&args.packages)?
         .into_iter()
@@ -64,7 +56,7 @@ pub(super) fn gather(
             say!("hint: a run with --ci left some in {}: --from", left.display());
         }
     }
-    Ok(files)
+    Ok((workspace, files))
 }
 
 fn below(folder: &Path, workspace_root: &Path) -> Result<Vec<SnapshotFile>, SnapshotError> {

@@ -11,11 +11,11 @@ use super::one::only;
 use super::prologue::Prologue;
 use crate::binary::Binary;
 use crate::build::{Goal, Program, ProgramKind};
-use crate::cli::{ProfileArgs, TableFlags};
+use crate::cli::ProfileArgs;
 use crate::devices::Leg;
 use crate::error::{Expected, Failure};
 use crate::options::{Flags, NoTests, Verbosity};
-use crate::present::profile::{Layout, Profiler};
+use crate::present::profile::Profiler;
 use crate::present::{Told, stopped};
 use crate::process::Interrupt;
 use crate::schedule::{self, Event};
@@ -179,8 +179,7 @@ fn profile_program(args: &ProfileArgs, program: &Program) -> Result<u8, Failure>
 }
 
 fn told(session: &Session, args: &ProfileArgs) -> Told {
-    let TableFlags { by, sort, top } = args.table;
-    let on_stdout = Profiler::new(&session.options.telling, Layout { by, sort, top });
+    let on_stdout = Profiler::new(&session.options.telling, args.table);
     let (root, legs) = (session.workspace.root(), session.legs.len());
     Told::new(&session.audience(), root, legs, Some(Box::new(on_stdout)))
 }

@@ -12,9 +12,9 @@ use crate::talk::say;
 
 /// Rejects all selected snapshots, valid or not.
 pub(super) fn reject(args: &SnapshotArgs) -> Result<u8, Failure> {
-    let workspace = pending::workspace(args)?;
+    let (workspace, files) = pending::gather(args)?;
     let verbosity = Verbosity::of(&args.output);
-    for file in pending::gather(args, &workspace)? {
+    for file in files {
         // A snapshot that cannot be read has no changes to show.
         let changes = (verbosity == Verbosity::Verbose)
             .then(|| snapshots::check(&file.path).ok())

@@ -40,11 +40,8 @@ pub(super) fn report(args: &ReportArgs) -> Result<u8, Failure> {
 /// Returns the place of the results, unless the command line names folders: the workspace, or the current folder if an
 /// archive was run there.
 fn places(args: &ReportArgs) -> Result<Places, Failure> {
-    let flags = CargoOptions {
-        manifest_path: args.manifest_path.clone(),
-        target_dir: args.target_dir.clone(),
-        ..CargoOptions::default()
-    };
+    let (manifest_path, target_dir) = (args.manifest_path.clone(), args.target_dir.clone());
+    let flags = CargoOptions { manifest_path, target_dir, ..CargoOptions::default() };
     let (found, here) = (Places::find(&flags)?, Places::here(&flags));
     let has_results = |places: &Places| results::file(&places.results_directory()).is_file();
     let ran_here = args.folders.is_empty() && !has_results(&found) && has_results(&here);

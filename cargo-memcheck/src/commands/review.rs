@@ -26,8 +26,7 @@ enum Decision {
 
 /// Shows every pending snapshot, and carries out the decision about it.
 pub(super) fn review(args: &SnapshotArgs) -> Result<u8, Failure> {
-    let workspace = pending::workspace(args)?;
-    let files = pending::gather(args, &workspace)?;
+    let (workspace, files) = pending::gather(args)?;
     let term = Term::stderr();
     let asks = term.is_term() && console::user_attended();
     let verbosity = Verbosity::of(&args.output);

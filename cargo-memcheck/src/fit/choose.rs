@@ -115,14 +115,14 @@ mod tests {
 
     use super::*;
     use crate::devices::Kind;
-    use crate::task::example;
+    use crate::task::{Subject, example};
 
     /// A test over cases on a simulated device: `forward::dtype_f32_batch_1`.
     fn task(function: &str, case: &[(&str, &str)]) -> Task {
         let mut task = example::task();
         task.leg.kind = Kind::Sim;
         task.leg.device = Request::Sim(Some("t4".to_owned()));
-        let entry = example::entry(&mut task);
+        let Subject::Test(entry) = &mut task.subject else { unreachable!() };
         entry.module = format!("mem::model::{function}");
         entry.name = format!("model::{function}");
         for (name, value) in case {

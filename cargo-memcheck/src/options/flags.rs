@@ -7,7 +7,7 @@ use memcheck_core::explain::Explain;
 use memcheck_core::finding::{Code, Level};
 use memcheck_core::limits::Layer;
 
-use super::{Capture, OptionsError, Partition, RunIgnored, Scheduling, Selection, levels};
+use super::{Capture, OptionsError, Partition, RunIgnored, Scheduling, Selection};
 use crate::archive::UnpackOptions;
 use crate::cli::{
     CiFlags, LaunchFlags, LevelFlags, LibtestArgs, LibtestError, OutputFlags, PartFlags,
@@ -107,8 +107,14 @@ impl Flags {
         Ok(self)
     }
 
-    pub(crate) fn levels(self, flags: &LevelFlags) -> Result<Self, OptionsError> {
-        Ok(Self { levels: levels::from_flags(flags)?, ..self })
+    /// Sets the levels of `-D`, `-W` and `-A`. The last flag for a code wins.
+    pub(crate) fn levels(mut self, LevelFlags(flags): &LevelFlags) -> Result<Self, OptionsError> {
+        for (code, level) in flags {
+            let code: Code = code.parse()?;
+            code.check_level(*level)?;
+            self.levels.insert(code, *level);
+        }
+        Ok(self)
     }
 
     /// Adds the arguments of the test harness. The flags of the command take precedence.

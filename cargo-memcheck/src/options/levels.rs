@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use memcheck_core::finding::{Code, CodeError, Level};
+use memcheck_core::finding::{Code, Level};
 
-use super::{Mode, OptionsError};
-use crate::cli::LevelFlags;
+use super::Mode;
 
 /// The explicit levels of findings, and the mode that decides the default level of all others.
 #[derive(Debug, Clone)]
@@ -28,17 +27,6 @@ impl Levels {
     pub(crate) fn said(&self) -> &BTreeMap<Code, Level> {
         &self.said
     }
-}
-
-/// Reads the levels of `-D`, `-W` and `-A`. The last flag for a code wins.
-pub(super) fn from_flags(flags: &LevelFlags) -> Result<BTreeMap<Code, Level>, OptionsError> {
-    let mut levels = BTreeMap::new();
-    for (code, level) in &flags.0 {
-        let code: Code = code.parse().map_err(|error: CodeError| error)?;
-        code.check_level(*level)?;
-        levels.insert(code, *level);
-    }
-    Ok(levels)
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use crate::error::{Expected, Reported};
 use crate::options::{Mode, NoTests};
 use crate::presenter::{Presenter, Report};
 use crate::tally::Tally;
-use crate::task::{Outcome, Task, example};
+use crate::task::{Outcome, Subject, Task, example};
 use crate::workspace::{CargoOptions, Places};
 
 fn run(part: &str) -> Run {
@@ -36,7 +36,8 @@ fn run(part: &str) -> Run {
 
 fn task(name: &str) -> Task {
     let mut task = example::task();
-    name.clone_into(&mut example::entry(&mut task).name);
+    let Subject::Test(entry) = &mut task.subject else { unreachable!() };
+    name.clone_into(&mut entry.name);
     task
 }
 

@@ -43,14 +43,6 @@ pub(crate) fn task() -> Task {
     }
 }
 
-/// Returns the test of a task, to change it.
-pub(crate) fn entry(task: &mut Task) -> &mut Entry {
-    match &mut task.subject {
-        Subject::Test(entry) => entry,
-        Subject::Program { .. } => panic!("the example is a test"),
-    }
-}
-
 /// The report of the task: ten iterations, no allocation, passed.
 pub(crate) fn report() -> Value {
     let limits = serde_json::to_value(Limits::resolve(Family::Cpu, [])).unwrap();

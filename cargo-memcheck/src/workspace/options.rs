@@ -131,64 +131,49 @@ impl CargoOptions {
         } = self;
         let mut args = self.features();
         args.extend(self.network());
-        for (flag, on) in [
-            ("--lib", lib),
-            ("--bins", bins),
-            ("--tests", tests),
-            ("--examples", examples),
-            ("--all-targets", all_targets),
-            ("--release", release),
-        ] {
-            if *on {
-                args.push(flag.to_owned());
-            }
-        }
-        for (flag, names) in [("--bin", bin), ("--test", test), ("--example", example)] {
-            args.extend(names.iter().flat_map(|name| [flag.to_owned(), name.clone()]));
-        }
+        args.extend(switches([
+            ("--lib", *lib),
+            ("--bins", *bins),
+            ("--tests", *tests),
+            ("--examples", *examples),
+            ("--all-targets", *all_targets),
+            ("--release", *release),
+        ]));
         let path = manifest_path.as_ref().map(|path| path.display().to_string());
-        for (flag, value) in [
-            ("--profile", profile),
-            ("--target", target),
-            ("--jobs", jobs),
-            ("--manifest-path", &path),
+        for (flag, stated) in [
+            ("--bin", bin.as_slice()),
+            ("--test", test),
+            ("--example", example),
+            ("--profile", profile.as_slice()),
+            ("--target", target.as_slice()),
+            ("--jobs", jobs.as_slice()),
+            ("--manifest-path", path.as_slice()),
         ] {
-            if let Some(value) = value {
-                args.extend([flag.to_owned(), value.clone()]);
-            }
+            args.extend(values(flag, stated));
         }
         args
     }
 
     fn features(&self) -> Vec<String> {
-        let mut args: Vec<String> = self
-            .features
-            .iter()
-            .flat_map(|features| ["--features".to_owned(), features.clone()])
-            .collect();
-        for (flag, on) in [
-            ("--all-features", self.all_features),
-            ("--no-default-features", self.no_default_features),
-        ] {
-            if on {
-                args.push(flag.to_owned());
-            }
-        }
-        args
+        let all = ("--all-features", self.all_features);
+        let no_default = ("--no-default-features", self.no_default_features);
+        values("--features", &self.features).chain(switches([all, no_default])).collect()
     }
 
     fn network(&self) -> Vec<String> {
-        let mut args: Vec<String> =
-            self.config.iter().flat_map(|value| ["--config".to_owned(), value.clone()]).collect();
-        for (flag, on) in
-            [("--locked", self.locked), ("--offline", self.offline), ("--frozen", self.frozen)]
-        {
-            if on {
-                args.push(flag.to_owned());
-            }
-        }
-        args
+        let Self { locked, offline, frozen, .. } = *self;
+        let network = [("--locked", locked), ("--offline", offline), ("--frozen", frozen)];
+        values("--config", &self.config).chain(switches(network)).collect()
     }
+}
+
+fn switches<const N: usize>(flags: [(&str, bool); N]) -> impl Iterator<Item = String> {
+    flags.into_iter().filter(|(_, on)| *on).map(|(flag, _)| flag.to_owned())
+}
+
+/// Repeats a flag for each of its values.
+fn values(flag: &str, values: &[String]) -> impl Iterator<Item = String> {
+    values.iter().flat_map(move |value| [flag.to_owned(), value.clone()])
 }
 
 #[cfg(test)]

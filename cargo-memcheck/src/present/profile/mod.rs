@@ -8,6 +8,7 @@ mod json;
 mod operations;
 mod timeline;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use console::Term;
 use memcheck_core::profile::{By, Profile, Sort};
 use memcheck_core::record::Record;
@@ -25,13 +26,21 @@ use crate::tally::Tally;
 use crate::task::{Outcome, Task};
 
 /// The layout of the operation table.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default, clap::Args)]
+#[command(next_help_heading = "Table")]
 pub(crate) struct Layout {
-    /// The grouping of the rows.
+    /// Group rows by operation, call site or scope.
+    ///
+    /// The row of a scope does not include the scopes nested in it.
+    #[arg(long, value_name = "WHAT", default_value = "op")]
+    #[arg(value_parser = PossibleValuesParser::new(By::NAMES).try_map(|it| it.parse::<By>()))]
     pub(crate) by: By,
-    /// The order of the rows.
+    /// Column to sort rows by.
+    #[arg(long, value_name = "COLUMN", default_value = "peak")]
+    #[arg(value_parser = PossibleValuesParser::new(Sort::NAMES).try_map(|it| it.parse::<Sort>()))]
     pub(crate) sort: Sort,
-    /// The number of rows; 0 for all.
+    /// Number of rows; 0 for all.
+    #[arg(long, value_name = "N", default_value = "15")]
     pub(crate) top: usize,
 }
 
