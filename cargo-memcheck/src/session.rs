@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use memcheck_core::config::Subject;
 use memcheck_core::limits::Limits;
-use memcheck_core::protocol::Entry;
+use memcheck_core::request::config::Subject;
+use memcheck_core::wire::protocol::Entry;
 
 use crate::archive::Unpacked;
 use crate::build::{self, Built};

@@ -2,7 +2,7 @@
 
 use clap::Arg;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use memcheck_core::profile::{By, Sort};
+use memcheck_core::presentation::profile::{By, Sort};
 
 use super::one::LaunchFlags;
 use super::{

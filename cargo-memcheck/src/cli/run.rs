@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use memcheck_core::explain::Explain;
+use memcheck_core::runs::explain::Explain;
 
 use super::{
     AnnotationsFlag, ArchiveFlags, CargoFlags, CiFlags, FormFlags, LevelFlags, LimitFlags,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitStatus;
 
 use anyhow::Context;
-use memcheck_core::exit;
+use memcheck_core::wire::exit;
 
 use super::program;
 use crate::binary::Binary;

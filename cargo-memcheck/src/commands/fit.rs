@@ -1,7 +1,7 @@
 //! `cargo memcheck fit`: searches for the largest value of a case that each device has room for.
 
 use anyhow::Context;
-use memcheck_core::exit;
+use memcheck_core::wire::exit;
 
 use crate::cli::FitArgs;
 use crate::error::Failure;

@@ -1,6 +1,6 @@
 //! Selects the test of a command that takes exactly one.
 
-use memcheck_core::exit;
+use memcheck_core::wire::exit;
 
 use crate::error::Expected;
 use crate::matching::{NoMatch, matching};

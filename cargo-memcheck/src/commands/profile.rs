@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use anyhow::Context;
-use memcheck_core::exit;
+use memcheck_core::wire::exit;
 
 use super::one::only;
 use super::program;

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use memcheck_core::config;
 use memcheck_core::device::Need;
 use memcheck_core::limits::Layer;
-use memcheck_core::protocol::Entry;
+use memcheck_core::request::config;
+use memcheck_core::wire::protocol::Entry;
 
 use crate::binary::Binary;
 use crate::build::Program;

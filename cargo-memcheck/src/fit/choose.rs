@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use memcheck_core::protocol::Entry;
+use memcheck_core::wire::protocol::Entry;
 
 use super::FitError;
 use crate::matching::matching;

@@ -1,8 +1,8 @@
 //! The purpose of a run, which changes the meaning of some flags.
 
 use memcheck_core::capacity::Capacity;
-use memcheck_core::explain::Explain;
 use memcheck_core::limits::Layer;
+use memcheck_core::runs::explain::Explain;
 use memcheck_core::size::Size;
 
 use crate::devices::Sharing;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use memcheck_core::finding::{Code, CodeError, Level};
+use memcheck_core::judgement::finding::{Code, CodeError, Level};
 
 use super::{Mode, OptionsError};
 use crate::cli::LevelFlags;

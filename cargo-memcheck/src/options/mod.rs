@@ -14,9 +14,9 @@ mod typed;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 
-use memcheck_core::explain::Explain;
 use memcheck_core::limits::Layer;
-use memcheck_core::variables::{self, Variable, VariableError};
+use memcheck_core::request::variables::{self, Variable, VariableError};
+use memcheck_core::runs::explain::Explain;
 
 use crate::cli::{CargoFlags, NoTestsFlag, RunIgnoredFlag};
 use crate::config::Configuration;

@@ -5,10 +5,10 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use memcheck_core::device::Request;
-use memcheck_core::explain::Explain;
-use memcheck_core::finding::Code;
+use memcheck_core::judgement::finding::Code;
 use memcheck_core::limits::Layer;
-use memcheck_core::variables::{self, VariableError};
+use memcheck_core::request::variables::{self, VariableError};
+use memcheck_core::runs::explain::Explain;
 
 use super::{
     Aim, Capture, Levels, Mode, Options, OptionsError, Partition, Scheduling, Selection, Telling,
@@ -35,7 +35,7 @@ pub(crate) struct Typed {
     machine: String,
     flags: Layer,
     environment: Layer,
-    levels: BTreeMap<Code, memcheck_core::finding::Level>,
+    levels: BTreeMap<Code, memcheck_core::judgement::finding::Level>,
     /// The configuration file, if a flag or a variable names one.
     pub(crate) config_file: Option<PathBuf>,
 }
@@ -138,7 +138,7 @@ impl Typed {
             None => Asked { requests: vec![Request::Auto], by: devices::By::Nobody },
         };
         let rayon_threads = get(variables::RAYON_NUM_THREADS.name).unwrap_or_else(|| {
-            config.threads.unwrap_or(memcheck_core::config::DEFAULT_THREADS).to_string()
+            config.threads.unwrap_or(memcheck_core::request::config::DEFAULT_THREADS).to_string()
         });
         let mut levels = config.levels.clone();
         levels.extend(self.levels);
@@ -234,7 +234,7 @@ fn launcher(
 
 #[cfg(test)]
 mod tests {
-    use memcheck_core::exit;
+    use memcheck_core::wire::exit;
 
     use super::*;
 
@@ -315,7 +315,8 @@ mod tests {
             },
             |args| args.schedule.runner = Some("srun 'a".to_owned()),
             |args| {
-                args.levels.0 = vec![("leak".to_owned(), memcheck_core::finding::Level::Allow)];
+                args.levels.0 =
+                    vec![("leak".to_owned(), memcheck_core::judgement::finding::Level::Allow)];
             },
         ];
         for change in wrong {

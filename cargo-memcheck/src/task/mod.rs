@@ -8,7 +8,7 @@ mod outcome;
 use std::path::PathBuf;
 
 use memcheck_core::limits::Limits;
-use memcheck_core::protocol::Entry;
+use memcheck_core::wire::protocol::Entry;
 use serde::{Deserialize, Serialize};
 
 use crate::binary::Binary;

@@ -9,8 +9,8 @@ mod operations;
 mod timeline;
 
 use console::Term;
-use memcheck_core::profile::{By, Profile, Sort};
-use memcheck_core::record::Record;
+use memcheck_core::measurement::record::Record;
+use memcheck_core::presentation::profile::{By, Profile, Sort};
 use memcheck_core::size::{both, exact};
 use memcheck_core::space::Space;
 
