@@ -4,13 +4,16 @@
 //! terminal:
 //!
 //! ```text
-//! limits <- config           what is asked for, and by whom
-//! record <- survivors        what was measured
-//! baseline                   what was accepted before
-//! (record, baseline, limits) -> verdict -> findings
-//! several runs of a test -> explain, repeats -> one record
-//! several records -> across -> laws, findings
+//! growth       lifetimes of blocks -> does memory grow?
+//! measurement  the record of one run
+//! judgement    (record, baseline, limits) -> verdict with findings
+//! request      configuration, variables, simulated machines
+//! wire         messages between the command and the test process
+//! runs         several runs of a test -> one report; limits that relate tests
+//! presentation findings and profiles as text
 //! ```
+//!
+//! Each module uses only modules above it.
 //!
 //! The test process uses this crate through `memcheck-runtime`. The command, `cargo-memcheck`, uses
 //! it directly, so that it does not have to compile candle.
