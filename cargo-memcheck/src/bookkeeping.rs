@@ -4,11 +4,11 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use memcheck_core::config::{Override, Subject};
 use memcheck_core::device::Family;
-use memcheck_core::finding::{Code, Finding, Level};
-use memcheck_core::location;
-use memcheck_core::protocol::Entry;
+use memcheck_core::judgement::finding::{Code, Finding, Level};
+use memcheck_core::judgement::location;
+use memcheck_core::request::config::{Override, Subject};
+use memcheck_core::wire::protocol::Entry;
 
 use crate::note::Note;
 use crate::session::{LegTests, Session};
@@ -143,10 +143,9 @@ fn known(session: &Session, legs: &[LegTests]) -> BTreeSet<PathBuf> {
     let root = session.workspace.root();
     let of_leg = |leg: &LegTests| -> Vec<PathBuf> {
         let family = leg.leg.family();
-        let laws = leg
-            .carried
-            .iter()
-            .flat_map(|carried| memcheck_core::across::law_baselines(root, &carried.tests, family));
+        let laws = leg.carried.iter().flat_map(|carried| {
+            memcheck_core::runs::relations::law_baselines(root, &carried.tests, family)
+        });
         leg.carried
             .iter()
             .flat_map(|carried| &carried.tests)
@@ -254,7 +253,7 @@ fn matching_none(overrides: &[Override], packages: &[Listed<'_>]) -> Vec<u32> {
 
 #[cfg(test)]
 mod tests {
-    use memcheck_core::config::Config;
+    use memcheck_core::request::config::Config;
 
     use super::*;
 

@@ -1,10 +1,10 @@
-//! Finds and reads `.config/memcheck.toml`. `memcheck_core::config` defines its keys.
+//! Finds and reads `.config/memcheck.toml`. `memcheck_core::request::config` defines its keys.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-use memcheck_core::config::{Config, ConfigError, PATH};
-use memcheck_core::exit;
+use memcheck_core::request::config::{Config, ConfigError, PATH};
+use memcheck_core::wire::exit;
 use serde::{Deserialize, Deserializer};
 
 use crate::error::Expected;

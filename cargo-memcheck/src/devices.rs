@@ -8,8 +8,8 @@ mod leg;
 mod tests;
 
 use memcheck_core::device::{Request, RequestError};
-use memcheck_core::exit;
-use memcheck_core::machine::{Machine, MachineError};
+use memcheck_core::request::machine::{Machine, MachineError};
+use memcheck_core::wire::exit;
 
 use crate::error::Expected;
 use crate::gpus::{Gpu, names};

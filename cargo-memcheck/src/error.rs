@@ -1,11 +1,11 @@
 //! Failures that end the command. An expected failure has an exit code and a hint of its own. All others are bugs.
 
-use memcheck_core::exit;
+use memcheck_core::wire::exit;
 use serde::{Deserialize, Serialize};
 
 /// An error that can occur without a bug in the tool. Each module has an enum of its own.
 pub(crate) trait Expected: std::error::Error + Send + Sync + 'static {
-    /// The exit code, one of [`memcheck_core::exit::ALL`].
+    /// The exit code, one of [`memcheck_core::wire::exit::ALL`].
     fn exit_code(&self) -> u8;
 
     /// Advice for the user.

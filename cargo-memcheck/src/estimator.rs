@@ -6,8 +6,9 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 
 use anyhow::Context;
-use memcheck_core::estimate::{Answer, Question};
-use memcheck_core::{exit, variables};
+use memcheck_core::request::variables;
+use memcheck_core::wire::estimate::{Answer, Question};
+use memcheck_core::wire::exit;
 
 use crate::binary::Binary;
 use crate::build::{Goal, Program, ProgramKind};
@@ -153,7 +154,7 @@ pub(crate) struct Tried {
 
 #[cfg(test)]
 mod tests {
-    use memcheck_core::estimate::VERSION;
+    use memcheck_core::wire::estimate::VERSION;
 
     use super::*;
 

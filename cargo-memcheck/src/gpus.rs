@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::process::Command;
 use std::sync::{Condvar, Mutex, PoisonError};
 
-use memcheck_core::record::Record;
+use memcheck_core::measurement::record::Record;
 use serde::{Deserialize, Serialize};
 
 /// The variable with which CUDA hides GPUs, and orders the visible ones.

@@ -1,6 +1,6 @@
 //! Finds the tests that match a name, for commands that work on a single test.
 
-use memcheck_core::exit;
+use memcheck_core::wire::exit;
 
 use crate::error::Expected;
 use crate::session::Chosen;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use memcheck_core::finding::{Finding, Level};
+use memcheck_core::judgement::finding::{Finding, Level};
 use serde::{Deserialize, Serialize};
 
 /// A finding about the workspace.

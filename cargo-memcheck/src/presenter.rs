@@ -1,6 +1,6 @@
 //! The events of a run, which presenters display and results store.
 
-use memcheck_core::protocol::Progress;
+use memcheck_core::wire::protocol::Progress;
 
 use crate::devices::Leg;
 use crate::note::Note;

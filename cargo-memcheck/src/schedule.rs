@@ -8,7 +8,8 @@ use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Sender};
 
-use memcheck_core::protocol::{Progress, Status};
+use memcheck_core::judgement::verdict::Status;
+use memcheck_core::wire::protocol::Progress;
 
 use crate::devices::{Kind, Leg};
 use crate::options::{Capture, Scheduling};
@@ -158,7 +159,7 @@ mod tests {
     use crate::gpus::Gpu;
     use crate::launcher::Launcher;
     use memcheck_core::device::Request;
-    use memcheck_core::explain::Explain;
+    use memcheck_core::runs::explain::Explain;
 
     fn outcome(status: Status) -> Outcome {
         let mut outcome = Outcome::ignored();

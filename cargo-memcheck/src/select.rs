@@ -1,6 +1,6 @@
 //! Selects the tests that run on a leg, and gives the reason for leaving out the others.
 
-use memcheck_core::protocol::Entry;
+use memcheck_core::wire::protocol::Entry;
 
 use crate::devices::Leg;
 use crate::options::{RunIgnored, Selection};

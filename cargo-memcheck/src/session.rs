@@ -1,6 +1,6 @@
 //! Resolves the command line up to the list of tests: the part of the pipeline that `run`, `list` and `prune` share.
 
-use memcheck_core::config;
+use memcheck_core::request::config;
 
 use crate::archive::Unpacked;
 use crate::binary::Binary;

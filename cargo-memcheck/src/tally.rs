@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use memcheck_core::exit;
-use memcheck_core::finding::{Code, Level};
-use memcheck_core::protocol::Status;
+use memcheck_core::judgement::finding::{Code, Level};
+use memcheck_core::judgement::verdict::Status;
+use memcheck_core::wire::exit;
 use serde::Serialize;
 
 use crate::error::Reported;

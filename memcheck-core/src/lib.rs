@@ -4,13 +4,16 @@
 //! terminal:
 //!
 //! ```text
-//! limits <- config           what is asked for, and by whom
-//! record <- survivors        what was measured
-//! baseline                   what was accepted before
-//! (record, baseline, limits) -> verdict -> findings
-//! several runs of a test -> explain, repeats -> one record
-//! several records -> across -> laws, findings
+//! growth       lifetimes of blocks -> does memory grow?
+//! measurement  the record of one run
+//! judgement    (record, baseline, limits) -> verdict with findings
+//! request      configuration, variables, simulated machines
+//! wire         messages between the command and the test process
+//! runs         several runs of a test -> one report; limits that relate tests
+//! presentation findings and profiles as text
 //! ```
+//!
+//! Each module uses only modules above it.
 //!
 //! The test process uses this crate through `memcheck-runtime`. The command, `cargo-memcheck`, uses
 //! it directly, so that it does not have to compile candle.
@@ -23,34 +26,10 @@ pub use memcheck_limits::{
 /// The folder of this crate's sources. It identifies the crate's frames in a call stack.
 pub const FOLDER: &str = env!("CARGO_MANIFEST_DIR");
 
-pub mod across;
-pub mod attribution;
-pub mod baseline;
-pub mod blame;
-pub mod comparison;
-pub mod config;
-pub mod diagnosis;
-pub mod digest;
-pub mod driver;
-pub mod estimate;
-pub mod exit;
-pub mod explain;
-pub mod fault;
-pub mod figures;
-pub mod finding;
-pub mod lifetimes;
-pub mod lines;
-pub mod location;
-pub mod lock;
-pub mod machine;
-pub mod placement;
-pub mod process;
-pub mod profile;
-pub mod protocol;
-pub mod quiet;
-pub mod record;
-pub mod repeats;
-pub mod stack;
-pub mod survivors;
-pub mod variables;
-pub mod verdict;
+pub mod growth;
+pub mod judgement;
+pub mod measurement;
+pub mod presentation;
+pub mod request;
+pub mod runs;
+pub mod wire;

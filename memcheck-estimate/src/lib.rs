@@ -28,7 +28,7 @@ use std::io::Read;
 use std::panic::AssertUnwindSafe;
 
 use candle_core::Device;
-use memcheck_core::estimate::{Answer, Estimate, Question, VERSION};
+use memcheck_core::wire::estimate::{Answer, Estimate, Question, VERSION};
 
 use crate::problem::Problem;
 use crate::stage::Stage;

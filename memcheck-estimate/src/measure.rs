@@ -3,8 +3,8 @@
 use std::cell::Cell;
 
 use candle_core::{DType, Device, Tensor};
-use memcheck_core::estimate::{Estimate, Inference};
 use memcheck_core::size::both;
+use memcheck_core::wire::estimate::{Estimate, Inference};
 use memcheck_runtime::{__private as phases, reset_peak, usage};
 
 use crate::families::{Context, Model};

@@ -1,8 +1,8 @@
 //! The reason why there are no figures, on its way from the failing call to the answer.
 
 use candle_core::Device;
-use memcheck_core::estimate::{Answer, Refusal, Why};
 use memcheck_core::size::both;
+use memcheck_core::wire::estimate::{Answer, Refusal, Why};
 use memcheck_runtime::__private as phases;
 
 use crate::stage::Stage;

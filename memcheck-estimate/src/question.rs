@@ -2,8 +2,8 @@
 //! the sizes fit into numbers and into the host's memory.
 
 use candle_core::DType;
-use memcheck_core::estimate::Question;
 use memcheck_core::size::{Size, exact};
+use memcheck_core::wire::estimate::Question;
 use serde_json::{Map, Value};
 
 use crate::families::{self, Family, Kind};

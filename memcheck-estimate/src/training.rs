@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use candle_core::{DType, Device, Tensor, Var};
 use candle_nn::{AdamW, Optimizer, ParamsAdamW};
-use memcheck_core::estimate::{Estimate, Training};
+use memcheck_core::wire::estimate::{Estimate, Training};
 use memcheck_runtime::reset_peak;
 
 use crate::measure::{Loaded, ids};

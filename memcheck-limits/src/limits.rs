@@ -8,7 +8,6 @@ pub mod kinds;
 mod table;
 
 use std::fmt;
-use std::marker::PhantomData;
 use std::time::Duration;
 
 use serde::de::{DeserializeSeed, Error, MapAccess, Visitor};
@@ -129,16 +128,14 @@ macro_rules! define {
             fn take<'de, M: MapAccess<'de>>(&mut self, key: Key, map: &mut M) -> Result<(), M::Error> {
                 match key.0 {
                     $(
-                        stringify!($name) => put(
-                            &mut self.$name,
-                            stringify!($name),
-                            map.next_value_seed(Stated::<$kind>(PhantomData))?,
-                        ),
-                        $(stringify!($mib) => put(
-                            &mut self.$name,
-                            stringify!($name),
-                            map.next_value::<Mib>()?.0.into(),
-                        ),)?
+                        stringify!($name) => map.next_value_seed(IntoField::<$kind> {
+                            field: &mut self.$name,
+                            name: stringify!($name),
+                        }),
+                        $(stringify!($mib) => map.next_value_seed(IntoMib {
+                            field: &mut self.$name,
+                            name: stringify!($name),
+                        }),)?
                     )*
                     other => Err(M::Error::unknown_field(other, KEYS)),
                 }
@@ -203,24 +200,34 @@ impl<'de> Deserialize<'de> for Key {
     }
 }
 
-/// Reads the value of a limit of this kind.
-struct Stated<K>(PhantomData<K>);
+/// Reads the value of a limit into its field, which must be empty. An error has the place of the
+/// value.
+struct IntoField<'a, K: Kind> {
+    field: &'a mut Option<K::Stated>,
+    name: &'static str,
+}
 
-impl<'de, K: Kind> DeserializeSeed<'de> for Stated<K> {
-    type Value = K::Stated;
+impl<'de, K: Kind> DeserializeSeed<'de> for IntoField<'_, K> {
+    type Value = ();
 
-    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<K::Stated, D::Error> {
-        kinds::deserialize::<K, D>(from)
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
+        put(self.field, self.name, kinds::deserialize::<K, D>(from)?)
     }
 }
 
-/// A size as a number of MiB.
-struct Mib(Size);
+/// The same for a size as a number of MiB.
+struct IntoMib<'a, T> {
+    field: &'a mut Option<T>,
+    name: &'static str,
+}
 
-impl<'de> Deserialize<'de> for Mib {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+impl<'de, T: From<Size>> DeserializeSeed<'de> for IntoMib<'_, T> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
         let size = Size::from_mib(f64::deserialize(from)?);
-        size.map(Self).ok_or_else(|| D::Error::custom("expected a number of MiB, zero or more"))
+        let error = || D::Error::custom("expected a number of MiB, zero or more");
+        put(self.field, self.name, size.ok_or_else(error)?.into())
     }
 }
 

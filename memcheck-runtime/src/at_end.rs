@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use memcheck_core::attribution::HeldBy;
+use memcheck_core::measurement::attribution::HeldBy;
 use memcheck_core::space::Space;
 use rustc_hash::FxHashMap;
 

@@ -7,12 +7,12 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 
-use memcheck_core::attribution::{
+use memcheck_core::growth::survivors::Grown;
+use memcheck_core::measurement::attribution::{
     Attribution, Holder, Kind, Peak, Place, Refused, Survivors, Unresolved,
 };
-use memcheck_core::placement::{self, Modules, ScopeKind, Step};
+use memcheck_core::measurement::placement::{self, Modules, ScopeKind, Step};
 use memcheck_core::space::Space;
-use memcheck_core::survivors::Grown;
 use rustc_hash::FxHashMap;
 
 use crate::at_end::{AtEnd, Found};
@@ -47,7 +47,7 @@ pub(crate) fn start(scopes: scope::Install, modules: Option<Space>) -> std::io::
 /// # Errors
 /// If the system refuses memory for it.
 pub fn count() -> std::io::Result<()> {
-    let _quiet = memcheck_core::quiet::enter();
+    let _quiet = memcheck_core::measurement::quiet::enter();
     ledger::prepare()?;
     ledger::arm();
     ledger::count_small();
@@ -60,7 +60,7 @@ pub fn count() -> std::io::Result<()> {
 /// If the system refuses memory or a thread for it.
 pub fn follow() -> std::io::Result<()> {
     count()?;
-    let _quiet = memcheck_core::quiet::enter();
+    let _quiet = memcheck_core::measurement::quiet::enter();
     std::mem::forget(start(scope::Install::Now, None)?);
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Canaries: blocks that prove that a probe is armed, because it must see them come and go.
 
 use candle_core::Device;
-use memcheck_core::quiet;
+use memcheck_core::measurement::quiet;
 use memcheck_core::space::Space;
 
 use crate::ledger;

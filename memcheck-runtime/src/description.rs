@@ -7,8 +7,8 @@ use linkme::distributed_slice;
 use memcheck_core::bound::Bound;
 use memcheck_core::device::{Family, Need, Request};
 use memcheck_core::limits::Layer;
-use memcheck_core::protocol::family_on;
 use memcheck_core::shape::Scaling;
+use memcheck_core::wire::protocol::family_on;
 
 use crate::trial::{Case, Trial};
 

@@ -7,12 +7,12 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use memcheck_core::lifetimes::{Budget, Decision, History, Living, step};
+use memcheck_core::growth::lifetimes::{Budget, Decision, History, Living, step};
+use memcheck_core::growth::survivors::{self, Grown, Growth};
 use memcheck_core::limits::Limits;
-use memcheck_core::protocol::Reach;
-use memcheck_core::record::Followed;
+use memcheck_core::measurement::record::Followed;
 use memcheck_core::space::Space;
-use memcheck_core::survivors::{self, Grown, Growth};
+use memcheck_core::wire::protocol::Reach;
 
 use crate::available::available;
 use crate::block;

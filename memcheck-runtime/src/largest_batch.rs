@@ -6,12 +6,12 @@ use std::ops::{Bound, RangeBounds, RangeInclusive};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use candle_core::Device;
+use memcheck_core::judgement::verdict::{gist, says_out_of_memory};
 use memcheck_core::limits::{DEFAULT_MAX_RETAINED_DEVICE, DEFAULT_MAX_RETAINED_HOST};
 use memcheck_core::search::{RangeError, Search, Start};
 use memcheck_core::size::{Size, both};
 use memcheck_core::space::Space;
 use memcheck_core::tolerance::Tolerance;
-use memcheck_core::verdict::{gist, says_out_of_memory};
 
 use crate::ledger::{self, PeakWindow};
 use crate::{device, outcome, usage};
@@ -259,7 +259,7 @@ fn run<R, E: Debug + Display>(
     let result = catch_unwind(AssertUnwindSafe(|| attempt().map(drop)));
     let peak = window.close();
     // Formatting an error can resolve a backtrace, whose allocations are not the attempt's.
-    let quiet = memcheck_core::quiet::enter();
+    let quiet = memcheck_core::measurement::quiet::enter();
     let after = ledger::snapshot(space);
     // If allocations followed the refusal, the attempt handled it and did not end because of it.
     let refused = after.refused_bytes > 0 && after.refused_after == after.allocations;

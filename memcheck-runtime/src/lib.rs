@@ -62,7 +62,7 @@ mod trial;
 pub use audit::{Alert, AlertReason, Audit};
 pub use cleanup::Cleanup;
 pub use largest_batch::{LargestBatch, LargestBatchError, largest_batch};
-pub use memcheck_core::placement::DeviceMap;
+pub use memcheck_core::measurement::placement::DeviceMap;
 pub use memcheck_macros::mem_test;
 pub use probe::host::{SCRATCH_ALIGNMENT, TENSOR_CLASS, Tracking};
 pub use scope::Scopes;

@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 
+use memcheck_core::growth::survivors::{self, Grown};
 use memcheck_core::limits::Limits;
-use memcheck_core::protocol::Reach;
-use memcheck_core::record::{Followed, Mark, Metrics, Refusal, SpaceRecord};
+use memcheck_core::measurement::record::{Followed, Mark, Metrics, Refusal, SpaceRecord};
 use memcheck_core::space::Space;
-use memcheck_core::survivors::{self, Grown};
+use memcheck_core::wire::protocol::Reach;
 
 use crate::at_end::AtEnd;
 use crate::attribution::Iterations;

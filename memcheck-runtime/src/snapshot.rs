@@ -3,10 +3,10 @@
 
 use std::path::{Path, PathBuf};
 
-use memcheck_core::baseline::{self, Baseline, Figures, Holders};
 use memcheck_core::device::Family;
-use memcheck_core::location;
-use memcheck_core::record::{Facts, Record};
+use memcheck_core::judgement::baseline::{self, Baseline, Figures, Holders};
+use memcheck_core::judgement::location;
+use memcheck_core::measurement::record::{Facts, Record};
 use memcheck_core::tolerance::Tolerance;
 
 use crate::description::Description;

@@ -4,9 +4,9 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use candle_core::Device;
 use memcheck_core::limits::Limits;
-use memcheck_core::protocol::{Progress, Reach};
-use memcheck_core::quiet;
+use memcheck_core::measurement::quiet;
 use memcheck_core::space::Space;
+use memcheck_core::wire::protocol::{Progress, Reach};
 
 use crate::outcome::Returned;
 use crate::probe::tensor;

@@ -1,7 +1,7 @@
 //! The current memory usage, for test bodies and other programs.
 
 use candle_core::Device;
-use memcheck_core::quiet;
+use memcheck_core::measurement::quiet;
 use memcheck_core::size::Size;
 
 use crate::{device, ledger};

@@ -141,7 +141,7 @@ macro_rules! exports {
             $(#[$meta])*
             #[unsafe(no_mangle)]
             pub(crate) unsafe extern "C" fn $name($($arg: $ty),*) -> std::ffi::c_int {
-                let _quiet = memcheck_core::quiet::enter();
+                let _quiet = memcheck_core::measurement::quiet::enter();
                 let body = move || -> $crate::code::Answer { $body };
                 $family(body())
             }

@@ -24,7 +24,7 @@ macro_rules! hooked {
             /// being freed must not be in use.
             #[cfg_attr(feature = "standalone", unsafe(no_mangle))]
             pub unsafe extern "C" fn $name($($arg: $ty),*) -> c_int {
-                let _quiet = memcheck_core::quiet::enter();
+                let _quiet = memcheck_core::measurement::quiet::enter();
                 let body = move || -> Answer { $body };
                 $family(body())
             }

@@ -71,7 +71,7 @@ fn scan(counts: *mut c_void, offsets: *mut c_void, stream: *mut c_void) {
 
 /// Launches one kernel that writes to `output`.
 fn launch(output: *mut c_void, stream: *mut c_void) {
-    let _quiet = memcheck_core::quiet::enter();
+    let _quiet = memcheck_core::measurement::quiet::enter();
     // A launcher returns no result, so an error is only stored as the thread's last error.
     if cudart::status(cudart::launch(stream as Handle)) == 0 {
         cudart::status(with(|machine| {

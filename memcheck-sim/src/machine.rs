@@ -345,7 +345,7 @@ pub enum ConfigureError {
 ///
 /// If a device call or an earlier `configure` has already created the machine.
 pub fn configure(spec: &Spec) -> Result<(), ConfigureError> {
-    let _quiet = memcheck_core::quiet::enter();
+    let _quiet = memcheck_core::measurement::quiet::enter();
     MACHINE.set(Some(Mutex::new(Machine::new(spec)))).map_err(|_| ConfigureError::AtWork)
 }
 
@@ -367,7 +367,7 @@ pub(crate) fn with<T>(work: impl FnOnce(&mut Machine) -> Answer<T>) -> Answer<T>
 
 /// Returns the counts so far; all are zero before the first call.
 pub fn statistics() -> Statistics {
-    let _quiet = memcheck_core::quiet::enter();
+    let _quiet = memcheck_core::measurement::quiet::enter();
     MACHINE.get().and_then(Option::as_ref).map_or_else(Statistics::default, |machine| {
         machine.lock().unwrap_or_else(PoisonError::into_inner).statistics()
     })

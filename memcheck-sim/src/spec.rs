@@ -1,12 +1,12 @@
 //! The description of the simulated machine: its devices, its faults, and the processes of other
-//! users. `memcheck_core::machine` parses the devices.
+//! users. `memcheck_core::request::machine` parses the devices.
 
 use std::env::{self, VarError};
 use std::fmt;
 use std::str::FromStr;
 
-pub use memcheck_core::machine::{Gpu as DeviceSpec, MAX_CAPACITY, MAX_DEVICES};
-use memcheck_core::machine::{Machine, MachineError};
+pub use memcheck_core::request::machine::{Gpu as DeviceSpec, MAX_CAPACITY, MAX_DEVICES};
+use memcheck_core::request::machine::{Machine, MachineError};
 
 use crate::faults::{Faults, FaultsError};
 use crate::processes::{Process, ProcessesError, processes};

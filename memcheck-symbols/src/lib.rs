@@ -13,8 +13,8 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use addr2line::Loader;
-use memcheck_core::protocol;
-use memcheck_core::stack::Frame;
+use memcheck_core::measurement::stack::Frame;
+use memcheck_core::wire::protocol;
 
 /// The names of the addresses in one executable.
 pub struct Symbols {

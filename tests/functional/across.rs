@@ -3,7 +3,7 @@
 //! harness.
 
 use candle_core::DType;
-use memcheck_core::baseline::{Laws, Parts};
+use memcheck_core::judgement::baseline::{Laws, Parts};
 use memcheck_core::shape::Metric;
 use memcheck_core::space::Space;
 use memcheck_tests::{bert, llama};

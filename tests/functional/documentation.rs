@@ -3,8 +3,10 @@
 
 use std::collections::BTreeSet;
 
-use memcheck_core::finding::{self, Class, Level};
-use memcheck_core::{diagnosis, exit, variables};
+use memcheck_core::judgement::diagnosis;
+use memcheck_core::judgement::finding::{self, Class, Level};
+use memcheck_core::request::variables;
+use memcheck_core::wire::exit;
 
 use crate::fixture::{memcheck, workspace};
 use crate::links::links;

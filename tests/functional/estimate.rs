@@ -5,7 +5,7 @@ mod generated;
 mod published;
 mod refused;
 
-use memcheck_core::exit;
+use memcheck_core::wire::exit;
 use serde_json::Value;
 
 use crate::fixture::{Run, memcheck, workspace};

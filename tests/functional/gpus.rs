@@ -7,8 +7,8 @@ use std::os::unix::fs::PermissionsExt;
 
 use memcheck_core::device::{Family, Need};
 use memcheck_core::limits::{Layer, Limits};
-use memcheck_core::protocol::{Entry, Listing, VERSION};
-use memcheck_core::record;
+use memcheck_core::measurement::record;
+use memcheck_core::wire::protocol::{Entry, Listing, VERSION};
 use serde_json::{Value, json};
 
 use crate::fixture::{Project, Run, memcheck_with};

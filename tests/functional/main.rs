@@ -33,6 +33,7 @@ mod outside;
 mod plain;
 mod plan;
 mod profile;
+mod prose;
 mod real;
 mod reference;
 mod reports;

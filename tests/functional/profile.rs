@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use memcheck_core::device::Family;
 use memcheck_core::limits::Limits;
-use memcheck_core::protocol::{ProgramJob, Report, VERSION};
+use memcheck_core::wire::protocol::{ProgramJob, Report, VERSION};
 use serde_json::Value;
 
 use crate::fixture::{Project, Run, build_example, memcheck, memcheck_with, workspace};

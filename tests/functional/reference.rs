@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use memcheck_core::explain::Explain;
-use memcheck_core::record::{Facts, Metrics};
+use memcheck_core::measurement::record::{Facts, Metrics};
+use memcheck_core::runs::explain::Explain;
 use serde_json::json;
 
 use crate::documentation::{flags, reference, rows, section};

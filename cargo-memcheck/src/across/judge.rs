@@ -3,13 +3,15 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use memcheck_core::across::{self, Compared, Member, Needs, Other, Room, standing_in, told};
-use memcheck_core::baseline::{Baseline, Figures, Laws};
-use memcheck_core::finding::{Class, Code, Finding};
-use memcheck_core::protocol::Status;
-use memcheck_core::record::{self, Record};
+use memcheck_core::judgement::baseline::{Baseline, Figures, Laws};
+use memcheck_core::judgement::finding::{Class, Code, Finding};
+use memcheck_core::judgement::verdict::Status;
+use memcheck_core::judgement::verdict::{conclude, is_worth_keeping, unwritten};
+use memcheck_core::measurement::record::{self, Record};
+use memcheck_core::runs::relations::{
+    self, Compared, Member, Needs, Other, Room, standing_in, told,
+};
 use memcheck_core::space::Space;
-use memcheck_core::verdict::{conclude, is_worth_keeping, unwritten};
 
 use super::snapshot;
 use crate::options::Levels;
@@ -59,14 +61,15 @@ impl Judge<'_> {
     pub(crate) fn judge(&self, task: &Task, outcome: &mut Outcome, needs: &Needs, seen: &Seen) {
         let Some(record) = measured(outcome) else { return };
         let figures_of = |other: &Other| figures_of(other, task, record, seen);
-        let Compared { mut findings, members: known } = across::compare(record, needs, figures_of);
+        let Compared { mut findings, members: known } =
+            relations::compare(record, needs, figures_of);
         let members: Vec<Member<'_>> =
             known.iter().map(|(at, figures)| Member { at: at.clone(), figures }).collect();
         let laws = told(&members, task.subject.scaling(), |space| room(record, space));
         let mut across = Across { laws, snapshot: needs.law.clone(), ..Across::default() };
         let kept = needs.law.as_ref().and_then(|law| snapshot::read(law, &record.facts));
         let accepted = kept.as_ref();
-        findings.extend(across::scaling(&across.laws, accepted, record));
+        findings.extend(relations::scaling(&across.laws, accepted, record));
         let too_much = !is_worth_keeping(&outcome.verdict.findings)
             || findings.iter().any(|finding| match finding.code {
                 Code::PeakLimit => true,
@@ -76,7 +79,7 @@ impl Judge<'_> {
             });
         let now = Laws::of(&across.laws);
         let tolerance = record.limits.tolerance.value;
-        let stands = |then| across::unchanged(then, &across.laws, &members, tolerance);
+        let stands = |then| relations::unchanged(then, &across.laws, &members, tolerance);
         let is_new = !across.laws.is_empty() && !accepted.is_some_and(stands);
         // Without the figures of other cases no law is searched, and an earlier pending law must remain.
         let judged = !across.laws.is_empty();

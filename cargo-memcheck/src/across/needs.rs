@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use memcheck_core::across::{Needs, PartnerError, Target, circle};
 use memcheck_core::bound::Bound;
-use memcheck_core::exit;
+use memcheck_core::runs::relations::{Needs, PartnerError, Target, circle};
+use memcheck_core::wire::exit;
 
 use crate::error::Expected;
 use crate::session::LegTests;

@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
-use memcheck_core::baseline::{Laws, Parts, differing_facts};
-use memcheck_core::record::Facts;
+use memcheck_core::judgement::baseline::{Laws, Parts, differing_facts};
+use memcheck_core::measurement::record::Facts;
 
 /// Reads the accepted laws at `path`. Returns `None` if they cannot be read or were found under other conditions than
 /// `now`.

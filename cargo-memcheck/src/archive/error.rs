@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use memcheck_core::exit;
+use memcheck_core::wire::exit;
 
 use super::elf::Target;
 use crate::error::Expected;

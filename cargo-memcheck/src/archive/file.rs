@@ -223,7 +223,7 @@ fn page<P: Page>(path: &Path, json: &[u8]) -> Result<P, ArchiveError> {
 mod tests {
     use super::*;
     use crate::error::Expected;
-    use memcheck_core::exit;
+    use memcheck_core::wire::exit;
 
     #[derive(Debug, Serialize, Deserialize)]
     struct Example {

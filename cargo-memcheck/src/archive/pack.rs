@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use memcheck_core::device::Request;
-use memcheck_core::{config, protocol};
+use memcheck_core::request::config;
+use memcheck_core::wire::protocol;
 
 use super::ArchiveError;
 use super::elf::Target;

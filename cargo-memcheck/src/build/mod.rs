@@ -16,7 +16,7 @@ use std::process::Command;
 
 use anstream::ColorChoice;
 use cargo_metadata::{Artifact, BuildScript, Target, TargetKind};
-use memcheck_core::exit;
+use memcheck_core::wire::exit;
 use serde::{Deserialize, Serialize};
 
 use cargo::{Made, Said};

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use cargo_metadata::{DependencyKind, Target, TargetKind};
-use memcheck_core::exit;
+use memcheck_core::wire::exit;
 
 use crate::error::Expected;
 use crate::workspace::{RUNTIME, TestPackage};

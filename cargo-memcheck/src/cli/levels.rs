@@ -4,7 +4,7 @@
 //! code wins.
 
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
-use memcheck_core::finding::Level;
+use memcheck_core::judgement::finding::Level;
 
 /// Codes and levels, in the order of the command line.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

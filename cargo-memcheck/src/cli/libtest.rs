@@ -64,7 +64,7 @@ pub(crate) enum LibtestError {
 
 impl crate::error::Expected for LibtestError {
     fn exit_code(&self) -> u8 {
-        memcheck_core::exit::USAGE
+        memcheck_core::wire::exit::USAGE
     }
 
     fn hint(&self) -> Option<String> {

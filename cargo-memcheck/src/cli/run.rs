@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use memcheck_core::explain::Explain;
+use memcheck_core::runs::explain::Explain;
 
 use super::{
     AnnotationsFlag, CiFlags, FormFlags, LevelFlags, LimitFlags, OutputFlags, PartFlags,

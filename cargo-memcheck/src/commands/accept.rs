@@ -1,6 +1,6 @@
 //! `cargo memcheck accept`: makes pending snapshots the baselines.
 
-use memcheck_core::exit;
+use memcheck_core::wire::exit;
 
 use super::pending;
 use crate::cli::SnapshotArgs;

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use memcheck_core::exit;
 use memcheck_core::size::Size;
+use memcheck_core::wire::exit;
 
 use crate::archive::{self, ArchiveError, Leaf, LineTables, Origin, Target};
 use crate::binary::Binary;

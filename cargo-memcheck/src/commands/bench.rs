@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitStatus;
 
-use memcheck_core::exit;
+use memcheck_core::wire::exit;
 
 use super::prologue::Prologue;
 use crate::binary::Binary;

@@ -1,6 +1,6 @@
 //! `cargo memcheck completions SHELL`: prints the completions of a shell on stdout.
 
-use memcheck_core::exit;
+use memcheck_core::wire::exit;
 
 use crate::cli;
 use crate::error::Failure;

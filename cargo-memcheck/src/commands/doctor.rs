@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use memcheck_core::cards::{CARDS, Card};
+use memcheck_core::request::variables;
 use memcheck_core::size::both;
-use memcheck_core::{exit, variables};
+use memcheck_core::wire::exit;
 use serde::Serialize;
 
 use super::planted;

@@ -4,7 +4,7 @@
 
 use std::ffi::OsStr;
 
-use memcheck_core::exit;
+use memcheck_core::wire::exit;
 use serde::Serialize;
 
 use crate::cli::EnvArgs;

@@ -6,11 +6,11 @@ use std::{fs, io};
 use clap::ValueEnum;
 use memcheck_core::cards::{CARDS, Card};
 use memcheck_core::device::Request;
-use memcheck_core::estimate::{Answer, Estimate, Question, Refusal, VERSION, Why};
-use memcheck_core::exit;
-use memcheck_core::machine::Machine;
+use memcheck_core::request::machine::Machine;
+use memcheck_core::request::variables::{self, VariableError};
 use memcheck_core::size::both;
-use memcheck_core::variables::{self, VariableError};
+use memcheck_core::wire::estimate::{Answer, Estimate, Question, Refusal, VERSION, Why};
+use memcheck_core::wire::exit;
 use serde_json::Value;
 
 use crate::cli::EstimateArgs;
@@ -226,7 +226,7 @@ fn exit_code(estimate: &Estimate, tried: &[Tried]) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use memcheck_core::estimate::Training;
+    use memcheck_core::wire::estimate::Training;
 
     fn estimate(reached: u64) -> Estimate {
         let training =

@@ -1,8 +1,8 @@
 //! `cargo memcheck explain`: prints the pages of findings and their causes on stdout.
 
-use memcheck_core::diagnosis::RULES;
-use memcheck_core::exit;
-use memcheck_core::finding::{Class, TABLE};
+use memcheck_core::judgement::diagnosis::RULES;
+use memcheck_core::judgement::finding::{Class, TABLE};
+use memcheck_core::wire::exit;
 
 use crate::error::{Expected, Failure};
 use crate::talk::print;

@@ -1,6 +1,6 @@
 //! `cargo memcheck fit`: searches for the largest value of a case that each device has room for.
 
-use memcheck_core::exit;
+use memcheck_core::wire::exit;
 
 use super::one::room;
 use super::prologue::Prologue;

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use comfy_table::{Table, presets};
-use memcheck_core::exit;
 use memcheck_core::limits::Limits;
+use memcheck_core::wire::exit;
 use serde::Serialize;
 
 use crate::bookkeeping;

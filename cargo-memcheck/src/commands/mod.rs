@@ -24,7 +24,7 @@ mod run;
 
 use std::ffi::OsString;
 
-use memcheck_core::exit;
+use memcheck_core::wire::exit;
 
 use crate::cli::{self, Cli, Command, FormFlags};
 use crate::error::{Failure, Reported};

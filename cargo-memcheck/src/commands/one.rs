@@ -1,10 +1,10 @@
 //! Selects the test of a command that takes exactly one.
 
 use memcheck_core::capacity::Capacity;
-use memcheck_core::exit;
-use memcheck_core::explain::Explain;
 use memcheck_core::limits::Layer;
+use memcheck_core::runs::explain::Explain;
 use memcheck_core::size::Size;
+use memcheck_core::wire::exit;
 
 use crate::cli::{LimitFlags, OneTestFlags};
 use crate::devices::Sharing;

@@ -4,12 +4,12 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use memcheck_core::exit;
-use memcheck_core::finding::{Class, Code, Finding};
-use memcheck_core::machine::{Machine, MachineError};
-use memcheck_core::placement::{self, Modules, Short};
-use memcheck_core::protocol::Follow;
+use memcheck_core::judgement::finding::{Class, Code, Finding};
+use memcheck_core::measurement::placement::{self, Modules, Short};
+use memcheck_core::request::machine::{Machine, MachineError};
 use memcheck_core::tolerance::Tolerance;
+use memcheck_core::wire::exit;
+use memcheck_core::wire::protocol::Follow;
 
 use super::one::{only, room};
 use super::prologue::Prologue;
@@ -177,7 +177,7 @@ fn write(path: &Path, text: &str) -> Result<(), PlanError> {
 
 #[cfg(test)]
 mod tests {
-    use memcheck_core::attribution::Attribution;
+    use memcheck_core::measurement::attribution::Attribution;
 
     use super::*;
     use crate::task::example;
@@ -185,7 +185,7 @@ mod tests {
     /// Returns the error of a run with `unlogged` events that did not fit into the log.
     fn of(unlogged: u64) -> PlanError {
         let mut outcome = Outcome::ignored();
-        let mut report: memcheck_core::protocol::Report =
+        let mut report: memcheck_core::wire::protocol::Report =
             serde_json::from_value(example::report()).unwrap();
         report.record.attribution = Some(Attribution { unlogged, ..Attribution::default() });
         outcome.report = Some(report);

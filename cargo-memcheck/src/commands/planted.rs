@@ -6,9 +6,9 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use anyhow::Context;
-use memcheck_core::finding::Code;
+use memcheck_core::judgement::finding::Code;
+use memcheck_core::judgement::verdict::Status;
 use memcheck_core::limits::Layer;
-use memcheck_core::protocol::Status;
 use memcheck_core::size::Size;
 
 use crate::cli::{CiFlags, DoctorArgs};

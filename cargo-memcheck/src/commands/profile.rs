@@ -3,9 +3,9 @@
 use std::time::Instant;
 
 use anyhow::Context;
-use memcheck_core::exit;
-use memcheck_core::explain::Explain;
 use memcheck_core::limits::Layer;
+use memcheck_core::runs::explain::Explain;
+use memcheck_core::wire::exit;
 
 use super::one::only;
 use super::prologue::Prologue;

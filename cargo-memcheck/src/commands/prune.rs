@@ -1,7 +1,7 @@
 //! `cargo memcheck prune`: removes baselines that belong to no test.
 
 use anyhow::Context;
-use memcheck_core::exit;
+use memcheck_core::wire::exit;
 
 use super::pending;
 use crate::bookkeeping;

@@ -5,7 +5,7 @@
 
 use anyhow::Context;
 use console::{Key, Term};
-use memcheck_core::exit;
+use memcheck_core::wire::exit;
 
 use super::pending;
 use crate::cli::SnapshotArgs;

@@ -7,8 +7,8 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use anyhow::Context;
-use memcheck_core::across::Needs;
-use memcheck_core::exit;
+use memcheck_core::runs::relations::Needs;
+use memcheck_core::wire::exit;
 
 use crate::across::{self, Judge, Seen};
 use crate::bookkeeping;

@@ -49,7 +49,7 @@ impl Leg {
     }
 
     /// Returns the device as it is printed: `sim:h200`. Several named GPUs have the form that
-    /// [`memcheck_core::variables::DEVICE`] accepts: `cuda:0,cuda:2`.
+    /// [`memcheck_core::request::variables::DEVICE`] accepts: `cuda:0,cuda:2`.
     pub(crate) fn name(&self) -> String {
         let requests: Vec<String> = self.requests().iter().map(Request::to_string).collect();
         requests.join(",")

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use memcheck_core::exit;
-use memcheck_core::protocol::VERSION;
+use memcheck_core::wire::exit;
+use memcheck_core::wire::protocol::VERSION;
 
 use crate::error::Expected;
 use crate::launcher::TURN;

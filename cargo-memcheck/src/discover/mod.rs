@@ -11,8 +11,8 @@ use std::process::ExitStatus;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use memcheck_core::protocol::{Entry, Listing, VERSION};
-use memcheck_core::variables;
+use memcheck_core::request::variables;
+use memcheck_core::wire::protocol::{Entry, Listing, VERSION};
 
 use crate::binary::Binary;
 use crate::devices::{Kind, Leg};
@@ -22,7 +22,7 @@ use crate::options::Capture;
 use crate::process::{self, Ended, Interrupt, Watch};
 use crate::schedule;
 use crate::workspace::TestPackage;
-use memcheck_core::process::End;
+use memcheck_core::runs::process::End;
 
 pub(crate) use error::DiscoverError;
 
@@ -250,7 +250,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use memcheck_core::device::Request;
-    use memcheck_core::exit;
+    use memcheck_core::wire::exit;
 
     use super::*;
     use crate::error::Expected;

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use memcheck_core::device::Request;
-use memcheck_core::exit;
-use memcheck_core::finding::{Class, Code, Finding};
-use memcheck_core::machine::{Machine, MachineError};
-use memcheck_core::record::{Record, Refusal};
+use memcheck_core::judgement::finding::{Class, Code, Finding};
+use memcheck_core::measurement::record::{Record, Refusal};
+use memcheck_core::request::machine::{Machine, MachineError};
 use memcheck_core::size::Size;
 use memcheck_core::space::Space;
 use memcheck_core::tolerance::Tolerance;
+use memcheck_core::wire::exit;
 
 use super::FitError;
 use crate::devices::{Kind, Leg};

@@ -1,7 +1,7 @@
 //! The errors of a search for the largest value that fits.
 
-use memcheck_core::exit;
 use memcheck_core::search::RangeError;
+use memcheck_core::wire::exit;
 
 use crate::error::Expected;
 use crate::matching::NoMatch;

@@ -96,7 +96,7 @@ fn straight_on(peaks: &[(u64, u64)], usable: u64) -> Option<u64> {
 mod tests {
     use std::collections::BTreeMap;
 
-    use memcheck_core::record::Refusal;
+    use memcheck_core::measurement::record::Refusal;
     use memcheck_core::search::{Search, Start};
 
     use super::*;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use memcheck_core::exit;
+use memcheck_core::wire::exit;
 
 /// The driver's own library.
 const DRIVER: &str = "libcuda.so";

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-use memcheck_core::variables;
+use memcheck_core::request::variables;
 
 use crate::binary::Binary;
 

@@ -1,7 +1,7 @@
 //! The errors of a command line.
 
-use memcheck_core::exit;
-use memcheck_core::variables::VariableError;
+use memcheck_core::request::variables::VariableError;
+use memcheck_core::wire::exit;
 
 use crate::error::Expected;
 use crate::launcher::LauncherError;
@@ -10,7 +10,7 @@ use crate::launcher::LauncherError;
 pub(crate) enum OptionsError {
     /// A finding's code or level is not valid.
     #[error(transparent)]
-    Code(#[from] memcheck_core::finding::CodeError),
+    Code(#[from] memcheck_core::judgement::finding::CodeError),
     /// A variable of the environment is not valid.
     #[error(transparent)]
     Variable(#[from] VariableError),

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use memcheck_core::explain::Explain;
-use memcheck_core::finding::{Code, Level};
+use memcheck_core::judgement::finding::{Code, Level};
 use memcheck_core::limits::Layer;
+use memcheck_core::runs::explain::Explain;
 
 use super::{Capture, OptionsError, Partition, RunIgnored, Scheduling, Selection};
 use crate::archive::UnpackOptions;
@@ -152,7 +152,7 @@ impl Flags {
 
 #[cfg(test)]
 mod tests {
-    use memcheck_core::exit;
+    use memcheck_core::wire::exit;
 
     use super::*;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use memcheck_core::finding::{Code, Level};
+use memcheck_core::judgement::finding::{Code, Level};
 
 use super::Mode;
 

@@ -17,9 +17,9 @@ use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 
 use clap::ValueEnum;
-use memcheck_core::explain::Explain;
 use memcheck_core::limits::Layer;
-use memcheck_core::variables::{self, Variable, VariableError};
+use memcheck_core::request::variables::{self, Variable, VariableError};
+use memcheck_core::runs::explain::Explain;
 
 use crate::config::Configuration;
 use crate::devices::Asked;

@@ -1,6 +1,6 @@
 //! Whether the command may write to the source tree.
 
-use memcheck_core::variables::{self, VariableError};
+use memcheck_core::request::variables::{self, VariableError};
 use serde::{Deserialize, Serialize};
 
 use super::OptionsError;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use memcheck_core::device::Request;
 use memcheck_core::limits::Layer;
-use memcheck_core::variables::{self, Variable, VariableError};
+use memcheck_core::request::variables::{self, Variable, VariableError};
 
 use super::{Flags, Levels, Mode, Options, OptionsError, Scheduling, Telling};
 use crate::config::Configuration;
@@ -82,7 +82,7 @@ impl Typed {
             None => Asked { requests: vec![Request::Auto], by: By::Nobody },
         };
         let rayon_threads = get(variables::RAYON_NUM_THREADS.name).unwrap_or_else(|| {
-            config.threads.unwrap_or(memcheck_core::config::DEFAULT_THREADS).to_string()
+            config.threads.unwrap_or(memcheck_core::request::config::DEFAULT_THREADS).to_string()
         });
         let mut levels = config.levels.clone();
         levels.extend(flags.levels);
@@ -122,7 +122,7 @@ fn parse<T, E: Display>(
 mod tests {
     use std::num::NonZeroU32;
 
-    use memcheck_core::explain::Explain;
+    use memcheck_core::runs::explain::Explain;
 
     use super::*;
     use crate::cli::ScheduleFlags;

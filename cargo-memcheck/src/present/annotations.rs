@@ -3,8 +3,8 @@
 
 use std::path::PathBuf;
 
-use memcheck_core::finding::{Class, Level};
-use memcheck_core::location;
+use memcheck_core::judgement::finding::{Class, Level};
+use memcheck_core::judgement::location;
 
 use crate::note::Note;
 use crate::presenter::Presenter;

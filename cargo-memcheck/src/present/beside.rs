@@ -1,9 +1,9 @@
 //! The GPU of a test, and the figures of the driver's pool, NVML and CUPTI, which the program's own calls do not include. Terminal,
 //! profile, Markdown and HTML share these lines, so that all of them show the same figures and mark the same estimates.
 
-use memcheck_core::driver::Untracked;
-use memcheck_core::finding;
-use memcheck_core::record::Record;
+use memcheck_core::judgement::finding;
+use memcheck_core::measurement::driver::Untracked;
+use memcheck_core::measurement::record::Record;
 use memcheck_core::size::{self, both};
 
 use crate::task::Outcome;
@@ -60,7 +60,7 @@ fn untracked(untracked: &Untracked) -> Vec<String> {
     let Untracked { space, bytes, items, rest, reason } = untracked;
     let all = bytes.map_or_else(|| "not known".to_owned(), both);
     let mut lines = vec![format!("beyond the pool of {space}: {all}")];
-    let item = |item: &memcheck_core::driver::Item| {
+    let item = |item: &memcheck_core::measurement::driver::Item| {
         format!("  {}, {}: {}", item.holder, size::blocks(item.blocks), both(item.bytes))
     };
     lines.extend(items.iter().map(item));
@@ -71,8 +71,8 @@ fn untracked(untracked: &Untracked) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use memcheck_core::driver::{Gpu, Item};
-    use memcheck_core::repeats;
+    use memcheck_core::measurement::driver::{Gpu, Item};
+    use memcheck_core::measurement::repeats;
     use memcheck_core::space::Space;
 
     use super::super::example::leaky;
@@ -144,7 +144,7 @@ mod tests {
         let record = &mut outcome.report.as_mut().unwrap().record;
         let mut other = record.clone();
         other.spaces.get_mut(&Space::Host).unwrap().metrics.setup = 7 << 20;
-        let runs = [&*record, &other].map(memcheck_core::comparison::figures).to_vec();
+        let runs = [&*record, &other].map(memcheck_core::measurement::comparison::figures).to_vec();
         record.repeats = Some(repeats::Repeats { asked: Some(2), runs });
         let setup = record.spaces[&Space::Host].metrics.setup;
         let said = format!("is {} to 7,340,032 B (7.0 MiB) in 2 runs", both(setup));

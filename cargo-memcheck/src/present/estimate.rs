@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use memcheck_core::cards::Card;
-use memcheck_core::estimate::{Estimate, Inference, Training};
 use memcheck_core::size::{Size, exact};
+use memcheck_core::wire::estimate::{Estimate, Inference, Training};
 use serde::Serialize;
 
 use super::style;

@@ -1,14 +1,14 @@
 //! A leaking test with attribution and verdict, for the unit tests of the presenters.
 
-use memcheck_core::attribution::{
+use memcheck_core::growth::survivors::{Group, Pattern, Reading};
+use memcheck_core::judgement::baseline::Baseline;
+use memcheck_core::judgement::verdict::judge;
+use memcheck_core::measurement::attribution::{
     Attribution, HeldBy, Holder, Kind, Peak, Place, Survivors, Tensor,
 };
-use memcheck_core::baseline::Baseline;
-use memcheck_core::protocol::Report;
+use memcheck_core::measurement::stack::{Frame, Stack};
 use memcheck_core::space::Space;
-use memcheck_core::stack::{Frame, Stack};
-use memcheck_core::survivors::{Group, Pattern, Reading};
-use memcheck_core::verdict::judge;
+use memcheck_core::wire::protocol::Report;
 
 use crate::task::{Outcome, example};
 

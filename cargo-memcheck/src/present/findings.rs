@@ -1,18 +1,18 @@
 //! Findings and laws as lines of text, in the wording of memcheck-core. Terminal, JUnit and Markdown share these lines, so that all of them
 //! show the same text. HTML has tables instead.
 
-use memcheck_core::finding::Finding;
-use memcheck_core::lines::{self, Much};
+use memcheck_core::judgement::finding::Finding;
+use memcheck_core::presentation::text::{self, Much};
 use memcheck_core::shape::{Fit, Told};
 use memcheck_core::size::exact;
 
-pub(super) use memcheck_core::lines::{blocks, grown};
+pub(super) use memcheck_core::presentation::text::{blocks, grown};
 
 use crate::options::Verbosity;
 
 /// Returns the lines of a finding, the first one being `code: message`. It names only a few call sites unless the output is verbose.
 pub(super) fn lines(finding: &Finding, verbosity: Verbosity) -> Vec<String> {
-    lines::lines(
+    text::lines(
         finding,
         match verbosity {
             Verbosity::Verbose => Much::All,

@@ -2,8 +2,8 @@
 //! device.
 
 use comfy_table::{CellAlignment, Table, presets};
-use memcheck_core::finding::Code;
-use memcheck_core::record::Refusal;
+use memcheck_core::judgement::finding::Code;
+use memcheck_core::measurement::record::Refusal;
 use memcheck_core::size::{Size, both};
 use memcheck_core::space::Space;
 use serde::Serialize;

@@ -3,10 +3,10 @@
 
 use anyhow::Context;
 use inferno::flamegraph::{self, Options};
-use memcheck_core::attribution::{Attribution, Holder, Kind};
+use memcheck_core::measurement::attribution::{Attribution, Holder, Kind};
+use memcheck_core::measurement::stack::Frame;
 use memcheck_core::size::Size;
 use memcheck_core::space::Space;
-use memcheck_core::stack::Frame;
 
 use crate::presenter::{Presenter, Report};
 use crate::task::{Outcome, Task};

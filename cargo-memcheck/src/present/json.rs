@@ -6,16 +6,16 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use memcheck_core::device::Family;
-use memcheck_core::digest::Digest;
-use memcheck_core::driver::{ESTIMATES, Occupant, Untracked};
-use memcheck_core::finding::{Code, Finding, Level};
+use memcheck_core::growth::survivors::Growth;
+use memcheck_core::judgement::finding::{Code, Finding, Level};
+use memcheck_core::judgement::verdict::Status;
 use memcheck_core::limits::Limits;
-use memcheck_core::protocol::Status;
-use memcheck_core::record::{self, Mark, Metrics};
-use memcheck_core::repeats::{Range, Repeats};
+use memcheck_core::measurement::driver::{ESTIMATES, Occupant, Untracked};
+use memcheck_core::measurement::record::{self, Mark, Metrics};
+use memcheck_core::measurement::repeats::{Range, Repeats};
+use memcheck_core::presentation::digest::Digest;
 use memcheck_core::shape::Told;
 use memcheck_core::space::Space;
-use memcheck_core::survivors::Growth;
 use serde::Serialize;
 
 use crate::devices::Leg;

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use memcheck_core::driver::ESTIMATES;
-use memcheck_core::finding::Level;
-use memcheck_core::protocol::Status;
-use memcheck_core::repeats::Repeats;
+use memcheck_core::judgement::finding::Level;
+use memcheck_core::judgement::verdict::Status;
+use memcheck_core::measurement::driver::ESTIMATES;
+use memcheck_core::measurement::repeats::Repeats;
 use quick_junit::{NonSuccessKind, Report as Xml, TestCase, TestCaseStatus, TestSuite};
 
 use super::findings;

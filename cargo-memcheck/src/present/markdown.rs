@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use memcheck_core::protocol::Status;
+use memcheck_core::judgement::verdict::Status;
 use memcheck_core::size::{Size, exact};
 
 use super::{beside, findings, summary};

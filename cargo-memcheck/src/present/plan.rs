@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use comfy_table::{CellAlignment, Table, presets};
-use memcheck_core::machine::{Gpu, Machine};
-use memcheck_core::placement::{DeviceMap, Module, Modules, Plan, Share};
+use memcheck_core::measurement::placement::{DeviceMap, Module, Modules, Plan, Share};
+use memcheck_core::request::machine::{Gpu, Machine};
 use memcheck_core::size::{Size, both};
 use memcheck_core::tolerance::Tolerance;
 use serde::Serialize;

@@ -1,7 +1,7 @@
 //! Colours by meaning. `anstream` removes them if the output is not a terminal.
 
 use anstream::ColorChoice;
-use memcheck_core::protocol::Status;
+use memcheck_core::judgement::verdict::Status;
 use owo_colors::{OwoColorize, Style};
 
 use crate::options::Color;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use memcheck_core::exit;
+use memcheck_core::wire::exit;
 
 use super::style;
 use crate::options::{NoTests, Pending, suggestion};

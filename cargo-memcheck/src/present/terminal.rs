@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use memcheck_core::exit;
-use memcheck_core::finding::{Class, Code, Level};
-use memcheck_core::protocol::{Progress, Status};
+use memcheck_core::judgement::finding::{Class, Code, Level};
+use memcheck_core::judgement::verdict::Status;
 use memcheck_core::size::Size;
 use memcheck_core::space::Space;
+use memcheck_core::wire::exit;
+use memcheck_core::wire::protocol::Progress;
 
 use super::{beside, findings, style, summary};
 use crate::devices::Leg;

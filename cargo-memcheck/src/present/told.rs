@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use memcheck_core::exit;
+use memcheck_core::wire::exit;
 
 use super::annotations::GithubAnnotations;
 use super::flamegraph::FlameGraph;

@@ -4,8 +4,8 @@
 //! The trace contains no clock times: a millisecond stands for an iteration, and in the process of events a microsecond stands for an
 //! allocation or a free. Two runs of the same code therefore give the same file.
 
-use memcheck_core::profile::{By, Held, Profile, Row, Sort};
-use memcheck_core::record::Record;
+use memcheck_core::measurement::record::Record;
+use memcheck_core::presentation::profile::{By, Held, Profile, Row, Sort};
 use serde_json::{Map, Value, json};
 
 use super::profile::kind_name;

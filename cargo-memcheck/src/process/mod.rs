@@ -14,8 +14,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use command_fds::{CommandFdExt, FdMapping};
-use memcheck_core::process::End;
-use memcheck_core::protocol::Progress;
+use memcheck_core::runs::process::End;
+use memcheck_core::wire::protocol::Progress;
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 use wait_timeout::ChildExt;

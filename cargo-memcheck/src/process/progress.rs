@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use memcheck_core::protocol::Progress;
+use memcheck_core::wire::protocol::Progress;
 
 /// The interval at which a file is read.
 const LOOK: Duration = Duration::from_millis(100);

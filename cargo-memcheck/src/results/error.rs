@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use memcheck_core::exit;
+use memcheck_core::wire::exit;
 
 use super::line::FILE;
 use crate::error::Expected;

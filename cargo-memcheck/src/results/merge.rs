@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use memcheck_core::protocol::Status;
+use memcheck_core::judgement::verdict::Status;
 
 use super::{Results, ResultsError, Run, Test};
 use crate::devices::Leg;

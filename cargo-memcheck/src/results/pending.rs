@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use memcheck_core::across::Needs;
-use memcheck_core::protocol::Status;
+use memcheck_core::judgement::verdict::Status;
+use memcheck_core::runs::relations::Needs;
 
 use super::{Results, ResultsError, Whole};
 use crate::snapshots::leave;

@@ -103,7 +103,11 @@ fn first_line(folder: &Path, line: &str) -> Result<Run, ResultsError> {
     };
     let Versioned::Run { version, protocol, record, memcheck } =
         serde_json::from_str(line).map_err(torn)?;
-    let ours = (VERSION, memcheck_core::protocol::VERSION, memcheck_core::record::VERSION);
+    let ours = (
+        VERSION,
+        memcheck_core::wire::protocol::VERSION,
+        memcheck_core::measurement::record::VERSION,
+    );
     if (version, protocol, record) != ours || memcheck != env!("CARGO_PKG_VERSION") {
         let what = format!("cargo-memcheck {memcheck}, format {version}.{protocol}.{record}");
         return Err(ResultsError::Version(file(folder), what));

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use memcheck_core::explain::Explain;
-use memcheck_core::finding::{Code, Level};
+use memcheck_core::judgement::finding::{Code, Level};
 use memcheck_core::limits::Limits;
+use memcheck_core::measurement::record;
+use memcheck_core::runs::explain::Explain;
 use memcheck_core::shape::Scaling;
-use memcheck_core::{protocol, record};
+use memcheck_core::wire::protocol;
 use serde::{Deserialize, Serialize};
 
 use crate::devices::Leg;

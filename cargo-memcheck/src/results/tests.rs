@@ -5,8 +5,8 @@ use std::fs;
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use memcheck_core::exit;
-use memcheck_core::protocol::Status;
+use memcheck_core::judgement::verdict::Status;
+use memcheck_core::wire::exit;
 
 use super::run::VERSION;
 use super::*;
@@ -20,8 +20,8 @@ use crate::workspace::{CargoOptions, Places};
 fn run(part: &str) -> Run {
     Run {
         version: VERSION,
-        protocol: memcheck_core::protocol::VERSION,
-        record: memcheck_core::record::VERSION,
+        protocol: memcheck_core::wire::protocol::VERSION,
+        record: memcheck_core::measurement::record::VERSION,
         memcheck: env!("CARGO_PKG_VERSION").to_owned(),
         workspace: "/ws".into(),
         partition: (!part.is_empty()).then(|| part.to_owned().try_into().unwrap()),
@@ -43,7 +43,7 @@ fn task(name: &str) -> Task {
 
 /// Makes the outcome of a test with a pending snapshot in `folder`.
 fn outcome(folder: &Path, name: &str) -> Outcome {
-    let mut report: memcheck_core::protocol::Report =
+    let mut report: memcheck_core::wire::protocol::Report =
         serde_json::from_value(example::report()).unwrap();
     let pending = folder.join(format!("{name}.snap.new"));
     fs::write(&pending, format!("figures of {name}\n")).unwrap();

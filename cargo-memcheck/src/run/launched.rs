@@ -8,10 +8,10 @@ use std::path::Path;
 use std::process::{Command, ExitStatus};
 use std::time::Duration;
 
-use memcheck_core::exit;
-use memcheck_core::finding::{Code, Finding};
-use memcheck_core::process::{End, Judged, Written};
-use memcheck_core::protocol::Progress;
+use memcheck_core::judgement::finding::{Code, Finding};
+use memcheck_core::runs::process::{End, Judged, Written};
+use memcheck_core::wire::exit;
+use memcheck_core::wire::protocol::Progress;
 
 use super::Runner;
 use crate::launcher::shown;

@@ -17,11 +17,11 @@ use std::process::Command;
 
 use anyhow::Context;
 use memcheck_core::device::{Family, Request};
-use memcheck_core::explain::{Further, Run, Stage, further};
-use memcheck_core::finding::{Code, Finding, Level};
-use memcheck_core::process::{self, End, Expected, Judged, Written};
-use memcheck_core::protocol::{self, Follow, Progress, Report};
-use memcheck_core::variables;
+use memcheck_core::judgement::finding::{Code, Finding, Level};
+use memcheck_core::request::variables;
+use memcheck_core::runs::explain::{Further, Run, Stage, further};
+use memcheck_core::runs::process::{self, End, Expected, Judged, Written};
+use memcheck_core::wire::protocol::{self, Follow, Progress, Report};
 
 use crate::devices::Kind;
 use crate::gpus::{Pool, Slot};

@@ -8,10 +8,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use memcheck_core::baseline::{Baseline, Figures, Holders, Parts};
-use memcheck_core::protocol::Report;
-use memcheck_core::record::Record;
-use memcheck_core::{blame, verdict};
+use memcheck_core::judgement::baseline::{Baseline, Figures, Holders, Parts};
+use memcheck_core::judgement::{blame, verdict};
+use memcheck_core::measurement::record::Record;
+use memcheck_core::wire::protocol::Report;
 use memcheck_symbols::Symbols;
 
 use crate::options::Levels;
@@ -78,12 +78,14 @@ fn add_holders(pending: &Path, record: &Record) -> io::Result<()> {
 mod tests {
     use std::collections::BTreeMap;
 
-    use memcheck_core::attribution::{Attribution, Holder, Kind, Peak, Place, Unresolved};
-    use memcheck_core::finding::Code;
-    use memcheck_core::protocol::Status;
-    use memcheck_core::record::Outcome;
+    use memcheck_core::judgement::finding::Code;
+    use memcheck_core::judgement::verdict::Status;
+    use memcheck_core::measurement::attribution::{
+        Attribution, Holder, Kind, Peak, Place, Unresolved,
+    };
+    use memcheck_core::measurement::record::Outcome;
+    use memcheck_core::measurement::stack::Sources;
     use memcheck_core::space::Space;
-    use memcheck_core::stack::Sources;
 
     use super::*;
     use crate::options::Mode;

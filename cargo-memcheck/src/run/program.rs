@@ -6,9 +6,9 @@ use std::process::{Command, ExitStatus};
 use std::time::Duration;
 
 use anyhow::Context;
-use memcheck_core::process::{End, Written};
-use memcheck_core::protocol::{ProgramJob, VERSION, claim};
-use memcheck_core::variables;
+use memcheck_core::request::variables;
+use memcheck_core::runs::process::{End, Written};
+use memcheck_core::wire::protocol::{ProgramJob, VERSION, claim};
 
 use super::launched::ExitCode;
 use super::{Runner, device};

@@ -4,10 +4,11 @@
 
 use std::num::NonZeroU32;
 
-use memcheck_core::comparison;
-use memcheck_core::explain::{self, Stage};
-use memcheck_core::protocol::{Progress, Status};
-use memcheck_core::record::Record;
+use memcheck_core::judgement::verdict::Status;
+use memcheck_core::measurement::comparison;
+use memcheck_core::measurement::record::Record;
+use memcheck_core::runs::explain::{self, Stage};
+use memcheck_core::wire::protocol::Progress;
 
 use super::{Runner, names};
 use crate::gpus::Slot;

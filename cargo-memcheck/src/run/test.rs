@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::Context;
-use memcheck_core::protocol::{Follow, Job, Progress, VERSION};
-use memcheck_core::variables;
+use memcheck_core::request::variables;
+use memcheck_core::wire::protocol::{Follow, Job, Progress, VERSION};
 
 use super::launched::ExitCode;
 use super::{Runner, Setting, device};

@@ -1,7 +1,7 @@
 //! Compares a pending snapshot with the baseline that it would replace, and prints the result for people.
 
 use comfy_table::{CellAlignment, Table, presets};
-use memcheck_core::baseline::{Figures, changes, differing_facts};
+use memcheck_core::judgement::baseline::{Figures, changes, differing_facts};
 use memcheck_core::size::exact;
 use memcheck_core::tolerance::Tolerance;
 use similar::{ChangeTag, TextDiff};

@@ -4,8 +4,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use memcheck_core::baseline::Parts;
 use memcheck_core::device::Family;
+use memcheck_core::judgement::baseline::Parts;
 
 const PENDING: &str = ".snap.new";
 /// The extension of an accepted snapshot.

@@ -8,9 +8,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use insta::Snapshot;
-use memcheck_core::baseline::{Baseline, Figures, Holders, Laws, Parts};
-use memcheck_core::exit;
-use memcheck_core::record::Facts;
+use memcheck_core::judgement::baseline::{Baseline, Figures, Holders, Laws, Parts};
+use memcheck_core::measurement::record::Facts;
+use memcheck_core::wire::exit;
 
 use super::SnapshotFile;
 use crate::error::Expected;

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use memcheck_core::across::Needs;
+use memcheck_core::runs::relations::Needs;
 use memcheck_core::shape::Told;
 use serde::{Deserialize, Serialize};
 

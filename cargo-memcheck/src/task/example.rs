@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use memcheck_core::device::{Family, Need, Request};
 use memcheck_core::limits::{Layer, Limits};
-use memcheck_core::protocol::{Entry, VERSION};
-use memcheck_core::record;
+use memcheck_core::measurement::record;
+use memcheck_core::wire::protocol::{Entry, VERSION};
 use serde_json::{Value, json};
 
 use super::{Subject, Task};

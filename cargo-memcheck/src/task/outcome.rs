@@ -3,8 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use memcheck_core::process::Judged;
-use memcheck_core::protocol::{Report, Status, Verdict};
+use memcheck_core::judgement::verdict::{Status, Verdict};
+use memcheck_core::runs::process::Judged;
+use memcheck_core::wire::protocol::Report;
 use serde::{Deserialize, Serialize};
 
 use super::Across;

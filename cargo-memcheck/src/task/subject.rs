@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use memcheck_core::device::Family;
-use memcheck_core::protocol::Entry;
 use memcheck_core::shape::Scaling;
+use memcheck_core::wire::protocol::Entry;
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -9,7 +9,7 @@ use crate::gpus::{Gpu, VISIBLE};
 use crate::launcher::{self, Launcher, TURN};
 use crate::options::{Capture, environment};
 use crate::process::{self, Interrupt, Watch};
-use memcheck_core::process::End;
+use memcheck_core::runs::process::End;
 
 /// The time limit for nvidia-smi, which can hang if the driver does not respond.
 const ANSWER: Duration = Duration::from_secs(20);

@@ -1,7 +1,7 @@
 //! The errors of loading a workspace, with hints.
 
-use memcheck_core::exit;
-use memcheck_core::lock::RUNTIME;
+use memcheck_core::measurement::cargo_lock::RUNTIME;
+use memcheck_core::wire::exit;
 
 use crate::error::Expected;
 

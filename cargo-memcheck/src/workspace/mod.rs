@@ -12,7 +12,7 @@ use std::process::Command;
 
 use cargo_metadata::{DependencyKind, Metadata, Package, PackageId};
 use globset::Glob;
-use memcheck_core::lock::CANDLE;
+use memcheck_core::measurement::cargo_lock::CANDLE;
 
 use crate::fresh::{Place, manifests, surroundings};
 
@@ -23,7 +23,7 @@ pub(crate) use package::TestPackage;
 pub(crate) use places::{Places, pending_of_results};
 
 /// A package must depend on this crate to have memory tests.
-pub(crate) use memcheck_core::lock::RUNTIME;
+pub(crate) use memcheck_core::measurement::cargo_lock::RUNTIME;
 
 /// The workspace as cargo describes it.
 #[derive(Debug)]

@@ -5,13 +5,13 @@
 
 use std::path::Path;
 
-use memcheck_core::across::{self, Compared, Member, Needs, Other, PartnerError, Target};
-use memcheck_core::baseline::Figures;
 use memcheck_core::device::Family;
-use memcheck_core::finding::Finding;
+use memcheck_core::judgement::baseline::Figures;
+use memcheck_core::judgement::finding::Finding;
 use memcheck_core::limits::Limits;
-use memcheck_core::protocol::Job;
-use memcheck_core::record::Record;
+use memcheck_core::measurement::record::Record;
+use memcheck_core::runs::relations::{self, Compared, Member, Needs, Other, PartnerError, Target};
+use memcheck_core::wire::protocol::Job;
 
 use super::listing;
 use crate::description::Description;
@@ -38,12 +38,12 @@ pub(super) fn findings(description: &Description, job: &Job, record: &Record) ->
         if other.test == record.test {
             return Ok(Figures::of(record));
         }
-        across::standing_in(&snapshot::load(&other.snapshot), &record.facts).cloned()
+        relations::standing_in(&snapshot::load(&other.snapshot), &record.facts).cloned()
     };
-    let Compared { mut findings, members } = across::compare(record, &needs, figures_of);
+    let Compared { mut findings, members } = relations::compare(record, &needs, figures_of);
     let members: Vec<Member<'_>> =
         members.iter().map(|(at, figures)| Member { at: at.clone(), figures }).collect();
-    let laws = across::told(&members, &description.scaling(), |_| None);
-    findings.extend(across::scaling(&laws, None, record));
+    let laws = relations::told(&members, &description.scaling(), |_| None);
+    findings.extend(relations::scaling(&laws, None, record));
     findings
 }

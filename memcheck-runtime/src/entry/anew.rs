@@ -10,9 +10,9 @@
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use memcheck_core::protocol::Job;
-use memcheck_core::record::Outcome;
-use memcheck_core::variables;
+use memcheck_core::measurement::record::Outcome;
+use memcheck_core::request::variables;
+use memcheck_core::wire::protocol::Job;
 
 /// The error of `tracing` if a global subscriber is already installed.
 const REFUSED: &str = "a global default trace dispatcher has already been set";

@@ -9,17 +9,18 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
-use memcheck_core::baseline::Baseline;
-use memcheck_core::config::DEFAULT_THREADS;
 use memcheck_core::device::{Family, Request};
-use memcheck_core::explain::{Explain, Further, Run, Stage, further};
-use memcheck_core::finding::{self, Code};
-use memcheck_core::lines::{Much, lines};
-use memcheck_core::lock;
-use memcheck_core::process::{self, End, Expected, Judged, Written};
-use memcheck_core::protocol::{self, Job, Report, Status};
-use memcheck_core::record::Outcome;
-use memcheck_core::variables;
+use memcheck_core::judgement::baseline::Baseline;
+use memcheck_core::judgement::finding::{self, Code};
+use memcheck_core::judgement::verdict::Status;
+use memcheck_core::measurement::cargo_lock;
+use memcheck_core::measurement::record::Outcome;
+use memcheck_core::presentation::text::{Much, lines};
+use memcheck_core::request::config::DEFAULT_THREADS;
+use memcheck_core::request::variables;
+use memcheck_core::runs::explain::{Explain, Further, Run, Stage, further};
+use memcheck_core::runs::process::{self, End, Expected, Judged, Written};
+use memcheck_core::wire::protocol::{self, Job, Report};
 use wait_timeout::ChildExt;
 
 use super::{across, parent, settings};
@@ -244,5 +245,5 @@ fn candle_version(workspace: &Path) -> Option<String> {
     let lock = workspace
         .ancestors()
         .find_map(|folder| std::fs::read_to_string(folder.join("Cargo.lock")).ok())?;
-    lock::candle(&lock, env!("CARGO_PKG_VERSION"))
+    cargo_lock::candle(&lock, env!("CARGO_PKG_VERSION"))
 }

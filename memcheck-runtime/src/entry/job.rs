@@ -4,8 +4,8 @@
 
 use std::sync::OnceLock;
 
-use memcheck_core::protocol::{self, Job};
-use memcheck_core::variables;
+use memcheck_core::request::variables;
+use memcheck_core::wire::protocol::{self, Job};
 
 /// The reason why this process was started.
 #[derive(Debug)]

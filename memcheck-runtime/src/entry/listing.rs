@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use memcheck_core::protocol::{Entry, Listing, VERSION};
-use memcheck_core::variables;
+use memcheck_core::request::variables;
+use memcheck_core::wire::protocol::{Entry, Listing, VERSION};
 
 use super::job::{self, Purpose};
 use super::{parent, program};
@@ -22,7 +22,7 @@ fn before_main() {
     }
     // An invalid job is reported when the test begins.
     if let Purpose::Job(job) = job::take() {
-        std::mem::forget(memcheck_core::quiet::enter());
+        std::mem::forget(memcheck_core::measurement::quiet::enter());
         if let Some(id) = job.parent {
             parent::tie(id);
         }

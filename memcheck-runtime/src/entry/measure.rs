@@ -5,15 +5,16 @@ use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 
 use candle_core::Device;
-use memcheck_core::attribution::Unresolved;
-use memcheck_core::baseline::{self, Baseline};
 use memcheck_core::device::{Family, Request};
+use memcheck_core::judgement::baseline::{self, Baseline};
+use memcheck_core::judgement::{fault, verdict};
 use memcheck_core::limits::Limits;
-use memcheck_core::protocol::{Follow, Job, Progress, Reach, Refusal};
-use memcheck_core::record::{self, Facts, Outcome, Record};
+use memcheck_core::measurement::attribution::Unresolved;
+use memcheck_core::measurement::quiet;
+use memcheck_core::measurement::record::{self, Facts, Outcome, Record};
+use memcheck_core::request::variables::SIM_FAULTS;
 use memcheck_core::space::Space;
-use memcheck_core::variables::SIM_FAULTS;
-use memcheck_core::{fault, quiet, verdict};
+use memcheck_core::wire::protocol::{Follow, Job, Progress, Reach, Refusal};
 
 use super::observe::{self, Beside};
 use super::{anew, open, rounds, settings};

@@ -24,7 +24,7 @@ mod session;
 mod settings;
 mod silence;
 
-use memcheck_core::variables;
+use memcheck_core::request::variables;
 
 use job::Purpose;
 

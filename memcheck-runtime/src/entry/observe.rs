@@ -1,7 +1,7 @@
 //! Figures of other counters that are added to the record: the driver's pool, NVML and CUPTI.
 
 use candle_core::Device;
-use memcheck_core::record::Record;
+use memcheck_core::measurement::record::Record;
 use memcheck_core::space::Space;
 
 #[cfg(feature = "cuda")]
@@ -28,7 +28,7 @@ impl Beside {
     /// Adds the figures of the test's own device to the record.
     #[cfg(feature = "cuda")]
     pub(super) fn observe(self, device: &Device, own: Space, record: &mut Record) {
-        use memcheck_core::driver::Untracked;
+        use memcheck_core::measurement::driver::Untracked;
         if !own.is_device() {
             return;
         }
@@ -65,13 +65,13 @@ impl Beside {
 
 /// The name and UUID of the GPU. A simulated GPU has none.
 #[cfg(all(feature = "cuda", not(feature = "sim")))]
-fn gpu(device: &Device, own: Space) -> Option<memcheck_core::driver::Gpu> {
+fn gpu(device: &Device, own: Space) -> Option<memcheck_core::measurement::driver::Gpu> {
     let name = crate::probe::card::card(device).ok().flatten()?.name;
-    Some(memcheck_core::driver::Gpu { name, uuid: nvml::name_of(own).ok() })
+    Some(memcheck_core::measurement::driver::Gpu { name, uuid: nvml::name_of(own).ok() })
 }
 
 #[cfg(feature = "sim")]
-fn gpu(_device: &Device, _own: Space) -> Option<memcheck_core::driver::Gpu> {
+fn gpu(_device: &Device, _own: Space) -> Option<memcheck_core::measurement::driver::Gpu> {
     None
 }
 

@@ -88,7 +88,7 @@ fn machine_of(name: Option<&str>) -> Result<memcheck_sim::Spec, memcheck_sim::Sp
 
 #[cfg(feature = "sim")]
 fn simulate(machine: Option<&str>, fits: Option<Capacity>) -> Result<(), OpenError> {
-    use memcheck_core::variables::{SIM_FAULTS, SIM_PROCESSES};
+    use memcheck_core::request::variables::{SIM_FAULTS, SIM_PROCESSES};
     fn shown(error: impl std::fmt::Display) -> OpenError {
         OpenError::Machine(error.to_string())
     }

@@ -15,15 +15,15 @@ use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::sync::Mutex;
 
-use memcheck_core::baseline::{self, Baseline};
 use memcheck_core::device::Family;
-use memcheck_core::exit;
-use memcheck_core::finding::Code;
-use memcheck_core::protocol::{self, ProgramJob, Reach, Refusal, Report};
-use memcheck_core::quiet;
-use memcheck_core::record::{self, Facts, Outcome, Record};
+use memcheck_core::judgement::baseline::{self, Baseline};
+use memcheck_core::judgement::finding::Code;
+use memcheck_core::judgement::verdict;
+use memcheck_core::measurement::quiet;
+use memcheck_core::measurement::record::{self, Facts, Outcome, Record};
 use memcheck_core::space::Space;
-use memcheck_core::verdict;
+use memcheck_core::wire::exit;
+use memcheck_core::wire::protocol::{self, ProgramJob, Reach, Refusal, Report};
 
 use super::{measure, open, session, settings};
 use crate::attribution::{self, Attributor};

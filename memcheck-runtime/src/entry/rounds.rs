@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use memcheck_core::limits::{Limits, Source};
-use memcheck_core::protocol::Reach;
-use memcheck_core::record::{Outcome, Record};
+use memcheck_core::measurement::record::{Outcome, Record};
 use memcheck_core::size::both;
 use memcheck_core::space::Space;
+use memcheck_core::wire::protocol::Reach;
 
 use super::measure::body;
 use super::silence::Silence;

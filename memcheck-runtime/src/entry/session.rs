@@ -4,12 +4,15 @@
 
 use std::path::Path;
 
-use memcheck_core::baseline::Figures;
-use memcheck_core::finding::Code;
-use memcheck_core::protocol::{self, Job, Reach, Refusal, Report, Status};
-use memcheck_core::record::Record;
-use memcheck_core::survivors::Growth;
-use memcheck_core::{blame, exit, quiet, verdict};
+use memcheck_core::growth::survivors::Growth;
+use memcheck_core::judgement::baseline::Figures;
+use memcheck_core::judgement::finding::Code;
+use memcheck_core::judgement::verdict::Status;
+use memcheck_core::judgement::{blame, verdict};
+use memcheck_core::measurement::quiet;
+use memcheck_core::measurement::record::Record;
+use memcheck_core::wire::exit;
+use memcheck_core::wire::protocol::{self, Job, Reach, Refusal, Report};
 use memcheck_symbols::Symbols;
 
 use super::across;

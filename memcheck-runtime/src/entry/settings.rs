@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use memcheck_core::config::{self, Config, Subject};
 use memcheck_core::device::{Family, Request};
-use memcheck_core::explain::Explain;
 use memcheck_core::limits::{Layer, Limits};
-use memcheck_core::variables::{self, VariableError};
+use memcheck_core::request::config::{self, Config, Subject};
+use memcheck_core::request::variables::{self, VariableError};
+use memcheck_core::runs::explain::Explain;
 
 use crate::description::Description;
 

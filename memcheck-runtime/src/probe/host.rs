@@ -13,7 +13,7 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 
-use memcheck_core::quiet::is_quiet;
+use memcheck_core::measurement::quiet::is_quiet;
 use memcheck_core::space::Space;
 
 use super::tensor;

@@ -6,7 +6,7 @@
 //! driver's numbers only. If a figure could be wrong, these functions return an error instead.
 
 use candle_core::cuda_backend::cudarc::driver::{DriverError, result, sys};
-use memcheck_core::driver::Occupant;
+use memcheck_core::measurement::driver::Occupant;
 use memcheck_core::space::Space;
 use nvml_wrapper::enums::device::UsedGpuMemory;
 use nvml_wrapper::error::NvmlError;

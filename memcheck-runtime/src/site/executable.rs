@@ -4,7 +4,7 @@
 use std::ops::Range;
 use std::path::Path;
 
-use memcheck_core::stack::Sources;
+use memcheck_core::measurement::stack::Sources;
 
 use super::modules;
 

@@ -13,7 +13,7 @@ use std::sync::atomic::{
 };
 
 use framehop::{FrameAddress, MustNotAllocateDuringUnwind, Unwinder};
-use memcheck_core::quiet;
+use memcheck_core::measurement::quiet;
 
 use super::arch::{self, Place, Start};
 use super::contexts;

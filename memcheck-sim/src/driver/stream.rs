@@ -139,7 +139,7 @@ pub(crate) static CALLBACKS: &[Symbol] = &[
 ];
 
 fn quietly<T>(work: impl FnOnce() -> T) -> T {
-    let _quiet = memcheck_core::quiet::enter();
+    let _quiet = memcheck_core::measurement::quiet::enter();
     work()
 }
 

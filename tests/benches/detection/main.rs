@@ -14,9 +14,9 @@
 mod programs;
 mod table;
 
-use memcheck_core::lifetimes::Budget;
-use memcheck_core::lifetimes::programs::matrix::{Row as Matrix, measure};
-use memcheck_core::lifetimes::programs::{self as judged, Family};
+use memcheck_core::growth::lifetimes::Budget;
+use memcheck_core::growth::lifetimes::programs::matrix::{Row as Matrix, measure};
+use memcheck_core::growth::lifetimes::programs::{self as judged, Family};
 use memcheck_tests::scenarios::{self, Agreement, Leg, Scenario, clean};
 
 use programs::{CLEAN, Command, PLANTED, Seed};

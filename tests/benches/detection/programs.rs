@@ -8,14 +8,15 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use anyhow::{Context, ensure};
-use memcheck_core::baseline::Baseline;
 use memcheck_core::device::{Family, Request};
-use memcheck_core::explain::{self, Explain, Stage};
-use memcheck_core::finding::Code;
+use memcheck_core::judgement::baseline::Baseline;
+use memcheck_core::judgement::finding::Code;
 use memcheck_core::limits::{Layer, Limits, Source};
-use memcheck_core::protocol::{self, Job, Report};
+use memcheck_core::request::variables;
+use memcheck_core::runs::explain::{self, Explain, Stage};
 use memcheck_core::size::Size;
-use memcheck_core::{exit, variables};
+use memcheck_core::wire::exit;
+use memcheck_core::wire::protocol::{self, Job, Report};
 use memcheck_tests::scenarios::clean;
 use serde_json::Value;
 

@@ -1,6 +1,6 @@
 //! In a user's workspace the command writes the package of the estimator.
 
-use memcheck_core::exit;
+use memcheck_core::wire::exit;
 
 use super::{config, figures};
 use crate::fixture::Project;

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use memcheck_core::exit;
 use memcheck_core::size::exact;
+use memcheck_core::wire::exit;
 
 use super::{config, estimate, figures};
 use crate::fixture::workspace;

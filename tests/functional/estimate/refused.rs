@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use memcheck_core::exit;
+use memcheck_core::wire::exit;
 use serde_json::{Value, json};
 
 use super::{config, estimate, figures};

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use memcheck_core::diagnosis::RULES;
+use memcheck_core::judgement::diagnosis::RULES;
 use memcheck_tests::scenarios::shapes::{REMARKED, UNEVEN, uneven};
 use memcheck_tests::scenarios::{Leg, named};
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use memcheck_core::diagnosis::RULES;
+use memcheck_core::judgement::diagnosis::RULES;
 
 use super::*;
 

@@ -8,7 +8,7 @@ use super::super::elf::Target;
 use super::super::file;
 use super::*;
 use crate::error::Expected;
-use memcheck_core::exit;
+use memcheck_core::wire::exit;
 
 fn manifest(target: &str, kinds: &[&str], devices: &[&str]) -> Manifest {
     let build =

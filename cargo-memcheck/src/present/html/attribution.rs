@@ -2,8 +2,8 @@
 //! iterations.
 
 use maud::{Markup, html};
-use memcheck_core::profile::{By, Growth, Held, Profile, Sort, Survivor, percent};
-use memcheck_core::record::Record;
+use memcheck_core::measurement::record::Record;
+use memcheck_core::presentation::profile::{By, Growth, Held, Profile, Sort, Survivor, percent};
 use memcheck_core::size::{Size, both};
 use memcheck_core::space::Space;
 

@@ -1,11 +1,11 @@
 //! Plots as inline SVG, so that the page needs neither scripts nor further files.
 
 use maud::{Markup, html};
-use memcheck_core::profile::{Profile, Timeline};
-use memcheck_core::record::SpaceRecord;
+use memcheck_core::growth::survivors::intercept;
+use memcheck_core::measurement::record::SpaceRecord;
+use memcheck_core::presentation::profile::{Profile, Timeline};
 use memcheck_core::size::{Size, both, exact};
 use memcheck_core::space::Space;
-use memcheck_core::survivors::intercept;
 
 use crate::present::profile::when;
 

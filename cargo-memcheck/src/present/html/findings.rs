@@ -1,8 +1,8 @@
 //! Renders a finding: its message, a table of its call sites, and its cause with a remedy.
 
 use maud::{Markup, html};
-use memcheck_core::diagnosis::{Cause, RULES};
-use memcheck_core::finding::{Finding, Site};
+use memcheck_core::judgement::diagnosis::{Cause, RULES};
+use memcheck_core::judgement::finding::{Finding, Site};
 use memcheck_core::size::Size;
 
 use crate::present::findings;

@@ -6,8 +6,8 @@ mod chart;
 mod findings;
 
 use maud::{DOCTYPE, Markup, html};
-use memcheck_core::protocol::Status;
-use memcheck_core::record::SpaceRecord;
+use memcheck_core::judgement::verdict::Status;
+use memcheck_core::measurement::record::SpaceRecord;
 use memcheck_core::size::exact;
 use memcheck_core::space::Space;
 

@@ -1,6 +1,8 @@
 //! The columns of the operation table, and their cells.
 
-use memcheck_core::profile::{By, Phase, Profile, Row, Shape, Totals, Window, percent};
+use memcheck_core::presentation::profile::{
+    By, Phase, Profile, Row, Shape, Totals, Window, percent,
+};
 use memcheck_core::size::{Size, exact};
 
 /// A column of the operation table.
@@ -188,8 +190,8 @@ fn listed(names: &[String], most: usize) -> String {
 mod tests {
     use super::super::super::example::leaky;
     use super::*;
-    use memcheck_core::attribution::{Place, Tensor};
-    use memcheck_core::profile::Sort;
+    use memcheck_core::measurement::attribution::{Place, Tensor};
+    use memcheck_core::presentation::profile::Sort;
     use memcheck_core::space::Space;
 
     fn shape(dims: &[u64], bytes: u64) -> Shape {

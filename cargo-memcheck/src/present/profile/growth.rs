@@ -1,9 +1,9 @@
 //! Prints the survivors of the measured iterations with their patterns, and the cause if a rule recognises one.
 
-use memcheck_core::diagnosis::Cause;
-use memcheck_core::profile::{Growth, Profile, Survivor};
+use memcheck_core::growth::survivors::theil_sen;
+use memcheck_core::judgement::diagnosis::Cause;
+use memcheck_core::presentation::profile::{Growth, Profile, Survivor};
 use memcheck_core::size::{Size, blocks, both};
-use memcheck_core::survivors::theil_sen;
 
 use super::style;
 use super::timeline::sparkline;

@@ -1,7 +1,7 @@
 //! Prints the holders of the memory at the peak: first a list by kind, then a list of the largest holders.
 
-use memcheck_core::attribution::Kind;
-use memcheck_core::profile::{Held, Profile, Window, percent};
+use memcheck_core::measurement::attribution::Kind;
+use memcheck_core::presentation::profile::{Held, Profile, Window, percent};
 use memcheck_core::size::{Size, blocks, both};
 
 use super::style;

@@ -1,9 +1,9 @@
 //! A profile as one JSON object. It has all rows, even if the table for people has fewer.
 
-use memcheck_core::driver::Untracked;
-use memcheck_core::finding::Finding;
-use memcheck_core::profile::Profile;
-use memcheck_core::protocol::Status;
+use memcheck_core::judgement::finding::Finding;
+use memcheck_core::judgement::verdict::Status;
+use memcheck_core::measurement::driver::Untracked;
+use memcheck_core::presentation::profile::Profile;
 use serde::Serialize;
 
 use crate::gpus::RanOn;

@@ -10,8 +10,8 @@ mod timeline;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use console::Term;
-use memcheck_core::profile::{By, Profile, Sort};
-use memcheck_core::record::Record;
+use memcheck_core::measurement::record::Record;
+use memcheck_core::presentation::profile::{By, Profile, Sort};
 use memcheck_core::size::{both, exact};
 use memcheck_core::space::Space;
 

@@ -3,7 +3,7 @@
 //! The existing crates for charts in a terminal cannot be used because they label their axes with plain numbers. This chart has labels with
 //! binary sizes, columns that start at zero, and a mark at the peak.
 
-use memcheck_core::profile::{Profile, Timeline};
+use memcheck_core::presentation::profile::{Profile, Timeline};
 use memcheck_core::size::{Size, exact};
 
 use super::style;

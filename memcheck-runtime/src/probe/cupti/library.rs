@@ -10,7 +10,7 @@ use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::path::PathBuf;
 
 #[cfg(not(feature = "sim"))]
-use memcheck_core::variables;
+use memcheck_core::request::variables;
 
 use super::{OfNumber, Unavailable};
 

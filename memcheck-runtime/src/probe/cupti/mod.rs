@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use memcheck_core::driver::Block;
-use memcheck_core::quiet;
+use memcheck_core::measurement::driver::Block;
+use memcheck_core::measurement::quiet;
 use memcheck_core::space::Space;
 
 use crate::ledger;

@@ -27,8 +27,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use candle_core::Tensor;
-use memcheck_core::attribution::HeldBy;
-use memcheck_core::quiet;
+use memcheck_core::measurement::attribution::HeldBy;
+use memcheck_core::measurement::quiet;
 
 use crate::ledger;
 use crate::ledger::table::Table;

@@ -1,7 +1,7 @@
 //! Numbers for types of tensors: the shape with the element type.
 
 use candle_core::DType;
-use memcheck_core::attribution::Tensor;
+use memcheck_core::measurement::attribution::Tensor;
 
 use super::layout;
 use crate::intern::{Interner, mix};

@@ -1,0 +1,360 @@
+//! Turns a decision into the growth figure of a space and into its groups.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Group, Pattern, Reading};
+use crate::growth::lifetimes::{self, Certainty, Decision, History, Open, Part, Series};
+
+/// The verdict on the growth of a space.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Growth {
+    /// Further iterations can decide it.
+    Unknown,
+    /// The space has not grown.
+    Quiet {
+        /// Iterations that this holds for.
+        iterations: u32,
+    },
+    /// Memory grows.
+    Found {
+        /// True if the figure is all of the growth, false if the growth is at least the figure.
+        whole: bool,
+        /// True if the growth repeats exactly. The figure then does not depend on the number of
+        /// iterations.
+        exact: bool,
+        /// Iterations that the growth was seen for, including the warm-up.
+        iterations: u32,
+    },
+    /// The budget of iterations is spent without a verdict.
+    Undecided {
+        /// The reason that the verdict is open.
+        open: Open,
+        /// Bytes that may be growth.
+        bytes: u64,
+        /// Iterations that the space was followed for, including the warm-up.
+        iterations: u32,
+    },
+}
+
+impl Default for Growth {
+    fn default() -> Self {
+        Self::Quiet { iterations: 0 }
+    }
+}
+
+/// The growth of a space with its groups.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Grown {
+    /// The verdict.
+    pub growth: Growth,
+    /// Bytes per iteration: the sum over the groups.
+    pub bytes_per_iteration: u64,
+    /// Groups without a call site. In a run that knows call sites, these are the groups that
+    /// cannot be attributed to a site.
+    pub by_size: Vec<Group>,
+    /// Groups by call site.
+    pub by_site: BTreeMap<u32, Group>,
+}
+
+impl Grown {
+    /// Turns growth into an undecided verdict, for a run that had too few iterations to prove it.
+    #[must_use]
+    pub fn undecided(mut self, iterations: u32) -> Self {
+        if self.bytes_per_iteration == 0 {
+            return self;
+        }
+        let mut bytes = 0;
+        for group in self.by_size.iter_mut().chain(self.by_site.values_mut()) {
+            if group.reading.grows() {
+                bytes += group.bytes();
+                group.reading.bytes_per_iteration = 0;
+            }
+        }
+        self.bytes_per_iteration = 0;
+        self.growth = Growth::Undecided { open: Open::GoesOn, bytes, iterations };
+        self
+    }
+}
+
+/// Turns `decision` into the growth and the groups of `history`. The series of a group have at most
+/// `screen` entries: the first measured ones, or the last if no block of the first ones survives.
+pub fn read(history: &History, decision: &Decision, screen: usize) -> Grown {
+    let mut parts = match decision {
+        Decision::Leak(leak) => {
+            leak.parts.iter().flat_map(|part| placed(history, part, &leak.parts)).collect()
+        }
+        Decision::Open(open) if open.open == Open::GoesOn => goes_on(history, open),
+        _ => Vec::new(),
+    };
+    parts.iter_mut().for_each(|part| within_epochs(part, history.epoch()));
+    let rates: Vec<_> = parts.iter().map(|part| part.rate).collect();
+    let total = lifetimes::Rate::sum(&rates).rounded();
+    let shares = apportion(&rates, total);
+    let mut grown = Grown {
+        growth: growth(decision),
+        bytes_per_iteration: shares.iter().sum(),
+        ..Grown::default()
+    };
+    let knows_sites = history.by_site();
+    for series in &knows_sites {
+        let site = series.site.unwrap_or_default();
+        let of_site = parts.iter().zip(&shares).filter(|(part, _)| part.site == Some(site));
+        let group = group(series, of_site, screen);
+        // A site without live blocks at the end of the series is left out. A site with surviving
+        // births is never left out, because their entries are within the series.
+        if group.live.last().is_some_and(|&live| live > 0) {
+            grown.by_site.insert(site, group);
+        }
+    }
+    let mut of_size: Vec<(&Part, &u64)> =
+        parts.iter().zip(&shares).filter(|(part, _)| part.site.is_none()).collect();
+    for series in history.by_size() {
+        let (own, rest) = of_size.into_iter().partition::<Vec<_>, _>(|(part, _)| {
+            series.block.is_some() && part.size == series.block
+        });
+        of_size = rest;
+        if !own.is_empty() || (knows_sites.is_empty() && series.born.iter().any(|&born| born > 0)) {
+            grown.by_size.push(group(&series, own.into_iter(), screen));
+        }
+    }
+    // A part of several sizes has no series, so its group gets the series of all blocks.
+    for (part, &share) in of_size {
+        let mut all = group(&whole(history), std::iter::once((part, &share)), screen);
+        all.block = part.size;
+        grown.by_size.push(all);
+    }
+    grown
+}
+
+fn growth(decision: &Decision) -> Growth {
+    match decision {
+        Decision::More(_) => Growth::Unknown,
+        Decision::Clean { quiet_for } => Growth::Quiet { iterations: *quiet_for },
+        Decision::Leak(leak) => Growth::Found {
+            whole: leak.whole,
+            exact: leak.rate.certainty == Certainty::Exact,
+            iterations: leak.through,
+        },
+        Decision::Open(open) if open.open == Open::GoesOn => {
+            Growth::Found { whole: false, exact: false, iterations: open.through }
+        }
+        Decision::Open(open) => {
+            Growth::Undecided { open: open.open, bytes: open.bytes, iterations: open.through }
+        }
+    }
+}
+
+/// Splits a part without a call site among the call sites that have left such blocks, in proportion
+/// to their bytes. `others` are the parts of the same leak.
+fn placed(history: &History, part: &Part, others: &[Part]) -> Vec<Part> {
+    if part.site.is_some() {
+        return vec![part.clone()];
+    }
+    let groups = match part.size {
+        Some(_) => history.by_site_and_size(),
+        None => history.by_site(),
+    };
+    let is_of = |series: &Series| match part.size {
+        Some(_) => series.block == part.size,
+        None => others.iter().all(|other| other.site.is_none() || other.site != series.site),
+    };
+    let left = |series: &Series| -> (u64, u64) {
+        let settled = series.born.len().saturating_sub(1 + series.oldest_death);
+        (series.born[..settled].iter().sum(), series.born_bytes[..settled].iter().sum())
+    };
+    let sites: Vec<(Option<u32>, (u64, u64))> = groups
+        .iter()
+        .filter(|series| is_of(series))
+        .map(|series| (series.site, left(series)))
+        .filter(|&(_, (_, bytes))| bytes > 0)
+        .collect();
+    let all: u64 = sites.iter().map(|&(_, (_, bytes))| bytes).sum();
+    if all == 0 {
+        return vec![part.clone()];
+    }
+    let share = |&(site, (blocks, bytes)): &(Option<u32>, (u64, u64))| Part {
+        site,
+        rate: lifetimes::Rate::new(
+            part.rate.bytes().saturating_mul(u128::from(bytes)),
+            part.rate.iterations().saturating_mul(u128::from(all)),
+            part.rate.certainty,
+        ),
+        // The rhythm of the sum is not that of one call site among several.
+        pattern: if sites.len() == 1 { part.pattern } else { lifetimes::Pattern::Mean },
+        blocks,
+        bytes,
+        ..part.clone()
+    };
+    sites.iter().map(share).collect()
+}
+
+/// Growth that went on until the end of the budget, as one part for each call site whose blocks are
+/// left, or for each size if sites are unknown. The rate of a part is the mean of its settled bytes.
+fn goes_on(history: &History, open: &lifetimes::Undecided) -> Vec<Part> {
+    let sites = history.by_site();
+    let groups = if sites.is_empty() { history.by_size() } else { sites };
+    let part = |series: &Series| {
+        // Younger blocks may still die, and so may those of the last iteration.
+        let settled = series.born.len().saturating_sub(1 + series.oldest_death);
+        let blocks = series.born[..settled].iter().sum();
+        let bytes: u64 = series.born_bytes[..settled].iter().sum();
+        let iterations = settled.max(1) as u128 * u128::from(history.epoch());
+        Part {
+            site: series.site,
+            size: series.block,
+            rate: lifetimes::Rate::new(u128::from(bytes), iterations, Certainty::Mean),
+            pattern: lifetimes::Pattern::Mean,
+            replaced: false,
+            blocks,
+            bytes,
+        }
+    };
+    let parts: Vec<Part> = groups.iter().map(part).filter(|part| part.bytes > 0).collect();
+    if parts.is_empty() {
+        let (rate, blocks, bytes) = (open.rate, open.blocks, open.bytes);
+        let pattern = lifetimes::Pattern::Mean;
+        return vec![Part {
+            site: None,
+            size: None,
+            rate,
+            pattern,
+            replaced: false,
+            blocks,
+            bytes,
+        }];
+    }
+    parts
+}
+
+/// Rounds the rates to whole bytes that add up to `total`. Each is rounded down, and those that
+/// lose most by it get one byte more.
+fn apportion(rates: &[lifetimes::Rate], total: u64) -> Vec<u64> {
+    let mut shares: Vec<u64> = rates
+        .iter()
+        .map(|rate| u64::try_from(rate.bytes() / rate.iterations()).unwrap_or(u64::MAX))
+        .collect();
+    let sum = shares.iter().fold(0u64, |sum, &share| sum.saturating_add(share));
+    let lost = |at: usize| rates[at].approximate().fract();
+    let mut order: Vec<usize> = (0..rates.len()).collect();
+    order.sort_by(|&a, &b| lost(b).total_cmp(&lost(a)).then(a.cmp(&b)));
+    let missing = usize::try_from(total.saturating_sub(sum)).unwrap_or(0);
+    for &at in order.iter().take(missing) {
+        shares[at] += 1;
+    }
+    shares
+}
+
+fn whole(history: &History) -> Series {
+    let mut sizes = history.by_size().into_iter();
+    let mut sum = sizes.next().unwrap_or_default();
+    sum.block = None;
+    for series in sizes {
+        for (sum, series) in [
+            (&mut sum.born, &series.born),
+            (&mut sum.born_bytes, &series.born_bytes),
+            (&mut sum.live, &series.live),
+            (&mut sum.live_bytes, &series.live_bytes),
+        ] {
+            sum.iter_mut().zip(series).for_each(|(sum, value)| *sum = sum.saturating_add(*value));
+        }
+    }
+    sum
+}
+
+fn group<'a>(
+    series: &Series,
+    parts: impl Iterator<Item = (&'a Part, &'a u64)>,
+    screen: usize,
+) -> Group {
+    // Blocks that stay are not replaced, even if the level alone suggests it.
+    let stays = 2 * series.born.iter().filter(|&&born| born > 0).count() >= series.born.len();
+    let readings = parts.map(|(part, &share)| growing(part, share, part.replaced && !stays));
+    let reading = readings.reduce(Reading::beside).unwrap_or_else(|| at_rest(series));
+    // The first iterations, or the last ones if no block born in the first is left.
+    let length = series.born.len().min(screen);
+    let is_early = series.born[..length].iter().any(|&born| born > 0);
+    let from = if is_early { 0 } else { series.born.len() - length };
+    let cut = |series: &[u64]| series[from..from + length].to_vec();
+    Group {
+        block: series.block,
+        births: cut(&series.born),
+        bytes: cut(&series.born_bytes),
+        live: cut(&series.live),
+        live_bytes: cut(&series.live_bytes),
+        reading,
+    }
+}
+
+/// Gives a part the shortest period that its rate can have. A long history only knows periods of
+/// whole epochs.
+fn within_epochs(part: &mut Part, epoch: u32) {
+    if let lifetimes::Pattern::Exact { period } = &mut part.pattern
+        && epoch > 1
+        && period.is_multiple_of(epoch)
+    {
+        *period = u32::try_from(part.rate.iterations()).unwrap_or(*period);
+    }
+}
+
+/// The reading of a part that grows by `rate` bytes per iteration.
+fn growing(part: &Part, rate: u64, replaced: bool) -> Reading {
+    let exactly = |period: u32| {
+        let bytes = part.rate.bytes() * u128::from(period.max(1)) / part.rate.iterations();
+        u64::try_from(bytes).unwrap_or(u64::MAX)
+    };
+    let (pattern, period, bytes) = match part.pattern {
+        lifetimes::Pattern::Exact { period } if replaced => {
+            (Pattern::Enlarged, period, exactly(period))
+        }
+        lifetimes::Pattern::Exact { period: period @ 0..=1 } => {
+            (Pattern::Steady, period, exactly(1))
+        }
+        lifetimes::Pattern::Exact { period } => (Pattern::Periodic, period, exactly(period)),
+        lifetimes::Pattern::Counted { .. } | lifetimes::Pattern::Mean if replaced => {
+            (Pattern::Enlarged, 1, rate)
+        }
+        lifetimes::Pattern::Counted { .. } | lifetimes::Pattern::Mean => {
+            (Pattern::Irregular, 1, rate)
+        }
+        lifetimes::Pattern::Growing { period, more } => (Pattern::Growing, period, more),
+        lifetimes::Pattern::Amortised { bytes, .. } => (Pattern::Amortised, 1, bytes),
+    };
+    Reading {
+        pattern,
+        bytes_per_iteration: rate,
+        period: u64::from(period.max(1)),
+        bytes,
+        last: 0,
+        groups: 1,
+    }
+}
+
+fn at_rest(series: &Series) -> Reading {
+    let born: Vec<usize> = (0..series.born.len()).filter(|&at| series.born[at] > 0).collect();
+    let settled = series.born.len().saturating_sub(1 + series.oldest_death);
+    let is_one_buffer = series.block.is_none() && series.live.iter().all(|&live| live <= 1);
+    let (pattern, last) = match born.last() {
+        None => (Pattern::Once, 0),
+        Some(&last) if is_one_buffer => (Pattern::Ratchet, last + 1),
+        Some(&last) if born[0] >= settled => {
+            let is_young = born[0] + 2 >= series.born.len();
+            (if is_young { Pattern::LastKept } else { Pattern::Replaced }, last + 1)
+        }
+        Some(_) => {
+            let events: Vec<usize> = born.into_iter().filter(|&at| at < settled).collect();
+            let last = events.last().map_or(0, |&last| last + 1);
+            (if events.len() == 1 { Pattern::Once } else { Pattern::Filled }, last)
+        }
+    };
+    Reading {
+        pattern,
+        bytes_per_iteration: 0,
+        period: 1,
+        bytes: series.born_bytes.iter().sum(),
+        last: last as u64,
+        groups: 1,
+    }
+}

@@ -1,0 +1,328 @@
+//! Tests from histories to figures, groups and patterns.
+
+mod decided;
+
+use super::*;
+use crate::growth::lifetimes::{Budget, Decision, History, Living, step};
+
+/// Live blocks: call site (0 for none), size, iteration of birth, number.
+type Block = (u32, u64, u32, u64);
+
+fn living((site, size, born, count): Block) -> Living {
+    Living { site: Some(site).filter(|&site| site > 0), size, born: Some(born), count }
+}
+
+/// Runs a program until its growth is decided. `live` returns the live blocks at the end of an
+/// iteration.
+fn play(live: impl Fn(u32) -> Vec<Block>) -> Grown {
+    let budget = Budget::of(1_002);
+    let mut history = History::new(2);
+    let mut further = 12;
+    loop {
+        for _ in 0..further {
+            let now = history.iterations();
+            history.add(live(now).into_iter().map(living));
+        }
+        match step(&history, &budget) {
+            Decision::More(more) => further = more,
+            decision => return read(&history, &decision, 10),
+        }
+    }
+}
+
+/// One block in every `period`-th iteration from `first` up to `now`.
+fn kept(site: u32, size: u64, (first, period): (u32, u32), now: u32) -> Vec<Block> {
+    let births = (first..=now).step_by(period as usize);
+    births.map(|born| (site, size, born, 1)).collect()
+}
+
+fn ring(site: u32, size: u64, length: u32, now: u32) -> Vec<Block> {
+    (now.saturating_sub(length - 1)..=now).map(|born| (site, size, born, 1)).collect()
+}
+
+#[test]
+fn a_leak_has_its_rate_its_blocks_and_its_pattern() {
+    let grown = play(|now| kept(0, 4_096, (0, 1), now));
+    assert_eq!(grown.bytes_per_iteration, 4_096);
+    assert!(matches!(grown.growth, Growth::Found { whole: true, exact: true, .. }));
+    let [group] = grown.by_size.as_slice() else { panic!("{grown:?}") };
+    assert_eq!(
+        (group.count(), group.bytes(), group.reading.pattern),
+        (10, 40_960, Pattern::Steady)
+    );
+    let grown = play(|now| kept(0, 600, (2, 3), now));
+    let reading = grown.by_size[0].reading;
+    assert_eq!((reading.pattern, reading.period, reading.bytes), (Pattern::Periodic, 3, 600));
+    assert_eq!(reading.bytes_per_iteration, 200);
+}
+
+/// A history of 3,000 iterations has one entry for each epoch of four.
+#[test]
+fn a_long_run_is_read_by_iterations_and_not_by_epochs() {
+    let mut history = History::new(2);
+    for now in 0..3_000 {
+        let came = Living { site: None, size: 600, born: Some(now), count: 1 };
+        history.advance([came], []);
+    }
+    let grown = read(&history, &step(&history, &Budget::of(3_000)), 10);
+    let reading = grown.by_size[0].reading;
+    assert_eq!((history.epoch(), reading.pattern, reading.period), (4, Pattern::Steady, 1));
+    assert_eq!((grown.bytes_per_iteration, reading.bytes), (600, 600));
+}
+
+#[test]
+fn call_sites_share_the_figure_to_the_byte() {
+    // Two rates of 100 1/3 bytes.
+    let grown = play(|now| {
+        [kept(1, 301, (0, 3), now), kept(2, 301, (1, 3), now), ring(3, 301, 12, now)].concat()
+    });
+    let shares: Vec<u64> =
+        grown.by_site.values().map(|group| group.reading.bytes_per_iteration).collect();
+    assert_eq!(shares.iter().sum::<u64>(), grown.bytes_per_iteration);
+    assert_eq!((grown.bytes_per_iteration, shares), (201, vec![101, 100, 0]));
+    assert_eq!(grown.by_site[&3].reading.pattern, Pattern::Replaced);
+    assert!(grown.by_size.is_empty(), "{:?}", grown.by_size);
+}
+
+#[test]
+fn blocks_that_do_not_grow_are_named_by_what_they_do() {
+    let at_rest = |live: &dyn Fn(u32) -> Vec<Block>| {
+        let grown = play(live);
+        assert_eq!(grown.bytes_per_iteration, 0, "{grown:?}");
+        assert!(matches!(grown.growth, Growth::Quiet { .. }), "{grown:?}");
+        grown.by_size.iter().map(|group| group.reading.pattern).collect::<Vec<_>>()
+    };
+    assert_eq!(at_rest(&|now| ring(0, 8, 12, now)), [Pattern::Replaced]);
+    assert_eq!(at_rest(&|now| ring(0, 8, 2, now)), [Pattern::LastKept]);
+    let cache = |now: u32| kept(0, 8, (2, 1), now.min(7));
+    assert_eq!(at_rest(&cache), [Pattern::Filled]);
+    let once = |now: u32| if now >= 5 { vec![(0, 8, 5, 1)] } else { Vec::new() };
+    assert_eq!(at_rest(&once), [Pattern::Once]);
+    assert_eq!(at_rest(&|_| Vec::new()), []);
+}
+
+#[test]
+fn a_reading_is_one_line_with_its_figures() {
+    let of = |pattern, period, bytes, rate, last| Reading {
+        pattern,
+        bytes_per_iteration: rate,
+        period,
+        bytes,
+        last,
+        groups: 1,
+    };
+    for (reading, words) in [
+        (of(Pattern::Steady, 1, 400, 400, 0), "steady, 400 B an iteration"),
+        (of(Pattern::Periodic, 3, 600, 200, 0), "600 B in every 3rd iteration, 200 B an iteration"),
+        (
+            of(Pattern::Growing, 1, 64, 320, 0),
+            "quadratic, 64 B more in every iteration than before, 320 B an iteration on average",
+        ),
+        (of(Pattern::Irregular, 1, 30, 30, 0), "in no regular order, 30 B an iteration on average"),
+        (of(Pattern::Enlarged, 1, 64, 64, 0), "replaced by one larger by 64 B in every iteration"),
+        (
+            of(Pattern::Amortised, 1, 128, 3, 0),
+            "enlarged again and again by a factor, last by 128 B: the content grows by about 3 B an iteration",
+        ),
+        (of(Pattern::Filled, 1, 1_600, 0, 4), "filled to 1.6 KiB and stopped after iteration 4"),
+        (of(Pattern::LastKept, 1, 800, 0, 10), "kept from the last iterations only: 800 B"),
+        (of(Pattern::Ratchet, 1, 50, 0, 3), "grows with the largest input seen, to 50 B"),
+        (of(Pattern::Once, 1, 900, 0, 5), "once, 900 B in iteration 5"),
+        (of(Pattern::Once, 1, 0, 0, 0), "nothing of the iterations survives"),
+    ] {
+        assert_eq!(reading.describe(), words);
+    }
+}
+
+#[test]
+fn a_line_of_several_groups_is_in_the_plural() {
+    let of = |pattern, groups, period| {
+        let rate = 64 / period;
+        Reading { pattern, bytes_per_iteration: rate, period, bytes: 64, last: 0, groups }
+            .describe()
+    };
+    assert_eq!(
+        of(Pattern::Enlarged, 2, 1),
+        "replaced by larger ones, 64 B more in every iteration"
+    );
+    assert_eq!(
+        of(Pattern::Enlarged, 1, 2),
+        "replaced by one larger by 64 B in every 2nd iteration, 32 B an iteration on average"
+    );
+    assert_eq!(of(Pattern::Ratchet, 2, 1), "grow with the largest input seen, to 64 B");
+    let varies = Reading { bytes: 0, bytes_per_iteration: 8, ..Reading::default() };
+    let varies = Reading { pattern: Pattern::Growing, period: 1, ..varies };
+    assert_eq!(
+        varies.describe(),
+        "more in every iteration than before, 8 B an iteration on average"
+    );
+    let replaced = Reading { pattern: Pattern::Replaced, bytes_per_iteration: 0, ..varies };
+    assert_eq!(replaced.describe(), "replaced as it goes, never more than before: 0 B");
+}
+
+#[test]
+fn a_period_is_an_ordinal_number() {
+    for (period, ordinal) in [
+        (2, "2nd"),
+        (3, "3rd"),
+        (4, "4th"),
+        (11, "11th"),
+        (12, "12th"),
+        (13, "13th"),
+        (14, "14th"),
+        (21, "21st"),
+        (22, "22nd"),
+        (23, "23rd"),
+        (101, "101st"),
+        (111, "111th"),
+        (112, "112th"),
+    ] {
+        let reading = Reading { pattern: Pattern::Periodic, period, ..Reading::default() };
+        let words = format!("0 B in every {ordinal} iteration, 0 B an iteration");
+        assert_eq!(reading.describe(), words);
+    }
+}
+
+#[test]
+fn readings_are_of_one_kind_if_they_differ_in_bytes_only() {
+    let reading = Reading {
+        pattern: Pattern::Periodic,
+        bytes_per_iteration: 32,
+        period: 2,
+        bytes: 64,
+        last: 0,
+        groups: 1,
+    };
+    let is_like = |other: Reading| reading.kind() == other.kind();
+    assert!(is_like(Reading { bytes: 128, bytes_per_iteration: 64, groups: 2, ..reading }));
+    assert!(!is_like(Reading { pattern: Pattern::Enlarged, ..reading }));
+    assert!(!is_like(Reading { period: 3, ..reading }));
+    assert!(!is_like(Reading { bytes: 0, ..reading }));
+    // Only the description of an event has the iteration of its last occurrence.
+    assert!(is_like(Reading { last: 7, ..reading }));
+    for event in [Pattern::Filled, Pattern::Once] {
+        let at = |last| Reading { pattern: event, last, ..reading }.kind();
+        assert!(at(3) == at(3) && at(3) != at(4));
+    }
+}
+
+#[test]
+fn readings_of_one_kind_add_up() {
+    let reading = |rate, last| Reading {
+        pattern: Pattern::Enlarged,
+        bytes_per_iteration: rate,
+        period: 2,
+        bytes: 2 * rate,
+        last,
+        groups: 2,
+    };
+    let both = Reading { bytes: 26, groups: 4, ..reading(13, 7) };
+    assert_eq!(reading(10, 7).and(reading(3, 4)), both);
+    assert_eq!(reading(10, 4).and(reading(3, 7)), both);
+}
+
+#[test]
+fn a_group_of_several_readings_grows_by_all_of_them() {
+    let reading = |pattern, rate| Reading {
+        pattern,
+        bytes_per_iteration: rate,
+        period: 1,
+        bytes: rate,
+        last: 0,
+        groups: 1,
+    };
+    let steady = reading(Pattern::Steady, 10);
+    let joined = steady.beside(reading(Pattern::Steady, 5));
+    assert_eq!(
+        (joined.pattern, joined.bytes_per_iteration, joined.groups),
+        (Pattern::Steady, 15, 1)
+    );
+    let joined = steady.beside(reading(Pattern::Enlarged, 5));
+    assert_eq!((joined.pattern, joined.bytes_per_iteration), (Pattern::Irregular, 15));
+    assert_eq!((joined.period, joined.bytes, joined.groups), (1, 15, 1));
+    assert_eq!(steady.beside(reading(Pattern::Filled, 0)), steady);
+    assert_eq!(reading(Pattern::Filled, 0).beside(steady), steady);
+    // The sum of two rhythms is irregular.
+    let every_third = Reading { period: 3, ..reading(Pattern::Periodic, 5) };
+    let every_second =
+        Reading { period: 2, bytes: 20, groups: 2, ..reading(Pattern::Periodic, 10) };
+    let joined = every_third.beside(every_second);
+    assert_eq!((joined.pattern, joined.period, joined.bytes), (Pattern::Irregular, 1, 15));
+    assert_eq!(joined.groups, 2);
+}
+
+#[test]
+fn of_two_readings_at_rest_the_larger_one_is_shown() {
+    let rests = |pattern, bytes, groups| Reading {
+        pattern,
+        bytes_per_iteration: 0,
+        period: 1,
+        bytes,
+        last: 4,
+        groups,
+    };
+    let (cache, ring) = (rests(Pattern::Filled, 80, 1), rests(Pattern::Replaced, 24, 3));
+    let shown = Reading { groups: 3, ..cache };
+    assert_eq!((cache.beside(ring), ring.beside(cache)), (shown, shown));
+    // Readings of one kind are added up.
+    assert_eq!(cache.beside(cache), rests(Pattern::Filled, 160, 1));
+}
+
+/// Asserts that the growth in the record is the sum over the call sites and sizes.
+fn assert_one_figure(grown: &Grown, what: &str) {
+    let sum = |groups: &mut dyn Iterator<Item = &Group>| -> u64 {
+        groups.map(|group| group.reading.bytes_per_iteration).sum()
+    };
+    let shares = sum(&mut grown.by_site.values()) + sum(&mut grown.by_size.iter());
+    assert_eq!(grown.bytes_per_iteration, shares, "{what}: {grown:?}");
+    let is_found = matches!(grown.growth, Growth::Found { .. });
+    assert!(is_found || grown.bytes_per_iteration == 0, "{what}: {grown:?}");
+}
+
+/// Covers random programs of all families, alone and in pairs, with call sites of several sizes and
+/// without call sites.
+#[test]
+fn growth_is_one_figure_however_it_is_divided() {
+    use crate::growth::lifetimes::programs::{CLEAN, Family, LEAKS, Program, Random};
+    let mut random = Random(31);
+    let budget = Budget::default();
+    let families: Vec<&Family> = LEAKS.iter().chain(CLEAN).collect();
+    for (at, family) in families.iter().enumerate().step_by(5) {
+        let other = families[(at + 1) % families.len()];
+        let mut program = Program::new(budget.most);
+        for (family, site) in [(family, 1), (&other, 1), (family, 2)] {
+            let size = random.size();
+            program = program.and(&family.program(&mut random, budget.most, site, size));
+        }
+        let (decision, iterations, _) = program.run(&budget);
+        let grown = read(&program.history(iterations), &decision, 10);
+        assert_one_figure(&grown, &format!("{} and {}", family.name, other.name));
+        let grown = without_sites(&program, &budget);
+        assert_one_figure(&grown, &format!("{} and {} by size", family.name, other.name));
+    }
+}
+
+/// The growth of a program in a run that knows no call sites.
+fn without_sites(program: &crate::growth::lifetimes::programs::Program, budget: &Budget) -> Grown {
+    let mut history = History::new(2);
+    let mut further = 12;
+    loop {
+        for _ in 0..further {
+            let now = history.iterations();
+            let live = program
+                .blocks
+                .iter()
+                .filter(|block| (block.born.unwrap_or(0)..block.died).contains(&now));
+            history.add(live.map(|block| Living {
+                site: None,
+                size: block.size,
+                born: block.born,
+                count: 1,
+            }));
+        }
+        match step(&history, budget) {
+            Decision::More(more) => further = more,
+            decision => return read(&history, &decision, 10),
+        }
+    }
+}

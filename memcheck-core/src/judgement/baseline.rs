@@ -1,0 +1,427 @@
+//! The accepted figures and facts of a snapshot, and their comparison with a record. insta reads
+//! and writes the files.
+
+mod holders;
+mod laws;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::measurement::record::{Facts, Metrics, Record};
+use crate::space::Space;
+use crate::tolerance::Tolerance;
+
+pub use crate::measurement::figures::Figures;
+pub use holders::Holders;
+pub use laws::Laws;
+
+/// Version of the snapshot format. It is part of the header, and a snapshot of another version
+/// cannot be read.
+pub const VERSION: u32 = 1;
+
+/// One space in the body of a snapshot.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Entry {
+    #[serde(flatten)]
+    figures: BTreeMap<String, u64>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    peak_holders: BTreeMap<String, u64>,
+}
+
+/// The reason why the text of a snapshot is not a map of figures.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FiguresError {
+    /// The text contains conflict markers of a merge.
+    #[error("it holds merge conflict markers")]
+    Conflict,
+    /// The text is not the expected YAML.
+    #[error("it is not a map of figures: {0}")]
+    Yaml(String),
+    /// A figure is missing, because the file was truncated or edited.
+    #[error("it lacks the figure `{1}` of {0}")]
+    Lacking(Space, String),
+    /// A figure that this version does not know.
+    #[error("it has a figure `{0}` that this version does not know")]
+    Unknown(String),
+}
+
+impl Figures {
+    /// The figures that a baseline accepts from a record: those of the judged spaces, and only of
+    /// the `allocated` family. Figures of small blocks on the host are left out, because they
+    /// change with patch releases of libraries.
+    pub fn of(record: &Record) -> Self {
+        Self(
+            record
+                .judged
+                .iter()
+                .filter(|space| **space != Space::HostSmall)
+                .filter_map(|space| Some((*space, record.spaces.get(space)?)))
+                .map(|(space, measured)| {
+                    let figures = gated(space, &measured.metrics);
+                    (
+                        space,
+                        figures.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+                    )
+                })
+                .collect(),
+        )
+    }
+
+    /// Copies the figures with these `names` into a record of another run of the same test.
+    pub fn put(&self, names: &[&str], record: &mut Record) {
+        for (space, measured) in &mut record.spaces {
+            let Some(figures) = self.0.get(space) else { continue };
+            let metrics = &mut measured.metrics;
+            for (name, own) in [
+                ("growth", &mut metrics.growth),
+                ("peak_allocated", &mut metrics.peak_allocated),
+                ("retained", &mut metrics.retained),
+            ] {
+                if let Some(&figure) = figures.get(name).filter(|_| names.contains(&name)) {
+                    *own = figure;
+                }
+            }
+        }
+    }
+
+    /// Serializes the body of the snapshot: these figures, and the holders of the memory at the
+    /// peak.
+    pub fn to_yaml(&self, holders: &Holders) -> String {
+        let body: BTreeMap<Space, Entry> = self
+            .0
+            .iter()
+            .map(|(space, figures)| {
+                let peak_holders = holders.0.get(space).cloned().unwrap_or_default();
+                (*space, Entry { figures: figures.clone(), peak_holders })
+            })
+            .collect();
+        serde_yaml_ng::to_string(&body).expect("a map of integers is YAML").trim_end().to_owned()
+    }
+
+    /// Parses the body of a snapshot.
+    ///
+    /// # Errors
+    /// The text is not a complete map of known figures.
+    pub fn from_yaml(text: &str) -> Result<Self, FiguresError> {
+        if has_conflict_markers(text) {
+            return Err(FiguresError::Conflict);
+        }
+        let body: BTreeMap<Space, Entry> =
+            serde_yaml_ng::from_str(text).map_err(|error| FiguresError::Yaml(error.to_string()))?;
+        let figures = Self(body.into_iter().map(|(space, entry)| (space, entry.figures)).collect());
+        for (space, by_name) in &figures.0 {
+            let known = gated(*space, &Metrics::default());
+            if let Some(name) = by_name.keys().find(|name| !known.contains_key(name.as_str())) {
+                return Err(FiguresError::Unknown(name.clone()));
+            }
+            if let Some(name) = known.keys().find(|name| !by_name.contains_key(**name)) {
+                return Err(FiguresError::Lacking(*space, (*name).to_owned()));
+            }
+        }
+        if figures.0.is_empty() {
+            return Err(FiguresError::Yaml("it is empty".to_owned()));
+        }
+        Ok(figures)
+    }
+}
+
+/// True if a text contains conflict markers of a merge.
+pub fn has_conflict_markers(text: &str) -> bool {
+    text.lines().any(|line| {
+        ["<<<<<<< ", ">>>>>>> "].iter().any(|marker| line.starts_with(marker)) || line == "======="
+    })
+}
+
+/// The figures that a baseline must have for one space, sorted by name.
+///
+/// A host baseline has only live bytes, because counts and totals on the host depend on how rayon
+/// splits its work.
+fn gated(space: Space, metrics: &Metrics) -> BTreeMap<&'static str, u64> {
+    let mut figures = BTreeMap::from([
+        ("growth", metrics.growth),
+        ("peak_allocated", metrics.peak_allocated),
+        ("retained", metrics.retained),
+        ("setup", metrics.setup),
+    ]);
+    if space != Space::Host {
+        figures.insert("allocated_total", metrics.allocated_total);
+        figures.insert("allocations", metrics.allocations);
+    }
+    figures
+}
+
+/// The text of a snapshot file, split into insta's header and the body.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Parts<'a> {
+    /// The header, as YAML.
+    header: &'a str,
+    /// The `info` of the header, as JSON.
+    pub info: Option<String>,
+    /// The figures, as YAML.
+    pub body: &'a str,
+}
+
+/// The reason why a text is not a snapshot file.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PartsError {
+    /// The `---` line that begins or ends the header is missing.
+    #[error("it has no complete header between two `---` lines")]
+    NoHeader,
+    /// The header is not YAML.
+    #[error("its header is not YAML: {0}")]
+    Header(String),
+}
+
+impl<'a> Parts<'a> {
+    /// Splits the text of a snapshot file.
+    ///
+    /// # Errors
+    /// The text does not have insta's layout.
+    pub fn of(text: &'a str) -> Result<Self, PartsError> {
+        #[derive(Deserialize)]
+        struct Header {
+            info: Option<serde_json::Value>,
+        }
+        let rest = text.strip_prefix("---\n").ok_or(PartsError::NoHeader)?;
+        let (header, body) = rest.split_once("\n---\n").ok_or(PartsError::NoHeader)?;
+        let Header { info } = serde_yaml_ng::from_str(header)
+            .map_err(|error| PartsError::Header(error.to_string()))?;
+        let info = info.map(|info| info.to_string());
+        Ok(Self { header, info, body: body.trim_end() })
+    }
+
+    /// Returns the text of the same file with another body.
+    pub fn with_body(&self, body: &str) -> String {
+        format!("---\n{}\n---\n{body}\n", self.header)
+    }
+
+    /// True if memcheck wrote the snapshot: its `info` then has the version of the format.
+    pub fn is_memcheck(&self) -> bool {
+        self.info
+            .as_deref()
+            .and_then(|info| serde_json::from_str::<serde_json::Value>(info).ok())
+            .is_some_and(|info| info.get("memcheck").is_some())
+    }
+}
+
+/// The baseline that a record is compared with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Baseline {
+    /// The test keeps no baseline (`baseline = false`).
+    Off,
+    /// The snapshot file does not exist.
+    Missing,
+    /// The snapshot file cannot be read, for the reason in the text.
+    Corrupt(String),
+    /// The snapshot file was read.
+    Found {
+        /// Its figures.
+        figures: Figures,
+        /// The holders of the memory at the peak.
+        holders: Holders,
+        /// Its header.
+        facts: Facts,
+    },
+}
+
+impl Baseline {
+    /// Converts the result of reading a snapshot file.
+    pub fn from_file(read: std::io::Result<String>) -> Self {
+        match read {
+            Ok(text) => Self::from_text(&text),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Self::Missing,
+            Err(error) => Self::Corrupt(error.to_string()),
+        }
+    }
+
+    /// Parses the text of a snapshot file.
+    pub fn from_text(text: &str) -> Self {
+        if has_conflict_markers(text) {
+            return Self::Corrupt(FiguresError::Conflict.to_string());
+        }
+        match Parts::of(text) {
+            Ok(parts) => Self::from_parts(parts.body, parts.info.as_deref()),
+            Err(error) => Self::Corrupt(error.to_string()),
+        }
+    }
+
+    /// Parses the body and the header (as JSON) of a snapshot.
+    pub fn from_parts(body: &str, header: Option<&str>) -> Self {
+        let Some(header) = header else {
+            return Self::Corrupt("its header has no `info`".to_owned());
+        };
+        // The version is checked first, because the header of another version may have other
+        // fields.
+        #[derive(Deserialize)]
+        struct Versioned {
+            memcheck: u32,
+        }
+        match serde_json::from_str::<Versioned>(header) {
+            Ok(Versioned { memcheck }) if memcheck != VERSION => {
+                return Self::Corrupt(format!(
+                    "it was written in version {memcheck} of the format, this is version {VERSION}"
+                ));
+            }
+            Ok(_) => {}
+            Err(error) => return Self::Corrupt(format!("its header is not understood: {error}")),
+        }
+        let figures = match Figures::from_yaml(body) {
+            Ok(figures) => figures,
+            Err(error) => return Self::Corrupt(error.to_string()),
+        };
+        match serde_json::from_str(header) {
+            Ok(facts) => Self::Found { figures, holders: Holders::from_yaml(body), facts },
+            Err(error) => Self::Corrupt(format!("its header is not understood: {error}")),
+        }
+    }
+}
+
+/// The facts that differ between two headers, each as `name: then -> now`.
+pub fn differing_facts(then: &Facts, now: &Facts) -> Vec<String> {
+    let none = || "none".to_owned();
+    let threads = |facts: &Facts| facts.threads.map_or_else(none, |n| n.to_string());
+    let dtype = |facts: &Facts| facts.dtype.clone().unwrap_or_else(none);
+    [
+        ("candle", then.candle.clone(), now.candle.clone()),
+        ("profile", then.profile.clone(), now.profile.clone()),
+        ("iterations", then.iterations.to_string(), now.iterations.to_string()),
+        ("warmup", then.warmup.to_string(), now.warmup.to_string()),
+        ("threads", threads(then), threads(now)),
+        ("dtype", dtype(then), dtype(now)),
+    ]
+    .into_iter()
+    .filter(|(_, then, now)| then != now)
+    .map(|(name, then, now)| format!("{name}: {then} -> {now}"))
+    .collect()
+}
+
+/// One figure that is outside the tolerance.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// The space.
+    pub space: Space,
+    /// The name of the figure.
+    pub figure: String,
+    /// The accepted value; `None` if the baseline lacks the figure.
+    pub then: Option<u64>,
+    /// The measured value; `None` if the record lacks the figure.
+    pub now: Option<u64>,
+}
+
+/// The tolerance of one figure. The absolute part of a tolerance is in bytes, so for a count only
+/// the relative part applies.
+pub(crate) fn tolerance_of(figure: &str, tolerance: Tolerance) -> Tolerance {
+    if figure == "allocations" { Tolerance { bytes: 0, ..tolerance } } else { tolerance }
+}
+
+/// The figures of `now` that differ from `then`, up or down, by more than the tolerance.
+pub fn changes(then: &Figures, now: &Figures, tolerance: Tolerance) -> Vec<Change> {
+    let mut keys: Vec<(Space, &String)> = Vec::new();
+    for figures in [then, now] {
+        for (space, by_name) in &figures.0 {
+            keys.extend(by_name.keys().map(|name| (*space, name)));
+        }
+    }
+    keys.sort();
+    keys.dedup();
+    let value = |figures: &Figures, space: &Space, name: &String| {
+        figures.0.get(space).and_then(|by_name| by_name.get(name)).copied()
+    };
+    keys.into_iter()
+        .filter_map(|(space, name)| {
+            let (then, now) = (value(then, &space, name), value(now, &space, name));
+            let allowed = tolerance_of(name, tolerance);
+            let within = match (then, now) {
+                (Some(then), Some(now)) => {
+                    (allowed.floor(then)..=allowed.ceiling(then)).contains(&now)
+                }
+                _ => false,
+            };
+            (!within).then(|| Change { space, figure: name.clone(), then, now })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn figures(text: &str) -> Figures {
+        Figures::from_yaml(text).unwrap()
+    }
+
+    #[test]
+    fn figures_round_trip_sorted_by_name() {
+        let text = "cuda:0:\n  allocated_total: 9\n  allocations: 1\n  growth: 0\n  peak_allocated: 12\n  retained: 0\n  setup: 4";
+        assert_eq!(figures(text).to_yaml(&Holders::default()), text);
+    }
+
+    #[test]
+    fn what_is_not_figures_is_named() {
+        for (text, said) in [
+            ("", "empty"),
+            ("host:\n  peak_allocated: many", "invalid type"),
+            ("host:\n  peak_allocatd: 3", "peak_allocatd"),
+            ("<<<<<<< ours\nhost:\n  growth: 0\n=======\n>>>>>>> theirs", "conflict"),
+            ("disk:\n  growth: 0", "disk"),
+            ("host:\n  growth: 0", "peak_allocated"),
+        ] {
+            let error = Figures::from_yaml(text).expect_err(text).to_string();
+            assert!(error.contains(said), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_change_is_what_leaves_the_tolerance_either_way() {
+        let with = |allocations: u64, peak: u64| {
+            figures(&format!(
+                "cuda:0:\n  allocated_total: 9\n  allocations: {allocations}\n  growth: 0\n  \
+                 peak_allocated: {peak}\n  retained: 0\n  setup: 4"
+            ))
+        };
+        let (then, now) = (with(100, 1000), with(101, 1010));
+        let named = |tolerance: &str| {
+            let tolerance = tolerance.parse().unwrap();
+            changes(&then, &now, tolerance).into_iter().map(|c| c.figure).collect::<Vec<_>>()
+        };
+        assert_eq!(named("0%"), ["allocations", "peak_allocated"]);
+        assert_eq!(named("1%"), Vec::<String>::new());
+        assert_eq!(named("10 B"), ["allocations"]);
+        assert_eq!(changes(&now, &then, Tolerance::NONE).len(), 2);
+    }
+
+    #[test]
+    fn a_snapshot_file_is_taken_apart_and_known_as_ours() {
+        let text = "---\nsource: tests/a.rs\ninfo:\n  memcheck: 1\n  candle: 0.11.1\n---\nhost:\n  growth: 0\n";
+        let parts = Parts::of(text).unwrap();
+        assert!(parts.is_memcheck());
+        assert_eq!(parts.body, "host:\n  growth: 0");
+        assert_eq!(parts.with_body(parts.body), text);
+        assert!(parts.with_body("host:\n  growth: 9").ends_with("---\nhost:\n  growth: 9\n"));
+        let other = Parts::of("---\nsource: tests/a.rs\n---\ntext\n").unwrap();
+        assert!(!other.is_memcheck());
+        for torn in ["", "---\nsource: a\n", "host:\n  growth: 0"] {
+            assert_eq!(Parts::of(torn), Err(PartsError::NoHeader));
+        }
+    }
+
+    #[test]
+    fn a_header_without_a_dtype_is_that_of_a_test_without_one() {
+        let header =
+            r#"{"memcheck":1,"candle":"0.11.1","profile":"debug","iterations":10,"warmup":2"#;
+        let facts = |rest: &str| serde_json::from_str::<Facts>(&format!("{header}{rest}")).unwrap();
+        let (old, new) = (facts("}"), facts(r#","dtype":"f16"}"#));
+        assert_eq!(differing_facts(&old, &new), ["dtype: none -> f16"]);
+        assert!(differing_facts(&old, &facts("}")).is_empty());
+        assert!(!serde_json::to_string(&old).unwrap().contains("dtype"));
+    }
+
+    #[test]
+    fn another_version_is_said_before_its_fields_are_read() {
+        let body = "host:\n  growth: 0";
+        let newer = Baseline::from_parts(body, Some(r#"{"memcheck": 9, "unheard": true}"#));
+        assert!(matches!(newer, Baseline::Corrupt(why) if why.contains("version 9")));
+        assert!(matches!(Baseline::from_parts(body, None), Baseline::Corrupt(_)));
+    }
+}

@@ -1,0 +1,113 @@
+//! The holders of the memory at the peak, as a baseline keeps them.
+
+use std::collections::BTreeMap;
+
+use super::Entry;
+use crate::judgement::blame;
+use crate::judgement::finding::Grown;
+use crate::measurement::record::Record;
+use crate::space::Space;
+
+/// The number of holders that a baseline keeps for each space.
+const KEPT_HOLDERS: usize = 12;
+
+/// The largest holders of the memory at the peak, by space: a label without file and line, and the
+/// bytes. They are printed in messages and are never judged.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Holders(pub BTreeMap<Space, BTreeMap<String, u64>>);
+
+impl Holders {
+    /// The largest holders in a record that was made with attribution.
+    pub fn of(record: &Record) -> Self {
+        let Some(attribution) = &record.attribution else { return Self::default() };
+        let largest = |space: &Space| {
+            let mut labels: Vec<(String, u64)> =
+                blame::labels(attribution, *space).into_iter().collect();
+            labels.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
+            labels.truncate(KEPT_HOLDERS);
+            (*space, labels.into_iter().collect())
+        };
+        Self(record.judged.iter().map(largest).collect())
+    }
+
+    /// Parses the holders from the body of a snapshot. The result is empty if the text has none or
+    /// cannot be parsed.
+    pub fn from_yaml(text: &str) -> Self {
+        let body: BTreeMap<Space, Entry> = serde_yaml_ng::from_str(text).unwrap_or_default();
+        Self(body.into_iter().map(|(space, entry)| (space, entry.peak_holders)).collect())
+    }
+
+    /// The holders that have more bytes of `space` at the peak than in `then`, the largest
+    /// difference first. The result is empty if `then` has no holders of `space`. A holder that is
+    /// missing in `then` is left out if `then` may have dropped it for being too small.
+    pub fn grown(&self, then: &Self, space: Space) -> Vec<Grown> {
+        let none = BTreeMap::new();
+        let before = then.0.get(&space).unwrap_or(&none);
+        if before.is_empty() {
+            return Vec::new();
+        }
+        // A full list may have dropped holders up to the size of its smallest one.
+        let is_full = before.len() >= KEPT_HOLDERS;
+        let left_out = before.values().min().copied().filter(|_| is_full).unwrap_or(0);
+        let mut grown: Vec<Grown> = self
+            .0
+            .get(&space)
+            .unwrap_or(&none)
+            .iter()
+            .map(|(holder, &now)| {
+                let then = before.get(holder).copied().unwrap_or(0);
+                Grown { holder: holder.clone(), then, now }
+            })
+            .filter(|grown| grown.now > grown.then && !(grown.then == 0 && grown.now <= left_out))
+            .collect();
+        grown.sort_by_key(|grown| std::cmp::Reverse(grown.now - grown.then));
+        grown
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::judgement::baseline::Figures;
+
+    #[test]
+    fn holders_stand_beside_figures_and_say_what_grew() {
+        let text = "cuda:0:\n  allocated_total: 9\n  allocations: 1\n  growth: 0\n  \
+                    peak_allocated: 12\n  retained: 0\n  setup: 4\n  peak_holders:\n    \
+                    matmul [2,4] f32 in attn: 8\n    new [1] f32: 4";
+        let holders = Holders::from_yaml(text);
+        assert_eq!(Figures::from_yaml(text).unwrap().to_yaml(&holders), text);
+        let space = Space::Cuda(0);
+        let mut now = holders.clone();
+        let of_space = now.0.get_mut(&space).unwrap();
+        of_space.insert("softmax [2,9] f32 in attn".to_owned(), 72);
+        of_space.insert("new [1] f32".to_owned(), 5);
+        let grown: Vec<_> =
+            now.grown(&holders, space).into_iter().map(|g| (g.holder, g.then, g.now)).collect();
+        assert_eq!(
+            grown,
+            [("softmax [2,9] f32 in attn".to_owned(), 0, 72), ("new [1] f32".to_owned(), 4, 5)]
+        );
+        assert!(now.grown(&Holders::default(), space).is_empty());
+    }
+
+    #[test]
+    fn a_holder_that_the_baseline_had_no_room_for_is_not_new() {
+        let space = Space::Cuda(0);
+        let holders = |bytes: &[(usize, u64)]| {
+            let named = bytes.iter().map(|(name, bytes)| (format!("place {name}"), *bytes));
+            Holders([(space, named.collect())].into())
+        };
+        let all: Vec<(usize, u64)> = (0..13).map(|at| (at, 1_300 - 100 * at as u64)).collect();
+        let new = |then: &[(usize, u64)], now: &[(usize, u64)]| -> Vec<String> {
+            let grown = holders(now).grown(&holders(then), space);
+            grown.into_iter().map(|grown| grown.holder).collect()
+        };
+        // The largest holder is gone, so the thirteenth is now among the twelve that are kept.
+        assert_eq!(new(&all[..12], &all[1..]), [""; 0]);
+        let larger = [&all[1..12], &[(12, 201)]].concat();
+        assert_eq!(new(&all[..12], &larger), ["place 12"]);
+        // A list of eleven is complete, because it is not full.
+        assert_eq!(new(&all[..11], &all[1..]), ["place 11", "place 12"]);
+    }
+}

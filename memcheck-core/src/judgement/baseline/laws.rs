@@ -1,0 +1,120 @@
+//! The laws of a test with `scaling(…)`, which are kept in a baseline file separate from the
+//! figures.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::measurement::record::Facts;
+use crate::shape::{Metric, Shape, Told};
+use crate::space::Space;
+
+/// Laws by space and figure.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Laws {
+    laws: BTreeMap<Space, BTreeMap<Metric, Shape>>,
+}
+
+impl Laws {
+    /// Collects the laws that were found.
+    pub fn of(told: &[Told]) -> Self {
+        let mut laws = Self::default();
+        for Told { space, metric, law, .. } in told {
+            laws.laws.entry(*space).or_default().insert(*metric, law.clone());
+        }
+        laws
+    }
+
+    /// The number of figures that have a law.
+    pub fn len(&self) -> usize {
+        self.laws.values().map(BTreeMap::len).sum()
+    }
+
+    /// True if no figure has a law.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The law of one figure.
+    pub fn of_metric(&self, space: Space, metric: Metric) -> Option<&Shape> {
+        self.laws.get(&space)?.get(&metric)
+    }
+
+    /// Serializes the body of the snapshot.
+    pub fn to_yaml(&self) -> String {
+        serde_yaml_ng::to_string(self).expect("a map of texts is YAML").trim_end().to_owned()
+    }
+
+    /// Serializes the whole snapshot in insta's layout. `source` is the source file of the test.
+    pub fn to_snapshot(&self, source: &str, facts: &Facts) -> String {
+        #[derive(Serialize)]
+        struct Header<'a> {
+            source: &'a str,
+            info: &'a Facts,
+        }
+        let header = serde_yaml_ng::to_string(&Header { source, info: facts });
+        let header = header.expect("a map of texts and numbers is YAML");
+        format!("---\n{header}---\n{}\n", self.to_yaml())
+    }
+
+    /// Parses the body of a snapshot.
+    ///
+    /// # Errors
+    /// The text is not a map of laws; the error is a sentence fragment for the message.
+    pub fn from_yaml(text: &str) -> Result<Self, String> {
+        if super::has_conflict_markers(text) {
+            return Err(super::FiguresError::Conflict.to_string());
+        }
+        let laws: Self = serde_yaml_ng::from_str(text)
+            .map_err(|error| format!("it is not a map of laws: {error}"))?;
+        if laws.is_empty() {
+            return Err("it is not a map of laws: it is empty".to_owned());
+        }
+        Ok(laws)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn laws_round_trip_sorted_by_figure() {
+        let text = "laws:\n  cuda:0:\n    peak_allocated: 4096 + 16*seq^2 for seq >= 128\n    \
+                    growth: '0'\n    allocations: about seq";
+        let laws = Laws::from_yaml(text).unwrap();
+        assert_eq!(laws.to_yaml(), text);
+        let peak = laws.of_metric(Space::Cuda(0), Metric::PeakAllocated).unwrap();
+        assert_eq!(peak.order().to_string(), "seq^2");
+        assert_eq!(laws.of_metric(Space::Host, Metric::PeakAllocated), None);
+    }
+
+    #[test]
+    fn a_snapshot_of_laws_is_one_of_ours() {
+        let facts = crate::measurement::record::example::record(Default::default()).facts;
+        let laws = Laws::from_yaml("laws:\n  host:\n    growth: '0'").unwrap();
+        let text = laws.to_snapshot("tests/mem.rs", &facts);
+        assert!(text.starts_with("---\nsource: tests/mem.rs\ninfo:\n  memcheck: 1\n"), "{text}");
+        let parts = super::super::Parts::of(&text).unwrap();
+        assert!(parts.is_memcheck());
+        assert_eq!(Laws::from_yaml(parts.body), Ok(laws));
+        assert_eq!(serde_json::from_str::<Facts>(&parts.info.unwrap()).unwrap(), facts);
+    }
+
+    #[test]
+    fn what_is_not_laws_is_named() {
+        for (text, said) in [
+            ("", "laws"),
+            ("laws: {}", "empty"),
+            // The body of a baseline of figures, which must not be taken for laws.
+            ("host:\n  peak_allocated: 4096", "unknown field `host`"),
+            ("laws:\n  host:\n    peak_allocated: many", "`many` is not a law"),
+            ("laws:\n  host:\n    peak: '1'", "peak_allocated"),
+            ("<<<<<<< ours\nlaws:\n  host:\n    growth: '0'", "conflict"),
+        ] {
+            let error = Laws::from_yaml(text).expect_err(text);
+            assert!(error.contains(said), "{text}: {error}");
+        }
+    }
+}

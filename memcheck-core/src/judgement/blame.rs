@@ -1,0 +1,227 @@
+//! Converts survivors and holders to the call sites of a finding. A site names the line of the
+//! program first, then the operation with its tensor, then the scope. Call sites that look the same
+//! in a report are one site.
+
+mod alike;
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use crate::growth::survivors::{Group, Reading};
+use crate::judgement::diagnosis::Evidence;
+use crate::judgement::finding::{Site, Via};
+use crate::measurement::attribution::{Attribution, Holder, Kind};
+use crate::measurement::record::Record;
+use crate::measurement::stack::{Frame, Stack};
+use crate::size::both;
+use crate::space::Space;
+
+pub use alike::{Alike, alike};
+use alike::{Look, grouped};
+
+/// The sites that grow, the fastest first: call sites, and sizes whose blocks no call site accounts
+/// for. Each such size is followed by the call sites that hold blocks of that size.
+pub fn growing(evidence: &Evidence<'_>) -> Vec<Site> {
+    let growing = alike(evidence.growing());
+    let places = growing.iter().map(|place| vec![surviving(place)]);
+    let sizes = evidence.unplaced.iter().map(|group| {
+        let holding = alike(evidence.holding(group.block));
+        std::iter::once(of_size(group)).chain(holding.iter().map(surviving)).collect()
+    });
+    let mut sites: Vec<Vec<Site>> = places.chain(sizes).collect();
+    sites.sort_by_key(|sites| Reverse(sites[0].bytes_per_iteration));
+    sites.into_iter().flatten().collect()
+}
+
+/// The site of survivors, whether they grow or not.
+pub fn surviving(alike: &Alike<'_, '_>) -> Site {
+    let first = alike.suspects[0];
+    let survivors = first.survivors;
+    let place = Site {
+        block: survivors.group.block,
+        bytes: alike.bytes(),
+        count: alike.count(),
+        tensor: survivors.tensors.first().map(ToString::to_string),
+        ..site(first.stack, &survivors.scope)
+    };
+    read(place, alike.reading)
+}
+
+fn of_size(group: &Group) -> Site {
+    let size =
+        Site { block: group.block, bytes: group.bytes(), count: group.count(), ..Site::default() };
+    read(size, group.reading)
+}
+
+/// Adds the growth of its survivors to a site.
+fn read(site: Site, reading: Reading) -> Site {
+    Site {
+        bytes_per_iteration: reading.bytes_per_iteration,
+        pattern: Some(reading.pattern),
+        note: Some(reading.describe()),
+        ..site
+    }
+}
+
+/// A site with location, operation and scope only, without figures.
+fn site(stack: &Stack, scope: &str) -> Site {
+    let user = stack.user();
+    Site {
+        function: user.map(Frame::path),
+        file: user.and_then(|frame| frame.file.clone()),
+        line: user.and_then(|frame| frame.line),
+        via: via(stack),
+        scope: (!scope.is_empty()).then(|| scope.to_owned()),
+        operation: stack.operation(),
+        stack: stack.frames.clone(),
+        ..Site::default()
+    }
+}
+
+/// The line of the dependency that allocated for the program.
+fn via(stack: &Stack) -> Option<Via> {
+    let frame = stack.dependency()?;
+    Some(Via { file: frame.short_file()?.to_owned(), line: frame.line?, function: frame.path() })
+}
+
+/// The sites that held the memory of `space` at its peak, the largest first. The result is empty if
+/// the record has no call stacks.
+pub fn at_peak(record: &Record, space: Space) -> Vec<Site> {
+    let Some(attribution) = &record.attribution else { return Vec::new() };
+    let holders = attribution.peaks.get(&space).map(|peak| peak.holders.as_slice());
+    held(attribution, space, holders.unwrap_or_default())
+}
+
+/// The line whose allocation the device refused, followed by the sites that held the memory at that
+/// moment, the largest first.
+pub fn at_refusal(record: &Record, space: Space) -> Vec<Site> {
+    let Some(attribution) = &record.attribution else { return Vec::new() };
+    let Some(refused) = attribution.refused.get(&space) else { return Vec::new() };
+    let asking = attribution.stacks.get(refused.stack).map(|stack| Site {
+        bytes: refused.requested,
+        count: 1,
+        note: Some("asked for, and refused".to_owned()),
+        ..site(stack, &refused.scope)
+    });
+    asking.into_iter().chain(held(attribution, space, &refused.holders)).collect()
+}
+
+/// The sites that allocate in the last iteration, the most frequent first.
+pub fn allocating(record: &Record, space: Space) -> Vec<Site> {
+    let Some(attribution) = &record.attribution else { return Vec::new() };
+    let last = attribution.places.iter().map(|place| place.last).max().unwrap_or(0);
+    let places = attribution
+        .places
+        .iter()
+        .filter(|place| place.space == space && place.last == last && last > 0);
+    let groups = grouped(places, |place| {
+        Look::of(attribution.stack_of(place), place.tensor.as_ref(), &place.scope)
+    });
+    let mut sites: Vec<Site> = groups
+        .iter()
+        .map(|alike| Site {
+            operation: alike[0].operation.clone(),
+            tensor: alike[0].tensor.as_ref().map(ToString::to_string),
+            bytes: alike.iter().map(|place| place.last_bytes).sum(),
+            count: alike.iter().map(|place| place.last_calls).sum(),
+            note: Some(format!("allocated in iteration {last}")),
+            ..site(attribution.stack_of(alike[0]), &alike[0].scope)
+        })
+        .collect();
+    sites.sort_by_key(|site| Reverse((site.count, site.bytes)));
+    sites
+}
+
+/// Adds notes to a record with call sites: memory that was allocated once in its process and stays,
+/// with the lines that allocated it.
+pub fn note_once(record: &mut Record) {
+    if !record.holds_once() {
+        return;
+    }
+    let mut notes = Vec::new();
+    for (&space, measured) in
+        record.spaces.iter().filter(|(space, _)| record.judged.contains(space))
+    {
+        let sites = retained(record, space);
+        let places = sites
+            .iter()
+            .take(3)
+            .filter_map(|site| Some(format!("{} at {}", both(site.bytes), site.place()?)));
+        let places: Vec<String> = places.collect();
+        if !places.is_empty() {
+            notes.push(format!(
+                "{} in {space} were allocated once in this process and stay, because a second \
+                 round of the body added no more: {}",
+                both(measured.metrics.retained),
+                places.join(", ")
+            ));
+        }
+    }
+    record.notes.extend(notes);
+}
+
+/// The sites that held memory of `space` when the body had returned.
+pub fn retained(record: &Record, space: Space) -> Vec<Site> {
+    let Some(attribution) = &record.attribution else { return Vec::new() };
+    held(attribution, space, &attribution.retained)
+}
+
+fn held(attribution: &Attribution, space: Space, holders: &[Holder]) -> Vec<Site> {
+    holding(attribution, space, holders)
+        .into_iter()
+        .map(|(kind, site)| Site { note: Some(kind.name().to_owned()), ..site })
+        .collect()
+}
+
+/// The sites of these holders in `space`, each with the purpose of its bytes, the largest first.
+pub fn holding(attribution: &Attribution, space: Space, holders: &[Holder]) -> Vec<(Kind, Site)> {
+    let held = holders
+        .iter()
+        .filter_map(|holder| Some((holder, attribution.places.get(holder.place)?)))
+        .filter(|(_, place)| place.space == space);
+    let groups = grouped(held, |(holder, place)| {
+        (Look::of(attribution.stack_of(place), place.tensor.as_ref(), &place.scope), holder.kind)
+    });
+    let mut sites: Vec<(Kind, Site)> = groups
+        .iter()
+        .map(|alike| {
+            let (holder, place) = alike[0];
+            let site = Site {
+                operation: place.operation.clone(),
+                tensor: place.tensor.as_ref().map(ToString::to_string),
+                bytes: alike.iter().map(|(holder, _)| holder.bytes).sum(),
+                count: alike.iter().map(|(holder, _)| holder.count).sum(),
+                ..site(attribution.stack_of(place), &place.scope)
+            };
+            (holder.kind, site)
+        })
+        .collect();
+    sites.sort_by_key(|(_, site)| Reverse(site.bytes));
+    sites
+}
+
+/// The holders of the memory at the peak, as a baseline keeps them: a label without file and line,
+/// and the bytes. Sites with the same label are added up, because a map can have each label only
+/// once.
+pub fn labels(attribution: &Attribution, space: Space) -> BTreeMap<String, u64> {
+    let mut labels: BTreeMap<String, u64> = BTreeMap::new();
+    let Some(peak) = attribution.peaks.get(&space) else { return labels };
+    for (_, site) in holding(attribution, space, &peak.holders) {
+        *labels.entry(label(&site)).or_default() += site.bytes;
+    }
+    labels
+}
+
+/// The label of a site: `softmax [8,12,512,512] f32 in encoder.3.attn`.
+pub fn label(site: &Site) -> String {
+    let innermost = || site.stack.first().map(Frame::short);
+    let mut label =
+        site.operation.clone().or_else(innermost).unwrap_or_else(|| "unknown".to_owned());
+    if let Some(tensor) = &site.tensor {
+        label.push_str(&format!(" {tensor}"));
+    }
+    if let Some(scope) = &site.scope {
+        label.push_str(&format!(" in {scope}"));
+    }
+    label
+}

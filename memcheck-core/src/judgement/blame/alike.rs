@@ -1,0 +1,153 @@
+//! Joins call sites that look the same in a report into one entry. Such call sites differ only in
+//! the callers of their line, so a reader could not distinguish them.
+//!
+//! Every list of call sites must use this module, so that the terminal, the reports and the profile
+//! have the same entries.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::hash::Hash;
+
+use crate::growth::survivors::Reading;
+use crate::judgement::diagnosis::Suspect;
+use crate::measurement::attribution::Tensor;
+use crate::measurement::stack::{Frame, Stack};
+
+/// The printed fields of a call site. Every field that a report prints must be here.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Look {
+    /// The line of the program or, if the stack has none, the innermost line.
+    line: Option<(String, Option<String>)>,
+    /// The line of the dependency that allocated.
+    via: Option<String>,
+    /// The operation or, if there is none, the innermost function.
+    operation: Option<String>,
+    tensor: Option<Tensor>,
+    scope: String,
+}
+
+impl Look {
+    pub(super) fn of(stack: &Stack, tensor: Option<&Tensor>, scope: &str) -> Self {
+        let innermost = stack.frames.first();
+        let line = stack.user().or(innermost);
+        Self {
+            line: line.map(|frame| (frame.path(), frame.place())),
+            via: stack.dependency().and_then(Frame::short_place),
+            operation: stack.operation().or_else(|| innermost.map(Frame::short)),
+            tensor: tensor.cloned(),
+            scope: scope.to_owned(),
+        }
+    }
+}
+
+/// Groups items by key, in the order of the first item of each group.
+pub(super) fn grouped<T, K: Eq + Hash>(
+    items: impl IntoIterator<Item = T>,
+    key: impl Fn(&T) -> K,
+) -> Vec<Vec<T>> {
+    let mut known: HashMap<K, usize> = HashMap::new();
+    let mut groups: Vec<Vec<T>> = Vec::new();
+    for item in items {
+        let at = *known.entry(key(&item)).or_insert(groups.len());
+        match groups.get_mut(at) {
+            Some(group) => group.push(item),
+            None => groups.push(vec![item]),
+        }
+    }
+    groups
+}
+
+/// Survivors that look the same in a report.
+#[derive(Debug, Clone)]
+pub struct Alike<'s, 'a> {
+    /// The survivors, those that grow the fastest first; never empty.
+    pub suspects: Vec<&'s Suspect<'a>>,
+    /// The reading of all of them together.
+    pub reading: Reading,
+}
+
+impl Alike<'_, '_> {
+    /// Bytes that survive.
+    pub fn bytes(&self) -> u64 {
+        self.suspects.iter().map(|suspect| suspect.survivors.group.bytes()).sum()
+    }
+
+    /// Blocks that survive.
+    pub fn count(&self) -> u64 {
+        self.suspects.iter().map(|suspect| suspect.survivors.group.count()).sum()
+    }
+}
+
+/// Joins survivors that look the same in a report. The fastest growing entries come first, then the
+/// largest.
+pub fn alike<'s, 'a>(suspects: impl IntoIterator<Item = &'s Suspect<'a>>) -> Vec<Alike<'s, 'a>> {
+    let groups = grouped(suspects, |suspect| {
+        let survivors = suspect.survivors;
+        let look = Look::of(suspect.stack, survivors.tensors.first(), &survivors.scope);
+        (look, survivors.tensors.len(), survivors.group.block, suspect.reading.kind())
+    });
+    let mut alike: Vec<Alike<'s, 'a>> = groups
+        .into_iter()
+        .filter_map(|suspects| {
+            let reading = suspects.iter().map(|suspect| suspect.reading).reduce(Reading::and)?;
+            Some(Alike { suspects, reading })
+        })
+        .collect();
+    alike.sort_by_key(|alike| Reverse((alike.reading.bytes_per_iteration, alike.bytes())));
+    alike
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::judgement::diagnosis::Evidence;
+    use crate::measurement::attribution::builder::{Run, enlarged, once, steady};
+    use crate::measurement::record::example::GPU;
+
+    /// The bytes, the number of blocks and the note of each entry.
+    fn entries(run: Run) -> Vec<(u64, u64, String)> {
+        let mut record = run.record();
+        // One line of the program, reached from different callers.
+        for (caller, stack) in record.attribution.as_mut().unwrap().stacks.iter_mut().enumerate() {
+            let line = stack.frames.last_mut().unwrap();
+            line.line = Some(1);
+            let caller = Frame { line: Some(100 + caller as u32), ..line.clone() };
+            stack.frames.push(caller);
+        }
+        let evidence = Evidence::of(&record, GPU).unwrap();
+        alike(&evidence.suspects)
+            .iter()
+            .map(|alike| (alike.bytes(), alike.count(), alike.reading.describe()))
+            .collect()
+    }
+
+    #[test]
+    fn places_that_read_alike_are_one_with_their_sums() {
+        let matmul = ["candle_core::tensor::Tensor::matmul"];
+        let two = Run::default().place(&matmul, steady(512)).place(&matmul, steady(512));
+        let said = "steady, 1,024 B (1.0 KiB) an iteration".to_owned();
+        assert_eq!(entries(two), [(10_240, 20, said)]);
+        let buffers = Run::default().place(&[], enlarged(64)).place(&[], enlarged(64));
+        let said = "replaced by larger ones, 128 B more in every iteration".to_owned();
+        assert_eq!(entries(buffers), [(3_152, 2, said)]);
+    }
+
+    #[test]
+    fn places_that_differ_in_anything_that_is_read_are_several() {
+        let [matmul, relu] =
+            ["matmul", "relu"].map(|name| format!("candle_core::tensor::Tensor::{name}"));
+        let place = |run: Run| run.place(&[&matmul], steady(512));
+        for other in [
+            Run::default().place(&[&relu], steady(512)),
+            Run::default().place(&[&matmul], steady(256)),
+            Run::default().place(&[&matmul], once(512, 3)),
+            place(Run::default()).scope("attn"),
+            place(Run::default()).tensors(&[&[128]]),
+            place(Run::default()).tensors(&[&[128], &[64]]),
+        ] {
+            assert_eq!(entries(place(other)).len(), 2);
+        }
+        let in_other_iterations = Run::default().place(&[], once(512, 3)).place(&[], once(512, 4));
+        assert_eq!(entries(in_other_iterations).len(), 2, "their notes differ");
+    }
+}

@@ -1,0 +1,16 @@
+//! A cache that grows with every position.
+
+use super::{rate, rule};
+use crate::growth::survivors::Pattern;
+use crate::size::both;
+
+rule!(
+    "cache-grows",
+    "a cache grows with every position",
+    "bound it (a window, a maximal length), or clear it when the sequence is done",
+    |suspect, _| suspect.reading.pattern == Pattern::Enlarged,
+    |suspects, _| format!(
+        "a buffer is replaced by a larger one in every iteration: {} more each time",
+        both(rate(suspects))
+    )
+);

@@ -1,0 +1,39 @@
+//! A buffer that stays as large as the largest input ever seen.
+
+use super::{Evidence, Leftover, rule};
+use crate::growth::survivors::Pattern;
+use crate::measurement::stack::Owner;
+use crate::size::both;
+
+rule!(
+    "cache-keeps-largest",
+    "a buffer stays as large as the largest input seen",
+    "drop it after a large input, or bound the inputs: it does not grow by itself",
+    |suspect, _| suspect.reading.pattern == Pattern::Ratchet,
+    |suspects, _| {
+        let now: u64 =
+            suspects.iter().filter_map(|suspect| suspect.survivors.group.live_bytes.last()).sum();
+        format!("it was replaced by larger ones, and holds {} now", both(now))
+    };
+    remark(), knows_retained(retained)
+);
+
+/// Fits if one block is left of several allocations, and the block is larger than their average.
+/// Also fits the workspace that candle's quantized products keep for a device.
+fn retained(leftover: &Leftover<'_>, _: &Evidence<'_>) -> Option<String> {
+    let Leftover { holder, stack, calls, bytes, .. } = *leftover;
+    if holder.count == 1 && calls > 1 && holder.bytes * calls > bytes {
+        return Some(format!(
+            "one block of {} is left of {calls} that the same line allocated, {} on average",
+            both(holder.bytes),
+            both(bytes / calls)
+        ));
+    }
+    let is_workspace = stack
+        .frames
+        .iter()
+        .any(|frame| frame.owner() == Owner::Candle && frame.function.contains("workspace"));
+    is_workspace.then(|| {
+        format!("candle keeps a workspace of {} for as long as the device", both(holder.bytes))
+    })
+}

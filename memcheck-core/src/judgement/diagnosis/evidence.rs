@@ -1,0 +1,106 @@
+//! The growth of one space, by call site and by size. A verdict judges its total, and a profile
+//! shows it.
+
+use crate::growth::survivors::Group;
+use crate::measurement::attribution::Attribution;
+use crate::measurement::record::{Record, SpaceRecord};
+use crate::space::Space;
+
+use super::Suspect;
+use super::suspect::suspects;
+
+/// The evidence for the growth of one space.
+///
+/// The growth is the sum over call sites and over the sizes that no call site accounts for, as
+/// [`crate::growth::lifetimes`] decided it.
+#[derive(Debug, Clone)]
+pub struct Evidence<'a> {
+    /// The space.
+    pub space: Space,
+    /// The figures of the space.
+    pub measured: &'a SpaceRecord,
+    /// The call sites of the run that decided the growth; `None` if no run knew any.
+    pub attribution: Option<&'a Attribution>,
+    /// Measured iterations.
+    pub iterations: u32,
+    /// Survivors by call site, the fastest growing first.
+    pub suspects: Vec<Suspect<'a>>,
+    /// Survivors by size that grow and that no call site accounts for.
+    pub unplaced: Vec<&'a Group>,
+    /// The growth in bytes per iteration.
+    pub bytes_per_iteration: u64,
+}
+
+impl<'a> Evidence<'a> {
+    /// The evidence in `record` for `space`; `None` if the record has no figures of the space.
+    pub fn of(record: &'a Record, space: Space) -> Option<Self> {
+        let measured = record.spaces.get(&space)?;
+        let attribution = record.longer.as_ref().or(record.attribution.as_ref());
+        Some(Self {
+            space,
+            measured,
+            attribution,
+            iterations: record.iterations,
+            suspects: attribution.map(|found| suspects(found, space)).unwrap_or_default(),
+            unplaced: measured.survivors.iter().filter(|group| group.reading.grows()).collect(),
+            bytes_per_iteration: measured.metrics.growth,
+        })
+    }
+
+    /// The call sites that grow, the fastest first.
+    pub fn growing(&self) -> impl Iterator<Item = &Suspect<'a>> {
+        self.suspects.iter().filter(|suspect| suspect.grows())
+    }
+
+    /// Call sites that do not grow and hold blocks of this size only.
+    pub fn holding(&self, block: Option<u64>) -> impl Iterator<Item = &Suspect<'a>> {
+        self.suspects.iter().filter(move |suspect| {
+            block.is_some() && !suspect.grows() && suspect.survivors.group.block == block
+        })
+    }
+
+    /// The call sites that may cause the growth, each with its bytes per iteration: those that
+    /// grow, and those that hold blocks of a size that grows.
+    pub(super) fn accused(&self) -> Vec<(&Suspect<'a>, u64)> {
+        let on_average = |suspect: &Suspect<'_>| {
+            suspect.survivors.group.bytes() / u64::from(self.iterations.max(1))
+        };
+        let growing = self.growing().map(|suspect| (suspect, suspect.reading.bytes_per_iteration));
+        let holding = self.unplaced.iter().flat_map(|group| self.holding(group.block));
+        growing.chain(holding.map(|suspect| (suspect, on_average(suspect).max(1)))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::judgement::diagnosis::Evidence;
+    use crate::measurement::attribution::builder::{Run, once, steady};
+    use crate::measurement::record::example::GPU;
+
+    #[test]
+    fn the_growth_is_the_sum_over_places_and_sizes() {
+        let record = Run::default()
+            .place(&[], steady(512))
+            .place(&[], steady(64))
+            .place(&[], once(512, 3))
+            .nobody(steady(4096))
+            .record();
+        let evidence = Evidence::of(&record, GPU).unwrap();
+        let places: u64 = evidence.growing().map(|of| of.reading.bytes_per_iteration).sum();
+        let sizes: u64 = evidence.unplaced.iter().map(|of| of.reading.bytes_per_iteration).sum();
+        assert_eq!((places, sizes), (576, 4096));
+        assert_eq!(evidence.bytes_per_iteration, 576 + 4096);
+    }
+
+    #[test]
+    fn the_accused_are_places_that_grow_and_those_that_share_a_size_that_does() {
+        let record = (0..10)
+            .fold(Run::default().place(&[], steady(64)), |run, at| run.place(&[], once(4_096, at)))
+            .place(&[], once(9, 3))
+            .nobody(steady(4_096))
+            .record();
+        let evidence = Evidence::of(&record, GPU).unwrap();
+        let accused: Vec<u64> = evidence.accused().iter().map(|(_, weight)| *weight).collect();
+        assert_eq!(accused, [&[64][..], &[409; 10]].concat());
+    }
+}

@@ -1,0 +1,222 @@
+//! The causes of growth: kinds of mistakes that let memory grow, recognised from survivors.
+//!
+//! A cause is data (a code, a title, a remedy, a page) and a predicate over one group of survivors.
+//! A rule fits a space if the groups that satisfy its predicate make up at least half of the
+//! growth. The first rule that fits, in the order of [`RULES`], is the cause. Rules of
+//! [`Class::Remark`] describe survivors that do not grow.
+//!
+//! To add a rule, add a file in this folder, a page below `pages/causes/`, a row in [`RULES`], and
+//! a pair of scenarios (leaky, fixed) in `tests/src/scenarios`.
+
+mod batches_kept;
+mod buffers_kept;
+mod cache_by_shape;
+mod cache_grows;
+mod cache_keeps_largest;
+mod cache_never_cleared;
+mod device_recreated;
+mod evidence;
+mod free_without_context;
+mod grad_store_kept;
+mod graph_kept;
+mod leftover;
+mod optimizer_recreated;
+mod outputs_collected;
+mod suspect;
+mod tensor_kept;
+mod variable_shapes;
+mod variables_copied;
+mod view_keeps_storage;
+
+use serde::{Deserialize, Serialize};
+
+pub use evidence::Evidence;
+use leftover::{Leftover, leftovers};
+pub use suspect::{Suspect, suspects};
+
+/// A kind of mistake, with the predicates that recognise it.
+#[derive(Debug, Clone, Copy)]
+pub struct Rule {
+    /// Its stable kebab-case name. It must not be the code of a finding, because
+    /// `cargo memcheck explain` takes both.
+    pub code: &'static str,
+    /// The mistake in one line.
+    pub title: &'static str,
+    /// The remedy.
+    pub remedy: &'static str,
+    /// The explanation, as `cargo memcheck explain CODE` prints it.
+    pub page: &'static str,
+    /// The class of the rule: a mistake or a remark.
+    pub class: Class,
+    /// True if a group of survivors satisfies the predicate of the rule.
+    fits: fn(&Suspect<'_>, &Evidence<'_>) -> bool,
+    /// The observation, in one sentence.
+    evidence: fn(&[&Suspect<'_>], &Evidence<'_>) -> String,
+    /// A condition on all groups that satisfy `fits` together; `None` if a rule needs no such
+    /// condition.
+    holds: Option<fn(&[&Suspect<'_>], &Evidence<'_>) -> bool>,
+    /// Recognises memory that is retained although it does not grow; `None` if the rule cannot.
+    retained: Option<Retained>,
+}
+
+/// Examines the retained bytes of one call site, and returns the observation if the rule fits.
+type Retained = fn(&Leftover<'_>, &Evidence<'_>) -> Option<String>;
+
+/// The class of a rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Class {
+    /// A mistake that lets memory grow.
+    Mistake,
+    /// A pattern that resembles growth but is not. The rule informs and does not report a mistake.
+    Remark,
+}
+
+/// Defines the rule of a file. Optional parts follow a semicolon, as calls of [`Rule`]'s own
+/// methods.
+macro_rules! rule {
+    (
+        $code:literal, $title:literal, $remedy:literal, $fits:expr, $evidence:expr
+        $(; $($method:ident($($argument:expr)?)),+)?
+    ) => {
+        pub(super) const RULE: $crate::judgement::diagnosis::Rule = $crate::judgement::diagnosis::Rule {
+            code: $code,
+            title: $title,
+            remedy: $remedy,
+            page: include_str!(concat!("../../../pages/causes/", $code, ".md")),
+            class: $crate::judgement::diagnosis::Class::Mistake,
+            fits: $fits,
+            evidence: $evidence,
+            holds: None,
+            retained: None,
+        }
+        $($(.$method($($argument)?))+)?;
+    };
+}
+use rule;
+
+/// The rules, in descending order of the strength of their evidence. General rules such as
+/// `tensor-kept` must come last, because the first rule that fits is the cause.
+pub const RULES: &[Rule] = &[
+    free_without_context::RULE,
+    device_recreated::RULE,
+    optimizer_recreated::RULE,
+    grad_store_kept::RULE,
+    variables_copied::RULE,
+    graph_kept::RULE,
+    view_keeps_storage::RULE,
+    cache_by_shape::RULE,
+    batches_kept::RULE,
+    cache_never_cleared::RULE,
+    cache_grows::RULE,
+    cache_keeps_largest::RULE,
+    outputs_collected::RULE,
+    variable_shapes::RULE,
+    tensor_kept::RULE,
+    buffers_kept::RULE,
+];
+
+/// A recognised cause.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cause {
+    /// The rule's name.
+    pub code: String,
+    /// The title of the rule.
+    pub title: String,
+    /// The observation.
+    pub evidence: String,
+    /// The remedy.
+    pub remedy: String,
+}
+
+/// The cause of the growth; `None` if the space does not grow or no rule fits.
+pub fn diagnose(evidence: &Evidence<'_>) -> Option<Cause> {
+    recognise(&evidence.accused(), evidence.bytes_per_iteration, evidence)
+}
+
+/// The first rule whose groups hold at least half of `all`.
+fn recognise(accused: &[(&Suspect<'_>, u64)], all: u64, evidence: &Evidence<'_>) -> Option<Cause> {
+    RULES.iter().filter(|rule| rule.class == Class::Mistake).find_map(|rule| {
+        let fitting = accused.iter().filter(|(suspect, _)| (rule.fits)(suspect, evidence));
+        let (suspects, weights): (Vec<&Suspect<'_>>, Vec<u64>) = fitting.copied().unzip();
+        let share: u64 = weights.iter().sum();
+        let holds = rule.holds.is_none_or(|holds| holds(&suspects, evidence));
+        (holds && share > 0 && 2 * share >= all).then(|| rule.cause(&suspects, evidence))
+    })
+}
+
+/// The cause of the memory that is still live when the body has returned. If the call sites that
+/// grow hold at least half of it, it is the cause of the growth. Otherwise the rules for retained
+/// memory decide.
+pub fn diagnose_retained(evidence: &Evidence<'_>) -> Option<Cause> {
+    let leftovers = leftovers(evidence);
+    let all: u64 = leftovers.iter().map(|leftover| leftover.holder.bytes).sum();
+    let held_by = |suspect: &Suspect<'_>| -> u64 {
+        let held = leftovers.iter().filter(|leftover| leftover.is_of(suspect.survivors));
+        held.map(|leftover| leftover.holder.bytes).sum()
+    };
+    let accused: Vec<(&Suspect<'_>, u64)> =
+        evidence.accused().iter().map(|&(suspect, _)| (suspect, held_by(suspect))).collect();
+    recognise(&accused, all, evidence).or_else(|| {
+        RULES.iter().find_map(|rule| {
+            let recognise = rule.retained?;
+            let mut fitting = leftovers.iter().filter_map(|leftover| {
+                Some((leftover.holder.bytes, recognise(leftover, evidence)?))
+            });
+            let (largest, seen) = fitting.next()?;
+            let share = largest + fitting.map(|(bytes, _)| bytes).sum::<u64>();
+            (2 * share >= all).then(|| rule.because(seen))
+        })
+    })
+}
+
+/// A remark that fits all of these survivors, none of which may grow; `None` if no rule fits.
+pub fn remark(suspects: &[&Suspect<'_>], evidence: &Evidence<'_>) -> Option<Cause> {
+    let mut rules = RULES.iter().filter(|rule| rule.class == Class::Remark);
+    let fits =
+        |rule: &Rule, suspect: &Suspect<'_>| !suspect.grows() && (rule.fits)(suspect, evidence);
+    let rule = rules.find(|rule| suspects.iter().all(|suspect| fits(rule, suspect)))?;
+    Some(rule.cause(suspects, evidence))
+}
+
+impl Rule {
+    /// Makes this rule a remark about survivors that do not grow.
+    const fn remark(self) -> Self {
+        Self { class: Class::Remark, ..self }
+    }
+
+    /// Adds a condition on all groups together.
+    const fn if_together(self, holds: fn(&[&Suspect<'_>], &Evidence<'_>) -> bool) -> Self {
+        Self { holds: Some(holds), ..self }
+    }
+
+    /// Lets this rule also recognise retained memory that does not grow.
+    const fn knows_retained(self, retained: Retained) -> Self {
+        Self { retained: Some(retained), ..self }
+    }
+
+    fn cause(&self, suspects: &[&Suspect<'_>], evidence: &Evidence<'_>) -> Cause {
+        self.because((self.evidence)(suspects, evidence))
+    }
+
+    fn because(&self, seen: String) -> Cause {
+        Cause {
+            code: self.code.to_owned(),
+            title: self.title.to_owned(),
+            evidence: seen,
+            remedy: self.remedy.to_owned(),
+        }
+    }
+}
+
+/// Bytes per iteration of these groups together.
+fn rate(suspects: &[&Suspect<'_>]) -> u64 {
+    suspects.iter().map(|suspect| suspect.reading.bytes_per_iteration).sum()
+}
+
+/// Blocks of these groups together.
+fn count(suspects: &[&Suspect<'_>]) -> u64 {
+    suspects.iter().map(|suspect| suspect.survivors.group.count()).sum()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,92 @@
+//! The survivors of one call site, in the form that the rules examine.
+
+use crate::growth::survivors::Reading;
+use crate::measurement::attribution::{Attribution, Survivors};
+use crate::measurement::stack::Stack;
+use crate::space::Space;
+
+/// The survivors of one call site, with their reading.
+#[derive(Debug, Clone, Copy)]
+pub struct Suspect<'a> {
+    /// The survivors.
+    pub survivors: &'a Survivors,
+    /// Their call stack.
+    pub stack: &'a Stack,
+    /// Their pattern of growth and its rate.
+    pub reading: Reading,
+    /// Allocations of their call site in the last iteration that it allocated in.
+    pub calls: u64,
+}
+
+impl Suspect<'_> {
+    /// True if it continues to grow.
+    pub fn grows(&self) -> bool {
+        self.reading.grows()
+    }
+
+    /// True if `blocks` is at least half of its blocks.
+    pub(super) fn mostly(&self, blocks: u64) -> bool {
+        blocks > 0 && 2 * blocks >= self.survivors.group.count()
+    }
+
+    /// The operation of candle that allocated them.
+    pub(super) fn operation(&self) -> String {
+        self.stack.operation().unwrap_or_default()
+    }
+
+    /// True if a tensor is known to hold them.
+    pub(super) fn is_tensor(&self) -> bool {
+        let held = &self.survivors.held;
+        held.whole + held.views > 0 || !self.survivors.tensors.is_empty()
+    }
+
+    /// True if its scope or a function on its stack contains one of these words.
+    pub(super) fn mentions(&self, words: &[&str]) -> bool {
+        let scope = self.survivors.scope.to_lowercase();
+        words.iter().any(|word| {
+            scope.contains(word)
+                || self
+                    .stack
+                    .frames
+                    .iter()
+                    .any(|frame| frame.function.to_lowercase().contains(word))
+        })
+    }
+}
+
+/// The survivors of `space` with their readings, the fastest growing first.
+pub fn suspects(attribution: &Attribution, space: Space) -> Vec<Suspect<'_>> {
+    const NOWHERE: &Stack = &Stack { frames: Vec::new() };
+    let mut suspects: Vec<Suspect<'_>> = attribution
+        .survivors
+        .iter()
+        .filter(|survivors| survivors.space == space)
+        .map(|survivors| Suspect {
+            survivors,
+            stack: attribution.stacks.get(survivors.stack).unwrap_or(NOWHERE),
+            reading: survivors.group.reading,
+            calls: last_calls(attribution, survivors),
+        })
+        .collect();
+    suspects.sort_by(|a, b| {
+        let size = |suspect: &Suspect<'_>| {
+            (suspect.reading.bytes_per_iteration, suspect.survivors.group.bytes())
+        };
+        size(b).cmp(&size(a)).then_with(|| a.stack.sorted_by().cmp(&b.stack.sorted_by()))
+    });
+    suspects
+}
+
+/// Allocations of the survivors' stack and scope in the last iteration that they allocated in. All
+/// tensor types count.
+fn last_calls(attribution: &Attribution, survivors: &Survivors) -> u64 {
+    let places = || {
+        attribution.places.iter().filter(|place| {
+            place.space == survivors.space
+                && place.stack == survivors.stack
+                && place.scope == survivors.scope
+        })
+    };
+    let last = places().map(|place| place.last).max();
+    places().filter(|place| Some(place.last) == last).map(|place| place.last_calls).sum()
+}

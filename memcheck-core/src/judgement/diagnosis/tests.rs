@@ -1,0 +1,275 @@
+//! Tests each rule with survivors that satisfy its predicate, and with survivors that miss one
+//! condition.
+
+use super::*;
+use crate::growth::survivors::Pattern;
+use crate::measurement::attribution::HeldBy;
+use crate::measurement::attribution::builder::{Run, buffer, grows, kept, once, rests, steady};
+use crate::measurement::record::example::GPU;
+use crate::space::Space;
+
+#[test]
+fn every_rule_has_a_page_that_shows_the_mistake_and_the_fix() {
+    for rule in RULES {
+        assert!(rule.page.starts_with(&format!("# {}\n", rule.code)), "{}", rule.code);
+        for part in ["## What happens", "## How it is recognised", "## What to do"] {
+            assert!(rule.page.contains(part), "{}: no `{part}`", rule.code);
+        }
+    }
+}
+
+#[test]
+fn codes_are_unique_and_are_no_findings() {
+    let mut codes: Vec<_> = RULES.iter().map(|rule| rule.code).collect();
+    codes.sort_unstable();
+    let before = codes.len();
+    codes.dedup();
+    assert_eq!(codes.len(), before);
+    for code in codes {
+        assert!(code.parse::<crate::judgement::finding::Code>().is_err(), "{code}");
+    }
+}
+
+/// Survivors that satisfy the predicate of a rule, and survivors that miss one of its conditions.
+struct Marks {
+    code: &'static str,
+    fires: Run,
+    /// The cause that is found for `without`.
+    instead: &'static str,
+    without: Run,
+}
+
+const MATMUL: &str = "candle_core::tensor::Tensor::matmul";
+const ZEROS: &str = "candle_core::tensor::Tensor::zeros";
+
+fn leak(functions: &[&str]) -> Run {
+    Run::default().place(functions, steady(4_096))
+}
+
+fn tensors(functions: &[&str]) -> Run {
+    leak(functions).tensors(&[&[32, 32]])
+}
+
+fn held(held: HeldBy) -> Run {
+    tensors(&[MATMUL]).held(held)
+}
+
+/// A cache of 256 bytes per position that grows by `positions` in each iteration.
+fn cache(positions: u64) -> Run {
+    let level = |at: usize| 256 * (10 + positions * at as u64);
+    Run::default()
+        .place(
+            &["candle_core::tensor_cat::Tensor::cat"],
+            buffer(std::array::from_fn(level), grows(Pattern::Enlarged, 256 * positions)),
+        )
+        .tensors(&[&[1, 10 + positions * 9, 64]])
+}
+
+/// A mask for each of ten lengths.
+fn masks() -> Run {
+    let shapes: Vec<[u64; 2]> = (1..=10).map(|length| [length, length]).collect();
+    let shapes: Vec<&[u64]> = shapes.iter().map(|shape| &shape[..]).collect();
+    leak(&["candle_core::tensor::Tensor::from_vec"]).tensors(&shapes)
+}
+
+fn marks() -> Vec<Marks> {
+    let marks = |code, fires, instead, without| Marks { code, fires, instead, without };
+    let whole = HeldBy { whole: 10, ..HeldBy::default() };
+    vec![
+        marks(
+            "free-without-context",
+            tensors(&[ZEROS]).failed_frees(5),
+            "tensor-kept",
+            tensors(&[ZEROS]).failed_frees(4),
+        ),
+        marks(
+            "device-recreated",
+            tensors(&[ZEROS]).devices(GPU, 10),
+            "tensor-kept",
+            tensors(&[ZEROS]).devices(Space::Cuda(1), 10),
+        ),
+        marks(
+            "optimizer-recreated",
+            tensors(&[ZEROS, "candle_nn::optim::AdamW::new"]),
+            "tensor-kept",
+            tensors(&[ZEROS, "app::optim::AdamW::new"]),
+        ),
+        marks(
+            "grad-store-kept",
+            tensors(&[MATMUL, "candle_core::backprop::Tensor::backward"]),
+            "tensor-kept",
+            tensors(&[MATMUL, "app::backward"]),
+        ),
+        marks(
+            "variables-copied",
+            tensors(&["candle_core::tensor::Tensor::copy"]),
+            "view-keeps-storage",
+            tensors(&["candle_core::tensor::Tensor::copy"]).held(HeldBy {
+                views: 10,
+                view_bytes: 4,
+                ..HeldBy::default()
+            }),
+        ),
+        marks(
+            "graph-kept",
+            held(HeldBy { graph: 5, ..whole }),
+            "tensor-kept",
+            held(HeldBy { graph: 4, ..whole }),
+        ),
+        marks(
+            "view-keeps-storage",
+            held(HeldBy { views: 5, view_bytes: 128, ..HeldBy::default() }),
+            "tensor-kept",
+            held(HeldBy { views: 4, view_bytes: 128, whole: 6, ..HeldBy::default() }),
+        ),
+        marks(
+            "batches-kept",
+            tensors(&["candle_core::tensor::Tensor::from_vec"]),
+            "tensor-kept",
+            leak(&["candle_core::tensor::Tensor::from_vec"]),
+        ),
+        marks(
+            "cache-by-shape",
+            masks().via("candle_mi::util::masks::causal", "candle-mi-0.2.2/src/util/masks.rs", 97),
+            "batches-kept",
+            masks(),
+        ),
+        marks("cache-never-cleared", cache(4), "cache-grows", cache(1)),
+        marks(
+            "cache-never-cleared",
+            tensors(&[MATMUL, "candle_nn::kv_cache::KvCache::append"]),
+            "tensor-kept",
+            tensors(&[MATMUL, "app::kv_cache::KvCache::append"]),
+        ),
+        marks("cache-grows", cache(1), "tensor-kept", tensors(&[MATMUL])),
+        marks(
+            "outputs-collected",
+            tensors(&[MATMUL]).scope("decoder.attn"),
+            "tensor-kept",
+            tensors(&[MATMUL]).scope("decoder"),
+        ),
+        marks("tensor-kept", leak(&[MATMUL]), "buffers-kept", leak(&["serde_json::to_vec"])),
+        marks("buffers-kept", leak(&[]), "tensor-kept", tensors(&[])),
+    ]
+}
+
+fn cause(run: Run) -> Option<String> {
+    let record = run.record();
+    diagnose(&Evidence::of(&record, GPU)?).map(|cause| cause.code)
+}
+
+#[test]
+fn every_mistake_is_told_by_its_marks_and_not_without_them() {
+    let mut seen = Vec::new();
+    for Marks { code, fires, instead, without } in marks() {
+        assert_eq!(cause(fires).as_deref(), Some(code));
+        assert_eq!(cause(without).as_deref(), Some(instead), "without the marks of {code}");
+        seen.push(code);
+    }
+    for rule in RULES.iter().filter(|rule| rule.class == Class::Mistake) {
+        assert!(seen.contains(&rule.code), "{}", rule.code);
+    }
+}
+
+#[test]
+fn a_cause_is_that_of_half_of_the_growth() {
+    let with = |block| tensors(&[MATMUL]).place(&["serde_json::to_vec"], steady(block));
+    assert_eq!(cause(with(4_096)).as_deref(), Some("tensor-kept"));
+    assert_eq!(cause(with(4_097)).as_deref(), Some("buffers-kept"));
+    assert_eq!(cause(Run::default().place(&[MATMUL], once(4_096, 3))), None);
+    // Most of the growth has no call site, so it has no cause.
+    assert_eq!(cause(tensors(&[MATMUL]).nobody(steady(4_097))), None);
+    let scattered = (0..10).fold(Run::default(), |run, at| run.place(&[MATMUL], once(4_096, at)));
+    let scattered = scattered.nobody(steady(4_096));
+    assert_eq!(cause(scattered).as_deref(), Some("tensor-kept"));
+}
+
+#[test]
+fn a_free_that_was_refused_once_explains_no_scattered_leak() {
+    let scattered = || {
+        let lines = (0..10).fold(Run::default(), |run, at| run.place(&[ZEROS], once(4_096, at)));
+        lines.nobody(steady(4_096))
+    };
+    assert_eq!(cause(scattered().failed_frees(1)).as_deref(), Some("tensor-kept"));
+    assert_eq!(cause(scattered().failed_frees(5)).as_deref(), Some("free-without-context"));
+    // Nor does it explain many small blocks that are live at the same call site.
+    let beside = |refused| {
+        let small = Run::default().place(&[MATMUL], kept(8, [9; 10], grows(Pattern::Steady, 72)));
+        cause(small.place(&[ZEROS], steady(4_096)).failed_frees(refused))
+    };
+    assert_eq!(beside(10).as_deref(), Some("free-without-context"));
+    assert_eq!(beside(4).as_deref(), Some("tensor-kept"));
+}
+
+fn retained(run: Run) -> Option<String> {
+    let record = run.record();
+    diagnose_retained(&Evidence::of(&record, GPU)?).map(|cause| cause.code)
+}
+
+#[test]
+fn what_is_retained_has_the_cause_of_the_growth_only_if_it_is_what_grew() {
+    let grown = || tensors(&[MATMUL]).retained(10, 40_960);
+    assert_eq!(retained(grown()).as_deref(), Some("tensor-kept"));
+    // The list that grew is gone, and another block is left.
+    let other = tensors(&[MATMUL]).place(&[ZEROS], once(8_192, 2)).retained(1, 8_192);
+    assert_eq!(retained(other), None);
+    let nothing_grew = Run::default().place(&[], once(4_096, 3)).retained(1, 4_096);
+    assert_eq!(retained(nothing_grew), None);
+    let less = grown().place(&[ZEROS], once(8_192, 2)).retained(1, 40_961);
+    assert_eq!(retained(less), None);
+}
+
+#[test]
+fn a_buffer_that_stays_as_large_as_its_largest_is_told_from_any_other() {
+    let left = |made: (u64, u64)| {
+        Run::default().place(&[ZEROS], once(8_192, 2)).made(made.0, made.1).retained(1, 8_192)
+    };
+    assert_eq!(retained(left((3, 12_288))).as_deref(), Some("cache-keeps-largest"));
+    assert_eq!(retained(left((3, 3 * 8_192))), None, "all are alike");
+    assert_eq!(retained(left((1, 8_192))), None, "it is the only one");
+    let workspace = "candle_core::quantized::cuda::workspace";
+    let of_candle = Run::default().place(&[workspace], once(8_192, 2)).retained(2, 16_384);
+    assert_eq!(retained(of_candle).as_deref(), Some("cache-keeps-largest"));
+    let of_others = Run::default().place(&["app::workspace"], once(8_192, 2)).retained(2, 16_384);
+    assert_eq!(retained(of_others), None);
+}
+
+#[test]
+fn refused_frees_are_the_cause_of_what_they_left() {
+    let left = |refused| {
+        Run::default().place(&[ZEROS], once(8_192, 2)).retained(4, 32_768).failed_frees(refused)
+    };
+    assert_eq!(retained(left(2)).as_deref(), Some("free-without-context"));
+    assert_eq!(retained(left(1)), None);
+}
+
+#[test]
+fn what_only_looks_like_growth_is_the_cause_of_none() {
+    // A ring, together with a leak of blocks of the same size that has no call site.
+    let reading = rests(Pattern::Replaced, 4_096, 10);
+    let ring = kept(512, [0, 0, 1, 1, 1, 1, 1, 1, 1, 1], reading);
+    let run = Run::default().place(&[MATMUL], ring).tensors(&[&[2, 64], &[4, 32]]);
+    assert_eq!(cause(run.nobody(steady(512))).as_deref(), Some("tensor-kept"));
+}
+
+#[test]
+fn what_only_looks_like_growth_is_remarked_on_and_growth_is_not() {
+    let remark = |run: Run| {
+        let record = run.record();
+        let evidence = Evidence::of(&record, GPU).unwrap();
+        remark(&[&evidence.suspects[0]], &evidence).map(|cause| cause.code)
+    };
+    let ratchet = [1024, 1024, 4096, 4096, 4096, 4096, 8192, 8192, 8192, 8192];
+    let largest =
+        Run::default().place(&[ZEROS], buffer(ratchet, rests(Pattern::Ratchet, 8_192, 7)));
+    assert_eq!(remark(largest).as_deref(), Some("cache-keeps-largest"));
+    let latest = |shapes: &[&[u64]]| {
+        let births = [0, 0, 0, 0, 0, 0, 0, 0, 1, 1];
+        let young = kept(4, births, rests(Pattern::LastKept, 8, 10));
+        Run::default().place(&[ZEROS], young).tensors(shapes)
+    };
+    assert_eq!(remark(latest(&[&[2, 3], &[2, 5]])).as_deref(), Some("variable-shapes"));
+    assert_eq!(remark(latest(&[&[2, 3]])), None);
+    let leak = leak(&[ZEROS]).tensors(&[&[2, 3], &[2, 5]]);
+    assert_eq!(remark(leak), None, "that is a leak");
+}

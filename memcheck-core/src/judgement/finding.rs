@@ -1,0 +1,440 @@
+//! The findings. Each kind of finding is data: a code, a class and a page.
+//!
+//! A new kind must have an entry in the list `codes!`, which declares its variant of [`Code`] and its
+//! row of [`TABLE`], a page below `pages/`, and a rule in [`crate::judgement::verdict`] with a test that fires
+//! it and one that does not.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::measurement::repeats::Range;
+use crate::space::Space;
+
+/// The effect of a finding on the result of its test.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Class {
+    /// Measured: the test fails, exit code 100.
+    Measured,
+    /// The instrument was not armed, or had no device: exit code 104 or 105. The test must not pass.
+    Instrument,
+    /// Bookkeeping: a warning, or exit code 5 if it is denied.
+    Bookkeeping,
+}
+
+/// The treatment of a bookkeeping finding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    /// Not reported.
+    Allow,
+    /// Reported.
+    Warn,
+    /// Reported, and exit code 5.
+    Deny,
+}
+
+macro_rules! codes {
+    ($($(#[$doc:meta])* $variant:ident = $code:literal, $class:ident, $ci:ident, $title:literal;)*) => {
+        /// A kind of finding, by its stable name.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Code { $($(#[$doc])* $variant,)* }
+
+        /// Every code with its class, its level in CI, its title and its page.
+        pub const TABLE: &[Row] = &[$(Row {
+            code: Code::$variant,
+            name: $code,
+            class: Class::$class,
+            level_in_ci: Level::$ci,
+            title: $title,
+            page: include_str!(concat!("../../pages/", $code, ".md")),
+        },)*];
+    };
+}
+
+/// The properties of a [`Code`].
+#[derive(Debug, Clone, Copy)]
+pub struct Row {
+    /// The code.
+    pub code: Code,
+    /// The stable kebab-case name.
+    pub name: &'static str,
+    /// The effect on the result of the test.
+    pub class: Class,
+    level_in_ci: Level,
+    /// A summary in one line.
+    pub title: &'static str,
+    /// The explanation that `cargo memcheck explain CODE` prints.
+    pub page: &'static str,
+}
+
+codes! {
+    /// Live memory grows by more than `max_growth` an iteration.
+    Leak = "leak", Measured, Deny, "memory allocated in an iteration is never freed";
+    /// The bytes taken from the device grow by more than `max_reserved_growth` an iteration.
+    GrowthLimit = "growth-limit", Measured, Deny, "memory grows from iteration to iteration";
+    /// `peak_allocated` is above `max_peak`.
+    PeakLimit = "peak-limit", Measured, Deny, "the peak is above its limit";
+    /// More bytes than `max_retained` are live after the body returned.
+    Retained = "retained", Measured, Deny, "memory is still live after the test body returned";
+    /// An iteration makes more allocations than `max_allocations`.
+    AllocationsLimit = "allocations-limit", Measured, Deny, "an iteration allocates more often than allowed";
+    /// `peak_allocated` is above its baseline.
+    PeakRegression = "peak-regression", Measured, Deny, "the peak has grown since the baseline";
+    /// `allocations` is above its baseline.
+    AllocationsRegression = "allocations-regression", Measured, Deny, "an iteration allocates more often than in the baseline";
+    /// `growth` is above its baseline.
+    GrowthRegression = "growth-regression", Measured, Deny, "memory grows faster than in the baseline";
+    /// A figure differs from run to run, and its limit or baseline is between the values.
+    Unstable = "unstable", Measured, Deny, "a figure differs from run to run, and its limit lies between";
+    /// A figure grows faster over the cases than `scaling` allows.
+    Scaling = "scaling", Measured, Deny, "a figure grows faster over the cases than allowed";
+    /// The test needs more memory than `fits`.
+    DoesNotFit = "does-not-fit", Measured, Deny, "the test does not run inside the capacity that it must fit";
+    /// The device had no memory left.
+    OutOfMemory = "out-of-memory", Measured, Deny, "the device ran out of memory";
+    /// The body failed because the GPU or its driver failed.
+    DeviceFault = "device-fault", Measured, Deny, "the GPU or its driver failed while the test ran";
+    /// The body panicked or returned an error.
+    TestFailed = "test-failed", Measured, Deny, "the test itself failed";
+    /// The test process ended by a signal or an unexpected exit.
+    Crashed = "crashed", Measured, Deny, "the test process died";
+    /// The test took longer than its time-out.
+    TimedOut = "timed-out", Measured, Deny, "the test took longer than its time-out";
+    /// The instrument was not armed, or events were lost.
+    NotMeasured = "not-measured", Instrument, Deny, "the instrument did not see the memory that it judges";
+    /// The device could not be opened.
+    NoDevice = "no-device", Instrument, Deny, "the device that was asked for could not be opened";
+    /// No baseline exists.
+    MissingBaseline = "missing-baseline", Bookkeeping, Deny, "the test has no baseline yet";
+    /// The baseline was made under other conditions.
+    UncomparableBaseline = "uncomparable-baseline", Bookkeeping, Deny, "the baseline was made under other conditions";
+    /// The baseline cannot be read.
+    CorruptBaseline = "corrupt-baseline", Bookkeeping, Deny, "the baseline cannot be read";
+    /// A baseline belongs to no test.
+    StaleBaseline = "stale-baseline", Bookkeeping, Warn, "the baseline belongs to no test";
+    /// An `[[override]]` of the configuration matches no test.
+    UnmatchedOverride = "unmatched-override", Bookkeeping, Warn, "an override of the configuration matches no test";
+    /// A figure is below its baseline.
+    Improved = "improved", Bookkeeping, Warn, "a figure is below its baseline";
+    /// The growth could not be decided in the iterations that were run.
+    Undecided = "undecided", Bookkeeping, Warn, "it could not be decided whether memory grows";
+    /// A test target was not built.
+    NotBuilt = "not-built", Bookkeeping, Deny, "a test target was not built";
+}
+
+/// The reason why a text is not a code, or why a code cannot have a level.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CodeError {
+    /// The code does not exist.
+    #[error("`{0}` is not a finding: {known}", known = names(|_| true))]
+    Unknown(String),
+    /// Only a bookkeeping finding can have a level other than `deny`.
+    #[error(
+        "`{0}` is measured and always fails its test; a level can be given to {bookkeeping}",
+        bookkeeping = names(|row| row.class == Class::Bookkeeping)
+    )]
+    Fixed(&'static str),
+}
+
+fn names(wanted: impl Fn(&Row) -> bool) -> String {
+    let names: Vec<_> = TABLE.iter().filter(|row| wanted(row)).map(|row| row.name).collect();
+    names.join(", ")
+}
+
+impl Code {
+    /// True if a test with this finding did not run to its end, for a reason other than memory. Its
+    /// figures are then incomplete.
+    pub fn cut_it_short(self) -> bool {
+        match self {
+            Self::TestFailed | Self::Crashed | Self::TimedOut | Self::DeviceFault => true,
+            other => other.row().class == Class::Instrument,
+        }
+    }
+
+    /// The properties of the code.
+    pub fn row(self) -> &'static Row {
+        // `codes!` declares both in one list, so the table is in the order of the variants.
+        &TABLE[self as usize]
+    }
+
+    /// The stable kebab-case name.
+    pub fn name(self) -> &'static str {
+        self.row().name
+    }
+
+    /// The level of the code unless the user sets another one.
+    pub fn default_level(self, ci: bool) -> Level {
+        match self.row().class {
+            Class::Measured | Class::Instrument => Level::Deny,
+            Class::Bookkeeping if ci => self.row().level_in_ci,
+            Class::Bookkeeping => Level::Warn,
+        }
+    }
+
+    /// True if the finding is about bytes that call sites can explain.
+    pub fn is_about_memory(self) -> bool {
+        match self {
+            Self::Leak
+            | Self::GrowthLimit
+            | Self::PeakLimit
+            | Self::Retained
+            | Self::AllocationsLimit
+            | Self::PeakRegression
+            | Self::AllocationsRegression
+            | Self::GrowthRegression
+            | Self::Unstable
+            | Self::Scaling
+            | Self::OutOfMemory
+            | Self::DoesNotFit => true,
+            Self::DeviceFault
+            | Self::TestFailed
+            | Self::Crashed
+            | Self::TimedOut
+            | Self::NotMeasured
+            | Self::NoDevice
+            | Self::MissingBaseline
+            | Self::UncomparableBaseline
+            | Self::CorruptBaseline
+            | Self::StaleBaseline
+            | Self::UnmatchedOverride
+            | Self::Improved
+            | Self::Undecided
+            | Self::NotBuilt => false,
+        }
+    }
+
+    /// Checks that the code can have `level`.
+    ///
+    /// # Errors
+    /// If the code is not a bookkeeping finding and the level is not `deny`.
+    pub fn check_level(self, level: Level) -> Result<(), CodeError> {
+        match (self.row().class, level) {
+            (Class::Bookkeeping, _) | (_, Level::Deny) => Ok(()),
+            (Class::Measured | Class::Instrument, _) => Err(CodeError::Fixed(self.name())),
+        }
+    }
+}
+
+impl std::str::FromStr for Code {
+    type Err = CodeError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        TABLE
+            .iter()
+            .find(|row| row.name == text)
+            .map(|row| row.code)
+            .ok_or_else(|| CodeError::Unknown(text.to_owned()))
+    }
+}
+
+impl std::fmt::Display for Code {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl Serialize for Code {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+impl<'de> Deserialize<'de> for Code {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// A holder that is new at the peak or holds more than in the baseline.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Grown {
+    /// A description of the holder: `softmax [8,12,512,512] f32 in encoder.3.attn`.
+    pub holder: String,
+    /// Bytes in the baseline; 0 if the holder was not among the largest there.
+    pub then: u64,
+    /// Bytes now.
+    pub now: u64,
+}
+
+/// A finding in one test.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Finding {
+    /// The kind.
+    pub code: Code,
+    /// The memory space, if the finding is about one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub space: Option<Space>,
+    /// Bytes an iteration, for findings about growth.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub bytes_per_iteration: Option<u64>,
+    /// The measured figure, for findings about other figures.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub figure: Option<u64>,
+    /// The greatest value that the figure may have.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub limit: Option<u64>,
+    /// The figure in the baseline, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub baseline: Option<u64>,
+    /// The values of the figure over several runs of the test; `figure` is the greatest.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub range: Option<Range>,
+    /// One sentence for people, without the code and the name of the test.
+    pub message: String,
+    /// The next step for the user.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub hint: Option<String>,
+    /// The places that hold or allocate the bytes.
+    #[serde(default)]
+    pub sites: Vec<Site>,
+    /// Holders that are new at the peak or hold more than in the baseline.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub grown: Vec<Grown>,
+    /// The kind of mistake, if one is recognised.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub cause: Option<crate::judgement::diagnosis::Cause>,
+}
+
+/// A place in the program that holds bytes: a call site, or a block size if the call site is not
+/// known.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Site {
+    /// The innermost function of the program under test.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub function: Option<String>,
+    /// The source file of the function.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// The line of the call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<u32>,
+    /// The line of the dependency that allocated, if the program's line called one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub via: Option<Via>,
+    /// The path of `tracing` spans.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scope: Option<String>,
+    /// The operation of candle that allocated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub operation: Option<String>,
+    /// Shape and element type of the tensors, if known: `[8,128] f32`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tensor: Option<String>,
+    /// Size of one block in bytes, if all have the same size.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub block: Option<u64>,
+    /// Bytes that the place holds at the end or at the peak.
+    pub bytes: u64,
+    /// Number of blocks that the place holds, or of its allocations.
+    pub count: u64,
+    /// Bytes that the place adds in an iteration; 0 if the finding is not about growth.
+    pub bytes_per_iteration: u64,
+    /// The kind of growth.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pattern: Option<crate::growth::survivors::Pattern>,
+    /// The kind of growth with its figures, or the purpose of the bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// The call stack without frames of plumbing, the innermost frame first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub stack: Vec<crate::measurement::stack::Frame>,
+}
+
+impl Site {
+    /// The place as `src/model.rs:42`, or the innermost function if no line of the program is known.
+    pub fn place(&self) -> Option<String> {
+        let line = self.line.map(|line| format!(":{line}")).unwrap_or_default();
+        let file = self.file.as_ref().map(|file| format!("{file}{line}"));
+        file.or_else(|| self.stack.first().map(|frame| frame.shown()))
+    }
+}
+
+/// The line of a dependency.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Via {
+    /// The source file, beginning with the folder of the package's version.
+    pub file: String,
+    /// The line number.
+    pub line: u32,
+    /// The function that has the line.
+    pub function: String,
+}
+
+/// The ranges that findings report.
+pub fn reported(findings: &[Finding]) -> Vec<&Range> {
+    findings.iter().filter_map(|finding| finding.range.as_ref()).collect()
+}
+
+impl Finding {
+    /// A finding that has a message only.
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            space: None,
+            bytes_per_iteration: None,
+            figure: None,
+            limit: None,
+            baseline: None,
+            range: None,
+            message: message.into(),
+            hint: None,
+            sites: Vec::new(),
+            grown: Vec::new(),
+            cause: None,
+        }
+    }
+
+    /// The same finding with a hint.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_in_the_order_of_the_variants() {
+        for (place, row) in TABLE.iter().enumerate() {
+            assert_eq!(row.code as usize, place);
+            assert_eq!(row.name.parse(), Ok(row.code));
+        }
+    }
+
+    #[test]
+    fn every_page_says_what_it_means_and_what_to_do() {
+        for row in TABLE {
+            assert!(row.page.starts_with(&format!("# {}\n", row.name)), "{}", row.name);
+            for part in ["## What it means", "## What to do"] {
+                assert!(row.page.contains(part), "{}: no `{part}`", row.name);
+            }
+            assert!(row.page.len() > 200, "{}: too short to help", row.name);
+        }
+    }
+
+    #[test]
+    fn only_bookkeeping_can_be_allowed() {
+        assert!(Code::Leak.check_level(Level::Allow).is_err());
+        assert!(Code::NotMeasured.check_level(Level::Warn).is_err());
+        assert!(Code::Improved.check_level(Level::Allow).is_ok());
+    }
+
+    #[test]
+    fn ci_denies_what_the_interface_says() {
+        let denied: Vec<_> = TABLE
+            .iter()
+            .filter(|row| {
+                row.class == Class::Bookkeeping && row.code.default_level(true) == Level::Deny
+            })
+            .map(|row| row.name)
+            .collect();
+        assert_eq!(
+            denied,
+            ["missing-baseline", "uncomparable-baseline", "corrupt-baseline", "not-built"]
+        );
+        assert_eq!(Code::MissingBaseline.default_level(false), Level::Warn);
+    }
+}

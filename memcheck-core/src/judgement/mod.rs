@@ -1,0 +1,9 @@
+//! The judgement: a record, a baseline and limits become a verdict with findings and their causes.
+
+pub mod baseline;
+pub mod blame;
+pub mod diagnosis;
+pub mod fault;
+pub mod finding;
+pub mod location;
+pub mod verdict;

@@ -1,0 +1,215 @@
+//! The verdict: a pure function of a record, its baseline and its limits.
+//!
+//! Each rule is one function that returns its findings. [`judge`] calls the rules in the order of
+//! severity, which is also the order of the report.
+
+use crate::bound::Bound;
+use crate::judgement::baseline::Baseline;
+use crate::judgement::blame;
+use crate::judgement::diagnosis::{self, Evidence};
+use crate::judgement::finding::{Class, Code, Finding, Level};
+use crate::limits::{Limits, Source};
+use crate::measurement::record::{Metrics, Record, SpaceRecord};
+use crate::size::{Size, both};
+use crate::space::Space;
+pub use status::{Status, Verdict};
+
+mod ended;
+mod fit;
+mod growth;
+mod regression;
+mod status;
+mod unmeasured;
+mod unstable;
+
+pub use ended::{gist, says_out_of_memory};
+pub use growth::TREND_CONFIDENCE;
+pub use unmeasured::unwritten;
+
+/// Judges one run of one test. `level` returns the configured level of a code.
+pub fn judge(
+    record: &Record,
+    baseline: &Baseline,
+    limits: &Limits,
+    level: impl Fn(Code) -> Level,
+) -> Verdict {
+    let ended = ended::ended(record, limits);
+    let returned = ended.is_none();
+    let mut findings: Vec<Finding> = Vec::new();
+    findings.extend(ended);
+    findings.extend(unmeasured::blind(record));
+    if returned {
+        findings.extend(unmeasured::incomplete(record, limits));
+    }
+    for (&space, measured) in judged(record) {
+        if !growth::is_overhead(record, space, limits) {
+            findings.extend(growth::leak(record, space, measured, limits));
+            if returned {
+                findings.extend(growth::undecided(space, measured, limits));
+            }
+        }
+        let of_pool = growth::of_pool(space, measured, limits.max_reserved_growth.value);
+        findings.extend(of_pool.map(|found| match record.driver.simulated {
+            true => growth::estimated(found),
+            false => found,
+        }));
+        findings.extend(peak(record, space, &measured.metrics, limits));
+        findings.extend(fit::peak(record, space, &measured.metrics, limits));
+        // A body that failed has not freed its memory, so its retained bytes mean nothing.
+        if returned && !is_overhead(space, |space| retained_in(record, space, limits)) {
+            findings.extend(retained(record, space, measured, limits));
+        }
+        if space != Space::HostSmall {
+            findings.extend(allocations(record, space, measured, limits));
+        }
+    }
+    if returned {
+        findings.extend(regression::against(record, baseline, limits));
+        unstable::settle(record, baseline, limits, &mut findings);
+    }
+    // If names are incomplete, each finding with places gets the reason as its hint.
+    if let Some(hint) = record.attribution.as_ref().and_then(|found| found.hint.as_ref()) {
+        for finding in findings.iter_mut().filter(|finding| !finding.sites.is_empty()) {
+            finding.hint.get_or_insert_with(|| hint.clone());
+        }
+    }
+    conclude(findings, level)
+}
+
+/// True if the figures of a run with these findings can become the baseline. The figures of a run
+/// that broke a limit or did not end must not. Figures that only differ from the baseline can.
+pub fn is_worth_keeping(findings: &[Finding]) -> bool {
+    findings.iter().all(|finding| {
+        matches!(
+            finding.code,
+            Code::PeakRegression | Code::AllocationsRegression | Code::GrowthRegression
+        ) || finding.code.row().class == Class::Bookkeeping
+    })
+}
+
+/// Makes a verdict of findings: drops the allowed ones, collects the denied ones and decides the
+/// status. If the instrument failed, bookkeeping findings are dropped, because such a run has no
+/// figures that can be accepted.
+pub fn conclude(findings: Vec<Finding>, level: impl Fn(Code) -> Level) -> Verdict {
+    let is_of = |finding: &Finding, class| finding.code.row().class == class;
+    let blind = findings.iter().any(|finding| is_of(finding, Class::Instrument));
+    let findings: Vec<Finding> = findings
+        .into_iter()
+        .filter(|finding| !blind || !is_of(finding, Class::Bookkeeping))
+        .filter(|finding| level(finding.code) != Level::Allow)
+        .collect();
+    let of_class = |class: Class| {
+        findings.iter().map(|finding| finding.code).filter(move |code| code.row().class == class)
+    };
+    let mut denied: Vec<Code> =
+        of_class(Class::Bookkeeping).filter(|&code| level(code) == Level::Deny).collect();
+    denied.sort();
+    denied.dedup();
+    let status = if of_class(Class::Instrument).next().is_some() {
+        Status::NotMeasured
+    } else if of_class(Class::Measured).next().is_some() {
+        Status::Failed
+    } else if !denied.is_empty() {
+        Status::NeedsReview
+    } else {
+        Status::Passed
+    };
+    Verdict { status, findings, denied }
+}
+
+fn judged(record: &Record) -> impl Iterator<Item = (&Space, &SpaceRecord)> {
+    record.judged.iter().filter_map(|space| record.spaces.get_key_value(space))
+}
+
+fn peak(record: &Record, space: Space, metrics: &Metrics, limits: &Limits) -> Option<Finding> {
+    // `across` judges a limit relative to another test, because it has the figures of both.
+    let Some(Bound::Bytes(Size(limit))) = limits.max_peak.value else { return None };
+    (metrics.peak_allocated > limit).then(|| Finding {
+        space: Some(space),
+        figure: Some(metrics.peak_allocated),
+        limit: Some(limit),
+        sites: blame::at_peak(record, space),
+        ..Finding::new(
+            Code::PeakLimit,
+            format!(
+                "the peak in {space} is {}, at most {} allowed",
+                both(metrics.peak_allocated),
+                both(limit)
+            ),
+        )
+    })
+}
+
+/// Small blocks on the host are taken for the overhead of tensors (shapes, reference counts and
+/// lists) if the bytes of the tensors are at least this many times theirs.
+const OVERHEAD: u64 = 2;
+
+/// True if `space` is that of small blocks and these are the overhead of tensors that have a
+/// finding. `figure` must return the figure of a space if it is above its limit, else 0.
+fn is_overhead(space: Space, figure: impl Fn(Space) -> u64) -> bool {
+    space == Space::HostSmall && figure(Space::Host) / OVERHEAD >= figure(space).max(1)
+}
+
+fn retained_in(record: &Record, space: Space, limits: &Limits) -> u64 {
+    let of = |measured| retained_figure(measured, limits).0;
+    let figure = record.spaces.get(&space).map_or(0, of);
+    if figure > limits.max_retained.value { figure } else { 0 }
+}
+
+/// The retained bytes that are judged, and true if they are those of a second round.
+fn retained_figure(measured: &SpaceRecord, limits: &Limits) -> (u64, bool) {
+    // A limit that the user set covers all live bytes. The built-in limit does not cover memory
+    // that is allocated once in a process, such as a lazy static or a thread-local.
+    let added = measured.retained_again.filter(|_| limits.max_retained.source == Source::BuiltIn);
+    (added.unwrap_or(measured.metrics.retained), added.is_some())
+}
+
+fn retained(
+    record: &Record,
+    space: Space,
+    measured: &SpaceRecord,
+    limits: &Limits,
+) -> Option<Finding> {
+    let limit = limits.max_retained.value;
+    let (figure, is_added) = retained_figure(measured, limits);
+    let again = if is_added { ", and were again after a second round of it" } else { "" };
+    (figure > limit).then(|| Finding {
+        space: Some(space),
+        figure: Some(figure),
+        limit: Some(limit),
+        sites: blame::retained(record, space),
+        cause: Evidence::of(record, space)
+            .and_then(|evidence| diagnosis::diagnose_retained(&evidence)),
+        ..Finding::new(
+            Code::Retained,
+            format!(
+                "{} are live in {space} after the body returned{again}, at most {} allowed",
+                both(figure),
+                both(limit)
+            ),
+        )
+    })
+}
+
+fn allocations(
+    record: &Record,
+    space: Space,
+    measured: &SpaceRecord,
+    limits: &Limits,
+) -> Option<Finding> {
+    let limit = limits.max_allocations.value?;
+    let most = measured.allocations.iter().copied().max()?;
+    (most > limit).then(|| Finding {
+        space: Some(space),
+        figure: Some(most),
+        limit: Some(limit),
+        sites: blame::allocating(record, space),
+        ..Finding::new(
+            Code::AllocationsLimit,
+            format!("an iteration makes {most} allocations in {space}, at most {limit} allowed"),
+        )
+    })
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,157 @@
+//! The end of the body: as expected, or with `test-failed`, `does-not-fit`, `out-of-memory` or
+//! `device-fault`.
+
+use super::fit;
+use crate::judgement::blame;
+use crate::judgement::fault;
+use crate::judgement::finding::{Code, Finding};
+use crate::limits::Limits;
+use crate::measurement::record::{Outcome, Record, Refusal};
+use crate::size::both;
+use crate::space::Space;
+
+pub(super) fn ended(record: &Record, limits: &Limits) -> Option<Finding> {
+    let (what, text) = match (&record.outcome, &record.should_panic) {
+        (Outcome::Returned, None) => return None,
+        (Outcome::Panicked { message }, Some(expected)) if message.contains(expected) => {
+            return None;
+        }
+        (Outcome::Panicked { message }, Some(expected)) => {
+            return Some(Finding::new(
+                Code::TestFailed,
+                format!(
+                    "the panic says `{}`, which lacks the expected `{expected}`",
+                    gist(message)
+                ),
+            ));
+        }
+        (Outcome::Returned, Some(_)) => {
+            return Some(Finding::new(
+                Code::TestFailed,
+                "the test did not panic, and #[should_panic] says that it should",
+            ));
+        }
+        (Outcome::Failed { error }, _) => ("returned an error", gist(error)),
+        (Outcome::Panicked { message }, None) => ("panicked", gist(message)),
+    };
+    let ended = format!("the body {what}: {text}");
+    let refused = refusal(record, text);
+    if let Some(finding) = refused.and_then(|found| fit::refused(record, limits, found, &ended)) {
+        return Some(finding);
+    }
+    let finding = match refused {
+        Some((space, refusal)) => Finding {
+            space: Some(space),
+            figure: Some(refusal.live + refusal.requested),
+            sites: blame::at_refusal(record, space),
+            ..Finding::new(
+                Code::OutOfMemory,
+                format!(
+                    "{space} had no room for {} more beside {} live{}; {ended}",
+                    both(refusal.requested),
+                    both(refusal.live),
+                    fit::others(record, space),
+                ),
+            )
+        }
+        .hint(if record.driver.others.iter().any(|other| other.space == space && !other.maybe_own) {
+            "end the other process, wait for it, or take another GPU: what it holds is not there"
+        } else {
+            "a smaller batch or a shorter sequence, or a larger card: `--device sim:CARD`"
+        }),
+        None => match fault::of(text) {
+            Some((fault, error)) => {
+                let message = format!("{} ({error}); {ended}", fault.title);
+                Finding::new(Code::DeviceFault, message).hint(fault.remedy)
+            }
+            None => Finding::new(Code::TestFailed, ended),
+        },
+    };
+    Some(finding)
+}
+
+/// The refused allocation that ended the body with the error `text`. The body may also have
+/// survived a refusal: a search for the largest batch goes on with a smaller one. A refusal
+/// therefore counts only if no allocation followed it or if `text` is an out-of-memory error.
+fn refusal(record: &Record, text: &str) -> Option<(Space, Refusal)> {
+    let says_so = says_out_of_memory(text);
+    record
+        .spaces
+        .iter()
+        .filter_map(|(space, measured)| Some((*space, measured.refused?)))
+        .find(|(_, refusal)| refusal.last || says_so)
+}
+
+/// True if a text is an out-of-memory error of the driver, of cuBLAS or of a program.
+pub fn says_out_of_memory(text: &str) -> bool {
+    // The backtrace is left out, because a function in it can have such a name.
+    let text = gist(text).to_lowercase().replace(['_', '-'], " ");
+    ["out of memory", "alloc failed"].iter().any(|words| text.contains(words))
+}
+
+/// The text of an error without its backtrace. The `Debug` forms of candle and anyhow append one if
+/// `RUST_BACKTRACE` is set. The test's output still has it.
+pub fn gist(text: &str) -> &str {
+    let end =
+        ["\n\nStack backtrace:", "\n   0: "].iter().filter_map(|start| text.find(start)).min();
+    text[..end.unwrap_or(text.len())].trim_end()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::codes;
+    use super::*;
+    use crate::judgement::baseline::Baseline;
+    use crate::limits::Layer;
+    use crate::measurement::driver::Occupant;
+    use crate::measurement::record::example::{GPU, armed, limits, record};
+    use crate::measurement::record::{Metrics, SpaceRecord};
+
+    fn failed(error: &str) -> Record {
+        let mut run = record(armed(Metrics::default()));
+        run.outcome = Outcome::Failed { error: error.to_owned() };
+        run
+    }
+
+    #[test]
+    fn a_body_that_fails_on_its_gpu_is_a_device_fault_and_on_itself_test_failed() {
+        let of = |error: &str| codes(&failed(error), &Baseline::Off, Layer::default());
+        for fault in fault::FAULTS {
+            for error in fault.errors {
+                let text = format!("Cuda(Cuda(DriverError({error}, \"words\")))");
+                assert_eq!(of(&text), ["device-fault"], "{error}");
+            }
+        }
+        assert_eq!(of("DriverError(CUDA_ERROR_INVALID_VALUE, \"words\")"), ["test-failed"]);
+        let mut expected = failed("");
+        expected.outcome = Outcome::Panicked { message: "CUDA_ERROR_NO_BINARY_FOR_GPU".into() };
+        expected.should_panic = Some(String::new());
+        assert!(codes(&expected, &Baseline::Off, Layer::default()).is_empty());
+    }
+
+    #[test]
+    fn who_holds_the_memory_that_was_wanted_is_named_and_who_holds_none_of_it_is_not() {
+        let refused = Some(Refusal { requested: 30, live: 60, last: true });
+        let mut run = record(SpaceRecord { refused, ..armed(Metrics::default()) });
+        run.outcome = Outcome::Failed { error: "CUDA_ERROR_OUT_OF_MEMORY".into() };
+        let said = |run: &Record| {
+            let found = ended(run, &limits(Layer::default())).unwrap();
+            (found.message, found.hint.unwrap())
+        };
+        let alone = said(&run);
+        let other = |space| Occupant {
+            space,
+            pid: 4711,
+            name: Some("python".to_owned()),
+            bytes: Some(60),
+            maybe_own: false,
+        };
+        run.driver.others = vec![other(Space::Cuda(1))];
+        assert_eq!(said(&run), alone, "it is on another device");
+        run.driver.others = vec![other(GPU)];
+        let (message, hint) = said(&run);
+        let holder = "beside 60 B live; process 4711 (python) holds 60 B of cuda:0; the body";
+        assert!(message.contains(holder), "{message}");
+        assert!(hint.contains("other process"), "{hint}");
+    }
+}

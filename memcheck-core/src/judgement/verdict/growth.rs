@@ -1,0 +1,187 @@
+//! Growth from iteration to iteration: `leak` for blocks, and `growth-limit` for series that have
+//! totals only.
+
+use crate::growth::lifetimes::Open;
+use crate::growth::survivors::{self, Group, Growth, Pattern};
+use crate::judgement::blame;
+use crate::judgement::diagnosis::{self, Evidence};
+use crate::judgement::finding::{Code, Finding};
+use crate::limits::Limits;
+use crate::measurement::record::{Record, SpaceRecord};
+use crate::size::{blocks, both, counted};
+use crate::space::Space;
+
+/// The least confidence with which a series of totals counts as growing.
+pub const TREND_CONFIDENCE: f64 = 0.99;
+
+/// True if `space` is that of small blocks on the host and these are the overhead of tensors that
+/// leak.
+pub(super) fn is_overhead(record: &Record, space: Space, limits: &Limits) -> bool {
+    super::is_overhead(space, |space| {
+        let growth = record.spaces.get(&space).map_or(0, |measured| measured.metrics.growth);
+        if growth > limits.max_growth.value { growth } else { 0 }
+    })
+}
+
+pub(super) fn leak(
+    record: &Record,
+    space: Space,
+    measured: &SpaceRecord,
+    limits: &Limits,
+) -> Option<Finding> {
+    let limit = limits.max_growth.value;
+    let evidence = Evidence::of(record, space)?;
+    let growth = evidence.bytes_per_iteration;
+    if growth <= limit {
+        return None;
+    }
+    let sites = blame::growing(&evidence);
+    let groups: Vec<&Group> = evidence
+        .growing()
+        .map(|suspect| &suspect.survivors.group)
+        .chain(evidence.unplaced.iter().copied())
+        .collect();
+    let count: u64 = groups.iter().map(|group| group.count()).sum();
+    let replaced = groups
+        .iter()
+        .all(|group| matches!(group.reading.pattern, Pattern::Enlarged | Pattern::Amortised));
+    let how = match (groups.as_slice(), groups.first().and_then(|only| only.block)) {
+        _ if replaced => "buffers are replaced by larger ones".to_owned(),
+        ([_], Some(block)) => format!("{} of {} survive", blocks(count), both(block)),
+        (all, _) => {
+            let bytes = all.iter().map(|group| group.bytes()).sum();
+            format!("{} survive, {} in all", blocks(count), both(bytes))
+        }
+    };
+    let beside = match record.spaces.get(&Space::HostSmall) {
+        Some(small)
+            if space == Space::Host
+                && small.metrics.growth > 0
+                && is_overhead(record, Space::HostSmall, limits) =>
+        {
+            format!(", and smaller blocks with them by {}", both(small.metrics.growth))
+        }
+        _ => String::new(),
+    };
+    let (least, through) = match measured.growth {
+        Growth::Found { whole, iterations, .. } => (
+            if whole { "" } else { "at least " },
+            format!("; it went on through {iterations} iterations"),
+        ),
+        _ => ("", String::new()),
+    };
+    let mut finding = Finding {
+        space: Some(space),
+        bytes_per_iteration: Some(growth),
+        limit: Some(limit),
+        sites,
+        cause: diagnosis::diagnose(&evidence),
+        ..Finding::new(
+            Code::Leak,
+            format!(
+                "{space} grows by {least}{} an iteration{beside}, at most {} allowed: {how}{through}",
+                both(growth),
+                both(limit)
+            ),
+        )
+    };
+    if measured.failed_frees > 0 {
+        finding = finding.hint(format!(
+            "{} refused by the driver: a tensor dropped on a thread without a context?",
+            counted(measured.failed_frees, "free was", "frees were")
+        ));
+    }
+    Some(finding)
+}
+
+/// The finding about a space whose growth could not be decided, if its mean rate would exceed
+/// `max_growth`.
+pub(super) fn undecided(space: Space, measured: &SpaceRecord, limits: &Limits) -> Option<Finding> {
+    let limit = limits.max_growth.value;
+    let (open, bytes, iterations) = match measured.growth {
+        Growth::Undecided { open, bytes, iterations } => (open, bytes, iterations),
+        Growth::Unknown => {
+            let finding = Finding {
+                space: Some(space),
+                limit: Some(limit),
+                ..Finding::new(
+                    Code::Undecided,
+                    format!("{space} was not followed until it was decided whether it grows"),
+                )
+            };
+            return Some(
+                finding.hint("the notes of the run state why the longer run has no result"),
+            );
+        }
+        Growth::Quiet { .. } | Growth::Found { .. } => return None,
+    };
+    let measured_iterations = iterations.saturating_sub(limits.warmup.value).max(1);
+    if bytes / u64::from(measured_iterations) <= limit {
+        return None;
+    }
+    let what = match open {
+        Open::Slows => "they came more and more slowly",
+        Open::Moves => "they went up and down",
+        Open::GoesOn => "they kept coming",
+    };
+    let finding = Finding {
+        space: Some(space),
+        figure: Some(bytes),
+        limit: Some(limit),
+        ..Finding::new(
+            Code::Undecided,
+            format!(
+                "{} in {space} may be growth: {what} for {iterations} iterations, and the test \
+                 could not be followed further",
+                both(bytes)
+            ),
+        )
+    };
+    Some(finding.hint("allow more with `max_iterations` and `evidence`, or bound what is kept"))
+}
+
+/// The finding about growth of the bytes taken from the device, which are known as totals only: the
+/// reserved bytes of the pool, or the used bytes that NVML reports if there is no pool.
+pub(super) fn of_pool(space: Space, measured: &SpaceRecord, limit: Option<u64>) -> Option<Finding> {
+    let limit = limit?;
+    let (what, series) = reserved(measured);
+    let trend = survivors::trend(series)?;
+    // The slope is a median of fractions of bytes, so it is rounded.
+    let slope = trend.slope.max(0.0).round() as u64;
+    (slope > limit && trend.confidence >= TREND_CONFIDENCE).then(|| Finding {
+        space: Some(space),
+        bytes_per_iteration: Some(slope),
+        limit: Some(limit),
+        ..Finding::new(
+            Code::GrowthLimit,
+            format!(
+                "{what} of {space} grow by {} an iteration (Theil–Sen; Mann–Kendall confidence \
+                 {} %), at most {} allowed",
+                both(slope),
+                percent(trend.confidence),
+                both(limit)
+            ),
+        )
+    })
+}
+
+/// Marks a finding of a simulated device, because its pool and NVML figures are estimates.
+pub(super) fn estimated(finding: Finding) -> Finding {
+    let message = format!("{}; on a simulated device this is an estimate", finding.message);
+    Finding { message, ..finding }
+}
+
+/// The bytes taken from the device after each iteration, and a description of their source.
+pub(super) fn reserved(measured: &SpaceRecord) -> (&'static str, &[u64]) {
+    if measured.reserved.is_empty() {
+        ("the bytes that NVML sees in use", &measured.device_used)
+    } else {
+        ("the pool's reserved bytes", &measured.reserved)
+    }
+}
+
+/// A confidence as a percentage with one decimal, rounded down. It is at most 99.9, because evidence
+/// is not a proof.
+fn percent(confidence: f64) -> String {
+    format!("{:.1}", ((confidence * 1000.0).floor() / 10.0).min(99.9))
+}

@@ -1,0 +1,123 @@
+//! Compares the figures with those of the baseline: regressions, improvements, and baselines that
+//! cannot be compared.
+
+use crate::judgement::baseline::{self, Baseline, Change, Figures, Holders};
+use crate::judgement::blame;
+use crate::judgement::finding::{Code, Finding};
+use crate::limits::Limits;
+use crate::measurement::record::Record;
+use crate::size::both;
+
+pub(super) fn against(record: &Record, baseline: &Baseline, limits: &Limits) -> Vec<Finding> {
+    let (figures, holders, facts) = match baseline {
+        Baseline::Off => return Vec::new(),
+        Baseline::Missing => {
+            return vec![
+                Finding::new(Code::MissingBaseline, "no baseline is kept for this test yet")
+                    .hint("look at the figures, then `cargo memcheck accept`"),
+            ];
+        }
+        Baseline::Corrupt(why) => {
+            return vec![
+                Finding::new(Code::CorruptBaseline, format!("the baseline cannot be used: {why}"))
+                    .hint("restore the file from version control, or `cargo memcheck accept` the new figures"),
+            ];
+        }
+        Baseline::Found { figures, holders, facts } => (figures, holders, facts),
+    };
+    let differing = baseline::differing_facts(facts, &record.facts);
+    if !differing.is_empty() {
+        return vec![
+            Finding::new(
+                Code::UncomparableBaseline,
+                format!("the baseline was made under other conditions ({})", differing.join(", ")),
+            )
+            .hint("run under the same conditions, or `cargo memcheck accept` the new figures"),
+        ];
+    }
+    let changes = baseline::changes(figures, &Figures::of(record), limits.tolerance.value);
+    if let Some(unmatched) =
+        changes.iter().find(|change| change.then.is_none() || change.now.is_none())
+    {
+        let which = if unmatched.then.is_none() { "lacks" } else { "alone has" };
+        return vec![
+            Finding::new(
+                Code::UncomparableBaseline,
+                format!("the baseline {which} `{}` of {}", unmatched.figure, unmatched.space),
+            )
+            .hint("`cargo memcheck accept` the new figures"),
+        ];
+    }
+    let now = Holders::of(record);
+    changes
+        .iter()
+        .filter_map(|change| changed(change, limits))
+        .map(|finding| match (finding.code, finding.space) {
+            (Code::PeakRegression, Some(space)) => Finding {
+                grown: now.grown(holders, space),
+                sites: blame::at_peak(record, space),
+                ..finding
+            },
+            (Code::AllocationsRegression, Some(space)) => {
+                Finding { sites: blame::allocating(record, space), ..finding }
+            }
+            _ => finding,
+        })
+        .collect()
+}
+
+/// The figures of the baseline, if those of the record can be compared with them.
+pub(super) fn comparable<'a>(
+    record: &Record,
+    baseline: &'a Baseline,
+    limits: &Limits,
+) -> Option<&'a Figures> {
+    let Baseline::Found { figures, facts, .. } = baseline else { return None };
+    let changes = baseline::changes(figures, &Figures::of(record), limits.tolerance.value);
+    let is_known = |change: &Change| change.then.is_some() && change.now.is_some();
+    let same_facts = baseline::differing_facts(facts, &record.facts).is_empty();
+    (same_facts && changes.iter().all(is_known)).then_some(figures)
+}
+
+/// The finding about one figure that is out of tolerance: a regression or an improvement. `None` if
+/// the figure is kept for information only.
+fn changed(change: &Change, limits: &Limits) -> Option<Finding> {
+    let (then, now) = (change.then?, change.now?);
+    let space = change.space;
+    let count = change.figure == "allocations";
+    let show = |value: u64| if count { value.to_string() } else { both(value) };
+    let code = match change.figure.as_str() {
+        _ if now < then => Code::Improved,
+        "peak_allocated" => Code::PeakRegression,
+        "allocations" => Code::AllocationsRegression,
+        "growth" => Code::GrowthRegression,
+        // The other figures, such as `setup`, are not regressions: they change the peak or the
+        // number of allocations if they matter.
+        _ => return None,
+    };
+    let tolerance = baseline::tolerance_of(&change.figure, limits.tolerance.value);
+    Some(
+        Finding {
+            space: Some(space),
+            figure: Some(now),
+            bytes_per_iteration: (change.figure == "growth").then_some(now),
+            limit: (now > then).then(|| tolerance.ceiling(then)),
+            baseline: Some(then),
+            ..Finding::new(
+                code,
+                format!(
+                    "`{}` of {space} was {}, is {} ({}{})",
+                    change.figure,
+                    show(then),
+                    show(now),
+                    if now > then { "+" } else { "-" },
+                    show(now.abs_diff(then)),
+                ),
+            )
+        }
+        .hint(match code {
+            Code::Improved => "`cargo memcheck accept` keeps the lower figure",
+            _ => "if this is meant, `cargo memcheck accept` makes it the new baseline",
+        }),
+    )
+}

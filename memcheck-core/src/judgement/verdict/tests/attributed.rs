@@ -1,0 +1,166 @@
+//! Findings of a run with call sites. The verdict is the same, and it has places and causes.
+
+use super::*;
+use crate::judgement::finding::Site;
+use crate::measurement::attribution::builder::{Run, once, steady};
+use crate::measurement::attribution::{Holder, Kind, Peak, Refused};
+use crate::measurement::stack::Frame;
+
+const MATMUL: &str = "candle_core::tensor::Tensor::matmul";
+
+fn found(record: &Record, layer: Layer) -> Vec<Finding> {
+    judge(record, &Baseline::Off, &limits(layer), |code| code.default_level(false)).findings
+}
+
+fn at_most(bytes: u64) -> Layer {
+    Layer { max_growth: Some(Size(bytes)), ..Layer::default() }
+}
+
+fn places(finding: &Finding) -> Vec<(Option<u64>, u64, Option<u32>)> {
+    let place = |site: &Site| (site.block, site.bytes_per_iteration, site.line);
+    finding.sites.iter().map(place).collect()
+}
+
+/// One line that leaks 1 KiB an iteration, and ten lines that each leave 4 MiB once.
+fn scattered() -> Record {
+    let leak = Run::default().place(&[MATMUL], steady(1 << 10)).tensors(&[&[16, 16]]);
+    let lines = (0..10).fold(leak, |run, at| run.place(&[], once(4 << 20, at)));
+    lines.nobody(steady(4 << 20)).record()
+}
+
+#[test]
+fn the_run_that_explains_fails_as_the_run_that_counted() {
+    let explained = scattered();
+    let counted = Record { attribution: None, ..explained.clone() };
+    let growth = (4 << 20) + (1 << 10);
+    for record in [&counted, &explained] {
+        let [leak] = found(record, at_most(growth - 1)).try_into().expect("one finding");
+        assert_eq!((leak.code, leak.bytes_per_iteration), (Code::Leak, Some(growth)));
+        assert!(found(record, at_most(growth)).is_empty());
+    }
+}
+
+#[test]
+fn the_sites_of_a_leak_are_lines_and_sizes_that_no_line_accounts_for() {
+    let leak = found(&scattered(), at_most(0)).remove(0);
+    let (mebi, sites) = (4 << 20, places(&leak));
+    assert_eq!(sites[0], (Some(mebi), mebi, None), "the size, over all lines");
+    let lines: Vec<_> = (2..=11).map(|line| (Some(mebi), 0, Some(line))).collect();
+    assert_eq!(sites[1..11], lines);
+    assert_eq!(sites[11..], [(Some(1 << 10), 1 << 10, Some(1))]);
+    assert!(
+        leak.message.ends_with("20 blocks survive, 41,953,280 B (40.0 MiB) in all"),
+        "{leak:?}"
+    );
+    // A line that accounts for all growth is the only place.
+    let one = Run::default().place(&[MATMUL], steady(1 << 10)).place(&[], once(7, 3)).record();
+    let leak = found(&one, at_most(0)).remove(0);
+    assert_eq!(places(&leak), [(Some(1 << 10), 1 << 10, Some(1))]);
+    assert_eq!(leak.sites[0].operation.as_deref(), Some("matmul"));
+    assert_eq!(leak.cause.unwrap().code, "tensor-kept");
+}
+
+#[test]
+fn what_is_retained_has_its_lines_and_a_cause_if_one_is_known() {
+    let of = |run: Run| {
+        let [retained] = found(&run.record(), at_most(1 << 20)).try_into().expect("one finding");
+        assert_eq!((retained.code, retained.figure), (Code::Retained, Some(8_192)));
+        assert_eq!(retained.sites.len(), 1, "{retained:?}");
+        assert_eq!((retained.sites[0].line, retained.sites[0].bytes), (Some(1), 8_192));
+        retained.cause.map(|cause| cause.code)
+    };
+    let left =
+        |calls| Run::default().place(&[], once(8_192, 2)).made(calls, 12_288).retained(1, 8_192);
+    assert_eq!(of(left(3)).as_deref(), Some("cache-keeps-largest"));
+    // Surviving blocks that do not grow are not a mistake.
+    assert_eq!(of(left(1)), None);
+    let leak = Run::default().place(&[], steady(1 << 10)).retained(8, 8_192);
+    assert_eq!(of(leak).as_deref(), Some("buffers-kept"));
+}
+
+#[test]
+fn what_limits_the_names_is_said_where_places_are() {
+    let mut record = scattered();
+    let attribution = record.attribution.as_mut().unwrap();
+    attribution.hint = Some("no line tables".to_owned());
+    record.lost_events = 1;
+    let findings = found(&record, at_most(0));
+    let hints: Vec<_> =
+        findings.iter().map(|finding| (finding.code, finding.hint.as_deref())).collect();
+    let hint = Some("no line tables");
+    assert_eq!(hints, [(Code::NotMeasured, None), (Code::Leak, hint)]);
+}
+
+#[test]
+fn a_place_without_a_line_of_the_program_still_has_its_stack() {
+    let mut record = Run::default().place(&[MATMUL], steady(1 << 10)).record();
+    let stack = &mut record.attribution.as_mut().unwrap().stacks[0];
+    stack.frames.retain(|frame| frame.file.is_none());
+    let leak = found(&record, at_most(0)).remove(0);
+    assert_eq!((leak.sites[0].line, &leak.sites[0].function), (None, &None));
+    let functions: Vec<_> = leak.sites[0].stack.iter().map(Frame::short).collect();
+    assert_eq!(functions, ["Tensor::matmul"]);
+}
+
+fn lines(finding: &Finding) -> Vec<(Option<u32>, u64)> {
+    finding.sites.iter().map(|site| (site.line, site.bytes)).collect()
+}
+
+/// Two lines: 60 bytes of the first were live when 30 more of the second were refused. Before that,
+/// both held 80 bytes at the peak.
+fn refused() -> Record {
+    let mut record = Run::default().place(&[], once(60, 0)).place(&[MATMUL], once(20, 0)).record();
+    let holder = |place, bytes| Holder { place, kind: Kind::Activations, bytes, count: 1 };
+    let attribution = record.attribution.as_mut().unwrap();
+    let holders = vec![holder(0, 60)];
+    let refusal = Refused { stack: 1, scope: "attn".to_owned(), requested: 30, holders };
+    attribution.refused.insert(GPU, refusal);
+    let holders = vec![holder(0, 60), holder(1, 20)];
+    attribution.peaks.insert(GPU, Peak { bytes: 80, iteration: 1, holders, ..Peak::default() });
+    let measured = record.spaces.get_mut(&GPU).unwrap();
+    measured.metrics.peak_allocated = 80;
+    measured.refused =
+        Some(crate::measurement::record::Refusal { requested: 30, live: 60, last: true });
+    record.outcome = Outcome::Failed { error: "CUDA_ERROR_OUT_OF_MEMORY".into() };
+    record.capacities.insert(GPU, 100);
+    record
+}
+
+#[test]
+fn what_there_was_no_room_for_has_the_line_that_asked_and_those_that_held() {
+    let fits = |bytes| Layer {
+        fits: Some(crate::capacity::Capacity::Bytes(Size(bytes))),
+        ..at_most(1 << 20)
+    };
+    for (layer, code) in [(fits(85), Code::DoesNotFit), (at_most(1 << 20), Code::OutOfMemory)] {
+        let found = found(&refused(), layer).remove(0);
+        assert_eq!(found.code, code);
+        assert_eq!(lines(&found), [(Some(2), 30), (Some(1), 60)], "{code}");
+        assert_eq!(found.sites[0].scope.as_deref(), Some("attn"));
+        assert_eq!(found.sites[0].operation.as_deref(), Some("matmul"));
+    }
+    // A peak above the capacity without a refusal.
+    let record = Record { outcome: Outcome::Returned, ..refused() };
+    let found = found(&record, fits(79)).remove(0);
+    assert_eq!(found.code, Code::DoesNotFit);
+    assert_eq!(lines(&found), [(Some(1), 60), (Some(2), 20)]);
+}
+
+#[test]
+fn too_many_allocations_have_the_lines_that_allocate_the_most_often() {
+    let mut record = Run::default()
+        .place(&[], once(60, 0))
+        .place(&[MATMUL], once(20, 0))
+        .place(&[], once(9, 0))
+        .record();
+    let places = &mut record.attribution.as_mut().unwrap().places;
+    places[1].last_calls = 3;
+    // This place allocated only in an earlier iteration or in the set-up.
+    places[2].last = 4;
+    record.spaces.get_mut(&GPU).unwrap().allocations = vec![4; 10];
+    let layer = Layer { max_allocations: Some(3), ..at_most(1 << 20) };
+    let found = found(&record, layer).remove(0);
+    assert_eq!(found.code, Code::AllocationsLimit);
+    let counts: Vec<_> = found.sites.iter().map(|site| (site.line, site.count)).collect();
+    assert_eq!(counts, [(Some(2), 3), (Some(1), 1)]);
+}

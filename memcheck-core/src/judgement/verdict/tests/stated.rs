@@ -1,0 +1,319 @@
+//! The parts of a finding besides its code: space, figure, limit, message and hint.
+
+use super::*;
+use crate::growth::lifetimes::Open;
+use crate::growth::survivors::Growth;
+use crate::judgement::finding::TABLE;
+use crate::measurement::attribution::builder::{Run, kept as blocks, once, steady};
+
+fn found(record: &Record, layer: Layer) -> Vec<Finding> {
+    found_beside(record, &Baseline::Off, layer)
+}
+
+fn found_beside(record: &Record, baseline: &Baseline, layer: Layer) -> Vec<Finding> {
+    judge(record, baseline, &limits(layer), |code| code.default_level(false)).findings
+}
+
+fn one(record: &Record, layer: Layer) -> Finding {
+    let [finding] = found(record, layer).try_into().expect("one finding");
+    finding
+}
+
+fn grows_by(growth: Growth) -> Record {
+    record(SpaceRecord { growth, ..armed(Metrics::default()) })
+}
+
+fn at_most(bytes: u64) -> Layer {
+    Layer { max_growth: Some(Size(bytes)), ..Layer::default() }
+}
+
+#[test]
+fn a_finding_states_its_space_its_figure_and_its_limit() {
+    let metrics = Metrics { peak_allocated: 100, retained: 7, ..Metrics::default() };
+    let run = record(SpaceRecord { allocations: vec![3; 10], ..armed(metrics) });
+    let layer = Layer {
+        max_peak: Some(Size(99).into()),
+        max_retained: Some(Size(6)),
+        max_allocations: Some(2),
+        ..Layer::default()
+    };
+    let stated: Vec<_> = found(&run, layer)
+        .into_iter()
+        .map(|found| (found.code, found.space, found.figure, found.limit, found.message))
+        .collect();
+    let message = |text: &str| text.to_owned();
+    assert_eq!(
+        stated,
+        [
+            (
+                Code::PeakLimit,
+                Some(GPU),
+                Some(100),
+                Some(99),
+                message("the peak in cuda:0 is 100 B, at most 99 B allowed")
+            ),
+            (
+                Code::Retained,
+                Some(GPU),
+                Some(7),
+                Some(6),
+                message("7 B are live in cuda:0 after the body returned, at most 6 B allowed")
+            ),
+            (
+                Code::AllocationsLimit,
+                Some(GPU),
+                Some(3),
+                Some(2),
+                message("an iteration makes 3 allocations in cuda:0, at most 2 allowed")
+            ),
+        ]
+    );
+}
+
+#[test]
+fn a_peak_above_its_limit_has_the_lines_that_hold_it() {
+    use crate::measurement::attribution::{Holder, Kind, Peak};
+    let mut run = Run::default().place(&[], once(60, 0)).record();
+    let holders = vec![Holder { place: 0, kind: Kind::Activations, bytes: 60, count: 1 }];
+    let peak = Peak { bytes: 60, iteration: 1, holders, ..Peak::default() };
+    run.attribution.as_mut().unwrap().peaks.insert(GPU, peak);
+    run.spaces.get_mut(&GPU).unwrap().metrics.peak_allocated = 60;
+    let finding = one(&run, Layer { max_peak: Some(Size(59).into()), ..Layer::default() });
+    assert_eq!((finding.sites[0].line, finding.sites[0].bytes), (Some(1), 60));
+}
+
+#[test]
+fn a_leak_states_which_blocks_survive() {
+    let of = |run: Run| {
+        let finding = one(&run.record(), at_most(0));
+        assert_eq!((finding.code, finding.space, finding.limit), (Code::Leak, Some(GPU), Some(0)));
+        finding.message
+    };
+    let one_size = blocks(500, [2; 10], grows(Pattern::Steady, 1_000));
+    let message = of(Run::default().place(&[], one_size.clone()));
+    assert!(message.ends_with(": 20 blocks of 500 B survive"), "{message}");
+    let message = of(Run::default().place(&[], one_size).nobody(steady(300)));
+    assert!(message.ends_with(": 30 blocks survive, 13,000 B (12.7 KiB) in all"), "{message}");
+    let enlarged = builder::enlarged(64);
+    let message = of(Run::default().place(&[], enlarged.clone()));
+    assert!(message.ends_with(": buffers are replaced by larger ones"), "{message}");
+    // The message is another one if a group is not a replaced buffer.
+    let message = of(Run::default().place(&[], enlarged).nobody(steady(300)));
+    assert!(message.contains(" blocks survive, "), "{message}");
+}
+
+#[test]
+fn a_leak_states_how_far_it_was_followed_and_whether_the_rate_is_all_of_it() {
+    let leak = |growth| {
+        let mut run = Run::default().nobody(steady(64)).record();
+        run.spaces.get_mut(&GPU).unwrap().growth = growth;
+        one(&run, at_most(0)).message
+    };
+    let found = |whole| Growth::Found { whole, exact: true, iterations: 44 };
+    let all = "cuda:0 grows by 64 B an iteration, at most 0 B allowed: 10 blocks of 64 B survive; \
+               it went on through 44 iterations";
+    assert_eq!(leak(found(true)), all);
+    assert_eq!(leak(found(false)), all.replace("by 64", "by at least 64"));
+}
+
+#[test]
+fn frees_that_the_driver_refused_are_the_hint_of_a_leak() {
+    let of = |number| {
+        let run = Run::default().nobody(steady(64)).failed_frees(number).record();
+        one(&run, at_most(0)).hint
+    };
+    assert_eq!(of(0), None);
+    assert!(of(2).unwrap().starts_with("2 frees were refused by the driver"));
+}
+
+#[test]
+fn growth_that_is_not_decided_states_its_bytes_and_what_was_seen() {
+    // 1,000 B in ten measured iterations, after two of warm-up.
+    for (open, what) in [
+        (Open::Slows, "they came more and more slowly"),
+        (Open::Moves, "they went up and down"),
+        (Open::GoesOn, "they kept coming"),
+    ] {
+        let run = grows_by(Growth::Undecided { open, bytes: 1_000, iterations: 12 });
+        let finding = one(&run, at_most(99));
+        assert_eq!(
+            (finding.code, finding.space, finding.figure, finding.limit),
+            (Code::Undecided, Some(GPU), Some(1_000), Some(99))
+        );
+        assert!(finding.message.contains(&format!("{what} for 12 iterations")), "{finding:?}");
+        // The mean rate of 100 B is within this limit, so it does not matter if it is growth.
+        assert!(found(&run, at_most(100)).is_empty());
+    }
+    let finding = one(&grows_by(Growth::Unknown), at_most(99));
+    assert_eq!(
+        (finding.code, finding.space, finding.figure, finding.limit),
+        (Code::Undecided, Some(GPU), None, Some(99))
+    );
+    let mut failed = grows_by(Growth::Unknown);
+    failed.outcome = Outcome::Failed { error: "boom".into() };
+    assert_eq!(codes(&failed, &Baseline::Off, Layer::default()), ["test-failed"]);
+}
+
+#[test]
+fn growth_of_the_pool_states_its_rate() {
+    let reserved = (0..10).map(|at| at << 20).collect();
+    let measured = SpaceRecord { reserved, ..armed(Metrics::default()) };
+    let finding = growth::of_pool(GPU, &measured, Some(5)).unwrap();
+    assert_eq!(
+        (finding.space, finding.bytes_per_iteration, finding.limit),
+        (Some(GPU), Some(1 << 20), Some(5))
+    );
+}
+
+#[test]
+fn a_refused_allocation_states_what_it_needed() {
+    let refused = Some(Refusal { requested: 30, live: 60, last: true });
+    let mut run = record(SpaceRecord { refused, ..armed(Metrics::default()) });
+    run.outcome = Outcome::Failed { error: "CUDA_ERROR_OUT_OF_MEMORY".into() };
+    run.capacities.insert(GPU, 100);
+    let finding = one(&run, Layer::default());
+    assert_eq!(
+        (finding.code, finding.space, finding.figure, finding.limit),
+        (Code::OutOfMemory, Some(GPU), Some(90), None)
+    );
+    let fits = |capacity: &str| Layer { fits: Some(capacity.parse().unwrap()), ..Layer::default() };
+    let finding = one(&run, fits("80 B"));
+    assert_eq!(
+        (finding.code, finding.space, finding.figure, finding.limit),
+        (Code::DoesNotFit, Some(GPU), Some(90), Some(80))
+    );
+    assert!(finding.message.contains("the test must fit into 80 B; the body"), "{finding:?}");
+    let peak = record(armed(Metrics { peak_allocated: 1 << 40, ..Metrics::default() }));
+    let finding = one(&peak, fits("rtx4090"));
+    let card = "the test must fit into rtx4090, 25,382,879,232 B (23.6 GiB)";
+    assert!(finding.message.ends_with(card), "{finding:?}");
+}
+
+#[test]
+fn a_regression_states_both_figures_and_the_tolerated_one() {
+    let metrics = Metrics { peak_allocated: 1_000, allocations: 10, ..Metrics::default() };
+    let then = record(armed(metrics));
+    let metrics =
+        Metrics { peak_allocated: 1_200, allocations: 30, growth: 8, ..Metrics::default() };
+    let now = record(armed(metrics));
+    let layer = Layer { tolerance: Some("10%".parse().unwrap()), ..at_most(9) };
+    let stated = |finding: Finding| {
+        let Finding { code, space, figure, bytes_per_iteration, limit, baseline, .. } = finding;
+        assert_eq!(space, Some(GPU));
+        (code, figure, bytes_per_iteration, limit, baseline)
+    };
+    let findings = found_beside(&now, &kept(&then), layer.clone());
+    let messages: Vec<_> = findings.iter().map(|finding| finding.message.clone()).collect();
+    assert_eq!(
+        messages,
+        [
+            "`allocations` of cuda:0 was 10, is 30 (+20)",
+            "`growth` of cuda:0 was 0 B, is 8 B (+8 B)",
+            "`peak_allocated` of cuda:0 was 1000 B, is 1,200 B (1.2 KiB) (+200 B)",
+        ]
+    );
+    let meant = |finding: &Finding| finding.hint.as_ref().unwrap().starts_with("if this is meant");
+    assert!(findings.iter().all(meant), "{findings:?}");
+    assert_eq!(
+        findings.into_iter().map(stated).collect::<Vec<_>>(),
+        [
+            (Code::AllocationsRegression, Some(30), None, Some(11), Some(10)),
+            (Code::GrowthRegression, Some(8), Some(8), Some(0), Some(0)),
+            (Code::PeakRegression, Some(1_200), None, Some(1_100), Some(1_000)),
+        ]
+    );
+    let lower = found_beside(&then, &kept(&now), layer).remove(0);
+    assert_eq!(lower.message, "`allocations` of cuda:0 was 30, is 10 (-20)");
+    let hint = lower.hint.as_deref();
+    assert_eq!(hint, Some("`cargo memcheck accept` keeps the lower figure"));
+    assert_eq!(stated(lower), (Code::Improved, Some(10), None, None, Some(30)));
+}
+
+#[test]
+fn a_tolerance_in_bytes_does_not_raise_the_limit_of_a_count() {
+    let of = |allocations| record(armed(Metrics { allocations, ..Metrics::default() }));
+    let layer = Layer { tolerance: Some("8 B".parse().unwrap()), ..Layer::default() };
+    let [finding] = found_beside(&of(11), &kept(&of(10)), layer).try_into().expect("one finding");
+    assert_eq!((finding.code, finding.limit), (Code::AllocationsRegression, Some(10)));
+}
+
+#[test]
+fn a_regression_has_the_lines_of_its_figure_and_what_is_new_at_the_peak() {
+    use crate::measurement::attribution::{Holder, Kind, Peak};
+    let run = |bytes| {
+        let mut run = Run::default().place(&[], once(60, 0)).record();
+        let holders = vec![Holder { place: 0, kind: Kind::Activations, bytes, count: 1 }];
+        let attribution = run.attribution.as_mut().unwrap();
+        attribution.peaks.insert(GPU, Peak { bytes, iteration: 1, holders, ..Peak::default() });
+        let metrics = &mut run.spaces.get_mut(&GPU).unwrap().metrics;
+        (metrics.peak_allocated, metrics.allocations) = (bytes, bytes);
+        run
+    };
+    let findings = found_beside(&run(1 << 20), &kept(&run(1 << 10)), Layer::default());
+    let lines = |finding: &Finding| (finding.code, finding.sites[0].line, finding.grown.len());
+    assert_eq!(
+        findings.iter().map(lines).collect::<Vec<_>>(),
+        [(Code::AllocationsRegression, Some(1), 0), (Code::PeakRegression, Some(1), 1)]
+    );
+    assert_eq!((findings[1].grown[0].then, findings[1].grown[0].now), (1 << 10, 1 << 20));
+}
+
+#[test]
+fn figures_that_cannot_be_compared_are_named() {
+    let run = record(armed(Metrics::default()));
+    let mut more = run.clone();
+    more.judged.push(Space::Cuda(1));
+    more.spaces.insert(Space::Cuda(1), armed(Metrics::default()));
+    let message = |now: &Record, then: &Record| {
+        let finding = found_beside(now, &kept(then), Layer::default()).remove(0);
+        assert_eq!(finding.code, Code::UncomparableBaseline);
+        finding.message
+    };
+    let (lacks, has) = (message(&more, &run), message(&run, &more));
+    assert!(lacks.starts_with("the baseline lacks `") && lacks.ends_with("of cuda:1"), "{lacks}");
+    assert!(has.starts_with("the baseline alone has `") && has.ends_with("of cuda:1"), "{has}");
+}
+
+#[test]
+fn an_instrument_that_saw_nothing_is_named_with_its_remedy() {
+    let mut run = record(SpaceRecord::default());
+    run.judged = vec![GPU, Space::Host];
+    run.spaces.insert(Space::Host, SpaceRecord::default());
+    let findings = found(&run, Layer::default());
+    let spaces: Vec<_> = findings.iter().map(|finding| finding.space).collect();
+    assert_eq!(spaces, [Some(GPU), Some(Space::Host)]);
+    let hint = |at: usize| findings[at].hint.as_deref().unwrap();
+    assert!(hint(0).contains("CUDA") && hint(1).contains("#[global_allocator]"), "{findings:?}");
+    let finding = unwritten("baseline", "no space left on device");
+    assert_eq!(finding.code, Code::NotMeasured);
+    let message = "the pending baseline could not be written: no space left on device";
+    assert_eq!(finding.message, message);
+}
+
+#[test]
+fn figures_may_wait_to_become_the_baseline_unless_a_limit_is_broken() {
+    let is_kept = |codes: &[Code]| {
+        let findings: Vec<_> = codes.iter().map(|&code| Finding::new(code, "")).collect();
+        is_worth_keeping(&findings)
+    };
+    assert!(is_kept(&[]));
+    let kept: Vec<_> =
+        TABLE.iter().filter(|row| is_kept(&[row.code])).map(|row| row.name).collect();
+    assert_eq!(
+        kept,
+        [
+            "peak-regression",
+            "allocations-regression",
+            "growth-regression",
+            "missing-baseline",
+            "uncomparable-baseline",
+            "corrupt-baseline",
+            "stale-baseline",
+            "unmatched-override",
+            "improved",
+            "undecided",
+            "not-built",
+        ]
+    );
+    assert!(!is_kept(&[Code::PeakRegression, Code::Leak]));
+}

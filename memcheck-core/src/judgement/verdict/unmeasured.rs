@@ -1,0 +1,152 @@
+//! `not-measured`: the reasons why a run proves nothing about its test.
+
+use crate::judgement::finding::{Code, Finding};
+use crate::limits::{Limits, Source};
+use crate::measurement::record::{Outcome, Record};
+use crate::size::counted;
+use crate::space::Space;
+
+pub(super) fn blind(record: &Record) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    if record.judged.is_empty() {
+        findings.push(Finding::new(Code::NotMeasured, "no memory space was judged"));
+    }
+    for space in &record.judged {
+        if record.spaces.get(space).is_none_or(|measured| !measured.armed) {
+            let finding = Finding {
+                space: Some(*space),
+                ..Finding::new(
+                    Code::NotMeasured,
+                    format!("the canary allocation of this run was not seen in {space}"),
+                )
+            };
+            findings.push(finding.hint(match space {
+                Space::Host | Space::HostSmall => {
+                    "is another #[global_allocator] in place? wrap it: `memcheck_runtime::Tracking<A>`"
+                }
+                _ => "the binary calls CUDA in a way that the probe does not intercept",
+            }));
+        }
+    }
+    if record.lost_events > 0 {
+        findings.push(Finding::new(
+            Code::NotMeasured,
+            format!(
+                "{} lost, because the ledger was full",
+                counted(record.lost_events, "event was", "events were")
+            ),
+        ));
+    }
+    if !record.unsupported_calls.is_empty() {
+        findings.push(Finding::new(
+            Code::NotMeasured,
+            format!("the simulated device does not know {}", record.unsupported_calls.join(", ")),
+        ));
+    }
+    findings
+}
+
+/// The finding about a body that ended without all measured iterations, or that left a limit without
+/// a figure to judge.
+pub(super) fn incomplete(record: &Record, limits: &Limits) -> Option<Finding> {
+    // An expected panic can end the iterations early.
+    if matches!(record.outcome, Outcome::Panicked { .. }) {
+        return None;
+    }
+    if !record.iterated {
+        return never_iterated(limits);
+    }
+    let planned = limits.iterations.value;
+    if record.iterations < planned {
+        let finding = Finding::new(
+            Code::NotMeasured,
+            format!("{} of {planned} measured iterations came to their end", record.iterations),
+        );
+        return Some(
+            finding.hint("return the error of `Trial::iterate`, or handle it in the iteration"),
+        );
+    }
+    one_iteration(limits).or_else(|| unseen_pool(record, limits))
+}
+
+/// The finding about a test that limits growth itself but measures one iteration. The bytes that one
+/// iteration leaves may have been allocated only once, so they do not show growth. A flag or a
+/// variable that sets one iteration is a quick look at many tests: a note of the record is enough.
+fn one_iteration(limits: &Limits) -> Option<Finding> {
+    let Limits { iterations, max_growth, max_reserved_growth, .. } = limits;
+    let asked_in_passing = matches!(iterations.source, Source::Flag | Source::Environment);
+    if iterations.value > 1 || asked_in_passing {
+        return None;
+    }
+    let is_own = |source: &Source| matches!(source, Source::Attribute | Source::Override(_));
+    let name = match (is_own(&max_growth.source), is_own(&max_reserved_growth.source)) {
+        (true, _) => "max_growth",
+        (false, true) => "max_reserved_growth",
+        (false, false) => return None,
+    };
+    let finding = Finding::new(
+        Code::NotMeasured,
+        format!("`{name}` limits growth, and one measured iteration cannot show any"),
+    );
+    Some(finding.hint(
+        "`iterations = 2` or more; or drop the limit: what outlives the body is judged by \
+         `max_retained`",
+    ))
+}
+
+/// The finding about a pending file that could not be written. `which` names the kind of file.
+pub fn unwritten(which: &str, error: impl std::fmt::Display) -> Finding {
+    let message = format!("the pending {which} could not be written: {error}");
+    Finding::new(Code::NotMeasured, message).hint("is the disk full, or the source tree read-only?")
+}
+
+/// The finding about limits on iterations that the test's attribute sets although its body has no
+/// iterations. Limits of a flag or of the configuration are not reported, because they apply to many
+/// tests and some of these have no iterations.
+fn never_iterated(limits: &Limits) -> Option<Finding> {
+    let Limits { max_growth, max_allocations, max_reserved_growth, .. } = limits;
+    let set: Vec<&str> = [
+        ("`max_growth`", &max_growth.source),
+        ("`max_allocations`", &max_allocations.source),
+        ("`max_reserved_growth`", &max_reserved_growth.source),
+    ]
+    .into_iter()
+    .filter(|(_, source)| **source == Source::Attribute)
+    .map(|(name, _)| name)
+    .collect();
+    let names = match set.as_slice() {
+        [] => return None,
+        [only] => format!("{only} limits"),
+        [first @ .., last] => format!("{} and {last} limit", first.join(", ")),
+    };
+    let finding = Finding::new(
+        Code::NotMeasured,
+        format!("{names} iterations, and the body never called `Trial::iterate`"),
+    );
+    Some(finding.hint("without iterations there is nothing to measure: drop the limit, or iterate"))
+}
+
+/// The finding about a limit on the pool's reserved bytes that could not be read after every
+/// iteration, neither from the pool nor from NVML. The host has no pool, so the limit does not apply
+/// there.
+fn unseen_pool(record: &Record, limits: &Limits) -> Option<Finding> {
+    limits.max_reserved_growth.value?;
+    let devices = || record.judged.iter().filter(|space| space.is_device());
+    // Only the test's own device is watched, so the longest series counts.
+    let seen = devices()
+        .filter_map(|space| record.spaces.get(space))
+        .map(|measured| super::growth::reserved(measured).1.len())
+        .max()?;
+    (seen < record.iterations as usize).then(|| {
+        Finding::new(
+            Code::NotMeasured,
+            format!(
+                "`max_reserved_growth` is set, and neither the pool nor NVML answered after {} of \
+                 {} iterations",
+                record.iterations as usize - seen,
+                record.iterations
+            ),
+        )
+        .hint("the notes of the run say why; without the limit the test is judged by its blocks")
+    })
+}

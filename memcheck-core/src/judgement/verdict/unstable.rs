@@ -1,0 +1,336 @@
+//! `unstable`: a figure differs between the runs of one test, and its limit or baseline is between
+//! the least and the greatest value.
+//!
+//! The finding replaces those that only some of the runs have, because another run of the same
+//! program would not have them. If every run exceeds a limit, the limit keeps its finding.
+
+use super::regression;
+use crate::bound::Bound;
+use crate::judgement::baseline::Baseline;
+use crate::judgement::blame;
+use crate::judgement::finding::{Class, Code, Finding};
+use crate::limits::{Limits, Source};
+use crate::measurement::record::Record;
+use crate::measurement::repeats::{Range, Repeats};
+use crate::size::Size;
+use crate::tolerance::Tolerance;
+
+const BASELINE: &str = "the baseline";
+
+/// The greatest value that a figure may have, and the number of runs that exceed it.
+struct Edge {
+    /// The finding of a run that exceeds the ceiling.
+    code: Code,
+    /// The name of the limit in a message.
+    name: &'static str,
+    ceiling: u64,
+    /// The value in the baseline, if the edge is that of a baseline.
+    then: Option<u64>,
+    exceeding: usize,
+    runs: usize,
+}
+
+impl Edge {
+    fn lies_between(&self) -> bool {
+        (1..self.runs).contains(&self.exceeding)
+    }
+
+    /// `exceeds `max_peak` of 1,024 B (1.0 KiB) in 2 of them`.
+    fn text(&self, range: &Range) -> String {
+        let Self { name, ceiling, then, exceeding, .. } = self;
+        let tolerated = match then {
+            Some(then) if then != ceiling => {
+                format!(", at most {} with its tolerance,", range.value(*ceiling))
+            }
+            _ => String::new(),
+        };
+        let edge = then.unwrap_or(*ceiling);
+        format!("exceeds {name} of {}{tolerated} in {exceeding} of them", range.value(edge))
+    }
+}
+
+/// Replaces by `unstable` the findings of the first run that another run does not have. If the user
+/// asked for repeats, each figure that differs is a finding.
+pub(super) fn settle(
+    record: &Record,
+    baseline: &Baseline,
+    limits: &Limits,
+    findings: &mut Vec<Finding>,
+) {
+    let Some(repeats) = &record.repeats else { return };
+    let mut unstable = Vec::new();
+    for range in repeats.ranges() {
+        let edges = edges(record, (baseline, limits), repeats, &range);
+        let between: Vec<&Edge> = edges.iter().filter(|edge| edge.lies_between()).collect();
+        if between.is_empty() && repeats.asked.is_none() {
+            continue;
+        }
+        findings.retain(|finding| {
+            let replaced = between.iter().any(|edge| edge.code == finding.code);
+            // A lower figure of one run is not an improvement.
+            let replaced = replaced || finding.code == Code::Improved;
+            finding.space != Some(range.space) || !replaced
+        });
+        unstable.push(self::finding(record, repeats, &between, range));
+    }
+    let is_bookkeeping = |finding: &Finding| finding.code.row().class == Class::Bookkeeping;
+    let place = findings.iter().position(is_bookkeeping).unwrap_or(findings.len());
+    findings.splice(place..place, unstable);
+    without_call_sites(record, repeats, findings);
+}
+
+fn finding(record: &Record, repeats: &Repeats, between: &[&Edge], range: Range) -> Finding {
+    let edges: Vec<String> = between.iter().map(|edge| edge.text(&range)).collect();
+    let mut message = range.text();
+    if !edges.is_empty() {
+        message = format!("{message}, and {}", edges.join(" and "));
+    }
+    let mut hint = "make the test deterministic: its seed, its threads, its time limits and the \
+                    state that an earlier run leaves"
+        .to_owned();
+    if !between.is_empty() {
+        hint.push_str(&format!("; or allow {}", range.value(range.greatest)));
+    }
+    if repeats.asked.is_none() {
+        let test = &record.test;
+        hint.push_str(&format!(
+            "; `cargo memcheck --repeat 20 --exact {test}` reports every figure that differs"
+        ));
+    }
+    let space = range.space;
+    Finding {
+        space: Some(space),
+        figure: Some(range.greatest),
+        limit: between.first().map(|edge| edge.ceiling),
+        baseline: between.iter().find_map(|edge| edge.then),
+        sites: match range.metric.as_str() {
+            "peak_allocated" => blame::at_peak(record, space),
+            "retained" | "retained_again" => blame::retained(record, space),
+            "allocations" | "most_allocations" => blame::allocating(record, space),
+            _ => Vec::new(),
+        },
+        range: Some(range),
+        ..Finding::new(Code::Unstable, message)
+    }
+    .hint(hint)
+}
+
+fn edges(
+    record: &Record,
+    (baseline, limits): (&Baseline, &Limits),
+    repeats: &Repeats,
+    range: &Range,
+) -> Vec<Edge> {
+    let (space, metric, tolerance) = (range.space, range.metric.as_str(), limits.tolerance.value);
+    let mut edges = Vec::new();
+    let mut edge = |code, name, ceiling, then, values: &[u64]| {
+        let exceeding = values.iter().filter(|value| **value > ceiling).count();
+        edges.push(Edge { code, name, ceiling, then, exceeding, runs: values.len() });
+    };
+    let then = regression::comparable(record, baseline, limits)
+        .and_then(|figures| figures.0.get(&space)?.get(metric).copied());
+    match metric {
+        "peak_allocated" => {
+            if let Some(Bound::Bytes(Size(limit))) = limits.max_peak.value {
+                edge(Code::PeakLimit, "`max_peak`", limit, None, &range.values);
+            }
+            if let Some(capacity) = limits.fits.value.filter(|_| space.is_device()) {
+                edge(Code::DoesNotFit, "`fits`", capacity.bytes(), None, &range.values);
+            }
+            if let Some(bytes) = then {
+                let ceiling = tolerance.ceiling(bytes);
+                edge(Code::PeakRegression, BASELINE, ceiling, then, &range.values);
+            }
+        }
+        "retained" => {
+            let limit = limits.max_retained.value;
+            // The same rule as in `retained_figure`: if the limit is the built-in one, the bytes
+            // that a second round added are judged.
+            let built_in = limits.max_retained.source == Source::BuiltIn;
+            let judged = repeats.values(space, |figure| {
+                figure("retained_again").filter(|_| built_in).or_else(|| figure("retained"))
+            });
+            edge(Code::Retained, "`max_retained`", limit, None, &judged);
+        }
+        "most_allocations" => {
+            if let Some(limit) = limits.max_allocations.value {
+                let name = "`max_allocations`";
+                edge(Code::AllocationsLimit, name, limit, None, &range.values);
+            }
+        }
+        "allocations" => {
+            if let Some(count) = then {
+                // A tolerance in bytes does not apply to counts.
+                let ceiling = Tolerance { bytes: 0, ..tolerance }.ceiling(count);
+                edge(Code::AllocationsRegression, BASELINE, ceiling, then, &range.values);
+            }
+        }
+        _ => {}
+    }
+    edges
+}
+
+/// Adds to the findings of the first run the reason why their bytes have no call sites.
+fn without_call_sites(record: &Record, repeats: &Repeats, findings: &mut [Finding]) {
+    if record.attribution.is_some() || repeats.asked.is_some() {
+        return;
+    }
+    let others = findings.iter_mut().filter(|finding| finding.code != Code::Unstable);
+    for finding in others.filter(|finding| finding.code.is_about_memory()) {
+        finding.hint = Some(
+            "no run with call stacks measured the same figures: the test is not deterministic, \
+             and its bytes cannot be put to places"
+                .to_owned(),
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::judge;
+    use super::*;
+    use crate::judgement::baseline::{Figures, Holders};
+    use crate::judgement::verdict::Verdict;
+    use crate::limits::Layer;
+    use crate::measurement::comparison;
+    use crate::measurement::record::example::{armed, limits, record};
+    use crate::measurement::record::{Metrics, SpaceRecord};
+
+    fn measured(metrics: Metrics) -> Record {
+        record(armed(metrics))
+    }
+
+    fn with_runs(mut first: Record, others: &[Record]) -> Record {
+        for other in others {
+            comparison::add(&mut first, comparison::compared(other));
+        }
+        first
+    }
+
+    fn kept(record: &Record) -> Baseline {
+        Baseline::Found {
+            figures: Figures::of(record),
+            holders: Holders::of(record),
+            facts: record.facts.clone(),
+        }
+    }
+
+    fn judged(record: &Record, baseline: &Baseline, layer: Layer) -> Verdict {
+        judge(record, baseline, &limits(layer), |code| code.default_level(false))
+    }
+
+    fn codes(record: &Record, baseline: &Baseline, layer: Layer) -> Vec<Code> {
+        let verdict = judged(record, baseline, layer);
+        verdict.findings.iter().map(|finding| finding.code).collect()
+    }
+
+    fn peak(bytes: u64) -> Record {
+        measured(Metrics { peak_allocated: bytes, ..Metrics::default() })
+    }
+
+    #[test]
+    fn a_baseline_that_some_runs_exceed_is_unstable_and_one_that_all_exceed_a_regression() {
+        let of = |baseline: u64, tolerance: &str, runs: &[u64]| {
+            let others: Vec<Record> = runs[1..].iter().map(|bytes| peak(*bytes)).collect();
+            let layer = Layer { tolerance: tolerance.parse().ok(), ..Layer::default() };
+            codes(&with_runs(peak(runs[0]), &others), &kept(&peak(baseline)), layer)
+        };
+        assert_eq!(of(100, "0%", &[110, 100]), [Code::Unstable]);
+        assert_eq!(of(100, "0%", &[100, 110]), [Code::Unstable]);
+        assert_eq!(of(100, "0%", &[110, 120]), [Code::PeakRegression]);
+        assert_eq!(of(100, "10%", &[110, 100]), []);
+        assert_eq!(of(100, "10%", &[111, 100]), [Code::Unstable]);
+        // One run with less is not an improvement if another has more.
+        assert_eq!(of(100, "0%", &[90, 110]), [Code::Unstable]);
+        assert_eq!(of(100, "0%", &[90, 95]), [Code::Improved]);
+    }
+
+    #[test]
+    fn the_message_has_the_range_the_baseline_and_the_number_of_runs_beyond_it() {
+        let run = with_runs(peak(2_048), &[peak(1_024), peak(2_048)]);
+        let layer = Layer { tolerance: "64 B".parse().ok(), ..Layer::default() };
+        let found = judged(&run, &kept(&peak(1_000)), layer).findings.remove(0);
+        assert_eq!(
+            found.message,
+            "`peak_allocated` of cuda:0 is 1,024 B (1.0 KiB) to 2,048 B (2.0 KiB) in 3 runs, and \
+             exceeds the baseline of 1000 B, at most 1,064 B (1.0 KiB) with its tolerance, in 2 \
+             of them"
+        );
+        assert_eq!(
+            (found.figure, found.limit, found.baseline),
+            (Some(2_048), Some(1_064), Some(1_000))
+        );
+        let hint = found.hint.unwrap();
+        assert!(hint.contains("or allow 2,048 B") && hint.contains("--exact t`"), "{hint}");
+    }
+
+    #[test]
+    fn a_baseline_that_cannot_be_compared_has_no_edge() {
+        let run = with_runs(peak(110), &[peak(100)]);
+        let mut other = peak(105);
+        other.facts.candle = "0.10.0".to_owned();
+        let found = codes(&run, &kept(&other), Layer::default());
+        assert_eq!(found, [Code::UncomparableBaseline]);
+    }
+
+    #[test]
+    fn each_limit_has_its_edge() {
+        let most = |most: u64| {
+            let mut run = record(SpaceRecord {
+                allocations: vec![1, most],
+                ..armed(Metrics { retained: most, allocations: most, ..Metrics::default() })
+            });
+            run.limits = limits(Layer { max_allocations: Some(5), ..Layer::default() });
+            run
+        };
+        let run = with_runs(most(9), &[most(4)]);
+        let retained = Layer { max_retained: Some(Size(5)), ..Layer::default() };
+        assert_eq!(codes(&run, &Baseline::Off, retained), [Code::Unstable]);
+        let retained = Layer { max_retained: Some(Size(9)), ..Layer::default() };
+        assert!(codes(&run, &Baseline::Off, retained).is_empty());
+        let both =
+            Layer { max_retained: Some(Size(3)), max_allocations: Some(5), ..Layer::default() };
+        assert_eq!(codes(&run, &Baseline::Off, both), [Code::Retained, Code::Unstable]);
+        // A count has no tolerance in bytes.
+        let baseline = kept(&most(6));
+        let layer = Layer {
+            max_retained: Some(Size(9)),
+            tolerance: "64 KiB".parse().ok(),
+            ..Layer::default()
+        };
+        assert_eq!(codes(&run, &baseline, layer), [Code::Unstable]);
+        let fits = Layer { fits: "100 B".parse().ok(), ..Layer::default() };
+        let run = with_runs(peak(101), &[peak(100)]);
+        assert_eq!(codes(&run, &Baseline::Off, fits), [Code::Unstable]);
+    }
+
+    #[test]
+    fn what_a_second_round_added_is_judged_if_no_limit_was_set() {
+        let again = |retained: u64, again: u64| {
+            let metrics = Metrics { retained, ..Metrics::default() };
+            record(SpaceRecord { retained_again: Some(again), ..armed(metrics) })
+        };
+        let added_nothing = with_runs(again(9, 0), &[again(5, 0)]);
+        assert!(codes(&added_nothing, &Baseline::Off, Layer::default()).is_empty());
+        let set = Layer { max_retained: Some(Size(7)), ..Layer::default() };
+        assert_eq!(codes(&added_nothing, &Baseline::Off, set), [Code::Unstable]);
+        let added = with_runs(again(9, 9), &[again(5, 0)]);
+        assert_eq!(codes(&added, &Baseline::Off, Layer::default()), [Code::Unstable]);
+    }
+
+    #[test]
+    fn if_repeats_were_asked_for_every_figure_that_differs_is_unstable() {
+        let setup = |setup, growth| measured(Metrics { setup, growth, ..Metrics::default() });
+        let mut run = setup(1, 0);
+        run.repeats = Some(Repeats {
+            asked: Some(2),
+            runs: vec![comparison::figures(&run), comparison::figures(&setup(2, 3))],
+        });
+        let verdict = judged(&run, &Baseline::Off, Layer::default());
+        let metric = |finding: &Finding| finding.range.as_ref().unwrap().metric.clone();
+        let metrics: Vec<String> = verdict.findings.iter().map(metric).collect();
+        assert_eq!(metrics, ["growth", "setup"]);
+        let hint = verdict.findings[0].hint.as_deref().unwrap();
+        assert!(!hint.contains("--repeat"), "{hint}");
+    }
+}

@@ -1,0 +1,318 @@
+//! An attribution as a test process measures it: call stacks are addresses in its executable, and
+//! each distinct stack is a separate call site.
+//!
+//! [`Unresolved::resolve`] gives names to the addresses. It also joins the call sites that have
+//! identical names, because inlining and generic functions compile one line of a program to several
+//! addresses. It is pure: the caller looks up the names.
+
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, HashMap};
+
+use serde::{Deserialize, Serialize};
+
+use super::{Attribution, Holder, Kind, Place, Survivors, Tensor};
+use crate::measurement::stack::{Frame, Sources, Stack};
+use crate::space::Space;
+
+/// The hint of a report without files and lines.
+const NO_LINES: &str = "the binary has no line tables: set `debug = \"line-tables-only\"` in its \
+                        profile to see files and lines";
+
+/// An attribution whose call stacks have no names yet.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Unresolved {
+    /// The folders of source files in the executable's line tables.
+    pub sources: Sources,
+    /// Call stacks, the innermost call first. A call is an address in the executable, relative to
+    /// the base address that the loader chose.
+    pub calls: Vec<Vec<u64>>,
+    /// Everything except the names: `stacks` is empty, the `stack` of a call site is its index in
+    /// [`Self::calls`], operations are missing, and the kind of a holder is derived from its age.
+    /// The survivors include groups without a surviving block, because their live blocks count if a
+    /// group with the same name has survivors.
+    pub attribution: Attribution,
+}
+
+impl Unresolved {
+    /// Returns the attribution with names. `lookup` must return the frames of a call, inlined calls
+    /// included, with names as in the executable's tables.
+    pub fn resolve(self, lookup: impl FnMut(u64) -> Vec<Frame>) -> Attribution {
+        let Self { sources, calls, attribution } = self;
+        let (stacks, stack_of) = stacks(&calls, &sources, lookup);
+        let (places, place_of) = places(attribution.places, &stacks, &stack_of);
+        let holders = |holders: Vec<Holder>| join_holders(holders, &place_of, &places, &stacks);
+        let mut peaks = attribution.peaks;
+        for peak in peaks.values_mut() {
+            peak.holders = holders(std::mem::take(&mut peak.holders));
+        }
+        let mut refused = attribution.refused;
+        for refused in refused.values_mut() {
+            refused.stack = stack_of[refused.stack];
+            refused.holders = holders(std::mem::take(&mut refused.holders));
+        }
+        let has_lines = stacks.is_empty() || stacks.iter().any(Stack::has_lines);
+        Attribution {
+            retained: holders(attribution.retained),
+            survivors: join_survivors(attribution.survivors, &stack_of),
+            hint: if has_lines { attribution.hint } else { Some(NO_LINES.to_owned()) },
+            stacks,
+            places,
+            peaks,
+            refused,
+            ..attribution
+        }
+    }
+}
+
+/// Returns the distinct stacks among `calls`, in the order of their first occurrence, and for each
+/// element of `calls` the index of its stack.
+fn stacks(
+    calls: &[Vec<u64>],
+    sources: &Sources,
+    mut lookup: impl FnMut(u64) -> Vec<Frame>,
+) -> (Vec<Stack>, Vec<usize>) {
+    let mut frames: HashMap<u64, Vec<Frame>> = HashMap::new();
+    let mut known: HashMap<Stack, usize> = HashMap::new();
+    let mut stacks = Vec::new();
+    let stack_of = calls
+        .iter()
+        .map(|calls| {
+            for &call in calls {
+                frames.entry(call).or_insert_with(|| {
+                    lookup(call).into_iter().map(|frame| sources.qualify(frame)).collect()
+                });
+            }
+            let stack = Stack::trimmed(calls.iter().flat_map(|call| frames[call].iter().cloned()));
+            *known.entry(stack).or_insert_with_key(|stack| {
+                stacks.push(stack.clone());
+                stacks.len() - 1
+            })
+        })
+        .collect();
+    (stacks, stack_of)
+}
+
+/// Returns the distinct call sites, sorted, and for each of `unresolved` the index of its call
+/// site.
+fn places(
+    unresolved: Vec<Place>,
+    stacks: &[Stack],
+    stack_of: &[usize],
+) -> (Vec<Place>, Vec<usize>) {
+    type Identity = (Space, usize, String, Option<Tensor>);
+    let count = unresolved.len();
+    let mut joined: BTreeMap<Identity, (Place, Vec<usize>)> = BTreeMap::new();
+    for (number, place) in unresolved.into_iter().enumerate() {
+        let stack = stack_of[place.stack];
+        let identity = (place.space, stack, place.scope.clone(), place.tensor.clone());
+        match joined.get_mut(&identity) {
+            Some((known, numbers)) => {
+                add(known, &place);
+                numbers.push(number);
+            }
+            None => {
+                let place = Place { stack, operation: stacks[stack].operation(), ..place };
+                joined.insert(identity, (place, vec![number]));
+            }
+        }
+    }
+    let mut joined: Vec<(Place, Vec<usize>)> = joined.into_values().collect();
+    // Sorted by content, because the order of the stacks comes from hash maps of the test process.
+    joined.sort_by_cached_key(|(place, _)| {
+        (
+            place.space,
+            std::cmp::Reverse(place.bytes),
+            stacks[place.stack].sorted_by(),
+            place.scope.clone(),
+            place.tensor.clone(),
+        )
+    });
+    let mut place_of = vec![0; count];
+    for (number, (_, numbers)) in joined.iter().enumerate() {
+        numbers.iter().for_each(|&unresolved| place_of[unresolved] = number);
+    }
+    (joined.into_iter().map(|(place, _)| place).collect(), place_of)
+}
+
+/// Adds the allocations of a call site with the same name. The last iteration is the later of the
+/// two.
+fn add(place: &mut Place, other: &Place) {
+    place.calls += other.calls;
+    place.bytes += other.bytes;
+    if other.last > place.last {
+        place.last = other.last;
+        (place.last_calls, place.last_bytes) = (0, 0);
+    }
+    if other.last == place.last {
+        place.last_calls += other.last_calls;
+        place.last_bytes += other.last_bytes;
+    }
+}
+
+/// Returns the holders by call site and kind, the largest first.
+fn join_holders(
+    unresolved: Vec<Holder>,
+    place_of: &[usize],
+    places: &[Place],
+    stacks: &[Stack],
+) -> Vec<Holder> {
+    let mut joined: BTreeMap<(usize, Kind), (u64, u64)> = BTreeMap::new();
+    for holder in unresolved {
+        let place = place_of[holder.place];
+        let kind = holder.kind.on(&stacks[places[place].stack]);
+        let sum = joined.entry((place, kind)).or_default();
+        sum.0 += holder.bytes;
+        sum.1 += holder.count;
+    }
+    let mut holders: Vec<Holder> = joined
+        .into_iter()
+        .map(|((place, kind), (bytes, count))| Holder { place, kind, bytes, count })
+        .collect();
+    holders.sort_by_key(|holder| (std::cmp::Reverse(holder.bytes), holder.place));
+    holders
+}
+
+/// Returns the groups of survivors by space, stack and scope. A group that has no surviving block
+/// and does not grow is left out.
+fn join_survivors(unresolved: Vec<Survivors>, stack_of: &[usize]) -> Vec<Survivors> {
+    let mut joined: BTreeMap<(Space, usize, String), Survivors> = BTreeMap::new();
+    for survivors in unresolved {
+        let survivors = Survivors { stack: stack_of[survivors.stack], ..survivors };
+        match joined.entry((survivors.space, survivors.stack, survivors.scope.clone())) {
+            Entry::Occupied(mut known) => {
+                let known = known.get_mut();
+                known.group.join(&survivors.group);
+                known.held.join(survivors.held);
+                known.tensors.extend(survivors.tensors);
+            }
+            Entry::Vacant(vacant) => drop(vacant.insert(survivors)),
+        }
+    }
+    let mut survivors: Vec<Survivors> = joined
+        .into_values()
+        .filter(|of| of.group.count() > 0 || of.group.reading.grows())
+        .collect();
+    for Survivors { tensors, .. } in &mut survivors {
+        tensors.sort();
+        tensors.dedup();
+        tensors.sort_by_key(|tensor| std::cmp::Reverse(tensor.elements()));
+    }
+    survivors
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::growth::survivors::Group;
+    use crate::measurement::attribution::{HeldBy, Peak};
+    use crate::measurement::record::example::GPU;
+
+    /// Addresses 1 and 2 are the same line, compiled twice. Address 3 is another line, 4 is
+    /// plumbing, and 5 is the backward pass.
+    fn lookup(call: u64) -> Vec<Frame> {
+        let (function, file, line) = match call {
+            1 | 2 => ("app::step", "/app/src/step.rs", 7),
+            3 => ("app::other", "/app/src/step.rs", 9),
+            4 => ("__rust_alloc", "", 0),
+            _ => ("candle_core::backprop::backward", "", 0),
+        };
+        let file = Some(file.to_owned()).filter(|file| !file.is_empty());
+        vec![Frame { function: function.to_owned(), line: file.as_ref().map(|_| line), file }]
+    }
+
+    fn place(stack: usize, calls: u64, last: u32) -> Place {
+        Place {
+            space: GPU,
+            stack,
+            scope: String::new(),
+            operation: None,
+            tensor: None,
+            calls,
+            bytes: 10 * calls,
+            last_calls: calls,
+            last_bytes: 10 * calls,
+            last,
+        }
+    }
+
+    fn holder(place: usize, bytes: u64) -> Holder {
+        Holder { place, kind: Kind::Kept, bytes, count: 1 }
+    }
+
+    fn survivors(stack: usize, births: [u64; 2]) -> Survivors {
+        let tensor = |dim| Tensor { shape: vec![dim], dtype: "f32".to_owned() };
+        Survivors {
+            space: GPU,
+            stack,
+            scope: String::new(),
+            tensors: vec![tensor(2), tensor(births[0] + 3)],
+            group: Group {
+                block: Some(8),
+                births: births.to_vec(),
+                live: vec![1, 2],
+                ..Group::default()
+            },
+            held: HeldBy { whole: 1, view_bytes: births[0], ..HeldBy::default() },
+        }
+    }
+
+    fn resolved(calls: &[&[u64]], attribution: Attribution) -> Attribution {
+        let sources = Sources { workspace: "/app".to_owned(), ..Sources::default() };
+        let calls = calls.iter().map(|calls| calls.to_vec()).collect();
+        Unresolved { sources, calls, attribution }.resolve(lookup)
+    }
+
+    #[test]
+    fn places_that_read_alike_are_one_place_with_one_holder() {
+        let peak =
+            Peak { holders: vec![holder(2, 4), holder(0, 5), holder(1, 6)], ..Peak::default() };
+        let attribution = Attribution {
+            places: vec![place(0, 1, 3), place(1, 2, 3), place(2, 1, 4)],
+            peaks: [(GPU, peak)].into(),
+            retained: vec![holder(1, 1)],
+            ..Attribution::default()
+        };
+        let found = resolved(&[&[3], &[4, 1], &[2]], attribution);
+        let lines: Vec<_> = found.stacks.iter().map(|stack| stack.frames[0].place()).collect();
+        assert_eq!(lines, [Some("src/step.rs:9".to_owned()), Some("src/step.rs:7".to_owned())]);
+        let [first, second] = found.places.as_slice() else { panic!("{:?}", found.places) };
+        assert_eq!((first.stack, first.calls, first.bytes), (1, 3, 30), "the largest first");
+        assert_eq!((first.last, first.last_calls, first.last_bytes), (4, 1, 10), "the later one");
+        assert_eq!((second.stack, second.calls), (0, 1));
+        let held = &found.peaks[&GPU].holders;
+        let held: Vec<_> = held.iter().map(|held| (held.place, held.bytes, held.count)).collect();
+        assert_eq!(held, [(0, 10, 2), (1, 5, 1)]);
+        assert_eq!(found.retained, [holder(0, 1)]);
+        assert_eq!(found.hint, None);
+    }
+
+    #[test]
+    fn survivors_of_one_line_are_one_group_with_what_came_and_went_there() {
+        let attribution = Attribution {
+            survivors: vec![survivors(0, [1, 1]), survivors(1, [0, 0]), survivors(2, [0, 0])],
+            ..Attribution::default()
+        };
+        let found = resolved(&[&[1], &[2], &[3]], attribution);
+        let [survivors] = found.survivors.as_slice() else { panic!("{:?}", found.survivors) };
+        let Group { births, live, block, .. } = &survivors.group;
+        assert_eq!(
+            (births.as_slice(), live.as_slice(), *block),
+            (&[1, 1][..], &[2, 4][..], Some(8))
+        );
+        let dims: Vec<u64> = survivors.tensors.iter().map(|tensor| tensor.shape[0]).collect();
+        assert_eq!(dims, [4, 3, 2], "each of them once, the largest first");
+        assert_eq!((survivors.held.whole, survivors.held.view_bytes), (2, 1));
+    }
+
+    #[test]
+    fn the_functions_of_a_stack_decide_more_than_the_age_of_its_bytes() {
+        let attribution = Attribution {
+            places: vec![place(0, 1, 1)],
+            retained: vec![holder(0, 1)],
+            ..Attribution::default()
+        };
+        let found = resolved(&[&[5]], attribution);
+        assert_eq!(found.retained[0].kind, Kind::Gradients);
+        assert_eq!(found.hint.as_deref(), Some(NO_LINES));
+    }
+}

@@ -1,0 +1,12 @@
+//! The measurement: the record of a test, with its figures, its call stacks and the blocks that they hold.
+
+pub mod attribution;
+pub mod cargo_lock;
+pub mod comparison;
+pub mod driver;
+pub mod figures;
+pub mod placement;
+pub mod quiet;
+pub mod record;
+pub mod repeats;
+pub mod stack;

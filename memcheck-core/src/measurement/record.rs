@@ -1,0 +1,324 @@
+//! The record of one run of one test, which the test process sends to the command.
+//!
+//! A test process writes its record to a temporary file and renames it at its end, so that the
+//! command never sees a partial one. A test passes only with a complete record of its own name and
+//! version.
+
+#[cfg(test)]
+pub(crate) mod example;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::device::Family;
+use crate::growth::survivors::{Group, Growth};
+use crate::limits::Limits;
+use crate::measurement::attribution::{Attribution, Unresolved};
+use crate::measurement::driver::Driver;
+use crate::measurement::repeats::Repeats;
+use crate::measurement::stack::Frame;
+use crate::size::both;
+use crate::space::Space;
+
+/// Version of [`Record`] and of the types in it. The reader must have the same.
+pub const VERSION: u32 = 1;
+
+/// The figures of one space, in bytes and counts, relative to the start of the test body.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Metrics {
+    /// Live bytes at the end of the last measured iteration, in requested sizes.
+    pub allocated: u64,
+    /// Highest number of live bytes between the start and the return of the body.
+    pub peak_allocated: u64,
+    /// Live bytes when the first iteration started.
+    pub setup: u64,
+    /// Bytes per iteration, over the measured iterations.
+    pub growth: u64,
+    /// Live bytes after the body returned.
+    pub retained: u64,
+    /// Allocations in one measured iteration (median).
+    pub allocations: u64,
+    /// Bytes allocated in one measured iteration (median).
+    pub allocated_total: u64,
+    /// Bytes that the driver's pool holds; `None` for a space without a pool.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub reserved: Option<u64>,
+    /// Highest number of bytes that the driver's pool held.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub peak_reserved: Option<u64>,
+    /// Bytes that the process holds according to NVML; `None` if NVML does not answer.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub device_used: Option<u64>,
+}
+
+/// The figures and series of one space.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct SpaceRecord {
+    /// The figures.
+    pub metrics: Metrics,
+    /// Live bytes at the end of each measured iteration.
+    pub allocated: Vec<u64>,
+    /// Allocations in each measured iteration.
+    #[serde(default)]
+    pub allocations: Vec<u64>,
+    /// Highest number of live bytes within each measured iteration.
+    pub peak: Vec<u64>,
+    /// Theil–Sen slope of `allocated`, in bytes per iteration: the slope of a straight line, to
+    /// compare with the exact `growth`. It is reported and never judged.
+    #[serde(default)]
+    pub slope: f64,
+    /// Bytes that a second round of the body, set-up included, left in addition to those of the
+    /// first. `None` if there was no second round.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retained_again: Option<u64>,
+    /// The state of the decision about growth.
+    #[serde(default)]
+    pub growth: Growth,
+    /// Survivors of the measured iterations by block size. In a run with call sites, only the
+    /// survivors that no call site accounts for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub survivors: Vec<Group>,
+    /// Bytes that the driver's pool holds after each measured iteration; empty for a space without
+    /// a pool.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reserved: Vec<u64>,
+    /// Bytes that the process holds according to NVML after each measured iteration; empty if NVML
+    /// does not answer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub device_used: Vec<u64>,
+    /// Frees that the driver refused. Their blocks are live.
+    #[serde(default)]
+    pub failed_frees: u64,
+    /// The last allocation that the device refused for lack of memory.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub refused: Option<Refusal>,
+    /// True if the probe saw both the allocation and the free of this run's canary.
+    pub armed: bool,
+}
+
+/// An allocation that failed for lack of memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refusal {
+    /// Bytes requested.
+    pub requested: u64,
+    /// Live bytes at that moment.
+    pub live: u64,
+    /// True if no allocation followed it in its space.
+    #[serde(default)]
+    pub last: bool,
+}
+
+/// The iterations of a test beyond its measured ones.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Followed {
+    /// All iterations except the warm-up.
+    pub iterations: u32,
+    /// Duration of the iterations beyond the measured ones, in seconds.
+    pub seconds: f64,
+    /// True if further iterations would not change the verdict.
+    pub decided: bool,
+    /// True if the iterations beyond the measured ones changed the live memory. Then the part of
+    /// the body after them does not measure the figures of a run without them.
+    #[serde(default)]
+    pub disturbed: bool,
+    /// The reason why they ended early: an error of the body, or lack of time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<String>,
+}
+
+/// How the test body ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Outcome {
+    /// It returned; with `Ok` if it returns a `Result`.
+    Returned,
+    /// It returned an error; the text is its `Debug`.
+    Failed {
+        /// The error.
+        error: String,
+    },
+    /// It panicked.
+    Panicked {
+        /// The panic message.
+        message: String,
+    },
+}
+
+/// The conditions of a run, stored in the header of a baseline. Figures of runs with different
+/// conditions are not comparable.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Facts {
+    /// Version of the baseline's format.
+    pub memcheck: u32,
+    /// Version of candle-core, from the binary's own dependency.
+    pub candle: String,
+    /// Build profile, `debug` or `release`, derived from debug assertions.
+    pub profile: String,
+    /// Measured iterations.
+    pub iterations: u32,
+    /// Warm-up iterations.
+    pub warmup: u32,
+    /// Threads of the rayon pool; only if the host is judged.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub threads: Option<u32>,
+    /// The value of the case named `dtype`; only if the test has one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub dtype: Option<String>,
+}
+
+/// The memory usage at one point of the body, from `trial.mark(label)`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mark {
+    /// The label.
+    pub label: String,
+    /// Live bytes by space.
+    pub allocated: BTreeMap<Space, u64>,
+    /// Highest number of live bytes by space up to this point.
+    pub peak_allocated: BTreeMap<Space, u64>,
+}
+
+/// The record of one run of one test.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// [`VERSION`] of the writer.
+    pub version: u32,
+    /// The cargo package.
+    pub package: String,
+    /// The path of the test in its binary.
+    pub test: String,
+    /// The values of its case, by name; empty if the test has no cases.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub case: BTreeMap<String, String>,
+    /// The requested device: `cpu`, `sim:h200`, `cuda:0`.
+    pub device: String,
+    /// The family of that device.
+    pub family: Family,
+    /// The spaces that are judged; other spaces are only reported.
+    pub judged: Vec<Space>,
+    /// How the body ended.
+    pub outcome: Outcome,
+    /// The text that a panic must contain; empty for any panic. `None` if the body must not panic.
+    #[serde(default)]
+    pub should_panic: Option<String>,
+    /// The conditions of the run, for the baseline's header.
+    pub facts: Facts,
+    /// The limits in force, each with its source.
+    pub limits: Limits,
+    /// True if the body called `Trial::iterate`.
+    pub iterated: bool,
+    /// Measured iterations that were completed.
+    pub iterations: u32,
+    /// The iterations beyond the measured ones; `None` if there were none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub followed: Option<Followed>,
+    /// The figures by space.
+    pub spaces: BTreeMap<Space, SpaceRecord>,
+    /// The capacity of each device in bytes, regardless of `fits`: that of the driver, of the
+    /// simulated card, or of `capacity=`. Empty on the host.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub capacities: BTreeMap<Space, u64>,
+    /// Events that did not fit into the ledger. If this is not 0, the run is `not-measured`.
+    pub lost_events: u64,
+    /// Calls that the simulated device does not implement.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unsupported_calls: Vec<String>,
+    /// Facts that a reader should know, such as a source of figures that is not available (NVML in
+    /// a container) and the reason.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+    /// The figures of the driver, NVML and CUPTI, in addition to the program's own calls.
+    #[serde(default)]
+    pub driver: Driver,
+    /// The points that `trial.mark` recorded.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub marks: Vec<Mark>,
+    /// The call sites that hold the bytes; `None` in a run that only counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attribution: Option<Attribution>,
+    /// The attribution of the run that decided the growth, if it was another run. Its peaks and
+    /// retained bytes are those of more iterations.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub longer: Option<Attribution>,
+    /// The figures of all runs of the test, if two runs differed or `--repeat` asked for several. A
+    /// test process leaves it empty.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repeats: Option<Repeats>,
+}
+
+impl Record {
+    /// True if further iterations may decide the growth of a judged space.
+    pub fn is_undecided(&self) -> bool {
+        let mut judged = self.judged.iter().filter_map(|space| self.spaces.get(space));
+        self.iterated && judged.any(|measured| measured.growth == Growth::Unknown)
+    }
+
+    /// Replaces the growth by that of another run of the same test, with its call sites.
+    pub fn take_growth(&mut self, other: Self) {
+        for (space, measured) in &mut self.spaces {
+            if let Some(longer) = other.spaces.get(space) {
+                measured.metrics.growth = longer.metrics.growth;
+                measured.growth = longer.growth;
+                measured.survivors.clone_from(&longer.survivors);
+            }
+        }
+        self.followed = other.followed;
+        self.longer = other.longer.or(other.attribution);
+    }
+
+    /// Adds an attribution, resolving its call stacks with `lookup`.
+    pub fn attribute(&mut self, unresolved: Unresolved, lookup: impl FnMut(u64) -> Vec<Frame>) {
+        self.attribution = Some(unresolved.resolve(lookup));
+        self.note_peaks();
+    }
+
+    /// True if a second round of the body showed that memory in a judged space was allocated only
+    /// once in the process.
+    pub fn holds_once(&self) -> bool {
+        let mut judged = self.judged.iter().filter_map(|space| self.spaces.get(space));
+        let limit = self.limits.max_retained.value;
+        judged.any(|measured| measured.retained_again.is_some_and(|again| again <= limit))
+    }
+
+    /// Adds a note for each judged space whose holders do not add up to the peak that the counters
+    /// saw. Then the order of the followed events differs from the order in which they happened.
+    fn note_peaks(&mut self) {
+        let Some(attribution) = &self.attribution else { return };
+        for space in &self.judged {
+            let counted = self.spaces.get(space).map(|measured| measured.metrics.peak_allocated);
+            let followed = attribution.peaks.get(space).map(|peak| peak.bytes);
+            if let (Some(counted), Some(followed)) = (counted, followed)
+                && counted != followed
+            {
+                self.notes.push(format!(
+                    "the holders in {space} are those of a peak of {}, and peak_allocated is {}: \
+                     several threads allocated at the same time, or the peak was reset",
+                    both(followed),
+                    both(counted)
+                ));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measurement::attribution::Peak;
+    use crate::measurement::record::example::{GPU, armed, record};
+
+    #[test]
+    fn holders_of_another_peak_are_noted() {
+        let mut record = record(armed(Metrics { peak_allocated: 4096, ..Metrics::default() }));
+        record.note_peaks();
+        for (followed, notes) in [(4096, 0), (5120, 1)] {
+            let peak = Peak { bytes: followed, ..Peak::default() };
+            let peaks = BTreeMap::from([(GPU, peak)]);
+            record.attribution = Some(Attribution { peaks, ..Attribution::default() });
+            record.note_peaks();
+            assert_eq!(record.notes.len(), notes, "{:?}", record.notes);
+        }
+        assert!(record.notes[0].contains("4,096 B (4.0 KiB)"), "{:?}", record.notes);
+    }
+}

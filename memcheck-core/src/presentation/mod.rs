@@ -1,0 +1,5 @@
+//! The presentation: findings and profiles as text and in short forms.
+
+pub mod digest;
+pub mod profile;
+pub mod text;

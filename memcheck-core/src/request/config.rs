@@ -1,0 +1,331 @@
+//! The configuration file `.config/memcheck.toml`: its contents, and the tests that each part
+//! applies to.
+//!
+//! This module parses text. The caller must read the file.
+//!
+//! ```toml
+//! device = ["sim:h200"]         # what bare `cargo memcheck` runs on
+//! threads = 1                   # RAYON_NUM_THREADS of a test, where unset
+//! runner = "srun --gres=gpu:1"  # what starts each test process; nothing, where unset
+//!
+//! [default]                     # for every test; an attribute is stronger
+//! max_growth = "64 KiB"
+//! timeout = "2m"
+//!
+//! [[override]]                  # stronger than an attribute
+//! test = "llama::*"             # a glob over the test's path
+//! device = "cpu"                # optional: one family only
+//! package = "app"               # optional: one package only
+//! max_peak = "1 GiB"
+//!
+//! [findings]                    # like -D, -W and -A
+//! improved = "deny"
+//! ```
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use self::file::{Devices, File};
+use crate::device::{Family, Request};
+use crate::judgement::finding::{Code, Level};
+use crate::limits::{Layer, Limits, Source};
+use crate::size::Size;
+
+mod file;
+
+/// The path of the file, relative to the workspace root.
+pub const PATH: &str = ".config/memcheck.toml";
+
+/// The threads of a test's rayon pool if neither the configuration nor the environment sets a
+/// number. One thread makes baselines from a laptop and from CI comparable, and lets tests run side
+/// by side.
+pub const DEFAULT_THREADS: u32 = 1;
+
+/// One `[[override]]`.
+#[derive(Debug, Clone)]
+pub struct Override {
+    test: Option<file::Pattern>,
+    package: Option<String>,
+    device: Option<Family>,
+    /// The limits that it sets.
+    pub layer: Layer,
+}
+
+/// The configuration of a workspace.
+#[derive(Debug, Clone, Default)]
+pub struct Config {
+    /// The devices to run on if the command line names none.
+    pub devices: Vec<Request>,
+    /// Threads of a test's rayon pool.
+    pub threads: Option<u32>,
+    /// The command that starts each test process, unparsed. The code that runs tests must split it
+    /// into arguments.
+    pub runner: Option<String>,
+    /// `[default]`.
+    pub default: Layer,
+    /// `[[override]]`, in the order of the file. A later override takes precedence.
+    pub overrides: Vec<Override>,
+    /// `[findings]`.
+    pub levels: BTreeMap<Code, Level>,
+}
+
+/// The reason why a text is not a valid configuration, with the position in the text.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ConfigError(String);
+
+impl From<toml::de::Error> for ConfigError {
+    fn from(error: toml::de::Error) -> Self {
+        Self(error.to_string().trim_end().to_owned())
+    }
+}
+
+/// The test whose limits are resolved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Subject<'a> {
+    /// The cargo package.
+    pub package: &'a str,
+    /// The path of the test in its binary: `llama::kv_cache`.
+    pub test: &'a str,
+    /// The family of the device that it runs on.
+    pub family: Family,
+}
+
+impl Config {
+    /// Parses the text of a configuration file.
+    ///
+    /// # Errors
+    /// Any key or value that is not known, because a misspelled limit must not be ignored.
+    pub fn parse(text: &str) -> Result<Self, ConfigError> {
+        let File { device, threads, runner, default, overrides, findings } = toml::from_str(text)?;
+        Ok(Self {
+            devices: match device {
+                Devices::None => Vec::new(),
+                Devices::One(request) => vec![request],
+                Devices::Several(requests) => requests,
+            },
+            threads,
+            runner,
+            default,
+            overrides,
+            levels: findings.0,
+        })
+    }
+
+    /// The limits in force for `subject`. The sources, from the weakest to the strongest, are
+    /// `[default]`, attribute, matching `[[override]]`s, environment, flags.
+    pub fn limits(
+        &self,
+        subject: Subject<'_>,
+        attribute: &Layer,
+        environment: &Layer,
+        flags: &Layer,
+    ) -> Limits {
+        Limits::resolve(subject.family, self.layers(subject, attribute, environment, flags))
+    }
+
+    /// The limits in force for a profiled program, which `subject` names. The sources are the same,
+    /// but only limits that need no iterations apply. A limit that no source sets is off: the
+    /// system frees the memory that a program holds when it ends, so retained memory is harmless by
+    /// default.
+    pub fn program_limits(
+        &self,
+        subject: Subject<'_>,
+        environment: &Layer,
+        flags: &Layer,
+    ) -> Limits {
+        let unlimited = Layer {
+            max_retained: Some(Size(u64::MAX)),
+            timeout: Some(Duration::MAX),
+            baseline: Some(false),
+            ..Layer::default()
+        };
+        let attribute = Layer::default();
+        let said: Vec<(Source, Layer)> = self
+            .layers(subject, &attribute, environment, flags)
+            .map(|(source, layer)| (source, layer.clone().for_program()))
+            .collect();
+        let said = said.iter().map(|(source, layer)| (source.clone(), layer));
+        let built_in = std::iter::once((Source::BuiltIn, &unlimited));
+        Limits::resolve(subject.family, built_in.chain(said))
+    }
+
+    /// The layers of all sources for `subject`, from the weakest to the strongest.
+    fn layers<'a>(
+        &'a self,
+        subject: Subject<'a>,
+        attribute: &'a Layer,
+        environment: &'a Layer,
+        flags: &'a Layer,
+    ) -> impl Iterator<Item = (Source, &'a Layer)> {
+        let weak = [(Source::Default, &self.default), (Source::Attribute, attribute)];
+        let overrides =
+            self.overrides_for(subject).map(|(number, layer)| (Source::Override(number), layer));
+        let strong = [(Source::Environment, environment), (Source::Flag, flags)];
+        weak.into_iter().chain(overrides).chain(strong)
+    }
+
+    /// The overrides that match `subject`, each with its number, counted from 1.
+    pub fn overrides_for<'a>(
+        &'a self,
+        subject: Subject<'a>,
+    ) -> impl Iterator<Item = (u32, &'a Layer)> {
+        (1..)
+            .zip(&self.overrides)
+            .filter(move |(_, o)| o.matches(subject))
+            .map(|(n, o)| (n, &o.layer))
+    }
+}
+
+impl Override {
+    /// The package that the override is restricted to, if it names one.
+    pub fn package(&self) -> Option<&str> {
+        self.package.as_deref()
+    }
+
+    /// True if this override matches `subject`.
+    pub fn matches(&self, subject: Subject<'_>) -> bool {
+        self.test.as_ref().is_none_or(|glob| glob.is_match(subject.test))
+            && self.package.as_deref().is_none_or(|package| package == subject.package)
+            && self.device.is_none_or(|family| family == subject.family)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::Setting;
+
+    const SUBJECT: Subject<'_> =
+        Subject { package: "app", test: "llama::kv_cache", family: Family::Cuda };
+
+    #[test]
+    fn the_example_of_the_documentation_is_read_whole() {
+        let config = Config::parse(
+            r#"
+            device = ["sim:h200", "cpu"]
+            threads = 2
+            runner = "srun --gres=gpu:1"
+            [default]
+            max_growth = "64 KiB"
+            timeout = "2m"
+            [[override]]
+            test = "llama::*"
+            max_peak = "1 GiB"
+            [[override]]
+            test = "llama::*"
+            device = "cpu"
+            max_peak_mb = 1.5
+            [findings]
+            improved = "deny"
+            "#,
+        )
+        .unwrap();
+        assert_eq!(config.devices.len(), 2);
+        assert_eq!(config.runner.as_deref(), Some("srun --gres=gpu:1"));
+        assert_eq!(config.default.max_growth, Some(Size(65_536)));
+        let on_cuda: Vec<_> = config.overrides_for(SUBJECT).map(|(number, _)| number).collect();
+        assert_eq!(on_cuda, [1]);
+        let on_cpu: Vec<_> = config
+            .overrides_for(Subject { family: Family::Cpu, ..SUBJECT })
+            .map(|(_, layer)| layer.max_peak.clone())
+            .collect();
+        assert_eq!(on_cpu, [Some(Size(1 << 30).into()), Some(Size(1_572_864).into())]);
+        assert_eq!(config.levels.get(&Code::Improved), Some(&Level::Deny));
+    }
+
+    #[test]
+    fn every_source_is_as_strong_as_the_interface_says() {
+        let config = Config::parse(
+            "[default]\niterations = 1\nwarmup = 1\nmax_growth = 1\nmax_retained = 1\n\
+             [[override]]\ntest = \"a\"\nwarmup = 3\nmax_growth = 3\nmax_retained = 3",
+        )
+        .unwrap();
+        let said = |iterations, warmup, max_growth: Option<u64>, max_retained: Option<u64>| Layer {
+            iterations,
+            warmup,
+            max_growth: max_growth.map(Size),
+            max_retained: max_retained.map(Size),
+            ..Layer::default()
+        };
+        let limits = config.limits(
+            Subject { package: "p", test: "a", family: Family::Cuda },
+            &said(Some(2), Some(2), Some(2), Some(2)),
+            &said(None, None, Some(4), Some(4)),
+            &said(None, None, None, Some(5)),
+        );
+        assert_eq!(limits.iterations, Setting { value: 2, source: Source::Attribute });
+        assert_eq!(limits.warmup, Setting { value: 3, source: Source::Override(1) });
+        assert_eq!(limits.max_growth, Setting { value: 4, source: Source::Environment });
+        assert_eq!(limits.max_retained, Setting { value: 5, source: Source::Flag });
+    }
+
+    #[test]
+    fn a_program_has_the_limits_that_need_no_iterations() {
+        let config = Config::parse(
+            "[default]\nmax_growth = 1\nmax_peak = 1\n\
+             [[override]]\ntest = \"tool\"\nmax_peak = 3\niterations = 3",
+        )
+        .unwrap();
+        let subject = |test| Subject { package: "p", test, family: Family::Cuda };
+        let environment = Layer { warmup: Some(9), ..Layer::default() };
+        let flags = Layer { timeout: Some(Duration::from_secs(5)), ..Layer::default() };
+        let limits = config.program_limits(subject("tool"), &environment, &flags);
+        assert_eq!(
+            limits.max_peak,
+            Setting { value: Some(Size(3).into()), source: Source::Override(1) }
+        );
+        let timeout = Setting { value: Duration::from_secs(5), source: Source::Flag };
+        assert_eq!(limits.timeout, timeout);
+        for source in [&limits.max_growth.source, &limits.iterations.source, &limits.warmup.source]
+        {
+            assert_eq!(*source, Source::BuiltIn);
+        }
+        let silent = config.program_limits(subject("other"), &Layer::default(), &Layer::default());
+        assert_eq!(silent.max_retained.value, u64::MAX);
+        assert_eq!(silent.timeout.value, Duration::MAX);
+    }
+
+    #[test]
+    fn nothing_in_the_file_is_ignored_and_each_error_has_its_place() {
+        // The text, a part of the message, and the line and column of the error.
+        for (text, said, at) in [
+            ("max_growth = 3", "unknown field", (1, 1)),
+            ("[default]\nmax_grwth = 3", "unknown field", (2, 1)),
+            ("[default]\nmax_growth = \"3 parsec\"", "parsec", (2, 14)),
+            ("[default]\nmax_growth = 3\nmax_growth_mb = 1.0", "`max_growth_mb` state", (3, 17)),
+            ("[default]\nmax_peak_mb = -1.0", "a number of MiB, zero or more", (2, 15)),
+            ("threads = 2\n[default]\n\niterations = 0", "at least 1", (4, 14)),
+            ("[default]\ntimeout = \"soon\"", "`soon` is not a duration", (2, 11)),
+            ("[default]\nfits = \"rtx4091\"", "did you mean `rtx4090`", (2, 8)),
+            ("[default]\nmax_peak = \"60% x other\"", "`60%` is not a factor", (2, 12)),
+            ("[default]\nmax_growth = \"0.6 x other\"", "is not a size", (2, 14)),
+            ("[default]\ntest = \"a\"", "unknown field `test`", (2, 1)),
+            ("[[override]]\ntest = \"a\"\nfits = \"a100\"", "`a100`", (3, 8)),
+            ("[[override]]\ntest = \"a\"\nmax_peek = 3", "unknown field `max_peek`", (3, 1)),
+            ("[[override]]\ntset = \"a\"", "`timeout`, `test`, `package`, `device`", (2, 1)),
+            ("[[override]]\ntest = 3", "expected a string", (2, 8)),
+            ("[[override]]\ndevice = \"gpu\"", "unknown variant `gpu`", (2, 10)),
+            ("[[override]]\ntest = \"a\"\n[[override]]\nmax_growth = 3", "use [default]", (3, 1)),
+            (
+                "[[override]]\ntest = \"a\"\n\n[[override]]\ntest = \"b\"\niterations = 0",
+                "at least 1",
+                (6, 14),
+            ),
+            ("[[override]]\ntest = \"a[\"", "has no end of `[`", (2, 8)),
+            ("[findings]\nleek = \"deny\"", "`leek` is not a finding: leak", (2, 1)),
+            ("[findings]\nleak = \"allow\"", "`leak` is measured", (2, 8)),
+            ("[findings]\nimproved = \"no\"", "unknown variant `no`", (2, 12)),
+            ("device = \"gpu\"", "sim:CARD", (1, 10)),
+            ("threads = 0", "`threads` must be at least 1", (1, 11)),
+            ("threads", "expected", (1, 8)),
+        ] {
+            let error = Config::parse(text).expect_err(text).to_string();
+            assert!(error.contains(said), "{text}\n{error}");
+            let place = format!("line {}, column {}\n", at.0, at.1);
+            assert!(error.contains(&place), "{text}\n{place}{error}");
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! The structure of the configuration file. All values are checked during parsing, so that every
+//! error has the position that the TOML parser is at.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{DeserializeSeed, Error, IntoDeserializer, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+
+use super::Override;
+use crate::device::{Family, Request};
+use crate::judgement::finding::{Code, Level};
+use crate::limits::Layer;
+
+/// The whole file.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct File {
+    #[serde(default)]
+    pub(super) device: Devices,
+    #[serde(default, deserialize_with = "threads")]
+    pub(super) threads: Option<u32>,
+    pub(super) runner: Option<String>,
+    #[serde(default)]
+    pub(super) default: Layer,
+    #[serde(default, rename = "override")]
+    pub(super) overrides: Vec<Override>,
+    #[serde(default)]
+    pub(super) findings: Levels,
+}
+
+/// `device = "sim"` or `device = ["sim", "cpu"]`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(
+    untagged,
+    expecting = "a device or a list of devices: auto, cpu, sim, sim:CARD, cuda, cuda:N"
+)]
+pub(super) enum Devices {
+    #[default]
+    None,
+    One(Request),
+    Several(Vec<Request>),
+}
+
+fn threads<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>, D::Error> {
+    match Option::deserialize(from)? {
+        Some(0) => Err(Error::custom("`threads` must be at least 1")),
+        number => Ok(number),
+    }
+}
+
+/// `[findings]`.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Levels(pub(super) BTreeMap<Code, Level>);
+
+impl<'de> Deserialize<'de> for Levels {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Reader;
+        impl<'de> Visitor<'de> for Reader {
+            type Value = Levels;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("findings with a level each")
+            }
+
+            fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Levels, M::Error> {
+                let mut levels = BTreeMap::new();
+                while let Some(code) = map.next_key()? {
+                    levels.insert(code, map.next_value_seed(LevelOf(code))?);
+                }
+                Ok(Levels(levels))
+            }
+        }
+        from.deserialize_map(Reader)
+    }
+}
+
+/// Deserializes the level of this finding. It rejects levels that the finding cannot have.
+struct LevelOf(Code);
+
+impl<'de> DeserializeSeed<'de> for LevelOf {
+    type Value = Level;
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Level, D::Error> {
+        let level = Level::deserialize(from)?;
+        self.0.check_level(level).map_err(Error::custom)?;
+        Ok(level)
+    }
+}
+
+impl<'de> Deserialize<'de> for Override {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Reader;
+        impl<'de> Visitor<'de> for Reader {
+            type Value = Override;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a table")
+            }
+
+            fn visit_map<M: MapAccess<'de>>(self, map: M) -> Result<Override, M::Error> {
+                let mut meant = Meant::default();
+                let limits = Limits { map, meant: &mut meant };
+                let layer = Layer::deserialize(MapAccessDeserializer::new(limits))?;
+                let Meant { test, package, device } = meant;
+                if test.is_none() && package.is_none() && device.is_none() {
+                    return Err(Error::custom(
+                        "it names no `test`, `package` or `device`; for every test, use [default]",
+                    ));
+                }
+                Ok(Override { test, package, device, layer })
+            }
+        }
+        from.deserialize_map(Reader)
+    }
+}
+
+/// The keys that select the tests of an `[[override]]`.
+#[derive(Default)]
+struct Meant {
+    test: Option<Pattern>,
+    package: Option<String>,
+    device: Option<Family>,
+}
+
+/// The names of its fields, appended to the list of limits in error messages.
+const MEANT: &str = "`test`, `package`, `device`";
+
+/// An `[[override]]` without the keys that select its tests; they are removed while the map is
+/// read. serde's `flatten` is not used, because errors would lose their positions.
+struct Limits<'a, M> {
+    map: M,
+    meant: &'a mut Meant,
+}
+
+impl<'de, M: MapAccess<'de>> MapAccess<'de> for Limits<'_, M> {
+    type Error = M::Error;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(
+        &mut self,
+        mut seed: K,
+    ) -> Result<Option<K::Value>, M::Error> {
+        loop {
+            seed = match self.map.next_key_seed(Key(seed))? {
+                None => return Ok(None),
+                Some(Found::Limit(value)) => return Ok(Some(value)),
+                Some(Found::Test(seed)) => {
+                    self.meant.test = Some(self.map.next_value()?);
+                    seed
+                }
+                Some(Found::Package(seed)) => {
+                    self.meant.package = Some(self.map.next_value()?);
+                    seed
+                }
+                Some(Found::Device(seed)) => {
+                    self.meant.device = Some(self.map.next_value()?);
+                    seed
+                }
+            };
+        }
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, M::Error> {
+        self.map.next_value_seed(seed)
+    }
+}
+
+/// Deserializes one key. Keys that select tests are recognised here, and all others are passed to
+/// the deserializer of limits.
+struct Key<K>(K);
+
+/// A deserialized key: the key of a limit, or a key that selects tests. The latter returns the
+/// unused deserializer of limits.
+enum Found<K, V> {
+    Test(K),
+    Package(K),
+    Device(K),
+    Limit(V),
+}
+
+impl<'de, K: DeserializeSeed<'de>> DeserializeSeed<'de> for Key<K> {
+    type Value = Found<K, K::Value>;
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Self::Value, D::Error> {
+        let Self(limit) = self;
+        let key = String::deserialize(from)?;
+        Ok(match key.as_str() {
+            "test" => Found::Test(limit),
+            "package" => Found::Package(limit),
+            "device" => Found::Device(limit),
+            _ => {
+                let known = limit.deserialize(key.into_deserializer());
+                Found::Limit(known.map_err(|error: D::Error| {
+                    Error::custom(format!("{}, {MEANT}", error.to_string().trim_end()))
+                })?)
+            }
+        })
+    }
+}
+
+/// A glob over the paths of tests.
+#[derive(Debug, Clone)]
+pub(super) struct Pattern(String);
+
+impl Pattern {
+    /// True if the glob matches all of `path`.
+    pub(super) fn is_match(&self, path: &str) -> bool {
+        fast_glob::glob_match(&self.0, path)
+    }
+
+    /// The first bracket that is never closed. A glob with such a bracket matches no path.
+    fn unclosed(&self) -> Option<char> {
+        let mut open = Vec::new();
+        let mut chars = self.0.chars();
+        while let Some(c) = chars.next() {
+            match (c, open.last()) {
+                ('\\', _) => drop(chars.next()),
+                (']', Some('[')) | ('}', Some('{')) => drop(open.pop()),
+                (_, Some('[')) => {}
+                ('[' | '{', _) => open.push(c),
+                _ => {}
+            }
+        }
+        open.pop()
+    }
+}
+
+impl<'de> Deserialize<'de> for Pattern {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let glob = Self(String::deserialize(from)?);
+        match glob.unclosed() {
+            Some(open) => {
+                Err(Error::custom(format!("the glob `{}` has no end of `{open}`", glob.0)))
+            }
+            None => Ok(glob),
+        }
+    }
+}

@@ -1,0 +1,330 @@
+//! The further runs of a test whose first run measured figures only. After the first run there can
+//! be
+//!
+//! - one run that repeats the first, if the iterations beyond the measured ones disturbed it,
+//! - one that decides the growth,
+//! - one that explains figures by call stacks,
+//! - up to three that compare figures that differed.
+//!
+//! The result of each is merged into the report of the first.
+
+mod further;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::judgement::baseline::{Baseline, Figures};
+use crate::judgement::finding::{Class, Code, Finding, Level};
+use crate::judgement::verdict;
+use crate::measurement::comparison;
+use crate::measurement::record::{Outcome, Record};
+use crate::measurement::repeats::{MOST_RUNS, Repeats};
+use crate::space::Space;
+use crate::wire::protocol::{Follow, Reach, Report};
+use memcheck_limits::names;
+
+pub use further::{Further, concluded, further};
+
+/// The tests that are run with attribution.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Explain {
+    /// No test: figures only.
+    Never,
+    /// A test that failed on memory or has new figures is run once more with attribution.
+    #[default]
+    Failed,
+    /// Every test has attribution in its first run.
+    Always,
+}
+
+names!(Explain { "never" => Never, "failed" => Failed, "always" => Always });
+
+impl Explain {
+    /// The first run of a test.
+    pub fn first(self) -> Run {
+        match self {
+            // A run with call stacks must have the peak of the measured iterations, so it does not
+            // go beyond them.
+            Self::Always => Run { follow: Follow::Yes, ..Run::default() },
+            Self::Never | Self::Failed => Run { reach: Reach::Horizon, ..Run::default() },
+        }
+    }
+}
+
+/// The settings of one run of a test.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Run {
+    /// The detail in which the run follows blocks.
+    pub follow: Follow,
+    /// The number of iterations beyond the measured ones.
+    pub reach: Reach,
+    /// The figures that the run should reproduce.
+    pub expected: Option<Figures>,
+}
+
+/// A further run of a test. A caller must go through [`Stage::ALL`] in order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// Measures again without iterations beyond the measured ones, because those of the first
+    /// run changed the live memory or may have made the body fail.
+    Repeat,
+    /// Iterates until the growth is decided.
+    Decide,
+    /// Follows every block, so that findings and new figures have call sites.
+    Explain,
+    /// Measures once more, because two runs measured different figures.
+    Compare,
+}
+
+impl Stage {
+    /// All stages in their order. The figures of two runs differ before the first comparison, so
+    /// three comparisons make [`MOST_RUNS`] runs.
+    pub const ALL: [Self; 6] =
+        [Self::Repeat, Self::Decide, Self::Explain, Self::Compare, Self::Compare, Self::Compare];
+
+    /// The stages that measure the figures of a test, without call sites.
+    pub const FIGURES: [Self; 2] = [Self::Repeat, Self::Decide];
+
+    /// The run of this stage; `None` if the report does not need it.
+    pub fn run(self, explain: Explain, report: &Report) -> Option<Run> {
+        let record = &report.record;
+        let follow = if explain == Explain::Never { Follow::No } else { Follow::Yes };
+        let expected = || Some(Figures::of(record));
+        match self {
+            Self::Repeat => record
+                .followed
+                .as_ref()
+                .is_some_and(|followed| followed.disturbed || record.outcome != Outcome::Returned)
+                .then(|| Run { reach: Reach::Screen, ..explain.first() }),
+            Self::Decide => (record.outcome == Outcome::Returned && record.is_undecided())
+                .then(|| Run { follow, reach: Reach::Decision, expected: expected() }),
+            Self::Explain => (explain == Explain::Failed && needs_call_sites(report))
+                .then(|| Run { follow, reach: Reach::Screen, expected: expected() }),
+            Self::Compare => record
+                .repeats
+                .as_ref()
+                .is_some_and(|repeats| repeats.asked.is_none() && repeats.runs.len() < MOST_RUNS)
+                .then(|| Run { follow, reach: Reach::Screen, expected: expected() }),
+        }
+    }
+
+    /// Merges the report of this stage's run into that of the first run.
+    pub fn merge(
+        self,
+        first: Report,
+        second: Option<Report>,
+        baseline: &Baseline,
+        level: impl Fn(Code) -> Level,
+    ) -> Report {
+        let others = |report: &Report| other_findings(report, baseline, &level);
+        let rejudged = |merged: Report, findings| rejudged(merged, findings, baseline, &level);
+        match (self, second) {
+            (Self::Repeat, Some(second)) => {
+                let findings = others(&second);
+                rejudged(repeated(first, second), findings)
+            }
+            (Self::Repeat | Self::Compare, None) => first,
+            (Self::Decide, second) => {
+                let findings = others(second.as_ref().unwrap_or(&first));
+                rejudged(decided(first, second), findings)
+            }
+            (Self::Explain | Self::Compare, Some(second)) if reproduces(&first, &second) => {
+                let findings = others(&second);
+                rejudged(explained(first, second), findings)
+            }
+            (Self::Explain | Self::Compare, Some(second)) if is_comparable(&first, &second) => {
+                let findings = others(&first);
+                rejudged(with_run(first, &second), findings)
+            }
+            (Self::Explain, second) => unexplained(first, second.is_some()),
+            (Self::Compare, Some(_)) => first,
+        }
+    }
+}
+
+/// Judges the record of a report again, and adds the findings `others`, which do not follow from the
+/// record alone.
+pub(crate) fn rejudged(
+    report: Report,
+    others: Vec<Finding>,
+    baseline: &Baseline,
+    level: &impl Fn(Code) -> Level,
+) -> Report {
+    let record = &report.record;
+    let mut findings = verdict::judge(record, baseline, &record.limits, level).findings;
+    findings.extend(others);
+    Report { verdict: verdict::conclude(findings, level), ..report }
+}
+
+/// The findings of a report that do not follow from its record alone, such as a snapshot that could
+/// not be written, or limits across tests.
+pub(crate) fn other_findings(
+    report: &Report,
+    baseline: &Baseline,
+    level: &impl Fn(Code) -> Level,
+) -> Vec<Finding> {
+    let record = &report.record;
+    let judged = verdict::judge(record, baseline, &record.limits, level).findings;
+    let findings = report.verdict.findings.iter();
+    findings.filter(|finding| !judged.contains(finding)).cloned().collect()
+}
+
+/// True if call sites are missing although the report has a finding about memory, new figures, or
+/// memory that is allocated once in the process.
+fn needs_call_sites(report: &Report) -> bool {
+    let about_memory = |code: Code| code.row().class == Class::Measured && code.is_about_memory();
+    let findings = &report.verdict.findings;
+    let failed = findings.iter().any(|finding| about_memory(finding.code));
+    let unexplained = failed || report.pending.is_some() || report.record.holds_once();
+    report.record.attribution.is_none() && unexplained
+}
+
+/// True if the figures of both runs can be compared: the second run was measured, and its body got
+/// as far as that of the first.
+fn is_comparable(first: &Report, second: &Report) -> bool {
+    !second.verdict.findings.iter().any(|finding| finding.code.cut_it_short())
+        && first.record.outcome == second.record.outcome
+        && second.record.iterations >= first.record.iterations
+}
+
+/// The report of the run that repeats a disturbed one. If both measured different figures in the
+/// measured iterations, the figures of both are kept. The growth is that of the first run, because
+/// it had more iterations.
+fn repeated(first: Report, mut second: Report) -> Report {
+    let disturbed = comparison::of_measured_iterations(&first.record);
+    if is_comparable(&first, &second)
+        && comparison::differ(&disturbed, &comparison::compared(&second.record))
+    {
+        comparison::add(&mut second.record, disturbed);
+    }
+    if first.record.outcome == Outcome::Returned {
+        second.record.take_growth(first.record);
+    }
+    second
+}
+
+/// The first report with the figures of a further run that measured different ones.
+fn with_run(mut first: Report, second: &Report) -> Report {
+    comparison::add(&mut first.record, comparison::compared(&second.record));
+    first.pending = first.pending.or_else(|| second.pending.clone());
+    first
+}
+
+/// The first report with the growth that a longer run proved. The proof also counts if the test is
+/// not deterministic.
+fn decided(mut first: Report, second: Option<Report>) -> Report {
+    // A run that did not end its measured iterations cannot decide.
+    let measured = first.record.iterations;
+    let Some(second) = second.filter(|second| second.record.iterations >= measured) else {
+        let why = "a longer run left no whole report, so it is not decided whether memory grows";
+        first.record.notes.push(why.to_owned());
+        return first;
+    };
+    if !measures_alike(&first.record, &second.record) {
+        let why = "the run that decided the growth measured other figures: this test is not \
+                   deterministic";
+        first.record.notes.push(why.to_owned());
+        let further = comparison::of_measured_iterations(&second.record);
+        if is_comparable(&first, &second)
+            && comparison::differ(&comparison::compared(&first.record), &further)
+        {
+            comparison::add(&mut first.record, further);
+        }
+    }
+    (first.snapshot, first.pending) = (second.snapshot, second.pending);
+    first.record.take_growth(second.record);
+    first
+}
+
+/// True if two runs of a test measured the same. Figures that depend on the number of iterations
+/// are left out, because the second run has more.
+fn measures_alike(first: &Record, second: &Record) -> bool {
+    let figures = |record: &Record| {
+        let mut figures = Figures::of(record);
+        for by_name in figures.0.values_mut() {
+            for name in ["growth", "peak_allocated", "retained"] {
+                by_name.remove(name);
+            }
+        }
+        figures
+    };
+    let allocated = |record: &Record| -> BTreeMap<Space, Vec<u64>> {
+        let of = |space: &Space| Some((*space, record.spaces.get(space)?.allocated.clone()));
+        record.judged.iter().filter_map(of).collect()
+    };
+    figures(first) == figures(second) && allocated(first) == allocated(second)
+}
+
+/// True if the second run measured the figures of the first, so that its call sites explain them.
+/// The growth is not compared, because other runs decide it. Retained bytes are compared only if a
+/// finding or a pending snapshot is about them, because threads that outlive the body can change
+/// them.
+fn reproduces(first: &Report, second: &Report) -> bool {
+    let has = |code| first.verdict.has(code) || second.verdict.has(code);
+    let asked = has(Code::Retained) || has(Code::Unstable) || first.pending.is_some();
+    let unasked: &[&str] = if asked { &[] } else { &["retained", "retained_again"] };
+    let figures = |report: &Report| {
+        // `allocated` has no limit and is not in a baseline.
+        let figures = comparison::without(comparison::compared(&report.record), &["allocated"]);
+        comparison::without(figures, unasked)
+    };
+    first.record.judged == second.record.judged
+        && !comparison::differ(&figures(first), &figures(second))
+}
+
+/// The second report, which has call sites, with the figures and the decided growth of the earlier
+/// runs.
+fn explained(first: Report, mut second: Report) -> Report {
+    second.record.repeats = first.record.repeats.clone();
+    if second.record.repeats.is_some() {
+        let further = comparison::compared(&second.record);
+        comparison::add(&mut second.record, further);
+    }
+    if first.record.longer.is_some() || growth(&first.record) != growth(&second.record) {
+        second.record.take_growth(first.record);
+    } else {
+        second.record.followed = first.record.followed;
+    }
+    second
+}
+
+fn growth(record: &Record) -> Vec<u64> {
+    record.spaces.values().map(|measured| measured.metrics.growth).collect()
+}
+
+fn unexplained(mut first: Report, has_second: bool) -> Report {
+    let why = if has_second {
+        "a second run, with call stacks, ended in another way: this test is not deterministic, \
+         and its bytes cannot be put to places"
+    } else {
+        "a second run, with call stacks, left no report"
+    };
+    for finding in &mut first.verdict.findings {
+        if finding.code.is_about_memory() {
+            finding.hint = Some(why.to_owned());
+        }
+    }
+    first.record.notes.push(why.to_owned());
+    first
+}
+
+/// The report of a test that the user asked to run several times: the first one, judged by the
+/// figures of all runs.
+pub fn together(
+    mut first: Report,
+    further: Vec<Figures>,
+    asked: u32,
+    baseline: &Baseline,
+    level: impl Fn(Code) -> Level,
+) -> Report {
+    let others = other_findings(&first, baseline, &level);
+    let mut all = comparison::runs(&first.record);
+    all.extend(further);
+    first.record.repeats = Some(Repeats { asked: Some(asked), runs: all });
+    rejudged(first, others, baseline, &level)
+}
+
+#[cfg(test)]
+mod tests;

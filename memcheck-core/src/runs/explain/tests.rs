@@ -1,0 +1,241 @@
+//! The runs that a report needs, and the part that each of them adds.
+
+use super::*;
+use crate::growth::survivors::Growth;
+use crate::judgement::verdict::Status;
+use crate::judgement::verdict::judge;
+use crate::limits::Layer;
+use crate::measurement::attribution::Attribution;
+use crate::measurement::record::example::{GPU, armed, limits, record};
+use crate::measurement::record::{Followed, Metrics, SpaceRecord};
+use crate::size::Size;
+use crate::wire::protocol::VERSION;
+
+fn level(code: Code) -> Level {
+    code.default_level(false)
+}
+
+fn report(measured: SpaceRecord) -> Report {
+    let record = record(measured);
+    let verdict = judge(&record, &Baseline::Off, &limits(Layer::default()), level);
+    Report { version: VERSION, record, unresolved: None, verdict, snapshot: None, pending: None }
+}
+
+fn leaky() -> SpaceRecord {
+    armed(Metrics { growth: 2 << 20, retained: 7, ..Metrics::default() })
+}
+
+fn undecided() -> SpaceRecord {
+    SpaceRecord { growth: Growth::Unknown, ..armed(Metrics::default()) }
+}
+
+fn merge(stage: Stage, first: &Report, second: Option<Report>) -> Report {
+    stage.merge(first.clone(), second, &Baseline::Off, level)
+}
+
+#[test]
+fn only_what_needs_call_sites_is_run_again() {
+    let explain = |explain, report: &Report| Stage::Explain.run(explain, report);
+    let clean = report(armed(Metrics::default()));
+    assert_eq!(explain(Explain::Failed, &clean), None);
+    assert_eq!(explain(Explain::Never, &report(leaky())), None);
+    assert_eq!(explain(Explain::Always, &report(leaky())), None, "it was followed at once");
+    let run = explain(Explain::Failed, &report(leaky())).unwrap();
+    assert_eq!((run.follow, run.reach), (Follow::Yes, Reach::Screen));
+    assert!(run.expected.is_some());
+    let new = Report { pending: Some("a.snap.new".into()), ..clean };
+    assert!(explain(Explain::Failed, &new).is_some());
+}
+
+#[test]
+fn what_the_measured_iterations_leave_undecided_is_run_until_it_is_decided() {
+    let first = report(undecided());
+    let run = Stage::Decide.run(Explain::Failed, &first).unwrap();
+    assert_eq!((run.follow, run.reach), (Follow::Yes, Reach::Decision));
+    let run = Stage::Decide.run(Explain::Never, &first).unwrap();
+    assert_eq!((run.follow, run.reach), (Follow::No, Reach::Decision));
+    assert_eq!(Stage::Decide.run(Explain::Failed, &report(leaky())), None);
+
+    let found = Growth::Found { whole: true, exact: true, iterations: 165 };
+    let mut longer = report(SpaceRecord { growth: found, ..leaky() });
+    // The longer run has more iterations, so its peak and its retained bytes must not be taken.
+    longer.record.spaces.get_mut(&GPU).unwrap().metrics.peak_allocated = 1 << 30;
+    longer.record.attribution = Some(Attribution::default());
+    let merged = merge(Stage::Decide, &first, Some(longer.clone()));
+    let metrics = merged.record.spaces[&GPU].metrics;
+    assert_eq!((metrics.growth, metrics.peak_allocated, metrics.retained), (2 << 20, 0, 0));
+    assert!(merged.verdict.has(Code::Leak), "{:?}", merged.verdict);
+    assert!(merged.record.longer.is_some() && merged.record.attribution.is_none());
+    assert_eq!(Stage::Decide.run(Explain::Failed, &merged), None);
+
+    longer.record.spaces.get_mut(&GPU).unwrap().metrics.setup = 1;
+    for (second, code) in [(None, Code::Undecided), (Some(longer), Code::Leak)] {
+        let merged = merge(Stage::Decide, &first, second);
+        assert_eq!(merged.record.notes.len(), 1, "{:?}", merged.record.notes);
+        assert!(merged.verdict.has(code), "{:?}", merged.verdict);
+        // The longer run has a different `setup`, so the figures of both runs are kept.
+        let has_compared = merged.record.repeats.is_some();
+        assert_eq!(has_compared, code == Code::Leak);
+        assert_eq!(Stage::Compare.run(Explain::Failed, &merged).is_some(), has_compared);
+    }
+}
+
+#[test]
+fn a_run_that_its_own_length_disturbed_is_repeated_without_it() {
+    let followed = |disturbed| Followed {
+        iterations: 65,
+        seconds: 0.1,
+        decided: true,
+        disturbed,
+        ended: None,
+    };
+    let mut first = report(armed(Metrics::default()));
+    assert_eq!(Stage::Repeat.run(Explain::Failed, &first), None);
+    first.record.followed = Some(followed(false));
+    assert_eq!(Stage::Repeat.run(Explain::Failed, &first), None);
+    first.record.followed = Some(followed(true));
+    let run = Stage::Repeat.run(Explain::Failed, &first).unwrap();
+    assert_eq!((run.follow, run.reach), (Follow::No, Reach::Screen));
+    first.record.followed = Some(followed(false));
+    first.record.outcome = Outcome::Panicked { message: "12 calls were expected".to_owned() };
+    assert!(Stage::Repeat.run(Explain::Failed, &first).is_some());
+    let second = report(undecided());
+    assert_eq!(merge(Stage::Repeat, &first, Some(second.clone())), second);
+}
+
+#[test]
+fn a_second_run_that_left_nothing_to_compare_explains_nothing_and_says_so() {
+    let first = report(leaky());
+    let mut same = report(leaky());
+    same.record.notes.push("second".to_owned());
+    assert_eq!(merge(Stage::Explain, &first, Some(same.clone())), same);
+    let mut other = same;
+    other.record.outcome = Outcome::Panicked { message: "now".to_owned() };
+    other.record.spaces.get_mut(&GPU).unwrap().metrics.peak_allocated += 1;
+    for second in [Some(other), None] {
+        let merged = merge(Stage::Explain, &first, second);
+        assert_eq!(merged.record.notes.len(), 1, "{:?}", merged.record.notes);
+        let hint = merged.verdict.findings[0].hint.as_deref().unwrap();
+        assert!(hint.starts_with("a second run"), "{hint}");
+        assert_eq!(Stage::Compare.run(Explain::Failed, &merged), None);
+    }
+}
+
+/// The report of a run with this peak. A second run has call sites.
+fn peak(bytes: u64, max_peak: u64, second: bool) -> Report {
+    let mut record = record(armed(Metrics { peak_allocated: bytes, ..Metrics::default() }));
+    record.limits = limits(Layer { max_peak: Some(Size(max_peak).into()), ..Layer::default() });
+    record.attribution = second.then(Attribution::default);
+    let verdict = judge(&record, &Baseline::Off, &record.limits, level);
+    Report { record, verdict, ..report(armed(Metrics::default())) }
+}
+
+/// Goes through the stages from [`Stage::Explain`] on. `peaks` are the peaks of the runs. Returns
+/// the merged report and the number of runs.
+fn stages(peaks: &[u64], max_peak: u64) -> (Report, usize) {
+    let mut merged = peak(peaks[0], max_peak, false);
+    let mut runs = 1;
+    for stage in &Stage::ALL[2..] {
+        let Some(run) = stage.run(Explain::Failed, &merged) else { continue };
+        assert_eq!((run.follow, run.reach), (Follow::Yes, Reach::Screen));
+        merged = merge(*stage, &merged, Some(peak(peaks[runs], max_peak, true)));
+        runs += 1;
+    }
+    (merged, runs)
+}
+
+#[test]
+fn a_test_whose_runs_measure_the_same_has_no_further_run() {
+    assert_eq!(stages(&[8], 8).1, 1);
+    let (merged, runs) = stages(&[9, 9], 8);
+    assert_eq!((runs, merged.record.repeats.is_none()), (2, true));
+    assert!(merged.verdict.has(Code::PeakLimit) && !merged.verdict.has(Code::Unstable));
+}
+
+#[test]
+fn a_limit_between_the_peaks_of_five_runs_is_unstable() {
+    let (merged, runs) = stages(&[9, 7, 9, 7, 7], 8);
+    assert_eq!(runs, MOST_RUNS);
+    assert_eq!(merged.verdict.findings.len(), 1, "{:?}", merged.verdict);
+    let found = &merged.verdict.findings[0];
+    assert_eq!((found.code, found.figure, found.limit), (Code::Unstable, Some(9), Some(8)));
+    assert_eq!(found.range.as_ref().unwrap().values, [9, 7, 9, 7, 7]);
+    assert!(found.message.contains("exceeds `max_peak` of 8 B in 2 of them"), "{found:?}");
+    // The third run has call sites and measured the figures of the first.
+    assert!(merged.record.attribution.is_some());
+    assert_eq!(merged.verdict.status, Status::Failed);
+}
+
+#[test]
+fn a_limit_that_every_run_exceeds_keeps_its_finding() {
+    let (merged, runs) = stages(&[12, 9, 10, 9, 11], 8);
+    assert_eq!((runs, merged.verdict.findings.len()), (MOST_RUNS, 1));
+    let found = &merged.verdict.findings[0];
+    assert_eq!((found.code, found.figure), (Code::PeakLimit, Some(12)));
+    assert!(found.hint.as_deref().unwrap().contains("not deterministic"), "{found:?}");
+    let note = merged
+        .record
+        .repeats
+        .unwrap()
+        .note(&crate::judgement::finding::reported(&merged.verdict.findings))
+        .unwrap();
+    assert!(note.ends_with("`peak_allocated` of cuda:0 is 9 B to 12 B in 5 runs"), "{note}");
+}
+
+#[test]
+fn a_range_below_the_limit_passes_with_a_note() {
+    let mut first = peak(7, 8, false);
+    first.pending = Some("a.snap.new".into());
+    let merged = merge(Stage::Explain, &first, Some(peak(8, 8, true)));
+    assert_eq!(merged.verdict.status, Status::Passed, "{:?}", merged.verdict);
+    assert!(merged.record.repeats.as_ref().unwrap().note(&[]).is_some());
+    assert_eq!(merged.pending, first.pending);
+    assert!(Stage::Compare.run(Explain::Failed, &merged).is_some());
+}
+
+#[test]
+fn a_comparison_without_a_report_leaves_the_verdict_as_it_was() {
+    let first = merge(Stage::Explain, &peak(9, 8, false), Some(peak(7, 8, true)));
+    assert!(first.verdict.has(Code::Unstable), "{:?}", first.verdict);
+    assert_eq!(merge(Stage::Compare, &first, None), first);
+    let mut other = peak(5, 8, true);
+    other.record.outcome = Outcome::Failed { error: "now".to_owned() };
+    assert_eq!(merge(Stage::Compare, &first, Some(other)), first);
+    let mut unseen = peak(0, 8, true);
+    unseen.verdict.findings = vec![Finding::new(Code::NotMeasured, "events were lost")];
+    assert_eq!(merge(Stage::Compare, &first, Some(unseen)), first);
+}
+
+#[test]
+fn runs_that_were_asked_for_are_judged_together() {
+    let all = |peaks: &[u64]| {
+        let further = peaks[1..].iter().map(|bytes| peak(*bytes, 8, false).record);
+        let further = further.map(|record| comparison::figures(&record)).collect();
+        let asked = u32::try_from(peaks.len()).unwrap();
+        together(peak(peaks[0], 8, false), further, asked, &Baseline::Off, level)
+    };
+    let same = all(&[7, 7, 7]);
+    assert_eq!(same.verdict.status, Status::Passed);
+    assert_eq!(same.record.repeats.unwrap().asked, Some(3));
+    // No limit is between the values, but a difference is a finding if repeats were asked for.
+    let moved = all(&[7, 6, 7]);
+    assert_eq!(moved.verdict.status, Status::Failed);
+    let found = &moved.verdict.findings[0];
+    assert_eq!((found.code, found.limit), (Code::Unstable, None));
+    assert_eq!(Stage::Compare.run(Explain::Failed, &moved), None);
+    assert!(all(&[9, 7]).verdict.findings[0].message.contains("exceeds"));
+}
+
+#[test]
+fn the_run_that_explains_keeps_the_growth_that_a_longer_run_decided() {
+    let mut first = report(leaky());
+    first.record.longer = Some(Attribution::default());
+    let second = report(undecided());
+    let second = Report { pending: None, ..second };
+    let mut second = second;
+    second.record.spaces.get_mut(&GPU).unwrap().metrics.retained = 7;
+    second.record.attribution = Some(Attribution::default());
+    let merged = merge(Stage::Explain, &first, Some(second));
+    assert_eq!(merged.record.spaces[&GPU].metrics.growth, 2 << 20);
+    assert!(merged.record.attribution.is_some() && merged.record.longer.is_some());
+}

@@ -1,0 +1,233 @@
+//! The end of a test process: whether its report can be trusted.
+//!
+//! The verdict of a test process is its own, but a pass needs a complete record of this
+//! test, from a process that then ended as a passing test does. Everything else is a
+//! finding of its parent, which is `cargo memcheck`, or the test harness under plain
+//! `cargo test`.
+
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use crate::device::Family;
+use crate::judgement::fault;
+use crate::judgement::finding::{Code, Finding, Level};
+use crate::judgement::verdict::conclude;
+use crate::judgement::verdict::{Status, Verdict};
+use crate::measurement::record;
+use crate::wire::exit;
+use crate::wire::protocol::{Refusal, Report, VERSION};
+
+/// The end of a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// It ended by itself, or by a signal that its parent did not send.
+    Exited(ExitStatus),
+    /// Its parent killed it after this time.
+    TimedOut(Duration),
+}
+
+/// The content of the file in which the parent expects a report.
+#[derive(Debug, PartialEq)]
+pub enum Written {
+    /// There is no file, and no reason.
+    Nothing,
+    /// There is no file, for this reason.
+    Refused(Refusal),
+    /// A text that is not a report, for this reason.
+    Unsound(String),
+    /// A report.
+    Report(Box<Report>),
+}
+
+impl Written {
+    /// Parses the two files of a process: its report and, without one, its refusal.
+    ///
+    /// # Errors
+    /// If the report exists and cannot be read.
+    pub fn from_files(
+        report: io::Result<Vec<u8>>,
+        refusal: impl FnOnce() -> io::Result<Vec<u8>>,
+    ) -> io::Result<Self> {
+        match report {
+            Ok(bytes) => Ok(Self::parse(&bytes)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let refusal = refusal().ok();
+                let refusal = refusal.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+                Ok(refusal.map_or(Self::Nothing, Self::Refused))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn parse(bytes: &[u8]) -> Self {
+        /// The version alone, because the report of another version may have other fields.
+        #[derive(Deserialize)]
+        struct Versioned {
+            version: u32,
+        }
+        match serde_json::from_slice::<Versioned>(bytes) {
+            Ok(Versioned { version }) if version != VERSION => Self::Unsound(format!(
+                "its record is of version {version}, cargo-memcheck reads version {VERSION}"
+            )),
+            Ok(_) => match serde_json::from_slice(bytes) {
+                Ok(report) => Self::Report(Box::new(report)),
+                Err(error) => Self::Unsound(format!("its record is incomplete: {error}")),
+            },
+            Err(error) => Self::Unsound(format!("its record is incomplete: {error}")),
+        }
+    }
+}
+
+/// The test that the process was started for.
+#[derive(Debug, Clone, Copy)]
+pub struct Expected<'a> {
+    /// Its path in the binary.
+    pub test: &'a str,
+    /// The family of the device that it runs on.
+    pub family: Family,
+}
+
+/// A verdict, with the report that it rests on.
+#[derive(Debug, Clone)]
+pub struct Judged {
+    /// The verdict.
+    pub verdict: Verdict,
+    /// The report, if it can be trusted.
+    pub report: Option<Report>,
+    /// A pending snapshot that further runs have made obsolete. The caller removes it.
+    pub obsolete: Option<PathBuf>,
+}
+
+impl Judged {
+    /// The verdict of a test without a report.
+    pub fn without_report(finding: Finding, level: impl Fn(Code) -> Level) -> Self {
+        Self { verdict: conclude(vec![finding], level), report: None, obsolete: None }
+    }
+
+    fn with_report(verdict: Verdict, report: Report) -> Self {
+        Self { verdict, report: Some(report), obsolete: None }
+    }
+}
+
+/// Judges the end of the process of a test, and the report that it left.
+pub fn judge(
+    end: &End,
+    written: Written,
+    expected: Expected<'_>,
+    level: impl Fn(Code) -> Level,
+) -> Judged {
+    let own = |finding| Judged::without_report(finding, &level);
+    let beside = |report: Box<Report>, finding| {
+        let findings = [vec![finding], report.verdict.findings.clone()].concat();
+        Judged::with_report(conclude(findings, &level), *report)
+    };
+    let (status, written) = match (end, written) {
+        (End::TimedOut(after), Written::Report(report)) if doubt(&report, expected).is_none() => {
+            return beside(report, timed_out(*after, ", its record complete"));
+        }
+        (End::TimedOut(after), _) => return own(timed_out(*after, "")),
+        (End::Exited(status), written) => (*status, written),
+    };
+    let died = status.signal().is_some();
+    match written {
+        Written::Nothing if status.success() => own(no_record(expected.test)),
+        Written::Nothing if status.code() == Some(exit::NOT_MEASURED.into()) => {
+            own(Finding::new(Code::NotMeasured, NO_REASON))
+        }
+        Written::Refused(refusal) if !died => own(refused(refusal)),
+        Written::Unsound(why) if !died => own(Finding::new(Code::NotMeasured, why)),
+        Written::Nothing | Written::Refused(_) | Written::Unsound(_) => {
+            own(crashed(status, "before its record was complete"))
+        }
+        Written::Report(report) => match doubt(&report, expected) {
+            Some(why) => own(Finding::new(Code::NotMeasured, why)),
+            // A test that needs review may pass or fail its harness, and one that failed
+            // should fail it, but a pass has only one way to end.
+            None if died || (!status.success() && report.verdict.status == Status::Passed) => {
+                beside(report, crashed(status, "after its record was complete"))
+            }
+            None => Judged::with_report(report.verdict.clone(), *report),
+        },
+    }
+}
+
+/// The reason why a complete report is not evidence for this test.
+fn doubt(report: &Report, expected: Expected<'_>) -> Option<String> {
+    let Report { record, verdict, .. } = report;
+    if record.version != record::VERSION {
+        return Some(format!("its record is of version {}", record.version));
+    }
+    if record.test != expected.test {
+        return Some(format!("its record is that of another test, `{}`", record.test));
+    }
+    if record.family != expected.family {
+        return Some(format!("its record is that of another device, {}", record.device));
+    }
+    let armed = |space| record.spaces.get(space).is_some_and(|measured| measured.armed);
+    let unarmed = record.judged.is_empty() || !record.judged.iter().all(armed);
+    let passing = matches!(verdict.status, Status::Passed | Status::NeedsReview);
+    (passing && unarmed).then(|| "it passed without an armed instrument".to_owned())
+}
+
+fn timed_out(after: Duration, how: &str) -> Finding {
+    let after = humantime::format_duration(after);
+    Finding::new(Code::TimedOut, format!("it was still running after {after}{how}"))
+        .hint("`timeout = \"…\"` in the attribute, or --timeout")
+}
+
+/// The finding about a process that states why it could not measure.
+fn refused(refusal: Refusal) -> Finding {
+    let Refusal { why, device, hint } = refusal;
+    if !device {
+        return Finding { hint, ..Finding::new(Code::NotMeasured, why) };
+    }
+    match fault::of(&why) {
+        Some((fault, error)) => {
+            Finding::new(Code::NoDevice, format!("{} ({error}); {why}", fault.title))
+                .hint(fault.remedy)
+        }
+        None => Finding::new(Code::NoDevice, why)
+            .hint("`--device sim` needs no GPU, no driver and no CUDA toolkit"),
+    }
+}
+
+const NO_REASON: &str = "the process could not measure; its output may contain the reason";
+
+fn no_record(test: &str) -> Finding {
+    Finding::new(
+        Code::NotMeasured,
+        format!("the process of `{test}` ended without a record, and with exit status 0"),
+    )
+    .hint("does the body call std::process::exit, or does a custom harness not know the test?")
+}
+
+fn crashed(status: ExitStatus, when: &str) -> Finding {
+    let Some(number) = status.signal() else {
+        let code = status.code().unwrap_or(-1);
+        return Finding::new(Code::Crashed, format!("it ended with exit status {code} {when}"));
+    };
+    let finding =
+        Finding::new(Code::Crashed, format!("{} ended it {when}", signal(status, number)));
+    match number {
+        9 => finding.hint(
+            "memcheck did not send this signal; `dmesg` shows whether the kernel's out-of-memory killer did",
+        ),
+        6 | 11 => finding.hint("its output may end with the reason; --no-capture shows all of it"),
+        _ => finding,
+    }
+}
+
+/// A signal by name and number. The standard library prints `signal: 11 (SIGSEGV)`.
+fn signal(status: ExitStatus, number: i32) -> String {
+    let text = status.to_string();
+    let name = text.split_once('(').and_then(|(_, rest)| rest.split_once(')'));
+    format!("{} (signal {number})", name.map_or("an unknown signal", |(name, _)| name))
+}
+
+#[cfg(test)]
+mod tests;

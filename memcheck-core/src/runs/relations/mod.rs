@@ -1,0 +1,69 @@
+//! Verdicts across tests: a limit relative to another test, and the growth of a figure over the
+//! cases of one test.
+//!
+//! ```text
+//! test, names         -> partner          which test a relative limit means
+//! record, its figures -> relative         whether the limit holds
+//! cases               -> family           which cases have one law, over which sizes
+//! family's figures    -> scaling          the laws, and whether they are allowed
+//! ```
+//!
+//! All functions are pure. If a test was not run, its baseline can replace its figures, but only if
+//! the baseline was made under the same conditions.
+
+mod family;
+mod needs;
+mod partner;
+mod relative;
+mod scaling;
+#[cfg(test)]
+mod tests;
+
+use crate::judgement::baseline::{Baseline, Figures};
+use crate::judgement::finding::{Code, Finding};
+use crate::measurement::record::Facts;
+
+pub use family::{Family, families};
+pub use needs::{Compared, Needs, Other, Target, compare, law_baselines};
+pub use partner::{PartnerError, circle, partner};
+pub use relative::relative;
+pub use scaling::{Member, Room, scaling, told, unchanged};
+
+/// The figures of the baseline of a test that was not run.
+///
+/// # Errors
+/// Returns in words the reason why no figures can be compared with those made under `now`.
+pub fn standing_in<'a>(baseline: &'a Baseline, now: &Facts) -> Result<&'a Figures, String> {
+    match baseline {
+        Baseline::Off | Baseline::Missing => Err("did not run here and has no baseline".to_owned()),
+        Baseline::Corrupt(why) => {
+            Err(format!("did not run here and has a baseline that cannot be used ({why})"))
+        }
+        Baseline::Found { figures, facts, .. } => {
+            let threads = |facts: &Facts| facts.threads.map_or(0, u64::from).to_string();
+            let differing: Vec<String> = [
+                ("candle", facts.candle.clone(), now.candle.clone()),
+                ("profile", facts.profile.clone(), now.profile.clone()),
+                ("threads", threads(facts), threads(now)),
+            ]
+            .into_iter()
+            .filter(|(_, then, now)| then != now)
+            .map(|(name, then, now)| format!("{name}: {then} -> {now}"))
+            .collect();
+            match differing.as_slice() {
+                [] => Ok(figures),
+                _ => Err(format!(
+                    "did not run here and has a baseline made under other conditions ({})",
+                    differing.join(", ")
+                )),
+            }
+        }
+    }
+}
+
+/// The finding that `what` cannot be judged because the figures of `other` are missing; `why` is the
+/// reason.
+pub fn unjudged(what: &str, other: &str, why: &str) -> Finding {
+    Finding::new(Code::UncomparableBaseline, format!("{what} is not judged: `{other}` {why}"))
+        .hint(format!("run `{other}` too, or run it once and `cargo memcheck accept` its figures"))
+}

@@ -1,0 +1,196 @@
+//! Finds the tests whose figures another test needs: the test that its limit refers to, and the
+//! cases that its laws are made of.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::{PartnerError, families, partner};
+use crate::bound::Bound;
+use crate::device::Family;
+use crate::judgement::baseline::Figures;
+use crate::judgement::finding::Finding;
+use crate::judgement::location;
+use crate::law::Sizes;
+use crate::limits::Limits;
+use crate::measurement::record::Record;
+use crate::wire::protocol::Entry;
+
+/// Another test.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Other {
+    /// Its path.
+    pub test: String,
+    /// Its baseline.
+    pub snapshot: PathBuf,
+}
+
+/// The tests whose figures one test needs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Needs {
+    /// The test that the limit of its peak refers to.
+    pub partner: Option<Other>,
+    /// The cases of its laws, the smallest first. Only the largest case that runs has them.
+    pub members: Vec<(Sizes, Other)>,
+    /// The baseline of these laws.
+    pub law: Option<PathBuf>,
+}
+
+impl Needs {
+    /// Every path in it.
+    pub fn paths(&mut self) -> impl Iterator<Item = &mut PathBuf> {
+        let others = self.members.iter_mut().map(|(_, other)| other).chain(&mut self.partner);
+        others.map(|other| &mut other.snapshot).chain(&mut self.law)
+    }
+}
+
+/// The tests of one executable on a device.
+#[derive(Debug, Clone, Copy)]
+pub struct Target<'a> {
+    /// The name of the executable, for people.
+    pub name: &'a str,
+    /// Its tests.
+    pub tests: &'a [Entry],
+    /// The family of the device.
+    pub family: Family,
+    /// The root of the workspace, below which baselines are.
+    pub root: &'a Path,
+}
+
+impl Target<'_> {
+    /// The needs of `test`; `None` if it needs no figures of others. `runs` is true for the path of
+    /// a test that runs too.
+    ///
+    /// # Errors
+    /// If the limit of its peak does not refer to exactly one other test on the same device.
+    pub fn needs(
+        &self,
+        test: &Entry,
+        limits: &Limits,
+        runs: impl Fn(&str) -> bool,
+    ) -> Result<Option<Needs>, PartnerError> {
+        let partner = self.partner(test, limits)?.map(|entry| self.other(entry));
+        let (members, law) = self.laws(test, runs).unwrap_or_default();
+        let needs = Needs { partner, members, law };
+        Ok((needs.partner.is_some() || needs.law.is_some()).then_some(needs))
+    }
+
+    fn partner(&self, test: &Entry, limits: &Limits) -> Result<Option<&Entry>, PartnerError> {
+        let Some(Bound::Relative(limit)) = &limits.max_peak.value else { return Ok(None) };
+        let names = self.tests.iter().map(|entry| entry.name.as_str());
+        let found = partner(&test.name, limit, self.name, names)?;
+        let other = self.tests.iter().find(|entry| entry.name == found);
+        let on_same_device = |other: &&Entry| {
+            let family = other.family_on(self.family);
+            other.need.admits(self.family) && family == test.family_on(self.family)
+        };
+        match other {
+            Some(other) if !on_same_device(&other) => Err(PartnerError::Elsewhere {
+                test: test.name.clone(),
+                limit: Box::new(limit.clone()),
+                other: other.name.clone(),
+                device: test.family_on(self.family).name().to_owned(),
+            }),
+            other => Ok(other),
+        }
+    }
+
+    /// The cases of the laws that `test` has to judge, with the baseline of the laws.
+    fn laws(
+        &self,
+        test: &Entry,
+        runs: impl Fn(&str) -> bool,
+    ) -> Option<(Vec<(Sizes, Other)>, Option<PathBuf>)> {
+        if test.scaling.is_empty() {
+            return None;
+        }
+        let cases: Vec<&Entry> =
+            self.tests.iter().filter(|entry| entry.module == test.module).collect();
+        let values: Vec<_> = cases.iter().map(|entry| &entry.case).collect();
+        let family = families(&values, &test.scaling).into_iter().find(|family| {
+            let mut members = family.members.iter().rev().map(|(_, case)| &cases[*case].name);
+            members.find(|name| runs(name)) == Some(&test.name)
+        })?;
+        let members = family.members.into_iter();
+        let members = members.map(|(at, case)| (at, self.other(cases[case]))).collect();
+        Some((members, Some(law_baseline(self.root, test, self.family, &family.common))))
+    }
+
+    fn other(&self, entry: &Entry) -> Other {
+        let family = entry.family_on(self.family);
+        let snapshot = location::baseline(self.root, &entry.file, &entry.snapshot, family);
+        Other { test: entry.name.clone(), snapshot }
+    }
+}
+
+fn law_baseline(
+    root: &Path,
+    entry: &Entry,
+    family: Family,
+    common: &BTreeMap<String, String>,
+) -> PathBuf {
+    let family = entry.family_on(family);
+    location::baseline(root, &entry.file, &location::law(&entry.module, common), family)
+}
+
+/// The baselines of all laws of these tests on a device of this family.
+pub fn law_baselines(root: &Path, entries: &[Entry], family: Family) -> Vec<PathBuf> {
+    let mut of_test: BTreeMap<&str, Vec<&Entry>> = BTreeMap::new();
+    for entry in entries.iter().filter(|entry| !entry.scaling.is_empty()) {
+        if entry.need.admits(family) {
+            of_test.entry(&entry.module).or_default().push(entry);
+        }
+    }
+    let mut baselines = Vec::new();
+    for cases in of_test.values() {
+        let values: Vec<_> = cases.iter().map(|entry| &entry.case).collect();
+        for found in families(&values, &cases[0].scaling) {
+            baselines.push(law_baseline(root, cases[0], family, &found.common));
+        }
+    }
+    baselines
+}
+
+/// The findings about a record that need the figures of other tests.
+#[derive(Debug)]
+pub struct Compared {
+    /// The findings about the limit of its peak, and about figures that are unknown.
+    pub findings: Vec<Finding>,
+    /// The figures of the cases of its laws; empty if some are unknown.
+    pub members: Vec<(Sizes, Figures)>,
+}
+
+/// Compares a record with the figures of the tests that it needs. `figures_of` returns the figures
+/// of a test, or the reason why they are unknown.
+pub fn compare(
+    record: &Record,
+    needs: &Needs,
+    figures_of: impl Fn(&Other) -> Result<Figures, String>,
+) -> Compared {
+    let mut findings = Vec::new();
+    if let (Some(partner), Some(Bound::Relative(limit))) =
+        (&needs.partner, &record.limits.max_peak.value)
+    {
+        match figures_of(partner) {
+            Ok(figures) => {
+                findings.extend(super::relative(record, limit, &partner.test, &figures));
+            }
+            Err(why) => {
+                let limit = format!("`max_peak` (`{limit}`)");
+                findings.push(super::unjudged(&limit, &partner.test, &why));
+            }
+        }
+    }
+    let mut members = Vec::new();
+    for (at, other) in &needs.members {
+        match figures_of(other) {
+            Ok(figures) => members.push((at.clone(), figures)),
+            Err(why) => {
+                findings.push(super::unjudged("`scaling`", &other.test, &why));
+                return Compared { findings, members: Vec::new() };
+            }
+        }
+    }
+    Compared { findings, members }
+}

@@ -1,0 +1,5 @@
+//! The wire: the data that the command, the test processes and the estimator exchange.
+
+pub mod estimate;
+pub mod exit;
+pub mod protocol;

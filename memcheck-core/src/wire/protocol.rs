@@ -1,0 +1,265 @@
+//! The protocol between the command and a test binary.
+//!
+//! - To list its tests, the command starts the binary with `--list` and with
+//!   [`crate::request::variables::LIST`] set. A binary with memory tests prints a [`Listing`] as JSON on
+//!   stdout before its test harness starts. Any other binary prints the list of its harness, which
+//!   cannot be parsed as a [`Listing`].
+//! - To run one test, the command starts the binary with the arguments of the harness
+//!   (`NAME --exact`) and a [`Job`] in [`crate::request::variables::JOB`]. The process writes a [`Report`]
+//!   to a file, or a [`Refusal`] to a file next to it. It writes [`Progress`] as JSON lines to a
+//!   pipe, or to a file if a launcher starts the process.
+//! - To profile a program, the command starts it with its usual arguments and a [`ProgramJob`] in
+//!   [`crate::request::variables::PROGRAM`]. The program writes its [`Report`] when it exits. A bench also
+//!   gets a job, which prepares its device, but it writes no report.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::device::{Family, Need, Request};
+use crate::judgement::baseline::Figures;
+use crate::judgement::finding::{Code, Level};
+use crate::judgement::verdict::Verdict;
+use crate::limits::{Layer, Limits};
+use crate::measurement::attribution::Unresolved;
+use crate::measurement::record::Record;
+use crate::shape::Scaling;
+
+/// Version of this page. A binary of another version is asked to be rebuilt.
+pub const VERSION: u32 = 4;
+
+/// The memory tests of a binary.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Listing {
+    /// [`VERSION`] of the binary.
+    pub memcheck: u32,
+    /// The devices that the binary was built for, in addition to the CPU: `sim`, `cuda`.
+    pub built_for: Vec<String>,
+    /// Its memory tests, sorted by name.
+    pub tests: Vec<Entry>,
+}
+
+/// One memory test, as its attribute describes it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Entry {
+    /// Its path in the binary: `llama::kv_cache`.
+    pub name: String,
+    /// Its module path, crate included: `mem::llama`.
+    pub module: String,
+    /// The values of its case, by name; empty if the test has no cases.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub case: BTreeMap<String, String>,
+    /// The source file, with the path that the compiler was given.
+    pub file: PathBuf,
+    /// The line of the attribute.
+    pub line: u32,
+    /// True if the test has `#[ignore]`.
+    pub ignored: bool,
+    /// The devices that the test is for.
+    pub need: Need,
+    /// True if its body takes no device. Then it runs on the CPU and the host is judged, even if
+    /// the other tests run on another device.
+    pub deviceless: bool,
+    /// The limits of its attribute.
+    pub attribute: Layer,
+    /// The limits on how fast figures may grow over its cases.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scaling: Vec<Scaling>,
+    /// The folder of the package's Cargo.toml at compile time.
+    pub manifest_dir: PathBuf,
+    /// The file name of the snapshot, without suffix and extension: `mem__llama__kv_cache`.
+    pub snapshot: String,
+}
+
+impl Entry {
+    /// The family that the test runs on if the other tests run on `family`.
+    pub fn family_on(&self, family: Family) -> Family {
+        family_on(self.deviceless, self.need, family)
+    }
+}
+
+/// The family that a test runs on if the other tests run on `family`. A body that takes no device
+/// runs on the CPU, unless its attribute requires `cuda`.
+pub fn family_on(deviceless: bool, need: Need, family: Family) -> Family {
+    if deviceless && need != Need::Cuda { Family::Cpu } else { family }
+}
+
+/// The detail in which a test process follows blocks.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Follow {
+    /// It only counts.
+    #[default]
+    No,
+    /// It follows every block with its call stack and scope.
+    Yes,
+    /// It follows every block, and also measures the bytes of each module of the model.
+    Modules,
+}
+
+/// How far the iterations of a test go beyond the measured ones.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reach {
+    /// Only the measured iterations.
+    #[default]
+    Screen,
+    /// If the measured iterations leave no memory behind and are fast: as far as is needed to find
+    /// leaks that begin later or are rare.
+    Horizon,
+    /// Until the growth is decided or the budget is used up.
+    Decision,
+}
+
+/// The task of one test process. It includes the limits of the command line and the configuration,
+/// so that the process does not read them again.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Job {
+    /// [`VERSION`] of the sender.
+    pub version: u32,
+    /// The test, by its path in the binary.
+    pub test: String,
+    /// The path of the file that the [`Report`] is written to.
+    pub report: PathBuf,
+    /// The file that receives JSON lines of [`Progress`], such as `/dev/fd/3`.
+    pub progress: Option<PathBuf>,
+    /// The device. It must not be `auto`, because the command resolves that first.
+    pub device: Request,
+    /// The limits in force, which the parent has resolved from all sources.
+    pub limits: Limits,
+    /// The levels of bookkeeping findings.
+    pub levels: BTreeMap<Code, Level>,
+    /// True if bookkeeping is judged as in CI.
+    pub ci: bool,
+    /// The workspace; paths of source files are shown relative to it.
+    pub workspace: PathBuf,
+    /// The workspace at compile time, if it was another folder. Line tables contain paths below it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compiled_in: Option<PathBuf>,
+    /// Version of candle-core in the build, for the baseline's header.
+    pub candle: String,
+    /// The detail in which blocks are followed.
+    #[serde(default)]
+    pub follow: Follow,
+    /// How far the iterations go.
+    #[serde(default)]
+    pub reach: Reach,
+    /// The figures of an earlier run that this run explains. If the run measures other figures, it
+    /// must not write a snapshot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expected: Option<Figures>,
+    /// Values of its case that replace those of its attribute, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub case: BTreeMap<String, String>,
+    /// The id of the process that started this one, if the test must end when that process ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<u32>,
+    /// True if no command reads the report. Then this process looks up the names of call stacks,
+    /// and judges the limits across tests with the baselines of the other tests.
+    #[serde(default)]
+    pub alone: bool,
+    /// True if an earlier attempt showed that the body installs its own `tracing` subscriber. A
+    /// process can have only one, so the runtime must not install another.
+    #[serde(default)]
+    pub own_subscriber: bool,
+}
+
+impl Job {
+    /// The workspace folder as it appears in the paths of line tables.
+    pub fn sources(&self) -> &Path {
+        self.compiled_in.as_deref().unwrap_or(&self.workspace)
+    }
+}
+
+/// The path of the separate line tables of a stripped `executable`.
+pub fn line_tables(executable: &Path) -> PathBuf {
+    let mut name = executable.as_os_str().to_owned();
+    name.push(".debug");
+    name.into()
+}
+
+/// The task of a profiled program. It must only prepare the device and, if `report` is set, write a
+/// report.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ProgramJob {
+    /// [`VERSION`] of the sender.
+    pub version: u32,
+    /// The name of the program's target.
+    pub program: String,
+    /// Its package.
+    pub package: String,
+    /// The path of the file that the [`Report`] is written to. Without it the program is not
+    /// followed.
+    pub report: Option<PathBuf>,
+    /// The device. It must not be `auto`, because the command resolves that first.
+    pub device: Request,
+    /// The limits in force.
+    pub limits: Limits,
+    /// The workspace; paths of source files are shown relative to it.
+    pub workspace: PathBuf,
+    /// Version of candle-core in the build.
+    pub candle: String,
+}
+
+/// The result of a test process: the record and its verdict.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// [`VERSION`] of the sender.
+    pub version: u32,
+    /// The figures and facts of the run.
+    pub record: Record,
+    /// The attribution of the record, as long as its call stacks have no names. The process that
+    /// resolves it must also judge the record. Until then, the verdict has only findings about the
+    /// process, and the pending snapshot may have to be removed.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub unresolved: Option<Box<Unresolved>>,
+    /// The verdict on the record.
+    pub verdict: Verdict,
+    /// The path of the snapshot, accepted or not.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub snapshot: Option<PathBuf>,
+    /// The pending snapshot that was written, if any.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub pending: Option<PathBuf>,
+}
+
+/// The file that a program creates when it begins. The first process to create it writes the
+/// report; child processes that inherit the job find the file and write none.
+pub fn claim(report: &Path) -> PathBuf {
+    report.with_extension("claimed")
+}
+
+/// The reason why a process could not measure.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refusal {
+    /// The reason as a sentence.
+    pub why: String,
+    /// True if the device could not be opened.
+    pub device: bool,
+    /// The next step for the user.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+}
+
+impl<E: std::error::Error> From<E> for Refusal {
+    fn from(error: E) -> Self {
+        Self { why: error.to_string(), device: false, hint: None }
+    }
+}
+
+/// The path of the [`Refusal`] that a process writes if it writes no report to `report`.
+pub fn refusal(report: &Path) -> PathBuf {
+    report.with_extension("refused")
+}
+
+/// The progress of a running test.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Progress {
+    /// Iterations done, warm-up included.
+    pub iteration: u32,
+    /// Iterations in total, warm-up included.
+    pub of: u32,
+    /// Live bytes of the judged spaces.
+    pub live: u64,
+}
