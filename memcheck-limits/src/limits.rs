@@ -129,12 +129,12 @@ macro_rules! define {
             fn take<'de, M: MapAccess<'de>>(&mut self, key: Key, map: &mut M) -> Result<(), M::Error> {
                 match key.0 {
                     $(
-                        stringify!($name) => put(
+                        stringify!($name) => set_once(
                             &mut self.$name,
                             stringify!($name),
                             map.next_value_seed(Stated::<$kind>(PhantomData))?,
                         ),
-                        $(stringify!($mib) => put(
+                        $(stringify!($mib) => set_once(
                             &mut self.$name,
                             stringify!($name),
                             map.next_value::<Mib>()?.0.into(),
@@ -163,10 +163,10 @@ macro_rules! define {
                 family: Family,
                 layers: impl IntoIterator<Item = (Source, &'a Layer)>,
             ) -> Self {
-                fn default<T>(of: impl Fn(Family) -> T, family: Family) -> Setting<T> {
-                    Setting { value: of(family), source: Source::BuiltIn }
+                fn built_in<T>(default: impl Fn(Family) -> T, family: Family) -> Setting<T> {
+                    Setting { value: default(family), source: Source::BuiltIn }
                 }
-                let mut limits = Self { $($name: default($default, family),)* };
+                let mut limits = Self { $($name: built_in($default, family),)* };
                 for (source, layer) in layers {
                     $(
                         if let Some(stated) = layer.$name.clone() {
@@ -224,8 +224,8 @@ impl<'de> Deserialize<'de> for Mib {
     }
 }
 
-/// Puts a value into its field, which must be empty.
-fn put<T, E: Error>(field: &mut Option<T>, name: &str, value: T) -> Result<(), E> {
+/// Sets a field. It is an error if the field already has a value.
+fn set_once<T, E: Error>(field: &mut Option<T>, name: &str, value: T) -> Result<(), E> {
     match field.replace(value) {
         None => Ok(()),
         Some(_) => Err(E::custom(format_args!(
@@ -275,7 +275,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn later_layers_win_and_say_so() {
+    fn a_later_layer_overrides_an_earlier_one_and_its_source_is_kept() {
         let file = Layer { iterations: Some(20), warmup: Some(1), ..Layer::default() };
         let attribute = Layer { iterations: Some(30), ..Layer::default() };
         let flag = Layer { max_peak: Some(Size(7).into()), ..Layer::default() };

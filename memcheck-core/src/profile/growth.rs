@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::site;
-use crate::blame::{self, Alike};
+use crate::blame::{self, SiteGroup};
 use crate::diagnosis::{self, Cause, Evidence};
 use crate::record::Record;
 use crate::space::Space;
@@ -63,7 +63,7 @@ pub(super) fn growth(record: &Record, space: Space) -> Option<Growth> {
     })
 }
 
-fn survivor(alike: &Alike<'_, '_>, evidence: &Evidence<'_>) -> Survivor {
+fn survivor(alike: &SiteGroup<'_, '_>, evidence: &Evidence<'_>) -> Survivor {
     let first = alike.suspects[0];
     let mut place = blame::surviving(alike);
     if let [largest, others @ ..] = first.survivors.tensors.as_slice()
