@@ -40,11 +40,14 @@ pub fn main() {
     let mut text = String::new();
     let answer = match std::io::stdin().read_to_string(&mut text) {
         Ok(_) => answer_text(&text),
-        Err(error) => Problem::asked(format!("the question cannot be read: {error}")).answer(),
+        Err(error) => {
+            Problem::invalid_question(format!("the estimator cannot read its input: {error}"))
+                .answer()
+        }
     };
     match serde_json::to_string(&answer) {
         Ok(line) => println!("{line}"),
-        Err(error) => eprintln!("memcheck-estimate: the answer cannot be written: {error}"),
+        Err(error) => eprintln!("memcheck-estimate: cannot serialize the answer: {error}"),
     }
 }
 
@@ -52,9 +55,11 @@ fn answer_text(text: &str) -> Answer {
     let question = match serde_json::from_str::<Question>(text) {
         Ok(question) if question.version == VERSION => question,
         Ok(_) | Err(_) => {
-            return Problem::asked("the estimator was asked by another version of cargo-memcheck")
-                .hint("use the same version of cargo-memcheck and memcheck-runtime")
-                .answer();
+            return Problem::invalid_question(
+                "the estimator and cargo-memcheck have different versions",
+            )
+            .hint("use the same version of cargo-memcheck and memcheck-runtime")
+            .answer();
         }
     };
     match device() {
@@ -84,7 +89,7 @@ pub fn answer(question: &Question, device: &Device) -> Answer {
         Ok(Err(problem)) => problem,
         Err(payload) => Problem::panicked(payload.as_ref()),
     };
-    problem.on(device, stage.get()).answer()
+    problem.or_out_of_memory(device, stage.get()).answer()
 }
 
 fn estimate(
@@ -93,21 +98,23 @@ fn estimate(
     stage: &Cell<Stage>,
 ) -> Result<Estimate, Problem> {
     let checked = question::check(question)?;
-    measure::prove(device)?;
-    let measured = if checked.family.looks && !device.is_cpu() {
-        measure::loaded(&checked, device)
+    measure::check_probes(device)?;
+    let measured = if checked.family.reads_routing && !device.is_cpu() {
+        measure::measure_loading(&checked, device)
     } else if question.train {
         training::measure(&checked, device, stage)
     } else {
         measure::measure(&checked, device, stage)
     };
-    let mut estimate = measured.map_err(|problem| match checked.uncounted() {
-        Some(why) => problem.of_the_batch(&why, checked.counted_batch()),
+    let mut estimate = measured.map_err(|problem| match checked.kernel_overflow() {
+        Some(why) => problem.caused_by_batch(&why, checked.largest_countable_batch()),
         None => problem,
     })?;
-    measure::complete()?;
-    if let Some(why) = checked.uncounted() {
-        estimate.notes.push(format!("on a GPU the results are wrong, the memory is not: {why}"));
+    measure::check_no_lost_events()?;
+    if let Some(why) = checked.kernel_overflow() {
+        estimate
+            .notes
+            .push(format!("on a GPU the results are wrong but the memory is correct: {why}"));
     }
     Ok(estimate)
 }

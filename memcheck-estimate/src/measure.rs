@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use candle_core::{DType, Device, Tensor};
-use memcheck_core::size::both;
+use memcheck_core::size::{both, counted};
 use memcheck_core::wire::estimate::{Estimate, Inference};
 use memcheck_runtime::{__private as phases, reset_peak, usage};
 
@@ -18,7 +18,7 @@ const CANARY: usize = 1 << 20;
 
 /// Proves that the probes can see an allocation on `device`, and can see it freed. The live bytes
 /// must change by exactly the bytes of the canary.
-pub(crate) fn prove(device: &Device) -> Result<(), Problem> {
+pub(crate) fn check_probes(device: &Device) -> Result<(), Problem> {
     let before = usage(device).allocated;
     let canary = Tensor::zeros(CANARY, DType::U8, device)?;
     let during = usage(device).allocated;
@@ -26,14 +26,17 @@ pub(crate) fn prove(device: &Device) -> Result<(), Problem> {
     if during == before + CANARY as u64 && usage(device).allocated == before {
         return Ok(());
     }
-    Err(Problem::unmeasured("the instrument does not see what is allocated"))
+    Err(Problem::not_measured("the probes do not see the allocations of this device"))
 }
 
 /// Checks that no event was lost, because a lost event can change every figure.
-pub(crate) fn complete() -> Result<(), Problem> {
+pub(crate) fn check_no_lost_events() -> Result<(), Problem> {
     match phases::lost_events() {
         0 => Ok(()),
-        lost => Err(Problem::unmeasured(format!("{lost} events of memory were lost"))),
+        lost => Err(Problem::not_measured(format!(
+            "the probes lost {}",
+            counted(lost, "memory event", "memory events")
+        ))),
     }
 }
 
@@ -89,10 +92,10 @@ impl Loaded {
         let Checked { family, model, dtype, batch, seq, generate, .. } = checked;
         let mut notes: Vec<String> = family.note.iter().map(|&note| note.to_owned()).collect();
         notes.extend(checked.notes.iter().cloned());
-        if self.weights.again() > 0 {
+        if self.weights.duplicated_bytes() > 0 {
             notes.push(format!(
-                "candle reads tied tensors twice: {} of the weights, no parameters",
-                both(self.weights.again())
+                "candle loads tied tensors twice: {} of the weights are copies and not parameters",
+                both(self.weights.duplicated_bytes())
             ));
         }
         Estimate {
@@ -119,11 +122,11 @@ pub(crate) fn ids(checked: &Checked, device: &Device) -> candle_core::Result<Ten
 }
 
 /// Measures only the loaded model, for models that a simulated device cannot run.
-pub(crate) fn loaded(checked: &Checked, device: &Device) -> Result<Estimate, Problem> {
+pub(crate) fn measure_loading(checked: &Checked, device: &Device) -> Result<Estimate, Problem> {
     let mut estimate = Loaded::load(checked, false, device)?.estimate(checked);
     estimate.notes = vec![format!(
-        "candle's `{}` reads the values of its router to go on, which a simulated device does not \
-         have: the model is loaded, and no prompt is run",
+        "candle's `{}` reads the values of its router on the host, and a simulated device has no \
+         values: only loading is measured, no prompt",
         checked.model
     )];
     Ok(estimate)

@@ -11,18 +11,18 @@ use crate::stage::Stage;
 pub(crate) struct Problem {
     refusal: Refusal,
     /// True if the model's code reported the error, so that the reason can be a full device.
-    of_the_model: bool,
+    from_model: bool,
 }
 
 impl Problem {
     /// Creates the problem of an invalid question.
-    pub(crate) fn asked(message: impl Into<String>) -> Self {
-        Self::of(Why::Question, message.into())
+    pub(crate) fn invalid_question(message: impl Into<String>) -> Self {
+        Self::new(Why::Question, message.into())
     }
 
     /// Creates the problem of a valid question that cannot be measured.
-    pub(crate) fn unmeasured(message: impl Into<String>) -> Self {
-        Self::of(Why::NotMeasured, message.into())
+    pub(crate) fn not_measured(message: impl Into<String>) -> Self {
+        Self::new(Why::NotMeasured, message.into())
     }
 
     /// Creates the problem of a panic in the model's code.
@@ -31,15 +31,15 @@ impl Problem {
             .downcast_ref::<String>()
             .map(String::as_str)
             .or_else(|| payload.downcast_ref::<&str>().copied())
-            .unwrap_or("a panic without a text");
-        let problem = Self::of(Why::NotMeasured, format!("the model panicked: {text}"));
-        Self { of_the_model: true, ..problem }
-            .hint("look for a size in config.json that is 0, or too small")
+            .unwrap_or("a panic without a message");
+        let problem = Self::new(Why::NotMeasured, format!("the model panicked: {text}"));
+        Self { from_model: true, ..problem }
+            .hint("check config.json for a size that is 0 or too small")
     }
 
-    fn of(why: Why, message: String) -> Self {
+    fn new(why: Why, message: String) -> Self {
         let refusal = Refusal { why, message, hint: None, runs_at: None };
-        Self { refusal, of_the_model: false }
+        Self { refusal, from_model: false }
     }
 
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
@@ -49,12 +49,12 @@ impl Problem {
 
     /// Replaces an error of the model by an out-of-memory answer, if the device has refused an
     /// allocation.
-    pub(crate) fn on(self, device: &Device, stage: Stage) -> Self {
+    pub(crate) fn or_out_of_memory(self, device: &Device, stage: Stage) -> Self {
         match phases::refused(device) {
-            Some((bytes, live)) if self.of_the_model => Self::of(
+            Some((bytes, live)) if self.from_model => Self::new(
                 Why::OutOfMemory,
                 format!(
-                    "out of memory while {stage}: {} are live, and {} more are asked for",
+                    "out of memory while {stage}: {} are live, and the model requests {} more",
                     both(live),
                     both(bytes)
                 ),
@@ -72,7 +72,7 @@ impl Problem {
 
     /// Replaces an error of the driver about an invalid value by `why`, because the batch causes
     /// it. `most` is the largest batch that does not cause it.
-    pub(crate) fn of_the_batch(self, why: &str, most: u64) -> Self {
+    pub(crate) fn caused_by_batch(self, why: &str, most: u64) -> Self {
         if !self.refusal.message.contains("INVALID_VALUE") {
             return self;
         }
@@ -80,8 +80,8 @@ impl Problem {
         let runs_at = Some(most).filter(|&batch| batch > 0);
         let refusal = Refusal { message, runs_at, ..self.refusal };
         Self { refusal, ..self }.hint(match runs_at {
-            None => "a smaller --seq".to_owned(),
-            Some(batch) => format!("--batch {batch}, or a smaller --seq"),
+            None => "use a smaller --seq".to_owned(),
+            Some(batch) => format!("use --batch {batch} or a smaller --seq"),
         })
     }
 
@@ -96,16 +96,18 @@ impl From<candle_core::Error> for Problem {
         let text = error.to_string();
         let line = text.lines().next().unwrap_or_default().to_owned();
         let hint = if line.contains("f16/bf16") {
-            Some("some models run in half precision only: --dtype bf16".to_owned())
+            Some("some models run only in half precision: use --dtype bf16".to_owned())
         } else if line.contains("dtype") || line.contains("kernel") {
-            Some("some models run in f32 only: --dtype f32".to_owned())
+            Some("some models run only in f32: use --dtype f32".to_owned())
         } else if line.contains("contiguous") {
-            Some("candle's code fails on this prompt; --seq 1 tells the weights".to_owned())
+            Some(
+                "candle's code fails on this prompt: use --seq 1 to measure the weights".to_owned(),
+            )
         } else {
             None
         };
-        let mut problem = Self::of(Why::NotMeasured, format!("the model does not run: {line}"));
+        let mut problem = Self::new(Why::NotMeasured, format!("the model does not run: {line}"));
         problem.refusal.hint = hint;
-        Self { of_the_model: true, ..problem }
+        Self { from_model: true, ..problem }
     }
 }

@@ -2,7 +2,7 @@
 //! the sizes fit into numbers and into the host's memory.
 
 use candle_core::DType;
-use memcheck_core::size::{Size, exact};
+use memcheck_core::size::{Size, counted, exact};
 use memcheck_core::wire::estimate::Question;
 use serde_json::{Map, Value};
 
@@ -10,7 +10,7 @@ use crate::families::{self, Family, Kind};
 use crate::problem::Problem;
 use crate::sizes;
 
-/// The maximum number of tokens in a batch.
+/// A batch must have fewer tokens than this.
 const MOST_TOKENS: u64 = 1 << 31;
 
 /// The number of elements at which candle's CUDA kernels go wrong. They count in 32 bits, so they
@@ -43,11 +43,11 @@ impl Checked {
 
     /// Returns the reason why a GPU computes these attention scores incorrectly; `None` if candle's
     /// kernels can count them.
-    pub(crate) fn uncounted(&self) -> Option<String> {
+    pub(crate) fn kernel_overflow(&self) -> Option<String> {
         let scores = self.scores().saturating_mul(self.batch as u64);
         (scores >= COUNTED).then(|| {
             format!(
-                "attention has {} scores, and candle's kernels count to {} \
+                "attention has {} scores, but candle's kernels count at most {} \
                  (https://github.com/huggingface/candle/issues/3604)",
                 exact(scores),
                 exact(COUNTED - 1)
@@ -56,15 +56,15 @@ impl Checked {
     }
 
     /// Returns the largest batch whose attention scores candle's kernels can count.
-    pub(crate) fn counted_batch(&self) -> u64 {
+    pub(crate) fn largest_countable_batch(&self) -> u64 {
         (COUNTED - 1).checked_div(self.scores()).unwrap_or(0)
     }
 }
 
 pub(crate) fn check(question: &Question) -> Result<Checked, Problem> {
     let Value::Object(config) = &question.config else {
-        return Err(Problem::asked("the configuration is no JSON object")
-            .hint("config.json lies beside the weights of a model on Hugging Face"));
+        return Err(Problem::invalid_question("the configuration is not a JSON object")
+            .hint("use the config.json that is published with the model on Hugging Face"));
     };
     let (model, family) = families::find(config)?;
     // Of a model with images or sound, only the part that reads and writes text is estimated.
@@ -72,15 +72,15 @@ pub(crate) fn check(question: &Question) -> Result<Checked, Problem> {
         Some(Value::Object(text)) => text,
         _ => config,
     };
-    sizes::bounded(config)?;
-    let Value::Object(outer) = &question.config else { unreachable!("looked at above") };
-    let dtype = dtype(question, [config, outer])?;
+    sizes::check_bounds(config)?;
+    let Value::Object(outer) = &question.config else { unreachable!("checked above") };
+    let dtype = parse_dtype(question, [config, outer])?;
     let (config, notes) = family.adapted(config);
-    sizes::sound(&config)?;
-    tokens(question)?;
-    kind(question, &model, family)?;
-    positions(question, family, &config)?;
-    host(question, family)?;
+    sizes::check_divisions(&config)?;
+    check_tokens(question)?;
+    check_kind(question, &model, family)?;
+    check_positions(question, family, &config)?;
+    check_host_memory(question, family)?;
     let [batch, seq, generate] =
         [question.batch, question.seq, question.generate].map(|n| usize::try_from(n).unwrap_or(0));
     let config = Value::Object(config);
@@ -88,68 +88,75 @@ pub(crate) fn check(question: &Question) -> Result<Checked, Problem> {
 }
 
 /// Returns the requested element type or, without one, the first that these configurations name.
-fn dtype(question: &Question, configs: [&Map<String, Value>; 2]) -> Result<DType, Problem> {
-    let said = |config: &&Map<String, Value>| {
+fn parse_dtype(question: &Question, configs: [&Map<String, Value>; 2]) -> Result<DType, Problem> {
+    let stated = |config: &&Map<String, Value>| {
         ["torch_dtype", "dtype"]
             .iter()
             .find_map(|key| config.get(*key)?.as_str().map(str::to_owned))
     };
-    let own = configs.iter().find_map(said);
+    let own = configs.iter().find_map(stated);
     let named = question.dtype.as_deref().or(own.as_deref()).unwrap_or("float32");
     match named {
         "float32" | "f32" => Ok(DType::F32),
         "float16" | "f16" => Ok(DType::F16),
         "bfloat16" | "bf16" => Ok(DType::BF16),
-        other => Err(Problem::asked(format!("`{other}` is no element type that models run in"))
-            .hint("--dtype f32, f16 or bf16")),
+        other => {
+            Err(Problem::invalid_question(format!("`{other}` is not an element type of models"))
+                .hint("use --dtype f32, f16 or bf16"))
+        }
     }
 }
 
-fn tokens(question: &Question) -> Result<(), Problem> {
+fn check_tokens(question: &Question) -> Result<(), Problem> {
     let Question { batch, seq, generate, .. } = question;
     if *batch == 0 || *seq == 0 {
-        return Err(Problem::asked("a batch and a prompt have at least one element")
-            .hint("--batch and --seq from 1"));
+        return Err(Problem::invalid_question("--batch and --seq must be at least 1")
+            .hint("use 1 or more for both"));
     }
     let all = seq.checked_add(*generate).and_then(|length| length.checked_mul(*batch));
     match all {
         Some(tokens) if tokens < MOST_TOKENS => Ok(()),
-        _ => Err(Problem::asked(format!(
-            "a batch of {} with {} tokens each: more than {} tokens at once",
+        _ => Err(Problem::invalid_question(format!(
+            "a batch of {} with {} tokens each exceeds the limit of {} tokens at once",
             exact(*batch),
             exact(seq.saturating_add(*generate)),
-            exact(MOST_TOKENS)
-        ))),
+            exact(MOST_TOKENS - 1)
+        ))
+        .hint("use a smaller --batch, --seq or --generate")),
     }
 }
 
-fn kind(question: &Question, model: &str, family: &Family) -> Result<(), Problem> {
-    if question.batch > 1 && family.alone {
-        return Err(Problem::asked(format!("candle's `{model}` reads one sequence at a time"))
-            .hint("--batch 1"));
+fn check_kind(question: &Question, model: &str, family: &Family) -> Result<(), Problem> {
+    if question.batch > 1 && family.one_sequence {
+        return Err(Problem::invalid_question(format!(
+            "candle's `{model}` reads one sequence at a time"
+        ))
+        .hint("use --batch 1"));
     }
     if question.generate > 0 && family.kind == Kind::Encoder {
-        return Err(Problem::asked(format!("`{model}` is an encoder: it generates nothing"))
-            .hint("leave --generate out"));
+        return Err(Problem::invalid_question(format!(
+            "`{model}` is an encoder and cannot generate tokens"
+        ))
+        .hint("remove --generate"));
     }
     if question.generate > 0 && question.train {
-        return Err(Problem::asked("a training step generates nothing")
-            .hint("leave out one of --generate and --train"));
+        return Err(Problem::invalid_question("a training step does not generate tokens")
+            .hint("use either --generate or --train"));
     }
     Ok(())
 }
 
 /// Rejects tokens beyond the last position. At best candle reports such a token as an error. On a
 /// simulated device it cannot, because kernels do nothing and therefore do not check an index.
-fn positions(
+fn check_positions(
     question: &Question,
     family: &Family,
     config: &Map<String, Value>,
 ) -> Result<(), Problem> {
     let Some((key, most)) = family.positions(config) else { return Ok(()) };
     // The encoder and the decoder each have this number of positions.
-    let apart = family.kind == Kind::Pair && !family.reads_into_decoder();
-    let wanted = match apart {
+    let separate = family.kind == Kind::Pair && !family.reads_into_decoder();
+    let wanted = match separate {
         true => question.seq.max(question.generate + 1),
         false => question.seq + question.generate,
     };
@@ -158,43 +165,43 @@ fn positions(
     }
     let generated = match question.generate {
         0 => String::new(),
-        tokens => format!(" and {} generated", exact(tokens)),
+        tokens => format!(" and {}", counted(tokens, "generated token", "generated tokens")),
     };
-    Err(Problem::asked(format!(
-        "{} tokens of prompt{generated} are more than the model's {} positions (`{key}`)",
-        exact(question.seq),
+    Err(Problem::invalid_question(format!(
+        "{}{generated} exceed the model's {} positions (`{key}`)",
+        counted(question.seq, "prompt token", "prompt tokens"),
         exact(most)
     ))
     .hint(match most.checked_sub(question.generate) {
-        _ if apart => format!("--seq {most} and --generate {} at most", most - 1),
-        Some(0) | None => format!("--generate below {most}"),
-        Some(seq) => format!("--seq {seq} at most"),
+        _ if separate => format!("use at most --seq {most} and --generate {}", most - 1),
+        Some(0) | None => format!("use --generate below {most}"),
+        Some(seq) => format!("use at most --seq {seq}"),
     }))
 }
 
 /// Rejects a prompt whose causal mask cannot fit into the host's memory. Models build the mask
 /// there.
-fn host(question: &Question, family: &Family) -> Result<(), Problem> {
+fn check_host_memory(question: &Question, family: &Family) -> Result<(), Problem> {
     let available = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| available(&text));
     match available {
-        Some(available) => mask(question.seq, family.mask, available),
+        Some(available) => check_mask(question.seq, family.mask, available),
         None => Ok(()),
     }
 }
 
-fn mask(seq: u64, element: u64, available: u64) -> Result<(), Problem> {
+fn check_mask(seq: u64, element: u64, available: u64) -> Result<(), Problem> {
     // A growing list takes up to twice its bytes, and candle copies it once.
     let wanted = seq.saturating_mul(seq).saturating_mul(3 * element);
     if wanted <= available {
         return Ok(());
     }
-    Err(Problem::unmeasured(format!(
-        "candle builds the mask of {} tokens on the host, which takes {}: {} are available",
-        exact(seq),
+    Err(Problem::not_measured(format!(
+        "candle builds the mask of {} on the host, which takes {}, but {} are available",
+        counted(seq, "token", "tokens"),
         Size(wanted),
         Size(available)
     ))
-    .hint("a smaller --seq, or a machine with more memory"))
+    .hint("use a smaller --seq, or a machine with more memory"))
 }
 
 fn available(meminfo: &str) -> Option<u64> {
@@ -208,17 +215,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_memory_of_the_host_is_read_in_bytes() {
+    fn the_available_memory_of_the_host_is_parsed_in_bytes() {
         assert_eq!(available("MemTotal: 9 kB\nMemAvailable:    1024 kB\n"), Some(1 << 20));
         assert_eq!(available("nothing"), None);
     }
 
     #[test]
-    fn a_mask_is_not_built_with_more_memory_than_there_is() {
+    fn a_mask_that_exceeds_the_available_memory_is_refused() {
         let wanted = 1024 * 1024 * 3 * 4;
-        assert!(mask(1024, 4, wanted).is_ok());
-        assert!(mask(1024, 4, wanted - 1).is_err());
-        assert!(mask(u64::MAX, 4, u64::MAX - 1).is_err());
-        assert!(mask(u64::MAX, 0, 0).is_ok());
+        assert!(check_mask(1024, 4, wanted).is_ok());
+        assert!(check_mask(1024, 4, wanted - 1).is_err());
+        assert!(check_mask(u64::MAX, 4, u64::MAX - 1).is_err());
+        assert!(check_mask(u64::MAX, 0, 0).is_ok());
     }
 }

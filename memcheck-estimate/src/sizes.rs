@@ -62,7 +62,7 @@ const SHARED: &[(&str, &str)] = &[
 const OWN_WIDTH: &[&str] = &["head_dim", "head_size", "kv_channels", "kv_lora_rank", "d_kv"];
 
 /// Rejects integers that are so large that a multiplication could overflow.
-pub(crate) fn bounded(config: &Map<String, Value>) -> Result<(), Problem> {
+pub(crate) fn check_bounds(config: &Map<String, Value>) -> Result<(), Problem> {
     for (key, value) in config {
         let Some(number) = value.as_u64() else { continue };
         if NO_SIZES.iter().any(|end| key.ends_with(end)) {
@@ -71,38 +71,36 @@ pub(crate) fn bounded(config: &Map<String, Value>) -> Result<(), Problem> {
         let layers = key.contains("layer") || key == "n_layer";
         let most = if layers { MOST_LAYERS } else { LARGEST };
         if number > most {
-            return Err(Problem::asked(format!(
-                "`{key}` of the configuration is {}, at most {} can be",
+            return Err(Problem::invalid_question(format!(
+                "`{key}` of the configuration is {}, at most {} is allowed",
                 exact(number),
                 exact(most)
             ))
-            .hint(format!(
-                "look `{key}` up in the config.json that the model was published with"
-            )));
+            .hint(format!("compare `{key}` with the model's published config.json")));
         }
     }
     Ok(())
 }
 
 /// Rejects sizes of 0, and heads that do not divide their width evenly.
-pub(crate) fn sound(config: &Map<String, Value>) -> Result<(), Problem> {
+pub(crate) fn check_divisions(config: &Map<String, Value>) -> Result<(), Problem> {
     let number = |key: &str| config.get(key).and_then(Value::as_u64);
     if let Some(key) = POSITIVE.iter().find(|key| number(key) == Some(0)) {
-        return Err(Problem::asked(format!("`{key}` of the configuration is 0"))
-            .hint("a model has at least one of each"));
+        return Err(Problem::invalid_question(format!("`{key}` of the configuration is 0"))
+            .hint(format!("set `{key}` to at least 1")));
     }
     let own = OWN_WIDTH.iter().any(|key| config.contains_key(*key));
     for &(width, heads) in SHARED {
-        let (Some(of), Some(share)) = (number(width), number(heads)) else { continue };
-        let of_heads = heads == "num_key_value_heads";
-        if (of_heads || !own) && of % share != 0 {
-            return Err(Problem::asked(format!(
-                "`{width}` of the configuration is {}, which `{heads}`, {}, does not divide",
-                exact(of),
-                exact(share)
+        let (Some(whole), Some(parts)) = (number(width), number(heads)) else { continue };
+        let is_key_value = heads == "num_key_value_heads";
+        if (is_key_value || !own) && whole % parts != 0 {
+            return Err(Problem::invalid_question(format!(
+                "`{width}` of the configuration is {}, which is not divisible by `{heads}` ({})",
+                exact(whole),
+                exact(parts)
             ))
             .hint(
-                "all heads are as wide, and each head of keys and values serves as many of them",
+                "all heads have the same width, and all key/value heads serve the same number of heads",
             ));
         }
     }
@@ -115,7 +113,7 @@ mod tests {
 
     use super::*;
 
-    fn said(check: fn(&Map<String, Value>) -> Result<(), Problem>, config: Value) -> String {
+    fn result_of(check: fn(&Map<String, Value>) -> Result<(), Problem>, config: Value) -> String {
         match check(config.as_object().unwrap()) {
             Ok(()) => "sound".to_owned(),
             Err(problem) => format!("{:?}", problem.answer()),
@@ -123,33 +121,39 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_size_may_be_any_number() {
+    fn a_key_that_is_not_a_size_can_have_any_value() {
         for key in ["rope_theta", "rotary_emb_base", "eos_token_id"] {
-            assert_eq!(said(bounded, json!({ key: 1_u64 << 60 })), "sound", "{key}");
+            assert_eq!(result_of(check_bounds, json!({ key: 1_u64 << 60 })), "sound", "{key}");
         }
         for key in ["vocab_size", "hidden_size"] {
-            assert!(said(bounded, json!({ key: 1_u64 << 60 })).contains("at most 134,217,728"));
+            assert!(
+                result_of(check_bounds, json!({ key: 1_u64 << 60 }))
+                    .contains("at most 134,217,728")
+            );
         }
-        assert!(said(bounded, json!({ "n_layer": 10_001 })).contains("at most 10,000"));
+        assert!(result_of(check_bounds, json!({ "n_layer": 10_001 })).contains("at most 10,000"));
     }
 
     #[test]
-    fn heads_divide_what_they_share() {
-        let of = |config| said(sound, config);
-        assert_eq!(of(json!({ "hidden_size": 64, "num_attention_heads": 4 })), "sound");
+    fn a_width_must_be_divisible_by_its_heads() {
+        let result = |config| result_of(check_divisions, config);
+        assert_eq!(result(json!({ "hidden_size": 64, "num_attention_heads": 4 })), "sound");
         let uneven = || json!({ "hidden_size": 64, "num_attention_heads": 5 });
-        assert!(of(uneven()).contains("`num_attention_heads`, 5, does not divide"));
+        assert!(result(uneven()).contains("not divisible by `num_attention_heads` (5)"));
         let mut wide = uneven();
         wide["head_dim"] = json!(16);
-        assert_eq!(of(wide.clone()), "sound");
+        assert_eq!(result(wide.clone()), "sound");
         wide["num_key_value_heads"] = json!(2);
-        assert!(of(wide).contains("`num_key_value_heads`, 2, does not divide"));
-        assert!(of(json!({ "n_embd": 64, "n_head": 3 })).contains("`n_head`"));
+        assert!(result(wide).contains("not divisible by `num_key_value_heads` (2)"));
+        assert!(result(json!({ "n_embd": 64, "n_head": 3 })).contains("`n_head`"));
     }
 
     #[test]
-    fn nothing_is_made_of_no_layers_but_types_of_tokens_may_be_none() {
-        assert!(said(sound, json!({ "num_hidden_layers": 0 })).contains("is 0"));
-        assert_eq!(said(sound, json!({ "type_vocab_size": 0, "max_window_layers": 0 })), "sound");
+    fn layers_must_not_be_0_but_token_types_can_be() {
+        assert!(result_of(check_divisions, json!({ "num_hidden_layers": 0 })).contains("is 0"));
+        assert_eq!(
+            result_of(check_divisions, json!({ "type_vocab_size": 0, "max_window_layers": 0 })),
+            "sound"
+        );
     }
 }

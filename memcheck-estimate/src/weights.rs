@@ -10,7 +10,7 @@ use candle_nn::{Init, VarBuilder};
 
 /// The tensors that a model has asked for.
 #[derive(Debug, Default)]
-struct Asked {
+struct Created {
     /// Elements by name. A tied tensor that a model asks for twice is one parameter.
     elements: BTreeMap<String, u64>,
     /// Variables by name, if the model is trained.
@@ -18,7 +18,7 @@ struct Asked {
     /// Bytes of all tensors that were created.
     bytes: u64,
     /// Bytes of those tensors whose name had been asked for before.
-    again: u64,
+    duplicated: u64,
     /// Shapes that a model reads from its weights.
     shapes: BTreeMap<String, (usize, usize)>,
 }
@@ -26,7 +26,7 @@ struct Asked {
 /// The weights of a model while it is being loaded.
 #[derive(Debug, Clone)]
 pub(crate) struct Weights {
-    asked: Arc<Mutex<Asked>>,
+    created: Arc<Mutex<Created>>,
     tied: bool,
     trained: bool,
     /// Endings of names that the file does not contain.
@@ -37,7 +37,7 @@ impl Weights {
     /// Creates the store. `tied` means that the file has no `lm_head`; `trained` means that the
     /// weights are variables.
     pub(crate) fn new(tied: bool, trained: bool) -> Self {
-        Self { asked: Arc::default(), tied, trained, absent: &[] }
+        Self { created: Arc::default(), tied, trained, absent: &[] }
     }
 
     /// Removes the names with these endings, because a model can check which names exist.
@@ -64,8 +64,8 @@ impl Weights {
     }
 
     /// Returns the bytes of tensors that exist more than once.
-    pub(crate) fn again(&self) -> u64 {
-        self.lock().again
+    pub(crate) fn duplicated_bytes(&self) -> u64 {
+        self.lock().duplicated
     }
 
     /// Returns the variables in the order of their names.
@@ -73,8 +73,8 @@ impl Weights {
         self.lock().variables.values().cloned().collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Asked> {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Created> {
+        self.created.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -101,24 +101,26 @@ impl SimpleBackend for Weights {
             return Err(Error::CannotFindTensor { path: name.to_owned() });
         }
         let Some((elements, bytes)) = size(&shape, dtype) else {
-            candle_core::bail!("`{name}` of shape {shape:?} is larger than a number can say");
+            candle_core::bail!(
+                "`{name}` of shape {shape:?} has more elements than 64 bits can count"
+            );
         };
-        let mut asked = self.lock();
-        if let Some(variable) = asked.variables.get(name) {
+        let mut created = self.lock();
+        if let Some(variable) = created.variables.get(name) {
             return Ok(variable.as_tensor().clone());
         }
         let tensor = if self.trained {
             let variable = Var::zeros(&shape, dtype, device)?;
             let tensor = variable.as_tensor().clone();
-            asked.variables.insert(name.to_owned(), variable);
+            created.variables.insert(name.to_owned(), variable);
             tensor
         } else {
             Tensor::zeros(&shape, dtype, device)?
         };
-        if asked.elements.insert(name.to_owned(), elements).is_some() {
-            asked.again += bytes;
+        if created.elements.insert(name.to_owned(), elements).is_some() {
+            created.duplicated += bytes;
         }
-        asked.bytes += bytes;
+        created.bytes += bytes;
         Ok(tensor)
     }
 
@@ -127,7 +129,9 @@ impl SimpleBackend for Weights {
     fn get_unchecked(&self, name: &str, dtype: DType, device: &Device) -> Result<Tensor> {
         match self.lock().shapes.get(name) {
             Some(&shape) => Tensor::zeros(shape, dtype, device),
-            None => candle_core::bail!("the shape of `{name}` stands in the weights alone"),
+            None => candle_core::bail!(
+                "the shape of `{name}` is known only from the weights, which are not read"
+            ),
         }
     }
 
@@ -143,21 +147,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_one_parameter_however_often_it_is_asked_for() -> Result<()> {
+    fn a_name_that_is_requested_twice_counts_as_one_parameter() -> Result<()> {
         for (trained, bytes) in [(false, 2 * 24), (true, 24)] {
             let weights = Weights::new(false, trained);
             let builder = weights.builder(DType::F32, &Device::Cpu);
             builder.get((2, 3), "a.weight")?;
             builder.get((2, 3), "a.weight")?;
             assert_eq!((weights.parameters(), weights.bytes()), (6, bytes));
-            assert_eq!(weights.again(), bytes - 24);
+            assert_eq!(weights.duplicated_bytes(), bytes - 24);
             assert_eq!(weights.variables().len(), usize::from(trained));
         }
         Ok(())
     }
 
     #[test]
-    fn a_shape_that_is_read_off_the_weights_has_to_be_said() -> Result<()> {
+    fn a_tensor_without_a_shape_needs_a_shape_that_was_set() -> Result<()> {
         let weights = Weights::new(false, false);
         let builder = weights.builder(DType::F32, &Device::Cpu).pp("a");
         assert!(builder.get_unchecked("w1").is_err());
@@ -168,10 +172,10 @@ mod tests {
     }
 
     #[test]
-    fn a_tensor_that_no_number_can_count_is_an_error() {
+    fn a_tensor_that_is_too_large_to_count_is_an_error() {
         let builder = Weights::new(false, false).builder(DType::F32, &Device::Cpu);
         let error = builder.get((1 << 40, 1 << 40), "a").unwrap_err().to_string();
-        assert!(error.contains("larger than a number can say"), "{error}");
+        assert!(error.contains("more elements than 64 bits can count"), "{error}");
     }
 
     #[test]

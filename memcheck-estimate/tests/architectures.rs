@@ -197,7 +197,7 @@ fn is_encoder(model: &str) -> bool {
 
 // All of this is one test, because host figures include the allocations of all threads.
 #[test]
-fn every_architecture_runs_and_what_makes_no_sense_is_refused() {
+fn every_architecture_runs_and_invalid_questions_are_refused() {
     let mut failed = Vec::new();
     for model in architectures() {
         let generate = if is_encoder(model) { 0 } else { 2 };
@@ -219,8 +219,8 @@ fn every_architecture_runs_and_what_makes_no_sense_is_refused() {
     caches_grow_by_their_formula();
     states_have_one_size();
     one_sequence_at_a_time();
-    training_says_what_it_reaches();
-    questions_without_an_answer();
+    training_reports_the_reached_variables();
+    invalid_questions_are_refused();
 }
 
 /// The cache contains keys and values: 2 layers of 2 heads of 16, twice, in 4 bytes. Llama also
@@ -257,11 +257,11 @@ fn one_sequence_at_a_time() {
     for model in ["based", "rwkv7"] {
         let refusal = refused(&Question { batch: 2, ..question(model) });
         assert_eq!(refusal.why, Why::Question, "{refusal:?}");
-        assert_eq!(refusal.hint.as_deref(), Some("--batch 1"));
+        assert_eq!(refusal.hint.as_deref(), Some("use --batch 1"));
     }
 }
 
-fn training_says_what_it_reaches() {
+fn training_reports_the_reached_variables() {
     let step = |model: &str| {
         let estimate = measured(&Question { train: true, ..question(model) });
         (estimate.weights, estimate.training.expect("it is training"))
@@ -278,7 +278,7 @@ fn training_says_what_it_reaches() {
     assert!(part.optimizer <= 2 * weights, "{part:?}");
 }
 
-fn questions_without_an_answer() {
+fn invalid_questions_are_refused() {
     let llama = || question("llama");
     let with = |key: &str, value: Value| {
         let mut asked = llama();
@@ -294,7 +294,7 @@ fn questions_without_an_answer() {
     let mut never = question("gemma3");
     never.config["sliding_window_pattern"] = json!(0);
     let cases: Vec<(Question, Why, &str)> = vec![
-        (with("model_type", json!("gpt5")), Why::Question, "`gpt5` is no architecture"),
+        (with("model_type", json!("gpt5")), Why::Question, "`gpt5` is not an architecture"),
         (without("model_type"), Why::Question, "no `model_type`"),
         (without("hidden_size"), Why::Question, "missing field `hidden_size`"),
         (with("hidden_size", json!("wide")), Why::Question, "invalid type: string \"wide\""),
@@ -302,19 +302,35 @@ fn questions_without_an_answer() {
         (with("num_hidden_layers", json!(1_000_000)), Why::Question, "at most 10,000"),
         (with("num_attention_heads", json!(0)), Why::Question, "`num_attention_heads` of the"),
         (with("num_hidden_layers", json!(0)), Why::Question, "`num_hidden_layers` of the"),
-        (with("num_attention_heads", json!(3)), Why::Question, "does not divide"),
-        (with("hidden_size", json!(-64)), Why::Question, "`llama`, `hidden_size`: invalid value"),
-        (with("vocab_size", json!(1e30)), Why::Question, "`llama`, `vocab_size`: invalid type"),
-        (with("model_type", json!(7)), Why::Question, "`model_type` is 7, which is no name"),
+        (
+            with("num_attention_heads", json!(3)),
+            Why::Question,
+            "is not divisible by `num_key_value_heads` (2)",
+        ),
+        (
+            with("hidden_size", json!(-64)),
+            Why::Question,
+            "`llama` is invalid at `hidden_size`: invalid value",
+        ),
+        (
+            with("vocab_size", json!(1e30)),
+            Why::Question,
+            "`llama` is invalid at `vocab_size`: invalid type",
+        ),
+        (with("model_type", json!(7)), Why::Question, "`model_type` is 7, which is not a string"),
         (never, Why::NotMeasured, "the model panicked: "),
-        (Question { config: json!([1]), ..llama() }, Why::Question, "no JSON object"),
-        (Question { batch: 0, ..llama() }, Why::Question, "at least one"),
-        (Question { seq: 0, ..llama() }, Why::Question, "at least one"),
+        (Question { config: json!([1]), ..llama() }, Why::Question, "not a JSON object"),
+        (Question { batch: 0, ..llama() }, Why::Question, "must be at least 1"),
+        (Question { seq: 0, ..llama() }, Why::Question, "must be at least 1"),
         (Question { batch: u64::MAX, seq: 2, ..llama() }, Why::Question, "tokens at once"),
         (Question { seq: u64::MAX, generate: 2, ..llama() }, Why::Question, "tokens at once"),
         (Question { seq: 60, generate: 5, ..llama() }, Why::Question, "the model's 64 positions"),
-        (Question { dtype: Some("i4".into()), ..llama() }, Why::Question, "no element type"),
-        (Question { generate: 1, train: true, ..llama() }, Why::Question, "generates nothing"),
+        (Question { dtype: Some("i4".into()), ..llama() }, Why::Question, "not an element type"),
+        (
+            Question { generate: 1, train: true, ..llama() },
+            Why::Question,
+            "does not generate tokens",
+        ),
         (bert, Why::Question, "`bert` is an encoder"),
         (Question { seq: 65, ..question("marian") }, Why::Question, "the model's 64 positions"),
         (Question { generate: 64, ..question("marian") }, Why::Question, "the model's 64"),
@@ -337,7 +353,7 @@ fn questions_without_an_answer() {
     // tokens share theirs.
     assert_eq!(measured(&Question { seq: 60, generate: 8, ..question("marian") }).generate, 8);
     let whisper = refused(&Question { seq: 60, generate: 8, ..question("whisper") });
-    assert_eq!(whisper.hint.as_deref(), Some("--seq 56 at most"));
+    assert_eq!(whisper.hint.as_deref(), Some("use at most --seq 56"));
     let long = refused(&Question { seq: 60, generate: 5, ..llama() }).hint;
-    assert_eq!(long.as_deref(), Some("--seq 59 at most"));
+    assert_eq!(long.as_deref(), Some("use at most --seq 59"));
 }

@@ -49,7 +49,7 @@ impl Relative {
     }
 
     /// Returns this share of a figure, rounded down.
-    pub fn of(&self, figure: u64) -> u64 {
+    pub fn share_of(&self, figure: u64) -> u64 {
         let share = self.factor.times(Fraction::whole(figure));
         // An overflow means that the share is larger than every figure.
         share.and_then(Fraction::floor).unwrap_or(u64::MAX)
@@ -57,7 +57,7 @@ impl Relative {
 }
 
 /// Parses `0.6`, `12` or `.5` as a fraction, so that 0.6 is exactly six tenths.
-fn factor(text: &str) -> Result<Fraction, BoundError> {
+fn parse_factor(text: &str) -> Result<Fraction, BoundError> {
     let error = || BoundError::Factor(text.to_owned());
     let (whole, decimals) = text.split_once('.').unwrap_or((text, ""));
     let digits = |part: &str| part.len() <= 9 && part.chars().all(|c| c.is_ascii_digit());
@@ -85,7 +85,7 @@ impl std::str::FromStr for Bound {
             let size = text.parse().map(Self::Bytes);
             return size.map_err(|_| BoundError::Neither(text.to_owned()));
         };
-        let (factor, test) = (factor(share.trim())?, test.trim());
+        let (factor, test) = (parse_factor(share.trim())?, test.trim());
         if !is_path(test) {
             return Err(BoundError::Test(test.to_owned()));
         }
@@ -140,13 +140,13 @@ impl<'de> Deserialize<'de> for Bound {
             untagged,
             expecting = "a number of bytes, a size such as \"64 KiB\" or a share such as \"0.6 x other_test\""
         )]
-        enum Written {
+        enum Repr {
             Bytes(u64),
             Text(String),
         }
-        match Written::deserialize(deserializer)? {
-            Written::Bytes(bytes) => Ok(Self::Bytes(Size(bytes))),
-            Written::Text(text) => text.parse().map_err(serde::de::Error::custom),
+        match Repr::deserialize(deserializer)? {
+            Repr::Bytes(bytes) => Ok(Self::Bytes(Size(bytes))),
+            Repr::Text(text) => text.parse().map_err(serde::de::Error::custom),
         }
     }
 }
@@ -175,22 +175,22 @@ mod tests {
             ("999999999 x plain", "999999999 x plain", u64::MAX, u64::MAX),
         ] {
             let relative = relative(text);
-            assert_eq!((relative.to_string().as_str(), relative.of(figure)), (shown, share));
+            assert_eq!((relative.to_string().as_str(), relative.share_of(figure)), (shown, share));
             let json = serde_json::to_string(&Bound::Relative(relative.clone())).unwrap();
             assert_eq!(serde_json::from_str::<Bound>(&json).unwrap(), Bound::Relative(relative));
         }
     }
 
     #[test]
-    fn bytes_stay_what_they_were() {
+    fn a_bound_in_bytes_round_trips_through_json() {
         assert_eq!("64 KiB".parse(), Ok(Bound::Bytes(Size(65_536))));
         assert_eq!(serde_json::to_string(&Bound::Bytes(Size(7))).unwrap(), "7");
         assert_eq!(serde_json::from_str::<Bound>("7").unwrap(), Bound::Bytes(Size(7)));
     }
 
     #[test]
-    fn what_is_neither_is_an_error_with_the_right_form() {
-        for (text, said) in [
+    fn an_invalid_bound_is_an_error_that_shows_the_right_form() {
+        for (text, expected) in [
             ("0.6 of other", "neither"),
             ("0.6x other", "neither"),
             ("60% x other", "`60%` is not a factor"),
@@ -205,7 +205,7 @@ mod tests {
             ("0.6 x ::a", "`::a` is not the path of a test"),
         ] {
             let error = text.parse::<Bound>().expect_err(text).to_string();
-            assert!(error.contains(said) && error.contains("0.6 x other_test"), "{error}");
+            assert!(error.contains(expected) && error.contains("0.6 x other_test"), "{error}");
         }
     }
 }

@@ -22,7 +22,7 @@ pub enum Capacity {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CapacityError {
     /// The text is not a known card; the names are similar cards.
-    #[error("`{0}` is not a known card, did you mean {near}? a size is written `24 GiB`", near = quoted(.1))]
+    #[error("`{0}` is not a known card: did you mean {near}? write a size as `24 GiB`", near = quoted(.1))]
     Card(String, Vec<&'static str>),
     /// The text is neither a size nor similar to a card.
     #[error(
@@ -34,8 +34,10 @@ pub enum CapacityError {
     #[error(transparent)]
     TooLarge(SizeError),
     /// The size is zero, into which no test fits.
-    #[error("`{0}` holds nothing: write a size such as `24 GiB`, or a card such as `rtx4090`")]
-    Nothing(String),
+    #[error(
+        "`{0}` is not a capacity: write a size above 0 such as `24 GiB`, or a card such as `rtx4090`"
+    )]
+    Zero(String),
 }
 
 fn quoted(names: &[&str]) -> String {
@@ -55,9 +57,9 @@ impl Capacity {
         }
     }
 
-    fn of(size: Size, text: &str) -> Result<Self, CapacityError> {
+    fn from_size(size: Size, text: &str) -> Result<Self, CapacityError> {
         match size.0 {
-            0 => Err(CapacityError::Nothing(text.to_owned())),
+            0 => Err(CapacityError::Zero(text.to_owned())),
             _ => Ok(Self::Bytes(size)),
         }
     }
@@ -72,7 +74,7 @@ impl std::str::FromStr for Capacity {
             return Ok(Self::Card(card));
         }
         match text.parse::<Size>() {
-            Ok(size) => return Self::of(size, text),
+            Ok(size) => return Self::from_size(size, text),
             Err(error) if error.is_too_large() => return Err(CapacityError::TooLarge(error)),
             Err(_) => {}
         }
@@ -109,13 +111,13 @@ impl<'de> Deserialize<'de> for Capacity {
             untagged,
             expecting = "a number of bytes, a size such as \"24 GiB\" or a card such as \"rtx4090\""
         )]
-        enum Written {
+        enum Repr {
             Bytes(u64),
             Text(String),
         }
-        match Written::deserialize(deserializer)? {
-            Written::Bytes(bytes) => Self::of(Size(bytes), &bytes.to_string()),
-            Written::Text(text) => text.parse(),
+        match Repr::deserialize(deserializer)? {
+            Repr::Bytes(bytes) => Self::from_size(Size(bytes), &bytes.to_string()),
+            Repr::Text(text) => text.parse(),
         }
         .map_err(serde::de::Error::custom)
     }
@@ -142,18 +144,18 @@ mod tests {
     }
 
     #[test]
-    fn what_is_none_is_an_error_with_what_is_near() {
-        for (text, said) in [
+    fn an_invalid_capacity_is_an_error_that_lists_similar_cards() {
+        for (text, expected) in [
             ("rtx4091", "did you mean `rtx4090`?"),
             ("a100", "did you mean `a100-40g` or `a100-80g`?"),
             ("toaster", "neither a size such as `24 GiB` nor a known card: p100, v100-16g"),
             ("24 gigs", "neither a size"),
             ("", "neither a size"),
-            ("0 B", "holds nothing"),
-            ("99999999999 TiB", "no memory has so many bytes"),
+            ("0 B", "`0 B` is not a capacity: write a size above 0"),
+            ("99999999999 TiB", "more bytes than 64 bits can count"),
         ] {
             let error = text.parse::<Capacity>().expect_err(text).to_string();
-            assert!(error.contains(said), "{text}: {error}");
+            assert!(error.contains(expected), "{text}: {error}");
         }
         assert!(serde_json::from_str::<Capacity>("0").is_err());
         let error = serde_json::from_str::<Capacity>("true").unwrap_err().to_string();

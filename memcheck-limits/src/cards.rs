@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_no_card_is_not_guessed() {
+    fn an_ambiguous_or_unknown_name_is_not_guessed() {
         for typed in ["", "rtx", "a100", "gtx1080", "h", "h1000"] {
             assert_eq!(find(typed), None, "{typed}");
         }

@@ -78,7 +78,7 @@ pub enum Request {
 
 /// The error of a text that is not a device.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a device: auto, cpu, sim, sim:CARD, cuda or cuda:N")]
+#[error("`{0}` is not a device: expected auto, cpu, sim, sim:CARD, cuda or cuda:N")]
 pub struct RequestError(String);
 
 impl Request {

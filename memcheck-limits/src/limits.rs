@@ -160,10 +160,10 @@ macro_rules! define {
                 family: Family,
                 layers: impl IntoIterator<Item = (Source, &'a Layer)>,
             ) -> Self {
-                fn default<T>(of: impl Fn(Family) -> T, family: Family) -> Setting<T> {
-                    Setting { value: of(family), source: Source::BuiltIn }
+                fn built_in<T>(default: impl Fn(Family) -> T, family: Family) -> Setting<T> {
+                    Setting { value: default(family), source: Source::BuiltIn }
                 }
-                let mut limits = Self { $($name: default($default, family),)* };
+                let mut limits = Self { $($name: built_in($default, family),)* };
                 for (source, layer) in layers {
                     $(
                         if let Some(stated) = layer.$name.clone() {
@@ -211,7 +211,7 @@ impl<'de, K: Kind> DeserializeSeed<'de> for IntoField<'_, K> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
-        put(self.field, self.name, kinds::deserialize::<K, D>(from)?)
+        set_once(self.field, self.name, kinds::deserialize::<K, D>(from)?)
     }
 }
 
@@ -227,12 +227,12 @@ impl<'de, T: From<Size>> DeserializeSeed<'de> for IntoMib<'_, T> {
     fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
         let size = Size::from_mib(f64::deserialize(from)?);
         let error = || D::Error::custom("expected a number of MiB, zero or more");
-        put(self.field, self.name, size.ok_or_else(error)?.into())
+        set_once(self.field, self.name, size.ok_or_else(error)?.into())
     }
 }
 
-/// Puts a value into its field, which must be empty.
-fn put<T, E: Error>(field: &mut Option<T>, name: &str, value: T) -> Result<(), E> {
+/// Sets a field. It is an error if the field already has a value.
+fn set_once<T, E: Error>(field: &mut Option<T>, name: &str, value: T) -> Result<(), E> {
     match field.replace(value) {
         None => Ok(()),
         Some(_) => Err(E::custom(format_args!(
@@ -282,7 +282,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn later_layers_win_and_say_so() {
+    fn a_later_layer_overrides_an_earlier_one_and_its_source_is_kept() {
         let file = Layer { iterations: Some(20), warmup: Some(1), ..Layer::default() };
         let attribute = Layer { iterations: Some(30), ..Layer::default() };
         let flag = Layer { max_peak: Some(Size(7).into()), ..Layer::default() };

@@ -1,6 +1,5 @@
 //! Choices that flags and variables spell by name. One table serves for parsing and for listing
 //! them.
-//! and for listing them.
 
 /// Gives names to an enum without fields: `NAMES`, in the order in which they are listed, and
 /// [`std::str::FromStr`], whose error lists them.
@@ -31,7 +30,7 @@ mod tests {
     use crate::shape::Metric;
 
     #[test]
-    fn every_name_is_read_and_no_other() {
+    fn a_listed_name_is_parsed_and_another_text_is_an_error() {
         assert_eq!(Metric::NAMES[..2], ["peak_allocated", "setup"]);
         assert_eq!("setup".parse(), Ok(Metric::Setup));
         let error = "now".parse::<Metric>().unwrap_err();

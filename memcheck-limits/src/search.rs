@@ -21,10 +21,10 @@ pub enum Start {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RangeError {
     /// The range begins at 0, and a batch of 0 is not a batch.
-    #[error("0 is no value to try: a search begins at 1 or above")]
+    #[error("0 cannot be tried: begin the search at 1 or more")]
     Zero,
     /// The ends are in the wrong order.
-    #[error("{from} is above {to}: there is no value between them")]
+    #[error("no value to try: {from} is above {to}")]
     Empty {
         /// The smallest value.
         from: u64,
@@ -66,7 +66,7 @@ impl Search {
     }
 
     /// Returns the predicted value, or its neighbour, which must be tried to confirm it.
-    fn confirming(&self) -> Option<u64> {
+    fn next_to_confirm(&self) -> Option<u64> {
         let expected = self.expected?;
         let (lowest, highest) = (*self.range.start(), *self.range.end());
         let is_open = |value: &u64| {
@@ -85,7 +85,7 @@ impl Search {
     /// Returns the value to try next; `None` if the search has ended.
     pub fn next(&self) -> Option<u64> {
         let (lowest, highest) = (*self.range.start(), *self.range.end());
-        if let Some(value) = self.confirming() {
+        if let Some(value) = self.next_to_confirm() {
             return Some(value);
         }
         match (self.passed, self.failed) {
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_expected_is_confirmed_and_what_is_not_so_found_all_the_same() {
+    fn a_right_prediction_saves_tries_and_a_wrong_one_changes_nothing() {
         for limit in 0..=32_u64 {
             for expected in 0..=40 {
                 let mut search = Search::new(1..=32, Start::Lowest).unwrap();
@@ -191,11 +191,11 @@ mod tests {
     }
 
     #[test]
-    fn a_range_of_nothing_is_refused() {
+    fn an_empty_range_and_a_range_from_0_are_errors() {
         assert_eq!(Search::new(0..=4, Start::Lowest), Err(RangeError::Zero));
         let empty = RangeInclusive::new(5, 4);
         let error = Search::new(empty, Start::Lowest).unwrap_err();
-        assert_eq!(error.to_string(), "5 is above 4: there is no value between them");
+        assert_eq!(error.to_string(), "no value to try: 5 is above 4");
         // The full range of u64 must not overflow.
         assert_eq!(run(1..=u64::MAX, Start::Lowest, u64::MAX).1.largest(), Some(u64::MAX));
     }

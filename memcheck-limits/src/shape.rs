@@ -102,7 +102,7 @@ impl Shape {
     }
 
     /// Formats it for people: `31.2 MiB + 1.5 KiB*seq`, `no exact law, about seq^2`.
-    pub fn told(&self, metric: Metric) -> String {
+    pub fn describe(&self, metric: Metric) -> String {
         match self {
             Self::Law(law) if metric == Metric::Allocations => law.in_counts(),
             Self::Law(law) => law.in_bytes(),
@@ -146,7 +146,7 @@ impl<'de> Deserialize<'de> for Shape {
 
 /// The growth of one figure over the cases.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Told {
+pub struct ScalingReport {
     /// The memory space.
     pub space: Space,
     /// The figure.
@@ -165,12 +165,12 @@ pub struct Told {
     pub fits: Vec<Fit>,
 }
 
-impl Told {
-    /// Formats it for people as [`Shape::told`] does. If a size has too few values for an exact
+impl ScalingReport {
+    /// Formats it for people as [`Shape::describe`] does. If a size has too few values for an exact
     /// law, the text contains that reason.
-    pub fn shown(&self) -> String {
+    pub fn describe_law(&self) -> String {
         if self.few.is_empty() {
-            return self.law.told(self.metric);
+            return self.law.describe(self.metric);
         }
         let few: Vec<String> =
             self.few.iter().map(|(size, count)| format!("{count} of {size}")).collect();

@@ -24,7 +24,7 @@ impl SizeError {
     }
 }
 
-const TOO_LARGE: &str = "no memory has so many bytes";
+const TOO_LARGE: &str = "it has more bytes than 64 bits can count";
 
 impl Size {
     /// Returns `mib` times 1024², rounded to the nearest byte; `None` if the product is negative,
@@ -40,8 +40,8 @@ impl std::str::FromStr for Size {
     type Err = SizeError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let of = |why| SizeError { text: text.to_owned(), why };
-        let error = || of("write a number with B, KB, MB, GB, KiB, MiB or GiB");
+        let error_because = |why| SizeError { text: text.to_owned(), why };
+        let error = || error_because("write a number with B, KB, MB, GB, KiB, MiB or GiB");
         let trimmed = text.trim();
         let unit =
             trimmed.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.').trim_start();
@@ -53,7 +53,7 @@ impl std::str::FromStr for Size {
         }
         match trimmed.parse::<bytesize::ByteSize>().map_err(|_| error())?.as_u64() {
             // `bytesize` returns this value for every size that is too large.
-            u64::MAX => Err(of(TOO_LARGE)),
+            u64::MAX => Err(error_because(TOO_LARGE)),
             bytes => Ok(Self(bytes)),
         }
     }
@@ -69,13 +69,13 @@ impl<'de> Deserialize<'de> for Size {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
         #[serde(untagged, expecting = "a number of bytes or a text such as \"64 KiB\"")]
-        enum Written {
+        enum Repr {
             Bytes(u64),
             Text(String),
         }
-        match Written::deserialize(deserializer)? {
-            Written::Bytes(bytes) => Ok(Self(bytes)),
-            Written::Text(text) => text.parse().map_err(serde::de::Error::custom),
+        match Repr::deserialize(deserializer)? {
+            Repr::Bytes(bytes) => Ok(Self(bytes)),
+            Repr::Text(text) => text.parse().map_err(serde::de::Error::custom),
         }
     }
 }
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_size_is_an_error_that_lists_the_units() {
+    fn an_invalid_size_is_an_error_that_lists_the_units() {
         for text in ["", "x", "64 K", "64 kib", "-1 B", "1 parsec", "1..2 MiB", "MiB"] {
             let error = text.parse::<Size>().expect_err(text).to_string();
             assert!(error.contains("KiB") && error.contains(text), "{error}");
@@ -140,13 +140,13 @@ mod tests {
     }
 
     #[test]
-    fn what_no_u64_holds_is_an_error_and_not_the_largest() {
+    fn a_size_above_64_bits_is_an_error_and_is_not_clamped() {
         assert_eq!("8388608 TiB".parse(), Ok(Size(1 << 63)));
         for text in ["16777216 TiB", "1e9 TiB", "99999999999999999999", "99999999999999999999 B"] {
             assert!(text.parse::<Size>().is_err(), "{text}");
         }
         let error = "16777216.5 TiB".parse::<Size>().unwrap_err().to_string();
-        assert!(error.ends_with("no memory has so many bytes"), "{error}");
+        assert!(error.ends_with("more bytes than 64 bits can count"), "{error}");
     }
 
     #[test]

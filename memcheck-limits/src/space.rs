@@ -46,18 +46,20 @@ impl std::fmt::Display for Space {
 
 /// The error of a text that does not name a space.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a memory space: host, host/small, cuda:N, cuda:N/pinned or cuda:N/managed")]
+#[error(
+    "`{0}` is not a memory space: expected host, host/small, cuda:N, cuda:N/pinned or cuda:N/managed"
+)]
 pub struct SpaceError(String);
 
 impl std::str::FromStr for Space {
     type Err = SpaceError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let of_device = || {
+        let parse_device_space = || {
             let (ordinal, kind) =
-                text.strip_prefix("cuda:").map(|of| match of.split_once('/') {
+                text.strip_prefix("cuda:").map(|device| match device.split_once('/') {
                     Some((ordinal, kind)) => (ordinal, Some(kind)),
-                    None => (of, None),
+                    None => (device, None),
                 })?;
             let ordinal = ordinal.parse().ok()?;
             match kind {
@@ -70,7 +72,7 @@ impl std::str::FromStr for Space {
         match text {
             "host" => Ok(Self::Host),
             "host/small" => Ok(Self::HostSmall),
-            _ => of_device().ok_or_else(|| SpaceError(text.to_owned())),
+            _ => parse_device_space().ok_or_else(|| SpaceError(text.to_owned())),
         }
     }
 }

@@ -9,14 +9,16 @@ use syn::spanned::Spanned;
 use syn::{Expr, ExprLit, ExprPath, ExprUnary, Ident, Lit, Token, UnOp};
 
 use crate::list::List;
-use crate::plain::plain;
+use crate::ungroup::ungroup;
 
 /// The maximum number of tests that one attribute makes.
 const MOST: usize = 256;
 
 const VALUES: &str = "an identifier, an integer, a float, a string or a bool";
-const LIST: List =
-    List { form: "`cases(dtype = [f32, bf16], batch = [1, 8])`", empty: "no cases make no test" };
+const LIST: List = List {
+    form: "`cases(dtype = [f32, bf16], batch = [1, 8])`",
+    empty: "`cases` has no parameters",
+};
 
 /// The parameters of `cases(…)`; never empty.
 pub(crate) struct Cases {
@@ -48,9 +50,9 @@ impl Cases {
     /// Parses the list behind the word `cases`, which is at `word`.
     pub(crate) fn parse(word: &Ident, input: ParseStream<'_>) -> syn::Result<Self> {
         let mut parameters: Vec<Parameter> = Vec::new();
-        for Written(name, parameter) in LIST.parse(word, input)? {
+        for Parsed(name, parameter) in LIST.parse(word, input)? {
             if parameters.iter().any(|known| known.name == parameter.name) {
-                let message = format!("the case `{name}` is already said");
+                let message = format!("the case `{name}` is defined twice");
                 return Err(syn::Error::new(name.span(), message));
             }
             parameters.push(parameter);
@@ -64,7 +66,7 @@ impl Cases {
             );
             return Err(syn::Error::new(word.span(), message));
         }
-        cases.unambiguous()?;
+        cases.check_names()?;
         Ok(cases)
     }
 
@@ -80,9 +82,9 @@ impl Cases {
         self.indices()
             .iter()
             .map(|indices| Combination {
-                test: self.test(indices),
+                test: self.test_name(indices),
                 case: self
-                    .chosen(indices)
+                    .values_at(indices)
                     .into_iter()
                     .map(|(parameter, value)| (parameter.name.as_str(), value.text.as_str()))
                     .collect(),
@@ -101,15 +103,15 @@ impl Cases {
         })
     }
 
-    fn chosen<'a>(&'a self, indices: &[usize]) -> Vec<(&'a Parameter, &'a Value)> {
+    fn values_at<'a>(&'a self, indices: &[usize]) -> Vec<(&'a Parameter, &'a Value)> {
         let at =
             |(parameter, &index): (&'a Parameter, &usize)| (parameter, &parameter.values[index]);
         self.parameters.iter().zip(indices).map(at).collect()
     }
 
-    fn test(&self, indices: &[usize]) -> String {
+    fn test_name(&self, indices: &[usize]) -> String {
         let parts = self
-            .chosen(indices)
+            .values_at(indices)
             .into_iter()
             .map(|(parameter, value)| format!("{}_{}", parameter.name, as_identifier(&value.text)));
         parts.collect::<Vec<_>>().join("_")
@@ -117,18 +119,18 @@ impl Cases {
 
     /// Rejects two combinations with the same name, because they would share one test and one
     /// baseline.
-    fn unambiguous(&self) -> syn::Result<()> {
+    fn check_names(&self) -> syn::Result<()> {
         let mut seen: Vec<(String, Vec<usize>)> = Vec::new();
         for indices in self.indices() {
-            let test = self.test(&indices);
+            let test = self.test_name(&indices);
             if let Some((_, earlier)) = seen.iter().find(|(name, _)| *name == test) {
-                let differing = self.chosen(&indices).into_iter().zip(self.chosen(earlier));
+                let differing = self.values_at(&indices).into_iter().zip(self.values_at(earlier));
                 let (value, other) = differing
                     .map(|((_, value), (_, other))| (value, other))
                     .find(|(value, other)| !std::ptr::eq(*value, *other))
                     .expect("two combinations differ in a value");
                 let message = if value.text == other.text {
-                    format!("the value `{}` is already said", value.text)
+                    format!("the value `{}` is listed twice", value.text)
                 } else {
                     format!("`{}` and `{}` both make a test named `{test}`", other.text, value.text)
                 };
@@ -141,9 +143,9 @@ impl Cases {
 }
 
 /// A parsed parameter, and the token of its name for error messages.
-struct Written(Ident, Parameter);
+struct Parsed(Ident, Parameter);
 
-impl Parse for Written {
+impl Parse for Parsed {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
         let name = LIST.name(input)?;
         let expected = format!("expected `{name} = [value, …]`");
@@ -151,8 +153,8 @@ impl Parse for Written {
             return Err(syn::Error::new(name.span(), expected));
         }
         input.parse::<Token![=]>()?;
-        let written = input.parse::<Expr>()?;
-        let list = match plain(&written) {
+        let value = input.parse::<Expr>()?;
+        let list = match ungroup(&value) {
             Expr::Array(list) => list,
             other => {
                 let message = format!("{expected}, each value {VALUES}");
@@ -160,13 +162,13 @@ impl Parse for Written {
             }
         };
         if list.elems.is_empty() {
-            let message = format!("an empty list makes no test, {expected}");
+            let message = format!("`{name}` has no values, {expected}");
             return Err(syn::Error::new_spanned(list, message));
         }
         let mut values = Vec::new();
         let mut errors: Option<syn::Error> = None;
         for element in &list.elems {
-            match Value::read(element) {
+            match Value::parse(element) {
                 Ok(value) => values.push(value),
                 Err(error) => match &mut errors {
                     Some(errors) => errors.combine(error),
@@ -180,42 +182,42 @@ impl Parse for Written {
 }
 
 impl Value {
-    fn read(element: &Expr) -> syn::Result<Self> {
-        let text = text(element)?;
+    fn parse(element: &Expr) -> syn::Result<Self> {
+        let text = value_text(element)?;
         Ok(Self { text, span: element.span() })
     }
 }
 
 /// Returns the value as the body receives it: numbers in plain digits, strings without quotes.
-fn text(element: &Expr) -> syn::Result<String> {
-    let wrong = || syn::Error::new_spanned(element, format!("expected {VALUES}"));
+fn value_text(element: &Expr) -> syn::Result<String> {
+    let error = || syn::Error::new_spanned(element, format!("expected {VALUES}"));
     let number = |digits: &str, suffix: &str, token: &dyn ToTokens| match suffix {
         "" => Ok(digits.to_owned()),
         _ => {
             let mut tokens = TokenStream::new();
             token.to_tokens(&mut tokens);
-            let message = format!("a value has no type of its own, write `{digits}`");
+            let message = format!("a value must not have a type suffix: write `{digits}`");
             Err(syn::Error::new_spanned(tokens, message))
         }
     };
-    match plain(element) {
+    match ungroup(element) {
         Expr::Lit(ExprLit { lit, .. }) => match lit {
             Lit::Int(literal) => number(literal.base10_digits(), literal.suffix(), literal),
             Lit::Float(literal) => number(literal.base10_digits(), literal.suffix(), literal),
             Lit::Str(text) => Ok(text.value()),
             Lit::Bool(boolean) => Ok(boolean.value.to_string()),
-            _ => Err(wrong()),
+            _ => Err(error()),
         },
-        Expr::Unary(ExprUnary { op: UnOp::Neg(_), expr, .. }) => match plain(expr) {
+        Expr::Unary(ExprUnary { op: UnOp::Neg(_), expr, .. }) => match ungroup(expr) {
             Expr::Lit(ExprLit { lit: Lit::Int(_) | Lit::Float(_), .. }) => {
-                Ok(format!("-{}", text(expr)?))
+                Ok(format!("-{}", value_text(expr)?))
             }
-            _ => Err(wrong()),
+            _ => Err(error()),
         },
         Expr::Path(ExprPath { qself: None, path, .. }) => {
-            path.get_ident().map(|ident| ident.unraw().to_string()).ok_or_else(wrong)
+            path.get_ident().map(|ident| ident.unraw().to_string()).ok_or_else(error)
         }
-        _ => Err(wrong()),
+        _ => Err(error()),
     }
 }
 
@@ -260,10 +262,10 @@ mod tests {
     fn every_kind_of_value_has_a_text_and_a_name() {
         let cases = cases("cases(x = [-1, 0.5, 1_000, 0x10, \"a b-c\", \"\", true, r#type, -2.5])");
         let cases = cases.unwrap();
-        let made = cases.combinations();
-        let texts: Vec<&str> = made.iter().map(|made| made.case[0].1).collect();
+        let combinations = cases.combinations();
+        let texts: Vec<&str> = combinations.iter().map(|one| one.case[0].1).collect();
         assert_eq!(texts, ["-1", "0.5", "1000", "16", "a b-c", "", "true", "type", "-2.5"]);
-        let names: Vec<&str> = made.iter().map(|made| made.test.as_str()).collect();
+        let names: Vec<&str> = combinations.iter().map(|one| one.test.as_str()).collect();
         assert_eq!(
             names,
             [
@@ -281,19 +283,19 @@ mod tests {
     }
 
     #[test]
-    fn no_two_tests_have_one_name() {
-        for (text, said) in [
-            ("cases(x = [1, 2, 1])", "`1` is already said"),
+    fn two_tests_with_the_same_name_are_an_error() {
+        for (text, expected) in [
+            ("cases(x = [1, 2, 1])", "the value `1` is listed twice"),
             ("cases(x = [\"a b\", a_b])", "`a b` and `a_b`"),
             ("cases(a = [\"1\", \"1 b 2\"], b = [\"2 b 3\", \"3\"])", "a_1_b_2_b_3"),
         ] {
             let error = cases(text).err().expect(text).to_string();
-            assert!(error.contains(said), "{text}: {error}");
+            assert!(error.contains(expected), "{text}: {error}");
         }
     }
 
     #[test]
-    fn as_many_as_allowed_and_no_more() {
+    fn more_than_256_combinations_are_an_error() {
         let list = |count: usize| (0..count).map(|n| n.to_string()).collect::<Vec<_>>().join(",");
         assert_eq!(tests(&format!("cases(a = [{}], b = [{}])", list(16), list(16))).len(), MOST);
         let error = cases(&format!("cases(a = [{}])", list(MOST + 1))).err().unwrap().to_string();

@@ -16,30 +16,31 @@ use crate::scaling::Scaling;
 enum Form {
     Trial,
     Device,
-    Nothing,
+    NoArgument,
 }
 
 const FORMS: &str = "a mem_test takes `trial: &mut Trial`, `device: &Device`, or nothing";
 
-const NEEDS_TRIAL: &str = "cases need `trial: &mut Trial`, which hands them to the body";
+const NEEDS_TRIAL: &str =
+    "a test with cases takes `trial: &mut Trial`, which passes the values to the body";
 
-const GOES_ON: &str =
-    "#[mem_test] goes on a function: `fn(trial: &mut Trial)`, `fn(device: &Device)` or `fn()`";
+const NOT_A_FUNCTION: &str =
+    "#[mem_test] needs a function: `fn(trial: &mut Trial)`, `fn(device: &Device)` or `fn()`";
 
 /// Returns the error for an item that does not parse as a function. `error` is kept if the item is
 /// a malformed function; any other kind of item gets the message that the attribute belongs on a
 /// function.
-pub(crate) fn no_function(item: TokenStream, error: syn::Error) -> syn::Error {
+pub(crate) fn not_a_function(item: TokenStream, error: syn::Error) -> syn::Error {
     match syn::parse2(item) {
         Ok(Item::Fn(_) | Item::Verbatim(_)) | Err(_) => error,
-        Ok(_) => syn::Error::new(error.span(), GOES_ON),
+        Ok(_) => syn::Error::new(error.span(), NOT_A_FUNCTION),
     }
 }
 
 pub(crate) fn expand(options: &Options, function: &ItemFn) -> syn::Result<TokenStream> {
-    let form = form(function)?;
-    refuse_what_no_test_can_be(function)?;
-    let test = Test::of(options, function, form);
+    let form = parse_form(function)?;
+    check_signature(function)?;
+    let test = Test::new(options, function, form);
     match &options.cases {
         None => Ok(test.single(function)),
         Some(_) if !matches!(form, Form::Trial) => Err(match function.sig.inputs.first() {
@@ -66,38 +67,38 @@ struct Test<'a> {
     should_panic: TokenStream,
 }
 
-fn is(attribute: &Attribute, name: &str) -> bool {
+fn has_name(attribute: &Attribute, name: &str) -> bool {
     attribute.path().is_ident(name)
 }
 
 impl<'a> Test<'a> {
-    fn of(options: &'a Options, function: &'a ItemFn, form: Form) -> Self {
+    fn new(options: &'a Options, function: &'a ItemFn, form: Form) -> Self {
         let krate: Path = options.krate.clone().unwrap_or_else(|| parse_quote!(::memcheck_runtime));
-        let (on_test, on_body) = function
-            .attrs
-            .iter()
-            .partition(|attribute| is(attribute, "ignore") || is(attribute, "should_panic"));
+        let (on_test, on_body) = function.attrs.iter().partition(|attribute| {
+            has_name(attribute, "ignore") || has_name(attribute, "should_panic")
+        });
         let should_panic = should_panic(function);
         let diverges = matches!(&function.sig.output, ReturnType::Type(_, ty) if matches!(**ty, Type::Never(_)));
         let private = quote!(#krate::__private);
         Self { options, form, diverges, private, on_test, on_body, should_panic }
     }
 
-    fn named(&self, name: &str) -> Vec<&Attribute> {
-        self.on_body.iter().copied().filter(|attribute| is(attribute, name)).collect()
+    fn attributes_named(&self, name: &str) -> Vec<&Attribute> {
+        self.on_body.iter().copied().filter(|attribute| has_name(attribute, name)).collect()
     }
 
     /// Generates a test of the function's name that contains the function.
     fn single(&self, function: &ItemFn) -> TokenStream {
         let name = &function.sig.ident;
         let mut body = function.clone();
-        body.attrs = self.on_body.iter().filter(|a| !is(a, "doc")).map(|a| (*a).clone()).collect();
+        body.attrs =
+            self.on_body.iter().filter(|a| !has_name(a, "doc")).map(|a| (*a).clone()).collect();
         body.sig.ident = format_ident!("body", span = name.span());
         body.vis = syn::Visibility::Inherited;
         let body_name = &body.sig.ident;
         let run = self.run(&name.to_string(), &quote!(#body_name), &[]);
         let (on_test, visibility) = (&self.on_test, &function.vis);
-        let (cfgs, docs) = (self.named("cfg"), self.named("doc"));
+        let (cfgs, docs) = (self.attributes_named("cfg"), self.attributes_named("doc"));
         quote! {
             #(#cfgs)*
             #(#docs)*
@@ -115,7 +116,7 @@ impl<'a> Test<'a> {
         let name = &function.sig.ident;
         let mut body = function.clone();
         body.attrs = self.on_body.iter().map(|a| (*a).clone()).collect();
-        let (on_test, cfgs) = (&self.on_test, self.named("cfg"));
+        let (on_test, cfgs) = (&self.on_test, self.attributes_named("cfg"));
         let tests = cases.combinations().into_iter().map(|combination| {
             let test = Ident::new(&combination.test, name.span());
             let run = self.run(&combination.test, &quote!(super::#name), &combination.case);
@@ -152,8 +153,8 @@ impl<'a> Test<'a> {
     /// Generates the statements of one test: its description, its registration and the call.
     fn run(&self, name: &str, body: &TokenStream, case: &[(&str, &str)]) -> TokenStream {
         let (private, should_panic) = (&self.private, &self.should_panic);
-        let ignored = self.on_test.iter().any(|attribute| is(attribute, "ignore"));
-        let deviceless = matches!(self.form, Form::Nothing);
+        let ignored = self.on_test.iter().any(|attribute| has_name(attribute, "ignore"));
+        let deviceless = matches!(self.form, Form::NoArgument);
         let returns = self.diverges.then(|| quote!(-> ()));
         let call = match self.form {
             // The return type of a closure with a plain call is known, so the compiler coerces `!`
@@ -165,7 +166,7 @@ impl<'a> Test<'a> {
                 let device = #private::Clone::clone(trial.device());
                 #private::Returned::report(trial.iterate(|_| #returns { #body(&device) }))
             }),
-            Form::Nothing => {
+            Form::NoArgument => {
                 quote!(|trial| #private::Returned::report(trial.iterate(|_| #returns { #body() })))
             }
         };
@@ -228,9 +229,9 @@ fn should_panic(function: &ItemFn) -> TokenStream {
     quote!(::core::option::Option::Some(#expected))
 }
 
-fn form(function: &ItemFn) -> syn::Result<Form> {
+fn parse_form(function: &ItemFn) -> syn::Result<Form> {
     let mut inputs = function.sig.inputs.iter();
-    let Some(first) = inputs.next() else { return Ok(Form::Nothing) };
+    let Some(first) = inputs.next() else { return Ok(Form::NoArgument) };
     if let Some(second) = inputs.next() {
         return Err(syn::Error::new_spanned(second, FORMS));
     }
@@ -238,7 +239,7 @@ fn form(function: &ItemFn) -> syn::Result<Form> {
         return Err(syn::Error::new_spanned(first, FORMS));
     };
     // The mutability decides, because the type can be renamed or written with any path.
-    match without_group(&argument.ty) {
+    match ungroup_type(&argument.ty) {
         Type::Reference(reference) if reference.mutability.is_some() => Ok(Form::Trial),
         Type::Reference(_) => Ok(Form::Device),
         other => Err(syn::Error::new_spanned(other, FORMS)),
@@ -246,14 +247,14 @@ fn form(function: &ItemFn) -> syn::Result<Form> {
 }
 
 /// Returns the type without the invisible group in which a `macro_rules!` macro passes it.
-fn without_group(ty: &Type) -> &Type {
+fn ungroup_type(ty: &Type) -> &Type {
     match ty {
-        Type::Group(group) => without_group(&group.elem),
+        Type::Group(group) => ungroup_type(&group.elem),
         _ => ty,
     }
 }
 
-fn refuse_what_no_test_can_be(function: &ItemFn) -> syn::Result<()> {
+fn check_signature(function: &ItemFn) -> syn::Result<()> {
     let signature = &function.sig;
     if let Some(asyncness) = &signature.asyncness {
         return Err(syn::Error::new_spanned(
@@ -269,7 +270,7 @@ fn refuse_what_no_test_can_be(function: &ItemFn) -> syn::Result<()> {
     if let Some(test) = function.attrs.iter().find(|attribute| attribute.path().is_ident("test")) {
         return Err(syn::Error::new_spanned(
             test,
-            "#[mem_test] makes the function a test, remove #[test]",
+            "#[mem_test] already makes the function a test: remove #[test]",
         ));
     }
     Ok(())

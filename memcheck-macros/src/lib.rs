@@ -14,8 +14,8 @@ mod layer;
 mod list;
 mod names;
 mod options;
-mod plain;
 mod scaling;
+mod ungroup;
 mod values;
 
 use proc_macro::TokenStream;
@@ -38,7 +38,9 @@ pub fn mem_test(attribute: TokenStream, item: TokenStream) -> TokenStream {
     let options = parse_macro_input!(attribute as options::Options);
     let function = match syn::parse(item.clone()) {
         Ok(function) => function,
-        Err(error) => return expand::no_function(item.into(), error).into_compile_error().into(),
+        Err(error) => {
+            return expand::not_a_function(item.into(), error).into_compile_error().into();
+        }
     };
     expand::expand(&options, &function).unwrap_or_else(syn::Error::into_compile_error).into()
 }

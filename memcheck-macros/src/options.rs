@@ -13,9 +13,9 @@ use syn::parse::{Parse, ParseStream};
 use syn::{Expr, Ident, LitStr, Path, Token};
 
 use crate::cases::Cases;
-use crate::names::list;
+use crate::names::quoted_list;
 use crate::scaling::Scaling;
-use crate::values::{LimitValue, mib, text, wrong};
+use crate::values::{LimitValue, error_at, parse_mib, string_literal};
 
 /// Makes the reader of the limits from the table of limits.
 macro_rules! define {
@@ -35,7 +35,7 @@ macro_rules! define {
             match name.to_string().as_str() {
                 $(
                     stringify!($name) => limits.$name = Some(<$kind>::read(value)?),
-                    $(stringify!($mib) => limits.$name = Some(mib(value)?.into()),)?
+                    $(stringify!($mib) => limits.$name = Some(parse_mib(value)?.into()),)?
                 )*
                 _ => return Err(unknown(name)),
             }
@@ -82,7 +82,7 @@ impl Parse for Options {
         let mut seen: Vec<String> = Vec::new();
         let mut errors: Option<syn::Error> = None;
         while !input.is_empty() {
-            let result = Pair::parse(input).and_then(|pair| options.take(pair, &mut seen));
+            let result = Pair::parse(input).and_then(|pair| options.set(pair, &mut seen));
             if let Err(error) = result {
                 match &mut errors {
                     Some(errors) => errors.combine(error),
@@ -116,10 +116,10 @@ impl Parse for Pair {
         if input.peek(Token![crate]) {
             let name = Ident::new("crate", input.parse::<Token![crate]>()?.span);
             input.parse::<Token![=]>()?;
-            return Ok(Self { name, value: Value::Path(path(input)?) });
+            return Ok(Self { name, value: Value::Path(parse_path(input)?) });
         }
         let name: Ident = input.parse().map_err(|error| {
-            syn::Error::new(error.span(), format!("expected {}", list(&names())))
+            syn::Error::new(error.span(), format!("expected {}", quoted_list(&names())))
         })?;
         if !names().contains(&name.to_string().as_str()) {
             return Err(unknown(&name));
@@ -141,7 +141,7 @@ impl Parse for Pair {
 }
 
 /// Parses a path, or a string that contains a path, which is how serde spells this option.
-fn path(input: ParseStream<'_>) -> syn::Result<Path> {
+fn parse_path(input: ParseStream<'_>) -> syn::Result<Path> {
     const EXPECTED: &str = "expected a path, such as `crate = renamed` or `crate = \"renamed\"`";
     if input.peek(LitStr) {
         let text: LitStr = input.parse()?;
@@ -152,15 +152,18 @@ fn path(input: ParseStream<'_>) -> syn::Result<Path> {
 }
 
 fn unknown(name: &Ident) -> syn::Error {
-    syn::Error::new(name.span(), format!("unknown option `{name}`, expected {}", list(&names())))
+    syn::Error::new(
+        name.span(),
+        format!("unknown option `{name}`, expected {}", quoted_list(&names())),
+    )
 }
 
 impl Options {
-    fn take(&mut self, pair: Pair, seen: &mut Vec<String>) -> syn::Result<()> {
+    fn set(&mut self, pair: Pair, seen: &mut Vec<String>) -> syn::Result<()> {
         let name = pair.name.to_string();
         let limit = name.trim_end_matches("_mb").to_owned();
         if seen.contains(&limit) {
-            return Err(syn::Error::new(pair.name.span(), format!("`{limit}` is already said")));
+            return Err(syn::Error::new(pair.name.span(), format!("`{limit}` is set twice")));
         }
         seen.push(limit);
         let value = match pair.value {
@@ -180,22 +183,22 @@ impl Options {
         };
         let value = &value;
         match name.as_str() {
-            "device" => self.need = need(value)?,
+            "device" => self.need = parse_need(value)?,
             _ => read_limit(&mut self.limits, &pair.name, value)?,
         }
         Ok(())
     }
 }
 
-fn need(value: &Expr) -> syn::Result<Need> {
-    let expected = list(&Need::NAMES.map(|name| match name {
+fn parse_need(value: &Expr) -> syn::Result<Need> {
+    let expected = quoted_list(&Need::NAMES.map(|name| match name {
         "any" => "\"any\"",
         "cpu" => "\"cpu\"",
         _ => "\"cuda\"",
     }));
-    let text = text(value, &expected)?.value();
+    let text = string_literal(value, &expected)?.value();
     Need::from_name(&text)
-        .ok_or_else(|| wrong(value, format!("unknown device `{text}`, expected {expected}")))
+        .ok_or_else(|| error_at(value, format!("unknown device `{text}`, expected {expected}")))
 }
 
 #[cfg(test)]
@@ -208,19 +211,20 @@ mod tests {
     use super::*;
 
     /// Builds the invisible group in which the compiler passes the tokens of `$value:expr`.
-    fn handed_on(value: TokenStream) -> Group {
+    fn passed_by_macro(value: TokenStream) -> Group {
         Group::new(Delimiter::None, value)
     }
 
     #[test]
-    fn a_value_that_a_macro_hands_on_is_the_value() {
-        let (growth, peak) = (handed_on(quote!("64 KiB")), handed_on(quote!(1.5)));
+    fn a_value_that_a_macro_passes_on_is_accepted() {
+        let (growth, peak) = (passed_by_macro(quote!("64 KiB")), passed_by_macro(quote!(1.5)));
         // Passed through two macros.
-        let iterations =
-            handed_on(TokenStream::from(proc_macro2::TokenTree::from(handed_on(quote!(7)))));
-        let (baseline, sizes) = (handed_on(quote!(false)), handed_on(quote!([1, 8])));
-        let below = handed_on(quote!(-2));
-        let order = handed_on(quote!("batch"));
+        let iterations = passed_by_macro(TokenStream::from(proc_macro2::TokenTree::from(
+            passed_by_macro(quote!(7)),
+        )));
+        let (baseline, sizes) = (passed_by_macro(quote!(false)), passed_by_macro(quote!([1, 8])));
+        let below = passed_by_macro(quote!(-2));
+        let order = passed_by_macro(quote!("batch"));
         let options: Options = syn::parse2(quote! {
             max_growth = #growth, max_peak_mb = #peak, iterations = #iterations,
             baseline = #baseline, cases(batch = #sizes, from = [#below]),
@@ -240,21 +244,21 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_value_that_a_macro_hands_on_is_wrong() {
+    fn a_wrong_value_that_a_macro_passes_on_is_an_error() {
         for (option, value) in [
             (quote!(max_growth_mb), quote!(-1.0)),
             (quote!(max_growth), quote!(64)),
             (quote!(iterations), quote!(0)),
             (quote!(iterations), quote!(several)),
         ] {
-            let value = handed_on(value);
+            let value = passed_by_macro(value);
             let options = syn::parse2::<Options>(quote!(#option = #value));
             assert!(options.is_err(), "{option} = {value}");
         }
     }
 
     #[test]
-    fn the_crate_is_a_path_or_a_text_that_is_one() {
+    fn the_crate_is_a_path_or_a_string_that_contains_a_path() {
         for written in ["crate = ::a::b", "crate = \"::a::b\", baseline = false"] {
             let path = syn::parse_str::<Options>(written).unwrap().krate.unwrap();
             assert_eq!(quote!(#path).to_string(), ":: a :: b", "{written}");

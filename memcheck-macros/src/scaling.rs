@@ -9,10 +9,10 @@ use syn::{Ident, LitStr, Token};
 
 use crate::cases::Cases;
 use crate::list::List;
-use crate::names::list;
+use crate::names::quoted_list;
 
 const LIST: List =
-    List { form: "`scaling(peak_allocated <= \"seq\")`", empty: "nothing is bounded" };
+    List { form: "`scaling(peak_allocated <= \"seq\")`", empty: "`scaling` has no bounds" };
 
 /// The rows of `scaling(…)`; never empty.
 pub(crate) struct Scaling {
@@ -32,9 +32,9 @@ impl Scaling {
     /// Parses the list behind the word `scaling`, which is at `word`.
     pub(crate) fn parse(word: &Ident, input: ParseStream<'_>) -> syn::Result<Self> {
         let mut rows: Vec<Row> = Vec::new();
-        for Written(name, row) in LIST.parse(word, input)? {
+        for Parsed(name, row) in LIST.parse(word, input)? {
             if rows.iter().any(|known| known.metric == row.metric) {
-                let message = format!("`{name}` is already said");
+                let message = format!("`{name}` is bounded twice");
                 return Err(syn::Error::new(name.span(), message));
             }
             rows.push(row);
@@ -50,12 +50,12 @@ impl Scaling {
     /// Checks that the cases have the sizes that the rows need.
     pub(crate) fn check(&self, cases: Option<&Cases>) -> syn::Result<()> {
         let Some(cases) = cases else {
-            let message = "scaling is judged over cases, add `cases(seq = [64, 128, 256, 512])`";
+            let message = "`scaling` needs cases: add `cases(seq = [64, 128, 256, 512])`";
             return Err(syn::Error::new(self.word, message));
         };
-        if !cases.parameters().any(|(_, values)| has_numbers(&values)) {
+        if !cases.parameters().any(|(_, values)| can_be_size(&values)) {
             let message = format!(
-                "scaling is judged over sizes, and no case has {LEAST_VALUES} or more whole numbers"
+                "`scaling` needs a size: a case with {LEAST_VALUES} or more different whole numbers"
             );
             return Err(syn::Error::new(self.word, message));
         }
@@ -69,13 +69,16 @@ impl Row {
             let error = |message: String| Err(syn::Error::new(self.order, message));
             let Some((_, values)) = cases.parameters().find(|(name, _)| *name == size) else {
                 let names: Vec<&str> = cases.parameters().map(|(name, _)| name).collect();
-                return error(format!("there is no case `{size}`, but {}", list(&names)));
+                return error(format!(
+                    "there is no case `{size}`, expected {}",
+                    quoted_list(&names)
+                ));
             };
             // Two whole numbers can still be too few for an exact law. The search for a law reports
             // that.
-            if !has_numbers(&values) {
+            if !can_be_size(&values) {
                 return error(format!(
-                    "`{size}` is no size: a size has {LEAST_VALUES} or more whole numbers"
+                    "`{size}` is not a size: a size has {LEAST_VALUES} or more different whole numbers"
                 ));
             }
         }
@@ -84,18 +87,21 @@ impl Row {
 }
 
 /// True if the values can be a size: at least two whole numbers.
-fn has_numbers(values: &[&str]) -> bool {
+fn can_be_size(values: &[&str]) -> bool {
     whole_numbers(values.iter().copied()).is_some()
 }
 
 /// A parsed row, and the token of its figure for error messages.
-struct Written(Ident, Row);
+struct Parsed(Ident, Row);
 
-impl Parse for Written {
+impl Parse for Parsed {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
         let name = LIST.name(input)?;
         let metric: Metric = name.to_string().parse().map_err(|_| {
-            let message = format!("`{name}` has no scaling, expected {}", list(&Metric::NAMES));
+            let message = format!(
+                "`scaling` cannot bound `{name}`, expected {}",
+                quoted_list(&Metric::NAMES)
+            );
             syn::Error::new(name.span(), message)
         })?;
         if !input.peek(Token![<=]) {

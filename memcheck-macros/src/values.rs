@@ -13,7 +13,7 @@ use proc_macro2::TokenStream;
 use quote::quote;
 use syn::{Expr, ExprLit, ExprUnary, Lit, LitStr, UnOp};
 
-use crate::plain::plain;
+use crate::ungroup::ungroup;
 
 /// A kind of limit, as the attribute writes it.
 pub(crate) trait LimitValue: Kind {
@@ -24,51 +24,51 @@ pub(crate) trait LimitValue: Kind {
     fn expression(stated: &Self::Stated, private: &TokenStream) -> TokenStream;
 }
 
-pub(crate) fn wrong(value: &Expr, message: impl Display) -> syn::Error {
+pub(crate) fn error_at(value: &Expr, message: impl Display) -> syn::Error {
     syn::Error::new_spanned(value, message)
 }
 
 fn literal(value: &Expr) -> Option<&Lit> {
-    match plain(value) {
+    match ungroup(value) {
         Expr::Lit(ExprLit { lit, .. }) => Some(lit),
         _ => None,
     }
 }
 
-pub(crate) fn text<'a>(value: &'a Expr, expected: &str) -> syn::Result<&'a LitStr> {
+pub(crate) fn string_literal<'a>(value: &'a Expr, expected: &str) -> syn::Result<&'a LitStr> {
     match literal(value) {
         Some(Lit::Str(text)) => Ok(text),
-        _ => Err(wrong(value, format!("expected {expected}"))),
+        _ => Err(error_at(value, format!("expected {expected}"))),
     }
 }
 
 /// Parses a text as the kind `K`.
-fn parsed<K: Kind>(value: &Expr, expected: &str) -> syn::Result<K::Stated> {
-    K::parse(&text(value, expected)?.value()).map_err(|error| wrong(value, error))
+fn parse_string<K: Kind>(value: &Expr, expected: &str) -> syn::Result<K::Stated> {
+    K::parse(&string_literal(value, expected)?.value()).map_err(|error| error_at(value, error))
 }
 
-fn integer<T: TryFrom<u128> + Display>(value: &Expr, most: T) -> syn::Result<T> {
+fn parse_integer<T: TryFrom<u128> + Display>(value: &Expr, most: T) -> syn::Result<T> {
     let Some(Lit::Int(number)) = literal(value) else {
-        return Err(wrong(value, "expected a whole number, zero or more"));
+        return Err(error_at(value, "expected a whole number, zero or more"));
     };
     // A number that is too large for this is so for every limit.
     let read = number.base10_parse::<u128>().ok();
     read.and_then(|number| T::try_from(number).ok())
-        .ok_or_else(|| wrong(value, format!("expected at most {most}")))
+        .ok_or_else(|| error_at(value, format!("expected at most {most}")))
 }
 
 /// Reads a size in MiB.
-pub(crate) fn mib(value: &Expr) -> syn::Result<Size> {
+pub(crate) fn parse_mib(value: &Expr) -> syn::Result<Size> {
     const EXPECTED: &str = "expected a number of MiB, zero or more, such as `1.0`";
-    if matches!(plain(value), Expr::Unary(ExprUnary { op: UnOp::Neg(_), .. })) {
-        return Err(wrong(value, EXPECTED));
+    if matches!(ungroup(value), Expr::Unary(ExprUnary { op: UnOp::Neg(_), .. })) {
+        return Err(error_at(value, EXPECTED));
     }
     let number: f64 = match literal(value) {
         Some(Lit::Float(number)) => number.base10_parse()?,
         Some(Lit::Int(number)) => number.base10_parse()?,
-        _ => return Err(wrong(value, EXPECTED)),
+        _ => return Err(error_at(value, EXPECTED)),
     };
-    Size::from_mib(number).ok_or_else(|| wrong(value, EXPECTED))
+    Size::from_mib(number).ok_or_else(|| error_at(value, EXPECTED))
 }
 
 fn some(value: impl quote::ToTokens) -> TokenStream {
@@ -87,16 +87,16 @@ impl<K: LimitValue> LimitValue for Optional<K> {
 
 impl LimitValue for Bytes {
     fn read(value: &Expr) -> syn::Result<Size> {
-        let text = text(value, "a size such as `\"64 KiB\"`")?.value();
+        let text = string_literal(value, "a size such as `\"64 KiB\"`")?.value();
         if text.contains(" x ") {
-            return Err(wrong(
+            return Err(error_at(
                 value,
                 format!(
                     "`{text}` is not a size: only `max_peak` can be a share of another test's figure"
                 ),
             ));
         }
-        Self::parse(&text).map_err(|error| wrong(value, error))
+        Self::parse(&text).map_err(|error| error_at(value, error))
     }
 
     fn expression(Size(bytes): &Size, private: &TokenStream) -> TokenStream {
@@ -106,7 +106,7 @@ impl LimitValue for Bytes {
 
 impl LimitValue for Share {
     fn read(value: &Expr) -> syn::Result<Bound> {
-        parsed::<Self>(
+        parse_string::<Self>(
             value,
             "a size such as `\"64 KiB\"` or a share such as `\"0.6 x other_test\"`",
         )
@@ -128,7 +128,7 @@ impl LimitValue for Share {
 
 impl LimitValue for Room {
     fn read(value: &Expr) -> syn::Result<Capacity> {
-        parsed::<Self>(value, "a size such as `\"24 GiB\"` or a card such as `\"rtx4090\"`")
+        parse_string::<Self>(value, "a size such as `\"24 GiB\"` or a card such as `\"rtx4090\"`")
     }
 
     fn expression(stated: &Capacity, private: &TokenStream) -> TokenStream {
@@ -147,7 +147,7 @@ impl LimitValue for Room {
 
 impl LimitValue for Deviation {
     fn read(value: &Expr) -> syn::Result<Self::Stated> {
-        parsed::<Self>(value, "a tolerance such as `\"2%\"` or `\"2% | 64 KiB\"`")
+        parse_string::<Self>(value, "a tolerance such as `\"2%\"` or `\"2% | 64 KiB\"`")
     }
 
     fn expression(stated: &Self::Stated, private: &TokenStream) -> TokenStream {
@@ -158,7 +158,7 @@ impl LimitValue for Deviation {
 
 impl LimitValue for Time {
     fn read(value: &Expr) -> syn::Result<Self::Stated> {
-        parsed::<Self>(value, "a duration such as `\"60s\"`")
+        parse_string::<Self>(value, "a duration such as `\"60s\"`")
     }
 
     fn expression(stated: &Self::Stated, _: &TokenStream) -> TokenStream {
@@ -171,7 +171,7 @@ impl LimitValue for Switch {
     fn read(value: &Expr) -> syn::Result<bool> {
         match literal(value) {
             Some(Lit::Bool(boolean)) => Ok(boolean.value),
-            _ => Err(wrong(value, "expected `true` or `false`")),
+            _ => Err(error_at(value, "expected `true` or `false`")),
         }
     }
 
@@ -182,7 +182,7 @@ impl LimitValue for Switch {
 
 impl LimitValue for Count {
     fn read(value: &Expr) -> syn::Result<u64> {
-        integer(value, u64::MAX)
+        parse_integer(value, u64::MAX)
     }
 
     fn expression(stated: &u64, _: &TokenStream) -> TokenStream {
@@ -192,7 +192,7 @@ impl LimitValue for Count {
 
 impl LimitValue for Number {
     fn read(value: &Expr) -> syn::Result<u32> {
-        integer(value, u32::MAX)
+        parse_integer(value, u32::MAX)
     }
 
     fn expression(stated: &u32, _: &TokenStream) -> TokenStream {
@@ -202,8 +202,8 @@ impl LimitValue for Number {
 
 impl LimitValue for AtLeastOne {
     fn read(value: &Expr) -> syn::Result<u32> {
-        match integer(value, u32::MAX)? {
-            0 => Err(wrong(value, "expected at least 1: nothing would be measured")),
+        match parse_integer(value, u32::MAX)? {
+            0 => Err(error_at(value, "expected at least 1: nothing would be measured")),
             number => Ok(number),
         }
     }

@@ -15,7 +15,7 @@ use memcheck_core::measurement::placement::{self, Modules, ScopeKind, Step};
 use memcheck_core::space::Space;
 use rustc_hash::FxHashMap;
 
-use crate::at_end::{AtEnd, Found};
+use crate::at_end::{LiveAtEnd, SurvivorTensors};
 use crate::block::Origin;
 use crate::ledger;
 use crate::probe::tensor;
@@ -26,7 +26,7 @@ use crate::trace::{self, Held, Key, Log, Logged, Trace};
 #[derive(Debug)]
 pub(crate) struct Attributor {
     collector: trace::Collector,
-    knows_tensors: bool,
+    is_layout_known: bool,
 }
 
 /// Switches attribution on. If `modules` names a space, the memory that each module of the model
@@ -36,9 +36,9 @@ pub(crate) struct Attributor {
 /// If the system refuses memory or a thread for it.
 pub(crate) fn start(scopes: scope::Install, modules: Option<Space>) -> std::io::Result<Attributor> {
     site::start()?;
-    let knows_tensors = tensor::start()?;
+    let is_layout_known = tensor::start()?;
     scope::install(scopes);
-    Ok(Attributor { collector: trace::start(modules.map(Log::of))?, knows_tensors })
+    Ok(Attributor { collector: trace::start(modules.map(Log::new))?, is_layout_known })
 }
 
 /// Counts every block of this program from this call until the program exits, as a test on the host
@@ -66,7 +66,7 @@ pub fn follow() -> std::io::Result<()> {
 }
 
 /// All live blocks that have a context, grouped by space, context, shape and iteration of birth.
-pub(crate) fn live() -> Vec<Held> {
+pub(crate) fn live_holders() -> Vec<Held> {
     let mut held: FxHashMap<(Key, u32), (u64, u64)> = FxHashMap::default();
     ledger::each(|_, block| {
         let Origin { birth, context, shape } = block.origin;
@@ -89,12 +89,12 @@ pub(crate) struct Iterations<'a> {
     /// The number of iterations that have ended, including the warm-up.
     pub(crate) ended: u32,
     pub(crate) first: u32,
-    pub(crate) at_end: &'a AtEnd,
+    pub(crate) at_end: &'a LiveAtEnd,
 }
 
 impl Iterations<'_> {
     /// The iteration after the last one. All iterations of the run are earlier than it.
-    fn after(&self) -> u32 {
+    fn after_last(&self) -> u32 {
         self.ended.saturating_add(1)
     }
 }
@@ -109,10 +109,10 @@ impl Attributor {
         workspace: &Path,
     ) -> Option<Unresolved> {
         site::stop();
-        let all_tensors = tensor::stop();
+        let has_all_tensors = tensor::stop();
         let trace = self.collector.finish()?;
-        let mut numbers = Numbers::default();
-        let places = numbers.places(&trace);
+        let mut indices = Indices::default();
+        let places = indices.places(&trace);
         let peaks = trace
             .spaces
             .iter()
@@ -121,7 +121,7 @@ impl Attributor {
                 let peak = Peak {
                     bytes: of_space.peak,
                     iteration: of_space.peak_iteration,
-                    holders: numbers.holders(&trace.peak(space), of_space.peak_iteration),
+                    holders: indices.holders(&trace.peak(space), of_space.peak_iteration),
                     stretch,
                     timeline,
                 };
@@ -131,11 +131,11 @@ impl Attributor {
         let refused = trace
             .refused
             .iter()
-            .map(|(&space, refused)| (space, numbers.refused(space, refused)))
+            .map(|(&space, refused)| (space, indices.refused(space, refused)))
             .collect();
         let survivors =
-            judged.iter().flat_map(|&space| numbers.survivors(iterations, space)).collect();
-        let retained = numbers.holders(live, iterations.after());
+            judged.iter().flat_map(|&space| indices.survivors(iterations, space)).collect();
+        let retained = indices.holders(live, iterations.after_last());
         let attribution = Attribution {
             stacks: Vec::new(),
             places,
@@ -144,29 +144,37 @@ impl Attributor {
             survivors,
             retained,
             devices: tensor::devices_since(iterations.first),
-            modules: trace.log.as_ref().and_then(modules),
+            modules: trace.log.as_ref().and_then(measure_modules),
             unlogged: trace.log.as_ref().map_or(0, |log| log.lost),
             events: trace.events,
-            hint: hint(self.knows_tensors, all_tensors).map(str::to_owned),
+            hint: missing_data(self.is_layout_known, has_all_tensors, site::is_complete()),
         };
-        Some(Unresolved { sources: site::sources(workspace), calls: numbers.calls(), attribution })
+        Some(Unresolved { sources: site::sources(workspace), calls: indices.calls(), attribution })
     }
 }
 
-/// The reason why shapes are missing; `None` if all are known.
-fn hint(knows_tensors: bool, all_tensors: bool) -> Option<&'static str> {
-    match (knows_tensors, all_tensors) {
+/// The reasons why shapes and call stacks are missing; `None` if all are known.
+fn missing_data(
+    is_layout_known: bool,
+    has_all_tensors: bool,
+    has_all_stacks: bool,
+) -> Option<String> {
+    let shapes = match (is_layout_known, has_all_tensors) {
         (false, _) => {
-            Some("this version of candle lays tensors out in an unknown way: shapes are not known")
+            Some("shapes are missing, because the tensor layout of this candle version is unknown")
         }
-        (true, false) => Some("not every tensor could be followed: some shapes are not known"),
+        (true, false) => Some("some shapes are missing, because the table of tensors was full"),
         (true, true) => None,
-    }
+    };
+    let stacks = (!has_all_stacks)
+        .then_some("some call stacks are missing, because the table of call stacks was full");
+    let reasons: Vec<&str> = shapes.into_iter().chain(stacks).collect();
+    (!reasons.is_empty()).then(|| reasons.join("; "))
 }
 
 /// The memory of each module of the model, computed from the log of a run. `None` if the model has
 /// no layers or if events were lost.
-fn modules(log: &Log) -> Option<Modules> {
+fn measure_modules(log: &Log) -> Option<Modules> {
     if log.lost > 0 {
         return None;
     }
@@ -184,11 +192,11 @@ fn modules(log: &Log) -> Option<Modules> {
         .collect();
     let mut scope_of: HashMap<u32, u32> = HashMap::new();
     let mut step = |logged: &Logged| {
-        let Logged { context, birth, size, came, iteration } = *logged;
+        let Logged { context, birth, size, is_allocation, iteration } = *logged;
         let scope = *scope_of
             .entry(context)
             .or_insert_with(|| site::context(context).map_or(0, |context| context.scope));
-        Step { scope, place: (context, birth), bytes: size, came, iteration }
+        Step { scope, place: (context, birth), bytes: size, came: is_allocation, iteration }
     };
     let steps: Vec<Step> = log.events.iter().map(&mut step).collect();
     placement::measure(&scopes, &steps)
@@ -196,14 +204,14 @@ fn modules(log: &Log) -> Option<Modules> {
 
 /// Maps the numbers of the run to indices of stacks and places in the attribution.
 #[derive(Debug, Default)]
-struct Numbers {
+struct Indices {
     /// The index of the stack and the path of the scope, for each context.
     contexts: FxHashMap<u32, (usize, String)>,
     calls: Vec<Vec<u64>>,
     places: FxHashMap<Key, usize>,
 }
 
-impl Numbers {
+impl Indices {
     /// The index of a context's stack, and the path of its scope.
     fn context(&mut self, number: u32) -> (usize, String) {
         let known = self.contexts.entry(number).or_insert_with(|| {
@@ -239,7 +247,7 @@ impl Numbers {
                 stack,
                 scope,
                 operation: None,
-                tensor: tensor::named(key.shape),
+                tensor: tensor::tensor_type(key.shape),
                 calls: total.calls,
                 bytes: total.bytes,
                 last_calls: total.last_calls,
@@ -272,7 +280,7 @@ impl Numbers {
 
     fn survivors(&mut self, iterations: Iterations<'_>, space: Space) -> Vec<Survivors> {
         let Iterations { grown, first, measured, at_end, .. } = iterations;
-        let mut of_context = at_end.of(space, first..first.saturating_add(measured));
+        let mut of_context = at_end.survivors_of(space, first..first.saturating_add(measured));
         let by_site = grown.get(&space).map(|grown| grown.by_site.clone()).unwrap_or_default();
         if by_site.values().all(|group| group.count() == 0 && !group.reading.grows()) {
             return Vec::new();
@@ -281,10 +289,27 @@ impl Numbers {
             .into_iter()
             .map(|(context, group)| {
                 let (stack, scope) = self.context(context);
-                let Found { shapes, held } = of_context.remove(&context).unwrap_or_default();
-                let tensors = shapes.into_iter().filter_map(tensor::named).collect();
+                let SurvivorTensors { shapes, held } =
+                    of_context.remove(&context).unwrap_or_default();
+                let tensors = shapes.into_iter().filter_map(tensor::tensor_type).collect();
                 Survivors { space, stack, scope, tensors, group, held }
             })
             .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_of_missing_data_has_a_reason() {
+        assert_eq!(missing_data(true, true, true), None);
+        let stacks = missing_data(true, true, false).unwrap();
+        assert!(stacks.contains("some call stacks are missing"), "{stacks}");
+        let both = missing_data(true, false, false).unwrap();
+        assert!(both.contains("some shapes are missing") && both.ends_with(&stacks), "{both}");
+        let unknown = missing_data(false, true, true).unwrap();
+        assert!(unknown.contains("the tensor layout of this candle version"), "{unknown}");
     }
 }

@@ -50,7 +50,7 @@ pub struct Audit {
     on_alert: Option<OnAlert>,
     /// Live bytes at the last reading.
     last: Option<u64>,
-    wrong: Option<AuditError>,
+    error: Option<AuditError>,
 }
 
 type OnAlert = Box<dyn FnMut(&Alert) + Send>;
@@ -65,10 +65,10 @@ struct Limits {
 
 #[derive(Debug, Clone, thiserror::Error)]
 enum AuditError {
-    #[error("`Audit::every(0)` never looks: write a number of steps, at least 1")]
-    Never,
-    #[error("`Audit::every` was given no number of steps: write one from 1 to 2^64 - 1")]
-    Steps,
+    #[error("`Audit::every(0)` never reads the memory: the number of steps must be at least 1")]
+    ZeroSteps,
+    #[error("the number of steps of `Audit::every` is out of range: it must be from 1 to 2^64 - 1")]
+    StepsOutOfRange,
     #[error("`{option}` of an audit: {source}")]
     Size { option: &'static str, source: SizeError },
 }
@@ -84,10 +84,10 @@ impl Audit {
             let _quiet = quiet::enter();
             usage::arm();
         }
-        let (every, wrong) = match steps.try_into() {
-            Ok(0) => (0, Some(AuditError::Never)),
+        let (every, error) = match steps.try_into() {
+            Ok(0) => (0, Some(AuditError::ZeroSteps)),
             Ok(steps) => (steps, None),
-            Err(_) => (0, Some(AuditError::Steps)),
+            Err(_) => (0, Some(AuditError::StepsOutOfRange)),
         };
         Self {
             every,
@@ -96,14 +96,14 @@ impl Audit {
             resets_peak: false,
             on_alert: None,
             last: None,
-            wrong,
+            error,
         }
     }
 
     /// Raises an alert if more than `size` is live at a reading.
     #[must_use]
     pub fn alert_above(mut self, size: impl AsRef<str>) -> Self {
-        self.limits.allocated = self.read("alert_above", size.as_ref());
+        self.limits.allocated = self.parse_size("alert_above", size.as_ref());
         self
     }
 
@@ -111,7 +111,7 @@ impl Audit {
     /// [`Audit::reset_peak`], that since the last reading.
     #[must_use]
     pub fn alert_peak_above(mut self, size: impl AsRef<str>) -> Self {
-        self.limits.peak = self.read("alert_peak_above", size.as_ref());
+        self.limits.peak = self.parse_size("alert_peak_above", size.as_ref());
         self
     }
 
@@ -119,7 +119,7 @@ impl Audit {
     /// The first reading raises none, because it cannot be compared with an earlier one.
     #[must_use]
     pub fn alert_growth(mut self, size: impl AsRef<str>) -> Self {
-        self.limits.growth = self.read("alert_growth", size.as_ref());
+        self.limits.growth = self.parse_size("alert_growth", size.as_ref());
         self
     }
 
@@ -145,8 +145,8 @@ impl Audit {
     /// # Errors
     /// If the audit was built with an invalid size or an invalid number of steps.
     pub fn step(&mut self, device: &Device) -> candle_core::Result<Option<Usage>> {
-        if let Some(wrong) = &self.wrong {
-            return Err(candle_core::Error::msg(wrong));
+        if let Some(error) = &self.error {
+            return Err(candle_core::Error::msg(error));
         }
         self.step += 1;
         if !self.step.is_multiple_of(self.every) {
@@ -187,11 +187,11 @@ impl Audit {
         .map(|reason| Some(Alert { step: self.step, usage, reason: reason? }))
     }
 
-    fn read(&mut self, option: &'static str, size: &str) -> Option<u64> {
+    fn parse_size(&mut self, option: &'static str, size: &str) -> Option<u64> {
         match size.parse() {
             Ok(Size(bytes)) => Some(bytes),
             Err(source) => {
-                self.wrong.get_or_insert(AuditError::Size { option, source });
+                self.error.get_or_insert(AuditError::Size { option, source });
                 None
             }
         }
@@ -200,7 +200,7 @@ impl Audit {
 
 impl std::fmt::Debug for Audit {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { every, step, limits, resets_peak, on_alert: _, last: _, wrong: _ } = self;
+        let Self { every, step, limits, resets_peak, on_alert: _, last: _, error: _ } = self;
         f.debug_struct("Audit")
             .field("every", every)
             .field("step", step)
@@ -219,52 +219,52 @@ mod tests {
     }
 
     /// The alerts at a reading of these live bytes and this peak.
-    fn said(audit: &mut Audit, allocated: u64, peak: u64) -> Vec<String> {
+    fn alerts_at(audit: &mut Audit, allocated: u64, peak: u64) -> Vec<String> {
         audit.step += audit.every;
         let alerts = audit.alerts(usage(allocated, peak));
         alerts.into_iter().flatten().map(|alert| alert.to_string()).collect()
     }
 
     #[test]
-    fn what_is_at_its_limit_is_silent_and_one_byte_above_is_an_alert() {
+    fn a_figure_at_its_limit_is_silent_and_one_byte_above_is_an_alert() {
         let mut audit = Audit::every(10).alert_above("1 KiB").alert_peak_above("4 KiB");
-        assert_eq!(said(&mut audit, 1024, 4096), [""; 0]);
+        assert_eq!(alerts_at(&mut audit, 1024, 4096), [""; 0]);
         assert_eq!(
-            said(&mut audit, 1025, 4096),
+            alerts_at(&mut audit, 1025, 4096),
             ["step 20: 1,025 B (1.0 KiB) are live, above 1.0 KiB"]
         );
         let peak = "step 30: 4,097 B (4.0 KiB) were live at the peak, above 4.0 KiB";
-        assert_eq!(said(&mut audit, 0, 4097), [peak]);
+        assert_eq!(alerts_at(&mut audit, 0, 4097), [peak]);
     }
 
     #[test]
-    fn growth_is_the_rise_since_the_last_look_over_its_steps() {
+    fn growth_is_the_rise_since_the_last_reading_divided_by_its_steps() {
         let mut audit = Audit::every(10).alert_growth("64 B");
         // The first reading has no earlier one to compare with.
-        assert_eq!(said(&mut audit, 1 << 30, 0), [""; 0]);
-        assert_eq!(said(&mut audit, (1 << 30) + 640, 0), [""; 0]);
+        assert_eq!(alerts_at(&mut audit, 1 << 30, 0), [""; 0]);
+        assert_eq!(alerts_at(&mut audit, (1 << 30) + 640, 0), [""; 0]);
         // One byte above the limit in all: the rate is rounded up, so that it is not equal to the
         // limit.
         let growth = "step 30: 65 B more are live with every step, above 64 B";
-        assert_eq!(said(&mut audit, (1 << 30) + 2 * 640 + 1, 0), [growth]);
-        assert_eq!(said(&mut audit, 0, 0), [""; 0]);
+        assert_eq!(alerts_at(&mut audit, (1 << 30) + 2 * 640 + 1, 0), [growth]);
+        assert_eq!(alerts_at(&mut audit, 0, 0), [""; 0]);
     }
 
     #[test]
-    fn it_looks_at_every_so_many_steps() {
+    fn the_memory_is_read_at_every_nth_step() {
         let mut audit = Audit::every(3);
-        let looks = (1..=7).map(|_| audit.step(&Device::Cpu).unwrap().is_some());
-        assert_eq!(looks.collect::<Vec<_>>(), [false, false, true, false, false, true, false]);
+        let readings = (1..=7).map(|_| audit.step(&Device::Cpu).unwrap().is_some());
+        assert_eq!(readings.collect::<Vec<_>>(), [false, false, true, false, false, true, false]);
     }
 
     #[test]
-    fn a_wrong_audit_says_so_at_its_first_step() {
+    fn an_invalid_audit_returns_its_error_at_the_first_step() {
         let error = |mut audit: Audit| audit.step(&Device::Cpu).unwrap_err().to_string();
         let size = error(Audit::every(100).alert_above("20 gigs").alert_growth("2 gigs"));
         assert!(size.contains("`alert_above` of an audit: `20 gigs` is not a size"), "{size}");
         assert!(size.contains("MiB"), "{size}");
-        let never = error(Audit::every(0));
-        assert!(never.contains("at least 1"), "{never}");
+        let zero = error(Audit::every(0));
+        assert!(zero.contains("must be at least 1"), "{zero}");
         let negative = error(Audit::every(-3));
         assert!(negative.contains("from 1 to 2^64 - 1"), "{negative}");
         // Programs have sizes and steps in these types too.

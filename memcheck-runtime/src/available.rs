@@ -25,7 +25,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_system_says_what_is_left() {
+    fn available_memory_is_parsed_and_read() {
         let text = "MemTotal:       32 kB\nMemAvailable:   16 kB\nBuffers: 1 kB\n";
         assert_eq!(of_meminfo(text), Some(16_384));
         assert_eq!(of_meminfo("MemTotal: 32 kB\n"), None);

@@ -3,11 +3,11 @@
 use memcheck_core::space::Space;
 
 /// The number of GPUs that the ledger distinguishes.
-const DEVICES: usize = 32;
+const MAX_DEVICES: usize = 32;
 /// Spaces of one GPU: its own memory, pinned and managed memory.
-const OF_DEVICE: usize = 3;
+const SPACES_PER_DEVICE: usize = 3;
 /// The two spaces of the host, followed by those of each GPU.
-pub(crate) const SPACES: usize = 2 + OF_DEVICE * DEVICES;
+pub(crate) const SPACES: usize = 2 + SPACES_PER_DEVICE * MAX_DEVICES;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Block {
@@ -42,7 +42,7 @@ impl Block {
     }
 
     /// The block that these words represent.
-    pub(crate) fn of(words: [u64; 2]) -> Self {
+    pub(crate) fn from_words(words: [u64; 2]) -> Self {
         Self {
             size: Self::size_of(words),
             space: space(Self::index_of(words)),
@@ -64,19 +64,19 @@ pub(crate) struct Origin {
 }
 
 impl Origin {
-    /// The number of bits of a birth and of a context. Greater values are clamped to `MOST`.
+    /// The number of bits of a birth and of a context. Greater values are clamped to `MAX`.
     const BITS: u32 = 24;
-    const MOST: u32 = (1 << Self::BITS) - 1;
+    const MAX: u32 = (1 << Self::BITS) - 1;
 
     pub(crate) fn pack(self) -> u64 {
-        let (birth, context) = (self.birth.min(Self::MOST), self.context.min(Self::MOST));
+        let (birth, context) = (self.birth.min(Self::MAX), self.context.min(Self::MAX));
         u64::from(birth) | u64::from(context) << Self::BITS | u64::from(self.shape) << 48
     }
 
     pub(crate) fn unpack(word: u64) -> Self {
         Self {
-            birth: word as u32 & Self::MOST,
-            context: (word >> Self::BITS) as u32 & Self::MOST,
+            birth: word as u32 & Self::MAX,
+            context: (word >> Self::BITS) as u32 & Self::MAX,
             shape: (word >> 48) as u16,
         }
     }
@@ -84,16 +84,16 @@ impl Origin {
 
 /// The index of a space in tables; `None` for a GPU that the ledger does not distinguish.
 pub(crate) fn index(space: Space) -> Option<usize> {
-    let of = |ordinal: u16, kind: usize| {
+    let of_gpu = |ordinal: u16, kind: usize| {
         let ordinal = usize::from(ordinal);
-        (ordinal < DEVICES).then_some(2 + OF_DEVICE * ordinal + kind)
+        (ordinal < MAX_DEVICES).then_some(2 + SPACES_PER_DEVICE * ordinal + kind)
     };
     match space {
         Space::Host => Some(0),
         Space::HostSmall => Some(1),
-        Space::Cuda(ordinal) => of(ordinal, 0),
-        Space::Pinned(ordinal) => of(ordinal, 1),
-        Space::Managed(ordinal) => of(ordinal, 2),
+        Space::Cuda(ordinal) => of_gpu(ordinal, 0),
+        Space::Pinned(ordinal) => of_gpu(ordinal, 1),
+        Space::Managed(ordinal) => of_gpu(ordinal, 2),
     }
 }
 
@@ -101,8 +101,8 @@ pub(crate) fn space(index: usize) -> Space {
     let Some(of_device) = index.checked_sub(2) else {
         return if index == 0 { Space::Host } else { Space::HostSmall };
     };
-    let ordinal = u16::try_from(of_device / OF_DEVICE).unwrap_or(u16::MAX);
-    match of_device % OF_DEVICE {
+    let ordinal = u16::try_from(of_device / SPACES_PER_DEVICE).unwrap_or(u16::MAX);
+    match of_device % SPACES_PER_DEVICE {
         0 => Space::Cuda(ordinal),
         1 => Space::Pinned(ordinal),
         _ => Space::Managed(ordinal),

@@ -10,14 +10,14 @@ use crate::{device, probe};
 
 /// Allocates and frees one block on the host. True if the probe saw both.
 pub(crate) fn on_host() -> bool {
-    saw(Space::Host, || {
+    is_seen(Space::Host, || {
         quiet::lifted(|| std::hint::black_box(vec![0u8; 4096]));
     })
 }
 
 /// Allocates and frees one small block on the host. True if the probe saw both.
 pub(crate) fn on_host_small() -> bool {
-    saw(Space::HostSmall, || {
+    is_seen(Space::HostSmall, || {
         quiet::lifted(|| std::hint::black_box(vec![0u8; 64]));
     })
 }
@@ -27,17 +27,17 @@ pub(crate) fn on_host_small() -> bool {
 ///
 /// # Errors
 /// If the device cannot be opened or refuses the block.
-pub(crate) fn of(space: Space) -> candle_core::Result<bool> {
+pub(crate) fn in_space(space: Space) -> candle_core::Result<bool> {
     match space {
         Space::Host => Ok(on_host()),
         Space::HostSmall => Ok(on_host_small()),
         #[cfg(feature = "cuda")]
-        Space::Cuda(ordinal) => on(&Device::new_cuda(ordinal.into())?),
+        Space::Cuda(ordinal) => on_device(&Device::new_cuda(ordinal.into())?),
         #[cfg(feature = "cuda")]
         Space::Pinned(ordinal) | Space::Managed(ordinal) => {
             let device = Device::new_cuda(ordinal.into())?;
             let mut allocated = Ok(());
-            let seen = saw(space, || {
+            let seen = is_seen(space, || {
                 allocated = match space {
                     Space::Pinned(_) => probe::cuda::pinned_block(&device),
                     _ => probe::cuda::managed_block(&device),
@@ -54,13 +54,13 @@ pub(crate) fn of(space: Space) -> candle_core::Result<bool> {
 ///
 /// # Errors
 /// If the device refuses the block.
-pub(crate) fn on(device: &Device) -> candle_core::Result<bool> {
+pub(crate) fn on_device(device: &Device) -> candle_core::Result<bool> {
     match device {
         #[cfg(feature = "cuda")]
         Device::Cuda(cuda) => {
             use candle_core::cuda_backend::WrapErr;
             let mut allocated = Ok(());
-            let seen = saw(device::space(device), || {
+            let seen = is_seen(device::space(device), || {
                 allocated = cuda.cuda_stream().alloc_zeros::<u8>(4096).map(drop);
             });
             allocated.w()?;
@@ -77,7 +77,7 @@ pub(crate) fn on(device: &Device) -> candle_core::Result<bool> {
 /// # Errors
 /// The driver's error when the block was freed.
 #[cfg(feature = "cuda")]
-pub(crate) fn taken_back(device: &Device) -> candle_core::Result<()> {
+pub(crate) fn check_free(device: &Device) -> candle_core::Result<()> {
     use candle_core::cuda_backend::WrapErr;
     match device {
         Device::Cuda(cuda) => cuda.cuda_stream().context().check_err().w(),
@@ -85,7 +85,7 @@ pub(crate) fn taken_back(device: &Device) -> candle_core::Result<()> {
     }
 }
 
-fn saw(space: Space, canary: impl FnOnce()) -> bool {
+fn is_seen(space: Space, canary: impl FnOnce()) -> bool {
     let before = ledger::snapshot(space);
     canary();
     let after = ledger::snapshot(space);

@@ -29,7 +29,7 @@ use crate::usage::{Usage, log_usage, release_cached, usage};
 /// a `tracing` event of level WARN and target `memcheck`. [`Cleanup::end`] returns the error
 /// instead.
 #[derive(Debug)]
-#[must_use = "cached memory is given back again when the guard is dropped"]
+#[must_use = "cached memory is released again when the guard is dropped"]
 pub struct Cleanup {
     device: Device,
     has_ended: bool,
@@ -38,7 +38,7 @@ pub struct Cleanup {
 impl Cleanup {
     /// Releases the cached memory of `device`, and does so again when the guard is dropped.
     pub fn new(device: &Device) -> Self {
-        warn(give_back("cleanup before", device));
+        warn_on_error(release("cleanup before", device));
         Self { device: device.clone(), has_ended: false }
     }
 
@@ -48,7 +48,7 @@ impl Cleanup {
     /// If the driver refuses to release the memory.
     pub fn end(mut self) -> candle_core::Result<Usage> {
         self.has_ended = true;
-        give_back("cleanup after", &self.device)?;
+        release("cleanup after", &self.device)?;
         Ok(usage(&self.device))
     }
 }
@@ -56,20 +56,20 @@ impl Cleanup {
 impl Drop for Cleanup {
     fn drop(&mut self) {
         if !self.has_ended {
-            warn(give_back("cleanup after", &self.device));
+            warn_on_error(release("cleanup after", &self.device));
         }
     }
 }
 
-fn give_back(label: &str, device: &Device) -> candle_core::Result<()> {
+fn release(label: &str, device: &Device) -> candle_core::Result<()> {
     release_cached(device)?;
     log_usage(label, device);
     Ok(())
 }
 
 /// Emits a warning, because a drop cannot return an error.
-fn warn(done: candle_core::Result<()>) {
-    if let Err(error) = done {
-        tracing::warn!(target: "memcheck", "cached memory is not given back: {error}");
+fn warn_on_error(released: candle_core::Result<()>) {
+    if let Err(error) = released {
+        tracing::warn!(target: "memcheck", "cached memory was not released: {error}");
     }
 }

@@ -59,9 +59,9 @@ impl Bytes {
         usage::arm();
         let space = device::space(device);
         assert!(
-            canary::on(device).unwrap_or(false),
-            "memcheck does not see what is allocated on {space}: is its allocator, or its probe, \
-             linked into this bench?"
+            canary::on_device(device).unwrap_or(false),
+            "memcheck's probe does not see allocations on {space}: check that its allocator or \
+             its CUDA probe is linked into this bench"
         );
         Self { space }
     }

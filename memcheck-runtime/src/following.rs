@@ -20,7 +20,7 @@ use crate::ledger::{self, Census, Changes, PeakWindow};
 
 /// The longest time that iterations up to the horizon may take, for a test that has left no blocks
 /// behind.
-const CHEAP: Duration = Duration::from_millis(100);
+const HORIZON_TIME: Duration = Duration::from_millis(100);
 
 /// The births and deaths of blocks over all iterations, and the rules for when to stop.
 #[derive(Debug)]
@@ -39,17 +39,17 @@ pub(crate) struct Following {
     /// Live blocks at the last census.
     blocks: u64,
     /// Set when the first iteration beyond the measured ones begins.
-    beyond: Option<Beyond>,
+    extension: Option<Extension>,
 }
 
 /// The state of iterations beyond the measured ones.
 #[derive(Debug)]
-struct Beyond {
+struct Extension {
     began: Instant,
     /// For each space, a window over its peak and the live bytes before these iterations.
     windows: Vec<(PeakWindow, u64)>,
     /// The reason why they have ended; `None` while they run.
-    stopped: Option<Stopped>,
+    stop_reason: Option<StopReason>,
     seconds: Option<f64>,
     /// True if they changed the live bytes of a space.
     disturbed: bool,
@@ -57,11 +57,11 @@ struct Beyond {
 
 /// The reason why the iterations beyond the measured ones have ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stopped {
+enum StopReason {
     /// No more iterations were needed or allowed.
     Done,
     /// The next iterations would have taken more time or memory than was allowed.
-    Late,
+    OutOfBudget,
     /// The body returned an error.
     Failed,
 }
@@ -88,7 +88,7 @@ impl Following {
             began: Instant::now(),
             live_before: 0,
             blocks: 0,
-            beyond: None,
+            extension: None,
         }
     }
 
@@ -104,19 +104,19 @@ impl Following {
     }
 
     /// Takes the census after an iteration.
-    pub(crate) fn ended(&mut self) {
+    pub(crate) fn take_census(&mut self) {
         let before = self.iterations();
         let changes = Changes::take();
         let is_incremental = changes.is_some();
         let all = if is_incremental { Census::default() } else { ledger::census() };
-        let Changes { came, gone } = changes.unwrap_or_default();
+        let Changes { added, removed } = changes.unwrap_or_default();
         let count = |census: &Census| census.values().sum::<u64>();
         self.blocks = match is_incremental {
-            true => (self.blocks + count(&came)).saturating_sub(count(&gone)),
+            true => (self.blocks + count(&added)).saturating_sub(count(&removed)),
             false => count(&all),
         };
         let own = self.own;
-        let used = [&came, &all].into_iter().flat_map(Census::keys).map(|kind| kind.space);
+        let used = [&added, &all].into_iter().flat_map(Census::keys).map(|kind| kind.space);
         for space in used.filter(|&space| Self::judges(own, space)) {
             // A space that was not used before had no live blocks after any earlier iteration.
             self.histories.entry(space).or_insert_with(|| {
@@ -131,7 +131,7 @@ impl Following {
                 kinds.map(|(kind, &count)| kind.living(count)).collect()
             };
             if is_incremental {
-                history.advance(of_space(&came), of_space(&gone));
+                history.advance(of_space(&added), of_space(&removed));
             } else {
                 history.add(of_space(&all));
             }
@@ -145,21 +145,23 @@ impl Following {
 
     /// The number of further iterations that are needed; 0 if the evidence is sufficient or no more
     /// iterations are allowed.
-    pub(crate) fn further(&mut self) -> u32 {
+    pub(crate) fn further_iterations(&mut self) -> u32 {
         let ended = self.iterations();
         if ended < self.warmup.saturating_add(self.screen) || self.is_stopped() {
             return 0;
         }
-        let wanted = match (&self.reach, &self.beyond) {
+        let wanted = match (&self.reach, &self.extension) {
             (Reach::Screen, _) | (Reach::Horizon, Some(_)) => 0,
             (Reach::Horizon, None) => {
                 let flat = self.histories.values().all(History::is_flat);
                 let horizon = self.warmup.saturating_add(self.budget.quiet).saturating_add(1);
                 if flat { horizon.min(self.budget.most).saturating_sub(ended) } else { 0 }
             }
-            (Reach::Decision, _) => self.undecided().min(self.budget.most.saturating_sub(ended)),
+            (Reach::Decision, _) => {
+                self.undecided_iterations().min(self.budget.most.saturating_sub(ended))
+            }
         };
-        let affordable = self.affordable(ended).min(self.room(ended));
+        let affordable = self.iterations_in_time(ended).min(self.iterations_in_memory(ended));
         let allowed = match self.reach {
             Reach::Decision => wanted.min(affordable),
             // A part of the iterations up to the horizon proves hardly more than the measured ones.
@@ -168,16 +170,16 @@ impl Following {
             Reach::Screen | Reach::Horizon => wanted,
         };
         if allowed == 0 {
-            let stopped = if wanted > 0 { Stopped::Late } else { Stopped::Done };
-            self.stop(stopped);
-        } else if self.beyond.is_none() {
-            self.beyond = Some(Beyond::begin());
+            let stop_reason = if wanted > 0 { StopReason::OutOfBudget } else { StopReason::Done };
+            self.stop(stop_reason);
+        } else if self.extension.is_none() {
+            self.extension = Some(Extension::begin());
         }
         allowed
     }
 
     /// The greatest number of further iterations that any space needs.
-    fn undecided(&self) -> u32 {
+    fn undecided_iterations(&self) -> u32 {
         let more = self.histories.values().map(|history| match step(history, &self.budget) {
             Decision::More(more) => more,
             _ => 0,
@@ -186,12 +188,14 @@ impl Following {
     }
 
     /// The number of iterations for which there is time, if each takes as long as those before.
-    fn affordable(&self, ended: u32) -> u32 {
+    fn iterations_in_time(&self, ended: u32) -> u32 {
         let each = self.began.elapsed().checked_div(ended).unwrap_or_default();
-        let left = match (&self.reach, &self.beyond) {
-            (Reach::Decision, Some(beyond)) => self.evidence.saturating_sub(beyond.began.elapsed()),
+        let left = match (&self.reach, &self.extension) {
+            (Reach::Decision, Some(extension)) => {
+                self.evidence.saturating_sub(extension.began.elapsed())
+            }
             (Reach::Decision, None) => self.evidence,
-            _ => CHEAP,
+            _ => HORIZON_TIME,
         };
         let number = left.as_nanos().checked_div(each.as_nanos()).unwrap_or(u128::from(u32::MAX));
         u32::try_from(number).unwrap_or(u32::MAX)
@@ -200,7 +204,7 @@ impl Following {
     /// The number of iterations for which half of the host's free memory and half of the ledger
     /// suffice, if each leaves as much behind as those before. A device needs no such limit,
     /// because it refuses an allocation when it is full.
-    fn room(&self, ended: u32) -> u32 {
+    fn iterations_in_memory(&self, ended: u32) -> u32 {
         let fits = |left: u64, room: u64| {
             let each = left / u64::from(ended.max(1));
             u32::try_from(room.checked_div(each).unwrap_or(u64::MAX)).unwrap_or(u32::MAX)
@@ -213,35 +217,35 @@ impl Following {
     /// Handles an error of the body. Returns true if the body failed in iterations beyond the
     /// measured ones. It may not be written for so many iterations, so this is not an error of the
     /// test.
-    pub(crate) fn fails(&mut self) -> bool {
-        let beyond = self.beyond.is_some();
-        if beyond {
-            self.stop(Stopped::Failed);
+    pub(crate) fn handle_failure(&mut self) -> bool {
+        let is_extended = self.extension.is_some();
+        if is_extended {
+            self.stop(StopReason::Failed);
         }
-        beyond
+        is_extended
     }
 
     fn is_stopped(&self) -> bool {
-        self.beyond.as_ref().is_some_and(|beyond| beyond.stopped.is_some())
+        self.extension.as_ref().is_some_and(|extension| extension.stop_reason.is_some())
     }
 
-    fn stop(&mut self, stopped: Stopped) {
-        if let Some(beyond) = &mut self.beyond {
-            beyond.end(stopped);
+    fn stop(&mut self, stop_reason: StopReason) {
+        if let Some(extension) = &mut self.extension {
+            extension.end(stop_reason);
         }
     }
 
     /// True while iterations beyond the measured ones run.
-    pub(crate) fn is_running_on(&self) -> bool {
-        self.beyond.as_ref().is_some_and(|beyond| beyond.stopped.is_none())
+    pub(crate) fn is_extending(&self) -> bool {
+        self.extension.as_ref().is_some_and(|extension| extension.stop_reason.is_none())
     }
 
     /// The growth of each judged space over all iterations so far.
-    pub(crate) fn grown(&self) -> BTreeMap<Space, Grown> {
-        self.histories.iter().map(|(&space, history)| (space, self.grown_in(history))).collect()
+    pub(crate) fn growth(&self) -> BTreeMap<Space, Grown> {
+        self.histories.iter().map(|(&space, history)| (space, self.growth_of(history))).collect()
     }
 
-    fn grown_in(&self, history: &History) -> Grown {
+    fn growth_of(&self, history: &History) -> Grown {
         if self.screen < 2 {
             // One iteration cannot show growth.
             return Grown::default();
@@ -258,8 +262,9 @@ impl Following {
             Reach::Decision => {
                 let grown = read(&Budget::of(ended));
                 let is_exact = matches!(grown.growth, Growth::Found { exact: true, .. });
-                let failed = self.beyond.as_ref().is_none_or(|beyond| {
-                    beyond.stopped != Some(Stopped::Late) && beyond.stopped != Some(Stopped::Done)
+                let failed = self.extension.as_ref().is_none_or(|extension| {
+                    extension.stop_reason != Some(StopReason::OutOfBudget)
+                        && extension.stop_reason != Some(StopReason::Done)
                 });
                 // A few iterations can prove an exact leak only.
                 if failed && !is_exact { grown.undecided(ended) } else { grown }
@@ -276,25 +281,27 @@ impl Following {
 
     /// How far the test was followed; `None` if only its measured iterations were run.
     pub(crate) fn followed(&self) -> Option<Followed> {
-        let beyond = self.beyond.as_ref()?;
+        let extension = self.extension.as_ref()?;
         let decided = self.histories.values().all(|history| {
             matches!(step(history, &self.budget), Decision::Clean { .. } | Decision::Leak(_))
         });
         Some(Followed {
             iterations: self.iterations().saturating_sub(self.warmup),
-            seconds: beyond.seconds.unwrap_or_else(|| beyond.began.elapsed().as_secs_f64()),
+            seconds: extension.seconds.unwrap_or_else(|| extension.began.elapsed().as_secs_f64()),
             decided,
-            disturbed: beyond.disturbed || beyond.stopped.is_none(),
-            ended: match beyond.stopped {
-                None | Some(Stopped::Done) => None,
-                Some(Stopped::Late) => Some("there was no time or memory for more".to_owned()),
-                Some(Stopped::Failed) => Some("the body returned an error".to_owned()),
+            disturbed: extension.disturbed || extension.stop_reason.is_none(),
+            ended: match extension.stop_reason {
+                None | Some(StopReason::Done) => None,
+                Some(StopReason::OutOfBudget) => {
+                    Some("there was no time or memory for further iterations".to_owned())
+                }
+                Some(StopReason::Failed) => Some("the body returned an error".to_owned()),
             },
         })
     }
 }
 
-impl Beyond {
+impl Extension {
     fn begin() -> Self {
         // All spaces, including those without allocations so far.
         let windows =
@@ -302,14 +309,14 @@ impl Beyond {
         Self {
             began: Instant::now(),
             windows: windows.collect(),
-            stopped: None,
+            stop_reason: None,
             seconds: None,
             disturbed: false,
         }
     }
 
-    fn end(&mut self, stopped: Stopped) {
-        self.stopped = Some(stopped);
+    fn end(&mut self, stop_reason: StopReason) {
+        self.stop_reason = Some(stop_reason);
         self.seconds = Some(self.began.elapsed().as_secs_f64());
         for (window, live) in self.windows.drain(..) {
             self.disturbed |= ledger::snapshot(window.space()).live != live;

@@ -4,10 +4,13 @@
 //! The position in the table is the number of the value, so that two threads that add the same
 //! value at the same time get the same number without waiting for each other. The first of them
 //! writes the words. The functions take no lock and do not allocate.
+//!
+//! If the table is full, a value has no number or no words, and [`Interner::is_complete`] returns
+//! false.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{
-    AtomicU64,
+    AtomicBool, AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
 };
 
@@ -30,6 +33,8 @@ struct Tables {
     spans: &'static [AtomicU64],
     words: &'static [AtomicU64],
     used: AtomicU64,
+    /// True if a value or its words did not fit.
+    overflowed: AtomicBool,
 }
 
 impl Interner {
@@ -46,12 +51,14 @@ impl Interner {
                 spans: mapping::slice(self.places)?,
                 words: mapping::slice(self.words)?,
                 used: AtomicU64::new(0),
+                overflowed: AtomicBool::new(false),
             });
         }
         Ok(())
     }
 
-    /// The number of a value, starting at 1; 0 if the table is full or not mapped.
+    /// The number of a value, starting at 1; 0 if the table is full or not mapped. If there is no
+    /// room for the words, the value has a number, but [`Interner::words`] returns `None` for it.
     pub(crate) fn number(&self, hash: u64, words: impl ExactSizeIterator<Item = u64>) -> u32 {
         let Some(tables) = self.tables.get() else { return 0 };
         // 0 is a free position.
@@ -75,7 +82,13 @@ impl Interner {
                 Err(_) => {}
             }
         }
+        tables.overflowed.store(true, Relaxed);
         0
+    }
+
+    /// True if every value so far has a number and words.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.tables.get().is_none_or(|tables| !tables.overflowed.load(Relaxed))
     }
 
     /// The words of the value with this number.
@@ -95,7 +108,10 @@ impl Tables {
         let length = words.len();
         let offset = self.used.fetch_add(length as u64, Relaxed);
         let room = self.words.get(offset as usize..offset as usize + length);
-        let Some(room) = room.filter(|_| length < 0xFFFF) else { return };
+        let Some(room) = room.filter(|_| length < 0xFFFF) else {
+            self.overflowed.store(true, Relaxed);
+            return;
+        };
         for (to, word) in room.iter().zip(words) {
             to.store(word, Relaxed);
         }
@@ -115,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_thing_has_one_number_and_is_found_by_it() {
+    fn equal_values_share_a_number_and_are_found_by_it() {
         static TABLE: Interner = Interner::new(1 << 8, 1 << 10);
         TABLE.map().unwrap();
         let number =
@@ -129,6 +145,26 @@ mod tests {
         let nothing = number(&[]);
         assert_eq!(TABLE.words(nothing), Some(vec![]));
         assert_eq!(TABLE.words(0), None);
+    }
+
+    #[test]
+    fn a_full_table_is_not_complete() {
+        static FEW_WORDS: Interner = Interner::new(1 << 8, 4);
+        FEW_WORDS.map().unwrap();
+        let first = FEW_WORDS.number(mix(0, 1), [1, 2, 3].into_iter());
+        assert_eq!(FEW_WORDS.words(first), Some(vec![1, 2, 3]));
+        assert!(FEW_WORDS.is_complete());
+        let second = FEW_WORDS.number(mix(0, 2), [4, 5].into_iter());
+        assert!(second != 0 && second != first, "the numbers still distinguish the values");
+        assert_eq!(FEW_WORDS.words(second), None);
+        assert!(!FEW_WORDS.is_complete());
+
+        static FEW_PLACES: Interner = Interner::new(1, 4);
+        FEW_PLACES.map().unwrap();
+        assert_eq!(FEW_PLACES.number(mix(0, 1), [1].into_iter()), 1);
+        assert!(FEW_PLACES.is_complete());
+        assert_eq!(FEW_PLACES.number(mix(0, 2), [2].into_iter()), 0);
+        assert!(!FEW_PLACES.is_complete());
     }
 
     #[test]

@@ -50,7 +50,7 @@ pub enum LargestBatchError<E: Debug + Display> {
     #[error("{0}")]
     Failed(E),
     /// The smallest batch does not fit into the memory.
-    #[error("no room for a batch of {batch}, the smallest allowed: {why}")]
+    #[error("a batch of {batch}, the smallest of the range, does not fit: {why}")]
     NoRoom {
         /// The smallest batch.
         batch: usize,
@@ -59,8 +59,8 @@ pub enum LargestBatchError<E: Debug + Display> {
     },
     /// An attempt did not free all of its memory, so that the next attempt would have less.
     #[error(
-        "the attempt with a batch of {batch} kept {}: what it allocates has to be dropped when it \
-         ends (`max_retained` allows a library's workspace)",
+        "the attempt with a batch of {batch} kept {}: an attempt must free the memory that it \
+         allocates (`max_retained` allows a library's workspace)",
         both(*.bytes)
     )]
     Kept {
@@ -70,7 +70,7 @@ pub enum LargestBatchError<E: Debug + Display> {
         bytes: u64,
     },
     /// The range has no end, so that only a failing allocation could end the search.
-    #[error("the range of batches has no end: write the largest one to try, as in `1..=512`")]
+    #[error("the range of batches has no end: add the largest batch to try, as in `1..=512`")]
     Endless,
     /// The range of batches is invalid.
     #[error(transparent)]
@@ -79,7 +79,7 @@ pub enum LargestBatchError<E: Debug + Display> {
     #[error("{0}")]
     Written(String),
     /// The CPU has no capacity, and no limit was set.
-    #[error("the CPU has no capacity: `LargestBatch::limit(\"8 GiB\")` says what may be used")]
+    #[error("the CPU has no capacity: set a limit with `LargestBatch::limit(\"8 GiB\")`")]
     NoCapacity,
     /// The device returned an error.
     #[error(transparent)]
@@ -128,21 +128,21 @@ impl LargestBatch {
     /// `"5% | 2 GiB"`.
     #[must_use]
     pub fn margin(self, margin: impl AsRef<str>) -> Self {
-        Self { margin: margin.as_ref().parse().map_err(shown), ..self }
+        Self { margin: margin.as_ref().parse().map_err(error_text), ..self }
     }
 
     /// Sets the most bytes that may be live at once, for example `"8 GiB"`. A limit is required on
     /// the CPU, which has no capacity, and useful on a device that other programs also use.
     #[must_use]
     pub fn limit(self, limit: impl AsRef<str>) -> Self {
-        Self { limit: limit.as_ref().parse().map(Some).map_err(shown), ..self }
+        Self { limit: limit.as_ref().parse().map(Some).map_err(error_text), ..self }
     }
 
     /// Sets the bytes that an attempt may leave live, for example `"32 MiB"` for the workspace of a
     /// library. The default is 0 on a GPU and 64 KiB on the CPU.
     #[must_use]
     pub fn max_retained(self, bytes: impl AsRef<str>) -> Self {
-        Self { max_retained: bytes.as_ref().parse().map(Some).map_err(shown), ..self }
+        Self { max_retained: bytes.as_ref().parse().map(Some).map_err(error_text), ..self }
     }
 
     /// Returns the largest batch that fits. `attempt` has been called with this batch and, unless
@@ -213,14 +213,14 @@ impl LargestBatch {
             let before = ledger::snapshot(space).live;
             let ended = run(space, || attempt(batch));
             let (full, peak) = match ended {
-                (Ended::Room, peak) if peak > most => {
+                (AttemptResult::Fits, peak) if peak > most => {
                     let why =
                         format!("its peak is {}, at most {} may be used", both(peak), both(most));
                     (Some(why), peak)
                 }
-                (Ended::Room, peak) => (None, peak),
-                (Ended::Full(why), peak) => (Some(why), peak),
-                (Ended::Failed(error), _) => return Err(LargestBatchError::Failed(error)),
+                (AttemptResult::Fits, peak) => (None, peak),
+                (AttemptResult::TooLarge(why), peak) => (Some(why), peak),
+                (AttemptResult::Failed(error), _) => return Err(LargestBatchError::Failed(error)),
             };
             tracing::info!(target: "memcheck", batch, has_room = full.is_none(), peak, "largest_batch");
             usage::release_cached(device).map_err(OfDevice)?;
@@ -236,14 +236,14 @@ impl LargestBatch {
     }
 }
 
-fn shown(error: impl Display) -> String {
+fn error_text(error: impl Display) -> String {
     error.to_string()
 }
 
 /// The result of one attempt.
-enum Ended<E> {
-    Room,
-    Full(String),
+enum AttemptResult<E> {
+    Fits,
+    TooLarge(String),
     Failed(E),
 }
 
@@ -252,7 +252,7 @@ enum Ended<E> {
 fn run<R, E: Debug + Display>(
     space: Space,
     attempt: impl FnOnce() -> Result<R, E>,
-) -> (Ended<E>, u64) {
+) -> (AttemptResult<E>, u64) {
     ledger::forget_refusal(space);
     let window = PeakWindow::open(space);
     // Unwind safe, because the state of an attempt that panicked is dropped.
@@ -267,14 +267,14 @@ fn run<R, E: Debug + Display>(
     let ended = match result {
         Ok(Ok(())) => {
             ledger::forget_refusal(space);
-            Ended::Room
+            AttemptResult::Fits
         }
         Ok(Err(error)) if is_full(&format!("{error:?}")) => {
-            Ended::Full(gist(&error.to_string()).to_owned())
+            AttemptResult::TooLarge(gist(&error.to_string()).to_owned())
         }
-        Ok(Err(error)) => Ended::Failed(error),
+        Ok(Err(error)) => AttemptResult::Failed(error),
         Err(payload) => match outcome::panic_message(&*payload) {
-            text if is_full(&text) => Ended::Full(gist(&text).to_owned()),
+            text if is_full(&text) => AttemptResult::TooLarge(gist(&text).to_owned()),
             _ => {
                 drop(quiet);
                 resume_unwind(payload)
@@ -305,7 +305,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_range_of_any_form_is_searched_and_one_without_an_end_refused() {
+    fn every_form_of_range_is_searched_except_one_without_an_end() {
         let found = |search: LargestBatch| {
             let attempt = |batch: usize| match batch {
                 // No memory is allocated: batches above 7 return the error.
@@ -326,7 +326,7 @@ mod tests {
         }
         assert_eq!(found(LargestBatch::new(1..7)).unwrap(), 6, "the end is not tried");
         let endless = found(LargestBatch::new(1..)).unwrap_err().to_string();
-        assert!(endless.contains("write the largest one to try, as in `1..=512`"), "{endless}");
-        assert!(found(LargestBatch::new(8..8)).is_err(), "there is none");
+        assert!(endless.contains("add the largest batch to try, as in `1..=512`"), "{endless}");
+        assert!(found(LargestBatch::new(8..8)).is_err(), "the range is empty");
     }
 }

@@ -32,7 +32,6 @@
 pub mod criterion;
 pub mod usage;
 
-mod aside;
 mod at_end;
 mod attribution;
 mod audit;
@@ -52,6 +51,7 @@ mod outcome;
 mod phases;
 mod prefetch;
 mod probe;
+mod quiet_thread;
 mod recorder;
 mod scope;
 mod site;

@@ -51,5 +51,5 @@ pub(crate) fn panic_message(payload: &(dyn std::any::Any + Send)) -> String {
         .downcast_ref::<&str>()
         .map(|text| (*text).to_owned())
         .or_else(|| payload.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "a panic without a text".to_owned())
+        .unwrap_or_else(|| "a panic without a message".to_owned())
 }

@@ -6,29 +6,29 @@
 /// Bytes of a cache line.
 pub(crate) const LINE: usize = 64;
 
-/// Prefetches the cache line at `place` for reading. Any address is allowed, because a prefetch
+/// Prefetches the cache line at `address` for reading. Any address is allowed, because a prefetch
 /// does not access memory.
 #[inline(always)]
-pub(crate) fn to_read<T>(place: *const T) {
+pub(crate) fn to_read<T>(address: *const T) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         // SAFETY: a prefetch is a hint that does not change memory and never faults.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(place.cast()) };
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) };
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = place;
+    let _ = address;
 }
 
-/// Prefetches the cache line at `place`, which another core may own, for writing.
+/// Prefetches the cache line at `address`, which another core may own, for writing.
 #[inline(always)]
-pub(crate) fn to_write<T>(place: *const T) {
+pub(crate) fn to_write<T>(address: *const T) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
         // SAFETY: a prefetch is a hint that does not change memory and never faults.
-        unsafe { _mm_prefetch::<_MM_HINT_ET0>(place.cast()) };
+        unsafe { _mm_prefetch::<_MM_HINT_ET0>(address.cast()) };
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = place;
+    let _ = address;
 }

@@ -9,7 +9,7 @@ use memcheck_core::measurement::record::{Followed, Mark, Metrics, Refusal, Space
 use memcheck_core::space::Space;
 use memcheck_core::wire::protocol::Reach;
 
-use crate::at_end::AtEnd;
+use crate::at_end::LiveAtEnd;
 use crate::attribution::Iterations;
 use crate::block;
 use crate::following::Following;
@@ -34,7 +34,7 @@ pub(crate) struct Recorder {
     /// missing.
     iterations: BTreeMap<Space, Vec<Iteration>>,
     marks: Vec<Mark>,
-    at_end: AtEnd,
+    at_end: LiveAtEnd,
     /// The figures of other counters on the test's own device after each measured iteration: the
     /// driver's pool, or NVML if the device has no pool.
     reserved: Vec<u64>,
@@ -56,7 +56,7 @@ fn birth(index: usize) -> u32 {
 }
 
 /// The host, and all other spaces that have any figure.
-fn active() -> impl Iterator<Item = (Space, Snapshot)> {
+fn active_spaces() -> impl Iterator<Item = (Space, Snapshot)> {
     block::spaces()
         .map(|space| (space, ledger::snapshot(space)))
         .filter(|(space, now)| *space == Space::Host || *now != Snapshot::default())
@@ -77,7 +77,7 @@ impl Recorder {
             measured: 0,
             iterations: BTreeMap::new(),
             marks: Vec::new(),
-            at_end: AtEnd::default(),
+            at_end: LiveAtEnd::default(),
             reserved: Vec::new(),
             device_used: Vec::new(),
             own: None,
@@ -94,24 +94,24 @@ impl Recorder {
             return false;
         }
         self.has_started = true;
-        self.setup = active().map(|(space, now)| (space, now.live)).collect();
+        self.setup = active_spaces().map(|(space, now)| (space, now.live)).collect();
         self.following.start();
         true
     }
 
-    pub(crate) fn begin(&mut self, index: usize) {
-        self.before = active().collect();
+    pub(crate) fn begin_iteration(&mut self, index: usize) {
+        self.before = active_spaces().collect();
         ledger::begin_iteration(birth(index));
     }
 
-    pub(crate) fn end(&mut self, index: usize) {
+    pub(crate) fn end_iteration(&mut self, index: usize) {
         ledger::end_iteration();
-        self.following.ended();
+        self.following.take_census();
         if index < self.warmup || index > self.last {
             return;
         }
         self.measured += 1;
-        for (space, now) in active() {
+        for (space, now) in active_spaces() {
             let before = self.before.get(&space).copied().unwrap_or_default();
             let iteration = Iteration {
                 live: now.live,
@@ -125,21 +125,21 @@ impl Recorder {
 
     /// The number of further iterations that are needed to decide the growth; 0 if the evidence is
     /// sufficient or no more iterations are allowed.
-    pub(crate) fn further(&mut self) -> u32 {
-        self.following.further()
+    pub(crate) fn further_iterations(&mut self) -> u32 {
+        self.following.further_iterations()
     }
 
     /// Handles an error of the body. Returns true if the body failed in an iteration beyond the
     /// measured ones, because it may not be written for so many.
-    pub(crate) fn fails_beyond(&mut self) -> bool {
-        self.following.fails()
+    pub(crate) fn handle_failure(&mut self) -> bool {
+        self.following.handle_failure()
     }
 
     /// Ends the iterations.
-    pub(crate) fn iterated(&mut self) {
-        self.grown = self.following.grown();
+    pub(crate) fn end_iterations(&mut self) {
+        self.grown = self.following.growth();
         if site::is_on() {
-            self.at_end = AtEnd::take();
+            self.at_end = LiveAtEnd::capture();
         }
     }
 
@@ -149,7 +149,7 @@ impl Recorder {
 
     /// Adds the figure of the driver's pool, or of NVML, after iteration `index`.
     #[cfg(feature = "cuda")]
-    pub(crate) fn observe(&mut self, index: usize, device: &candle_core::Device) {
+    pub(crate) fn observe_driver(&mut self, index: usize, device: &candle_core::Device) {
         use crate::probe::{nvml, pool};
         let own = crate::device::space(device);
         if !own.is_device() || index < self.warmup || index > self.last {
@@ -164,13 +164,13 @@ impl Recorder {
     }
 
     pub(crate) fn mark(&mut self, label: &str) {
-        if self.following.is_running_on() {
+        if self.following.is_extending() {
             return;
         }
         self.marks.push(Mark {
             label: label.to_owned(),
-            allocated: active().map(|(space, now)| (space, now.live)).collect(),
-            peak_allocated: active().map(|(space, now)| (space, now.peak)).collect(),
+            allocated: active_spaces().map(|(space, now)| (space, now.live)).collect(),
+            peak_allocated: active_spaces().map(|(space, now)| (space, now.peak)).collect(),
         });
     }
 
@@ -198,16 +198,16 @@ impl Recorder {
     pub(crate) fn finish(&mut self, judged: &[Space]) -> BTreeMap<Space, SpaceRecord> {
         if self.has_started && self.grown.is_empty() {
             // A panic has ended the iterations.
-            self.grown = self.following.grown();
+            self.grown = self.following.growth();
         }
-        let mut spaces: Vec<Space> = active().map(|(space, _)| space).collect();
+        let mut spaces: Vec<Space> = active_spaces().map(|(space, _)| space).collect();
         spaces.extend(judged);
         spaces.sort();
         spaces.dedup();
-        spaces.into_iter().map(|space| (space, self.space(space))).collect()
+        spaces.into_iter().map(|space| (space, self.space_record(space))).collect()
     }
 
-    fn space(&self, space: Space) -> SpaceRecord {
+    fn space_record(&self, space: Space) -> SpaceRecord {
         let now = ledger::snapshot(space);
         let series = |pick: fn(&Iteration) -> u64| -> Vec<u64> {
             let known = self.iterations.get(&space).map_or(&[][..], Vec::as_slice);

@@ -45,11 +45,11 @@ pub struct Trial {
 /// The reason why the value of a case cannot be returned.
 #[derive(Debug, thiserror::Error)]
 enum CaseError<'a> {
-    #[error("there is no case `{0}`, and no other: the attribute says none with `cases(…)`")]
+    #[error("`{0}` is not a parameter of this test: its attribute has no `cases(…)`")]
     None(&'a str),
-    #[error("there is no case `{0}`, but {1}")]
+    #[error("`{0}` is not a parameter of this test: its attribute has {1}")]
     Unknown(&'a str, String),
-    #[error("the case `{name}` is `{value}`, which is no {wanted}")]
+    #[error("the value `{value}` of the parameter `{name}` cannot be parsed as `{wanted}`")]
     Value { name: &'a str, value: &'a str, wanted: &'static str },
 }
 
@@ -105,7 +105,7 @@ impl Trial {
         let own = device::space(&self.device);
         for other in devices.iter().filter(|other| device::space(other) != own) {
             let space = device::space(other);
-            canaries.push((space, canary::on(other)?));
+            canaries.push((space, canary::on_device(other)?));
             ledger::reset_unused(space);
         }
         Ok(self.devices.get_or_init(|| devices))
@@ -184,63 +184,66 @@ impl Trial {
         let mut indices = 0..self.warmup + self.iterations;
         while !indices.is_empty() {
             for index in indices.clone() {
-                self.begin(index);
+                self.begin_iteration(index);
                 let returned = body(index);
                 if returned.is_error() {
-                    if self.fails_beyond() {
+                    if self.handle_failure() {
                         return R::done();
                     }
                     return returned;
                 }
-                self.end(index, indices.end);
+                self.end_iteration(index, indices.end);
             }
-            indices = indices.end..indices.end + self.further();
+            indices = indices.end..indices.end + self.further_iterations();
         }
         R::done()
     }
 
     /// The number of further iterations that are needed to decide the growth.
-    fn further(&self) -> usize {
+    fn further_iterations(&self) -> usize {
         let _quiet = quiet::enter();
         let mut recorder = self.recorder();
-        let further = recorder.further();
+        let further = recorder.further_iterations();
         if further == 0 {
-            recorder.iterated();
+            recorder.end_iterations();
         }
         further as usize
     }
 
     /// Handles an error of the body. True if the error was in iterations beyond the measured ones.
-    fn fails_beyond(&self) -> bool {
+    fn handle_failure(&self) -> bool {
         let _quiet = quiet::enter();
         let mut recorder = self.recorder();
-        let beyond = recorder.fails_beyond();
-        recorder.iterated();
-        beyond
+        let is_extended = recorder.handle_failure();
+        recorder.end_iterations();
+        is_extended
     }
 
-    fn begin(&self, index: usize) {
+    fn begin_iteration(&self, index: usize) {
         let _quiet = quiet::enter();
-        self.recorder().begin(index);
+        self.recorder().begin_iteration(index);
     }
 
-    fn end(&self, index: usize, of: usize) {
+    fn end_iteration(&self, index: usize, of: usize) {
         // The tensor that the iteration made last must count as part of the iteration.
         tensor::settle();
         let _quiet = quiet::enter();
-        self.recorder().end(index);
+        self.recorder().end_iteration(index);
         // Only if a limit applies to the pool, because a query of the driver can return, and so
         // consume, the error of an earlier call of the program.
         #[cfg(feature = "cuda")]
         if self.watches_pool {
-            self.recorder().observe(index, &self.device);
+            self.recorder().observe_driver(index, &self.device);
         }
         let progress = Progress {
             iteration: u32::try_from(index + 1).unwrap_or(u32::MAX),
             of: u32::try_from(of).unwrap_or(u32::MAX),
             live: ledger::snapshot(device::space(&self.device)).live,
         };
-        tell(&mut self.progress.lock().unwrap_or_else(PoisonError::into_inner), &progress);
+        report_progress(
+            &mut self.progress.lock().unwrap_or_else(PoisonError::into_inner),
+            &progress,
+        );
     }
 
     /// The current memory of the test's device.
@@ -274,7 +277,7 @@ impl Trial {
 }
 
 /// Reports the progress of the test. If the listener is gone, the test continues without reports.
-pub(crate) fn tell(listener: &mut Option<std::fs::File>, progress: &Progress) {
+pub(crate) fn report_progress(listener: &mut Option<std::fs::File>, progress: &Progress) {
     if let Some(file) = listener {
         use std::io::Write;
         let line = serde_json::to_string(progress).unwrap_or_default() + "\n";

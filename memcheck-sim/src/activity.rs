@@ -56,7 +56,7 @@ pub(crate) struct Activity {
     on: bool,
     /// True once a listener has been enabled. A flush reports live blocks also after the listener
     /// was disabled.
-    heard: bool,
+    was_on: bool,
     /// True if records name the library that allocated.
     pub(crate) sources: bool,
     records: Vec<Record>,
@@ -64,13 +64,13 @@ pub(crate) struct Activity {
 }
 
 impl Activity {
-    pub(crate) fn listen(&mut self, on: bool) {
+    pub(crate) fn set_enabled(&mut self, on: bool) {
         self.on = on;
-        self.heard |= on;
+        self.was_on |= on;
     }
 
     /// Records that a library has allocated a block.
-    pub(crate) fn allocated(
+    pub(crate) fn record_allocation(
         &mut self,
         device: usize,
         address: Handle,
@@ -78,26 +78,26 @@ impl Activity {
         library: &'static CStr,
     ) {
         if self.on {
-            self.note(ALLOCATION, device, (address, bytes), 0, Some(library));
+            self.record(ALLOCATION, device, (address, bytes), 0, Some(library));
         }
     }
 
     /// Records that a library has freed a block. A block of 0 bytes is never recorded.
-    pub(crate) fn released(&mut self, device: usize, address: Handle, bytes: u64) {
+    pub(crate) fn record_release(&mut self, device: usize, address: Handle, bytes: u64) {
         if self.on {
-            self.note(RELEASE, device, (address, bytes), 0, None);
+            self.record(RELEASE, device, (address, bytes), 0, None);
         }
     }
 
     /// Records that a block of the program is live.
-    pub(crate) fn is_live(&mut self, device: usize, address: u64, bytes: u64, pooled: bool) {
+    pub(crate) fn record_live(&mut self, device: usize, address: u64, bytes: u64, pooled: bool) {
         let pool = if pooled { LOCAL } else { 0 };
-        if self.heard {
-            self.note(ALLOCATION, device, (address, bytes), pool, None);
+        if self.was_on {
+            self.record(ALLOCATION, device, (address, bytes), pool, None);
         }
     }
 
-    fn note(
+    fn record(
         &mut self,
         operation: u32,
         device: usize,

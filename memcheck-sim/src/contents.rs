@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_stored_reads_back_from_any_offset() {
+    fn stored_bytes_read_back_from_any_offset() {
         let mut contents = Contents::default();
         contents.store(100, &[1, 2, 3, 4]);
         assert_eq!(bytes(&contents, 98, 8), [0, 0, 1, 2, 3, 4, 0, 0]);
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn copies_carry_what_is_known() {
+    fn a_copy_carries_the_known_bytes() {
         let mut contents = Contents::default();
         contents.store(100, &[1, 2, 3, 4]);
         contents.store(200, &[7; 8]);

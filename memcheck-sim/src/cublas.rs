@@ -38,7 +38,7 @@ exports! { ffi::cublas;
             let handle = machine.handle();
             let workspace = workspace(machine.devices[device].spec.card);
             machine.libraries.insert(handle, Library { context, workspace, ..Library::default() });
-            machine.activity.allocated(device, handle, workspace, LIBRARY);
+            machine.activity.record_allocation(device, handle, workspace, LIBRARY);
             Ok(handle)
         })?)
     }
@@ -48,7 +48,7 @@ exports! { ffi::cublas;
             let library = machine.libraries.remove(&handle).ok_or(Code::INVALID_HANDLE)?;
             if let Ok(context) = machine.context(library.context) {
                 let device = context.device;
-                machine.activity.released(device, handle, library.workspace);
+                machine.activity.record_release(device, handle, library.workspace);
             }
             Ok(())
         })
@@ -253,7 +253,7 @@ impl Product {
         let one = (self.n as u64 - 1) * self.ldc as u64 + self.m as u64;
         let all =
             (self.batch as u64 - 1).saturating_mul(self.stride.unsigned_abs()).saturating_add(one);
-        written(handle, self.c, all.saturating_mul(element))
+        count_write(handle, self.c, all.saturating_mul(element))
     }
 }
 
@@ -267,17 +267,17 @@ fn vector(
         return Err(Code::INVALID_VALUE);
     }
     let rows = if transposed == 0 { m } else { n };
-    written(handle, y, rows as u64 * width(kind).ok_or(Code::NOT_SUPPORTED)?)
+    count_write(handle, y, rows as u64 * width(kind).ok_or(Code::NOT_SUPPORTED)?)
 }
 
 fn sum<T: Default>(handle: Handle, result: Out<T>) -> Answer {
     let on_host = read(handle, |library| library.pointer_mode == 0)?;
-    written(handle, 0, 0)?;
+    count_write(handle, 0, 0)?;
     if on_host { result.put(T::default()) } else { Ok(()) }
 }
 
 /// Counts a kernel of the library that wrote `bytes` at `to`.
-fn written(handle: Handle, to: u64, bytes: u64) -> Answer {
+fn count_write(handle: Handle, to: u64, bytes: u64) -> Answer {
     with(|machine| {
         let library = *library(machine, handle)?;
         machine.stream_context(library.stream, library.context)?;

@@ -89,7 +89,7 @@ exports! { status;
     }
 
     fn cudaDriverGetVersion(version: Out<c_int>) {
-        version.put(crate::driver::VERSION)
+        version.put(with(|machine| Ok(machine.schedule.driver()))?)
     }
 
     fn cudaRuntimeGetVersion(version: Out<c_int>) {

@@ -46,11 +46,11 @@ exports! { cupti;
     }
 
     fn cuptiActivityEnable(kind: u32) {
-        switch(kind, true)
+        set_enabled(kind, true)
     }
 
     fn cuptiActivityDisable(kind: u32) {
-        switch(kind, false)
+        set_enabled(kind, false)
     }
 
     fn cuptiActivityEnableAllocationSource(enable: u8) {
@@ -66,8 +66,8 @@ exports! { cupti;
         let records = with(|machine| Ok(machine.activity()))?;
         let mut left = records.as_slice();
         while !left.is_empty() {
-            let told = tell(request, complete, left).ok_or(Code::OUT_OF_MEMORY)?;
-            left = &left[told..];
+            let delivered = deliver(request, complete, left).ok_or(Code::OUT_OF_MEMORY)?;
+            left = &left[delivered..];
         }
         Ok(())
     }
@@ -110,19 +110,19 @@ unsafe extern "C" fn cuptiGetResultString(code: c_int, text: Out<*const c_char>)
     cupti(text.put(words.as_ptr()))
 }
 
-fn switch(kind: u32, on: bool) -> Answer {
+fn set_enabled(kind: u32, on: bool) -> Answer {
     if kind != MEMORY2 {
         return Err(Code::NOT_SUPPORTED);
     }
     with(|machine| {
-        machine.activity.listen(on);
+        machine.activity.set_enabled(on);
         Ok(())
     })
 }
 
 /// Delivers the first records in a buffer of the listener, and returns their number; `None` if the
 /// listener provides no buffer that has room for a record.
-fn tell(request: Request, complete: Complete, records: &[Record]) -> Option<usize> {
+fn deliver(request: Request, complete: Complete, records: &[Record]) -> Option<usize> {
     let (mut buffer, mut size, mut most) = (std::ptr::null_mut::<u8>(), 0, 0);
     // SAFETY: the listener has registered this callback for the purpose; the pointers point to
     // locals.
@@ -134,14 +134,14 @@ fn tell(request: Request, complete: Complete, records: &[Record]) -> Option<usiz
     if buffer.is_null() || room == 0 {
         return None;
     }
-    let told = room.min(records.len());
-    // SAFETY: the listener promises that `size` bytes are writable, and `told` records do not
+    let delivered = room.min(records.len());
+    // SAFETY: the listener promises that `size` bytes are writable, and `delivered` records do not
     // exceed them. The listener expects that the buffer is returned to it.
     unsafe {
-        std::ptr::copy_nonoverlapping(records.as_ptr().cast::<u8>(), buffer, told * SIZE);
-        complete(std::ptr::null_mut(), 0, buffer, size, told * SIZE);
+        std::ptr::copy_nonoverlapping(records.as_ptr().cast::<u8>(), buffer, delivered * SIZE);
+        complete(std::ptr::null_mut(), 0, buffer, size, delivered * SIZE);
     }
-    Some(told)
+    Some(delivered)
 }
 
 #[cfg(test)]
@@ -152,7 +152,7 @@ mod tests {
     use std::ffi::CStr;
 
     /// Operation, device, bytes and address of each record.
-    static HEARD: Mutex<Vec<(u32, u32, u64, u64)>> = Mutex::new(Vec::new());
+    static DELIVERED: Mutex<Vec<(u32, u32, u64, u64)>> = Mutex::new(Vec::new());
 
     unsafe extern "C" fn request(buffer: *mut *mut u8, size: *mut usize, most: *mut usize) {
         // The buffer has room for two and a half records, so that several buffers are needed.
@@ -171,8 +171,8 @@ mod tests {
         while unsafe { cuptiActivityGetNextRecord(buffer, valid, &raw mut record) } == 0 {
             // SAFETY: a record starts at this address.
             let record = unsafe { record.cast::<Record>().read_unaligned() };
-            let heard = (record.operation, record.device, record.bytes, record.address);
-            HEARD.lock().unwrap().push(heard);
+            let delivered = (record.operation, record.device, record.bytes, record.address);
+            DELIVERED.lock().unwrap().push(delivered);
         }
     }
 
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_live_is_told_to_who_listens() {
+    fn live_blocks_are_delivered_to_the_listener() {
         context(2);
         let mut addresses = [0; 3];
         // SAFETY: the result pointers point to locals, and the callbacks have the declared types.
@@ -212,12 +212,12 @@ mod tests {
             assert_eq!(cuptiActivityFlushAll(1), 0);
         }
         // Other tests allocate blocks of other sizes at the same time.
-        let mut heard = HEARD.lock().unwrap().clone();
-        heard.retain(|(_, device, bytes, _)| (*device, *bytes) == (2, 7777));
+        let mut delivered = DELIVERED.lock().unwrap().clone();
+        delivered.retain(|(_, device, bytes, _)| (*device, *bytes) == (2, 7777));
         // Live blocks are reported in the order of their addresses. The freed block is not
         // reported, and after all frees there are no more records.
         let [a, _, c] = addresses;
-        assert_eq!(heard, [a, c].map(|address| (1, 2, 7777, address)));
+        assert_eq!(delivered, [a, c].map(|address| (1, 2, 7777, address)));
         let mut text = std::ptr::null();
         // SAFETY: the result pointer points to a local, and the text is a constant.
         unsafe {

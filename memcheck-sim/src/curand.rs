@@ -33,31 +33,31 @@ exports! { ffi::curand;
 
     fn curandSetStream(generator: Handle, stream: Handle) {
         with(|machine| {
-            let context = of(machine, generator)?.context;
+            let context = library(machine, generator)?.context;
             machine.stream_context(stream, context)?;
-            of(machine, generator)?.stream = stream;
+            library(machine, generator)?.stream = stream;
             Ok(())
         })
     }
 
     fn curandSetPseudoRandomGeneratorSeed(generator: Handle, _seed: c_ulonglong) {
-        with(|machine| of(machine, generator).map(drop))
+        with(|machine| library(machine, generator).map(drop))
     }
 
     fn curandSetGeneratorOffset(generator: Handle, _offset: c_ulonglong) {
-        with(|machine| of(machine, generator).map(drop))
+        with(|machine| library(machine, generator).map(drop))
     }
 
     fn curandSetGeneratorOrdering(generator: Handle, _order: c_int) {
-        with(|machine| of(machine, generator).map(drop))
+        with(|machine| library(machine, generator).map(drop))
     }
 
     fn curandSetQuasiRandomGeneratorDimensions(generator: Handle, _dimensions: c_uint) {
-        with(|machine| of(machine, generator).map(drop))
+        with(|machine| library(machine, generator).map(drop))
     }
 
     fn curandGenerateSeeds(generator: Handle) {
-        with(|machine| of(machine, generator).map(drop))
+        with(|machine| library(machine, generator).map(drop))
     }
 
     fn curandGenerate(generator: Handle, to: u64, count: usize) {
@@ -77,22 +77,22 @@ exports! { ffi::curand;
     }
 
     fn curandGenerateNormal(generator: Handle, to: u64, count: usize, _mean: f32, _deviation: f32) {
-        pairs(count)?;
+        check_pairs(count)?;
         generate(generator, to, count, 4)
     }
 
     fn curandGenerateNormalDouble(generator: Handle, to: u64, count: usize, _mean: f64, _deviation: f64) {
-        pairs(count)?;
+        check_pairs(count)?;
         generate(generator, to, count, 8)
     }
 
     fn curandGenerateLogNormal(generator: Handle, to: u64, count: usize, _mean: f32, _deviation: f32) {
-        pairs(count)?;
+        check_pairs(count)?;
         generate(generator, to, count, 4)
     }
 
     fn curandGenerateLogNormalDouble(generator: Handle, to: u64, count: usize, _mean: f64, _deviation: f64) {
-        pairs(count)?;
+        check_pairs(count)?;
         generate(generator, to, count, 8)
     }
 
@@ -103,17 +103,17 @@ exports! { ffi::curand;
 
 /// Normal numbers of a pseudo-random generator come in pairs. candle therefore rounds the count up
 /// to an even number.
-fn pairs(count: usize) -> Answer {
+fn check_pairs(count: usize) -> Answer {
     if count.is_multiple_of(2) { Ok(()) } else { Err(Code::LENGTH_NOT_MULTIPLE) }
 }
 
-fn of(machine: &mut Machine, generator: Handle) -> Answer<&mut Library> {
+fn library(machine: &mut Machine, generator: Handle) -> Answer<&mut Library> {
     machine.libraries.get_mut(&generator).ok_or(Code::INVALID_HANDLE)
 }
 
 fn generate(generator: Handle, to: u64, count: usize, width: u64) -> Answer {
     with(|machine| {
-        let library = *of(machine, generator)?;
+        let library = *library(machine, generator)?;
         machine.stream_context(library.stream, library.context)?;
         machine.touch()?;
         machine.launched();

@@ -49,20 +49,20 @@ impl Events {
 
     pub(crate) fn destroy(&mut self, event: Handle) -> Answer {
         let at = self.find(event)?;
-        self.end(at);
+        self.release_slot(at);
         Ok(())
     }
 
     /// Destroys the events of a context.
-    pub(crate) fn destroy_those_of(&mut self, context: Handle) {
+    pub(crate) fn destroy_all_of(&mut self, context: Handle) {
         for at in 0..self.slots.len() as u32 {
             if self.slots[at as usize].context == context {
-                self.end(at);
+                self.release_slot(at);
             }
         }
     }
 
-    fn end(&mut self, at: u32) {
+    fn release_slot(&mut self, at: u32) {
         let slot = &mut self.slots[at as usize];
         slot.context = 0;
         // A slot whose count would overflow is not reused.
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slot_is_used_again_and_its_stale_handles_are_found_out() {
+    fn a_slot_is_reused_and_its_stale_handles_are_detected() {
         let mut events = Events::default();
         let (a, b) = (events.create(5).unwrap(), events.create(6).unwrap());
         assert_eq!((events.context(a), events.context(b)), (Ok(5), Ok(6)));
@@ -108,13 +108,13 @@ mod tests {
     fn events_end_with_their_context() {
         let mut events = Events::default();
         let [a, b, c] = [5, 6, 5].map(|context| events.create(context).unwrap());
-        events.destroy_those_of(5);
+        events.destroy_all_of(5);
         assert_eq!([a, b, c].map(|event| events.context(event).ok()), [None, Some(6), None]);
         assert_eq!(events.free.len(), 2);
     }
 
     #[test]
-    fn a_slot_ends_with_its_count() {
+    fn a_slot_whose_count_would_overflow_is_not_reused() {
         let mut events = Events::default();
         let first = events.create(5).unwrap();
         events.destroy(first).unwrap();

@@ -72,7 +72,7 @@ pub struct Faults {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FaultsError {
     /// The key is not a fault.
-    #[error("`{0}` is not a fault: {all}", all = KEYS.map(|(key, value)| format!("{key}={value}")).join(", "))]
+    #[error("`{0}` is not a fault: expected {all}", all = KEYS.map(|(key, value)| format!("{key}={value}")).join(", "))]
     Unknown(String),
     /// The value is not a number or a known word, or it is 0 where counting starts at 1.
     #[error("`{key}={value}`: expected {expected}")]
@@ -104,27 +104,27 @@ const KEYS: [(&str, &str); 10] = [
 ];
 
 /// A fault in its text form.
-struct Written<'a> {
+struct Entry<'a> {
     key: &'static str,
     value: &'a str,
 }
 
-impl Written<'_> {
-    fn wrong(&self, expected: impl Into<String>) -> FaultsError {
+impl Entry<'_> {
+    fn error(&self, expected: impl Into<String>) -> FaultsError {
         let Self { key, value } = *self;
         FaultsError::Value { key, value: value.to_owned(), expected: expected.into() }
     }
 
     /// Parses a position, counted from 1.
-    fn place(&self) -> Result<u64, FaultsError> {
+    fn parse_position(&self) -> Result<u64, FaultsError> {
         let number = self.value.parse().ok().filter(|&number: &u64| number > 0);
-        number.ok_or_else(|| self.wrong("a number from 1, the first being 1"))
+        number.ok_or_else(|| self.error("a number of at least 1"))
     }
 
-    fn word(&self, words: &[Named]) -> Result<Named, FaultsError> {
+    fn parse_word(&self, words: &[Named]) -> Result<Named, FaultsError> {
         words.iter().find(|named| named.word == self.value).copied().ok_or_else(|| {
             let all: Vec<&str> = words.iter().map(|named| named.word).collect();
-            self.wrong(all.join(", "))
+            self.error(all.join(", "))
         })
     }
 }
@@ -143,24 +143,25 @@ impl FromStr for Faults {
                 return Err(FaultsError::Twice(key));
             }
             seen.push(key);
-            let written = Written { key, value: value.trim() };
+            let entry = Entry { key, value: value.trim() };
             match key {
-                "oom-at" => faults.oom_at = Some(written.place()?),
-                "free-fails" => faults.free_fails = Some(written.place()?),
-                "lost-at" => faults.lost_at = Some(written.place()?),
-                "ecc-at" => faults.ecc_at = Some(written.place()?),
-                "launch-fails-at" => faults.launch_fails_at = Some(written.place()?),
-                "init" => faults.init = Some(written.word(INIT)?),
-                "module" => faults.module = Some(written.word(MODULE)?),
-                "nvml" => faults.nvml = Some(written.word(NVML)?),
+                "oom-at" => faults.oom_at = Some(entry.parse_position()?),
+                "free-fails" => faults.free_fails = Some(entry.parse_position()?),
+                "lost-at" => faults.lost_at = Some(entry.parse_position()?),
+                "ecc-at" => faults.ecc_at = Some(entry.parse_position()?),
+                "launch-fails-at" => faults.launch_fails_at = Some(entry.parse_position()?),
+                "init" => faults.init = Some(entry.parse_word(INIT)?),
+                "module" => faults.module = Some(entry.parse_word(MODULE)?),
+                "nvml" => faults.nvml = Some(entry.parse_word(NVML)?),
                 "driver" => {
-                    let version = written.value.parse().ok().filter(|&version| version >= 1000);
-                    let wrong = || written.wrong("a version of CUDA, such as 12040 for 12.4");
-                    faults.driver = Some(version.ok_or_else(wrong)?);
+                    let version = entry.value.parse().ok().filter(|&version| version >= 1000);
+                    let error = || entry.error("a version of CUDA, such as 12040 for 12.4");
+                    faults.driver = Some(version.ok_or_else(error)?);
                 }
                 _ => {
-                    let milliseconds = written.value.parse();
-                    let milliseconds = milliseconds.map_err(|_| written.wrong("milliseconds"))?;
+                    let milliseconds = entry.value.parse();
+                    let milliseconds =
+                        milliseconds.map_err(|_| entry.error("a number of milliseconds"))?;
                     faults.free_slow = Duration::from_millis(milliseconds);
                 }
             }
@@ -208,7 +209,7 @@ pub(crate) struct Schedule {
     launches: u64,
 }
 
-fn given(named: Option<Named>) -> Answer {
+fn result_of(named: Option<Named>) -> Answer {
     named.map_or(Ok(()), |named| Err(named.code))
 }
 
@@ -218,7 +219,7 @@ impl Schedule {
     }
 
     pub(crate) fn init(&self) -> Answer {
-        given(self.faults.init)
+        result_of(self.faults.init)
     }
 
     pub(crate) fn driver(&self) -> c_int {
@@ -233,12 +234,12 @@ impl Schedule {
 
     /// Returns the result of loading a module, whose code has the simulated version.
     pub(crate) fn module(&self) -> Answer {
-        given(self.faults.module)?;
+        result_of(self.faults.module)?;
         if self.driver() < VERSION { Err(Code::UNSUPPORTED_PTX_VERSION) } else { Ok(()) }
     }
 
     pub(crate) fn nvml(&self) -> Answer {
-        given(self.faults.nvml)
+        result_of(self.faults.nvml)
     }
 
     /// Counts a call that touches a device, and returns its result.
@@ -304,7 +305,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_fault_is_read_and_written_back() {
+    fn every_fault_is_parsed_and_formatted_back() {
         let text = "oom-at=17,free-fails=3,free-slow-ms=5,lost-at=100,ecc-at=7,launch-fails-at=2,\
                     init=no-device,driver=12040,module=no-binary,nvml=silent";
         let faults: Faults = text.parse().unwrap();
@@ -316,16 +317,16 @@ mod tests {
     }
 
     #[test]
-    fn bad_faults_are_errors_that_say_what_is_right() {
+    fn an_invalid_fault_is_an_error_that_shows_the_right_form() {
         for (text, message) in [
             (
                 "oom",
-                "`oom` is not a fault: oom-at=N, free-fails=N, free-slow-ms=MS, lost-at=N, \
+                "`oom` is not a fault: expected oom-at=N, free-fails=N, free-slow-ms=MS, lost-at=N, \
                  ecc-at=N, launch-fails-at=N, init=WHY, driver=VERSION, module=WHY, nvml=silent",
             ),
-            ("oom-at=0", "`oom-at=0`: expected a number from 1, the first being 1"),
-            ("lost-at", "`lost-at=`: expected a number from 1, the first being 1"),
-            ("free-slow-ms=5s", "`free-slow-ms=5s`: expected milliseconds"),
+            ("oom-at=0", "`oom-at=0`: expected a number of at least 1"),
+            ("lost-at", "`lost-at=`: expected a number of at least 1"),
+            ("free-slow-ms=5s", "`free-slow-ms=5s`: expected a number of milliseconds"),
             ("oom-at=1,oom-at=2", "`oom-at` is given twice"),
             ("init=gone", "`init=gone`: expected no-device, stub, driver-mismatch, not-ready"),
             ("driver=12.4", "`driver=12.4`: expected a version of CUDA, such as 12040 for 12.4"),
@@ -335,23 +336,23 @@ mod tests {
     }
 
     #[test]
-    fn an_old_driver_loads_no_module_and_a_much_older_one_no_library() {
+    fn an_old_driver_cannot_load_modules_and_an_older_major_version_cannot_load_libraries() {
         let with = |text: &str| Schedule::new(text.parse().unwrap());
-        let of = |text: &str| (with(text).library(), with(text).module());
-        assert_eq!(of(""), (Ok(()), Ok(())));
-        assert_eq!(of("driver=13000"), (Ok(()), Ok(())));
+        let results = |text: &str| (with(text).library(), with(text).module());
+        assert_eq!(results(""), (Ok(()), Ok(())));
+        assert_eq!(results("driver=13000"), (Ok(()), Ok(())));
         let unsupported = Err(Code::UNSUPPORTED_PTX_VERSION);
-        assert_eq!(of("driver=12080"), (Err(Code::INSUFFICIENT_DRIVER), unsupported));
-        assert_eq!(of("module=no-binary"), (Ok(()), Err(Code::NO_BINARY_FOR_GPU)));
+        assert_eq!(results("driver=12080"), (Err(Code::INSUFFICIENT_DRIVER), unsupported));
+        assert_eq!(results("module=no-binary"), (Ok(()), Err(Code::NO_BINARY_FOR_GPU)));
     }
 
     #[test]
-    fn a_kernel_that_fails_is_heard_of_from_the_next_call_on() {
+    fn a_failed_kernel_is_reported_by_every_later_call() {
         let mut schedule = Schedule::new("launch-fails-at=2".parse().unwrap());
         schedule.launched();
         assert_eq!(schedule.call(), Ok(()));
         schedule.launched();
         assert_eq!(schedule.call(), Err(Code::LAUNCH_FAILED));
-        assert_eq!(schedule.call(), Err(Code::LAUNCH_FAILED), "and never again otherwise");
+        assert_eq!(schedule.call(), Err(Code::LAUNCH_FAILED), "the error must stay");
     }
 }

@@ -75,7 +75,7 @@ fn launch(output: *mut c_void, stream: *mut c_void) {
     // A launcher returns no result, so an error is only stored as the thread's last error.
     if cudart::status(cudart::launch(stream as Handle)) == 0 {
         cudart::status(with(|machine| {
-            machine.scribbled(output as u64);
+            machine.overwritten_from(output as u64);
             Ok(())
         }));
     }
@@ -277,7 +277,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn scratch_is_what_the_c_code_computes() {
+    fn scratch_has_the_size_that_the_c_code_computes() {
         // With k = 2048 a row has 2048 / 32 blocks of 36 bytes.
         assert_eq!(gguf_scratch(true, 8, 16, 2048), 16 * 64 * 36);
         assert_eq!(gguf_scratch(false, 8, 16, 2048), 2 * 64 * 36);
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn every_launcher_of_candle_is_here() {
+    fn every_launcher_of_candle_is_exported() {
         let all: Vec<_> = EXPORTS.iter().flat_map(|table| table.iter()).collect();
         assert_eq!(all.len(), 3 + 30 + 3 + 10 + 3 + 1);
     }

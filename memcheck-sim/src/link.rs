@@ -51,7 +51,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn every_function_is_there_once() {
+    fn every_function_is_exported_once() {
         let names: Vec<_> = TABLES
             .iter()
             .flat_map(|family| family.iter())

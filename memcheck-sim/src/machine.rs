@@ -230,11 +230,11 @@ impl Machine {
         }
         self.contexts.remove(&context);
         self.streams.retain(|_, stream| stream.context != context);
-        self.events.destroy_those_of(context);
+        self.events.destroy_all_of(context);
         self.modules.retain(|_, owner| *owner != context);
         let ended = self.libraries.extract_if(.., |_, library| library.context == context);
         for (handle, library) in ended {
-            self.activity.released(device, handle, library.workspace);
+            self.activity.record_release(device, handle, library.workspace);
         }
         let modules = &self.modules;
         self.functions.retain(|(module, _), _| modules.contains_key(module));
@@ -273,7 +273,7 @@ impl Machine {
     pub(crate) fn activity(&mut self) -> Vec<Record> {
         for (ordinal, device) in self.devices.iter().enumerate() {
             for (address, block) in device.memory.blocks() {
-                self.activity.is_live(ordinal, address, block.bytes, block.pool.is_some());
+                self.activity.record_live(ordinal, address, block.bytes, block.pool.is_some());
             }
         }
         self.activity.take()
@@ -335,8 +335,8 @@ static MACHINE: OnceLock<Option<Mutex<Machine>>> = OnceLock::new();
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigureError {
     /// A call was answered before, so addresses and capacities are already in use.
-    #[error("the simulated machine is already at work; configure it before the first device call")]
-    AtWork,
+    #[error("the simulated machine is already in use: configure it before the first device call")]
+    InUse,
 }
 
 /// Sets the machine that this process simulates, in place of the environment.
@@ -346,7 +346,7 @@ pub enum ConfigureError {
 /// If a device call or an earlier `configure` has already created the machine.
 pub fn configure(spec: &Spec) -> Result<(), ConfigureError> {
     let _quiet = memcheck_core::measurement::quiet::enter();
-    MACHINE.set(Some(Mutex::new(Machine::new(spec)))).map_err(|_| ConfigureError::AtWork)
+    MACHINE.set(Some(Mutex::new(Machine::new(spec)))).map_err(|_| ConfigureError::InUse)
 }
 
 /// Runs `work` on the machine of the process, which the first call creates.
@@ -357,7 +357,7 @@ pub(crate) fn with<T>(work: impl FnOnce(&mut Machine) -> Answer<T>) -> Answer<T>
     let machine = MACHINE.get_or_init(|| match Spec::from_env() {
         Ok(spec) => Some(Mutex::new(Machine::new(&spec))),
         Err(error) => {
-            eprintln!("memcheck-sim: no simulated device: {error}");
+            eprintln!("memcheck-sim: cannot create the simulated device: {error}");
             None
         }
     });

@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_hold_is_not_there() {
+    fn memory_of_other_processes_is_not_available() {
         let mut memory = Memory::new(0, 1000).shared_with(400);
         assert_eq!(memory.allocate(block(601)), Err(Code::OUT_OF_MEMORY));
         memory.allocate(block(600)).unwrap();
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_and_unknown_blocks_are_refused() {
+    fn empty_and_unknown_blocks_are_errors() {
         let mut memory = Memory::new(0, 1000);
         assert_eq!(memory.allocate(block(0)), Err(Code::INVALID_VALUE));
         let a = memory.allocate(block(10)).unwrap();
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn pointers_into_a_block_are_good_up_to_its_end() {
+    fn a_pointer_into_a_block_is_valid_up_to_its_end() {
         let mut memory = Memory::new(3, 1000);
         let a = memory.allocate(block(100)).unwrap();
         assert!(memory.holds(a + 40, 60));

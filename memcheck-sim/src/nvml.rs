@@ -16,7 +16,7 @@ use std::ffi::{c_char, c_int, c_uint, c_ulonglong};
 use memcheck_core::measurement::quiet;
 
 use crate::code::{Answer, Code};
-use crate::driver::{VERSION, pci_bus, pci_bus_id};
+use crate::driver::{pci_bus, pci_bus_id};
 use crate::ffi::{Out, Symbol, Text};
 use crate::machine::{Handle, Library, Machine, with};
 use crate::uuid;
@@ -82,19 +82,19 @@ table! {
     }
 
     fn nvmlSystemGetDriverVersion(text: Out<c_char>, length: c_uint) {
-        fitting(text, DRIVER, length)
+        put_whole_text(text, DRIVER, length)
     }
 
     fn nvmlSystemGetNVMLVersion(text: Out<c_char>, length: c_uint) {
-        fitting(text, "13.580.0.memcheck-sim", length)
+        put_whole_text(text, "13.580.0.memcheck-sim", length)
     }
 
     fn nvmlSystemGetCudaDriverVersion(version: Out<c_int>) {
-        version.put(VERSION)
+        version.put(with(|machine| Ok(machine.schedule.driver()))?)
     }
 
     fn nvmlSystemGetCudaDriverVersion_v2(version: Out<c_int>) {
-        version.put(VERSION)
+        version.put(with(|machine| Ok(machine.schedule.driver()))?)
     }
 
     fn nvmlDeviceGetCount_v2(count: Out<c_uint>) {
@@ -103,7 +103,7 @@ table! {
 
     fn nvmlDeviceGetHandleByIndex_v2(index: c_uint, device: Out<Handle>) {
         let count = with(|machine| Ok(machine.devices.len() as c_uint))?;
-        let ordinal = other_way_round(index, count).ok_or(Code::INVALID_VALUE)?;
+        let ordinal = reverse_index(index, count).ok_or(Code::INVALID_VALUE)?;
         let card = if is_slice(ordinal as c_int)? { CARD } else { 0 };
         device.put(Handle::from(ordinal) + 1 + card)
     }
@@ -122,18 +122,18 @@ table! {
     fn nvmlDeviceGetIndex(device: Handle, index: Out<c_uint>) {
         let ordinal = ordinal(device)? as c_uint;
         let count = with(|machine| Ok(machine.devices.len() as c_uint))?;
-        index.put(other_way_round(ordinal, count).ok_or(Code::INVALID_HANDLE)?)
+        index.put(reverse_index(ordinal, count).ok_or(Code::INVALID_HANDLE)?)
     }
 
     fn nvmlDeviceGetName(device: Handle, text: Out<c_char>, length: c_uint) {
         let ordinal = ordinal(device)?;
         let card = with(|machine| Ok(machine.device(ordinal)?.spec.card))?;
-        fitting(text, card.name, length)
+        put_whole_text(text, card.name, length)
     }
 
     fn nvmlDeviceGetUUID(device: Handle, text: Out<c_char>, length: c_uint) {
         ordinal(device)?;
-        fitting(text, &uuid_text(device)?.ok_or(Code::INVALID_HANDLE)?, length)
+        put_whole_text(text, &uuid_text(device)?.ok_or(Code::INVALID_HANDLE)?, length)
     }
 
     fn nvmlDeviceGetPciInfo_v3(device: Handle, info: Out<PciInfo>) {
@@ -204,7 +204,7 @@ table! {
             let known = machine.processes.iter().find(|process| process.pid == pid);
             known.map(|process| process.name.clone()).ok_or(Code::NOT_FOUND)
         })?;
-        fitting(text, &name, length)
+        put_whole_text(text, &name, length)
     }
 
     fn nvmlDeviceGetComputeRunningProcesses(device: Handle, count: *mut c_uint, infos: Out<ProcessV1>) {
@@ -242,7 +242,7 @@ unsafe extern "C" fn nvmlErrorString(code: c_int) -> *const c_char {
 
 /// Converts between the driver's ordinal and NVML's index, in both directions. NVML counts by bus,
 /// and a higher ordinal has a lower bus.
-fn other_way_round(number: c_uint, count: c_uint) -> Option<c_uint> {
+fn reverse_index(number: c_uint, count: c_uint) -> Option<c_uint> {
     count.checked_sub(1)?.checked_sub(number)
 }
 
@@ -271,7 +271,7 @@ fn ordinal(device: Handle) -> Answer<c_int> {
 }
 
 /// Stores a text. A buffer that is too small is an error, because NVML never cuts a text.
-fn fitting(out: Out<c_char>, text: &str, capacity: c_uint) -> Answer {
+fn put_whole_text(out: Out<c_char>, text: &str, capacity: c_uint) -> Answer {
     if text.len() >= capacity as usize {
         return Err(Code::INSUFFICIENT_SIZE);
     }

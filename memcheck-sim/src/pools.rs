@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reserved_follows_used_at_a_synchronize() {
+    fn reserved_falls_to_used_when_the_program_synchronizes() {
         let mut pool = Pool::new(0, false);
         pool.allocated(RESERVE_STEP + 1);
         assert_eq!(pool.counter(USED_CURRENT), Ok(RESERVE_STEP + 1));

@@ -4,6 +4,7 @@
 //! puts the process on the device with that ordinal. Without a suffix, it is on the first device.
 
 use bytesize::ByteSize;
+use memcheck_core::size::counted;
 
 /// A process that holds memory of a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,10 +23,15 @@ pub struct Process {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProcessesError {
     /// The text is not `PID:NAME:SIZE`.
-    #[error("`{0}` is not a process: PID:NAME:SIZE or PID:NAME:SIZE@DEVICE, as 4711:python:60GiB")]
+    #[error(
+        "`{0}` is not a process: expected PID:NAME:SIZE or PID:NAME:SIZE@DEVICE, such as 4711:python:60GiB"
+    )]
     Spelling(String),
     /// The machine does not have the device.
-    #[error("process {pid} is on device {device}, and the machine has {devices}")]
+    #[error(
+        "process {pid} is on device {device}, but the machine has {count}",
+        count = counted(*devices as u64, "device", "devices")
+    )]
     NoDevice {
         /// The process id.
         pid: u32,
@@ -44,13 +50,13 @@ pub enum ProcessesError {
 pub fn processes(text: &str) -> Result<Vec<Process>, ProcessesError> {
     let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
     parts
-        .map(|part| process(part).ok_or_else(|| ProcessesError::Spelling(part.to_owned())))
+        .map(|part| parse_process(part).ok_or_else(|| ProcessesError::Spelling(part.to_owned())))
         .collect()
 }
 
-fn process(text: &str) -> Option<Process> {
-    let (what, device) = text.split_once('@').unwrap_or((text, "0"));
-    let mut parts = what.split(':').map(str::trim);
+fn parse_process(text: &str) -> Option<Process> {
+    let (process, device) = text.split_once('@').unwrap_or((text, "0"));
+    let mut parts = process.split(':').map(str::trim);
     let (pid, name, size) = (parts.next()?, parts.next()?, parts.next()?);
     (parts.next().is_none() && !name.is_empty()).then_some(())?;
     Some(Process {
@@ -66,16 +72,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn processes_are_read_each_with_its_device() {
-        let of = |pid, name: &str, bytes, device| Process { pid, name: name.into(), bytes, device };
+    fn each_process_is_parsed_with_its_device() {
+        let on = |pid, name: &str, bytes, device| Process { pid, name: name.into(), bytes, device };
         assert_eq!(
             processes("4711:python:60GiB, 12:a b:5B@3"),
-            Ok(vec![of(4711, "python", 60 << 30, 0), of(12, "a b", 5, 3)])
+            Ok(vec![on(4711, "python", 60 << 30, 0), on(12, "a b", 5, 3)])
         );
         assert_eq!(processes(""), Ok(Vec::new()));
         for wrong in ["python", "a:b:1B", "1:b", "1:b:much", "1::1B", "1:b:1B:2", "1:b:1B@x"] {
             let error = processes(wrong).unwrap_err();
-            assert!(error.to_string().contains("as 4711:python:60GiB"), "{wrong}: {error}");
+            assert!(error.to_string().contains("such as 4711:python:60GiB"), "{wrong}: {error}");
         }
     }
 }

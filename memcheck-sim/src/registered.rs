@@ -12,7 +12,7 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::code::{Answer, Code};
 use crate::cudart::{self, Dim3};
-use crate::driver::checked;
+use crate::driver::check_sizes;
 use crate::ffi::{Out, Symbol, exports};
 use crate::machine::Handle;
 
@@ -63,11 +63,11 @@ exports! { cudart::status;
         grid: Out<Dim3>, block: Out<Dim3>, shared: Out<usize>, stream: Out<Handle>,
     ) {
         // cudaErrorMissingConfiguration.
-        let of = CONFIGURATION.take().ok_or(Code(52))?;
-        grid.put(of.grid)?;
-        block.put(of.block)?;
-        shared.put(of.shared)?;
-        stream.put(of.stream)
+        let configuration = CONFIGURATION.take().ok_or(Code(52))?;
+        grid.put(configuration.grid)?;
+        block.put(configuration.block)?;
+        shared.put(configuration.shared)?;
+        stream.put(configuration.stream)
     }
 
     fn __cudaGetKernel(kernel: Out<Handle>, function: *const c_void) {
@@ -122,7 +122,7 @@ fn launch(kernel: Handle, grid: Dim3, block: Dim3, stream: Handle) -> Answer {
         return Err(Code::INVALID_HANDLE);
     }
     // The runtime API returns "invalid configuration" where the driver API returns "invalid value".
-    checked(grid.sides(), block.sides()).map_err(|_| Code(9))?;
+    check_sizes(grid.sides(), block.sides()).map_err(|_| Code(9))?;
     cudart::launch(stream)
 }
 
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_that_is_registered_is_launched_as_the_driver_would() {
+    fn only_a_registered_kernel_with_valid_sizes_is_launched() {
         let (known, unknown) = (c"known".as_ptr(), c"unknown".as_ptr());
         // SAFETY: the function only stores the address of the kernel.
         unsafe {
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_configuration_is_taken_once() {
+    fn a_pop_without_a_pushed_configuration_is_an_error() {
         // SAFETY: the function checks for null, and no configuration was pushed.
         let popped = unsafe {
             __cudaPopCallConfiguration(

@@ -75,7 +75,7 @@ impl Spec {
         let spec = spec.with_processes(processes(&text(PROCESSES_VARIABLE)?)?)?;
         // Only a program that was built for real GPUs selects devices with this variable.
         match env::var(VISIBLE_VARIABLE) {
-            Ok(words) if cfg!(feature = "standalone") => Ok(spec.shown(&words)),
+            Ok(words) if cfg!(feature = "standalone") => Ok(spec.visible(&words)),
             _ => Ok(spec),
         }
     }
@@ -85,16 +85,16 @@ impl Spec {
     /// A word is the number of a device or the start of its UUID. The devices appear in the order
     /// of the words, up to the first word that matches no device. If the first device is a slice,
     /// the program sees only that slice. Otherwise it sees only whole GPUs.
-    fn shown(self, words: &str) -> Self {
+    fn visible(self, words: &str) -> Self {
         let known = |word: &str| -> Option<usize> {
-            let is_meant = |&place: &usize| match word.parse::<u32>() {
+            let matches = |&place: &usize| match word.parse::<u32>() {
                 Ok(number) => self.numbers[place] == number,
                 Err(_) if word.len() > 4 => {
                     uuid_text(self.numbers[place], self.devices[place].mig).starts_with(word)
                 }
                 Err(_) => false,
             };
-            (0..self.devices.len()).find(is_meant)
+            (0..self.devices.len()).find(matches)
         };
         let mut places: Vec<usize> = words.split(',').map(str::trim).map_while(known).collect();
         match places.first().map(|&first| self.devices[first].mig) {
@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_machine_is_made_to_hold_lies_beside_what_others_hold() {
+    fn a_limited_capacity_does_not_include_the_bytes_of_other_processes() {
         let others = processes("1:a:10GiB@1,2:b:4GiB@1").unwrap();
         let mut spec = "2xrtx4090".parse::<Spec>().unwrap().with_processes(others).unwrap();
         spec.limit(8 << 30);
@@ -183,39 +183,39 @@ mod tests {
         let nowhere = processes("7:a:1GiB@2").unwrap();
         assert_eq!(
             spec.with_processes(nowhere).unwrap_err().to_string(),
-            "process 7 is on device 2, and the machine has 2"
+            "process 7 is on device 2, but the machine has 2 devices"
         );
     }
 
     #[test]
-    fn a_program_is_shown_the_devices_that_are_named_in_their_order() {
+    fn a_program_sees_the_named_devices_in_the_given_order() {
         let others = processes("1:a:1GiB,2:b:2GiB@2").unwrap();
         let spec = "h200+t4+l4".parse::<Spec>().unwrap().with_processes(others).unwrap();
-        let seen = |spec: &Spec, words: &str| -> Vec<(u32, &str)> {
-            let Spec { devices, numbers, .. } = spec.clone().shown(words);
+        let visible = |spec: &Spec, words: &str| -> Vec<(u32, &str)> {
+            let Spec { devices, numbers, .. } = spec.clone().visible(words);
             numbers.into_iter().zip(devices.iter().map(|device| device.card.id)).collect()
         };
-        assert_eq!(seen(&spec, "2,0"), [(2, "l4"), (0, "h200")]);
+        assert_eq!(visible(&spec, "2,0"), [(2, "l4"), (0, "h200")]);
         let second = "GPU-6d656d63-6865-636b-2d73-696d00000001";
-        assert_eq!(seen(&spec, &format!("{second},0")), [(1, "t4"), (0, "h200")]);
-        assert_eq!(seen(&spec, "1,7,0"), [(1, "t4")]);
-        assert!(seen(&spec, "").is_empty() && seen(&spec, "-1").is_empty());
-        let shown = spec.shown("2,1");
-        assert_eq!(shown.processes.len(), 1, "who is on a hidden device is hidden");
-        assert_eq!((shown.processes[0].pid, shown.processes[0].device), (2, 0));
+        assert_eq!(visible(&spec, &format!("{second},0")), [(1, "t4"), (0, "h200")]);
+        assert_eq!(visible(&spec, "1,7,0"), [(1, "t4")]);
+        assert!(visible(&spec, "").is_empty() && visible(&spec, "-1").is_empty());
+        let reordered = spec.visible("2,1");
+        assert_eq!(reordered.processes.len(), 1, "the process on the hidden device is hidden");
+        assert_eq!((reordered.processes[0].pid, reordered.processes[0].device), (2, 0));
         let sliced: Spec = "2xh200,mig+t4".parse().unwrap();
         let slice = "MIG-6d656d63-6865-636b-2d6d-696700000001";
-        assert_eq!(seen(&sliced, &format!("{slice},2")), [(1, "h200")]);
-        assert_eq!(seen(&sliced, "2,0"), [(2, "t4")]);
+        assert_eq!(visible(&sliced, &format!("{slice},2")), [(1, "h200")]);
+        assert_eq!(visible(&sliced, "2,0"), [(2, "t4")]);
     }
 
     #[test]
-    fn a_machine_is_what_the_core_reads_and_an_error_says_what_is_right() {
+    fn a_machine_is_formatted_back_and_an_error_contains_its_correction() {
         let text = "rtx4090,capacity=8589934592B+2xt4,mig";
         assert_eq!(text.parse::<Spec>().unwrap().to_string(), text);
         for (text, message) in [
             ("rtx4091", "`rtx4091` is not a known card: did you mean `rtx4090`?"),
-            ("40xt4", "40 devices: a machine has from 1 to 32"),
+            ("40xt4", "a machine has 1 to 32 devices, not 40"),
         ] {
             assert_eq!(text.parse::<Spec>().unwrap_err().to_string(), message);
         }

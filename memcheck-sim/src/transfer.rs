@@ -103,7 +103,7 @@ impl Machine {
 
     /// Forgets the block from `to` to its end, because a kernel has written there an unknown number
     /// of bytes.
-    pub(crate) fn scribbled(&mut self, to: u64) {
+    pub(crate) fn overwritten_from(&mut self, to: u64) {
         let Some(device) = memory::region(to).and_then(|ordinal| self.devices.get(ordinal)) else {
             return;
         };
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_upload_comes_back_until_it_is_overwritten() {
+    fn a_small_upload_reads_back_until_it_is_overwritten() {
         let (mut machine, context) = machine();
         let a = machine.allocate(context, 100).unwrap();
         upload(&mut machine, a + 10, &[1, 2, 3, 4]).unwrap();
@@ -175,7 +175,7 @@ mod tests {
         assert_eq!(download(&mut machine, a + 10, 4).unwrap(), [1, 7, 8, 4]);
         machine.overwritten(a + 13, 1);
         assert_eq!(download(&mut machine, a + 10, 4).unwrap(), [1, 7, 8, 0]);
-        machine.scribbled(a);
+        machine.overwritten_from(a);
         assert_eq!(download(&mut machine, a, 100).unwrap(), [0; 100]);
     }
 
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn copies_reach_other_devices_and_no_further_than_their_blocks() {
+    fn copies_between_devices_stay_within_their_blocks() {
         let (mut machine, context) = machine();
         let other = machine.retain_primary(1).unwrap();
         let a = machine.allocate(context, 8).unwrap();
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn managed_memory_is_copied_for_real() {
+    fn managed_memory_is_really_copied() {
         let (mut machine, context) = machine();
         let managed = machine.allocate_managed(context, 8).unwrap();
         upload(&mut machine, managed, &[1, 2, 3]).unwrap();

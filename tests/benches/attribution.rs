@@ -30,10 +30,12 @@ const LIMIT: f64 = 1.15;
 fn main() -> anyhow::Result<()> {
     // `cargo test --benches` starts benchmarks without optimisation, only to see that they run.
     if !std::env::args().any(|argument| argument == "--bench") {
-        println!("the cost of attribution is measured by `cargo bench`");
+        println!("run `cargo bench` to measure the cost of attribution");
         return Ok(());
     }
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("no workspace")?;
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .context("the package has no parent directory")?;
     let built = Command::new("cargo")
         .args(["build", "--release", "--package", "cargo-memcheck"])
         .current_dir(workspace)
@@ -57,11 +59,11 @@ fn main() -> anyhow::Result<()> {
     };
     let (counted, attributed) = (iteration("never"), iteration("always"));
     let ratio = attributed.as_secs_f64() / counted.as_secs_f64();
-    let standing = if ratio <= LIMIT { "kept" } else { "missed" };
+    let result = if ratio <= LIMIT { "met" } else { "exceeded" };
     println!("a forward pass of BERT-base on the simulated GPU, fastest of {ROUNDS} rounds");
     println!("  counters only     {:>10} µs", counted.as_micros());
     println!("  with attribution  {:>10} µs", attributed.as_micros());
-    println!("  ratio             {ratio:>10.3} (limit {LIMIT}: {standing})");
+    println!("  ratio             {ratio:>10.3} (limit {LIMIT}: {result})");
     Ok(())
 }
 
@@ -79,7 +81,7 @@ fn run(workspace: &Path, explain: &str, iterations: u32) -> anyhow::Result<Durat
     for line in String::from_utf8(output.stdout)?.lines() {
         let line: Value = serde_json::from_str(line)?;
         if line["type"] == "test-finished" && line["test"] == TEST {
-            let seconds = line["seconds"].as_f64().context("no time was told")?;
+            let seconds = line["seconds"].as_f64().context("the line has no `seconds`")?;
             return Ok(Duration::from_secs_f64(seconds));
         }
     }

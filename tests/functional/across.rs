@@ -78,7 +78,7 @@ fn law_of(test: &Value) -> &Value {
 
 /// The findings that every complete run of `TESTS` must have.
 #[track_caller]
-fn finds_all(run: &crate::fixture::Run) {
+fn assert_all_findings(run: &crate::fixture::Run) {
     let greedy = run.test("train::greedy");
     let finding = &greedy["findings"][0];
     // 0.599 * 102,400 = 61,337.6.
@@ -95,7 +95,7 @@ fn finds_all(run: &crate::fixture::Run) {
     );
     assert_eq!(square["laws"][0]["order"], "seq^2");
     for smaller in ["square::seq_64", "square::seq_256"] {
-        assert_eq!(run.test(smaller)["status"], "passed", "the largest speaks for all");
+        assert_eq!(run.test(smaller)["status"], "passed", "only the largest case has the finding");
         assert!(run.test(smaller).get("laws").is_none());
     }
     let linear = run.test("linear::seq_512");
@@ -109,7 +109,7 @@ fn finds_all(run: &crate::fixture::Run) {
 }
 
 #[test]
-fn the_law_of_what_breaks_another_limit_does_not_wait() {
+fn the_law_of_a_leaking_test_is_not_pending() {
     let project = Project::new(
         "#[mem_test(cases(seq = [64, 128, 256]), scaling(growth <= \"1\"))]
 fn leaking(trial: &mut Trial) -> candle_core::Result<()> {
@@ -135,9 +135,9 @@ fn peaks_and_laws_are_judged_across_tests() {
     let reports = ["junit=junit.xml", "markdown=page.md", "html=page.html"];
     let reports = reports.map(|report| ["--report", report]).concat();
     let run = project.run(&reports).exits(100);
-    finds_all(&run);
+    assert_all_findings(&run);
     assert_eq!(run.summary()["failed"], 2);
-    let run = run.says("peak = 4.0 KiB + 256 B*seq").says("growth = 0 B");
+    let run = run.prints("peak = 4.0 KiB + 256 B*seq").prints("growth = 0 B");
     // Another run explains the finding, so it has the call site of the scores of the largest case.
     let scores = &run.test("square::seq_512")["findings"][0]["sites"][0];
     assert_eq!((&scores["operation"], &scores["bytes"]), (&json!("zeros"), &json!(4 * 512 * 512)));
@@ -155,7 +155,7 @@ fn peaks_and_laws_are_judged_across_tests() {
     }
     // A run of one case has too few values to find a law. It must leave the pending law as it is.
     project.run(&["--exact", "linear::seq_64"]).exits(0);
-    project.memcheck(&["review", "linear::law"]).exits(5).says("peak_allocated: 4096 + 256*seq");
+    project.memcheck(&["review", "linear::law"]).exits(5).prints("peak_allocated: 4096 + 256*seq");
     project.memcheck(&["accept"]).exits(0);
     let accepted = project.read(LAW);
     assert!(
@@ -179,7 +179,7 @@ fn peaks_and_laws_are_judged_across_tests() {
     std::fs::remove_file(project.path().join(plain)).unwrap();
     let run = project.run(&["--ci", "--exact", "train::checkpointed"]).exits(5);
     assert_eq!(run.codes("train::checkpointed"), ["uncomparable-baseline"]);
-    run.says(
+    run.prints(
         "`max_peak` (`0.6 x plain`) is not judged: `train::plain` did not run here and has no",
     );
     let other = "tests/snapshots/mem__linear__seq_128@cpu.snap";
@@ -194,11 +194,11 @@ fn peaks_and_laws_are_judged_across_tests() {
     project.write(LAW, &accepted.replace("4096 + 256*seq", "'135168'"));
     let run = project.run(&["linear"]).exits(100);
     assert_eq!(run.codes("linear::seq_512"), ["scaling"]);
-    run.says("grew with 1, and grows with seq now: 4.0 KiB + 256 B*seq, was 132.0 KiB");
+    run.prints("grew with 1, and grows with seq now: 4.0 KiB + 256 B*seq, was 132.0 KiB");
     project.memcheck(&["reject"]).exits(0);
     project.write(LAW, &accepted.replace("256*seq", "128*seq"));
     project.run(&["linear"]).exits(0);
-    project.memcheck(&["review"]).exits(5).says("+     peak_allocated: 4096 + 256*seq");
+    project.memcheck(&["review"]).exits(5).prints("+     peak_allocated: 4096 + 256*seq");
     project.memcheck(&["accept"]).exits(0);
     assert_eq!(project.read(LAW), accepted);
 
@@ -207,7 +207,7 @@ fn peaks_and_laws_are_judged_across_tests() {
     let unbounded = source.replace("scaling(peak_allocated <= \"seq\", growth <= \"1\")", "");
     project.write("tests/mem.rs", &unbounded);
     let run = project.run(&["linear"]).exits(0);
-    run.says("mem__linear__law@cpu.snap belongs to no test");
+    run.prints("mem__linear__law@cpu.snap belongs to no test");
 }
 
 /// The accepted peak of a workload over its cases.
@@ -249,7 +249,7 @@ fn the_accepted_laws_of_the_workloads_are_their_closed_formulas() {
 }
 
 #[test]
-fn limits_across_tests_that_mean_nothing_are_refused_before_anything_runs() {
+fn invalid_limits_across_tests_are_refused_before_any_test_runs() {
     let project = Project::new(&format!(
         "{TESTS}
 mod first {{
@@ -266,7 +266,7 @@ mod second {{
 }}
 "
     ));
-    for (limit, said) in [
+    for (limit, expected) in [
         ("0.6 x nothing", "mem has no test `nothing`: it is looked for in the same test target"),
         ("0.6 x linear", "has no test `linear`, but `linear::seq_"),
         ("0.6 x twin", "`twin` is one of `first::twin`, `second::twin`: write more of its path"),
@@ -279,10 +279,10 @@ mod second {{
         let run = project
             .run(&["--exact", "train::checkpointed", "--max-peak", limit])
             .exits(96)
-            .says(said);
+            .prints(expected);
         assert!(!run.stdout.contains("test-finished"), "{}", run.stdout);
     }
-    project.run(&["--max-peak", "60% x plain"]).exits(2).says("`60%` is not a factor");
+    project.run(&["--max-peak", "60% x plain"]).exits(2).prints("`60%` is not a factor");
     project.run(&["--exact", "second::twin"]).exits(0);
     project.memcheck(&["accept"]).exits(0);
     let variables = [("MEMCHECK_MAX_PEAK", "0.7 x second::twin")];
@@ -298,7 +298,7 @@ mod second {{
     };
     limited("1.6 x checkpointed");
     let run = project.run(&["train"]).exits(96);
-    run.says("`train::checkpointed` of `train::plain`, `train::plain` of `train::checkpointed`");
+    run.prints("`train::checkpointed` of `train::plain`, `train::plain` of `train::checkpointed`");
     // 1.7 * 0.6 > 1, so this circle can be satisfied.
     limited("1.7 x checkpointed");
     let run = project.run(&["train"]).exits(100);
@@ -318,12 +318,12 @@ mod second {{
             "--results",
             &folder,
         ]);
-        let run = run.exits(0).says("judged by `cargo memcheck report --merge`");
+        let run = run.exits(0).prints("judged by `cargo memcheck report --merge`");
         assert!(!run.stdout.contains("\"laws\""), "{}", run.stdout);
     }
     let merge = ["report", "--merge", "shard-1", "shard-2", "shard-3", "--message-format", "json"];
     let merged = project.memcheck(&merge).exits(100);
-    finds_all(&merged);
+    assert_all_findings(&merged);
     let from = merged.summary()["pending"].as_array().unwrap().clone();
     let named = |name: &str| from.iter().any(|path| path.as_str().unwrap().contains(name));
     assert!(named("mem__linear__law@cpu.snap.new") && !named("mem__square__law"), "{from:?}");
@@ -331,23 +331,23 @@ mod second {{
 
     // Under a plain harness each test runs by itself and is judged with the baselines of the
     // others.
-    let failing = |filter: &str| {
+    let cargo_test = |filter: &str| {
         let output = project.cargo_test().arg(filter).output().expect("cargo runs");
-        let said = String::from_utf8_lossy(&output.stdout).into_owned();
-        (output.status.success(), said + &String::from_utf8_lossy(&output.stderr))
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        (output.status.success(), text + &String::from_utf8_lossy(&output.stderr))
     };
-    let (passed, said) = failing("train::checkpointed");
-    assert!(passed, "nothing to judge by is no failure here: {said}");
+    let (passed, output) = cargo_test("train::checkpointed");
+    assert!(passed, "a test without the baseline of its limit passes: {output}");
     project.run(&[]).exits(100);
     project.memcheck(&["accept"]).exits(0);
-    for (filter, passes, says) in [
+    for (filter, passes, expected) in [
         ("train::checkpointed", true, ""),
         ("train::greedy", false, "0.599 x train::plain, and `train::plain` peaks at 102,400 B"),
         ("linear", true, ""),
         ("square", false, "`peak_allocated` of host grows with seq^2 over the cases"),
     ] {
-        let (passed, said) = failing(filter);
-        assert_eq!(passed, passes, "{filter}: {said}");
-        assert!(said.contains(says), "{said}");
+        let (passed, output) = cargo_test(filter);
+        assert_eq!(passed, passes, "{filter}: {output}");
+        assert!(output.contains(expected), "{output}");
     }
 }

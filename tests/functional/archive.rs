@@ -31,7 +31,7 @@ fn restore(project: &Project) {
 }
 
 /// The reports of the tests, without the fields that differ from run to run.
-fn said(run: &Run) -> Vec<Value> {
+fn comparable_lines(run: &Run) -> Vec<Value> {
     let mut lines = run.json();
     lines.retain(|line| line["type"] == "test-finished");
     for line in &mut lines {
@@ -60,7 +60,7 @@ fn sites(run: &Run) -> Value {
 }
 
 #[test]
-fn an_archive_runs_where_there_is_neither_cargo_nor_a_source() {
+fn an_archive_runs_on_a_machine_without_cargo_and_without_sources() {
     let project = Project::new(&format!("{CLEAN_AND_LEAKY}#[cfg(any())]\nfn left_out() {{}}\n"));
     project.write(".config/memcheck.toml", "[default]\nmax_peak = \"1 GiB\"\n");
     project.run(&[]).exits(100);
@@ -73,7 +73,7 @@ fn an_archive_runs_where_there_is_neither_cargo_nor_a_source() {
     }
     let direct = project.run(&[]).exits(100);
     assert_eq!(stale(&direct), ["tests/snapshots/mem__gone@cpu.snap belongs to no test"]);
-    assert_eq!(direct.codes("clean"), [""; 0], "its baseline is there");
+    assert_eq!(direct.codes("clean"), [""; 0], "it has a baseline");
     let site = sites(&direct)[0].clone();
     assert_eq!(site["file"], "tests/mem.rs", "{site}");
 
@@ -82,7 +82,7 @@ fn an_archive_runs_where_there_is_neither_cargo_nor_a_source() {
         &["archive", "--archive-file", "a.tar.zst", "--device", "cpu", "--message-format", "json"],
     )
     .exits(0)
-    .says("packed 1 test executables and 3 baselines");
+    .prints("packed 1 test executables and 3 baselines");
     let file = &packed.json()[0];
     assert_eq!((&file["type"], &file["kind"]), (&"file".into(), &"archive".into()));
     let size = fs::metadata(project.path().join("a.tar.zst")).unwrap().len();
@@ -91,27 +91,31 @@ fn an_archive_runs_where_there_is_neither_cargo_nor_a_source() {
     project
         .memcheck(&[&apart[..], &["--device", "cpu"]].concat())
         .exits(0)
-        .says("line-tables: lines");
+        .prints("line-tables: lines");
     let stripped = fs::metadata(project.path().join("s.tar.zst")).unwrap().len();
     assert!(stripped < size, "{stripped} < {size}");
 
     let machine = Machine::new();
     for file in ["a.tar.zst", "s.tar.zst", "lines.tar.zst"] {
-        machine.bring(&project, file);
+        machine.copy_from(&project, file);
     }
     hide(&project);
 
     // Figures, findings, sites and baselines must be the same. The devices are those of the
     // archive.
-    let run = machine.run(&[]).exits(100).says("device: cpu").says("archive: built for cpu");
-    assert_eq!(said(&run), said(&direct));
-    assert_eq!(stale(&run), stale(&direct), "the archive knows what was still written");
+    let run = machine.run(&[]).exits(100).prints("device: cpu").prints("archive: built for cpu");
+    assert_eq!(comparable_lines(&run), comparable_lines(&direct));
+    assert_eq!(
+        stale(&run),
+        stale(&direct),
+        "the archive lists the tests that its build leaves out"
+    );
     let left = fs::read_dir(machine.path().join("tmp")).unwrap().count();
-    assert_eq!(left, 0, "what was extracted is gone");
+    assert_eq!(left, 0, "extracted files are left behind");
 
     // Results can be reported again, and merged, on this machine too.
     let again = machine.without_cargo(&["report", "--message-format", "json"]).exits(100);
-    assert_eq!(said(&again), said(&direct));
+    assert_eq!(comparable_lines(&again), comparable_lines(&direct));
     for part in ["1", "2"] {
         let arguments = [
             &format!("--partition=hash:{part}/2"),
@@ -121,12 +125,19 @@ fn an_archive_runs_where_there_is_neither_cargo_nor_a_source() {
         machine.run(&arguments);
     }
     let merged = ["report", "--merge", "1", "2", "--message-format", "json"];
-    assert_eq!(said(&machine.without_cargo(&merged).exits(100)), said(&direct));
+    assert_eq!(
+        comparable_lines(&machine.without_cargo(&merged).exits(100)),
+        comparable_lines(&direct)
+    );
 
     // The tests of an archive can be listed, selected, limited, and started by a launcher.
     let list = ["list", "--archive-file", "a.tar.zst", "--verbose"];
     let listed = machine.memcheck(&list).exits(0);
-    assert!(listed.stdout.contains("[default]"), "the archive's own: {}", listed.stdout);
+    assert!(
+        listed.stdout.contains("[default]"),
+        "the configuration of the archive: {}",
+        listed.stdout
+    );
     assert_eq!(
         machine.run(&["clean", "--max-peak", "1 KiB"]).exits(100).codes("clean"),
         ["peak-limit"]
@@ -135,15 +146,18 @@ fn an_archive_runs_where_there_is_neither_cargo_nor_a_source() {
         machine.run(&["--runner", "/usr/bin/env A=1", "--extract-to", "there", "clean"]).exits(0);
     assert_eq!(launched.test("clean")["status"], "passed");
     let elsewhere = machine.run(&["--runner", "/usr/bin/env A=1", "clean"]).exits(0);
-    elsewhere.says("--extract-to names one that others see");
-    assert!(machine.path().join("there/workspace/tests/snapshots").is_dir(), "it stays");
-    machine.run(&["--extract-to", "there"]).exits(2).says("not empty");
+    elsewhere.prints("--extract-to names one that others see");
+    assert!(
+        machine.path().join("there/workspace/tests/snapshots").is_dir(),
+        "the extracted files are gone"
+    );
+    machine.run(&["--extract-to", "there"]).exits(2).prints("not empty");
 
     // A test of the archive can be profiled. A program is not in the archive.
     let profile = ["profile", "--archive-file", "a.tar.zst", "--device", "cpu"];
     let profiled = machine.memcheck(&[&profile[..], &["leaky"]].concat()).exits(100).stdout;
     assert!(profiled.contains("leaky on cpu") && profiled.contains("tests/mem.rs"), "{profiled}");
-    machine.memcheck(&[&profile[..], &["--bin", "tool"]].concat()).exits(2).says("no programs");
+    machine.memcheck(&[&profile[..], &["--bin", "tool"]].concat()).exits(2).prints("no programs");
 
     // Without line tables the report names functions. With line tables it names lines as usual.
     let stripped = |more: &[&str]| {
@@ -157,20 +171,20 @@ fn an_archive_runs_where_there_is_neither_cargo_nor_a_source() {
     );
     let with_lines = stripped(&["--line-tables", "lines.tar.zst"]).exits(100);
     assert_eq!(sites(&with_lines), sites(&direct));
-    machine.run(&["--line-tables", "lines.tar.zst"]).exits(2).says("of another archive");
+    machine.run(&["--line-tables", "lines.tar.zst"]).exits(2).prints("of another archive");
 
     // Files that are not complete archives, and arguments that an archive cannot have.
-    machine.run(&["--device", "sim"]).exits(105).says("the archive was built for cpu");
-    machine.run(&["--device", "cuda"]).exits(105).says("the archive was built for cpu");
-    machine.run(&["--package", "app"]).exits(2).says("the archive is built already");
+    machine.run(&["--device", "sim"]).exits(105).prints("the archive was built for cpu");
+    machine.run(&["--device", "cuda"]).exits(105).prints("the archive was built for cpu");
+    machine.run(&["--package", "app"]).exits(2).prints("the archive is built already");
     machine.memcheck(&["run", "--archive-file", "gone.tar.zst"]).exits(2);
-    machine.memcheck(&["run", "--archive-file", "bin/cargo"]).exits(2).says("is not an archive");
+    machine.memcheck(&["run", "--archive-file", "bin/cargo"]).exits(2).prints("is not an archive");
     machine
         .memcheck(&["run", "--archive-file", "lines.tar.zst"])
         .exits(2)
-        .says("is not an archive");
-    machine.memcheck(&["run", "--extract-to", "x"]).exits(2).says("--archive-file");
-    machine.without_cargo(&["run"]).exits(102).says("--archive-file");
+        .prints("is not an archive");
+    machine.memcheck(&["run", "--extract-to", "x"]).exits(2).prints("--archive-file");
+    machine.without_cargo(&["run"]).exits(102).prints("--archive-file");
 
     // The command must find results even if cargo fails, or answers for another workspace.
     machine.run(&["a_filter_of_none", "--no-tests", "pass"]).exits(0);
@@ -192,7 +206,7 @@ fn one_file_cannot_be_both_archive_and_line_tables() {
 }
 
 #[test]
-fn what_is_new_in_an_archive_is_carried_back() {
+fn new_figures_of_an_archive_are_accepted_in_the_source_tree() {
     let project = Project::new(
         "#[mem_test(max_growth = \"0 B\")]\nfn fresh(device: &Device) -> candle_core::Result<()> {
     Tensor::zeros(1024, DType::F32, device)?.affine(2.0, 1.0)?;
@@ -202,10 +216,10 @@ fn what_is_new_in_an_archive_is_carried_back() {
     let archive = ["archive", "--archive-file", "a.tar.zst"];
     project.memcheck(&[&archive[..], &devices].concat()).exits(0);
     let machine = Machine::new();
-    machine.bring(&project, "a.tar.zst");
+    machine.copy_from(&project, "a.tar.zst");
     hide(&project);
     let results = machine.path().join("results");
-    let run = machine.run(&["--results", "results"]).exits(0).says("device: sim:t4");
+    let run = machine.run(&["--results", "results"]).exits(0).prints("device: sim:t4");
     assert_eq!(
         (run.summary()["new"].clone(), run.summary()["passed"].clone()),
         (2.into(), 2.into())
@@ -230,12 +244,12 @@ fn what_is_new_in_an_archive_is_carried_back() {
         .map(|family| project.read(&format!("tests/snapshots/mem__fresh@{family}.snap")));
     assert_eq!(of_archive, of_cargo);
     // The results can be reported again in the folder of the sources.
-    let told = ["report", results.to_str().unwrap(), "--message-format", "json"];
-    project.memcheck(&told).exits(0).says("results/pending");
+    let report = ["report", results.to_str().unwrap(), "--message-format", "json"];
+    project.memcheck(&report).exits(0).prints("results/pending");
 }
 
 #[test]
-fn files_of_the_sources_and_of_build_scripts_are_found_again() {
+fn a_test_of_an_archive_finds_source_files_and_files_of_build_scripts() {
     let project = Project::new(
         "#[mem_test(baseline = false)]
 fn reads_a_file() {
@@ -264,7 +278,7 @@ fn reads_what_its_build_script_wrote() {
     project.write("data/tokens.txt", "1 2 3\n");
     project.memcheck(&["archive", "--archive-file", "a.tar.zst", "--device", "cpu"]).exits(0);
     let machine = Machine::new();
-    machine.bring(&project, "a.tar.zst");
+    machine.copy_from(&project, "a.tar.zst");
     fs::create_dir_all(machine.path().join("sources/data")).unwrap();
     fs::rename(
         project.path().join("data/tokens.txt"),
@@ -275,5 +289,5 @@ fn reads_what_its_build_script_wrote() {
     assert_eq!(without.codes("reads_a_file"), ["test-failed"]);
     assert_eq!(without.test("reads_what_its_build_script_wrote")["status"], "passed");
     machine.run(&["--workspace-remap", "sources"]).exits(0);
-    machine.run(&["--workspace-remap", "gone"]).exits(2).says("gone is not a directory");
+    machine.run(&["--workspace-remap", "gone"]).exits(2).prints("gone is not a directory");
 }

@@ -3,15 +3,15 @@
 
 use crate::fixture::{Project, memcheck_interrupted};
 
-/// A test whose body runs `what` with the path of its own report.
-fn rogue(what: &str) -> Project {
+/// A test whose body is `statements`. They can call `report()`, the path of the report of the test.
+fn rogue(statements: &str) -> Project {
     Project::new(&format!(
         "
 fn report() -> std::path::PathBuf {{
-    // As the process was started: the variable is not there any more.
+    // The initial environment of the process, because the runtime has removed the variable.
     let environment = std::fs::read_to_string(\"/proc/self/environ\").unwrap();
     let job = environment.split('\\0').find(|text| text.starts_with(\"MEMCHECK_JOB=\"));
-    let job = job.expect(\"run by memcheck\");
+    let job = job.expect(\"memcheck has started the test\");
     let start = job.find(\"\\\"report\\\":\\\"\").unwrap() + 10;
     job[start..].split('\"').next().unwrap().into()
 }}
@@ -19,7 +19,7 @@ fn report() -> std::path::PathBuf {{
 #[mem_test(baseline = false, timeout = \"6s\")]
 fn rogue(trial: &mut Trial) -> Result<(), String> {{
     let _ = &trial;
-    {what}
+    {statements}
 }}
 
 #[mem_test(baseline = false)]
@@ -29,21 +29,21 @@ fn bystander() {{}}
 }
 
 #[track_caller]
-fn ends_as(what: &str, code: &str, exit: u8) {
-    let run = rogue(what).run(&[]).exits(exit);
-    assert_eq!(run.codes("rogue"), [code], "{what}");
+fn assert_outcome(statements: &str, code: &str, exit: u8) {
+    let run = rogue(statements).run(&[]).exits(exit);
+    assert_eq!(run.codes("rogue"), [code], "{statements}");
     assert_eq!(run.test("bystander")["status"], "passed");
     assert_eq!(run.summary()["exit_code"], exit);
 }
 
 #[test]
 fn a_binary_that_aborts_has_crashed() {
-    ends_as("std::process::abort()", "crashed", 100);
+    assert_outcome("std::process::abort()", "crashed", 100);
 }
 
 #[test]
 fn a_binary_that_is_killed_has_crashed() {
-    ends_as(
+    assert_outcome(
         "std::process::Command::new(\"kill\").args([\"-9\", &std::process::id().to_string()]).status().unwrap(); \
          std::thread::sleep(std::time::Duration::from_secs(1)); Ok(())",
         "crashed",
@@ -53,7 +53,7 @@ fn a_binary_that_is_killed_has_crashed() {
 
 #[test]
 fn a_binary_that_overflows_its_stack_has_crashed() {
-    ends_as(
+    assert_outcome(
         "#[allow(unconditional_recursion)] fn deep(n: u64) -> u64 { std::hint::black_box(n) + deep(n + 1) } deep(0); Ok(())",
         "crashed",
         100,
@@ -75,7 +75,7 @@ fn a_binary_that_hangs_is_killed_with_its_children() {
 }
 
 #[test]
-fn what_was_measured_stands_beside_a_time_out_after_it() {
+fn findings_before_a_time_out_are_reported_with_it() {
     let project = Project::new(
         "unsafe extern \"C\" {
     fn atexit(function: extern \"C\" fn()) -> i32;
@@ -126,7 +126,7 @@ fn c_third() {}
 }
 
 #[test]
-fn a_build_that_is_interrupted_is_no_build_that_failed() {
+fn an_interrupted_build_is_not_reported_as_a_failed_build() {
     let project = Project::new("#[mem_test(baseline = false)]\nfn a() {}\n");
     // Ctrl-C reaches every process of a terminal. This test interrupts only the command, so the
     // build script ends by itself.
@@ -150,12 +150,12 @@ fn a_build_that_is_interrupted_is_no_build_that_failed() {
 }
 
 #[test]
-fn a_binary_that_leaves_with_success_is_not_measured() {
-    ends_as("std::process::exit(0)", "not-measured", 104);
+fn a_binary_that_exits_early_with_success_is_not_measured() {
+    assert_outcome("std::process::exit(0)", "not-measured", 104);
 }
 
 #[test]
-fn a_panic_with_another_text_is_not_the_expected_one() {
+fn a_panic_with_another_message_fails_should_panic() {
     let project = Project::new(
         "#[mem_test(baseline = false)]
 #[should_panic(expected = \"boom\")]
@@ -165,7 +165,7 @@ fn other() {
 #[mem_test(baseline = false)]
 #[should_panic(expected = \"boom\")]
 fn expected() {
-    panic!(\"a boom at last\");
+    panic!(\"a message with boom in it\");
 }
 ",
     );
@@ -175,11 +175,11 @@ fn expected() {
 }
 
 #[test]
-fn iterations_that_ended_early_are_not_measured() {
+fn a_test_that_ends_its_iterations_early_is_not_measured() {
     let project = Project::new(
         "#[mem_test]
 fn gives_up(trial: &mut Trial) {
-    let _ = trial.iterate(|i| if i < 5 { Ok(()) } else { Err(\"enough\") });
+    let _ = trial.iterate(|i| if i < 5 { Ok(()) } else { Err(\"an error in iteration 5\") });
 }
 #[mem_test(max_growth = \"0 B\", baseline = false)]
 fn never_iterates(_trial: &mut Trial) {}
@@ -188,11 +188,11 @@ fn never_iterates(_trial: &mut Trial) {}
     let run = project.run(&[]).exits(104);
     assert_eq!(run.codes("gives_up")[0], "not-measured");
     assert_eq!(run.codes("never_iterates"), ["not-measured"]);
-    assert!(!project.has("tests/snapshots"), "nothing to accept is left behind");
+    assert!(!project.has("tests/snapshots"), "there is a pending snapshot");
 }
 
 #[test]
-fn a_record_of_another_device_does_not_speak_for_this_one() {
+fn a_report_of_another_device_does_not_count_for_this_device() {
     let project = Project::new(
         "#[mem_test(baseline = false)]
 fn once(trial: &mut Trial) {
@@ -210,8 +210,8 @@ fn once(trial: &mut Trial) {
 }
 
 #[test]
-fn half_a_record_is_not_measured() {
-    ends_as(
+fn a_truncated_report_is_not_measured() {
+    assert_outcome(
         "std::fs::write(report(), \"{\\\"version\\\":1,\\\"record\\\":{\").unwrap(); std::process::exit(0)",
         "not-measured",
         104,
@@ -219,8 +219,8 @@ fn half_a_record_is_not_measured() {
 }
 
 #[test]
-fn a_record_of_another_version_is_not_measured() {
-    ends_as(
+fn a_report_of_another_protocol_version_is_not_measured() {
+    assert_outcome(
         "std::fs::write(report(), \"{\\\"version\\\":99}\").unwrap(); std::process::exit(0)",
         "not-measured",
         104,
@@ -228,18 +228,20 @@ fn a_record_of_another_version_is_not_measured() {
 }
 
 #[test]
-fn an_allocator_that_is_not_ours_is_not_measured() {
+fn a_test_without_the_tracking_allocator_is_not_measured() {
     let project = Project::bare(
         "[dev-dependencies]\nmemcheck-runtime = { path = \"RUNTIME\", default-features = false }\n",
     );
-    project
-        .write("tests/mem.rs", "#[memcheck_runtime::mem_test(baseline = false)]\nfn blind() {}\n");
+    project.write(
+        "tests/mem.rs",
+        "#[memcheck_runtime::mem_test(baseline = false)]\nfn without_an_allocator() {}\n",
+    );
     let run = project.run(&[]).exits(104);
-    assert_eq!(run.codes("blind"), ["not-measured"]);
+    assert_eq!(run.codes("without_an_allocator"), ["not-measured"]);
 }
 
 #[test]
-fn a_wrapped_allocator_is_measured() {
+fn a_test_with_its_own_tracking_allocator_is_measured() {
     let project = Project::bare(
         "[dev-dependencies]\nmemcheck-runtime = { path = \"RUNTIME\", default-features = false }\n",
     );
@@ -249,11 +251,11 @@ fn a_wrapped_allocator_is_measured() {
 #[global_allocator]
 static ALLOCATOR: Tracking<std::alloc::System> = Tracking::new(std::alloc::System);
 #[mem_test(baseline = false)]
-fn sees() {
+fn eight_kibibytes() {
     std::hint::black_box(vec![0u8; 8192]);
 }
 ",
     );
     let run = project.run(&[]).exits(0);
-    assert_eq!(run.test("sees")["metrics"]["host"]["peak_allocated"], 8192);
+    assert_eq!(run.test("eight_kibibytes")["metrics"]["host"]["peak_allocated"], 8192);
 }

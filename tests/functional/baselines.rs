@@ -38,7 +38,7 @@ fn a_regression_fails_and_can_be_accepted() {
     assert_eq!(regressed.codes("clean"), ["peak-regression"]);
     let finding = &regressed.test("clean")["findings"][0];
     assert_eq!((&finding["baseline"], &finding["figure"]), (&400_000.into(), &800_000.into()));
-    assert_eq!(project.read(SNAPSHOT), before, "only `accept` changes a baseline");
+    assert_eq!(project.read(SNAPSHOT), before, "the run has changed the baseline");
 
     let shown = project.memcheck(&["review"]);
     assert!(
@@ -48,11 +48,11 @@ fn a_regression_fails_and_can_be_accepted() {
     );
     let quiet = project.memcheck(&["review", "--quiet"]);
     assert!(!quiet.stderr.contains("800,000"), "{}", quiet.stderr);
-    quiet.says("mem::clean");
+    quiet.prints("mem::clean");
     let verbose = project.memcheck(&["review", "--verbose"]);
-    verbose.says("peak_allocated: 800000").says("setup:");
+    verbose.prints("peak_allocated: 800000").prints("setup:");
     let accepted = project.memcheck(&["accept", "--verbose"]).exits(0);
-    accepted.says("accepted ").says("800,000");
+    accepted.prints("accepted ").prints("800,000");
     assert!(project.read(SNAPSHOT).contains("peak_allocated: 800000"));
     project.run(&[]).exits(0);
 }
@@ -79,7 +79,7 @@ fn an_improvement_is_a_warning_until_it_is_denied() {
 }
 
 #[test]
-fn within_the_tolerance_nothing_is_said() {
+fn a_figure_within_the_tolerance_has_no_finding() {
     let project = accepted();
     // 400,000 + 1 % is 404,000.
     project.write("tests/mem.rs", &clean(101_000));
@@ -88,7 +88,7 @@ fn within_the_tolerance_nothing_is_said() {
 }
 
 #[test]
-fn a_broken_baseline_is_named_and_kept() {
+fn a_corrupt_baseline_is_reported_and_kept() {
     let project = accepted();
     let sound = project.read(SNAPSHOT);
     let conflicted = sound.replace(
@@ -97,19 +97,19 @@ fn a_broken_baseline_is_named_and_kept() {
     );
     let newer = sound.replace("memcheck: 1", "memcheck: 9");
     let torn = sound[..sound.len() / 3].to_owned();
-    for (broken, said) in [(conflicted, "conflict"), (newer, "version 9"), (torn, "header")] {
+    for (broken, expected) in [(conflicted, "conflict"), (newer, "version 9"), (torn, "header")] {
         project.write(SNAPSHOT, &broken);
         let run = project.run(&[]).exits(0);
         assert_eq!(run.codes("clean"), ["corrupt-baseline"]);
         let message = run.test("clean")["findings"][0]["message"].as_str().unwrap().to_owned();
-        assert!(message.contains(said), "{message}");
-        assert_eq!(project.read(SNAPSHOT), broken, "a broken baseline is left as it is");
+        assert!(message.contains(expected), "{message}");
+        assert_eq!(project.read(SNAPSHOT), broken, "the corrupt baseline has changed");
         project.run(&["--ci"]).exits(5);
     }
 }
 
 #[test]
-fn other_conditions_are_uncomparable_and_not_a_regression() {
+fn a_baseline_of_another_candle_is_uncomparable_and_not_a_regression() {
     let project = accepted();
     project.write(SNAPSHOT, &project.read(SNAPSHOT).replace("candle: 0.11.1", "candle: 0.10.0"));
     let run = project.run(&[]).exits(0);
@@ -140,7 +140,7 @@ fn ci_writes_nothing_into_the_source_tree() {
 /// The life of a baseline whose source file has a `..` in its path, as that of `module` has. The
 /// snapshot must be in `folder`, next to the source. The projects share a folder for pending
 /// snapshots, and each must take only its own from there.
-fn lives_beside_its_source(project: &Project, module: &str, source: &str, folder: &str) {
+fn assert_baseline_next_to_source(project: &Project, module: &str, source: &str, folder: &str) {
     let snapshot = format!("{folder}/mem__{module}__clean@cpu.snap");
     let test = format!("{module}::clean");
     project.write(source, &clean(100_000));
@@ -156,25 +156,25 @@ fn lives_beside_its_source(project: &Project, module: &str, source: &str, folder
     project.write(source, &clean(200_000));
     assert_eq!(project.run(&[]).exits(100).codes(&test), ["peak-regression"]);
     assert!(project.has(&format!("{snapshot}.new")));
-    project.memcheck(&["review"]).exits(5).says("800,000");
+    project.memcheck(&["review"]).exits(5).prints("800,000");
     project.memcheck(&["accept"]).exits(0);
     project.run(&["--ci"]).exits(0);
 
     let stale = ["prune", "--device", "cpu", "--no-ci"];
-    project.memcheck(&stale).exits(0).says("no stale baselines");
+    project.memcheck(&stale).exits(0).prints("no stale baselines");
     project.write(source, &clean(200_000).replace("fn clean", "fn renamed"));
-    project.memcheck(&stale).exits(0).says("removed");
+    project.memcheck(&stale).exits(0).prints("removed");
     assert!(!project.has(&snapshot));
 }
 
 #[test]
-fn a_source_file_in_the_folder_above_keeps_its_baseline_beside_it() {
+fn a_source_file_in_the_parent_folder_has_its_baseline_next_to_it() {
     let project = Project::new("#[path = \"../above.rs\"]\nmod above;\n");
-    lives_beside_its_source(&project, "above", "above.rs", "snapshots");
+    assert_baseline_next_to_source(&project, "above", "above.rs", "snapshots");
 }
 
 #[test]
-fn a_source_file_outside_its_package_keeps_its_baseline_beside_it() {
+fn a_source_file_outside_its_package_has_its_baseline_next_to_it() {
     let project = Project::new("");
     let manifest = project.read("Cargo.toml");
     let (manifest, profile) = manifest.split_at(manifest.find("[profile.dev]").expect("a profile"));
@@ -185,7 +185,7 @@ fn a_source_file_outside_its_package_keeps_its_baseline_beside_it() {
     project.write("Cargo.toml", &format!("{workspace}{members}{profile}"));
     project.write("app/src/lib.rs", "//! A member.\n");
     project.write("app/tests/mem.rs", "#[path = \"../../common/outside.rs\"]\nmod outside;\n");
-    lives_beside_its_source(&project, "outside", "common/outside.rs", "common/snapshots");
+    assert_baseline_next_to_source(&project, "outside", "common/outside.rs", "common/snapshots");
 }
 
 #[test]
@@ -204,12 +204,12 @@ fn a_renamed_test_leaves_a_stale_baseline_that_prune_removes() {
 }
 
 #[test]
-fn a_pending_figure_that_is_torn_is_not_accepted() {
+fn a_truncated_pending_snapshot_is_not_accepted() {
     let project = accepted();
     let before = project.read(SNAPSHOT);
     let torn = before[..before.len() / 2].to_owned();
     project.write("tests/snapshots/mem__clean@cpu.snap.new", &torn);
-    project.memcheck(&["accept"]).exits(2).says("is no snapshot of a memory test: it is cut off");
+    project.memcheck(&["accept"]).exits(2).prints("is no snapshot of a memory test: it is cut off");
     assert_eq!(project.read(SNAPSHOT), before);
 }
 
@@ -230,7 +230,7 @@ fn clean(trial: &mut Trial) -> anyhow::Result<()> {
 ";
 
 #[test]
-fn a_run_that_has_no_say_in_a_pending_figure_leaves_it_alone() {
+fn explanations_and_profiles_keep_pending_figures_and_a_failed_run_removes_them() {
     let project = Project::bare(
         "anyhow = \"1\"\n[dev-dependencies]\nmemcheck-runtime = { path = \"RUNTIME\" }\n",
     );
@@ -243,10 +243,10 @@ fn a_run_that_has_no_say_in_a_pending_figure_leaves_it_alone() {
     let pending = run.summary()["pending"].as_array().unwrap().clone();
     assert_eq!(pending.len(), 1, "{pending:?}");
     let file = format!("{SNAPSHOT}.new");
-    assert!(project.has(&file), "what the report names is there");
+    assert!(project.has(&file), "the pending snapshot does not exist");
     let profile = ["profile", "--device", "cpu", "--max-peak", "1 B", "clean"];
-    project.memcheck(&profile).exits(100).says("peak-limit");
-    assert!(project.has(&file), "a profile leaves none, and takes none");
+    project.memcheck(&profile).exits(100).prints("peak-limit");
+    assert!(project.has(&file), "the profile has removed the pending snapshot");
     // A run without explanations that fails must remove pending figures that have become invalid.
     project.write("runs", "..........");
     project.run(&["--explain", "never"]).exits(100);
@@ -254,17 +254,17 @@ fn a_run_that_has_no_say_in_a_pending_figure_leaves_it_alone() {
 }
 
 #[test]
-fn a_full_disk_is_said_and_loses_nothing() {
+fn a_full_disk_is_reported_and_keeps_the_baseline() {
     let project = accepted();
     let before = project.read(SNAPSHOT);
     project.write("tests/mem.rs", &clean(200_000));
     // Simulates a full disk for this one file.
     let pending = project.path().join(format!("{SNAPSHOT}.new"));
-    std::os::unix::fs::symlink("/dev/full", &pending).expect("the file has another name");
+    std::os::unix::fs::symlink("/dev/full", &pending).expect("the link is created");
     let run = project.run(&["--explain", "never"]).exits(104);
     assert_eq!(run.codes("clean"), ["peak-regression", "not-measured"]);
     let message = run.test("clean")["findings"][1]["message"].clone();
     assert!(message.as_str().unwrap().contains("could not be written"), "{message}");
-    assert!(pending.symlink_metadata().is_err(), "half a file is worse than none");
+    assert!(pending.symlink_metadata().is_err(), "the truncated file still exists");
     assert_eq!(project.read(SNAPSHOT), before);
 }

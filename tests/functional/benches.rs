@@ -28,24 +28,28 @@ fn criterion_measures_bytes_and_a_second_run_finds_no_change() {
 }
 
 #[test]
-fn a_bench_that_wants_features_is_left_out_and_named() {
+fn a_bench_that_requires_features_is_skipped_with_a_note() {
     let project = crate::fixture::Project::bare(
         "[dev-dependencies]\nmemcheck-runtime = { path = \"RUNTIME\" }\n[features]\nfast = []\n\
          [[bench]]\nname = \"speed\"\nharness = false\nrequired-features = [\"fast\"]\n",
     );
     project.write("benches/speed.rs", "use memcheck_runtime as _;\nfn main() {}\n");
     let run = project.memcheck(&["bench", "--device", "cpu"]).exits(4);
-    run.says("note: bench speed is left out, it wants the features fast: --bench speed");
+    run.prints("note: bench speed is left out, it wants the features fast: --bench speed");
     project.memcheck(&["bench", "--device", "cpu", "--bench", "speed", "-F", "fast"]).exits(0);
 }
 
 #[test]
-fn a_bench_that_fails_or_is_not_there_is_told() {
+fn a_failed_or_unknown_bench_is_reported() {
     let failed = bench(&["--", "--no-such-flag"]).exits(100);
     assert!(failed.stderr.contains("failed: memcheck-tests::bench/bytes on sim:h200"));
     let unknown = memcheck(&workspace(), &["bench", "--bench", "nonsense", "--device", "sim"]);
     let unknown = unknown.exits(2);
-    assert!(unknown.stderr.contains("bytes"), "the known ones are listed: {}", unknown.stderr);
+    assert!(
+        unknown.stderr.contains("bytes"),
+        "the known benches are not listed: {}",
+        unknown.stderr
+    );
     let none = memcheck(&workspace(), &["bench", "-p", "memcheck-runtime", "--device", "sim"]);
     assert!(none.exits(4).stderr.contains("no memory tests"));
 }

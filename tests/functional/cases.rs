@@ -66,7 +66,7 @@ fn each_case_is_a_test_with_its_own_figures_and_baseline() {
 }
 
 #[test]
-fn filters_overrides_and_the_list_know_cases_by_their_names() {
+fn cases_are_filtered_overridden_and_listed_by_name() {
     let project = Project::new(FORWARD);
     project.write(
         ".config/memcheck.toml",
@@ -87,7 +87,7 @@ fn filters_overrides_and_the_list_know_cases_by_their_names() {
 }
 
 #[test]
-fn ignore_and_should_panic_hold_for_every_case() {
+fn ignore_and_should_panic_apply_to_every_case() {
     let project = Project::new(
         "
 #[mem_test(cases(n = [1, 2]), baseline = false)]
@@ -111,7 +111,7 @@ fn panics(trial: &mut Trial) {
 }
 
 #[test]
-fn a_case_that_is_not_there_or_of_another_type_is_an_error_that_says_so() {
+fn a_missing_case_or_a_case_of_another_type_is_an_error() {
     let project = Project::new(
         "
 #[mem_test(cases(batch = [few], seq = [128]), baseline = false)]
@@ -133,20 +133,26 @@ fn without(trial: &mut Trial) -> candle_core::Result<()> {
 ",
     );
     let run = project.run(&[]).exits(100);
-    for (test, said) in [
-        ("unknown::batch_few_seq_128", "there is no case `size`, but `batch`, `seq`"),
-        ("unread::batch_few", "the case `batch` is `few`, which is no usize"),
-        ("without", "there is no case `batch`, and no other"),
+    for (test, expected) in [
+        (
+            "unknown::batch_few_seq_128",
+            "`size` is not a parameter of this test: its attribute has `batch`, `seq`",
+        ),
+        (
+            "unread::batch_few",
+            "the value `few` of the parameter `batch` cannot be parsed as `usize`",
+        ),
+        ("without", "`batch` is not a parameter of this test: its attribute has no `cases(…)`"),
     ] {
         assert_eq!(run.codes(test), ["test-failed"], "{test}");
         let message = run.test(test)["findings"][0]["message"].clone();
-        assert!(message.as_str().unwrap().contains(said), "{message}");
+        assert!(message.as_str().unwrap().contains(expected), "{message}");
     }
     assert!(run.test("without").get("case").is_none());
 }
 
 /// Runs `FORWARD` under a plain harness, with a limit that one case breaks.
-fn harness(arguments: &[&str]) -> (Option<i32>, String) {
+fn run_harness(arguments: &[&str]) -> (Option<i32>, String) {
     let project = Project::new(&FORWARD.replace("max_growth", "max_peak = \"10 KB\", max_growth"));
     // This run also builds the executable for the harness.
     project.run(&[]).exits(100);
@@ -154,33 +160,33 @@ fn harness(arguments: &[&str]) -> (Option<i32>, String) {
     command.args(arguments).args(["--test", "mem"]).current_dir(project.path()).env_remove("CI");
     share_build(&mut command);
     let output = command.output().expect("cargo runs");
-    let said = [output.stdout, output.stderr].concat();
-    (output.status.code(), String::from_utf8_lossy(&said).into_owned())
+    let text = [output.stdout, output.stderr].concat();
+    (output.status.code(), String::from_utf8_lossy(&text).into_owned())
 }
 
 #[test]
-fn a_plain_cargo_test_runs_every_case_apart() {
-    let (code, said) = harness(&["test"]);
-    assert_eq!(code, Some(101), "{said}");
+fn a_plain_cargo_test_runs_every_case_separately() {
+    let (code, output) = run_harness(&["test"]);
+    assert_eq!(code, Some(101), "{output}");
     for (test, bytes) in TESTS {
-        let ended = if bytes > 10_000 { "FAILED" } else { "ok" };
-        assert!(said.contains(&format!("test {test} ... {ended}")), "{test}\n{said}");
+        let result = if bytes > 10_000 { "FAILED" } else { "ok" };
+        assert!(output.contains(&format!("test {test} ... {result}")), "{test}\n{output}");
     }
 }
 
 #[test]
-fn nextest_runs_every_case_apart() {
-    let there = cargo().args(["nextest", "--version"]).output();
-    if !there.is_ok_and(|output| output.status.success()) {
+fn nextest_runs_every_case_separately() {
+    let version = cargo().args(["nextest", "--version"]).output();
+    if !version.is_ok_and(|output| output.status.success()) {
         // CI installs cargo-nextest, so the test must not be skipped there.
-        assert!(std::env::var_os("CI").is_none(), "there is no cargo-nextest");
-        eprintln!("skipped: there is no cargo-nextest");
+        assert!(std::env::var_os("CI").is_none(), "cargo-nextest is not installed");
+        eprintln!("skipped: cargo-nextest is not installed");
         return;
     }
-    let (code, said) = harness(&["nextest", "run", "--no-fail-fast"]);
-    assert_eq!(code, Some(100), "{said}");
-    assert!(said.contains("3 passed, 1 failed"), "{said}");
-    assert!(said.contains("model::forward::dtype_f32_rows_4"), "{said}");
+    let (code, output) = run_harness(&["nextest", "run", "--no-fail-fast"]);
+    assert_eq!(code, Some(100), "{output}");
+    assert!(output.contains("3 passed, 1 failed"), "{output}");
+    assert!(output.contains("model::forward::dtype_f32_rows_4"), "{output}");
 }
 
 /// 1.5 GiB in two blocks.
@@ -199,47 +205,47 @@ fn large(trial: &mut Trial) -> candle_core::Result<()> {
 const LARGE_TEST: &str = "large";
 
 #[test]
-fn what_takes_more_than_it_must_fit_into_does_not_fit() {
-    let on = |project: &Project, device: &str, more: &[&str], variables: &[(&str, &str)]| {
+fn a_test_above_its_capacity_does_not_fit() {
+    let run_on = |project: &Project, device: &str, more: &[&str], variables: &[(&str, &str)]| {
         let mut all = vec!["run", "--device", device, "--message-format", "json", "--no-ci"];
         all.extend(more);
         memcheck_with(project.path(), &all, variables)
     };
     let project = Project::new(&LARGE.replace("FITS", "fits = \"1 GiB\","));
-    let run = on(&project, "sim:h200", &[], &[]).exits(100);
+    let run = run_on(&project, "sim:h200", &[], &[]).exits(100);
     assert_eq!(run.codes(LARGE_TEST), ["does-not-fit"]);
     let finding = run.test(LARGE_TEST)["findings"][0].clone();
     assert_eq!((&finding["space"], &finding["limit"]), (&"cuda:0".into(), &(1 << 30).into()));
     assert_eq!(finding["figure"], 3_u64 << 29);
     let message = finding["message"].as_str().unwrap();
-    for said in [
-        "no room for 536,870,912 B (512.0 MiB) more beside 1,073,741,824 B (1.0 GiB) live",
+    for expected in [
+        "refused an allocation of 536,870,912 B (512.0 MiB) with 1,073,741,824 B (1.0 GiB) live",
         "must fit into 1,073,741,824 B (1.0 GiB)",
     ] {
-        assert!(message.contains(said), "{message}");
+        assert!(message.contains(expected), "{message}");
     }
-    let of = |site: &serde_json::Value| (site["bytes"].as_u64(), site["note"].clone());
+    let bytes_and_note = |site: &serde_json::Value| (site["bytes"].as_u64(), site["note"].clone());
     let sites = finding["sites"].as_array().unwrap();
     assert!(sites.iter().all(|site| site["operation"] == "zeros"), "{sites:#?}");
     assert_eq!(
-        sites.iter().map(of).collect::<Vec<_>>(),
-        [(Some(1 << 29), "asked for, and refused".into()), (Some(1 << 30), "activations".into())]
+        sites.iter().map(bytes_and_note).collect::<Vec<_>>(),
+        [(Some(1 << 29), "requested and refused".into()), (Some(1 << 30), "activations".into())]
     );
 
     // A flag has precedence, and so has a variable. The capacity is exact.
-    on(&project, "sim:h200", &["--fits", "24 GiB"], &[]).exits(0);
-    on(&project, "sim:h200", &["--fits", "1610612736 B"], &[]).exits(0);
-    let run = on(&project, "sim:h200", &["--fits", "1610612735 B"], &[]).exits(100);
+    run_on(&project, "sim:h200", &["--fits", "24 GiB"], &[]).exits(0);
+    run_on(&project, "sim:h200", &["--fits", "1610612736 B"], &[]).exits(0);
+    let run = run_on(&project, "sim:h200", &["--fits", "1610612735 B"], &[]).exits(100);
     assert_eq!(run.codes(LARGE_TEST), ["does-not-fit"]);
-    on(&project, "sim:h200", &[], &[("MEMCHECK_FITS", "rtx4090")]).exits(0);
+    run_on(&project, "sim:h200", &[], &[("MEMCHECK_FITS", "rtx4090")]).exits(0);
 
     // If the card itself has no room, the card is out of memory.
-    let run = on(&project, "sim:h200,capacity=1280MiB", &[], &[]).exits(100);
+    let run = run_on(&project, "sim:h200,capacity=1280MiB", &[], &[]).exits(100);
     assert_eq!(run.codes(LARGE_TEST), ["out-of-memory"]);
 }
 
 #[test]
-fn what_fits_passes_and_the_cpu_is_not_judged() {
+fn a_test_within_its_capacity_passes_and_the_cpu_has_no_capacity() {
     let project = Project::new(&LARGE.replace("FITS", "fits = \"24 GiB\","));
     let arguments = ["run", "--device", "sim:h200", "--message-format", "json", "--no-ci"];
     let run = project.memcheck(&arguments).exits(0);
@@ -253,10 +259,10 @@ fn what_fits_passes_and_the_cpu_is_not_judged() {
 }
 
 #[test]
-fn a_capacity_that_is_none_is_an_error_with_its_place() {
+fn an_invalid_capacity_is_an_error_with_its_line() {
     let project = Project::new("");
     project.write(".config/memcheck.toml", "[default]\nfits = \"rtx4091\"\n");
-    project.run(&[]).exits(96).says("memcheck.toml").says("line 2").says("`rtx4090`");
+    project.run(&[]).exits(96).prints("memcheck.toml").prints("line 2").prints("`rtx4090`");
     project.write(".config/memcheck.toml", "");
-    project.run(&["--fits", "a100"]).exits(2).says("`a100-40g` or `a100-80g`");
+    project.run(&["--fits", "a100"]).exits(2).prints("`a100-40g` or `a100-80g`");
 }

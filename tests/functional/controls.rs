@@ -96,7 +96,7 @@ fn assert_other_codes(run: &Run) {
 }
 
 #[test]
-fn on_the_cpu() {
+fn every_negative_control_has_its_finding_on_the_cpu() {
     let run = on(Leg::Host);
     assert_leaks(run, 0);
     assert_other_codes(run);
@@ -104,13 +104,13 @@ fn on_the_cpu() {
 }
 
 #[test]
-fn on_the_simulated_gpu() {
+fn every_negative_control_has_its_finding_on_the_simulated_gpu() {
     let run = on(Leg::Device);
     assert_leaks(run, 1);
     assert_other_codes(run);
     assert_eq!(run.codes("more_than_any_card"), ["out-of-memory"]);
-    let asking = "controls::more_than_any_card::body".to_owned();
-    assert_eq!(lines(run, "more_than_any_card"), [(asking, 1)]);
+    let body = "controls::more_than_any_card::body".to_owned();
+    assert_eq!(lines(run, "more_than_any_card"), [(body, 1)]);
     let four = run.test("four_bytes_an_iteration");
     assert_eq!(four["findings"][0]["bytes_per_iteration"], 4);
     assert_eq!(run.summary()["passed"], 0);

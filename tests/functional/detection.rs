@@ -61,10 +61,10 @@ pub(crate) fn assert_uneven(uneven: &Uneven, leg: Leg) {
     let spaces = finished["iterations"].as_array().expect("iterations by space");
     let series = spaces.iter().find(|one| one["space"] == space(leg)).expect("the judged space");
     // Two of warm-up, ten measured.
-    let of = |formula: fn(usize) -> u64| (2..12).map(formula).collect::<Vec<_>>();
-    assert_eq!(series["allocated"], serde_json::json!(of(uneven.live)), "{}", uneven.name);
-    assert_eq!(series["peak"], serde_json::json!(of(uneven.peak)), "{}", uneven.name);
-    let peaks = of(uneven.peak);
+    let measured = |formula: fn(usize) -> u64| (2..12).map(formula).collect::<Vec<_>>();
+    assert_eq!(series["allocated"], serde_json::json!(measured(uneven.live)), "{}", uneven.name);
+    assert_eq!(series["peak"], serde_json::json!(measured(uneven.peak)), "{}", uneven.name);
+    let peaks = measured(uneven.peak);
     assert!(peaks.iter().min() < peaks.iter().max(), "{} is even", uneven.name);
 }
 
@@ -80,9 +80,9 @@ fn assert_found(scenario: &Scenario, judged: Leg, run: &Run) {
     let Agreement { found, bytes, line, pattern, cause } = scenario.compare(judged, &finished);
     let (expected, findings) = ((scenario.bytes)(judged), &finished["findings"]);
     assert!(found, "{}: {findings}", scenario.name);
-    assert!(line, "{}: not line {}: {findings}", scenario.name, scenario.line);
+    assert!(line, "{}: the top site is not line {}: {findings}", scenario.name, scenario.line);
     assert_ne!(pattern, Some(false), "{}: {findings}", scenario.name);
-    assert!(cause, "{}: not {}: {findings}", scenario.name, scenario.cause.code());
+    assert!(cause, "{}: the cause is not {}: {findings}", scenario.name, scenario.cause.code());
     assert!(bytes, "{}: {expected} bytes are expected: {findings}", scenario.name);
 }
 
@@ -91,14 +91,14 @@ fn assert_leg(leg: Leg) {
     let tests = scenarios::all().filter(|scenario| assert_pair(scenario, leg)).count();
     UNEVEN.iter().for_each(|uneven| assert_uneven(uneven, leg));
     // Every test of the target must have a scenario.
-    let of = |twin: &str| {
+    let count_of = |twin: &str| {
         let lines = run.json();
         let named = |line: &serde_json::Value| {
             line["test"].as_str().is_some_and(|test| test.starts_with(twin))
         };
         lines.iter().filter(|line| line["type"] == "test-finished" && named(line)).count()
     };
-    assert_eq!((of("leaky::"), of("fixed::")), (tests, tests));
+    assert_eq!((count_of("leaky::"), count_of("fixed::")), (tests, tests));
     assert_eq!(run.test("clean::clean_program")["status"], "passed");
     for remarked in REMARKED {
         for test in [remarked.uneven_test(), remarked.even_test()] {
@@ -133,7 +133,7 @@ pub(crate) fn remarks(device: &str, test: &str) -> Vec<String> {
 }
 
 #[test]
-fn what_only_looks_like_growth_is_remarked_on() {
+fn memory_that_only_seems_to_grow_has_a_remark() {
     for device in ["cpu", "sim:h200"] {
         for remarked in REMARKED {
             let code = remarked.cause.code();
@@ -144,11 +144,11 @@ fn what_only_looks_like_growth_is_remarked_on() {
 }
 
 #[test]
-fn on_the_cpu() {
+fn every_leak_is_found_and_every_twin_passes_on_the_cpu() {
     assert_leg(Leg::Host);
 }
 
 #[test]
-fn on_the_simulated_gpu() {
+fn every_leak_is_found_and_every_twin_passes_on_the_simulated_gpu() {
     assert_leg(Leg::Device);
 }

@@ -21,7 +21,7 @@ pub(crate) fn reference() -> String {
 }
 
 #[test]
-fn every_finding_is_in_the_reference_and_the_other_way_round() {
+fn the_reference_has_the_same_findings_as_the_program() {
     let reference = reference();
     let rows = rows(&reference, "| code | class | in CI | meaning |\n");
     let defined: Vec<String> = finding::TABLE
@@ -45,11 +45,11 @@ fn every_finding_is_in_the_reference_and_the_other_way_round() {
 }
 
 #[test]
-fn every_option_of_the_attribute_is_in_the_reference_and_the_other_way_round() {
+fn the_reference_has_the_same_options_of_the_attribute_as_the_macro() {
     // The list in the error message about an unknown option.
     let file = workspace().join("memcheck-macros/tests/ui/unknown_option.stderr");
-    let answer = std::fs::read_to_string(file).expect("the answer to an unknown option");
-    let (_, list) = answer.lines().next().and_then(|line| line.split_once("expected")).unwrap();
+    let message = std::fs::read_to_string(file).expect("the message about an unknown option");
+    let (_, list) = message.lines().next().and_then(|line| line.split_once("expected")).unwrap();
     let names = |text: &str| -> std::collections::BTreeSet<String> {
         text.split('`').skip(1).step_by(2).map(str::to_owned).collect()
     };
@@ -62,7 +62,7 @@ fn every_option_of_the_attribute_is_in_the_reference_and_the_other_way_round() {
 }
 
 #[test]
-fn every_cause_is_in_the_reference_and_the_other_way_round() {
+fn the_reference_has_the_same_causes_as_the_program() {
     let reference = reference();
     let rows = rows(&reference, "| cause | meaning | remedy |\n");
     let defined: Vec<String> = diagnosis::RULES
@@ -79,7 +79,7 @@ fn every_cause_is_in_the_reference_and_the_other_way_round() {
 }
 
 #[test]
-fn every_exit_code_is_in_the_reference_and_the_other_way_round() {
+fn the_reference_has_the_same_exit_codes_as_the_program() {
     let reference = reference();
     let rows = rows(&reference, "| code | meaning |\n");
     let defined: Vec<String> =
@@ -88,7 +88,7 @@ fn every_exit_code_is_in_the_reference_and_the_other_way_round() {
 }
 
 #[test]
-fn every_variable_is_in_the_reference_and_the_other_way_round() {
+fn the_reference_has_the_same_variables_as_the_program() {
     let reference = reference();
     let rows = rows(&reference, "| variable | meaning |\n");
     let defined: Vec<String> = variables::all()
@@ -98,7 +98,7 @@ fn every_variable_is_in_the_reference_and_the_other_way_round() {
 }
 
 #[test]
-fn every_variable_of_the_toolkit_is_in_the_reference_and_the_other_way_round() {
+fn the_reference_has_the_same_variables_of_the_toolkit_as_the_program() {
     let reference = reference();
     let rows = rows(&reference, "| variable of the build | value |\n");
     let documented: BTreeSet<String> = rows
@@ -115,7 +115,7 @@ fn every_variable_of_the_toolkit_is_in_the_reference_and_the_other_way_round() {
 }
 
 #[test]
-fn every_subcommand_is_in_the_documentation_and_the_other_way_round() {
+fn the_documentation_has_the_same_subcommands_as_the_program() {
     let help = memcheck(&workspace(), &["--help"]).exits(0).stdout;
     let (_, commands) = help.split_once("Commands:\n").expect("a list of commands");
     let page = |name| std::fs::read_to_string(workspace().join(name)).expect(name);
@@ -142,7 +142,7 @@ fn every_subcommand_is_in_the_documentation_and_the_other_way_round() {
 }
 
 #[test]
-fn every_flag_is_in_the_reference_and_the_other_way_round() {
+fn the_reference_has_the_same_flags_as_the_program() {
     let reference = reference();
     let of_run = flags(section(&reference, "## Flags of `run`"));
     let table = |heading| flags(&rows(&reference, heading).join("\n"));
@@ -160,10 +160,10 @@ fn every_flag_is_in_the_reference_and_the_other_way_round() {
         let help = flags(&memcheck(&workspace(), &[command, "--help"]).exits(0).stdout);
         let documented = own.union(&of_run).cloned().collect();
         let missing: Vec<_> = help.difference(&documented).collect();
-        let invented: Vec<_> = own.difference(&help).collect();
+        let unknown: Vec<_> = own.difference(&help).collect();
         assert!(
-            missing.is_empty() && invented.is_empty(),
-            "{command}: missing {missing:?}, invented {invented:?}"
+            missing.is_empty() && unknown.is_empty(),
+            "{command}: missing {missing:?}, unknown {unknown:?}"
         );
     }
 }
@@ -171,7 +171,7 @@ fn every_flag_is_in_the_reference_and_the_other_way_round() {
 /// The rows of the table with this heading.
 #[track_caller]
 pub(crate) fn rows<'a>(page: &'a str, heading: &str) -> Vec<&'a str> {
-    let (_, below) = page.split_once(heading).expect("the table is there");
+    let (_, below) = page.split_once(heading).expect("the page has the table");
     below.lines().skip(1).take_while(|line| line.starts_with('|')).collect()
 }
 
@@ -185,7 +185,7 @@ pub(crate) fn flags(text: &str) -> BTreeSet<String> {
 
 /// A section of a page, from its title to the next title or the next page.
 pub(crate) fn section<'a>(page: &'a str, title: &str) -> &'a str {
-    let (_, section) = page.split_once(title).expect("the section is there");
+    let (_, section) = page.split_once(title).expect("the page has the section");
     let end = ["\n## ", "\n# "].iter().filter_map(|next| section.find(next)).min();
     &section[..end.unwrap_or(section.len())]
 }

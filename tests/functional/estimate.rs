@@ -61,14 +61,15 @@ fn caches_tables_and_logits_have_their_closed_formulas() {
 }
 
 #[test]
-fn a_card_fits_what_the_estimate_says_to_the_byte() {
-    let asked = ["--seq", "2048", "--generate", "16"];
+fn a_model_fits_a_card_of_its_estimated_peak_to_the_byte() {
+    let tokens = ["--seq", "2048", "--generate", "16"];
     // The peak that the workload of this repository measures.
     let peak = 16_434_872_320_u64;
-    let (enough, little) = (format!("t4,capacity={peak}B"), format!("t4,capacity={}B", peak - 1));
-    let devices = [format!("sim:{enough}"), format!("sim:{little}"), "sim:rtx4090".to_owned()];
+    let (enough, too_little) =
+        (format!("t4,capacity={peak}B"), format!("t4,capacity={}B", peak - 1));
+    let devices = [format!("sim:{enough}"), format!("sim:{too_little}"), "sim:rtx4090".to_owned()];
     let devices = devices.iter().flat_map(|device| ["--device", device]);
-    let arguments: Vec<&str> = asked.into_iter().chain(devices).collect();
+    let arguments: Vec<&str> = tokens.into_iter().chain(devices).collect();
     let run = estimate(&config("llama-2-7b"), &arguments).exits(exit::FAILED);
     let lines = run.json();
     assert_eq!(lines[0]["peak"], peak);
@@ -80,7 +81,7 @@ fn a_card_fits_what_the_estimate_says_to_the_byte() {
     };
     assert_eq!(fits(&enough).0, true);
     assert_eq!(fits("rtx4090").0, true);
-    let (fit, message) = fits(&little);
+    let (fit, message) = fits(&too_little);
     assert_eq!(fit, false);
     assert!(message.contains("out of memory while reading the prompt"), "{message}");
     assert_eq!(run.summary()["exit_code"], exit::FAILED);
@@ -94,7 +95,7 @@ fn a_card_fits_what_the_estimate_says_to_the_byte() {
 }
 
 #[test]
-fn a_training_step_is_measured_where_candle_trains() {
+fn a_training_step_is_measured_if_candle_trains_the_model() {
     let step = figures("modernbert-base", &["--seq", "64", "--train"]);
     let (weights, training) = (149_014_272_u64 * 4, &step["training"]);
     // A gradient of each parameter, and AdamW's two moments.
@@ -110,15 +111,15 @@ fn a_training_step_is_measured_where_candle_trains() {
     assert_eq!(training["reached"], 1);
     assert_eq!(training["gradients"], 32_000 * 4096 * 2);
     assert_eq!(training["optimizer"], 2 * 2 * 6_738_415_616_u64);
-    let said = memcheck(
+    let human = memcheck(
         &workspace(),
         &["estimate", "--config", &config("llama-2-7b"), "--seq", "64", "--train"],
     );
-    assert!(said.stdout.contains("`llama` does not train"), "{}", said.stdout);
+    assert!(human.stdout.contains("`llama` does not train"), "{}", human.stdout);
 }
 
 #[test]
-fn a_batch_that_candle_cannot_run_is_carried_on_from_those_that_it_can() {
+fn a_batch_that_candle_cannot_run_is_extrapolated_from_smaller_ones() {
     let tokens = |batch: &str| figures("llama-2-7b", &["--seq", "4096", "--batch", batch]);
     let (six, seven, eight) = (tokens("6"), tokens("7"), tokens("8"));
     let note = eight["notes"][0].as_str().expect("a note");
@@ -145,7 +146,7 @@ fn a_batch_that_candle_cannot_run_is_carried_on_from_those_that_it_can() {
 }
 
 #[test]
-fn the_readme_shows_what_the_command_says() {
+fn the_readme_shows_the_output_of_the_command() {
     let page = std::fs::read_to_string(workspace().join("README.md")).expect("the README");
     let (_, below) = page.split_once("$ cargo memcheck estimate ").expect("an example");
     let (line, output) = below.split_once('\n').expect("its output");

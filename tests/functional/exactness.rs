@@ -38,7 +38,7 @@ fn figures(device: &str, space: &str, threads: &str) -> BTreeMap<String, Vec<u64
         .collect()
 }
 
-fn thirty_runs_agree(device: &str, space: &str) {
+fn assert_thirty_runs_agree(device: &str, space: &str) {
     let first = figures(device, space, "1");
     assert!(first.len() >= 13, "{} tests", first.len());
     for run in 1..30 {
@@ -50,12 +50,12 @@ fn thirty_runs_agree(device: &str, space: &str) {
 
 #[test]
 #[ignore = "takes a minute"]
-fn on_the_cpu() {
-    thirty_runs_agree("cpu", "host");
+fn figures_are_identical_in_thirty_runs_on_the_cpu() {
+    assert_thirty_runs_agree("cpu", "host");
 }
 
 #[test]
 #[ignore = "takes a minute"]
-fn on_the_simulated_gpu() {
-    thirty_runs_agree("sim:h200", "cuda:0");
+fn figures_are_identical_in_thirty_runs_on_the_simulated_gpu() {
+    assert_thirty_runs_agree("sim:h200", "cuda:0");
 }

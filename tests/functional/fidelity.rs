@@ -30,13 +30,13 @@ fn every_recording_is_replayed_on_the_simulated_device() {
 }
 
 #[test]
-fn a_recording_that_differs_by_a_byte_or_a_call_fails_and_is_told() {
+fn a_difference_of_one_byte_or_one_call_from_a_recording_is_reported() {
     let recorded = std::fs::read_to_string(recordings().join("bert.calls")).expect("a recording");
     let last = recorded.lines().last().expect("a call");
     let sized = recorded.lines().find(|line| line.contains("Alloc")).expect("an allocation");
     let (call, bytes) = sized.rsplit_once(' ').expect("a call and its bytes");
     let larger = format!("{call} {}", bytes.parse::<u64>().expect("bytes") + 1);
-    for (changed, said) in [
+    for (changed, expected) in [
         (recorded.replacen(sized, &larger, 1), format!("recorded `{larger}`, made `{sized}`")),
         (recorded.clone() + "cuMemAllocAsync 4\n", "made `nothing more`".to_owned()),
         (recorded.replace(&format!("{last}\n"), ""), "made `".to_owned()),
@@ -48,6 +48,6 @@ fn a_recording_that_differs_by_a_byte_or_a_call_fails_and_is_told() {
         let folder = folder.path().display().to_string();
         let run = replay(&["--exact", "bert"], &[("FIDELITY_RECORDINGS", &folder)]).exits(100);
         let message = run.test("bert")["findings"][0]["message"].to_string();
-        assert!(message.contains("sim differs from") && message.contains(&said), "{message}");
+        assert!(message.contains("sim differs from") && message.contains(&expected), "{message}");
     }
 }

@@ -39,7 +39,7 @@ fn not_above_four(trial: &mut Trial) -> candle_core::Result<()> {
     Ok(())
 }
 
-/// Beside 1 MiB of weights 4 KiB for each position and 16 B for each pair of them.
+/// 1 MiB of weights, 4 KiB for each position, and 16 B for each pair of positions.
 #[mem_test(cases(seq = [64]), baseline = false)]
 fn attention(trial: &mut Trial) -> candle_core::Result<()> {
     let (seq, device): (usize, _) = (trial.case(\"seq\")?, trial.device().clone());
@@ -61,7 +61,7 @@ fn doubling(trial: &mut Trial) -> candle_core::Result<()> {
     })
 }
 
-/// 1 MiB, and 3 MiB a row for each of the batch, in a search of the program's own.
+/// A search by the program itself: 1 MiB, and 3 MiB per row for each element of the batch.
 fn largest(trial: &mut Trial, rows: usize) -> candle_core::Result<()> {
     let device = trial.device().clone();
     let _weights = Tensor::zeros(MIB, DType::F32, &device)?;
@@ -115,7 +115,7 @@ fn tried(device: &Value) -> Vec<u64> {
 }
 
 /// The law of the peaks so far decides the next value to try. The answer is a value that ran.
-fn by_laws(project: &Project, of_64_mib: &str) {
+fn assert_laws_predict_the_attempts(project: &Project, of_64_mib: &str) {
     let search = |test, device| {
         let arguments = [test, "--param", "seq", "--margin", "0%", "--device", device];
         devices(&fit(project, &arguments).exits(0)).remove(0)
@@ -142,14 +142,14 @@ fn by_laws(project: &Project, of_64_mib: &str) {
     assert_eq!(tried(&found), [1, 2, 16, 50, 49, 32, 40, 36, 34, 33]);
     assert_eq!(found["predicted"]["largest"], 50);
     let human = |test| project.memcheck(&["fit", test, "--param", "seq", "--device", of_64_mib]);
-    human("attention")
-        .exits(0)
-        .says("after 4 attempts peak = 1.0 MiB + 4.0 KiB*seq + 16 B*seq^2 predicted seq=1855 with");
+    human("attention").exits(0).prints(
+        "after 4 attempts peak = 1.0 MiB + 4.0 KiB*seq + 16 B*seq^2 predicted seq=1855 with",
+    );
 }
 
 /// A test that fails after a search without a result is out of memory, because the device refused
 /// the last attempt. A test that fails with another error after a search is not.
-fn of_the_program_itself(project: &Project) {
+fn assert_searches_of_a_program(project: &Project) {
     let arguments = ["run", "--device", "sim:t4", "--no-ci", "--message-format", "json", "_batch_"];
     let run = project.memcheck(&arguments).exits(100);
     // 3 MiB for one element and 1 MiB of weights exceed 2 MiB, and 3 TiB exceed a T4.
@@ -161,7 +161,7 @@ fn of_the_program_itself(project: &Project) {
         let finding = run.test(test)["findings"][0].clone();
         assert_eq!(finding["figure"], wanted + (1 << 20), "{test}");
         let site = &finding["sites"][0];
-        assert_eq!(site["note"], "asked for, and refused", "{site}");
+        assert_eq!(site["note"], "requested and refused", "{site}");
         assert_eq!(site["bytes"], wanted, "{site}");
         let function = site["function"].as_str().expect("a line");
         assert!(function.contains("largest"), "{function}");
@@ -206,8 +206,8 @@ fn row_16_the_largest_batch_is_exact_on_every_card_and_bad_input_is_told() {
     }
     // A straight line through the first two values predicts 21, but a step is at most eightfold.
     assert_eq!(tried(&found[1]), [1, 2, 16, 21, 22]);
-    by_laws(&project, middle);
-    of_the_program_itself(&project);
+    assert_laws_predict_the_attempts(&project, middle);
+    assert_searches_of_a_program(&project);
     // The limits of the attribute and baselines must not influence the search.
     assert!(!project.has("tests/snapshots"));
 
@@ -228,11 +228,11 @@ fn row_16_the_largest_batch_is_exact_on_every_card_and_bad_input_is_told() {
         assert_eq!(devices(&fit(&project, &arguments).exits(0))[0]["largest"], largest, "{dtype}");
     }
     let ambiguous = ["of_two", "--param", "batch", "--device", middle];
-    fit(&project, &ambiguous).exits(2).says("dtype=f16").says("--case NAME=VALUE");
+    fit(&project, &ambiguous).exits(2).prints("dtype=f16").prints("--case NAME=VALUE");
 
     // The ends of the range: the largest value fits, or the smallest one does not.
     let run = fit(&project, &["forward", "--param", "batch", "--to", "5", "--device", middle]);
-    let run = run.exits(0).says("the largest that --to allows");
+    let run = run.exits(0).prints("the largest that --to allows");
     assert_eq!(
         (&devices(&run)[0]["largest"], &devices(&run)[0]["failed"]),
         (&5.into(), &Value::Null)
@@ -242,7 +242,7 @@ fn row_16_the_largest_batch_is_exact_on_every_card_and_bad_input_is_told() {
 
     // The same in the human output.
     let human = project.memcheck(&["fit", "forward", "--param", "batch", "--device", middle]);
-    let human = human.exits(0).says("is found to be peak-limit").says("5% of each simulated");
+    let human = human.exits(0).prints("is found to be peak-limit").prints("5% of each simulated");
     assert!(human.stdout.contains("largest batch"), "{}", human.stdout);
     assert!(human.stdout.contains("58.0 MiB"), "{}", human.stdout);
 
@@ -250,16 +250,24 @@ fn row_16_the_largest_batch_is_exact_on_every_card_and_bad_input_is_told() {
     if !std::path::Path::new("/dev/nvidia0").exists() {
         fit(&project, &["forward", "--param", "batch", "--device", "cuda"]).exits(105);
     }
-    for (arguments, code, said) in [
+    for (arguments, code, expected) in [
         (&["forward", "--param", "batch", "--from", "0"][..], 2, "0 is no value to try"),
         (&["forward", "--param", "batch", "--from", "9", "--to", "8"], 2, "9 is above 8"),
         (&["forward", "--param", "batch", "--device", "sim:h2000"], 2, "did you mean `h200`?"),
         (&["forward", "--param", "batch", "--device", "cpu"], 2, "has no capacity"),
-        (&["forward", "--param", "batch", "--margin", "100%"], 2, "leaves nothing of sim:"),
-        (&["forward", "--param", "batch", "--margin", "150%"], 2, "--margin 0% uses all of it"),
+        (&["forward", "--param", "batch", "--margin", "100%"], 2, "leaves no memory of sim:"),
+        (
+            &["forward", "--param", "batch", "--margin", "150%"],
+            2,
+            "`--margin 0%` uses the whole capacity",
+        ),
         (&["forward", "--param", "batch", "--to", TOO_MANY], 2, "from 1 to 18446744073709551615"),
         (&["forward", "--param", "batch", "--from", "-1"], 2, "'-1'"),
-        (&["forward", "--param", "batch", "--fits", "99999999999TiB"], 2, "no memory has so many"),
+        (
+            &["forward", "--param", "batch", "--fits", "99999999999TiB"],
+            2,
+            "more bytes than 64 bits can count",
+        ),
         (&["forward", "--param", "batch", "--config-file", "broken.toml"], 96, "broken.toml"),
         // 3 * batch overflows. The test panics, which is not a lack of memory.
         (&["forward", "--param", "batch", "--from", U64_MAX, "--to", U64_MAX], 100, "test-failed"),
@@ -272,6 +280,6 @@ fn row_16_the_largest_batch_is_exact_on_every_card_and_bad_input_is_told() {
         (&["no_such_test", "--param", "batch"], 4, "no memory test matches `no_such_test`"),
         (&["not_above", "--param", "batch"], 100, "batch=8 on sim:h200"),
     ] {
-        fit(&project, arguments).exits(code).says(said);
+        fit(&project, arguments).exits(code).prints(expected);
     }
 }

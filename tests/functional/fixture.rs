@@ -61,7 +61,7 @@ pub(crate) fn memcheck(folder: &Path, arguments: &[&str]) -> Run {
 pub(crate) fn memcheck_with(folder: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Run {
     let mut command = command(folder, arguments);
     command.envs(variables.iter().copied());
-    Run::of(&command.output().expect("cargo-memcheck runs"))
+    Run::from_output(&command.output().expect("cargo-memcheck runs"))
 }
 
 /// Starts the command and interrupts it, as Ctrl-C does, as soon as `file` exists in `folder`.
@@ -116,14 +116,14 @@ fn signalled(mut command: Command, file: &Path, signal: &str) -> Run {
         .stderr(std::process::Stdio::piped())
         .spawn()
         .expect("cargo-memcheck starts");
-    let patience = std::time::Instant::now() + std::time::Duration::from_secs(300);
-    while !file.exists() && std::time::Instant::now() < patience {
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(300);
+    while !file.exists() && std::time::Instant::now() < deadline {
         std::thread::sleep(std::time::Duration::from_millis(50));
     }
     let id = child.id().to_string();
     let sent = Command::new("kill").args([signal, &id]).status();
-    assert!(sent.is_ok_and(|status| status.success()), "the signal is sent");
-    Run::of(&child.wait_with_output().expect("cargo-memcheck ends"))
+    assert!(sent.is_ok_and(|status| status.success()), "the signal could not be sent");
+    Run::from_output(&child.wait_with_output().expect("cargo-memcheck ends"))
 }
 
 /// The command, in an environment without variables about CI, devices or limits.
@@ -131,8 +131,8 @@ pub(crate) fn command(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(command_path());
     command.arg("memcheck").args(arguments).current_dir(folder);
     for name in std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()) {
-        let ours = ["MEMCHECK_", "INSTA_", "CARGO_", "GITHUB_"];
-        let theirs = [
+        let prefixes = ["MEMCHECK_", "INSTA_", "CARGO_", "GITHUB_"];
+        let names = [
             "CI",
             "RAYON_NUM_THREADS",
             "RUST_BACKTRACE",
@@ -140,8 +140,8 @@ pub(crate) fn command(folder: &Path, arguments: &[&str]) -> Command {
             "NEXTEST",
             "CUDA_VISIBLE_DEVICES",
         ];
-        if (ours.iter().any(|prefix| name.starts_with(prefix)) && name != "CARGO_HOME")
-            || theirs.contains(&name.as_str())
+        if (prefixes.iter().any(|prefix| name.starts_with(prefix)) && name != "CARGO_HOME")
+            || names.contains(&name.as_str())
         {
             command.env_remove(name);
         }
@@ -175,7 +175,7 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    fn of(output: &Output) -> Self {
+    fn from_output(output: &Output) -> Self {
         Self {
             code: output.status.code().unwrap_or(-1),
             stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
@@ -198,8 +198,8 @@ impl Run {
 
     /// Asserts that stderr contains `text`.
     #[track_caller]
-    pub(crate) fn says(self, text: &str) -> Self {
-        assert!(self.stderr.contains(text), "`{text}` is not said in\n{}", self.stderr);
+    pub(crate) fn prints(self, text: &str) -> Self {
+        assert!(self.stderr.contains(text), "`{text}` is not in stderr:\n{}", self.stderr);
         self
     }
 

@@ -104,7 +104,7 @@ fn project() -> Project {
         project.name()
     );
     project.write("Cargo.toml", &manifest);
-    std::fs::remove_file(project.path().join("Cargo.lock")).expect("it was copied");
+    std::fs::remove_file(project.path().join("Cargo.lock")).expect("the lock file is removed");
     project.write(
         "runtime/Cargo.toml",
         "[package]\nname = \"memcheck-runtime\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\
@@ -119,14 +119,15 @@ fn project() -> Project {
     project.write("listing.json", &json!(listing).to_string());
     project.write("report.json", &report().to_string());
     project.write("tests/mem.rs", EXECUTABLE);
-    program(&project, "nvcc", "echo 'Cuda compilation tools, release 13.0, V13.0.88'");
+    write_program(&project, "nvcc", "echo 'Cuda compilation tools, release 13.0, V13.0.88'");
     project
 }
 
-fn program(project: &Project, name: &str, script: &str) {
+fn write_program(project: &Project, name: &str, script: &str) {
     project.write(&format!("bin/{name}"), &format!("#!/bin/sh\n{script}\n"));
     let path = project.path().join("bin").join(name);
-    std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)).expect("it can be run");
+    std::fs::set_permissions(path, PermissionsExt::from_mode(0o755))
+        .expect("the program is executable");
 }
 
 /// The environment with which a test was started.
@@ -145,7 +146,7 @@ fn run(
     arguments: &[&str],
     variables: &[(&str, &str)],
 ) -> (Run, Vec<Started>) {
-    program(project, "nvidia-smi", &format!("cat <<'END'\n{list}END"));
+    write_program(project, "nvidia-smi", &format!("cat <<'END'\n{list}END"));
     let bin = project.path().join("bin");
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap_or_default());
     let nvcc = bin.join("nvcc").display().to_string();
@@ -210,8 +211,9 @@ fn tests_are_spread_over_the_gpus_and_each_has_its_gpu_to_itself() {
         assert_eq!(finished["metrics"]["cuda:0"]["peak_allocated"], 1024);
     }
     // Fewer threads than GPUs.
-    let (one, started) = run(&project, TWO, &["--device", "cuda", "--test-threads", "1"], &[]);
-    assert_eq!(on_each(&one.exits(0)), [(0, 6)].into());
+    let (one_thread, started) =
+        run(&project, TWO, &["--device", "cuda", "--test-threads", "1"], &[]);
+    assert_eq!(on_each(&one_thread.exits(0)), [(0, 6)].into());
     assert_eq!(visible(&started), ["GPU-aaaa,GPU-bbbb"].into());
 
     // Two named GPUs are one device. A test sees only the named GPUs.
@@ -228,18 +230,18 @@ fn tests_are_spread_over_the_gpus_and_each_has_its_gpu_to_itself() {
     assert_eq!((devices(&only), on_each(&only)), (vec!["cuda:1".into()], [(1, 6)].into()));
     assert_eq!(visible(&started), ["GPU-bbbb"].into());
     let none = run(&project, TWO, &["--device", "cuda:0", "--device", "cuda:2"], &[]).0;
-    none.exits(105).says("the driver lists 2 GPU(s)");
+    none.exits(105).prints("the driver lists 2 GPU(s)");
 
-    a_gpu_comes_back(&project);
-    what_is_hidden_is_not_given(&project);
-    slices_are_given_alone(&project);
-    a_launcher_gives_gpus(&project);
-    cupti_is_found_in_wheels(&project);
+    assert_gpu_is_reused_after_a_crash(&project);
+    assert_hidden_gpus_are_not_assigned(&project);
+    assert_slices_are_assigned_alone(&project);
+    assert_launchers_assign_gpus(&project);
+    assert_cupti_is_found_in_wheels(&project);
 }
 
 /// This function and those below use the package of the test above, because a build takes most of
 /// the time.
-fn a_gpu_comes_back(project: &Project) {
+fn assert_gpu_is_reused_after_a_crash(project: &Project) {
     let arguments = ["--device", "cuda", "--run-ignored", "all", "--timeout", "2s"];
     let (run, started) = run(project, TWO, &arguments, &[]);
     let run = run.exits(100);
@@ -254,7 +256,7 @@ fn a_gpu_comes_back(project: &Project) {
     assert_eq!(on_each(&run).values().sum::<usize>(), 8);
 }
 
-fn what_is_hidden_is_not_given(project: &Project) {
+fn assert_hidden_gpus_are_not_assigned(project: &Project) {
     let hidden = |words| [("CUDA_VISIBLE_DEVICES", words)];
     let (of_two, started) = run(project, TWO, &["--device", "cuda:0"], &hidden("1,0"));
     assert_eq!(on_each(&of_two.exits(0)), [(0, 6)].into());
@@ -264,15 +266,16 @@ fn what_is_hidden_is_not_given(project: &Project) {
     let (swapped, started) = run(project, TWO, &["--device", "cuda"], &hidden("GPU-b,GPU-a"));
     let swapped = swapped.exits(0);
     assert_eq!(visible(&started), ["GPU-b,GPU-a", "GPU-a,GPU-b"].into());
-    let of = |uuid: &str| {
+    let indices_of = |uuid: &str| {
         let lines = swapped.json().into_iter().filter(|line| line["gpu"]["uuid"] == uuid);
         lines.map(|line| line["gpu"]["index"].clone()).collect::<Vec<_>>()
     };
-    assert!(of("GPU-bbbb").iter().all(|index| *index == 0) && !of("GPU-bbbb").is_empty());
-    assert!(of("GPU-aaaa").iter().all(|index| *index == 1) && !of("GPU-aaaa").is_empty());
+    let (first, second) = (indices_of("GPU-bbbb"), indices_of("GPU-aaaa"));
+    assert!(first.iter().all(|index| *index == 0) && !first.is_empty());
+    assert!(second.iter().all(|index| *index == 1) && !second.is_empty());
 }
 
-fn slices_are_given_alone(project: &Project) {
+fn assert_slices_are_assigned_alone(project: &Project) {
     // A slice hides every other device. Whole GPUs see each other, but not the slices.
     let (run, started) = run(project, SLICED, &["--device", "cuda"], &[]);
     let run = run.exits(0);
@@ -282,7 +285,7 @@ fn slices_are_given_alone(project: &Project) {
     assert!(run.stdout.contains("NVIDIA H200 MIG 1g.18gb"), "{}", run.stdout);
 }
 
-fn a_launcher_gives_gpus(project: &Project) {
+fn assert_launchers_assign_gpus(project: &Project) {
     let launched = |device: &str| {
         let arguments = ["--runner", "env", "--device", device, "--test-threads", "4"];
         let (run, started) = run(project, TWO, &arguments, &[]);
@@ -299,7 +302,7 @@ fn a_launcher_gives_gpus(project: &Project) {
     assert_eq!(visible(&started), ["unset"].into());
 }
 
-fn cupti_is_found_in_wheels(project: &Project) {
+fn assert_cupti_is_found_in_wheels(project: &Project) {
     let libraries = ["cuda_cupti/lib/libcupti.so.12", "cu13/lib/libcupti.so.13"];
     for library in libraries {
         project.write(&format!("venv/lib/python3.12/site-packages/nvidia/{library}"), "");

@@ -45,7 +45,7 @@ fn leaks_in_every_50th_iteration(trial: &mut Trial) -> candle_core::Result<()> {
     keeps(trial, |i| i % 50 == 20)
 }
 
-/// The same beside blocks that come and go from the start.
+/// The same, with blocks that are allocated and freed in every iteration.
 #[mem_test(max_growth = "0 B", baseline = false)]
 fn leaks_in_every_50th_iteration_beside_work(trial: &mut Trial) -> candle_core::Result<()> {
     let device = trial.device().clone();
@@ -64,8 +64,8 @@ fn two_events(trial: &mut Trial) -> candle_core::Result<()> {
     keeps(trial, |i| i == 3 || i == 8)
 }
 
-/// A leak in every third iteration beside blocks that live for `lives(i)` iterations, all
-/// of them of one size and from one line.
+/// A leak in every third iteration, and blocks that live for `lives(i)` iterations. All of
+/// them have the same size and are allocated on the same line.
 fn leaks_beside(trial: &mut Trial, lives: impl Fn(usize) -> usize) -> candle_core::Result<()> {
     let device = trial.device().clone();
     let mut leaked = Vec::new();
@@ -128,7 +128,7 @@ fn optimizers_kept(trial: &mut Trial) -> candle_core::Result<()> {
     let mut kept = Vec::new();
     trial.iterate(|_| {
         for bytes in [262_144, 1_024] {
-            // Two moments, and a gradient that goes.
+            // Two moments, and a gradient that is freed.
             kept.push(block(&device, bytes)?);
             kept.push(block(&device, bytes)?);
             block(&device, bytes)?;
@@ -137,7 +137,7 @@ fn optimizers_kept(trial: &mut Trial) -> candle_core::Result<()> {
     })
 }
 
-/// The body knows as many inputs as it was asked for, and no more.
+/// The body has one input for each iteration that it expects, and fails beyond them.
 #[mem_test(max_growth = "0 B", baseline = false)]
 fn fails_beyond_its_data(trial: &mut Trial) -> candle_core::Result<()> {
     let device = trial.device().clone();
@@ -190,7 +190,7 @@ fn nodes_in_every_iteration(trial: &mut Trial) {
     trial.iterate(|_| adds_nodes(100_000));
 }
 
-/// Nodes that go with the next iteration.
+/// Nodes that the next iteration frees.
 #[mem_test(max_growth = "0 B", baseline = false)]
 fn nodes_that_are_replaced(trial: &mut Trial) {
     let mut last = Vec::new();
@@ -241,7 +241,7 @@ fn leak(run: &Run, test: &str) -> Value {
     finding
 }
 
-fn judged(run: &Run, host: bool) {
+fn assert_growth_is_decided(run: &Run, host: bool) {
     let mib = 1 << 20;
     for (test, rate) in [
         ("leaks_from_the_sixth_iteration_on", 4 * mib),
@@ -304,13 +304,13 @@ fn judged(run: &Run, host: bool) {
 }
 
 #[test]
-fn what_ten_iterations_cannot_tell_is_decided_on_the_simulated_gpu() {
-    judged(&run("sim"), false);
+fn growth_that_ten_iterations_do_not_show_is_decided_on_the_simulated_gpu() {
+    assert_growth_is_decided(&run("sim"), false);
 }
 
 #[test]
-fn what_ten_iterations_cannot_tell_is_decided_on_the_cpu() {
-    judged(&run("cpu"), true);
+fn growth_that_ten_iterations_do_not_show_is_decided_on_the_cpu() {
+    assert_growth_is_decided(&run("cpu"), true);
 }
 
 const RETAINED: &str = r#"
@@ -349,7 +349,7 @@ fn hands_its_memory_to_threads(trial: &mut Trial) {
 "#;
 
 #[test]
-fn a_second_round_tells_what_is_allocated_once_from_what_is_retained() {
+fn a_second_round_distinguishes_lazy_allocations_from_retained_memory() {
     let project = Project::new(RETAINED);
     let run = project.run(&[]).exits(100);
     for test in ["fills_a_lazy_static_above_its_own_limit", "leaves_something_in_every_round"] {

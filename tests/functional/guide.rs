@@ -135,13 +135,13 @@ fn tests_of_rows() -> BTreeSet<String> {
 }
 
 #[test]
-fn every_row_of_the_guide_has_its_test_and_the_other_way_round() {
+fn the_guide_and_its_tests_have_the_same_rows() {
     let page = std::fs::read_to_string(workspace().join("docs/guide.md")).expect("docs/guide.md");
     let table = rows(&page, "| # | the guide | here | test |\n");
     let mut named = BTreeSet::new();
     for (row, number) in table.iter().zip(1..) {
         let cells: Vec<&str> = row.trim_matches('|').split('|').map(str::trim).collect();
-        let [at, _, _, test] = cells[..] else { panic!("four cells: {row}") };
+        let [at, _, _, test] = cells[..] else { panic!("a row must have four cells: {row}") };
         assert_eq!(at, number.to_string());
         let test = test.trim_matches('`').to_owned();
         assert!(test.starts_with(&format!("row_{number:02}_")), "{row}");

@@ -41,12 +41,12 @@ fn figure(line: &Value, name: &str) -> u64 {
 }
 
 /// All findings of a test as one text, including hints.
-fn said(run: &Run, test: &str) -> String {
+fn findings_text(run: &Run, test: &str) -> String {
     run.test(test)["findings"].to_string()
 }
 
 #[test]
-fn what_is_beyond_the_pool_is_itemised_and_where_it_cannot_be_the_reason_is_said() {
+fn memory_beyond_the_pool_is_itemised_or_the_report_gives_the_reason() {
     let project = project();
     // The estimate of cuBLAS's own memory is 32 MiB on an H200 and 4 MiB on an RTX 4090.
     for (device, workspace) in [("sim:h200", 32 * MIB), ("sim:rtx4090", 4 * MIB)] {
@@ -66,28 +66,33 @@ fn what_is_beyond_the_pool_is_itemised_and_where_it_cannot_be_the_reason_is_said
     let line = counted.test("ten_mebibytes");
     assert!(line["untracked"].is_null(), "{line}");
     let profile = ["profile", "ten_mebibytes", "--device", "sim:h200"];
-    let told = memcheck_with(project.path(), &profile, &[]).exits(0).stdout;
+    let human = memcheck_with(project.path(), &profile, &[]).exits(0).stdout;
     for part in
         ["beyond the pool of cuda:0", "libcublas.so.13, 1 block", "(an estimate: the device"]
     {
-        assert!(told.contains(part), "`{part}` is not in\n{told}");
+        assert!(human.contains(part), "`{part}` is not in\n{human}");
     }
     // Without the CUPTI library all of this memory is in `rest`.
     let without = ["ten", "--explain", "always", "--runner", "env -u MEMCHECK_SIM_NVML"];
     let line = run(&project, "sim:h200", &without, &[]).exits(0).test("ten_mebibytes");
     let reason = &line["untracked"]["reason"];
-    assert_eq!(reason, "the simulated toolkit has no CUPTI here");
+    assert_eq!(reason, "the simulated toolkit has no CUPTI: `MEMCHECK_SIM_NVML` is not set");
     assert_eq!(
         (&line["untracked"]["items"], &line["untracked"]["rest"]),
         (&json!([]), &Value::Null)
     );
-    assert!(line["notes"].to_string().contains("no NVML here"), "{line}");
+    assert!(
+        line["notes"]
+            .to_string()
+            .contains("the simulated toolkit has no NVML: `MEMCHECK_SIM_NVML` is not set"),
+        "{line}"
+    );
 
-    every_report_marks_estimates(&project);
+    assert_every_report_marks_estimates(&project);
 }
 
 /// Uses the package of the test above, because a build takes most of the time.
-fn every_report_marks_estimates(project: &Project) {
+fn assert_every_report_marks_estimates(project: &Project) {
     let kinds = ["junit", "json", "markdown", "html"];
     let flags: Vec<String> =
         kinds.iter().map(|kind| format!("--report={kind}=out/{kind}")).collect();
@@ -96,15 +101,15 @@ fn every_report_marks_estimates(project: &Project) {
     let arguments: Vec<&str> = arguments.into_iter().chain(flags).collect();
     let shown = memcheck_with(project.path(), &arguments, &[]).exits(0).stderr;
     let texts = kinds.map(|kind| project.read(&format!("out/{kind}")));
-    for (what, text) in kinds.iter().zip(&texts).chain([(&"terminal", &shown)]) {
+    for (output, text) in kinds.iter().zip(&texts).chain([(&"terminal", &shown)]) {
         for name in ["reserved", "peak_reserved", "device_used", "estimate"] {
-            assert!(text.contains(name), "{name} is not in {what}:\n{text}");
+            assert!(text.contains(name), "{name} is not in {output}:\n{text}");
         }
     }
 }
 
 #[test]
-fn a_process_of_others_is_named_where_it_holds_what_is_wanted_and_changes_nothing_elsewhere() {
+fn another_process_is_reported_only_if_it_holds_memory_that_the_test_needs() {
     let project = project();
     fn others(text: &str) -> [(&str, &str); 1] {
         [("MEMCHECK_SIM_PROCESSES", text)]
@@ -112,14 +117,14 @@ fn a_process_of_others_is_named_where_it_holds_what_is_wanted_and_changes_nothin
     let alone = run(&project, "sim:t4,capacity=100MiB", &["ten"], &[]).exits(0);
     // 10 x 2^18 x 4 bytes, and the same again for the result.
     let needed = 20 * MIB;
-    let beside = format!("4711:python:{}B", 100 * MIB - needed);
-    let enough = run(&project, "sim:t4,capacity=100MiB", &["ten"], &others(&beside)).exits(0);
+    let other = format!("4711:python:{}B", 100 * MIB - needed);
+    let enough = run(&project, "sim:t4,capacity=100MiB", &["ten"], &others(&other)).exits(0);
     let (then, now) = (alone.test("ten_mebibytes"), enough.test("ten_mebibytes"));
     assert_eq!(figure(&now, "peak_allocated"), needed);
     for part in ["findings", "metrics", "iterations", "status"] {
         assert_eq!(then[part], now[part], "{part}");
     }
-    assert!(now["others"].is_null(), "nobody asked: {now}");
+    assert!(now["others"].is_null(), "the other process is reported: {now}");
 
     // The process holds one byte more, and another process is on a device that the test does not
     // use.
@@ -131,7 +136,7 @@ fn a_process_of_others_is_named_where_it_holds_what_is_wanted_and_changes_nothin
         "space": "cuda:0", "pid": 4711, "name": "python", "bytes": 100 * MIB - needed + 1,
     }]);
     assert_eq!(full.test("ten_mebibytes")["others"], holder);
-    let text = said(&full, "ten_mebibytes");
+    let text = findings_text(&full, "ten_mebibytes");
     for part in
         ["process 4711 (python) holds 83,886,081 B (80.0 MiB) of cuda:0", "end the other process"]
     {
@@ -142,22 +147,22 @@ fn a_process_of_others_is_named_where_it_holds_what_is_wanted_and_changes_nothin
     // process.
     let small = run(&project, "sim:t4,capacity=15MiB", &["ten"], &[]).exits(100);
     assert_eq!(small.codes("ten_mebibytes"), ["out-of-memory"]);
-    assert!(!said(&small, "ten_mebibytes").contains("process"));
+    assert!(!findings_text(&small, "ten_mebibytes").contains("process"));
     // The test does not fit into its own limit, regardless of other processes.
     let fits =
-        run(&project, "sim:t4,capacity=100MiB", &["ten", "--fits", "15 MiB"], &others(&beside));
+        run(&project, "sim:t4,capacity=100MiB", &["ten", "--fits", "15 MiB"], &others(&other));
     assert_eq!(fits.exits(100).codes("ten_mebibytes"), ["does-not-fit"]);
     // If the canary has no room, the test must be `not-measured`.
     let all = run(&project, "sim:t4", &["ten"], &others("4711:python:1TiB")).exits(104);
-    let text = said(&all, "ten_mebibytes");
-    assert!(text.contains("not a block can be allocated"), "{text}");
+    let text = findings_text(&all, "ten_mebibytes");
+    assert!(text.contains("no block can be allocated on `sim:t4`"), "{text}");
     assert!(text.contains("process 4711 (python) holds"), "{text}");
     let wrong = run(&project, "sim:t4", &["ten"], &others("4711:python")).exits(104);
-    assert!(said(&wrong, "ten_mebibytes").contains("MEMCHECK_SIM_PROCESSES"));
+    assert!(findings_text(&wrong, "ten_mebibytes").contains("MEMCHECK_SIM_PROCESSES"));
 }
 
 #[test]
-fn a_fault_of_hardware_is_a_finding_of_its_own_and_the_next_test_starts_clean() {
+fn a_hardware_fault_has_its_own_finding_and_does_not_affect_the_next_test() {
     let project = project();
     let with = |faults: &str, code: u8| {
         run(&project, "sim:t4", &[], &[("MEMCHECK_SIM_FAULTS", faults)]).exits(code)
@@ -166,7 +171,7 @@ fn a_fault_of_hardware_is_a_finding_of_its_own_and_the_next_test_starts_clean() 
     // need it and passes.
     for (faults, parts) in [
         ("init=no-device", ["CUDA_ERROR_NO_DEVICE", "CUDA_VISIBLE_DEVICES"]),
-        ("init=stub", ["CUDA_ERROR_STUB_LIBRARY", "no driver"]),
+        ("init=stub", ["CUDA_ERROR_STUB_LIBRARY", "stub of the CUDA toolkit"]),
         ("init=driver-mismatch", ["CUDA_ERROR_SYSTEM_DRIVER_MISMATCH", "restart the machine"]),
         ("init=not-ready", ["CUDA_ERROR_SYSTEM_NOT_READY", "nvidia-fabricmanager"]),
         ("driver=12040", ["CUBLAS_STATUS_NOT_INITIALIZED", "update the driver"]),
@@ -176,7 +181,7 @@ fn a_fault_of_hardware_is_a_finding_of_its_own_and_the_next_test_starts_clean() 
         for test in ["ten_mebibytes", "a_kernel_in_every_iteration"] {
             assert_eq!(run.codes(test), ["no-device"], "{faults}");
             assert_eq!(run.test(test)["status"], "not-measured", "{faults}");
-            let text = said(&run, test);
+            let text = findings_text(&run, test);
             for part in parts {
                 assert!(text.contains(part), "{faults}: `{part}` is not in {text}");
             }
@@ -186,11 +191,11 @@ fn a_fault_of_hardware_is_a_finding_of_its_own_and_the_next_test_starts_clean() 
     // The device opens, but the first free fails, so that the canary cannot prove the probe.
     let run = with("free-fails=1", 104);
     assert_eq!(run.codes("ten_mebibytes"), ["not-measured"]);
-    let text = said(&run, "ten_mebibytes");
+    let text = findings_text(&run, "ten_mebibytes");
     for part in [
-        "the first block to be freed was not taken back by `sim:t4`",
+        "the first free failed on `sim:t4`",
         "CUDA_ERROR_UNKNOWN",
-        "MEMCHECK_SIM_FAULTS=free-fails=1 asks for it",
+        "`MEMCHECK_SIM_FAULTS=free-fails=1` causes this",
     ] {
         assert!(text.contains(part), "`{part}` is not in {text}");
     }
@@ -207,7 +212,7 @@ fn a_fault_of_hardware_is_a_finding_of_its_own_and_the_next_test_starts_clean() 
         let run = with(faults, 100);
         for test in ["ten_mebibytes", "a_kernel_in_every_iteration"] {
             assert_eq!(run.codes(test), ["device-fault"], "{faults}");
-            let text = said(&run, test);
+            let text = findings_text(&run, test);
             for part in parts {
                 assert!(text.contains(part), "{faults}: `{part}` is not in {text}");
             }
@@ -222,7 +227,7 @@ fn a_fault_of_hardware_is_a_finding_of_its_own_and_the_next_test_starts_clean() 
 }
 
 #[test]
-fn nvml_is_asked_of_the_slice_of_a_card() {
+fn nvml_reports_the_figures_of_a_slice() {
     let project = project();
     let whole = run(&project, "sim:h200", &["ten"], &[]).exits(0).test("ten_mebibytes");
     let slice = run(&project, "sim:h200,mig", &["ten"], &[]).exits(0).test("ten_mebibytes");
@@ -239,7 +244,7 @@ fn nvml_is_asked_of_the_slice_of_a_card() {
 }
 
 #[test]
-fn gpus_that_are_hidden_are_not_there() {
+fn hidden_gpus_cannot_be_selected() {
     let project = project();
     let bin = project.path().join("bin");
     let list = "GPU 0: NVIDIA H200 (UUID: GPU-1a2b)\n  MIG 1g.18gb     Device  0: (UUID: MIG-77)\n\
@@ -249,11 +254,11 @@ fn gpus_that_are_hidden_are_not_there() {
     std::fs::set_permissions(bin.join("nvidia-smi"), executable).unwrap();
     let inherited = std::env::var("PATH").unwrap_or_default();
     let path = format!("{}:{inherited}", bin.display());
-    let asked = |device: &str, visible: &str| {
+    let run_on = |device: &str, visible: &str| {
         let variables = [("PATH", path.as_str()), ("CUDA_VISIBLE_DEVICES", visible)];
         run(&project, device, &["ten"], &variables).exits(105)
     };
-    asked("cuda:1", "MIG-77").says("the driver lists 1 GPU(s)");
-    asked("cuda", "5").says("CUDA_VISIBLE_DEVICES=5 names none of the 2 GPU(s)");
-    asked("cuda:2", "1,0").says("the driver lists 2 GPU(s)");
+    run_on("cuda:1", "MIG-77").prints("the driver lists 1 GPU(s)");
+    run_on("cuda", "5").prints("CUDA_VISIBLE_DEVICES=5 names none of the 2 GPU(s)");
+    run_on("cuda:2", "1,0").prints("the driver lists 2 GPU(s)");
 }

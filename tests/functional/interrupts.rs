@@ -7,7 +7,7 @@ use crate::fixture::{
 const JSON: [&str; 5] = ["--device", "cpu", "--message-format", "json", "--no-ci"];
 
 #[test]
-fn a_verdict_stands_whose_explanation_is_interrupted() {
+fn an_interrupt_of_the_explanation_keeps_the_verdict() {
     let project = Project::new(
         "#[mem_test(max_growth = \"0 B\", baseline = false)]
 fn leaky(trial: &mut Trial) {
@@ -28,11 +28,11 @@ fn leaky(trial: &mut Trial) {
     assert_eq!(run.codes("leaky"), ["leak"]);
     let summary = run.summary();
     assert_eq!((&summary["failed"], &summary["interrupted"]), (&1.into(), &true.into()));
-    assert!(!is_running(&project.read("third")), "the third run is left behind");
+    assert!(!is_running(&project.read("third")), "the third run still runs");
 }
 
 #[test]
-fn a_build_ends_with_the_command_whoever_sends_the_signal() {
+fn a_build_ends_when_the_command_receives_sigterm() {
     let project = Project::new("#[mem_test(baseline = false)]\nfn a() {}\n");
     project.write(
         "build.rs",
@@ -46,11 +46,11 @@ fn a_build_ends_with_the_command_whoever_sends_the_signal() {
     let arguments = [&["run"][..], &JSON].concat();
     let run = memcheck_signalled(project.path(), &arguments, "building", "-TERM").exits(130);
     assert_eq!(run.summary()["interrupted"], true);
-    assert!(!project.has("built"), "it waited for the build");
+    assert!(!project.has("built"), "the command waited for the build");
 }
 
 #[test]
-fn a_search_closes_its_stream_once() {
+fn an_interrupted_search_prints_one_summary() {
     let project = Project::new(
         "#[mem_test(cases(batch = [1]), baseline = false)]
 fn waits(_trial: &mut Trial) {
@@ -62,12 +62,12 @@ fn waits(_trial: &mut Trial) {
     let arguments = ["fit", "waits", "--param", "batch", "--device", "sim"];
     let arguments = [&arguments[..], &["--message-format", "json"]].concat();
     let run = memcheck_interrupted(project.path(), &arguments, "waiting").exits(130);
-    let closed = run.json().iter().filter(|line| line["type"] == "summary").count();
-    assert_eq!(closed, 1, "{}", run.stdout);
+    let summaries = run.json().iter().filter(|line| line["type"] == "summary").count();
+    assert_eq!(summaries, 1, "{}", run.stdout);
 }
 
 #[test]
-fn a_signal_that_was_ignored_at_the_start_stays_so() {
+fn a_signal_that_was_ignored_at_the_start_remains_ignored() {
     let project = Project::new(
         "#[mem_test(baseline = false, iterations = 1, warmup = 0)]
 fn goes_on() {

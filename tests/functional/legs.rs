@@ -25,24 +25,24 @@ fn with_cuda_build(tests: &str, then: &str) -> Project {
 }
 
 #[track_caller]
-fn place(stderr: &str, text: &str) -> usize {
-    stderr.find(text).unwrap_or_else(|| panic!("`{text}` is not said in\n{stderr}"))
+fn position(stderr: &str, text: &str) -> usize {
+    stderr.find(text).unwrap_or_else(|| panic!("`{text}` is not in stderr:\n{stderr}"))
 }
 
 #[test]
-fn a_verdict_does_not_wait_for_the_next_build() {
-    let project = with_cuda_build(ONE, "panic!(\"no CUDA today\");");
+fn the_results_of_a_leg_are_reported_before_the_next_build() {
+    let project = with_cuda_build(ONE, "panic!(\"the CUDA build fails on purpose\");");
     let run = memcheck(project.path(), &BOTH).exits(101);
-    let said = [
+    let expected = [
         "building the tests for cpu (leg 1 of 2)…",
         "ok on cpu: 1 passed, 0 failed in ",
-        "no CUDA today",
+        "the CUDA build fails on purpose",
         "error: the build for the simulated CUDA device failed",
         "not ok: 1 passed, 0 failed in ",
         "not run on sim:h200: the run ended before",
     ];
-    let places: Vec<usize> = said.iter().map(|text| place(&run.stderr, text)).collect();
-    assert!(places.is_sorted(), "{places:?}\n{}", run.stderr);
+    let positions: Vec<usize> = expected.iter().map(|text| position(&run.stderr, text)).collect();
+    assert!(positions.is_sorted(), "{positions:?}\n{}", run.stderr);
     assert_eq!(run.test("a")["status"], "passed");
     let started = run.json().iter().filter(|line| line["type"] == "run-started").count();
     assert_eq!(started, 1, "{}", run.stdout);
@@ -52,42 +52,42 @@ fn a_verdict_does_not_wait_for_the_next_build() {
     // A report of the results must fail as well.
     let report = project.memcheck(&["report", "--message-format", "json"]).exits(101);
     assert_eq!(report.summary(), summary);
-    report.says("error: the build for the simulated CUDA device failed");
+    report.prints("error: the build for the simulated CUDA device failed");
 }
 
 #[test]
-fn the_first_failure_spares_the_next_build() {
-    let project = with_cuda_build(CLEAN_AND_LEAKY, "panic!(\"it is built\");");
+fn fail_fast_skips_the_build_of_the_next_leg() {
+    let project = with_cuda_build(CLEAN_AND_LEAKY, "panic!(\"the second build started\");");
     let run = memcheck(project.path(), &[&BOTH[..], &["--fail-fast"]].concat()).exits(100);
-    assert!(!run.stderr.contains("it is built"), "{}", run.stderr);
-    let run = run.says("not ok on cpu: ").says("not run on sim:h200: the run ended before");
+    assert!(!run.stderr.contains("the second build started"), "{}", run.stderr);
+    let run = run.prints("not ok on cpu: ").prints("not run on sim:h200: the run ended before");
     assert_eq!(run.summary().get("error"), None);
 }
 
 #[test]
-fn what_was_measured_stands_where_the_next_build_is_interrupted() {
+fn an_interrupt_of_the_next_build_keeps_the_measured_results() {
     let wait = "std::fs::write(\"building\", \"\").unwrap();
         std::thread::sleep(std::time::Duration::from_secs(60));";
     let project = with_cuda_build(ONE, wait);
     let run = memcheck_signalled(project.path(), &BOTH, "building", "-TERM").exits(130);
-    let run = run.says("ok on cpu: 1 passed").says("interrupted: the counts are those so far");
+    let run = run.prints("ok on cpu: 1 passed").prints("interrupted: the counts are those so far");
     let summary = run.summary();
     assert_eq!((&summary["passed"], &summary["interrupted"]), (&1.into(), &true.into()));
 }
 
 #[test]
-fn a_log_has_a_line_at_both_ends_of_a_build() {
+fn the_log_has_a_line_at_the_start_and_at_the_end_of_a_build() {
     // The source differs from that of any earlier run, so that cargo has to compile it.
     let project = Project::new(&format!("{ONE}// {:?}\n", std::time::SystemTime::now()));
-    let run = project.run(&[]).exits(0).says("building the tests for cpu…");
-    let run = run.says("built the tests for cpu: ").says(" in ");
+    let run = project.run(&[]).exits(0).prints("building the tests for cpu…");
+    let run = run.prints("built the tests for cpu: ").prints(" in ");
     assert!(!run.stderr.contains("Compiling"), "{}", run.stderr);
     let fresh = project.run(&[]).exits(0);
     assert!(!fresh.stderr.contains("built the tests"), "{}", fresh.stderr);
     // Cargo's warnings about the sources must still be shown.
     project.write("src/lib.rs", "//! A user's package.\nfn unused() {}\n");
-    let warned = project.run(&["--verbose"]).exits(0).says("function `unused` is never used");
-    warned.says("Compiling");
+    let warned = project.run(&["--verbose"]).exits(0).prints("function `unused` is never used");
+    warned.prints("Compiling");
     project.write("src/lib.rs", "//! A user's package.\n");
     let quiet = project.run(&["--quiet"]).exits(0);
     assert!(!quiet.stderr.contains("buil"), "{}", quiet.stderr);

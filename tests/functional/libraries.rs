@@ -12,19 +12,19 @@ fn project() -> Project {
         "unsafe extern \"C\" { fn memcheck_blas() -> i32; }
 #[mem_test(baseline = false)]
 fn calls_it() {
-    // SAFETY: a function without arguments that returns a number.
+    // SAFETY: the function has no arguments and returns a number.
     assert_eq!(unsafe { memcheck_blas() }, 7);
 }
 ",
     );
     project.write("blas.c", "int memcheck_blas(void) { return 7; }\n");
-    project.write("link/readme", "for the linker\n");
-    project.write("there/readme", "for the loader\n");
+    project.write("link/readme", "the library for the linker\n");
+    project.write("there/readme", "the library for the loader\n");
     let compile = ["-shared", "-fPIC", "-Wl,-soname,libcublas.so.99", "blas.c", "-o"];
     for library in ["link/libcublas.so", "there/libcublas.so.99"] {
         let done =
             Command::new("cc").args(compile).arg(library).current_dir(project.path()).status();
-        assert!(done.is_ok_and(|status| status.success()), "cc makes {library}");
+        assert!(done.is_ok_and(|status| status.success()), "cc does not build {library}");
     }
     project.write(
         "build.rs",
@@ -39,11 +39,11 @@ fn calls_it() {
 }
 
 #[test]
-fn a_library_that_is_not_there_is_named_and_found_where_python_keeps_it() {
+fn a_missing_library_is_reported_and_found_in_pythons_folders() {
     let project = project();
-    let refused = project.run(&[]).exits(104).says("libcublas.so.99 is not there");
-    let refused = refused.says("pip install nvidia-cublas==99.*").says("--library-path");
-    assert!(refused.json().iter().all(|line| line["type"] != "test-finished"), "nothing is run");
+    let refused = project.run(&[]).exits(104).prints("libcublas.so.99 is not there");
+    let refused = refused.prints("pip install nvidia-cublas==99.*").prints("--library-path");
+    assert!(refused.json().iter().all(|line| line["type"] != "test-finished"), "a test has run");
 
     project.run(&["--library-path", "there"]).exits(0);
     let json = ["run", "--device", "cpu", "--message-format", "json", "--no-ci"];
@@ -62,9 +62,9 @@ fn a_library_that_is_not_there_is_named_and_found_where_python_keeps_it() {
     // The same for an archive, whose executable could not list its tests when it was packed.
     memcheck(project.path(), &["archive", "--archive-file", "a.tar.zst", "--device", "cpu"])
         .exits(0)
-        .says("libcublas.so.99 is not there; it is packed all the same");
+        .prints("libcublas.so.99 is not there; it is packed all the same");
     let archive = ["--archive-file", "a.tar.zst"];
-    project.memcheck(&[&["run"], &archive[..]].concat()).exits(104).says("libcublas.so.99");
+    project.memcheck(&[&["run"], &archive[..]].concat()).exits(104).prints("libcublas.so.99");
     let run = memcheck_with(project.path(), &[&json[..], &archive].concat(), &active).exits(0);
     assert_eq!(run.test("calls_it")["status"], "passed");
 }

@@ -44,7 +44,7 @@ fn anchors(page: &str) -> Vec<String> {
 
 /// The broken links of the page at `path`.
 fn broken(path: &Path, page: &str) -> Vec<String> {
-    let leads = |link: &String| {
+    let exists = |link: &String| {
         let (file, anchor) = link.split_once('#').unwrap_or((link, ""));
         let target = match file {
             "" => path.to_owned(),
@@ -56,8 +56,8 @@ fn broken(path: &Path, page: &str) -> Vec<String> {
             Err(_) => anchor.is_empty() && target.exists(),
         }
     };
-    let lost = links(page).into_iter().filter(|link| !leads(link));
-    lost.map(|link| format!("{}: {link}", path.display())).collect()
+    let broken_links = links(page).into_iter().filter(|link| !exists(link));
+    broken_links.map(|link| format!("{}: {link}", path.display())).collect()
 }
 
 /// The pages below a folder, except in build directories.
@@ -74,12 +74,12 @@ fn pages(folder: &Path, into: &mut Vec<PathBuf>) {
 }
 
 #[test]
-fn every_link_of_every_page_leads_to_a_file_and_a_heading_of_it() {
+fn every_link_points_to_an_existing_file_and_heading() {
     let mut all = Vec::new();
     pages(&workspace(), &mut all);
     let read = |path: &PathBuf| std::fs::read_to_string(path).expect("a page");
-    let lost: Vec<String> = all.iter().flat_map(|path| broken(path, &read(path))).collect();
-    assert!(lost.is_empty(), "{}", lost.join("\n"));
+    let broken_links: Vec<String> = all.iter().flat_map(|path| broken(path, &read(path))).collect();
+    assert!(broken_links.is_empty(), "{}", broken_links.join("\n"));
     let links: usize = all.iter().map(|path| links(&read(path)).len()).sum();
     assert!(links > 20, "{links} links in {} pages", all.len());
 }
@@ -89,15 +89,15 @@ fn every_page_of_the_reference_is_in_its_index() {
     let docs = workspace().join("docs");
     let index = std::fs::read_to_string(docs.join("reference.md")).expect("the index");
     let mut linked: Vec<PathBuf> = links(&index).iter().map(|link| docs.join(link)).collect();
-    let mut there = Vec::new();
-    pages(&docs.join("reference"), &mut there);
+    let mut existing = Vec::new();
+    pages(&docs.join("reference"), &mut existing);
     linked.sort();
-    there.sort();
-    assert_eq!(linked, there);
+    existing.sort();
+    assert_eq!(linked, existing);
 }
 
 #[test]
-fn a_link_that_leads_nowhere_is_found() {
+fn a_broken_link_is_found() {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
     write(
@@ -117,8 +117,8 @@ g](b.md#other) `[h](gone.md)`
 ";
     let path = folder.path().join("a.md");
     std::fs::write(&path, page).unwrap();
-    let lost: Vec<String> = ["c.md", "b.md#no-heading", "#two", "b.md#twice-2"]
+    let broken_links: Vec<String> = ["c.md", "b.md#no-heading", "#two", "b.md#twice-2"]
         .map(|link| format!("{}: {link}", path.display()))
         .to_vec();
-    assert_eq!(broken(&path, page), lost);
+    assert_eq!(broken(&path, page), broken_links);
 }

@@ -34,10 +34,10 @@ impl Machine {
     }
 
     pub(crate) fn mark(&self) -> PathBuf {
-        self.path().join("somebody-started-it")
+        self.path().join("a-program-was-started")
     }
 
-    pub(crate) fn bring(&self, from: &Project, file: &str) {
+    pub(crate) fn copy_from(&self, from: &Project, file: &str) {
         fs::copy(from.path().join(file), self.path().join(file)).expect("the file is copied");
     }
 

@@ -23,7 +23,7 @@ struct Units {
 }
 
 impl Units {
-    fn of(folder: &Path, arguments: &[&str]) -> Self {
+    fn list(folder: &Path, arguments: &[&str]) -> Self {
         let mut command = cargo();
         share_build(&mut command);
         command.args(arguments).args(["--unit-graph", "-Z", "unstable-options"]);
@@ -51,8 +51,8 @@ impl Units {
 
     /// The features of each package, for the message of a failure.
     fn features(&self) -> BTreeSet<String> {
-        let of = |unit: &Value| format!("{} {}", unit["pkg_id"], unit["features"]);
-        self.units.iter().filter(|unit| unit["mode"] == "build").map(of).collect()
+        let package = |unit: &Value| format!("{} {}", unit["pkg_id"], unit["features"]);
+        self.units.iter().filter(|unit| unit["mode"] == "build").map(package).collect()
     }
 }
 
@@ -61,11 +61,11 @@ fn identity(units: &[Value], unit: usize, known: &mut Vec<Option<u64>>) -> u64 {
     if let Some(known) = known[unit] {
         return known;
     }
-    let of = &units[unit];
-    let mut profile = of["profile"].clone();
+    let own = &units[unit];
+    let mut profile = own["profile"].clone();
     // Cargo reuses units between the profiles `dev` and `test` if everything else is equal.
     profile.as_object_mut().expect("a profile").remove("name");
-    let dependencies = of["dependencies"].as_array().expect("dependencies");
+    let dependencies = own["dependencies"].as_array().expect("dependencies");
     let mut below: Vec<(String, u64)> = dependencies
         .iter()
         .map(|dependency| {
@@ -76,7 +76,7 @@ fn identity(units: &[Value], unit: usize, known: &mut Vec<Option<u64>>) -> u64 {
     below.sort();
     let mut hasher = DefaultHasher::new();
     for part in ["pkg_id", "target", "platform", "mode", "features"] {
-        of[part].to_string().hash(&mut hasher);
+        own[part].to_string().hash(&mut hasher);
     }
     (profile.to_string(), below).hash(&mut hasher);
     *known[unit].insert(hasher.finish())
@@ -101,37 +101,37 @@ fn assert_shared((name, units): (&str, &Units), (other, others): (&str, &Units))
 }
 
 #[test]
-fn every_build_of_a_leg_takes_the_same_candle() {
+fn every_build_of_a_leg_compiles_candle_the_same() {
     let root = workspace();
-    let outside = Project::new("");
+    let project = Project::new("");
     let tests = ["test", "--no-run", "-p", "memcheck-tests"];
-    let all = Units::of(&root, &["test", "--no-run", "--workspace"]);
-    let cpu = Units::of(&root, &tests);
-    let project = Units::of(outside.path(), &["test", "--no-run"]);
+    let all = Units::list(&root, &["test", "--no-run", "--workspace"]);
+    let cpu = Units::list(&root, &tests);
+    let of_project = Units::list(project.path(), &["test", "--no-run"]);
     assert_shared(("`cargo test --workspace`", &all), ("the CPU's leg", &cpu));
-    assert_shared(("a project of these tests", &project), ("the CPU's leg", &cpu));
+    assert_shared(("a project of these tests", &of_project), ("the CPU's leg", &cpu));
 
     let features =
         "memcheck-runtime/sim,memcheck-runtime/nn-cuda,memcheck-runtime/transformers-cuda";
-    let sim = Units::of(&root, &[&tests[..], &["--features", features]].concat());
+    let sim = Units::list(&root, &[&tests[..], &["--features", features]].concat());
     let estimator =
         ["build", "-p", "memcheck-estimate", "--example", "memcheck-estimate", "--features"];
-    let estimator = Units::of(&root, &[&estimator[..], &[features]].concat());
-    let project =
-        Units::of(outside.path(), &["test", "--no-run", "--features", "memcheck-runtime/sim"]);
+    let estimator = Units::list(&root, &[&estimator[..], &[features]].concat());
+    let of_project =
+        Units::list(project.path(), &["test", "--no-run", "--features", "memcheck-runtime/sim"]);
     assert_shared(("the estimator", &estimator), ("the leg of `sim`", &sim));
-    assert_shared(("a project of these tests on `sim`", &project), ("the leg of `sim`", &sim));
+    assert_shared(("a project of these tests on `sim`", &of_project), ("the leg of `sim`", &sim));
 }
 
 #[test]
-fn a_package_that_adds_memcheck_compiles_no_crate_of_candle_again() {
+fn adding_memcheck_to_a_package_does_not_recompile_candle() {
     let candle = "candle-nn = \"0.11.1\"\ncandle-transformers = \"0.11.1\"\n";
     let without = Project::plain(candle);
     let with = Project::plain(&format!(
         "{candle}[dev-dependencies]\nmemcheck-runtime = {{ path = \"RUNTIME\" }}\n"
     ));
     let test = ["test", "--no-run"];
-    let (without, with) = (Units::of(without.path(), &test), Units::of(with.path(), &test));
+    let (without, with) = (Units::list(without.path(), &test), Units::list(with.path(), &test));
     assert_eq!(without.candle().len(), CANDLE.len());
     assert_shared(("the package", &without), ("the package with memcheck", &with));
 }

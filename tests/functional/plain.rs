@@ -23,26 +23,26 @@ fn hangs() {{
     ))
 }
 
-fn wait_until(what: &str, is_so: impl Fn() -> bool) {
-    let patience = Instant::now() + Duration::from_secs(300);
-    while !is_so() {
-        assert!(Instant::now() < patience, "{what}");
+fn wait_until(event: &str, has_happened: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(300);
+    while !has_happened() {
+        assert!(Instant::now() < deadline, "not within five minutes: {event}");
         std::thread::sleep(Duration::from_millis(50));
     }
 }
 
 #[test]
-fn a_time_out_ends_what_the_test_started() {
+fn a_time_out_ends_the_processes_that_the_test_started() {
     let project = hangs("2s");
     let output = project.cargo_test().output().expect("cargo runs");
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert_eq!(output.status.code(), Some(101), "{said}");
-    assert!(said.contains("timed-out: the test took longer"), "{said}");
+    let output_text = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(101), "{output_text}");
+    assert!(output_text.contains("timed-out: the test took longer"), "{output_text}");
     for id in project.read("ids").split(' ') {
         // A killed process can take a moment to end.
-        let patience = Instant::now() + Duration::from_secs(10);
+        let deadline = Instant::now() + Duration::from_secs(10);
         while is_running(id) {
-            assert!(Instant::now() < patience, "{id} still runs");
+            assert!(Instant::now() < deadline, "{id} still runs");
             std::thread::sleep(Duration::from_millis(50));
         }
     }
@@ -52,12 +52,13 @@ fn a_time_out_ends_what_the_test_started() {
 #[track_caller]
 fn passes(mut cargo_test: Command) -> String {
     let output = cargo_test.output().expect("cargo runs");
-    let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
-    assert_eq!(output.status.code(), Some(0), "{said}");
-    said
+    let output_text =
+        String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{output_text}");
+    output_text
 }
 
-enum Whom {
+enum Target {
     /// Cargo's process group.
     Group,
     Harness,
@@ -70,11 +71,11 @@ fn parent(id: &str) -> String {
 }
 
 #[test]
-fn a_killed_harness_leaves_nothing_behind() {
+fn a_killed_harness_leaves_no_process_running() {
     let project = hangs("10m");
     // Ctrl-C, a time-out of nextest, and a signal to the harness only.
-    let ends = [(interrupt(), Whom::Group), ("-KILL", Whom::Group), ("-KILL", Whom::Harness)];
-    for (signal, whom) in ends {
+    let ends = [(interrupt(), Target::Group), ("-KILL", Target::Group), ("-KILL", Target::Harness)];
+    for (signal, target) in ends {
         let mut command = project.cargo_test();
         let mut cargo = command
             .process_group(0)
@@ -85,15 +86,15 @@ fn a_killed_harness_leaves_nothing_behind() {
         wait_until("the test starts", || project.has("ids"));
         let ids = project.read("ids");
         assert!(ids.split(' ').all(is_running), "{ids}");
-        let whom = match whom {
-            Whom::Group => format!("-{}", cargo.id()),
-            Whom::Harness => parent(ids.split(' ').next().expect("the test's own")),
+        let target = match target {
+            Target::Group => format!("-{}", cargo.id()),
+            Target::Harness => parent(ids.split(' ').next().expect("the process id of the test")),
         };
-        let sent = Command::new("kill").args([signal, "--", &whom]).status();
-        assert!(sent.is_ok_and(|status| status.success()), "the signal is sent");
+        let sent = Command::new("kill").args([signal, "--", &target]).status();
+        assert!(sent.is_ok_and(|status| status.success()), "the signal could not be sent");
         cargo.wait().expect("cargo ends");
         wait_until("the test ends with its harness", || !ids.split(' ').any(is_running));
-        std::fs::remove_file(project.path().join("ids")).expect("the file is there");
+        std::fs::remove_file(project.path().join("ids")).expect("the file is removed");
     }
 }
 
@@ -128,12 +129,12 @@ fn growth_that_cannot_be_followed_is_undecided_and_does_not_fail_the_test() {
     let run = project.run(&[]).exits(0);
     assert_eq!(run.codes("fills"), ["undecided"]);
     project.run(&["-D", "undecided"]).exits(5);
-    let said = passes(project.cargo_test());
-    assert!(!said.contains("crashed"), "{said}");
+    let output_text = passes(project.cargo_test());
+    assert!(!output_text.contains("crashed"), "{output_text}");
 }
 
 #[test]
-fn a_program_that_the_test_starts_is_not_taken_for_the_test() {
+fn a_program_that_the_test_starts_is_not_mistaken_for_the_test() {
     let project = Project::bare("memcheck-runtime = { path = \"RUNTIME\" }\n");
     // Linking the runtime makes the code before its `main` the same as in the process of the test.
     project.write("src/main.rs", "use memcheck_runtime as _;\nfn main() {}\n");
@@ -144,7 +145,7 @@ fn a_program_that_the_test_starts_is_not_taken_for_the_test() {
             "#[memcheck_runtime::mem_test(baseline = false)]
 fn starts_a_program() {{
     let status = std::process::Command::new(env!(\"CARGO_BIN_EXE_{program}\")).status();
-    assert!(status.unwrap().success(), \"it is not ended\");
+    assert!(status.unwrap().success(), \"the program did not succeed\");
 }}
 "
         ),
@@ -154,7 +155,7 @@ fn starts_a_program() {{
 }
 
 #[test]
-fn of_two_candles_both_ways_to_run_a_test_name_that_of_the_runtime() {
+fn with_two_versions_of_candle_a_baseline_has_that_of_the_runtime() {
     let project = Project::bare(
         "other-candle = { package = \"candle-core\", path = \"other\" }\n\
          [dev-dependencies]\nmemcheck-runtime = { path = \"RUNTIME\" }\n",

@@ -25,7 +25,7 @@ fn peaks(run: &Run, test: &str, gpus: usize) -> Vec<Value> {
 }
 
 #[test]
-fn a_sharded_model_on_one_device_is_candles_own_to_the_byte() {
+fn a_sharded_model_on_one_device_has_the_figures_of_candles_own_model() {
     let run = run("sim", &["prefill_and_decode", "on_one_device"], &[]).exits(0);
     let [own, candles] = ["sharded::on_one_device", "llama::prefill_and_decode"]
         .map(|test| run.test(test)["metrics"]["cuda:0"].clone());
@@ -36,7 +36,7 @@ fn a_sharded_model_on_one_device_is_candles_own_to_the_byte() {
 }
 
 #[test]
-fn the_same_layers_over_two_and_three_gpus_hold_what_their_parameters_say() {
+fn layers_are_spread_over_two_and_three_gpus() {
     let arguments = ["sharded::evenly_over", "--run-ignored", "all"];
     let run = run("sim:3xh200", &arguments, &[]).exits(0);
     assert_eq!(run.summary()["passed"], 2);
@@ -79,7 +79,7 @@ fn row_12_what_runs_by_a_device_map_has_the_predicted_peak_on_every_gpu() {
 }
 
 #[test]
-fn layers_are_told_with_their_weights_and_bad_input_with_what_to_do() {
+fn a_plan_lists_layers_with_their_weights_and_invalid_input_has_a_hint() {
     let planned = plan(&["model_llama2_7b", "--devices", "2xrtx4090"]).exits(0);
     let line = planned.json().into_iter().find(|line| line["type"] == "plan").unwrap();
     let modules = line["modules"].as_array().unwrap();
@@ -95,17 +95,25 @@ fn layers_are_told_with_their_weights_and_bad_input_with_what_to_do() {
         assert_eq!(module["input"], 2048 * 4096 * 2);
     }
     let test = "sharded::by_map::model_tiny";
-    for (arguments, code, said) in [
+    for (arguments, code, expected) in [
         (&[test, "--devices", "2xrtx4091"][..], 2, "did you mean `rtx4090`?"),
-        (&[test, "--devices", "2xt4,capacity=500KiB"], 100, "there is too little memory: cuda:0"),
+        (
+            &[test, "--devices", "2xt4,capacity=500KiB"],
+            100,
+            "the devices have too little memory: cuda:0",
+        ),
         (&[test, "--devices", "t4,memory=1GiB"], 2, "capacity=SIZE"),
         (&[test, "--devices", "t4,capacity=99999999999TiB"], 2, "is not a capacity"),
         (&[test, "--devices", "t4,capacity=0B"], 2, "is not a capacity"),
-        (&[test, "--devices", "0xt4"], 2, "0 devices: a machine has from 1 to"),
+        (&[test, "--devices", "0xt4"], 2, "a machine has 1 to 32 devices, not 0"),
         (&[test, "--devices", ""], 2, "not a known card"),
-        (&[test, "--devices", "2xt4", "--margin", "100%"], 2, "leaves nothing of sim:2xt4"),
-        (&[test, "--devices", "2xt4", "--margin", "150%"], 2, "--margin 0% uses all of it"),
-        (&[test, "--devices", "t4,t4,capacity=1MiB", "--margin", "1 MiB"], 2, "leaves nothing"),
+        (&[test, "--devices", "2xt4", "--margin", "100%"], 2, "leaves no memory of sim:2xt4"),
+        (
+            &[test, "--devices", "2xt4", "--margin", "150%"],
+            2,
+            "`--margin 0%` uses the whole capacity",
+        ),
+        (&[test, "--devices", "t4,t4,capacity=1MiB", "--margin", "1 MiB"], 2, "leaves no memory"),
         (&[test], 2, "--devices <DEVICES>"),
         (&["--devices", "t4"], 2, "plan wants one test"),
         (&[test, "--devices", "t4", "--device", "sim"], 2, "--devices says where"),
@@ -115,7 +123,7 @@ fn layers_are_told_with_their_weights_and_bad_input_with_what_to_do() {
         (&["forms::one_iteration", "--exact", "--devices", "t4"], 2, "is given no device"),
         (&[test, "--devices", "t4", "--output", "/proc/none/map.json"], 110, "/proc/none"),
     ] {
-        plan(arguments).exits(code).says(said);
+        plan(arguments).exits(code).prints(expected);
     }
     // One device holds everything, and a launcher may start the process.
     let alone = plan(&[test, "--devices", "t4", "--runner", "env"]).exits(0).json();
@@ -124,5 +132,5 @@ fn layers_are_told_with_their_weights_and_bad_input_with_what_to_do() {
     // 11 layers, the embeddings, the last norm and the head.
     assert_eq!((map.len(), map.values().all(|device| *device == 0)), (14, true));
     assert_eq!(line["devices"][0]["peak_allocated"], line["whole"]);
-    plan(&[test, "--devices", "2xt4,capacity=500KiB"]).says("are missing").says("5% of each");
+    plan(&[test, "--devices", "2xt4,capacity=500KiB"]).prints("are missing").prints("5% of each");
 }

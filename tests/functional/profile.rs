@@ -71,7 +71,7 @@ fn named<'a>(rows: &'a Value, name: &str) -> &'a Value {
 }
 
 #[test]
-fn a_profile_adds_up_to_what_a_run_measures() {
+fn the_rows_of_a_profile_add_up_to_the_figures_of_a_run() {
     let project = project();
     let run = project.run(&["--exact", "layers_leaky", "--explain", "never"]).exits(100);
     let metrics = run.test("layers_leaky")["metrics"]["host"].clone();
@@ -107,7 +107,7 @@ fn a_profile_adds_up_to_what_a_run_measures() {
 }
 
 #[test]
-fn a_scope_says_what_it_retains_with_and_without_the_scopes_in_it() {
+fn the_table_of_scopes_has_figures_with_and_without_nested_scopes() {
     let project = project();
     let by_scope = ["--device", "cpu", "--by", "scope", "layers_leaky"];
     let people = profile(&project, &by_scope).exits(100);
@@ -126,7 +126,7 @@ fn a_scope_says_what_it_retains_with_and_without_the_scopes_in_it() {
 }
 
 #[test]
-fn people_read_a_table_the_peak_a_chart_and_what_grows() {
+fn the_human_output_of_a_profile_has_a_table_the_peak_a_chart_and_the_growth() {
     let project = project();
     let run = profile(&project, &["--device", "cpu", "layers_leaky"]).exits(100);
     for part in [
@@ -144,8 +144,8 @@ fn people_read_a_table_the_peak_a_chart_and_what_grows() {
     ] {
         assert!(run.stdout.contains(part), "`{part}` is not in\n{}", run.stdout);
     }
-    assert!(!run.stdout.contains('\u{1b}'), "no colours where stdout is no terminal");
-    run.says("FAIL").says("leak");
+    assert!(!run.stdout.contains('\u{1b}'), "stdout is not a terminal, but has colours");
+    run.prints("FAIL").prints("leak");
     // A whole path selects this one test, although the path is also part of the other test's name.
     let clean = profile(&project, &["--device", "cpu", "layers"]).exits(0);
     assert!(clean.stdout.contains("no growth: 10 iterations left nothing behind"));
@@ -159,27 +159,27 @@ fn people_read_a_table_the_peak_a_chart_and_what_grows() {
     profile(&project, &files).exits(0);
     assert!(project.read("run.json").contains("test-finished"));
     let no_snapshots = !project.has("tests/snapshots");
-    assert!(no_snapshots, "a profile compares with no baseline and writes none");
+    assert!(no_snapshots, "the profile has written a baseline");
 }
 
 #[test]
-fn what_is_not_one_test_or_one_program_is_a_usage_error() {
+fn a_profile_of_several_tests_or_of_an_unknown_program_is_a_usage_error() {
     let project = project();
     let cpu = |arguments: &[&str]| profile(&project, &[&["--device", "cpu"], arguments].concat());
-    let several = cpu(&["layer"]).exits(2).says("layers_leaky").says("matches 2 tests");
-    several.says("the whole path");
-    cpu(&["no_such_test"]).exits(4).says("no memory test matches");
-    cpu(&[]).exits(2).says("wants one test");
-    cpu(&["--sort", "size", "layers"]).exits(2).says("calls, bytes, peak, surviving");
-    cpu(&["--by", "line", "layers"]).exits(2).says("op, site, scope");
-    cpu(&["--bin", "tool"]).exits(2).says("no target `--bin tool`");
-    cpu(&["--example", "a", "--bench", "b"]).exits(2).says("not several");
-    cpu(&["--example", "a", "layers"]).exits(2).says("stands after `--`");
-    cpu(&["--bin", "tool", "--iterations", "3"]).exits(2).says("`--iterations` is for tests");
-    cpu(&["--partition", "hash:1/2", "layers"]).exits(2).says("--partition");
+    let several = cpu(&["layer"]).exits(2).prints("layers_leaky").prints("matches 2 tests");
+    several.prints("the whole path");
+    cpu(&["no_such_test"]).exits(4).prints("no memory test matches");
+    cpu(&[]).exits(2).prints("wants one test");
+    cpu(&["--sort", "size", "layers"]).exits(2).prints("calls, bytes, peak, surviving");
+    cpu(&["--by", "line", "layers"]).exits(2).prints("op, site, scope");
+    cpu(&["--bin", "tool"]).exits(2).prints("no target `--bin tool`");
+    cpu(&["--example", "a", "--bench", "b"]).exits(2).prints("not several");
+    cpu(&["--example", "a", "layers"]).exits(2).prints("stands after `--`");
+    cpu(&["--bin", "tool", "--iterations", "3"]).exits(2).prints("`--iterations` is for tests");
+    cpu(&["--partition", "hash:1/2", "layers"]).exits(2).prints("--partition");
     project.write("src/main.rs", "fn main() {}\n");
     let name = project.name().to_owned();
-    cpu(&["--bin", &name]).exits(2).says("cargo add memcheck-runtime");
+    cpu(&["--bin", &name]).exits(2).prints("cargo add memcheck-runtime");
     let json = cpu(&["--message-format", "json", "no_such_test"]).exits(4);
     assert_eq!(json.summary()["exit_code"], 4);
 }
@@ -245,7 +245,7 @@ fn a_program_is_followed_to_its_exit_however_it_ends() {
         ("fail", 100, "failed"),
         ("panic", 100, "failed"),
     ] {
-        let run = program_on("cpu", &project, how).exits(code).says(&format!("to stdout: {how}"));
+        let run = program_on("cpu", &project, how).exits(code).prints(&format!("to stdout: {how}"));
         let profile = json_of(&run);
         assert_eq!(profile["program"], project.name(), "{how}");
         assert_eq!(profile["status"], status, "{how}");
@@ -257,13 +257,13 @@ fn a_program_is_followed_to_its_exit_however_it_ends() {
         assert_eq!((&affine["calls"], &affine["peak"]), (&4.into(), &(4 * 65_536).into()), "{how}");
         assert_eq!(affine["scopes"][0], "forward", "{how}");
     }
-    let aborted = program_on("cpu", &project, "abort").exits(100).says("SIGABRT");
+    let aborted = program_on("cpu", &project, "abort").exits(100).prints("SIGABRT");
     assert_eq!(json_of(&aborted)["spaces"], serde_json::json!([]));
     assert!(!aborted.stderr.contains("links memcheck-runtime"), "{}", aborted.stderr);
 }
 
 #[test]
-fn the_limits_of_a_program_are_said_as_those_of_a_test_are() {
+fn the_limits_of_a_program_come_from_flags_variables_and_the_configuration() {
     let project = program();
     let name = project.name().to_owned();
     let arguments = ["profile", "--device", "cpu", "--bin", &name];
@@ -273,21 +273,21 @@ fn the_limits_of_a_program_are_said_as_those_of_a_test_are() {
     // `[default]` and variables can contain options that are for tests only.
     project.write(".config/memcheck.toml", "[default]\niterations = 3\n");
     run(&[], &[("MEMCHECK_WARMUP", "1")]).exits(0);
-    run(&["--max-peak", "64 KiB"], &[]).exits(100).says("peak-limit");
-    run(&[], &[("MEMCHECK_MAX_PEAK", "64 KiB")]).exits(100).says("peak-limit");
+    run(&["--max-peak", "64 KiB"], &[]).exits(100).prints("peak-limit");
+    run(&[], &[("MEMCHECK_MAX_PEAK", "64 KiB")]).exits(100).prints("peak-limit");
     let config = format!("[[override]]\ntest = \"{name}\"\nmax_peak = \"64 KiB\"\n");
     project.write(".config/memcheck.toml", &config);
-    run(&[], &[]).exits(100).says("peak-limit");
+    run(&[], &[]).exits(100).prints("peak-limit");
     run(&[], &[("MEMCHECK_MAX_PEAK", "1 GiB")]).exits(0);
 }
 
 #[test]
-fn a_program_that_does_not_link_the_runtime_is_told_what_it_lacks() {
+fn a_program_that_does_not_link_the_runtime_has_a_hint() {
     let project = Project::bare("memcheck-runtime = { path = \"RUNTIME\" }\n");
     project.write("src/main.rs", "fn main() {}\n");
     let name = project.name().to_owned();
     let run = profile(&project, &["--device", "cpu", "--bin", &name]).exits(104);
-    run.says("use memcheck_runtime as _;");
+    run.prints("use memcheck_runtime as _;");
 }
 
 #[test]
@@ -336,9 +336,9 @@ fn a_million_events_are_followed_in_bounded_memory() {
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
-    let mut most = 0;
+    let mut highest = 0;
     let status = loop {
-        most = most.max(resident(child.id()).unwrap_or(0));
+        highest = highest.max(resident(child.id()).unwrap_or(0));
         match child.try_wait().unwrap() {
             Some(status) => break status,
             None => std::thread::sleep(std::time::Duration::from_millis(2)),
@@ -348,7 +348,7 @@ fn a_million_events_are_followed_in_bounded_memory() {
     let report: Report = serde_json::from_slice(&std::fs::read(&report).unwrap()).unwrap();
     let events = report.unresolved.expect("addresses").attribution.events;
     assert!(events >= 1_000_000, "{events}");
-    assert!((1 << 20..BOUND).contains(&most), "{most} bytes were resident");
+    assert!((1 << 20..BOUND).contains(&highest), "{highest} bytes were resident");
 }
 
 /// The peak of the resident memory of a process, in bytes.
@@ -359,7 +359,7 @@ fn resident(process: u32) -> Option<u64> {
 }
 
 #[test]
-fn a_workload_is_profiled_as_the_readme_says() {
+fn a_workload_has_the_profile_of_the_readme() {
     let arguments = ["profile", "--device", "cpu", "-p", "memcheck-tests", "--test", "workloads"];
     let run = memcheck(&workspace(), &[&arguments[..], &["bert::forward"]].concat()).exits(0);
     for part in ["softmax", "[2,4,32,32] f32", "model.encoder.layer.attn", "tests/src/bert.rs:"] {
@@ -368,7 +368,7 @@ fn a_workload_is_profiled_as_the_readme_says() {
 }
 
 #[test]
-fn an_example_and_a_bench_are_programs_with_a_dev_dependency() {
+fn examples_and_benches_that_link_the_runtime_as_a_dev_dependency_are_profiled() {
     let project = Project::bare(
         "[dev-dependencies]\nmemcheck-runtime = { path = \"RUNTIME\" }\n\
          [[bench]]\nname = \"speed\"\nharness = false\n",

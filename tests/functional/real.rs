@@ -28,16 +28,16 @@ const WORKLOADS: [&str; 2] = ["-D", "improved"];
 /// The variables that `scripts/cuda-toolkit` exports.
 fn toolkit() -> Vec<(String, String)> {
     let script = workspace().join("scripts/cuda-toolkit");
-    let said = Command::new(&script).output().expect("the script runs");
-    assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
-    let said = String::from_utf8(said.stdout).expect("text");
+    let output = Command::new(&script).output().expect("the script runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let script = String::from_utf8(output.stdout).expect("text");
     let line = |line: &str| {
         let (name, value) = line.strip_prefix("export ")?.split_once('=')?;
-        assert!(!value.contains(['\\', '\'']), "a quoted value: {line}");
+        assert!(!value.contains(['\\', '\'']), "the value is quoted: {line}");
         Some((name.to_owned(), value.to_owned()))
     };
-    let exports: Vec<_> = said.lines().filter_map(line).collect();
-    assert!(exports.iter().any(|(name, _)| name == "CUDA_HOME"), "{said}");
+    let exports: Vec<_> = script.lines().filter_map(line).collect();
+    assert!(exports.iter().any(|(name, _)| name == "CUDA_HOME"), "{script}");
     exports
 }
 
@@ -82,13 +82,19 @@ fn measured(run: &Run) -> BTreeMap<String, Value> {
         .collect()
 }
 
-fn agree(target: &str, code: u8, more: &[&str], least: usize) {
+fn assert_builds_agree(target: &str, code: u8, more: &[&str], least: usize) {
     let real = measured(&run("cuda", target, more).exits(code));
-    alike(target, &real, code, more, least);
+    assert_simulated_build_agrees(target, &real, code, more, least);
 }
 
 /// Asserts that the simulated build measures the same as the real one.
-fn alike(target: &str, real: &BTreeMap<String, Value>, code: u8, more: &[&str], least: usize) {
+fn assert_simulated_build_agrees(
+    target: &str,
+    real: &BTreeMap<String, Value>,
+    code: u8,
+    more: &[&str],
+    least: usize,
+) {
     let simulated = measured(&run("sim:h200", target, more).exits(code));
     assert!(simulated.len() >= least, "{} tests", simulated.len());
     for (test, expected) in &simulated {
@@ -100,32 +106,34 @@ fn alike(target: &str, real: &BTreeMap<String, Value>, code: u8, more: &[&str], 
 
 #[test]
 #[ignore = "fetches a CUDA toolkit and compiles candle's kernels"]
-fn workloads_measure_what_they_measure_in_the_simulated_build() {
-    agree("workloads", 0, &WORKLOADS, 60);
+fn workloads_have_the_figures_of_the_simulated_build() {
+    assert_builds_agree("workloads", 0, &WORKLOADS, 60);
 }
 
 #[test]
 #[ignore = "fetches a CUDA toolkit and compiles candle's kernels"]
-fn controls_fail_as_they_fail_in_the_simulated_build() {
-    agree("controls", 100, &["--run-ignored", "only"], 16);
+fn controls_have_the_findings_of_the_simulated_build() {
+    assert_builds_agree("controls", 100, &["--run-ignored", "only"], 16);
 }
 
 #[test]
 #[ignore = "fetches a CUDA toolkit and compiles candle's kernels"]
-fn leaks_and_their_twins_are_told_apart_as_in_the_simulated_build() {
-    agree("detection", 100, &["--run-ignored", "all"], 88);
+fn leaks_and_their_fixed_twins_have_the_findings_of_the_simulated_build() {
+    assert_builds_agree("detection", 100, &["--run-ignored", "all"], 88);
 }
 
 #[test]
 #[ignore = "fetches a CUDA toolkit and compiles candle's kernels"]
-fn an_archive_of_it_runs_where_there_is_neither_cargo_nor_a_toolkit() {
+fn an_archive_runs_on_a_machine_without_cargo_and_without_a_toolkit() {
     let machine = Machine::new();
     let file = machine.path().join("a.tar.zst").display().to_string();
     let variables = toolkit();
     let variables: Vec<_> = variables.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
     let mut arguments = vec!["archive", "-p", "memcheck-tests", "--test", "workloads"];
     arguments.extend(["--device", "cuda", "--archive-file", &file]);
-    memcheck_with(&workspace(), &arguments, &variables).exits(0).says("packed 1 test executables");
+    memcheck_with(&workspace(), &arguments, &variables)
+        .exits(0)
+        .prints("packed 1 test executables");
 
     // The driver and its libraries were built in this workspace. A variable makes them available to
     // the other machine.
@@ -139,10 +147,10 @@ fn an_archive_of_it_runs_where_there_is_neither_cargo_nor_a_toolkit() {
     for library in ["libcuda.so.1", "libcublas.so.13", "libcurand.so.10"] {
         assert!(alone.stderr.contains(library), "{library} is not named in\n{}", alone.stderr);
     }
-    let brought = libraries.display().to_string();
-    let arguments = ["--device", "cuda", "--library-path", &brought];
+    let folder = libraries.display().to_string();
+    let arguments = ["--device", "cuda", "--library-path", &folder];
     let run = machine.run(&[&arguments[..], &WORKLOADS].concat());
-    alike("workloads", &measured(&run.exits(0)), 0, &WORKLOADS, 60);
+    assert_simulated_build_agrees("workloads", &measured(&run.exits(0)), 0, &WORKLOADS, 60);
 }
 
 #[test]
@@ -179,5 +187,5 @@ fn tests_are_spread_over_two_gpus() {
     }
     assert_eq!(used, [0, 1].into());
     let simulated = measured(&self::run("sim:2xh200", "workloads", &WORKLOADS).exits(0));
-    assert_eq!(measured(&run), simulated, "whichever GPU it was");
+    assert_eq!(measured(&run), simulated, "the figures depend on the GPU");
 }

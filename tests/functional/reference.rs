@@ -28,7 +28,7 @@ fn names(page: &str, heading: &str) -> Vec<String> {
 
 /// The names of all fields, in order.
 fn fields(value: &serde_json::Value) -> BTreeSet<String> {
-    value.as_object().expect("it has fields").keys().cloned().collect()
+    value.as_object().expect("a JSON object").keys().cloned().collect()
 }
 
 fn source(path: &str) -> String {
@@ -36,7 +36,7 @@ fn source(path: &str) -> String {
 }
 
 /// The figures of the first space of a committed baseline.
-fn kept(suffix: &str) -> BTreeSet<String> {
+fn baseline_figures(suffix: &str) -> BTreeSet<String> {
     let folder = "tests/tests/workloads/snapshots/workloads__forms__full_control";
     let snapshot = source(&format!("{folder}@{suffix}.snap"));
     let (_, body) = snapshot.rsplit_once("---\n").expect("a body");
@@ -47,7 +47,7 @@ fn kept(suffix: &str) -> BTreeSet<String> {
 const METRICS: &str = "| metric | unit | when it is read | B | meaning |\n";
 
 #[test]
-fn every_metric_is_in_the_reference_with_the_baselines_that_keep_it() {
+fn the_reference_lists_every_metric_and_the_baselines_that_contain_it() {
     let metrics = Metrics {
         reserved: Some(0),
         peak_reserved: Some(0),
@@ -57,12 +57,12 @@ fn every_metric_is_in_the_reference_with_the_baselines_that_keep_it() {
     let page = reference();
     let documented: BTreeSet<String> = names(&page, METRICS).into_iter().collect();
     assert_eq!(documented, fields(&json!(metrics)));
-    let said = |wanted: &[&str]| -> BTreeSet<String> {
+    let documented = |wanted: &[&str]| -> BTreeSet<String> {
         let rows = rows(&page, METRICS).into_iter().map(cells);
         rows.filter(|row| wanted.contains(&row[3])).flat_map(|row| quoted(row[0])).collect()
     };
-    assert_eq!(said(&["every"]), kept("cpu"));
-    assert_eq!(said(&["every", "GPU"]), kept("cuda"));
+    assert_eq!(documented(&["every"]), baseline_figures("cpu"));
+    assert_eq!(documented(&["every", "GPU"]), baseline_figures("cuda"));
 }
 
 #[test]
@@ -108,31 +108,31 @@ fn every_method_of_a_trial_and_every_item_of_the_runtime_is_in_the_reference() {
 }
 
 /// Values and default of a flag.
-type Said = (Vec<String>, Option<String>);
+type FlagValues = (Vec<String>, Option<String>);
 
 /// Values and default of each flag, as the help lists them.
-fn values(help: &str) -> BTreeMap<String, Said> {
-    let mut known: BTreeMap<String, Said> = BTreeMap::new();
+fn values(help: &str) -> BTreeMap<String, FlagValues> {
+    let mut known: BTreeMap<String, FlagValues> = BTreeMap::new();
     let mut flag = None;
     for line in help.lines().map(str::trim) {
         if line.starts_with('-') && line.contains("--") {
             flag = flags(line).into_iter().next();
         }
         let Some(flag) = &flag else { continue };
-        let mut told = Said::default();
+        let mut found = FlagValues::default();
         if let Some(list) = bracketed(line, "[possible values: ") {
-            told.0 = list.split(", ").map(str::to_owned).collect();
+            found.0 = list.split(", ").map(str::to_owned).collect();
         } else if let Some((value, _)) =
             line.strip_prefix("- ").and_then(|value| value.split_once(':'))
         {
-            told.0.push(value.to_owned());
+            found.0.push(value.to_owned());
         } else if let Some(default) = bracketed(line, "[default: ") {
-            told.1 = Some(default.to_owned());
+            found.1 = Some(default.to_owned());
         }
-        if told != Said::default() {
+        if found != FlagValues::default() {
             let (values, default) = known.entry(flag.clone()).or_default();
-            values.extend(told.0);
-            *default = told.1.or(default.take());
+            values.extend(found.0);
+            *default = found.1.or(default.take());
         }
     }
     known
@@ -150,8 +150,8 @@ fn every_value_and_default_of_a_flag_is_in_the_reference() {
             .into_iter()
             .map(cells)
             .flat_map(|row| {
-                let says = (quoted(row[1]), quoted(row[2]));
-                quoted(row[0]).into_iter().map(move |flag| (flag, says.clone()))
+                let documented = (quoted(row[1]), quoted(row[2]));
+                quoted(row[0]).into_iter().map(move |flag| (flag, documented.clone()))
             })
             .collect();
     for command in ["run", "profile"] {
@@ -159,9 +159,10 @@ fn every_value_and_default_of_a_flag_is_in_the_reference() {
         let defined = values(&help);
         assert!(defined.len() > 3, "{help}");
         for (flag, (values, default)) in defined {
-            let (said, defaults) =
-                table.get(&flag).unwrap_or_else(|| panic!("{flag} of {command} is not there"));
-            assert_eq!(*said, values, "{flag} of {command}");
+            let (documented, defaults) = table
+                .get(&flag)
+                .unwrap_or_else(|| panic!("{flag} of {command} is not in the reference"));
+            assert_eq!(*documented, values, "{flag} of {command}");
             if let Some(default) = default {
                 assert_eq!(*defaults, [default], "{flag} of {command}");
             }
@@ -169,7 +170,10 @@ fn every_value_and_default_of_a_flag_is_in_the_reference() {
         for flag in
             table.keys().filter(|flag| !["--by", "--sort", "--top"].contains(&flag.as_str()))
         {
-            assert!(command != "run" || flags(&help).contains(flag), "{flag} is invented");
+            assert!(
+                command != "run" || flags(&help).contains(flag),
+                "{flag} is not a flag of {command}"
+            );
         }
     }
     // The default is not in the help, because the flag is an `Option`, so that a variable can have
@@ -178,7 +182,7 @@ fn every_value_and_default_of_a_flag_is_in_the_reference() {
 }
 
 #[test]
-fn every_other_command_is_in_the_reference_with_the_flags_of_its_own() {
+fn every_other_command_is_in_the_reference_with_its_own_flags() {
     let page = reference();
     let section = section(&page, "## The other commands");
     let commands = names(section, "| command | what it does |\n");
@@ -228,7 +232,7 @@ fn unsafe_files(folder: &Path, root: &Path, into: &mut BTreeSet<String>) {
 }
 
 #[test]
-fn unsafe_code_of_the_runtime_is_where_the_contributors_are_told() {
+fn unsafe_code_of_the_runtime_is_only_in_the_places_that_contributing_lists() {
     let page = source("CONTRIBUTING.md");
     let (_, below) = page.split_once("Unsafe code stays in `memcheck-runtime`").expect("a rule");
     let (list, _) = below.split_once(')').expect("a list of places");
@@ -236,11 +240,11 @@ fn unsafe_code_of_the_runtime_is_where_the_contributors_are_told() {
     let root = workspace().join("memcheck-runtime/src");
     let mut found = BTreeSet::new();
     unsafe_files(&root, &root, &mut found);
-    let lies_in = |file: &str, place: &str| file == place || file.starts_with(&format!("{place}/"));
+    let is_in = |file: &str, place: &str| file == place || file.starts_with(&format!("{place}/"));
     for file in &found {
-        assert!(places.iter().any(|place| lies_in(file, place)), "{file} is in none of {places:?}");
+        assert!(places.iter().any(|place| is_in(file, place)), "{file} is in none of {places:?}");
     }
     for place in &places {
-        assert!(found.iter().any(|file| lies_in(file, place)), "{place} has no unsafe code");
+        assert!(found.iter().any(|file| is_in(file, place)), "{place} has no unsafe code");
     }
 }

@@ -43,10 +43,10 @@ fn sum(holders: &Value) -> u64 {
 }
 
 #[test]
-fn json_says_who_held_what_in_a_test_that_was_followed() {
+fn json_reports_the_holders_of_memory_in_a_followed_test() {
     let project = project();
     let run = project.run(&[]).exits(100);
-    assert!(run.test("clean").get("attribution").is_none(), "it passed, and was not followed");
+    assert!(run.test("clean").get("attribution").is_none(), "a passed test was followed");
     let leaky = run.test("leaky");
     let host = &leaky["attribution"]["spaces"][0];
     assert_eq!(host["peak"], leaky["metrics"]["host"]["peak_allocated"]);
@@ -89,7 +89,7 @@ fn html_shows_sites_causes_the_peak_scopes_and_a_chart() {
     ] {
         assert!(page.contains(part), "`{part}` is not in\n{page}");
     }
-    assert!(!page.contains("<script") && !page.contains("http"), "it needs nothing else");
+    assert!(!page.contains("<script") && !page.contains("http"), "the page loads other files");
 }
 
 #[test]
@@ -105,13 +105,14 @@ fn a_trace_has_the_events_and_a_mark_at_the_peak() {
     };
     let processes: Vec<&Value> = events.iter().filter(name).collect();
     let [process] = processes.as_slice() else { panic!("{processes:#?}") };
-    let of = |phase: &str| -> Vec<&Value> {
-        let of = |event: &&Value| event["pid"] == process["pid"] && event["ph"] == phase;
-        events.iter().filter(of).collect()
+    let events_of = |phase: &str| -> Vec<&Value> {
+        let is_phase = |event: &&Value| event["pid"] == process["pid"] && event["ph"] == phase;
+        events.iter().filter(is_phase).collect()
     };
-    let highest = of("C").into_iter().max_by_key(|event| event["args"]["live"].as_u64()).unwrap();
+    let highest =
+        events_of("C").into_iter().max_by_key(|event| event["args"]["live"].as_u64()).unwrap();
     assert_eq!(highest["args"]["live"], *peak);
-    let mark = of("i")[0];
+    let mark = events_of("i")[0];
     assert_eq!((&mark["name"], &mark["args"]["bytes"]), (&"peak of host".into(), peak));
     assert_eq!(mark["ts"], highest["ts"]);
     assert_eq!(sum(&mark["args"]["holders"]), peak.as_u64().unwrap());

@@ -17,7 +17,8 @@ fn project(tests: &str, script: &str) -> Project {
 fn launcher(project: &Project, script: &str) {
     project.write("launch", &format!("#!/bin/sh\necho \"$@\" >> launched\n{script}\n"));
     let path = project.path().join("launch");
-    std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)).expect("it can be run");
+    std::fs::set_permissions(path, PermissionsExt::from_mode(0o755))
+        .expect("the program is executable");
 }
 
 fn launch(project: &Project, arguments: &[&str]) -> Run {
@@ -27,7 +28,7 @@ fn launch(project: &Project, arguments: &[&str]) -> Run {
 }
 
 #[track_caller]
-fn measures_as_ever(run: &Run) {
+fn assert_usual_figures(run: &Run) {
     let finding = &run.test("leaky")["findings"][0];
     assert_eq!(finding["code"], "leak");
     assert_eq!(finding["bytes_per_iteration"], 4096);
@@ -35,12 +36,16 @@ fn measures_as_ever(run: &Run) {
 }
 
 #[test]
-fn a_launcher_that_hands_on_changes_nothing() {
+fn a_launcher_that_passes_the_command_on_does_not_change_the_figures() {
     let project = project(CLEAN_AND_LEAKY, "shift\nexec \"$@\"");
-    measures_as_ever(&launch(&project, &["--explain", "never"]).exits(100));
+    assert_usual_figures(&launch(&project, &["--explain", "never"]).exits(100));
     let launched = project.read("launched");
     let lines: Vec<&str> = launched.lines().collect();
-    assert_eq!(lines.len(), 3, "one process for each test, and one that decides: {launched}");
+    assert_eq!(
+        lines.len(),
+        3,
+        "expected a process for each test, and one that decides: {launched}"
+    );
     assert!(lines[0].starts_with("--gres=gpu:1 a /"), "{launched}");
     assert!(lines[0].ends_with(" clean --exact --nocapture --test-threads=1"), "{launched}");
     // The launcher must start tests only, and neither the build nor the listing.
@@ -49,26 +54,26 @@ fn a_launcher_that_hands_on_changes_nothing() {
 }
 
 #[test]
-fn a_launcher_may_close_descriptors_leave_the_folder_and_speak() {
+fn a_launcher_may_close_descriptors_change_the_folder_and_print() {
     let project = project(
         CLEAN_AND_LEAKY,
         "shift\necho job 1 queued; echo job 1 starts >&2\ncd /\n\"$@\" 3>&- 4>&- 5>&-",
     );
-    measures_as_ever(&launch(&project, &[]).exits(100));
+    assert_usual_figures(&launch(&project, &[]).exits(100));
 }
 
 #[test]
-fn the_exit_code_of_a_launcher_is_not_that_of_a_test_with_a_record() {
+fn the_exit_code_of_a_launcher_is_ignored_if_the_test_has_a_report() {
     let project = project(CLEAN_AND_LEAKY, "shift\n\"$@\"\nexit 7");
     let run = launch(&project, &["--explain", "never"]).exits(100);
-    measures_as_ever(&run);
+    assert_usual_figures(&run);
     assert_eq!(run.summary()["not_measured"], 0);
     launcher(&project, "shift\n\"$@\"\nexit 0");
     assert_eq!(launch(&project, &["leaky"]).exits(100).codes("leaky")[0], "leak");
 }
 
 #[test]
-fn a_launcher_that_fails_or_is_not_there_measures_nothing() {
+fn a_test_is_not_measured_if_its_launcher_fails_or_is_missing() {
     let project = project(CLEAN_AND_LEAKY, "echo no node is free >&2\nexit 3");
     let run = launch(&project, &["--report", "junit=junit.xml"]).exits(104);
     for test in ["clean", "leaky"] {
@@ -79,11 +84,14 @@ fn a_launcher_that_fails_or_is_not_there_measures_nothing() {
     assert!(message.contains("the launcher ended with exit status 3"), "{message}");
     assert!(hint.contains("/launch '--gres=gpu:1 a' /"), "{hint}");
     assert!(hint.ends_with(" clean --exact --nocapture '--test-threads=1'"), "{hint}");
-    assert!(project.read("junit.xml").contains("no node is free"), "what it said is kept");
+    assert!(
+        project.read("junit.xml").contains("no node is free"),
+        "the output of the launcher is not in the report"
+    );
 
-    let gone = project.run(&["--runner", "/no/such/srun --gres=gpu:1", "clean"]).exits(104);
-    assert_eq!(gone.codes("clean"), ["not-measured"]);
-    let hint = gone.test("clean")["findings"][0]["hint"].as_str().unwrap().to_owned();
+    let missing = project.run(&["--runner", "/no/such/srun --gres=gpu:1", "clean"]).exits(104);
+    assert_eq!(missing.codes("clean"), ["not-measured"]);
+    let hint = missing.test("clean")["findings"][0]["hint"].as_str().unwrap().to_owned();
     assert!(hint.contains("/no/such/srun '--gres=gpu:1' /"), "{hint}");
 
     launcher(&project, "shift\nexec env -i \"$@\"");
@@ -118,11 +126,11 @@ fn a_test_that_dies_behind_a_launcher_has_crashed() {
     }
 }
 
-/// It runs its job in another session, which no signal to its group reaches.
+/// A launcher that runs its job in another session, which a signal to its own group does not reach.
 const CANCELS: &str = "shift\nsetsid \"$@\" & job=$!\ntrap 'kill $job; echo cancelled > cancelled; exit 1' TERM\nwait";
 
 #[test]
-fn a_launcher_is_asked_to_cancel_a_test_whose_time_is_up() {
+fn a_launcher_receives_sigterm_at_a_time_out() {
     let project = project(ROGUES, CANCELS);
     let run = launch(&project, &["hangs"]).exits(100);
     assert_eq!(run.codes("hangs"), ["timed-out"]);
@@ -131,7 +139,7 @@ fn a_launcher_is_asked_to_cancel_a_test_whose_time_is_up() {
 }
 
 #[test]
-fn a_launcher_is_asked_to_cancel_on_an_interrupt() {
+fn a_launcher_receives_sigterm_on_an_interrupt() {
     let project = project(&ROGUES.replace("2s", "10m"), CANCELS);
     let arguments = ["run", "--device", "cpu", "--message-format", "json", "--no-ci", "hangs"];
     let arguments = [&arguments[..], &["--runner", "./launch x"]].concat();
@@ -142,20 +150,20 @@ fn a_launcher_is_asked_to_cancel_on_an_interrupt() {
 }
 
 #[test]
-fn a_launcher_that_does_not_want_to_end_is_killed() {
+fn a_launcher_that_ignores_sigterm_is_killed() {
     let project = project(ROGUES, "shift\necho $$ > id\ntrap '' TERM\n\"$@\"\nsleep 600");
     project.memcheck(&["list", "--device", "cpu"]).exits(0);
     let started = Instant::now();
     let run = launch(&project, &["hangs"]).exits(100);
     assert_eq!(run.codes("hangs"), ["timed-out"]);
-    assert!(started.elapsed() > Duration::from_secs(10), "it was given time");
+    assert!(started.elapsed() > Duration::from_secs(10), "the launcher was killed too early");
     for id in ["id", "test"] {
         assert!(!is_running(&project.read(id)), "{id} still runs");
     }
 }
 
 #[test]
-fn the_time_in_a_queue_is_not_the_tests() {
+fn the_wait_in_a_queue_does_not_count_towards_the_time_out() {
     let tests = "#[mem_test(baseline = false, timeout = \"2s\")]\nfn quick() {}\n";
     let project = project(tests, "shift\nsleep 4\nexec \"$@\"");
     let run = launch(&project, &[]).exits(0);
@@ -163,7 +171,7 @@ fn the_time_in_a_queue_is_not_the_tests() {
 }
 
 #[test]
-fn so_many_tests_are_launched_at_a_time_as_are_asked_for() {
+fn test_threads_limits_the_tests_that_are_launched_at_once() {
     let tests: String = (0..4)
         .map(|n| {
             format!(
@@ -175,14 +183,14 @@ fn so_many_tests_are_launched_at_a_time_as_are_asked_for() {
     // Each launcher records the number of launchers that run.
     let script = "shift\ntouch on.$$\nls on.* | wc -l >> at-once\n\"$@\"\nrm on.$$";
     let project = project(&tests, script);
-    let most = || {
+    let highest = || {
         let counts = project.read("at-once");
         counts.lines().filter_map(|line| line.trim().parse::<u32>().ok()).max()
     };
     launch(&project, &["--explain", "never"]).exits(0);
-    assert_eq!(most(), Some(1));
+    assert_eq!(highest(), Some(1));
     launch(&project, &["--explain", "never", "--test-threads", "4"]).exits(0);
-    assert_eq!(most(), Some(4));
+    assert_eq!(highest(), Some(4));
 }
 
 #[test]
@@ -199,10 +207,10 @@ fn a_runner_can_be_a_variable_or_in_the_configuration_and_is_read_before_a_build
     let before = launched();
     project.memcheck(&[&arguments[..], &["--runner", ""]].concat()).exits(0);
     assert_eq!(launched(), before);
-    project.run(&["--runner", "srun 'a"]).exits(2).says("--runner");
+    project.run(&["--runner", "srun 'a"]).exits(2).prints("--runner");
     memcheck_with(project.path(), &arguments, &[("MEMCHECK_RUNNER", "'")])
         .exits(2)
-        .says("MEMCHECK_RUNNER");
+        .prints("MEMCHECK_RUNNER");
     project.write(".config/memcheck.toml", "runner = \"'\"\n");
-    project.run(&[]).exits(96).says("1 | runner =").says("a quote or a backslash is left open");
+    project.run(&[]).exits(96).prints("1 | runner =").prints("a quote or a backslash is left open");
 }

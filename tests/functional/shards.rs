@@ -13,7 +13,7 @@ fn project() -> Project {
             format!(
                 "#[mem_test(max_growth = \"0 B\")]
 fn {name}_of_shards(device: &Device) -> candle_core::Result<()> {{
-    println!(\"{name} was here\");
+    println!(\"the test {name} runs\");
     Tensor::zeros(1024, DType::F32, device)?.affine(2.0, 1.0)?;
     Ok(())
 }}
@@ -73,7 +73,7 @@ fn report(project: &Project, folders: &[&str], arguments: &[&str]) -> Run {
 }
 
 /// The lines of a run, sorted, without the fields that differ from run to run.
-fn said(run: &Run) -> Vec<Value> {
+fn comparable_lines(run: &Run) -> Vec<Value> {
     let mut lines = run.json();
     for line in &mut lines {
         let line = line.as_object_mut().expect("an object");
@@ -82,8 +82,8 @@ fn said(run: &Run) -> Vec<Value> {
         line.remove("followed");
         for pending in line.get_mut("pending").into_iter() {
             match pending {
-                Value::Array(several) => several.iter_mut().for_each(below_pending),
-                one => below_pending(one),
+                Value::Array(several) => several.iter_mut().for_each(strip_target_directory),
+                one => strip_target_directory(one),
             }
         }
     }
@@ -92,7 +92,7 @@ fn said(run: &Run) -> Vec<Value> {
 }
 
 /// Removes the target directory from a path, because the two runs have different ones.
-fn below_pending(path: &mut Value) {
+fn strip_target_directory(path: &mut Value) {
     let text = path.as_str().expect("a path");
     let (_, rest) = text.split_once("memcheck/pending/").expect("a pending snapshot");
     *path = rest.into();
@@ -110,7 +110,7 @@ fn junit(project: &Project, file: &str) -> String {
 }
 
 #[test]
-fn merged_shards_are_the_run_of_everything() {
+fn merged_shards_have_the_report_of_one_complete_run() {
     let project = project();
     let whole = run(&project, "", "whole", &["--report", "junit=whole.xml"]).exits(100);
     let tests = |run: &Run| run.json().iter().filter(|l| l["type"] == "test-finished").count();
@@ -118,7 +118,7 @@ fn merged_shards_are_the_run_of_everything() {
     for part in ["hash:1/2", "hash:2/2"] {
         let shard = run(&project, part, &format!("shards/{}", &part[5..6]), &[]);
         assert!([5, 100, 104].contains(&shard.code), "{}", shard.stderr);
-        assert!(tests(&shard) > 0, "{part} has tests");
+        assert!(tests(&shard) > 0, "{part} has no tests");
         in_shards += tests(&shard);
     }
     let whole_summary = whole.summary();
@@ -135,24 +135,29 @@ fn merged_shards_are_the_run_of_everything() {
     let reports: Vec<&str> = reports.iter().flat_map(|report| ["--report", *report]).collect();
     let folders = ["--merge", "shards/1", "shards/2"];
     let merged = report(&project, &folders, &reports).exits(100);
-    assert_eq!(said(&merged), said(&whole));
+    assert_eq!(comparable_lines(&merged), comparable_lines(&whole));
     assert!(merged.json().iter().any(|line| line["finding"]["code"] == "stale-baseline"));
     assert_eq!(junit(&project, "merged.xml"), junit(&project, "whole.xml"));
-    assert!(project.read("merged.xml").contains("before the leak"), "what a test printed");
+    assert!(
+        project.read("merged.xml").contains("before the leak"),
+        "the output of the test is missing"
+    );
     assert_eq!(project.read("m.json"), merged.stdout);
     for file in ["m.md", "m.html", "t.json"] {
         assert!(project.read(file).contains("leaks"), "{file}");
     }
     // The human output must be the same.
-    let people = ["report", "--merge", "shards/2", "shards/1", "--target-dir", "out"];
-    let people = memcheck(project.path(), &people).exits(100);
-    for said in ["running 7 memory tests on cpu", "FAIL", "leak: host grows", "accept --from DIR"] {
-        assert!(people.stderr.contains(said), "{said}\n{}", people.stderr);
+    let arguments = ["report", "--merge", "shards/2", "shards/1", "--target-dir", "out"];
+    let human = memcheck(project.path(), &arguments).exits(100);
+    for expected in
+        ["running 7 memory tests on cpu", "FAIL", "leak: host grows", "accept --from DIR"]
+    {
+        assert!(human.stderr.contains(expected), "{expected}\n{}", human.stderr);
     }
 
     // One set of pending baselines. After it is accepted, a later run must pass with them.
     let from = ["accept", "--from", "out/memcheck/pending"];
-    project.memcheck(&from).exits(0).says("anna_of_shards@cpu.snap");
+    project.memcheck(&from).exits(0).prints("anna_of_shards@cpu.snap");
     let accepted = run(&project, "", "whole", &["of_shards"]).exits(0);
     assert_eq!((&accepted.summary()["passed"], &accepted.summary()["new"]), (&4.into(), &0.into()));
 
@@ -161,34 +166,34 @@ fn merged_shards_are_the_run_of_everything() {
         run(&project, part, &format!("shards/{}", &part[5..6]), &["of_shards"]);
     }
     let stray = "out/memcheck/pending/tests/snapshots/mem__anna_of_shards@cpu.snap.new";
-    project.write(stray, "an earlier run's");
+    project.write(stray, "a figure of an earlier run");
     report(&project, &folders, &[]).exits(0);
     assert!(!project.has(stray));
 }
 
 #[test]
-fn one_folder_is_told_again_and_nothing_is_written() {
+fn the_results_of_one_folder_are_reported_again_without_new_files() {
     let project = project();
     let whole = run(&project, "", "kept", &[]).exits(100);
     let again = report(&project, &["kept"], &[]).exits(100);
-    assert_eq!(said(&again), said(&whole));
-    assert!(!project.has("out"), "pending baselines lie where the run left them");
+    assert_eq!(comparable_lines(&again), comparable_lines(&whole));
+    assert!(!project.has("out"), "the report has written files");
     // A single shard has its own verdict.
     let part = run(&project, "hash:1/2", "part", &["anna_of_shards", "bert", "cora", "dirk"]);
     let alone = report(&project, &["part"], &[]);
-    assert_eq!((alone.code, said(&alone)), (part.code, said(&part)));
-    report(&project, &["kept", "part"], &[]).exits(2).says("--merge");
+    assert_eq!((alone.code, comparable_lines(&alone)), (part.code, comparable_lines(&part)));
+    report(&project, &["kept", "part"], &[]).exits(2).prints("--merge");
     memcheck(project.path(), &["report", "--merge"]).exits(2);
     // Without a folder the results are those of the last run. At first there are none, and then
     // there are some.
-    let none = report(&project, &[], &[]).exits(2).says("out/memcheck/results");
+    let none = report(&project, &[], &[]).exits(2).prints("out/memcheck/results");
     assert_eq!(none.summary()["exit_code"], 2);
     project.write("out/memcheck/results/results.jsonl", &project.read("kept/results.jsonl"));
-    assert_eq!(said(&report(&project, &[], &[]).exits(100)), said(&whole));
+    assert_eq!(comparable_lines(&report(&project, &[], &[]).exits(100)), comparable_lines(&whole));
 }
 
 #[test]
-fn what_is_not_all_of_one_run_is_said() {
+fn shards_that_are_not_one_complete_run_are_refused() {
     let project = Project::new(
         "#[mem_test(baseline = false)]\nfn a() {}\n#[mem_test(baseline = false)]\nfn b() {}\n",
     );
@@ -198,7 +203,7 @@ fn what_is_not_all_of_one_run_is_said() {
     }
     let merge = |folders: &[&str]| report(&project, &[&["--merge"], folders].concat(), &[]);
     merge(&["1", "2", "3"]).exits(0);
-    let missing = merge(&["1", "3"]).exits(104).says("hash:2/3");
+    let missing = merge(&["1", "3"]).exits(104).prints("hash:2/3");
     assert!(missing.summary()["error"]["message"].as_str().unwrap().contains("hash:2/3"));
     let none = |part: &str, folder: &str| {
         run(&project, part, folder, &["no_such_test", "--no-tests", "pass"]).exits(0);
@@ -207,23 +212,23 @@ fn what_is_not_all_of_one_run_is_said() {
     none("hash:2/2", "none/2");
     merge(&["none/1", "none/2"]).exits(4);
     report(&project, &["--merge", "none/1", "none/2"], &["--no-tests", "warn"]).exits(0);
-    merge(&["1", "2", "3", "1"]).exits(2).says("hash:1/3 is in both");
-    merge(&["1", "2", "gone"]).exits(2).says("gone is not a directory");
+    merge(&["1", "2", "3", "1"]).exits(2).prints("hash:1/3 is in both");
+    merge(&["1", "2", "gone"]).exits(2).prints("gone is not a directory");
     project.write("empty/readme", "");
-    merge(&["1", "2", "empty"]).exits(104).says("empty holds no results");
+    merge(&["1", "2", "empty"]).exits(104).prints("empty holds no results");
     let sound = project.read("3/results.jsonl");
     project.write("3/results.jsonl", &sound[..sound.len() - 20]);
-    merge(&["1", "2", "3"]).exits(104).says("cut off");
+    merge(&["1", "2", "3"]).exits(104).prints("cut off");
     // Shards with other sources, limits or levels are not of the same run.
     for other in [["--max-peak", "1 GiB"], ["-D", "improved"]] {
         run(&project, "hash:3/3", "3", &[&no_tests[..], &other].concat()).exits(0);
-        merge(&["1", "2", "3"]).exits(2).says("not shards of one run");
+        merge(&["1", "2", "3"]).exits(2).prints("not shards of one run");
     }
     project.write("tests/mem.rs", "#[memcheck_runtime::mem_test(baseline = false)]\nfn a() {}\n");
     run(&project, "hash:3/3", "3", &no_tests).exits(0);
-    merge(&["1", "2", "3"]).exits(2).says("other tests");
+    merge(&["1", "2", "3"]).exits(2).prints("other tests");
     // A run that fails before its tests must remove the results of an earlier one.
     project.write("tests/mem.rs", "no rust\n");
     run(&project, "hash:3/3", "3", &no_tests).exits(101);
-    merge(&["1", "2", "3"]).exits(104).says("3 holds no results");
+    merge(&["1", "2", "3"]).exits(104).prints("3 holds no results");
 }

@@ -58,7 +58,7 @@ fn managed_memory_is_kept(trial: &mut Trial) -> anyhow::Result<()> {
     trial.iterate(|i| {
         stream.context().bind_to_thread()?;
         let flags = CUmemAttach_flags::CU_MEM_ATTACH_GLOBAL;
-        // SAFETY: the memory is never used, and freed once if at all.
+        // SAFETY: the memory is never used, and is freed at most once.
         unsafe {
             let kept = result::malloc_managed(6000, flags)?;
             if i % 2 == 0 {
@@ -110,7 +110,7 @@ fn a_leak_on_the_second_gpu_is_found_there() {
 }
 
 #[test]
-fn nvml_is_asked_about_the_device_that_the_driver_means() {
+fn nvml_figures_belong_to_the_device_of_the_driver() {
     // NVML's numbers differ from the driver's. Here they are in the opposite order.
     let run = run("sim:2xrtx4090", "kept_on_both", "").exits(0);
     let metrics = run.test("kept_on_both")["metrics"].clone();
@@ -123,13 +123,13 @@ fn nvml_is_asked_about_the_device_that_the_driver_means() {
 }
 
 #[test]
-fn a_card_holds_what_its_capacity_says() {
+fn a_card_is_out_of_memory_one_byte_above_its_capacity() {
     // 10 * 2^18 * 4 bytes are 10 MiB exactly.
     run("sim:t4,capacity=10MiB", "ten_mebibytes", "").exits(0);
     let full = run("sim:t4,capacity=10485759B", "ten_mebibytes", "").exits(100);
     assert_eq!(full.codes("ten_mebibytes"), ["out-of-memory"]);
-    let asked = run("sim:t4", "ten_mebibytes", "oom-at=5").exits(100);
-    assert_eq!(asked.codes("ten_mebibytes"), ["out-of-memory"]);
+    let faulty = run("sim:t4", "ten_mebibytes", "oom-at=5").exits(100);
+    assert_eq!(faulty.codes("ten_mebibytes"), ["out-of-memory"]);
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn a_gpu_that_the_body_opens_itself_is_judged() {
 }
 
 #[test]
-fn pinned_host_memory_is_a_space_of_its_own() {
+fn pinned_host_memory_is_a_separate_space() {
     let passing = run("sim:t4", "pinned_memory", "").exits(0);
     let pinned = passing.test("pinned_memory")["metrics"]["cuda:0/pinned"].clone();
     assert_eq!((&pinned["peak_allocated"], &pinned["retained"]), (&5000.into(), &0.into()));
@@ -177,7 +177,7 @@ fn pinned_host_memory_is_a_space_of_its_own() {
 }
 
 #[test]
-fn a_wrong_fault_is_an_error_and_never_ignored() {
+fn an_invalid_fault_is_an_error_and_is_never_ignored() {
     let run = run("sim:t4", "ten_mebibytes", "oom-at=soon").exits(104);
     let finding = run.test("ten_mebibytes")["findings"][0].clone();
     assert_eq!(finding["code"], "not-measured");

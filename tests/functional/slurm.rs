@@ -50,13 +50,14 @@ impl Slurm {
             option("seed-file", "munge.seed"),
         ];
         slurm.daemon("munged", &munged);
-        slurm.wait_for("munge.sock", || folder.join("munge.sock").exists());
+        slurm.wait_for("munged creates its socket", || folder.join("munge.sock").exists());
         let configuration = slurm.configuration().display().to_string();
         for program in ["slurmctld", "slurmd"] {
             let arguments = ["-D".to_owned(), "-f".to_owned(), configuration.clone()];
             slurm.daemon(program, &arguments);
         }
-        slurm.wait_for("a node", || slurm.asks("sinfo", &["-h", "-o", "%T"]) == "idle\n");
+        slurm
+            .wait_for("the node is idle", || slurm.query("sinfo", &["-h", "-o", "%T"]) == "idle\n");
         Ok(slurm)
     }
 
@@ -71,8 +72,8 @@ impl Slurm {
         }
         // Any 1,024 bytes are a key.
         std::fs::write(folder.join("key"), [7_u8; 1024]).expect("a key");
-        let only_ours = PermissionsExt::from_mode(0o600);
-        std::fs::set_permissions(folder.join("key"), only_ours).expect("a secret key");
+        let owner_only = PermissionsExt::from_mode(0o600);
+        std::fs::set_permissions(folder.join("key"), owner_only).expect("a secret key");
         let gpus = "Name=gpu File=/dev/null\nName=gpu File=/dev/zero\n";
         std::fs::write(folder.join("gres.conf"), gpus).expect("a configuration");
         let [controller, node] = unused_ports();
@@ -97,10 +98,10 @@ impl Slurm {
     }
 
     #[track_caller]
-    fn wait_for(&self, what: &str, is_there: impl Fn() -> bool) {
-        let patience = Instant::now() + Duration::from_secs(60);
-        while !is_there() {
-            assert!(Instant::now() < patience, "no {what} after a minute\n{}", self.logs());
+    fn wait_for(&self, event: &str, has_happened: impl Fn() -> bool) {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while !has_happened() {
+            assert!(Instant::now() < deadline, "not within a minute: {event}\n{}", self.logs());
             std::thread::sleep(Duration::from_millis(100));
         }
     }
@@ -113,7 +114,7 @@ impl Slurm {
         ["munged.out", "slurmctld.log", "slurmd.log"].map(read).concat()
     }
 
-    fn asks(&self, program: &str, arguments: &[&str]) -> String {
+    fn query(&self, program: &str, arguments: &[&str]) -> String {
         let mut command = Command::new(program);
         command.args(arguments).env("SLURM_CONF", self.configuration());
         let output = command.output().unwrap_or_else(|error| panic!("{program}: {error}"));
@@ -129,8 +130,8 @@ impl Slurm {
 
     /// Asserts that no job is left.
     #[track_caller]
-    fn is_empty(&self) {
-        self.wait_for("empty queue", || self.asks("squeue", &["-h"]).is_empty());
+    fn assert_queue_is_empty(&self) {
+        self.wait_for("the queue is empty", || self.query("squeue", &["-h"]).is_empty());
     }
 }
 
@@ -140,8 +141,8 @@ impl Drop for Slurm {
         // which both need.
         for daemon in self.daemons.iter_mut().rev() {
             let _ = Command::new("kill").arg(daemon.id().to_string()).status();
-            let patience = Instant::now() + Duration::from_secs(20);
-            while matches!(daemon.try_wait(), Ok(None)) && Instant::now() < patience {
+            let deadline = Instant::now() + Duration::from_secs(20);
+            while matches!(daemon.try_wait(), Ok(None)) && Instant::now() < deadline {
                 std::thread::sleep(Duration::from_millis(50));
             }
             let _ = daemon.kill();
@@ -215,7 +216,7 @@ fn file(project: &Project, name: &str) -> String {
 fn tests_run_as_jobs_with_a_gpu_each() {
     let slurm = match Slurm::start() {
         Ok(slurm) => slurm,
-        Err(why) => return eprintln!("skipped: {why}"),
+        Err(reason) => return eprintln!("skipped: {reason}"),
     };
     let project = Project::new(&format!("{CLEAN_AND_LEAKY}{ROGUES}"));
 
@@ -233,7 +234,7 @@ fn tests_run_as_jobs_with_a_gpu_each() {
 
     let hung = slurm.run(&project, &["hangs"]).exits(100);
     assert_eq!(hung.codes("hangs"), ["timed-out"]);
-    slurm.is_empty();
+    slurm.assert_queue_is_empty();
     assert!(!is_running(&file(&project, "test")), "the test still runs");
 
     // Four tests at a time on two GPUs: two of them wait, and the wait must not count towards their

@@ -17,7 +17,7 @@ fn processes(test: &str) -> usize {
     before
 }
 
-/// Allocates so many MiB at once.
+/// Allocates `mib` MiB in each iteration.
 fn allocates(trial: &mut Trial, mib: usize) {
     trial.iterate(|_| drop(std::hint::black_box(vec![1_u8; mib << 20])));
 }
@@ -55,7 +55,7 @@ fn below_its_limit(trial: &mut Trial) {
     alternates(trial, "below_its_limit", 2);
 }
 
-/// Steady until the file `moved` is there.
+/// Steady until the file `moved` exists.
 fn moves(trial: &mut Trial, test: &str, mib: usize) {
     if std::path::Path::new("moved").exists() {
         alternates(trial, test, mib);
@@ -96,7 +96,7 @@ fn finding(run: &Run, test: &str) -> Value {
 fn peaks(line: &Value) -> Value {
     let figures = line["repeat"]["figures"].as_array().expect("figures that differ");
     let peak = figures.iter().find(|range| range["metric"] == "peak_allocated");
-    peak.expect("the peak is one of them")["values"].clone()
+    peak.expect("the peak differs")["values"].clone()
 }
 
 #[test]
@@ -106,7 +106,11 @@ fn figures_that_differ_are_judged_over_five_runs() {
     project.run(&["_baseline", "baseline_"]).exits(0);
     project.memcheck(&["accept"]).exits(0);
     for test in ["baseline_between", "above_its_baseline"] {
-        assert_eq!(processes(&project, test), 2, "{test}: new figures are explained");
+        assert_eq!(
+            processes(&project, test),
+            2,
+            "{test}: one process measures, and one explains the new figures"
+        );
     }
     project.write("moved", "");
 
@@ -129,9 +133,9 @@ fn figures_that_differ_are_judged_over_five_runs() {
         (&json!(low), &json!(high))
     );
     let message = found["message"].as_str().unwrap();
-    let said = "`peak_allocated` of host is 1,048,576 B (1.0 MiB) to 2,097,152 B (2.0 MiB) in 5 \
+    let expected = "`peak_allocated` of host is 1,048,576 B (1.0 MiB) to 2,097,152 B (2.0 MiB) in 5 \
                 runs, and exceeds `max_peak` of 1,572,864 B (1.5 MiB) in 3 of them";
-    assert_eq!(message, said);
+    assert_eq!(message, expected);
     // The third process had call stacks, and measured the figures of the first.
     assert_eq!(found["sites"][0]["bytes"], high, "{found}");
     assert_eq!(run.test("limit_between")["repeat"]["runs"], 5);
@@ -159,7 +163,7 @@ fn figures_that_differ_are_judged_over_five_runs() {
         assert_eq!(processes(&project, test), 5, "{test}");
     }
     let arguments = ["run", "--device", "cpu", "--no-ci", "--exact", "below_its_limit"];
-    project.memcheck(&arguments).exits(0).says("note: the test is not deterministic: `");
+    project.memcheck(&arguments).exits(0).prints("note: the test is not deterministic: `");
 }
 
 #[test]
@@ -167,8 +171,8 @@ fn a_plain_cargo_test_judges_five_runs_too() {
     let project = Project::new(TESTS);
     project.write("moved", "");
     let output = project.cargo_test().output().expect("cargo runs");
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert_eq!(output.status.code(), Some(101), "{said}");
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(101), "{stdout}");
     for line in [
         "test steady ... ok",
         "test below_its_limit ... ok",
@@ -176,7 +180,7 @@ fn a_plain_cargo_test_judges_five_runs_too() {
         "peak-limit: the peak in host is 2,097,152 B (2.0 MiB), at most 524,288 B",
         "note: the test is not deterministic: `peak_allocated` of host is 1,048,576 B",
     ] {
-        assert!(said.contains(line), "{line}\n{said}");
+        assert!(stdout.contains(line), "{line}\n{stdout}");
     }
     // Under plain `cargo test` one more process can decide the growth of a test, so there are at
     // least five. The runs of the command above check that a steady test has no additional process.
@@ -204,7 +208,7 @@ fn repeats_report_every_figure_that_is_not_identical() {
     assert!(!project.has("tests/snapshots/mem__below_its_limit@cpu.snap.new"));
 
     let people = ["run", "--device", "cpu", "--no-ci", "--repeat", "2", "--exact", "steady"];
-    project.memcheck(&people).exits(0).says("1 test, 2 runs each: all figures identical");
-    project.run(&["--repeat", "0"]).exits(2).says("--repeat takes a whole number from 1 on");
-    project.run(&["--repeat", "2", "--explain", "always"]).exits(2).says("leave --explain out");
+    project.memcheck(&people).exits(0).prints("1 test, 2 runs each: all figures identical");
+    project.run(&["--repeat", "0"]).exits(2).prints("--repeat takes a whole number from 1 on");
+    project.run(&["--repeat", "2", "--explain", "always"]).exits(2).prints("leave --explain out");
 }

@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_parameter_formula_is_what_the_model_loads() {
+    fn the_parameter_formula_agrees_with_the_model() {
         let config = tiny_config();
         let loaded = crate::loaded_elements(|builder| BertModel::load(builder, &config));
         assert_eq!(parameters(&config), loaded);

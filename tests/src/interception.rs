@@ -34,15 +34,16 @@ pub fn serve(live: impl Fn(&Device) -> Option<u64>) -> anyhow::Result<()> {
     let model = Bert::base(&device, DType::F32)?;
     if let (Some(before), Some(after)) = (before, live(&device)) {
         let weights = model.weight_bytes() as u64;
-        ensure!(after >= before + weights, "the driver's calls are not counted");
+        ensure!(after >= before + weights, "the probes do not count the driver's calls");
     }
     let inputs = model.inputs(8, 128)?;
     let mut answers = std::io::stdout().lock();
     for request in std::io::stdin().lock().lines() {
         let request = request?;
-        let (workload, iterations) =
-            request.split_once(' ').with_context(|| format!("bad request `{request}`"))?;
-        ensure!(workload == WORKLOAD, "no workload `{workload}`");
+        let (workload, iterations) = request
+            .split_once(' ')
+            .with_context(|| format!("`{request}` is not a workload and its iterations"))?;
+        ensure!(workload == WORKLOAD, "`{workload}` is not a workload");
         let iterations: u64 = iterations.parse()?;
         // A tenth of the iterations runs first, to warm the caches.
         forward(&model, &inputs, &device, iterations.div_ceil(10))?;

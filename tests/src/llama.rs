@@ -231,7 +231,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_parameter_formula_is_what_the_model_loads() {
+    fn the_parameter_formula_agrees_with_the_model() {
         for tie_word_embeddings in [false, true] {
             let config = Config { tie_word_embeddings, ..tiny_config() };
             let loaded = crate::loaded_elements(|builder| Model::load(builder, &config));

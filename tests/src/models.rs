@@ -90,7 +90,7 @@ fn load(model: &str, weights: VarBuilder<'_>) -> Result<Decoder> {
             let mut model = models::phi::Model::new(&config, weights)?;
             Ok(Box::new(move |ids: &Tensor, _| model.forward(ids)))
         }
-        other => candle_core::bail!("there is no tiny model `{other}`"),
+        other => candle_core::bail!("`{other}` is not a tiny model"),
     }
 }
 

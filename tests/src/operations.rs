@@ -89,7 +89,7 @@ pub fn run(operation: &str, dtype: DType, device: &Device) -> Result<()> {
         }
         "quantized" => quantized(device)?,
         "experts" => experts(dtype, device)?,
-        other => candle_core::bail!("there is no operation `{other}`"),
+        other => candle_core::bail!("`{other}` is not an operation"),
     }
     device.synchronize()
 }

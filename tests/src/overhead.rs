@@ -62,7 +62,7 @@ impl FromStr for Workload {
         Self::ALL
             .into_iter()
             .find(|workload| workload.name() == name)
-            .with_context(|| format!("no workload `{name}`"))
+            .with_context(|| format!("`{name}` is not a workload"))
     }
 }
 
@@ -79,7 +79,7 @@ pub fn serve(live: impl Fn() -> Option<u64>) -> anyhow::Result<()> {
     let before = live();
     let canary = black_box(Vec::<u8>::with_capacity(CANARY));
     if let (Some(before), Some(after)) = (before, live()) {
-        ensure!(after >= before + CANARY as u64, "the allocator is not counting");
+        ensure!(after >= before + CANARY as u64, "the allocator does not count its blocks");
     }
     drop(canary);
 
@@ -87,8 +87,9 @@ pub fn serve(live: impl Fn() -> Option<u64>) -> anyhow::Result<()> {
     let mut answers = std::io::stdout().lock();
     for request in std::io::stdin().lock().lines() {
         let request = request?;
-        let (workload, iterations) =
-            request.split_once(' ').with_context(|| format!("bad request `{request}`"))?;
+        let (workload, iterations) = request
+            .split_once(' ')
+            .with_context(|| format!("`{request}` is not a workload and its iterations"))?;
         let elapsed = models.time(workload.parse()?, iterations.parse()?)?;
         writeln!(answers, "{}", elapsed.as_nanos())?;
         answers.flush()?;
@@ -172,7 +173,7 @@ fn on_two_threads(work: impl Fn() + Sync) -> Duration {
     };
     let (here, there) = std::thread::scope(|scope| {
         let other = scope.spawn(one);
-        (one(), other.join().expect("the loop does not panic"))
+        (one(), other.join().expect("the thread does not panic"))
     });
     here.1.max(there.1) - here.0.min(there.0)
 }
@@ -192,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn an_allocator_that_counts_nothing_is_refused() {
+    fn an_allocator_that_does_not_count_is_refused() {
         assert!(serve(|| Some(0)).is_err());
     }
 }

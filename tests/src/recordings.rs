@@ -54,7 +54,7 @@ pub fn check(
     }
     let mut compared = 0;
     let entries = std::fs::read_dir(folder)
-        .with_context(|| format!("there are no recordings in {}", folder.display()))?;
+        .with_context(|| format!("cannot read the recordings in {}", folder.display()))?;
     for entry in entries {
         let file = entry?.path().join(format!("{workload}.calls"));
         let Ok(text) = std::fs::read_to_string(&file) else { continue };
@@ -93,8 +93,8 @@ fn difference(recorded: &[&str], calls: &[String]) -> Option<String> {
     let length = recorded.len().max(calls.len());
     let at =
         (0..length).find(|&at| recorded.get(at).copied() != calls.get(at).map(String::as_str))?;
-    let of = |call: Option<&str>| call.unwrap_or("nothing more").to_owned();
-    let (was, is) = (of(recorded.get(at).copied()), of(calls.get(at).map(String::as_str)));
+    let name = |call: Option<&str>| call.unwrap_or("nothing more").to_owned();
+    let (was, is) = (name(recorded.get(at).copied()), name(calls.get(at).map(String::as_str)));
     let mut text = format!("call {} of {}: recorded `{was}`, made `{is}`", at + 1, length);
     for before in calls[at.saturating_sub(AROUND)..at].iter().rev() {
         let _ = write!(text, "\n    after {before}");
@@ -111,12 +111,12 @@ mod tests {
     }
 
     #[test]
-    fn equal_calls_differ_nowhere() {
+    fn equal_calls_have_no_difference() {
         assert_eq!(difference(&["a", "b"], &calls("a b")), None);
     }
 
     #[test]
-    fn the_first_difference_is_shown_with_what_came_before() {
+    fn the_first_difference_is_shown_with_the_calls_before_it() {
         let text = difference(&["a", "b", "c"], &calls("a b d")).unwrap();
         assert_eq!(text, "call 3 of 3: recorded `c`, made `d`\n    after b\n    after a");
         let short = difference(&["a", "b"], &calls("a")).unwrap();
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_workload_without_a_recording_is_no_success() {
+    fn a_workload_without_a_recording_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
         let maker = Maker { device: "sim".to_owned(), facts: vec!["now".to_owned()] };
         let error = check(folder.path(), "new", calls("a"), &maker).unwrap_err();

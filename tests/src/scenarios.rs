@@ -337,7 +337,8 @@ pub fn all() -> impl Iterator<Item = &'static Scenario> {
 ///
 /// When no scenario has this name.
 pub fn named(name: &str) -> &'static Scenario {
-    all().find(|scenario| scenario.name == name).expect("a scenario of this name")
+    let named = all().find(|scenario| scenario.name == name);
+    named.unwrap_or_else(|| panic!("`{name}` is not a scenario"))
 }
 
 /// The capacity of lists that are never emptied, so that they do not grow in the measured

@@ -38,7 +38,10 @@ impl Placement {
     pub fn read(json: &str, devices: &[Device]) -> Result<Self> {
         let map: DeviceMap = serde_json::from_str(json).map_err(candle_core::Error::wrap)?;
         if let Some((module, device)) = map.0.iter().find(|(_, place)| *place >= devices.len()) {
-            bail!("`{module}` is on device {device}, and there are {}", devices.len())
+            bail!(
+                "`{module}` is on device {device}, but the number of devices is {}",
+                devices.len()
+            )
         }
         Ok(Self { devices: devices.to_vec(), map })
     }
@@ -56,7 +59,7 @@ impl Placement {
     fn place(&self, module: &str) -> Result<usize> {
         match self.map.device(module) {
             Some(place) => Ok(place),
-            None => bail!("the device map has no `{module}`"),
+            None => bail!("the device map has no entry for `{module}`"),
         }
     }
 }
@@ -96,7 +99,7 @@ impl ShardedLlama {
     /// weights or scales positions.
     pub fn new(config: Config, dtype: DType, placement: Placement) -> Result<Self> {
         if config.tie_word_embeddings || config.rope_scaling.is_some() {
-            bail!("tied embeddings and scaled positions are not split over devices")
+            bail!("tied embeddings and scaled positions cannot be split over devices")
         }
         let (vocab, hidden) = (config.vocab_size, config.hidden_size);
         let weights = |module: &str| -> Result<(usize, VarBuilder<'static>)> {
@@ -289,7 +292,9 @@ impl Layer {
         let q = by_head(&q, self.heads)?.contiguous()?;
         let k = by_head(&k, self.kv_heads)?.contiguous()?;
         let mut v = by_head(&v, self.kv_heads)?;
-        let Some((cos, sin)) = cache.tables.get(&place) else { bail!("no tables on {place}") };
+        let Some((cos, sin)) = cache.tables.get(&place) else {
+            bail!("device {place} has no position tables")
+        };
         let rotate = |x: &Tensor| {
             let (cos, sin) = (cos.narrow(0, position, seq)?, sin.narrow(0, position, seq)?);
             candle_nn::rotary_emb::rope(x, &cos, &sin)

@@ -79,7 +79,7 @@ impl T5 {
         for _ in 0..new_tokens {
             logits = Some(self.model.decode(&token, &encoded)?);
         }
-        logits.ok_or_else(|| candle_core::Error::msg("no token was asked for"))
+        logits.ok_or_else(|| candle_core::Error::msg("the number of tokens is 0"))
     }
 
     /// Bytes of weights: 4 for each of the [`parameters`].
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_parameter_formula_is_what_the_model_loads() {
+    fn the_parameter_formula_agrees_with_the_model() {
         let config = Config { num_decoder_layers: Some(3), ..tiny_config() };
         let loaded =
             crate::loaded_elements(|builder| T5ForConditionalGeneration::load(builder, &config));

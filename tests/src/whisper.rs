@@ -86,7 +86,7 @@ impl Whisper {
             let hidden = self.model.decoder.forward(&prefix, &audio, step == 0)?;
             logits = Some(self.model.decoder.final_linear(&hidden.narrow(1, step, 1)?)?);
         }
-        logits.ok_or_else(|| candle_core::Error::msg("no token was asked for"))
+        logits.ok_or_else(|| candle_core::Error::msg("the number of tokens is 0"))
     }
 
     /// Frees the cache.
@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_parameter_formula_is_what_the_model_loads() {
+    fn the_parameter_formula_agrees_with_the_model() {
         let config = Config { decoder_layers: 3, ..tiny_config() };
         let loaded = crate::loaded_elements(|builder| Model::load(&builder, config.clone()));
         assert_eq!(parameters(&config), loaded);

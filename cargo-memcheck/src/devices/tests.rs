@@ -127,7 +127,7 @@ fn an_unknown_card_is_a_usage_error_that_names_the_nearest() {
     assert!(legs(&["gpu"], true, nothing()).is_err());
     let many = legs(&["sim:40xt4"], true, nothing()).unwrap_err();
     assert_eq!(many.exit_code(), exit::USAGE);
-    assert_eq!(many.to_string(), "40 devices: a machine has from 1 to 32");
+    assert_eq!(many.to_string(), "a machine has 1 to 32 devices, not 40");
     let machine = "sim:2xrtx4090,capacity=8GiB+t4,mig";
     assert_eq!(legs(&[machine], true, nothing()).unwrap(), [machine]);
 }

@@ -196,7 +196,7 @@ mod tests {
         assert_eq!(first(rooms("10%", Some(100)).unwrap()).1, Some((100, 90)));
         assert_eq!(first(rooms("0%", None).unwrap()).1, Some((1000, 1000)));
         let error = rooms("100%", None).unwrap_err().to_string();
-        assert_eq!(error, "a margin of 100% leaves nothing of sim:2xt4,capacity=1000B");
+        assert_eq!(error, "a margin of 100% leaves no memory of sim:2xt4,capacity=1000B");
 
         // The capacity of a real GPU is known only if `--fits` requests one.
         let leg = Leg::new(Request::Cuda(None), Kind::Cuda, "");

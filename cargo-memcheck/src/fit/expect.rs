@@ -74,7 +74,7 @@ fn by_law(param: &str, peaks: &[(u64, u64)], usable: u64) -> Option<(Law, u64, u
             let peak = law.at(&at(largest))?;
             Some((law, largest, peak))
         }
-        Largest::Any | Largest::Nothing => None,
+        Largest::Any | Largest::None => None,
     }
 }
 

@@ -3,7 +3,7 @@
 
 use memcheck_core::judgement::finding::Finding;
 use memcheck_core::presentation::text::{self, Much};
-use memcheck_core::shape::{Fit, Told};
+use memcheck_core::shape::{Fit, ScalingReport};
 use memcheck_core::size::exact;
 
 pub(super) use memcheck_core::presentation::text::{blocks, grown};
@@ -23,14 +23,14 @@ pub(super) fn lines(finding: &Finding, verbosity: Verbosity) -> Vec<String> {
 
 /// Returns lines such as `peak = 31.2 MiB + 1.5 KiB*seq`, and the sizes that fit by these laws. The space is put in front if there are
 /// several. Verbose output has the exact coefficients.
-pub(super) fn laws(all: &[Told], verbosity: Verbosity) -> Vec<String> {
+pub(super) fn laws(all: &[ScalingReport], verbosity: Verbosity) -> Vec<String> {
     let several = all.iter().any(|told| told.space != all[0].space);
     let mut lines = Vec::new();
     for told in all {
-        let Told { space, metric, law, few, fits, .. } = told;
+        let ScalingReport { space, metric, law, few, fits, .. } = told;
         let text = match verbosity {
             Verbosity::Verbose if few.is_empty() => law.to_string(),
-            Verbosity::Verbose | Verbosity::Normal | Verbosity::Quiet => told.shown(),
+            Verbosity::Verbose | Verbosity::Normal | Verbosity::Quiet => told.describe_law(),
         };
         let space = if several { format!("{space} ") } else { String::new() };
         lines.push(format!("{space}{} = {text}", metric.short()));

@@ -14,7 +14,7 @@ use memcheck_core::measurement::driver::{ESTIMATES, Occupant, Untracked};
 use memcheck_core::measurement::record::{self, Mark, Metrics};
 use memcheck_core::measurement::repeats::{Range, Repeats};
 use memcheck_core::presentation::digest::Digest;
-use memcheck_core::shape::Told;
+use memcheck_core::shape::ScalingReport;
 use memcheck_core::space::Space;
 use serde::Serialize;
 
@@ -82,8 +82,8 @@ struct TestFinished<'a> {
     #[serde(skip_serializing_if = "<[Occupant]>::is_empty")]
     others: &'a [Occupant],
     /// The growth of figures over the test's cases. Present only for the largest case.
-    #[serde(skip_serializing_if = "<[Told]>::is_empty")]
-    laws: &'a [Told],
+    #[serde(skip_serializing_if = "<[ScalingReport]>::is_empty")]
+    laws: &'a [ScalingReport],
     /// The holders of memory. Present only for a test with attribution.
     #[serde(skip_serializing_if = "Option::is_none")]
     attribution: Option<Digest<'a>>,

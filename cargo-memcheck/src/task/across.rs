@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use memcheck_core::runs::relations::Needs;
-use memcheck_core::shape::Told;
+use memcheck_core::shape::ScalingReport;
 use serde::{Deserialize, Serialize};
 
 /// The findings across tests, apart from the test's own outcome.
@@ -16,7 +16,7 @@ pub(crate) struct Across {
     pub(crate) left: Option<Needs>,
     /// The laws of the test's cases.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) laws: Vec<Told>,
+    pub(crate) laws: Vec<ScalingReport>,
     /// The baseline that stores the laws.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) snapshot: Option<PathBuf>,

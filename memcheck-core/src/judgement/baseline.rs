@@ -33,7 +33,7 @@ struct Entry {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FiguresError {
     /// The text contains conflict markers of a merge.
-    #[error("it holds merge conflict markers")]
+    #[error("it contains merge conflict markers")]
     Conflict,
     /// The text is not the expected YAML.
     #[error("it is not a map of figures: {0}")]
@@ -42,7 +42,7 @@ pub enum FiguresError {
     #[error("it lacks the figure `{1}` of {0}")]
     Lacking(Space, String),
     /// A figure that this version does not know.
-    #[error("it has a figure `{0}` that this version does not know")]
+    #[error("it has the figure `{0}`, which this version does not know")]
     Unknown(String),
 }
 
@@ -96,7 +96,10 @@ impl Figures {
                 (*space, Entry { figures: figures.clone(), peak_holders })
             })
             .collect();
-        serde_yaml_ng::to_string(&body).expect("a map of integers is YAML").trim_end().to_owned()
+        serde_yaml_ng::to_string(&body)
+            .expect("a map of integers serializes to YAML")
+            .trim_end()
+            .to_owned()
     }
 
     /// Parses the body of a snapshot.
@@ -260,11 +263,12 @@ impl Baseline {
         match serde_json::from_str::<Versioned>(header) {
             Ok(Versioned { memcheck }) if memcheck != VERSION => {
                 return Self::Corrupt(format!(
-                    "it was written in version {memcheck} of the format, this is version {VERSION}"
+                    "it has version {memcheck} of the format, but this memcheck reads version \
+                     {VERSION}"
                 ));
             }
             Ok(_) => {}
-            Err(error) => return Self::Corrupt(format!("its header is not understood: {error}")),
+            Err(error) => return Self::Corrupt(format!("its header cannot be parsed: {error}")),
         }
         let figures = match Figures::from_yaml(body) {
             Ok(figures) => figures,
@@ -272,7 +276,7 @@ impl Baseline {
         };
         match serde_json::from_str(header) {
             Ok(facts) => Self::Found { figures, holders: Holders::from_yaml(body), facts },
-            Err(error) => Self::Corrupt(format!("its header is not understood: {error}")),
+            Err(error) => Self::Corrupt(format!("its header cannot be parsed: {error}")),
         }
     }
 }
@@ -358,8 +362,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_figures_is_named() {
-        for (text, said) in [
+    fn text_that_is_not_figures_is_rejected_with_its_reason() {
+        for (text, reason) in [
             ("", "empty"),
             ("host:\n  peak_allocated: many", "invalid type"),
             ("host:\n  peak_allocatd: 3", "peak_allocatd"),
@@ -368,12 +372,12 @@ mod tests {
             ("host:\n  growth: 0", "peak_allocated"),
         ] {
             let error = Figures::from_yaml(text).expect_err(text).to_string();
-            assert!(error.contains(said), "{text}: {error}");
+            assert!(error.contains(reason), "{text}: {error}");
         }
     }
 
     #[test]
-    fn a_change_is_what_leaves_the_tolerance_either_way() {
+    fn a_change_is_a_figure_above_or_below_the_tolerance() {
         let with = |allocations: u64, peak: u64| {
             figures(&format!(
                 "cuda:0:\n  allocated_total: 9\n  allocations: {allocations}\n  growth: 0\n  \
@@ -392,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn a_snapshot_file_is_taken_apart_and_known_as_ours() {
+    fn a_snapshot_file_is_split_and_recognised() {
         let text = "---\nsource: tests/a.rs\ninfo:\n  memcheck: 1\n  candle: 0.11.1\n---\nhost:\n  growth: 0\n";
         let parts = Parts::of(text).unwrap();
         assert!(parts.is_memcheck());
@@ -418,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn another_version_is_said_before_its_fields_are_read() {
+    fn another_version_is_reported_before_its_fields_are_parsed() {
         let body = "host:\n  growth: 0";
         let newer = Baseline::from_parts(body, Some(r#"{"memcheck": 9, "unheard": true}"#));
         assert!(matches!(newer, Baseline::Corrupt(why) if why.contains("version 9")));

@@ -16,8 +16,8 @@ use crate::measurement::stack::{Frame, Stack};
 use crate::size::both;
 use crate::space::Space;
 
-pub use alike::{Alike, alike};
-use alike::{Look, grouped};
+pub use alike::{SiteGroup, alike};
+use alike::{SiteKey, group_by_key};
 
 /// The sites that grow, the fastest first: call sites, and sizes whose blocks no call site accounts
 /// for. Each such size is followed by the call sites that hold blocks of that size.
@@ -26,7 +26,7 @@ pub fn growing(evidence: &Evidence<'_>) -> Vec<Site> {
     let places = growing.iter().map(|place| vec![surviving(place)]);
     let sizes = evidence.unplaced.iter().map(|group| {
         let holding = alike(evidence.holding(group.block));
-        std::iter::once(of_size(group)).chain(holding.iter().map(surviving)).collect()
+        std::iter::once(size_site(group)).chain(holding.iter().map(surviving)).collect()
     });
     let mut sites: Vec<Vec<Site>> = places.chain(sizes).collect();
     sites.sort_by_key(|sites| Reverse(sites[0].bytes_per_iteration));
@@ -34,7 +34,7 @@ pub fn growing(evidence: &Evidence<'_>) -> Vec<Site> {
 }
 
 /// The site of survivors, whether they grow or not.
-pub fn surviving(alike: &Alike<'_, '_>) -> Site {
+pub fn surviving(alike: &SiteGroup<'_, '_>) -> Site {
     let first = alike.suspects[0];
     let survivors = first.survivors;
     let place = Site {
@@ -44,17 +44,17 @@ pub fn surviving(alike: &Alike<'_, '_>) -> Site {
         tensor: survivors.tensors.first().map(ToString::to_string),
         ..site(first.stack, &survivors.scope)
     };
-    read(place, alike.reading)
+    with_reading(place, alike.reading)
 }
 
-fn of_size(group: &Group) -> Site {
+fn size_site(group: &Group) -> Site {
     let size =
         Site { block: group.block, bytes: group.bytes(), count: group.count(), ..Site::default() };
-    read(size, group.reading)
+    with_reading(size, group.reading)
 }
 
 /// Adds the growth of its survivors to a site.
-fn read(site: Site, reading: Reading) -> Site {
+fn with_reading(site: Site, reading: Reading) -> Site {
     Site {
         bytes_per_iteration: reading.bytes_per_iteration,
         pattern: Some(reading.pattern),
@@ -70,7 +70,7 @@ fn site(stack: &Stack, scope: &str) -> Site {
         function: user.map(Frame::path),
         file: user.and_then(|frame| frame.file.clone()),
         line: user.and_then(|frame| frame.line),
-        via: via(stack),
+        via: dependency_line(stack),
         scope: (!scope.is_empty()).then(|| scope.to_owned()),
         operation: stack.operation(),
         stack: stack.frames.clone(),
@@ -79,7 +79,7 @@ fn site(stack: &Stack, scope: &str) -> Site {
 }
 
 /// The line of the dependency that allocated for the program.
-fn via(stack: &Stack) -> Option<Via> {
+fn dependency_line(stack: &Stack) -> Option<Via> {
     let frame = stack.dependency()?;
     Some(Via { file: frame.short_file()?.to_owned(), line: frame.line?, function: frame.path() })
 }
@@ -89,7 +89,7 @@ fn via(stack: &Stack) -> Option<Via> {
 pub fn at_peak(record: &Record, space: Space) -> Vec<Site> {
     let Some(attribution) = &record.attribution else { return Vec::new() };
     let holders = attribution.peaks.get(&space).map(|peak| peak.holders.as_slice());
-    held(attribution, space, holders.unwrap_or_default())
+    holder_sites(attribution, space, holders.unwrap_or_default())
 }
 
 /// The line whose allocation the device refused, followed by the sites that held the memory at that
@@ -97,13 +97,13 @@ pub fn at_peak(record: &Record, space: Space) -> Vec<Site> {
 pub fn at_refusal(record: &Record, space: Space) -> Vec<Site> {
     let Some(attribution) = &record.attribution else { return Vec::new() };
     let Some(refused) = attribution.refused.get(&space) else { return Vec::new() };
-    let asking = attribution.stacks.get(refused.stack).map(|stack| Site {
+    let requested = attribution.stacks.get(refused.stack).map(|stack| Site {
         bytes: refused.requested,
         count: 1,
-        note: Some("asked for, and refused".to_owned()),
+        note: Some("requested and refused".to_owned()),
         ..site(stack, &refused.scope)
     });
-    asking.into_iter().chain(held(attribution, space, &refused.holders)).collect()
+    requested.into_iter().chain(holder_sites(attribution, space, &refused.holders)).collect()
 }
 
 /// The sites that allocate in the last iteration, the most frequent first.
@@ -114,8 +114,8 @@ pub fn allocating(record: &Record, space: Space) -> Vec<Site> {
         .places
         .iter()
         .filter(|place| place.space == space && place.last == last && last > 0);
-    let groups = grouped(places, |place| {
-        Look::of(attribution.stack_of(place), place.tensor.as_ref(), &place.scope)
+    let groups = group_by_key(places, |place| {
+        SiteKey::new(attribution.stack_of(place), place.tensor.as_ref(), &place.scope)
     });
     let mut sites: Vec<Site> = groups
         .iter()
@@ -150,8 +150,8 @@ pub fn note_once(record: &mut Record) {
         let places: Vec<String> = places.collect();
         if !places.is_empty() {
             notes.push(format!(
-                "{} in {space} were allocated once in this process and stay, because a second \
-                 round of the body added no more: {}",
+                "{} in {space} were allocated once in this process (a second round of the body \
+                 retained no more): {}",
                 both(measured.metrics.retained),
                 places.join(", ")
             ));
@@ -163,10 +163,10 @@ pub fn note_once(record: &mut Record) {
 /// The sites that held memory of `space` when the body had returned.
 pub fn retained(record: &Record, space: Space) -> Vec<Site> {
     let Some(attribution) = &record.attribution else { return Vec::new() };
-    held(attribution, space, &attribution.retained)
+    holder_sites(attribution, space, &attribution.retained)
 }
 
-fn held(attribution: &Attribution, space: Space, holders: &[Holder]) -> Vec<Site> {
+fn holder_sites(attribution: &Attribution, space: Space, holders: &[Holder]) -> Vec<Site> {
     holding(attribution, space, holders)
         .into_iter()
         .map(|(kind, site)| Site { note: Some(kind.name().to_owned()), ..site })
@@ -179,8 +179,11 @@ pub fn holding(attribution: &Attribution, space: Space, holders: &[Holder]) -> V
         .iter()
         .filter_map(|holder| Some((holder, attribution.places.get(holder.place)?)))
         .filter(|(_, place)| place.space == space);
-    let groups = grouped(held, |(holder, place)| {
-        (Look::of(attribution.stack_of(place), place.tensor.as_ref(), &place.scope), holder.kind)
+    let groups = group_by_key(held, |(holder, place)| {
+        (
+            SiteKey::new(attribution.stack_of(place), place.tensor.as_ref(), &place.scope),
+            holder.kind,
+        )
     });
     let mut sites: Vec<(Kind, Site)> = groups
         .iter()

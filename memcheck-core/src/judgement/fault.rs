@@ -16,27 +16,27 @@ pub struct Fault {
 pub const FAULTS: &[Fault] = &[
     Fault {
         errors: &["CUDA_ERROR_NO_DEVICE", "CUDA_ERROR_INVALID_DEVICE", "cudaErrorNoDevice"],
-        title: "the driver has no such GPU",
-        remedy: "`nvidia-smi -L` lists the GPUs; CUDA_VISIBLE_DEVICES may hide them, and a \
-                 container wants `--gpus`; `--device sim` needs none",
+        title: "the driver does not have the requested GPU",
+        remedy: "list the GPUs with `nvidia-smi -L`; CUDA_VISIBLE_DEVICES may hide them, and a \
+                 container needs `--gpus`; `--device sim` runs without a GPU",
     },
     Fault {
         errors: &["CUDA_ERROR_STUB_LIBRARY"],
-        title: "libcuda.so is the toolkit's stub, and no driver",
-        remedy: "take the toolkit's `stubs` folder out of LD_LIBRARY_PATH; where no driver is \
-                 installed, `--device sim` needs none",
+        title: "libcuda.so is the stub of the CUDA toolkit, not the driver",
+        remedy: "remove the toolkit's `stubs` folder from LD_LIBRARY_PATH; if no driver is \
+                 installed, use `--device sim`",
     },
     Fault {
         errors: &["CUDA_ERROR_SYSTEM_DRIVER_MISMATCH"],
-        title: "libcuda.so and the driver in the kernel are of two versions",
-        remedy: "restart the machine, or load the driver's kernel module again: it was updated; \
+        title: "libcuda.so and the kernel driver have different versions",
+        remedy: "after an update of the driver, restart the machine or reload the kernel module; \
                  in a container, the image's libcuda.so must not hide the host's",
     },
     Fault {
         errors: &["CUDA_ERROR_SYSTEM_NOT_READY"],
         title: "the system is not ready for CUDA",
-        remedy: "a machine with NVSwitch wants `nvidia-fabricmanager` to run, in the version of \
-                 the driver",
+        remedy: "on a machine with NVSwitch, start `nvidia-fabricmanager` in the version of the \
+                 driver",
     },
     Fault {
         errors: &[
@@ -47,9 +47,9 @@ pub const FAULTS: &[Fault] = &[
             "CURAND_STATUS_VERSION_MISMATCH",
             "cudaErrorInsufficientDriver",
         ],
-        title: "the driver is older than the CUDA that this was built with, or has no room left",
-        remedy: "`nvidia-smi` shows the CUDA version of the driver and who holds the memory: \
-                 update the driver, or build with an older toolkit",
+        title: "the driver is older than the CUDA toolkit of this build, or has no memory left",
+        remedy: "`nvidia-smi` shows the CUDA version of the driver and the processes that hold \
+                 memory: update the driver, build with an older toolkit, or free memory",
     },
     Fault {
         errors: &[
@@ -57,21 +57,21 @@ pub const FAULTS: &[Fault] = &[
             "CUDA_ERROR_INVALID_PTX",
             "CUBLAS_STATUS_ARCH_MISMATCH",
         ],
-        title: "the kernels were built for another architecture than this GPU's",
-        remedy: "build with CUDA_COMPUTE_CAP as `nvidia-smi --query-gpu=compute_cap \
-                 --format=csv` shows it, without the point (8.9: 89)",
+        title: "the kernels were built for another GPU architecture",
+        remedy: "set CUDA_COMPUTE_CAP to the figure of `nvidia-smi --query-gpu=compute_cap \
+                 --format=csv`, without the point (8.9 becomes 89), and build again",
     },
     Fault {
         errors: &["CUDA_ERROR_ECC_UNCORRECTABLE"],
         title: "the GPU's memory has an error that ECC cannot correct",
-        remedy: "`nvidia-smi -q -d ECC,ROW_REMAPPER` shows it: reset the GPU (`nvidia-smi \
-                 --gpu-reset`), and replace it if it comes back",
+        remedy: "`nvidia-smi -q -d ECC,ROW_REMAPPER` shows the error: reset the GPU \
+                 (`nvidia-smi --gpu-reset`), and replace it if the error returns",
     },
     Fault {
         errors: &["CUDA_ERROR_DEVICE_UNAVAILABLE", "CUDA_ERROR_DEVICE_NOT_LICENSED"],
-        title: "the GPU is lost, or others have it for themselves",
-        remedy: "`dmesg | grep Xid` and `nvidia-smi` show whether it fell off the bus, \
-                 `nvidia-smi -q -d COMPUTE` whether its compute mode is exclusive",
+        title: "the GPU is lost, or another process uses it exclusively",
+        remedy: "`dmesg | grep Xid` and `nvidia-smi` show whether the GPU fell off the bus; \
+                 `nvidia-smi -q -d COMPUTE` shows whether its compute mode is exclusive",
     },
     Fault {
         errors: &[
@@ -83,23 +83,22 @@ pub const FAULTS: &[Fault] = &[
             "CUDA_ERROR_LAUNCH_TIMEOUT",
             "CUBLAS_STATUS_EXECUTION_FAILED",
         ],
-        title: "a kernel failed, and the context with it",
-        remedy: "the call that says so may stand behind the one that failed: \
-                 CUDA_LAUNCH_BLOCKING=1, or `compute-sanitizer`; `dmesg | grep Xid` tells of \
-                 hardware",
+        title: "a kernel failed, and its CUDA context cannot be used any more",
+        remedy: "an earlier call may have caused the error: find it with CUDA_LAUNCH_BLOCKING=1 \
+                 or `compute-sanitizer`; `dmesg | grep Xid` shows faults of the hardware",
     },
 ];
 
 /// The fault that a text names, and the name of the error in the text.
 pub fn of(text: &str) -> Option<(&'static Fault, &'static str)> {
     FAULTS.iter().find_map(|fault| {
-        let error = fault.errors.iter().find(|error| names(text, error))?;
+        let error = fault.errors.iter().find(|error| contains_name(text, error))?;
         Some((fault, *error))
     })
 }
 
 /// True if a text has `error` as a whole word.
-fn names(text: &str, error: &str) -> bool {
+fn contains_name(text: &str, error: &str) -> bool {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     text.match_indices(error).any(|(start, _)| {
         !text[..start].ends_with(is_part) && !text[start + error.len()..].starts_with(is_part)
@@ -111,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_is_told_by_its_whole_name() {
+    fn an_error_is_recognised_by_its_whole_name() {
         let found = of("DriverError(CUDA_ERROR_ECC_UNCORRECTABLE, \"uncorrectable\")");
         assert_eq!(found.map(|(_, error)| error), Some("CUDA_ERROR_ECC_UNCORRECTABLE"));
         assert_eq!(of("CUDA_ERROR_NO_DEVICE_AT_ALL"), None);
@@ -120,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn every_fault_says_what_to_do_and_no_error_is_two() {
+    fn every_fault_has_a_remedy_and_every_error_has_one_fault() {
         let mut seen: Vec<&str> = Vec::new();
         for fault in FAULTS {
             assert!(fault.remedy.len() > 40 && !fault.title.is_empty(), "{}", fault.title);

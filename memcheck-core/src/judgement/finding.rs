@@ -76,19 +76,19 @@ codes! {
     /// More bytes than `max_retained` are live after the body returned.
     Retained = "retained", Measured, Deny, "memory is still live after the test body returned";
     /// An iteration makes more allocations than `max_allocations`.
-    AllocationsLimit = "allocations-limit", Measured, Deny, "an iteration allocates more often than allowed";
+    AllocationsLimit = "allocations-limit", Measured, Deny, "an iteration makes more allocations than allowed";
     /// `peak_allocated` is above its baseline.
-    PeakRegression = "peak-regression", Measured, Deny, "the peak has grown since the baseline";
+    PeakRegression = "peak-regression", Measured, Deny, "the peak is above its baseline";
     /// `allocations` is above its baseline.
-    AllocationsRegression = "allocations-regression", Measured, Deny, "an iteration allocates more often than in the baseline";
+    AllocationsRegression = "allocations-regression", Measured, Deny, "an iteration makes more allocations than in the baseline";
     /// `growth` is above its baseline.
     GrowthRegression = "growth-regression", Measured, Deny, "memory grows faster than in the baseline";
     /// A figure differs from run to run, and its limit or baseline is between the values.
-    Unstable = "unstable", Measured, Deny, "a figure differs from run to run, and its limit lies between";
+    Unstable = "unstable", Measured, Deny, "a figure differs from run to run, and only some runs exceed its limit";
     /// A figure grows faster over the cases than `scaling` allows.
     Scaling = "scaling", Measured, Deny, "a figure grows faster over the cases than allowed";
     /// The test needs more memory than `fits`.
-    DoesNotFit = "does-not-fit", Measured, Deny, "the test does not run inside the capacity that it must fit";
+    DoesNotFit = "does-not-fit", Measured, Deny, "the test needs more memory than the capacity that it must fit into";
     /// The device had no memory left.
     OutOfMemory = "out-of-memory", Measured, Deny, "the device ran out of memory";
     /// The body failed because the GPU or its driver failed.
@@ -96,13 +96,13 @@ codes! {
     /// The body panicked or returned an error.
     TestFailed = "test-failed", Measured, Deny, "the test itself failed";
     /// The test process ended by a signal or an unexpected exit.
-    Crashed = "crashed", Measured, Deny, "the test process died";
+    Crashed = "crashed", Measured, Deny, "the test process crashed or exited without a report";
     /// The test took longer than its time-out.
     TimedOut = "timed-out", Measured, Deny, "the test took longer than its time-out";
     /// The instrument was not armed, or events were lost.
-    NotMeasured = "not-measured", Instrument, Deny, "the instrument did not see the memory that it judges";
+    NotMeasured = "not-measured", Instrument, Deny, "the measurement is missing or incomplete";
     /// The device could not be opened.
-    NoDevice = "no-device", Instrument, Deny, "the device that was asked for could not be opened";
+    NoDevice = "no-device", Instrument, Deny, "the requested device could not be opened";
     /// No baseline exists.
     MissingBaseline = "missing-baseline", Bookkeeping, Deny, "the test has no baseline yet";
     /// The baseline was made under other conditions.
@@ -129,7 +129,7 @@ pub enum CodeError {
     Unknown(String),
     /// Only a bookkeeping finding can have a level other than `deny`.
     #[error(
-        "`{0}` is measured and always fails its test; a level can be given to {bookkeeping}",
+        "`{0}` always fails its test; a level can be set only for {bookkeeping}",
         bookkeeping = names(|row| row.class == Class::Bookkeeping)
     )]
     Fixed(&'static str),
@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn every_page_says_what_it_means_and_what_to_do() {
+    fn every_page_has_its_sections() {
         for row in TABLE {
             assert!(row.page.starts_with(&format!("# {}\n", row.name)), "{}", row.name);
             for part in ["## What it means", "## What to do"] {
@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn ci_denies_what_the_interface_says() {
+    fn ci_denies_the_documented_findings() {
         let denied: Vec<_> = TABLE
             .iter()
             .filter(|row| {

@@ -12,7 +12,7 @@ use crate::device::Family;
 /// The source file of a test, as an absolute path without `.` and `..`. The compiler gets paths of
 /// workspace members relative to the workspace, and keeps the `..` of a `#[path = "../shared.rs"]`.
 pub fn source(workspace: &Path, file: &Path) -> PathBuf {
-    straight(&workspace.join(file))
+    normalize(&workspace.join(file))
 }
 
 /// The baseline of a test in the source file `file`. `stem` is the file name of the baseline
@@ -36,7 +36,7 @@ pub fn law(module: &str, common: &BTreeMap<String, String>) -> String {
 }
 
 /// Removes `.` from a path, and `..` if it follows another component.
-fn straight(path: &Path) -> PathBuf {
+fn normalize(path: &Path) -> PathBuf {
     let mut straight = PathBuf::new();
     for component in path.components() {
         let last = straight.components().next_back();
@@ -56,13 +56,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_baseline_lies_beside_its_source_however_that_is_written() {
+    fn a_baseline_is_next_to_its_source_for_every_form_of_the_path() {
         for (file, folder) in [
             ("app/tests/mem.rs", "/ws/app/tests/snapshots"),
             ("app/tests/../shared.rs", "/ws/app/snapshots"),
             ("app/tests/../../common/./shared.rs", "/ws/common/snapshots"),
-            ("app/../../beside.rs", "/snapshots"),
-            ("../../../beside.rs", "/snapshots"),
+            ("app/../../other.rs", "/snapshots"),
+            ("../../../other.rs", "/snapshots"),
             ("/elsewhere/tests/../mem.rs", "/elsewhere/snapshots"),
         ] {
             let path = baseline(Path::new("/ws"), Path::new(file), "mem__a", Family::Cpu);
@@ -71,6 +71,6 @@ mod tests {
         let common = BTreeMap::from([("dtype".to_owned(), "f32".to_owned())]);
         assert_eq!(law("mem::bert::forward", &common), "mem__bert__forward__law_dtype_f32");
         assert_eq!(law("mem::forward", &BTreeMap::new()), "mem__forward__law");
-        assert_eq!(straight(Path::new("../a/./b/../c")), Path::new("../a/c"));
+        assert_eq!(normalize(Path::new("../a/./b/../c")), Path::new("../a/c"));
     }
 }

@@ -9,8 +9,9 @@ use crate::judgement::blame;
 use crate::judgement::diagnosis::{self, Evidence};
 use crate::judgement::finding::{Class, Code, Finding, Level};
 use crate::limits::{Limits, Source};
+
 use crate::measurement::record::{Metrics, Record, SpaceRecord};
-use crate::size::{Size, both};
+use crate::size::{Size, both, counted, exact};
 use crate::space::Space;
 pub use status::{Status, Verdict};
 
@@ -33,11 +34,11 @@ pub fn judge(
     limits: &Limits,
     level: impl Fn(Code) -> Level,
 ) -> Verdict {
-    let ended = ended::ended(record, limits);
+    let ended = ended::judge_outcome(record, limits);
     let returned = ended.is_none();
     let mut findings: Vec<Finding> = Vec::new();
     findings.extend(ended);
-    findings.extend(unmeasured::blind(record));
+    findings.extend(unmeasured::instrument_failures(record));
     if returned {
         findings.extend(unmeasured::incomplete(record, limits));
     }
@@ -48,9 +49,9 @@ pub fn judge(
                 findings.extend(growth::undecided(space, measured, limits));
             }
         }
-        let of_pool = growth::of_pool(space, measured, limits.max_reserved_growth.value);
-        findings.extend(of_pool.map(|found| match record.driver.simulated {
-            true => growth::estimated(found),
+        let pool_growth = growth::pool_growth(space, measured, limits.max_reserved_growth.value);
+        findings.extend(pool_growth.map(|found| match record.driver.simulated {
+            true => growth::mark_estimate(found),
             false => found,
         }));
         findings.extend(peak(record, space, &measured.metrics, limits));
@@ -64,8 +65,8 @@ pub fn judge(
         }
     }
     if returned {
-        findings.extend(regression::against(record, baseline, limits));
-        unstable::settle(record, baseline, limits, &mut findings);
+        findings.extend(regression::compare_with_baseline(record, baseline, limits));
+        unstable::replace_unstable(record, baseline, limits, &mut findings);
     }
     // If names are incomplete, each finding with places gets the reason as its hint.
     if let Some(hint) = record.attribution.as_ref().and_then(|found| found.hint.as_ref()) {
@@ -151,8 +152,8 @@ fn is_overhead(space: Space, figure: impl Fn(Space) -> u64) -> bool {
 }
 
 fn retained_in(record: &Record, space: Space, limits: &Limits) -> u64 {
-    let of = |measured| retained_figure(measured, limits).0;
-    let figure = record.spaces.get(&space).map_or(0, of);
+    let judged_figure = |measured| retained_figure(measured, limits).0;
+    let figure = record.spaces.get(&space).map_or(0, judged_figure);
     if figure > limits.max_retained.value { figure } else { 0 }
 }
 
@@ -172,7 +173,7 @@ fn retained(
 ) -> Option<Finding> {
     let limit = limits.max_retained.value;
     let (figure, is_added) = retained_figure(measured, limits);
-    let again = if is_added { ", and were again after a second round of it" } else { "" };
+    let again = if is_added { ", and again after a second round" } else { "" };
     (figure > limit).then(|| Finding {
         space: Some(space),
         figure: Some(figure),
@@ -206,7 +207,11 @@ fn allocations(
         sites: blame::allocating(record, space),
         ..Finding::new(
             Code::AllocationsLimit,
-            format!("an iteration makes {most} allocations in {space}, at most {limit} allowed"),
+            format!(
+                "an iteration makes {} in {space}, at most {} allowed",
+                counted(most, "allocation", "allocations"),
+                exact(limit)
+            ),
         )
     })
 }

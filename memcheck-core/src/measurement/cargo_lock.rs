@@ -57,7 +57,7 @@ dependencies = [\"addr2line\", \"candle-core\", \"candle-nn\"]
 ";
 
     #[test]
-    fn the_only_candle_is_meant() {
+    fn the_only_candle_is_found() {
         assert_eq!(candle(ONE, "0.1.0").as_deref(), Some("0.11.1"));
         assert_eq!(candle(ONE, "0.2.0"), None, "another runtime");
         assert_eq!(candle("", "0.1.0"), None);
@@ -65,7 +65,7 @@ dependencies = [\"addr2line\", \"candle-core\", \"candle-nn\"]
     }
 
     #[test]
-    fn of_several_that_of_the_runtime_is_meant() {
+    fn of_several_candles_that_of_the_runtime_is_found() {
         let older = "[[package]]\nname = \"candle-core\"\nversion = \"0.9.1\"\n";
         for dependency in ["candle-core 0.11.1", "candle-core 0.11.1 (registry+https://a)"] {
             let lock = ONE.replacen("[[package]]", &format!("{older}\n[[package]]"), 1);

@@ -5,7 +5,7 @@ use crate::measurement::record::Record;
 use crate::measurement::repeats::Repeats;
 
 /// Figures that depend on the number of iterations after the measured ones.
-const OF_THE_END: [&str; 3] = ["peak_allocated", "retained", "retained_again"];
+const LATER_FIGURES: [&str; 3] = ["peak_allocated", "retained", "retained_again"];
 
 /// The figures by which two runs of a test are compared: the figures of a baseline, `allocated`, the
 /// bytes that a second round of the body added (`retained_again`), and the most allocations of an
@@ -35,7 +35,7 @@ pub(crate) fn compared(record: &Record) -> Figures {
 
 /// The compared figures that do not depend on the number of iterations after the measured ones.
 pub(crate) fn of_measured_iterations(record: &Record) -> Figures {
-    without(compared(record), &OF_THE_END)
+    without(compared(record), &LATER_FIGURES)
 }
 
 pub(crate) fn without(mut figures: Figures, names: &[&str]) -> Figures {

@@ -61,7 +61,7 @@ impl Occupant {
         let Self { space, pid, name, bytes, maybe_own } = self;
         let name = name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
         let bytes = bytes.map_or_else(|| "memory".to_owned(), both);
-        let own = if *maybe_own { ", and may be this test's own" } else { "" };
+        let own = if *maybe_own { ", and may be the test itself" } else { "" };
         format!("process {pid}{name} holds {bytes} of {space}{own}")
     }
 }
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn items_and_rest_add_up_to_what_is_beyond_the_pool() {
+    fn items_and_rest_add_up_to_the_memory_outside_the_pool() {
         let blocks = [
             block(30, Some("/usr/lib/libcublas.so.13")),
             block(2, Some("libcublas.so.13")),
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_is_named_as_far_as_it_is_known() {
+    fn a_process_is_described_by_its_known_properties() {
         let known = Occupant {
             space: GPU,
             pid: 4711,
@@ -213,10 +213,10 @@ mod tests {
             bytes: Some(60 << 30),
             maybe_own: false,
         };
-        let said = "process 4711 (python) holds 64,424,509,440 B (60.0 GiB) of cuda:0";
-        assert_eq!(known.shown(), said);
+        let text = "process 4711 (python) holds 64,424,509,440 B (60.0 GiB) of cuda:0";
+        assert_eq!(known.shown(), text);
         let unknown = Occupant { name: None, bytes: None, maybe_own: true, ..known };
-        let said = "process 4711 holds memory of cuda:0, and may be this test's own";
-        assert_eq!(unknown.shown(), said);
+        let text = "process 4711 holds memory of cuda:0, and may be the test itself";
+        assert_eq!(unknown.shown(), text);
     }
 }

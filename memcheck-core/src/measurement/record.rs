@@ -292,8 +292,8 @@ impl Record {
                 && counted != followed
             {
                 self.notes.push(format!(
-                    "the holders in {space} are those of a peak of {}, and peak_allocated is {}: \
-                     several threads allocated at the same time, or the peak was reset",
+                    "the call sites in {space} are those of a peak of {}, but `peak_allocated` is \
+                     {}: several threads allocated at the same time, or the peak was reset",
                     both(followed),
                     both(counted)
                 ));

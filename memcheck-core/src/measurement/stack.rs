@@ -102,7 +102,7 @@ pub(crate) mod tests {
         "/home/u/.cargo/registry/src/index/candle-core-0.11.1/src/tensor.rs";
 
     #[test]
-    fn a_stack_shows_the_program_and_candle_alone() {
+    fn a_stack_shows_only_the_program_and_candle() {
         let stack = Stack::trimmed([
             frame("memcheck_runtime::site::unwind::here", "memcheck-runtime/src/site/unwind.rs"),
             frame("alloc::alloc::alloc", "/rustc/ab/library/alloc/src/alloc.rs"),

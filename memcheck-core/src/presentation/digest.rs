@@ -19,12 +19,12 @@ pub struct Digest<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<&'a str>,
     /// Every space with at least one allocation.
-    pub spaces: Vec<OfSpace>,
+    pub spaces: Vec<SpaceDigest>,
 }
 
 /// The holders and survivors of one space. Holders are sorted by bytes, survivors by growth.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct OfSpace {
+pub struct SpaceDigest {
     /// The space.
     pub space: Space,
     /// Bytes at the peak. Both `kinds` and `holders` add up to it.
@@ -56,18 +56,19 @@ impl<'a> Digest<'a> {
     /// `longer`, and the survivors are taken from it.
     pub fn of(attribution: &'a Attribution, longer: Option<&'a Attribution>) -> Self {
         let decided = longer.unwrap_or(attribution);
-        let of_space = |(&space, peak): (&Space, &crate::measurement::attribution::Peak)| OfSpace {
-            space,
-            peak: peak.bytes,
-            iteration: peak.iteration,
-            kinds: profile::kinds(peak),
-            holders: held(attribution, space, &peak.holders),
-            survivors: blame::alike(&diagnosis::suspects(decided, space))
-                .iter()
-                .map(|alike| Site { stack: Vec::new(), ..blame::surviving(alike) })
-                .collect(),
-            retained: held(attribution, space, &attribution.retained),
-        };
+        let of_space =
+            |(&space, peak): (&Space, &crate::measurement::attribution::Peak)| SpaceDigest {
+                space,
+                peak: peak.bytes,
+                iteration: peak.iteration,
+                kinds: profile::kinds(peak),
+                holders: lines_of_holders(attribution, space, &peak.holders),
+                survivors: blame::alike(&diagnosis::suspects(decided, space))
+                    .iter()
+                    .map(|alike| Site { stack: Vec::new(), ..blame::surviving(alike) })
+                    .collect(),
+                retained: lines_of_holders(attribution, space, &attribution.retained),
+            };
         Self {
             events: attribution.events,
             hint: attribution.hint.as_deref(),
@@ -76,7 +77,7 @@ impl<'a> Digest<'a> {
     }
 }
 
-fn held(attribution: &Attribution, space: Space, holders: &[Holder]) -> Vec<Held> {
+fn lines_of_holders(attribution: &Attribution, space: Space, holders: &[Holder]) -> Vec<Held> {
     blame::holding(attribution, space, holders)
         .into_iter()
         .map(|(kind, site)| Held { kind, site: Site { stack: Vec::new(), ..site } })
@@ -143,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn callers_of_one_line_are_one_holder_and_all_adds_up() {
+    fn callers_of_one_line_are_one_holder_and_the_sums_agree() {
         let attribution = attribution();
         let digest = Digest::of(&attribution, None);
         let [of_space] = digest.spaces.as_slice() else { panic!("{digest:#?}") };

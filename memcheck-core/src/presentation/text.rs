@@ -14,7 +14,7 @@ pub enum Much {
 }
 
 impl Much {
-    fn of(self, all: usize) -> usize {
+    fn limit(self, all: usize) -> usize {
         match self {
             Self::Few => all.min(3),
             Self::All => all,
@@ -23,34 +23,39 @@ impl Much {
 }
 
 /// The lines of a finding, the first one being `code: message`.
-pub fn lines(finding: &Finding, much: Much) -> Vec<String> {
+pub fn lines(finding: &Finding, extent: Much) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let mut message = finding.message.lines();
     lines.push(format!("{}: {}", finding.code, message.next().unwrap_or_default()));
     // An error text of the body can have many lines.
     let rest: Vec<&str> = message.collect();
-    let shown = much.of(rest.len());
+    let shown = extent.limit(rest.len());
     lines.extend(rest[..shown].iter().map(|line| format!("  {line}")));
     if shown < rest.len() {
-        lines.push(format!("  … {} more lines", rest.len() - shown));
+        lines.push(more(rest.len() - shown, "line", "lines"));
     }
-    let shown = much.of(finding.grown.len());
+    let shown = extent.limit(finding.grown.len());
     lines.extend(finding.grown[..shown].iter().map(|grown| format!("  {}", self::grown(grown))));
-    let shown = much.of(finding.sites.len());
+    let shown = extent.limit(finding.sites.len());
     let few = finding.sites[..shown].iter().flat_map(self::site);
     lines.extend(few.map(|line| format!("  {line}")));
     if shown < finding.sites.len() {
-        lines.push(format!("  … {} more places", finding.sites.len() - shown));
+        lines.push(more(finding.sites.len() - shown, "place", "places"));
     }
     if let Some(cause) = &finding.cause {
         lines.push(format!("  cause: {} ({})", cause.title, cause.code));
-        lines.push(format!("    seen: {}", cause.evidence));
+        lines.push(format!("    evidence: {}", cause.evidence));
         lines.push(format!("    remedy: {}", cause.remedy));
     }
     if let Some(hint) = &finding.hint {
         lines.push(format!("  hint: {hint}"));
     }
     lines
+}
+
+/// The line that states the number of items that are not printed.
+fn more(count: usize, one: &str, several: &str) -> String {
+    format!("  … {count} more {}", if count == 1 { one } else { several })
 }
 
 /// Formats a holder that has more bytes at the peak than in the baseline.
@@ -103,7 +108,7 @@ mod tests {
     use crate::judgement::finding::Code;
 
     #[test]
-    fn a_place_is_its_line_what_it_made_and_how_many_blocks() {
+    fn a_call_site_is_printed_with_its_line_its_tensor_and_its_blocks() {
         let site = |line| Site {
             function: Some("mem::step".into()),
             file: Some("tests/mem.rs".into()),
@@ -122,7 +127,7 @@ mod tests {
             ..Finding::new(Code::Leak, "first\n2\n3\n4\n5").hint("what to do")
         };
         let few = lines(&finding, Much::Few);
-        assert_eq!(few[..5], ["leak: first", "  2", "  3", "  4", "  … 1 more lines"]);
+        assert_eq!(few[..5], ["leak: first", "  2", "  3", "  4", "  … 1 more line"]);
         assert_eq!(
             few[5..8],
             [
@@ -132,6 +137,8 @@ mod tests {
             ]
         );
         assert_eq!(few[14..], ["  … 2 more places", "  hint: what to do"]);
+        let four = Finding { sites: finding.sites[..4].to_vec(), ..finding.clone() };
+        assert!(lines(&four, Much::Few).contains(&"  … 1 more place".to_owned()));
         let via = Via {
             file: "candle-mi-0.2.2/src/util/masks.rs".into(),
             line: 97,

@@ -143,13 +143,13 @@ impl Config {
             ..Layer::default()
         };
         let attribute = Layer::default();
-        let said: Vec<(Source, Layer)> = self
+        let part: Vec<(Source, Layer)> = self
             .layers(subject, &attribute, environment, flags)
             .map(|(source, layer)| (source, layer.clone().for_program()))
             .collect();
-        let said = said.iter().map(|(source, layer)| (source.clone(), layer));
+        let part = part.iter().map(|(source, layer)| (source.clone(), layer));
         let built_in = std::iter::once((Source::BuiltIn, &unlimited));
-        Limits::resolve(subject.family, built_in.chain(said))
+        Limits::resolve(subject.family, built_in.chain(part))
     }
 
     /// The layers of all sources for `subject`, from the weakest to the strongest.
@@ -202,7 +202,7 @@ mod tests {
         Subject { package: "app", test: "llama::kv_cache", family: Family::Cuda };
 
     #[test]
-    fn the_example_of_the_documentation_is_read_whole() {
+    fn every_key_of_the_documented_example_is_parsed() {
         let config = Config::parse(
             r#"
             device = ["sim:h200", "cpu"]
@@ -237,13 +237,13 @@ mod tests {
     }
 
     #[test]
-    fn every_source_is_as_strong_as_the_interface_says() {
+    fn sources_of_limits_have_the_documented_precedence() {
         let config = Config::parse(
             "[default]\niterations = 1\nwarmup = 1\nmax_growth = 1\nmax_retained = 1\n\
              [[override]]\ntest = \"a\"\nwarmup = 3\nmax_growth = 3\nmax_retained = 3",
         )
         .unwrap();
-        let said = |iterations, warmup, max_growth: Option<u64>, max_retained: Option<u64>| Layer {
+        let part = |iterations, warmup, max_growth: Option<u64>, max_retained: Option<u64>| Layer {
             iterations,
             warmup,
             max_growth: max_growth.map(Size),
@@ -252,9 +252,9 @@ mod tests {
         };
         let limits = config.limits(
             Subject { package: "p", test: "a", family: Family::Cuda },
-            &said(Some(2), Some(2), Some(2), Some(2)),
-            &said(None, None, Some(4), Some(4)),
-            &said(None, None, None, Some(5)),
+            &part(Some(2), Some(2), Some(2), Some(2)),
+            &part(None, None, Some(4), Some(4)),
+            &part(None, None, None, Some(5)),
         );
         assert_eq!(limits.iterations, Setting { value: 2, source: Source::Attribute });
         assert_eq!(limits.warmup, Setting { value: 3, source: Source::Override(1) });
@@ -289,9 +289,9 @@ mod tests {
     }
 
     #[test]
-    fn nothing_in_the_file_is_ignored_and_each_error_has_its_place() {
+    fn unknown_and_invalid_values_are_errors_with_a_position() {
         // The text, a part of the message, and the line and column of the error.
-        for (text, said, at) in [
+        for (text, part, at) in [
             ("max_growth = 3", "unknown field", (1, 1)),
             ("[default]\nmax_grwth = 3", "unknown field", (2, 1)),
             ("[default]\nmax_growth = \"3 parsec\"", "parsec", (2, 14)),
@@ -305,7 +305,7 @@ mod tests {
             ("[default]\ntest = \"a\"", "unknown field `test`", (2, 1)),
             ("[[override]]\ntest = \"a\"\nfits = \"a100\"", "`a100`", (3, 8)),
             ("[[override]]\ntest = \"a\"\nmax_peek = 3", "unknown field `max_peek`", (3, 1)),
-            ("[[override]]\ntset = \"a\"", "`timeout`, `test`, `package`, `device`", (2, 1)),
+            ("[[override]]\ntset = \"a\"", "`baseline`, `test`, `package`, `device`", (2, 1)),
             ("[[override]]\ntest = 3", "expected a string", (2, 8)),
             ("[[override]]\ndevice = \"gpu\"", "unknown variant `gpu`", (2, 10)),
             ("[[override]]\ntest = \"a\"\n[[override]]\nmax_growth = 3", "use [default]", (3, 1)),
@@ -314,16 +314,16 @@ mod tests {
                 "at least 1",
                 (6, 14),
             ),
-            ("[[override]]\ntest = \"a[\"", "has no end of `[`", (2, 8)),
+            ("[[override]]\ntest = \"a[\"", "does not close `[`", (2, 8)),
             ("[findings]\nleek = \"deny\"", "`leek` is not a finding: leak", (2, 1)),
-            ("[findings]\nleak = \"allow\"", "`leak` is measured", (2, 8)),
+            ("[findings]\nleak = \"allow\"", "`leak` always fails its test", (2, 8)),
             ("[findings]\nimproved = \"no\"", "unknown variant `no`", (2, 12)),
             ("device = \"gpu\"", "sim:CARD", (1, 10)),
             ("threads = 0", "`threads` must be at least 1", (1, 11)),
             ("threads", "expected", (1, 8)),
         ] {
             let error = Config::parse(text).expect_err(text).to_string();
-            assert!(error.contains(said), "{text}\n{error}");
+            assert!(error.contains(part), "{text}\n{error}");
             let place = format!("line {}, column {}\n", at.0, at.1);
             assert!(error.contains(&place), "{text}\n{place}{error}");
         }

@@ -25,13 +25,13 @@ pub enum MachineError {
     #[error("`{0}` is not an option of a simulated card: capacity=SIZE or mig")]
     Option(String),
     /// The margin is as large as the device.
-    #[error("a margin of {0} leaves nothing of {1}")]
+    #[error("a margin of {0} leaves no memory of {1}")]
     Margin(String, String),
     /// The size cannot be parsed, is 0, or is above [`MAX_CAPACITY`].
     #[error("`{0}` is not a capacity: write a size from 1B to 1TiB, such as 8GiB")]
     Capacity(String),
     /// The number of devices is 0 or too large.
-    #[error("{count} devices: a machine has from 1 to {most}")]
+    #[error("a machine has 1 to {most} devices, not {count}")]
     Count {
         /// The number of devices in the text.
         count: usize,
@@ -51,7 +51,7 @@ impl MachineError {
                     format!("known cards: {}", known.join(", "))
                 }
             }),
-            Self::Margin(..) => Some("--margin 0% uses all of it".to_owned()),
+            Self::Margin(..) => Some("`--margin 0%` uses the whole capacity".to_owned()),
             Self::Option(_) | Self::Capacity(_) | Self::Count { .. } => None,
         }
     }
@@ -94,7 +94,7 @@ impl Machine {
             machine.extend((number > 0).then_some(joint));
             machine.push_str(part);
         }
-        Self::read(&machine, MAX_LISTED)
+        Self::parse_devices(&machine, MAX_LISTED)
     }
 
     /// The same machine with `margin` of each device left free.
@@ -116,11 +116,11 @@ impl Machine {
         Self { gpus: self.gpus.iter().map(smaller).collect() }
     }
 
-    fn read(text: &str, most: usize) -> Result<Self, MachineError> {
+    fn parse_devices(text: &str, most: usize) -> Result<Self, MachineError> {
         let mut gpus = Vec::new();
         for group in text.split('+') {
             let mut parts = group.split(',').map(str::trim);
-            let (count, card) = counted(parts.next().unwrap_or_default());
+            let (count, card) = split_count(parts.next().unwrap_or_default());
             let card = cards::find(card).ok_or_else(|| MachineError::Card(card.to_owned()))?;
             let mut gpu = Gpu { card, capacity: card.bytes, mig: false };
             for option in parts {
@@ -146,12 +146,12 @@ impl std::str::FromStr for Machine {
     type Err = MachineError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Self::read(text, MAX_DEVICES)
+        Self::parse_devices(text, MAX_DEVICES)
     }
 }
 
 /// Splits `2xrtx4090` into 2 and `rtx4090`. Without a count the number is 1.
-fn counted(text: &str) -> (usize, &str) {
+fn split_count(text: &str) -> (usize, &str) {
     text.split_once(['x', 'X'])
         .filter(|(count, _)| !count.is_empty() && count.bytes().all(|b| b.is_ascii_digit()))
         .map_or((1, text), |(count, card)| (count.parse().unwrap_or(usize::MAX), card))
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_is_its_devices_and_reads_as_it_is_written() {
+    fn a_machine_lists_its_devices_and_parses_its_own_text() {
         let card = |id| cards::find(id).unwrap();
         let (small, t4) = (card("rtx4090"), card("t4"));
         assert_eq!(
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_margin_is_taken_of_each_device() {
+    fn a_margin_is_subtracted_from_each_device() {
         let machine = machine("t4,capacity=1000B+rtx4090,capacity=2000B");
         let capacities = |machine: &Machine| -> Vec<u64> {
             machine.gpus.iter().map(|gpu| gpu.capacity).collect()
@@ -241,13 +241,13 @@ mod tests {
         assert_eq!(capacities(&with_margin("300 B").unwrap()), [700, 1700]);
         for all in ["100%", "105%", "1000 B", "8388608 TiB"] {
             let error = with_margin(all).unwrap_err();
-            assert!(error.to_string().contains("leaves nothing of sim:t4,"), "{error}");
+            assert!(error.to_string().contains("leaves no memory of sim:t4,"), "{error}");
         }
         assert_eq!(capacities(&machine.no_larger_than(1500)), [1000, 1500]);
     }
 
     #[test]
-    fn what_is_no_machine_is_an_error_that_says_what_is_right() {
+    fn an_invalid_machine_is_an_error_with_the_valid_form() {
         for (text, message) in [
             ("rtx4091", "`rtx4091` is not a known card"),
             ("", "`` is not a known card"),
@@ -265,9 +265,9 @@ mod tests {
                 "t4,capacity=1025GiB",
                 "`1025GiB` is not a capacity: write a size from 1B to 1TiB, such as 8GiB",
             ),
-            ("0xh200", "0 devices: a machine has from 1 to 32"),
-            ("40xt4", "40 devices: a machine has from 1 to 32"),
-            ("20xh200+20xt4", "40 devices: a machine has from 1 to 32"),
+            ("0xh200", "a machine has 1 to 32 devices, not 0"),
+            ("40xt4", "a machine has 1 to 32 devices, not 40"),
+            ("20xh200+20xt4", "a machine has 1 to 32 devices, not 40"),
         ] {
             assert_eq!(text.parse::<Machine>().unwrap_err().to_string(), message, "{text}");
         }

@@ -35,7 +35,7 @@ pub const CI: Variable = Variable {
 /// The condition under which tests are run with call stacks.
 pub const EXPLAIN: Variable = Variable {
     name: "MEMCHECK_EXPLAIN",
-    meaning: "never, failed or always: when call sites are looked for, as --explain",
+    meaning: "never, failed or always: when call sites are resolved, as --explain",
 };
 /// The command that starts each test process.
 pub const RUNNER: Variable = Variable {
@@ -50,7 +50,7 @@ pub const LIBRARY_PATH: Variable = Variable {
 /// The simulated machine if the device is `sim` without a card.
 pub const SIM: Variable = Variable {
     name: "MEMCHECK_SIM",
-    meaning: "simulated machine where --device names no card: h200, 2xrtx4090,capacity=8GiB",
+    meaning: "simulated machine if --device does not name a card: h200, 2xrtx4090,capacity=8GiB",
 };
 /// Faults that the simulated device produces on request.
 pub const SIM_FAULTS: Variable = Variable {
@@ -60,12 +60,12 @@ pub const SIM_FAULTS: Variable = Variable {
 /// Other processes on the simulated machine.
 pub const SIM_PROCESSES: Variable = Variable {
     name: "MEMCHECK_SIM_PROCESSES",
-    meaning: "processes of others on the simulated machine: PID:NAME:SIZE, several separated by commas",
+    meaning: "other processes on the simulated machine: PID:NAME:SIZE, several separated by commas",
 };
 /// Threads of a test's rayon pool. The variable belongs to rayon; memcheck reads and sets it.
 pub const RAYON_NUM_THREADS: Variable = Variable {
     name: "RAYON_NUM_THREADS",
-    meaning: "threads of a test's rayon pool; set to `threads` of the configuration where unset",
+    meaning: "threads of a test's rayon pool; if unset, `threads` of the configuration",
 };
 
 /// Makes the variables of the limits, and their reader, from the table of limits.

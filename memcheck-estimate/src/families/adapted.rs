@@ -62,14 +62,16 @@ fn first_of_several(config: &mut Map<String, Value>) {
 /// Copies `rope_parameters` of newer files to the separate keys of older files.
 fn rope_parameters(config: &mut Map<String, Value>) {
     let Some(Value::Object(parameters)) = config.get("rope_parameters").cloned() else { return };
-    let of = |layers: &str| parameters.get(layers).and_then(Value::as_object);
-    let whole = of("full_attention").unwrap_or(&parameters);
+    let parameters_of = |layers: &str| parameters.get(layers).and_then(Value::as_object);
+    let whole = parameters_of("full_attention").unwrap_or(&parameters);
     for key in ["rope_theta", "partial_rotary_factor"] {
         if let Some(value) = whole.get(key) {
             default(config, key, value.clone());
         }
     }
-    if let Some(theta) = of("sliding_attention").and_then(|local| local.get("rope_theta")) {
+    if let Some(theta) =
+        parameters_of("sliding_attention").and_then(|local| local.get("rope_theta"))
+    {
         default(config, "rope_local_base_freq", theta.clone());
     }
     if whole.get("rope_type").is_some_and(|kind| kind != "default") {
@@ -82,8 +84,8 @@ fn rope_parameters(config: &mut Map<String, Value>) {
 /// it.
 fn rope_scaling(config: &mut Map<String, Value>, model: &str, known: &[&str]) -> Option<String> {
     let scaling = config.get_mut("rope_scaling")?.as_object_mut()?;
-    let said = scaling.get("rope_type").or_else(|| scaling.get("type"));
-    let kind = match said.and_then(Value::as_str).unwrap_or("default") {
+    let stated = scaling.get("rope_type").or_else(|| scaling.get("type"));
+    let kind = match stated.and_then(Value::as_str).unwrap_or("default") {
         // The first name of this type.
         "su" => "longrope".to_owned(),
         other => other.to_owned(),
@@ -97,8 +99,8 @@ fn rope_scaling(config: &mut Map<String, Value>, model: &str, known: &[&str]) ->
     config.remove("rope_scaling");
     (kind != "default").then(|| {
         format!(
-            "candle's `{model}` cannot read `rope_scaling` of type `{kind}`: left out here, since \
-             it changes no bytes; candle refuses such a file"
+            "candle's `{model}` refuses `rope_scaling` of type `{kind}`: the estimate leaves it \
+             out, because it does not change the memory"
         )
     })
 }
@@ -109,8 +111,8 @@ fn quantized(config: &Map<String, Value>) -> Option<String> {
     let method = quantized.get("quant_method").and_then(Value::as_str);
     let method = method.map(|method| format!(" ({method})")).unwrap_or_default();
     Some(format!(
-        "the file says `quantization_config`{method}, which candle does not read: the weights are \
-         those of the model as it was before"
+        "candle does not read `quantization_config`{method} of the file: the weights are those of \
+         the unquantized model"
     ))
 }
 
@@ -133,25 +135,25 @@ mod tests {
     }
 
     #[test]
-    fn a_value_of_the_file_outranks_a_default_and_null_does_not() {
-        let of = |value: Value| {
+    fn a_value_of_the_file_overrides_a_default_and_null_does_not() {
+        let head_dim = |value: Value| {
             let config = json!({ "model_type": "gemma3_text", "head_dim": value });
             adapted(config).0["head_dim"].clone()
         };
-        assert_eq!((of(json!(64)), of(Value::Null)), (json!(64), json!(256)));
+        assert_eq!((head_dim(json!(64)), head_dim(Value::Null)), (json!(64), json!(256)));
     }
 
     #[test]
-    fn an_unknown_scaling_is_left_out_and_told() {
-        let of = |kind: &str| {
+    fn an_unknown_scaling_is_left_out_with_a_note() {
+        let scaling_and_notes = |kind: &str| {
             let scaling = json!({ "type": kind, "factor": 2.0 });
             let config = json!({ "model_type": "llama", "rope_scaling": scaling });
             let (config, notes) = adapted(config);
             (config.get("rope_scaling").is_some(), notes.len())
         };
-        assert_eq!(of("llama3"), (true, 0));
-        assert_eq!(of("linear"), (false, 1));
-        assert_eq!(of("default"), (false, 0));
+        assert_eq!(scaling_and_notes("llama3"), (true, 0));
+        assert_eq!(scaling_and_notes("linear"), (false, 1));
+        assert_eq!(scaling_and_notes("default"), (false, 0));
         let phi = json!({ "model_type": "phi3", "rope_scaling": { "rope_type": "su" } });
         assert_eq!(adapted(phi).0["rope_scaling"]["type"], "longrope");
         // Candle's type for Qwen 2 does not have the key.
@@ -160,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn newer_names_of_rotary_embeddings_are_understood() {
+    fn rope_parameters_of_newer_files_are_read() {
         let llama3 = json!({ "rope_theta": 5e5, "rope_type": "llama3", "factor": 8.0 });
         let (llama, _) = adapted(json!({ "model_type": "llama", "rope_parameters": llama3 }));
         assert_eq!(
@@ -179,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn quantized_weights_and_several_ends_are_told_and_understood() {
+    fn quantized_weights_are_noted_and_the_first_end_token_is_kept() {
         let config = json!({
             "model_type": "qwen2", "eos_token_id": [7, 8],
             "quantization_config": { "quant_method": "awq", "bits": 4 },

@@ -127,7 +127,7 @@ pub(super) const TABLE: &[Family] = &[
     Family::decoder(&["deepseek_v2"], |c| {
         load(c, m::deepseek2::DeepSeekV2::new, m::deepseek2::DeepSeekV2::forward)
     })
-    .looking()
+    .reading_routing()
     .with_defaults(defaults::DEEPSEEK2)
     .scaled_by(&["yarn", "linear", "dynamic", "longrope"])
     .with_note(ROUTED),
@@ -139,7 +139,7 @@ pub(super) const TABLE: &[Family] = &[
         .with_defaults(defaults::LFM2),
     Family::decoder(&["based"], |c| load(c, m::based::Model::new, m::based::Model::forward))
         .adapted_by(based)
-        .alone(),
+        .one_sequence(),
 ];
 
 /// A model whose forward pass takes ids and a position.
@@ -227,16 +227,16 @@ struct BigCode {
 
 fn bigcode(context: &Context) -> Loaded {
     use m::bigcode::{Config, GPTBigCode};
-    let written: BigCode = context.read()?;
+    let raw: BigCode = context.read()?;
     let config = Config {
-        vocab_size: written.vocab_size,
-        max_position_embeddings: written.n_positions,
-        num_hidden_layers: written.n_layer,
-        hidden_size: written.n_embd,
-        layer_norm_epsilon: written.layer_norm_epsilon,
-        n_inner: written.n_inner,
-        num_attention_heads: written.n_head,
-        multi_query: written.multi_query,
+        vocab_size: raw.vocab_size,
+        max_position_embeddings: raw.n_positions,
+        num_hidden_layers: raw.n_layer,
+        hidden_size: raw.n_embd,
+        layer_norm_epsilon: raw.layer_norm_epsilon,
+        n_inner: raw.n_inner,
+        num_attention_heads: raw.n_head,
+        multi_query: raw.multi_query,
         use_cache: true,
     };
     run(GPTBigCode::load(context.weights.clone(), config)?, GPTBigCode::forward)

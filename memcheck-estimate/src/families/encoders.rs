@@ -6,7 +6,7 @@ use candle_transformers::models as m;
 use serde_json::{Map, Value, json};
 
 use super::adapted::{default, rename};
-use super::{Context, Family, Kind, Loaded, Model, defaults};
+use super::{Context, Family, Loaded, Model, defaults};
 
 pub(super) const TABLE: &[Family] = &[
     Family::encoder(&["bert"], bert).with_defaults(defaults::BERT),
@@ -41,7 +41,7 @@ impl<M> Model for Encoder<M> {
     }
 
     fn step(&mut self, _: &Tensor, _: usize) -> Result<Tensor> {
-        candle_core::bail!("{:?} generates nothing", Kind::Encoder)
+        candle_core::bail!("an encoder cannot generate tokens")
     }
 }
 

@@ -44,9 +44,9 @@ impl Context {
     pub(crate) fn read<C: DeserializeOwned>(&self) -> std::result::Result<C, Problem> {
         serde_json::from_value(self.config.clone()).map_err(|error| {
             let error = error.to_string();
-            let key = self.culprit::<C>(&error).map(|key| format!(", `{key}`")).unwrap_or_default();
-            Problem::asked(format!("the configuration of `{}`{key}: {error}", self.name))
-                .hint("candle-transformers asks for it: write it into the file as the model has it")
+            let key = self.culprit::<C>(&error).map(|key| format!(" at `{key}`")).unwrap_or_default();
+            Problem::invalid_question(format!("the configuration of `{}` is invalid{key}: {error}", self.name))
+                .hint("candle-transformers requires it: copy the value from the model's published config.json")
         })
     }
 
@@ -90,10 +90,10 @@ pub(crate) struct Family {
     /// Endings of names that candle asks for although no file contains them.
     pub(crate) absent: &'static [&'static str],
     /// True if candle reads one sequence at a time.
-    pub(crate) alone: bool,
+    pub(crate) one_sequence: bool,
     /// True if the model's code reads on the host which tokens go to which expert. Such code fails
     /// on a simulated device, because memory there has no values.
-    pub(crate) looks: bool,
+    pub(crate) reads_routing: bool,
     /// Converts names of Hugging Face to those of candle.
     adapt: fn(&mut Map<String, Value>),
     /// Values that candle requires and published files omit, as JSON.
@@ -115,8 +115,8 @@ impl std::fmt::Debug for Family {
 const POSITIONS: &[&str] = &["max_position_embeddings", "n_positions", "seq_length", "max_seq_len"];
 
 /// The remark for models with experts.
-const ROUTED: &str = "values are zeros, so every token is routed to the same experts: what experts \
-    take for activations is the most that they can take";
+const ROUTED: &str = "all values are zeros, so every token is routed to the same experts: their \
+    activations are the maximum";
 
 impl Family {
     /// Creates a row with the values that most decoders share.
@@ -127,8 +127,8 @@ impl Family {
             positions: POSITIONS,
             mask: 4,
             absent: &[],
-            alone: false,
-            looks: false,
+            one_sequence: false,
+            reads_routing: false,
             adapt: |_| {},
             defaults: "{}",
             scalings: None,
@@ -157,12 +157,12 @@ impl Family {
         Self { scalings: Some(scalings), ..self }
     }
 
-    const fn looking(self) -> Self {
-        Self { looks: true, ..self }
+    const fn reading_routing(self) -> Self {
+        Self { reads_routing: true, ..self }
     }
 
-    const fn alone(self) -> Self {
-        Self { alone: true, ..self }
+    const fn one_sequence(self) -> Self {
+        Self { one_sequence: true, ..self }
     }
 
     const fn masked_by(self, mask: u64) -> Self {
@@ -213,37 +213,39 @@ pub fn architectures() -> Vec<&'static str> {
 pub(crate) fn find(
     config: &Map<String, Value>,
 ) -> std::result::Result<(String, &'static Family), Problem> {
-    let known = || format!("known are {}", architectures().join(", "));
-    let name = match (marked(config), config.get("model_type")) {
+    let known = || format!("known architectures: {}", architectures().join(", "));
+    let name = match (name_from_content(config), config.get("model_type")) {
         (Some(name), _) => name,
         (None, Some(Value::String(name))) => name,
         (None, None | Some(Value::Null)) => {
-            return Err(Problem::asked("the configuration has no `model_type`").hint(known()));
+            return Err(
+                Problem::invalid_question("the configuration has no `model_type`").hint(known())
+            );
         }
         (None, Some(other)) => {
-            return Err(
-                Problem::asked(format!("`model_type` is {other}, which is no name")).hint(known())
-            );
+            return Err(Problem::invalid_question(format!(
+                "`model_type` is {other}, which is not a string"
+            ))
+            .hint(known()));
         }
     };
     let row = |name: &str| tables().find(|family| family.names.contains(&name));
     if let Some(family) = row(name) {
         return Ok((name.to_owned(), family));
     }
-    let problem = Problem::asked(format!(
-        "`{name}` is no architecture of candle-transformers that can be estimated"
-    ));
+    let problem =
+        Problem::invalid_question(format!("`{name}` is not an architecture that can be estimated"));
     let text = config.get("text_config").and_then(|text| text.get("model_type")?.as_str());
     Err(problem.hint(match text.filter(|text| row(text).is_some()) {
         Some(text) => format!(
-            "its text model is a `{text}`, which can: give the object `text_config` as a file of its own"
+            "its text model is a `{text}`, which can be estimated: save the object `text_config` as a separate file"
         ),
         None => known(),
     }))
 }
 
 /// Returns the architecture of a configuration whose `model_type` is that of another one.
-fn marked(config: &Map<String, Value>) -> Option<&'static str> {
+fn name_from_content(config: &Map<String, Value>) -> Option<&'static str> {
     let classes = config.get("architectures").and_then(Value::as_array);
     let mut names = classes.into_iter().flatten().filter_map(Value::as_str);
     // The `model_type` of JinaBERT is `bert`, and that of Based is `gpt2`.
@@ -274,21 +276,21 @@ mod tests {
     }
 
     #[test]
-    fn jina_is_told_from_bert_by_its_class() {
+    fn jina_bert_is_recognised_by_its_class() {
         let config = json!({ "model_type": "bert", "architectures": ["JinaBertForMaskedLM"] });
         assert_eq!(find(config.as_object().unwrap()).unwrap().0, "jina-bert");
     }
 
     #[test]
-    fn positions_of_roberta_begin_behind_the_padding() {
+    fn positions_of_roberta_begin_after_the_padding() {
         let config = json!({ "max_position_embeddings": 514, "pad_token_id": 1 });
-        let of = |name: &str| {
+        let positions = |name: &str| {
             let typed = json!({ "model_type": name });
             let (_, family) = find(typed.as_object().unwrap()).unwrap();
             family.positions(config.as_object().unwrap())
         };
-        assert_eq!(of("roberta"), Some(("max_position_embeddings", 512)));
-        assert_eq!(of("bert"), Some(("max_position_embeddings", 514)));
-        assert_eq!(of("t5"), None);
+        assert_eq!(positions("roberta"), Some(("max_position_embeddings", 512)));
+        assert_eq!(positions("bert"), Some(("max_position_embeddings", 514)));
+        assert_eq!(positions("t5"), None);
     }
 }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use super::architectures;
 
 #[derive(Debug, PartialEq)]
-enum Fate {
+enum Support {
     /// The module implements these architectures.
     Known(&'static [&'static str]),
     /// The module's files have the type of this architecture and are estimated as such.
@@ -22,10 +22,10 @@ enum Fate {
     Part,
 }
 
-use Fate::{Images, InCode, Known, Like, Part, Sound};
+use Support::{Images, InCode, Known, Like, Part, Sound};
 
 #[rustfmt::skip]
-const MODULES: &[(&str, Fate)] = &[
+const MODULES: &[(&str, Support)] = &[
     ("based", Known(&["based"])),
     ("beit", Images),
     ("bert", Known(&["bert"])),
@@ -160,38 +160,38 @@ fn source(module: &str) -> String {
 }
 
 #[test]
-fn every_module_of_candle_is_known_or_it_is_said_why_not() {
+fn every_module_of_candle_is_classified() {
     let list = std::fs::read_to_string(models().join("mod.rs")).expect("the list of modules");
-    let there: BTreeSet<&str> = list
+    let present: BTreeSet<&str> = list
         .lines()
         .filter_map(|line| line.strip_prefix("pub mod ")?.strip_suffix(';'))
         .filter(|name| !name.starts_with("quantized_"))
         .collect();
-    let told: BTreeSet<&str> = MODULES.iter().map(|&(module, _)| module).collect();
-    assert_eq!(there, told);
+    let classified: BTreeSet<&str> = MODULES.iter().map(|&(module, _)| module).collect();
+    assert_eq!(present, classified);
 }
 
 #[test]
-fn every_architecture_is_of_one_module() {
+fn every_architecture_belongs_to_one_module() {
     let mut named: Vec<&str> = MODULES
         .iter()
-        .flat_map(|(_, fate)| match fate {
+        .flat_map(|(_, support)| match support {
             Known(names) => names.iter().copied(),
             _ => [].iter().copied(),
         })
         .collect();
     named.sort_unstable();
     assert_eq!(named, architectures());
-    for (module, fate) in MODULES {
-        if let Like(name) = fate {
+    for (module, support) in MODULES {
+        if let Like(name) = support {
             assert!(named.contains(name), "{module}");
         }
     }
 }
 
 #[test]
-fn what_says_its_sizes_in_code_cannot_be_read() {
-    for (module, _) in MODULES.iter().filter(|(_, fate)| *fate == InCode) {
+fn modules_with_sizes_in_code_have_no_type_to_parse() {
+    for (module, _) in MODULES.iter().filter(|(_, support)| *support == InCode) {
         assert!(!source(module).contains("Deserialize"), "{module} can be read now");
     }
     // BigCode's type cannot be read either, so the estimator has its own type for it.

@@ -11,7 +11,9 @@ pub(super) const TABLE: &[Family] = &[
     Family::pair(&["mt5", "t5", "umt5"], t5).unbounded().with_defaults(defaults::T5),
     Family::pair(&["marian"], marian).with_defaults(defaults::MARIAN),
     Family { positions: &["max_target_positions"], ..Family::pair(&["whisper"], whisper) }
-        .with_note("the prompt is the decoder's; before it the encoder hears 30 seconds of sound"),
+        .with_note(
+            "the prompt is that of the decoder; the encoder reads 30 seconds of audio before it",
+        ),
 ];
 
 /// The number of frames for each position of the encoder. All its positions together cover 30
@@ -38,7 +40,7 @@ impl Model for T5 {
 }
 
 fn encoded(encoded: &Option<Tensor>) -> Result<&Tensor> {
-    encoded.as_ref().ok_or_else(|| candle_core::Error::msg("there was no prompt"))
+    encoded.as_ref().ok_or_else(|| candle_core::Error::msg("a token was requested before a prompt"))
 }
 
 fn t5(context: &Context) -> Loaded {

@@ -13,8 +13,8 @@ use super::{Context, Family, Loaded, Model, defaults};
 const CHUNK: usize = 256;
 
 pub(super) const TABLE: &[Family] = &[
-    Family::decoder(&["mamba"], mamba).masked_by(0).unbounded().adapted_by(names),
-    Family::decoder(&["mamba2"], mamba2).masked_by(0).unbounded().adapted_by(names),
+    Family::decoder(&["mamba"], mamba).masked_by(0).unbounded().adapted_by(rename_keys),
+    Family::decoder(&["mamba2"], mamba2).masked_by(0).unbounded().adapted_by(rename_keys),
     Family::decoder(&["rwkv5"], |c| rwkv(c, m::rwkv_v5::Model::new, m::rwkv_v5::Model::forward))
         .masked_by(0)
         .unbounded()
@@ -31,7 +31,7 @@ pub(super) const TABLE: &[Family] = &[
     }
     .masked_by(0)
     .unbounded()
-    .alone()
+    .one_sequence()
     .adapted_by(|config| rename(config, "head_dim", "head_size"))
     .with_defaults(defaults::RWKV7),
     Family::decoder(&["recurrent_gemma"], recurrent_gemma)
@@ -40,7 +40,7 @@ pub(super) const TABLE: &[Family] = &[
 ];
 
 /// Renames the keys of Hugging Face's transformers to those of the paper's code.
-fn names(config: &mut Map<String, Value>) {
+fn rename_keys(config: &mut Map<String, Value>) {
     for (from, to) in [("hidden_size", "d_model"), ("num_hidden_layers", "n_layer")] {
         rename(config, from, to);
         config.remove(from);

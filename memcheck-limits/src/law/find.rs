@@ -26,9 +26,9 @@ pub enum NoLaw {
     /// A combination of the sizes is missing, or one occurs twice.
     Incomplete {
         /// Number of different combinations that were given.
-        known: usize,
+        given: usize,
         /// Number of combinations that the sizes have.
-        of: usize,
+        expected: usize,
     },
     /// No polynomial with whole powers goes through the points.
     Uneven {
@@ -49,7 +49,7 @@ pub enum NoLaw {
 /// # Errors
 /// If no law was found.
 pub fn find(points: &[Point]) -> Result<Law, NoLaw> {
-    let grid = Grid::of(points)?;
+    let grid = Grid::from_points(points)?;
     for left_out in grid.ways_to_leave_out() {
         if let Some(law) = grid.without(&left_out).law() {
             let from = grid.axes.iter().zip(&left_out).filter(|(_, count)| **count > 0);
@@ -57,8 +57,8 @@ pub fn find(points: &[Point]) -> Result<Law, NoLaw> {
             return Ok(Law { from, ..law });
         }
     }
-    let about = grid.about();
-    let few = grid.too_few_for(&about);
+    let about = grid.estimate_order();
+    let few = grid.sizes_with_too_few_values(&about);
     Err(NoLaw::Uneven { about, few })
 }
 
@@ -77,7 +77,7 @@ struct Grid {
 }
 
 impl Grid {
-    fn of(points: &[Point]) -> Result<Self, NoLaw> {
+    fn from_points(points: &[Point]) -> Result<Self, NoLaw> {
         let names: BTreeSet<&String> = points.iter().flat_map(|point| point.at.keys()).collect();
         let axes: Vec<Axis> = names
             .into_iter()
@@ -89,7 +89,7 @@ impl Grid {
             .collect();
         let by_place: BTreeMap<&Sizes, u64> =
             points.iter().map(|point| (&point.at, point.value)).collect();
-        let of = axes.iter().map(|axis| axis.values.len()).product();
+        let expected = axes.iter().map(|axis| axis.values.len()).product();
         let mut places: Vec<Sizes> = vec![Sizes::new()];
         for Axis { size, values } in &axes {
             let at = |place: &Sizes, value| {
@@ -105,8 +105,8 @@ impl Grid {
         let figures: Option<Vec<Fraction>> =
             places.iter().map(|place| by_place.get(place).copied().map(Fraction::whole)).collect();
         match figures {
-            Some(figures) if points.len() == of && of > 0 => Ok(Self { axes, figures }),
-            _ => Err(NoLaw::Incomplete { known: by_place.len(), of }),
+            Some(figures) if points.len() == expected && expected > 0 => Ok(Self { axes, figures }),
+            _ => Err(NoLaw::Incomplete { given: by_place.len(), expected }),
         }
     }
 
@@ -175,7 +175,7 @@ impl Grid {
 
     /// Returns the sizes that do not have a value more than this order needs, with the number of
     /// their values. At least the first power of each size must be confirmed.
-    fn too_few_for(&self, order: &Order) -> Sizes {
+    fn sizes_with_too_few_values(&self, order: &Order) -> Sizes {
         let has_few =
             |axis: &&Axis| axis.values.len() < order.power(&axis.size).max(1) as usize + 2;
         let few = self.axes.iter().filter(has_few);
@@ -184,19 +184,20 @@ impl Grid {
 
     /// Estimates the order from the last two steps of each size, or from the only step of a size
     /// with two values.
-    fn about(&self) -> Order {
+    fn estimate_order(&self) -> Order {
         let lengths: Vec<usize> = self.axes.iter().map(|axis| axis.values.len()).collect();
         let mut powers = Vec::new();
         for (number, axis) in self.axes.iter().enumerate() {
             let stride: usize = lengths[number + 1..].iter().product();
             let length = lengths[number];
             let power_at = |i: usize| {
-                let of = |back: usize| self.figures[i - back * stride].numerator() as f64;
+                let figure = |back: usize| self.figures[i - back * stride].numerator() as f64;
                 match axis.values[..] {
-                    [.., x, y, z] => {
-                        nearest_power([x, y, z].map(|x| x as f64), [of(2), of(1), of(0)])
-                    }
-                    [x, y] => power_of_step([x, y].map(|x| x as f64), [of(1), of(0)]),
+                    [.., x, y, z] => power_of_two_steps(
+                        [x, y, z].map(|x| x as f64),
+                        [figure(2), figure(1), figure(0)],
+                    ),
+                    [x, y] => power_of_step([x, y].map(|x| x as f64), [figure(1), figure(0)]),
                     _ => 0,
                 }
             };
@@ -204,7 +205,7 @@ impl Grid {
             let steepest = ends.map(power_at).max();
             powers.push((axis.size.clone(), steepest.unwrap_or(0)));
         }
-        Order::of([Monomial::new(powers)])
+        Order::of_sum([Monomial::new(powers)])
     }
 }
 
@@ -260,25 +261,26 @@ fn power_of_step(x: [f64; 2], y: [f64; 2]) -> u32 {
     if y[1] <= y[0] {
         return 0;
     }
-    nearest(y[1] / y[0].max(1.0), |power| libm::pow(x[1] / x[0].max(1.0), f64::from(power))).max(1)
+    nearest_power(y[1] / y[0].max(1.0), |power| libm::pow(x[1] / x[0].max(1.0), f64::from(power)))
+        .max(1)
 }
 
-/// Returns the power for which the factor `of_power` is nearest to `steps`.
-fn nearest(steps: f64, of_power: impl Fn(u32) -> f64) -> u32 {
-    let distance = |power: &u32| (libm::log(steps) - libm::log(of_power(*power))).abs();
+/// Returns the power for which `factor_of_power` is nearest to `steps`.
+fn nearest_power(steps: f64, factor_of_power: impl Fn(u32) -> f64) -> u32 {
+    let distance = |power: &u32| (libm::log(steps) - libm::log(factor_of_power(*power))).abs();
     let nearer = |a: &u32, b: &u32| distance(a).total_cmp(&distance(b));
     (0..=MOST).min_by(nearer).unwrap_or(MOST)
 }
 
 /// Returns the power whose steps between three sizes are most similar to these.
-fn nearest_power(x: [f64; 3], y: [f64; 3]) -> u32 {
+fn power_of_two_steps(x: [f64; 3], y: [f64; 3]) -> u32 {
     let [first, second] = [y[1] - y[0], y[2] - y[1]];
     if second <= 0.0 {
         return 0;
     }
     // The figure was flat before the last step, so the growth of the whole figure in that step
     // decides.
-    let (steps, of_power): (f64, &dyn Fn(u32) -> f64) = if first <= 0.0 {
+    let (steps, factor_of_power): (f64, &dyn Fn(u32) -> f64) = if first <= 0.0 {
         (y[2] / y[1].max(1.0), &|power| libm::pow(x[2] / x[1].max(1.0), f64::from(power)))
     } else {
         (second / first, &|power| {
@@ -290,5 +292,5 @@ fn nearest_power(x: [f64; 3], y: [f64; 3]) -> u32 {
             (at[2] - at[1]) / (at[1] - at[0])
         })
     };
-    nearest(steps, of_power)
+    nearest_power(steps, factor_of_power)
 }

@@ -38,6 +38,11 @@ impl Fraction {
         self.denominator
     }
 
+    /// Returns the nearest floating-point number.
+    pub fn approximate(self) -> f64 {
+        self.numerator as f64 / self.denominator as f64
+    }
+
     /// True if the fraction is 0.
     pub fn is_zero(self) -> bool {
         self.numerator == 0
@@ -136,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_none_and_never_wraps() {
+    fn an_overflow_is_none_and_never_wraps() {
         let large = Fraction::new(i128::MAX, 1).unwrap();
         assert_eq!(large.plus(Fraction::whole(1)), None);
         assert_eq!(large.times(large), None);
@@ -150,7 +155,7 @@ mod tests {
     fn a_limit_is_rounded_down_and_a_need_up() {
         let bytes = Fraction::new(7, 2).unwrap();
         assert_eq!((bytes.floor(), bytes.ceiling()), (Some(3), Some(4)));
-        let less_than_none = Fraction::new(-7, 2).unwrap();
-        assert_eq!((less_than_none.floor(), less_than_none.ceiling()), (Some(0), Some(0)));
+        let negative = Fraction::new(-7, 2).unwrap();
+        assert_eq!((negative.floor(), negative.ceiling()), (Some(0), Some(0)));
     }
 }

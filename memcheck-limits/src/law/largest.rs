@@ -8,10 +8,10 @@ use crate::search::{Search, Start};
 pub enum Largest {
     /// This value fits, and the next one does not.
     Upto(u64),
-    /// The figure does not grow with this size.
+    /// Every value fits, because the figure does not grow with this size.
     Any,
     /// Even the smallest value for which the law holds does not fit.
-    Nothing,
+    None,
 }
 
 /// Returns the largest value of `param` at which `law` stays within `capacity`; `fixed` has the
@@ -23,12 +23,11 @@ pub fn largest(law: &Law, param: &str, fixed: &Sizes, capacity: u64) -> Largest 
     let mut sizes = fixed.clone();
     let mut fits = |value: u64| {
         sizes.insert(param.to_owned(), value);
-        // A figure that overflows fits nowhere.
-        law.at(&sizes).is_some_and(|bytes| bytes <= capacity)
+        law.is_within(&sizes, capacity)
     };
     let smallest = law.from.get(param).map_or(1, |&from| from.max(1));
     let Ok(mut search) = Search::new(smallest..=u64::MAX, Start::Lowest) else {
-        return Largest::Nothing;
+        return Largest::None;
     };
     while let Some(value) = search.next() {
         search.tried(value, fits(value));
@@ -36,7 +35,7 @@ pub fn largest(law: &Law, param: &str, fixed: &Sizes, capacity: u64) -> Largest 
     // Only a law that contains `param` has a largest value of it.
     let grows = law.terms().any(|(monomial, _)| monomial.power(param) > 0);
     match (search.largest(), search.failed()) {
-        (None, _) => Largest::Nothing,
+        (None, _) => Largest::None,
         (Some(upto), Some(_)) if grows => Largest::Upto(upto),
         (Some(_), _) => Largest::Any,
     }

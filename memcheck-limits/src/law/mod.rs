@@ -64,6 +64,11 @@ impl Law {
     /// Returns the figure at these sizes, rounded up; `None` if it overflows. A size that is not
     /// given counts as 0.
     pub fn at(&self, sizes: &Sizes) -> Option<u64> {
+        self.exact(sizes)?.ceiling()
+    }
+
+    /// Returns the figure at these sizes, which can be negative; `None` if it overflows.
+    fn exact(&self, sizes: &Sizes) -> Option<Fraction> {
         let mut sum = Fraction::ZERO;
         for (monomial, coefficient) in self.terms() {
             let mut product = coefficient;
@@ -75,18 +80,42 @@ impl Law {
             }
             sum = sum.plus(product)?;
         }
-        sum.ceiling()
+        Some(sum)
+    }
+
+    /// True if the figure at these sizes is at most `capacity`.
+    ///
+    /// The comparison is exact unless the figure overflows 128 bits. An overflow does not imply that
+    /// the figure is large, because a term can be negative. Floating point then decides, which
+    /// cannot overflow at such sizes.
+    fn is_within(&self, sizes: &Sizes, capacity: u64) -> bool {
+        match self.exact(sizes) {
+            Some(figure) => figure.ceiling().is_some_and(|figure| figure <= capacity),
+            None => self.approximate(sizes) <= capacity as f64,
+        }
+    }
+
+    /// Returns the figure at these sizes in floating point.
+    fn approximate(&self, sizes: &Sizes) -> f64 {
+        let terms = self.terms().map(|(monomial, coefficient)| {
+            let powers = monomial.powers().map(|(size, power)| {
+                let value = sizes.get(size).copied().unwrap_or(0);
+                libm::pow(value as f64, f64::from(power))
+            });
+            coefficient.approximate() * powers.product::<f64>()
+        });
+        terms.sum()
     }
 
     /// Returns the order of growth. Terms with a negative coefficient are not growth.
     pub fn order(&self) -> Order {
         let rising = self.terms().filter(|(_, coefficient)| coefficient.is_positive());
-        Order::of(rising.map(|(monomial, _)| monomial.clone()))
+        Order::of_sum(rising.map(|(monomial, _)| monomial.clone()))
     }
 
     /// Formats the law for people, in bytes: `31.2 MiB + 1.5 KiB*seq + 16 B*seq^2`.
     pub fn in_bytes(&self) -> String {
-        self.written(|coefficient| match (coefficient.denominator(), coefficient.floor()) {
+        self.format_terms(|coefficient| match (coefficient.denominator(), coefficient.floor()) {
             (1, Some(bytes)) => Size(bytes).to_string(),
             _ => format!("{coefficient} B"),
         })
@@ -94,21 +123,21 @@ impl Law {
 
     /// Formats the law for people, as a count: `12 + 3*seq`.
     pub fn in_counts(&self) -> String {
-        self.written(|coefficient| coefficient.to_string())
+        self.format_terms(|coefficient| coefficient.to_string())
     }
 
     /// Formats the terms with their signs, and the smallest sizes for which the law holds.
-    fn written(&self, amount: impl Fn(Fraction) -> String) -> String {
+    fn format_terms(&self, amount: impl Fn(Fraction) -> String) -> String {
         let mut text = String::new();
         for (monomial, coefficient) in self.terms() {
-            let falls = !coefficient.is_positive();
-            text.push_str(match (text.is_empty(), falls) {
+            let is_negative = !coefficient.is_positive();
+            text.push_str(match (text.is_empty(), is_negative) {
                 (true, true) => "-",
                 (true, false) => "",
                 (false, true) => " - ",
                 (false, false) => " + ",
             });
-            let without_sign = Fraction::ZERO.minus(coefficient).filter(|_| falls);
+            let without_sign = Fraction::ZERO.minus(coefficient).filter(|_| is_negative);
             text.push_str(&amount(without_sign.unwrap_or(coefficient)));
             if monomial.degree() > 0 {
                 text.push_str(&format!("*{monomial}"));

@@ -70,7 +70,9 @@ impl std::fmt::Display for Monomial {
 
 /// The error of a text that is not an order of growth.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not an order of growth: write `1`, `seq`, `seq^2`, `batch*seq` or a sum of such")]
+#[error(
+    "`{0}` is not an order of growth: write `1`, `seq`, `seq^2`, `batch*seq` or a sum of these"
+)]
 pub struct OrderError(String);
 
 impl std::str::FromStr for Monomial {
@@ -112,7 +114,7 @@ pub struct Order(Vec<Monomial>);
 impl Order {
     /// Returns the order of the sum of these products. It drops each product that grows no faster
     /// than another one.
-    pub fn of(monomials: impl IntoIterator<Item = Monomial>) -> Self {
+    pub fn of_sum(monomials: impl IntoIterator<Item = Monomial>) -> Self {
         let mut all: Vec<Monomial> = monomials.into_iter().collect();
         all.sort();
         all.dedup();
@@ -162,7 +164,7 @@ impl std::str::FromStr for Order {
 
     fn from_str(text: &str) -> Result<Self, OrderError> {
         let summands: Result<Vec<Monomial>, OrderError> = text.split('+').map(str::parse).collect();
-        summands.map(Self::of).map_err(|_| OrderError(text.to_owned()))
+        summands.map(Self::of_sum).map_err(|_| OrderError(text.to_owned()))
     }
 }
 
@@ -187,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn an_order_is_what_grows_fastest() {
+    fn an_order_keeps_the_fastest_growing_terms() {
         for (written, shown) in [
             ("1", "1"),
             ("seq", "seq"),
@@ -202,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_order_is_an_error_that_shows_some() {
+    fn an_invalid_order_is_an_error_with_examples() {
         for text in ["", "2", "seq^", "seq^0", "seq^5", "seq^-1", "16*seq", "seq log", "a+", "*a"] {
             let error = text.parse::<Order>().expect_err(text).to_string();
             assert!(error.contains("`batch*seq`") && error.contains(text), "{error}");
@@ -210,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn an_order_admits_what_grows_no_faster_in_any_size() {
+    fn an_order_covers_orders_that_grow_no_faster_in_any_size() {
         for (most, grows, admitted) in [
             ("seq", "1", true),
             ("seq", "seq", true),

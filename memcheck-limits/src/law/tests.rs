@@ -71,7 +71,7 @@ fn a_law_needs_a_point_more_than_it_has_coefficients() {
 }
 
 #[test]
-fn a_byte_more_or_less_is_no_law() {
+fn figures_that_are_off_by_a_byte_have_no_law() {
     for off in 0..4 {
         let mut points = grid(&[SEQ], |at| 16 * at[0] * at[0]);
         points[off].value += 1;
@@ -82,7 +82,7 @@ fn a_byte_more_or_less_is_no_law() {
 }
 
 #[test]
-fn a_peak_that_moves_has_its_law_from_there_on() {
+fn a_peak_that_moves_has_a_law_from_that_size_on() {
     // Below 128 the upload of the weights is the peak, above it the scores are.
     let axis: (&str, &[u64]) = ("seq", &[32, 64, 128, 256, 512, 1024]);
     let law = find(&grid(&[axis], |at| (50_000 + at[0]).max(4 * at[0] * at[0]))).unwrap();
@@ -91,7 +91,7 @@ fn a_peak_that_moves_has_its_law_from_there_on() {
 }
 
 #[test]
-fn steps_of_a_granule_have_an_order_and_no_law() {
+fn figures_in_steps_of_a_granule_have_an_order_but_no_law() {
     let granule = |bytes: u64| bytes.div_ceil(512) * 512;
     for (axis, figure, order) in [
         (SEQ, (|s| 100 * s) as fn(u64) -> u64, "seq"),
@@ -108,7 +108,7 @@ fn steps_of_a_granule_have_an_order_and_no_law() {
 }
 
 /// The estimated order, and the sizes that have too few values.
-fn about(axes: &[(&str, &[u64])], figure: impl Fn(&[u64]) -> u64) -> (String, Sizes) {
+fn estimated(axes: &[(&str, &[u64])], figure: impl Fn(&[u64]) -> u64) -> (String, Sizes) {
     match find(&grid(axes, figure)) {
         Err(NoLaw::Uneven { about, few }) => (about.to_string(), few),
         other => panic!("{other:?}"),
@@ -116,7 +116,7 @@ fn about(axes: &[(&str, &[u64])], figure: impl Fn(&[u64]) -> u64) -> (String, Si
 }
 
 #[test]
-fn two_values_say_the_nearest_power_of_their_step() {
+fn two_values_give_the_nearest_power_of_their_step() {
     const TWO: (&str, &[u64]) = ("n", &[1, 8]);
     for (figure, order) in [
         ((|n| 100 * n) as fn(u64) -> u64, "n"),
@@ -127,28 +127,28 @@ fn two_values_say_the_nearest_power_of_their_step() {
         (|n| (1 << 20) + 100 * n, "n"),
         (|n| 1_000 - 3 * n, "1"),
     ] {
-        assert_eq!(about(&[TWO], |at| figure(at[0])), (order.to_owned(), sizes(&[("n", 2)])));
+        assert_eq!(estimated(&[TWO], |at| figure(at[0])), (order.to_owned(), sizes(&[("n", 2)])));
     }
     // A constant is an exact law.
     assert_eq!(find(&grid(&[TWO], |_| 9)).unwrap().to_string(), "9");
     // A power of 2 needs four values, and a line needs three.
     let square = |at: &[u64]| at[0] * at[0];
-    let three = about(&[("n", &[1, 2, 4])], square);
+    let three = estimated(&[("n", &[1, 2, 4])], square);
     assert_eq!(three, ("n^2".to_owned(), sizes(&[("n", 3)])));
     assert!(find(&grid(&[("n", &[1, 2, 4])], |at| 7 * at[0])).is_ok());
     // Only the size with too few values is reported, not the one that has enough.
-    let both = about(&[TWO, SEQ], |at| 4_096 * at[0] * at[1]);
+    let both = estimated(&[TWO, SEQ], |at| 4_096 * at[0] * at[1]);
     assert_eq!(both, ("n*seq".to_owned(), sizes(&[("n", 2)])));
 }
 
 #[test]
-fn a_combination_that_is_missing_is_said() {
+fn a_missing_combination_is_an_error() {
     let mut points = grid(&[("batch", &[1, 2, 4]), SEQ], |at| at[0] * at[1]);
     points.pop();
-    assert_eq!(find(&points), Err(NoLaw::Incomplete { known: 11, of: 12 }));
+    assert_eq!(find(&points), Err(NoLaw::Incomplete { given: 11, expected: 12 }));
     points.push(points[0].clone());
-    assert_eq!(find(&points), Err(NoLaw::Incomplete { known: 11, of: 12 }));
-    assert_eq!(find(&[]), Err(NoLaw::Incomplete { known: 0, of: 1 }));
+    assert_eq!(find(&points), Err(NoLaw::Incomplete { given: 11, expected: 12 }));
+    assert_eq!(find(&[]), Err(NoLaw::Incomplete { given: 0, expected: 1 }));
 }
 
 /// A generator that yields the same numbers in every run.
@@ -204,17 +204,33 @@ fn the_largest_size_fits_and_the_next_does_not() {
         assert!(need(seq).is_some_and(|bytes| bytes <= capacity), "{seq}");
         assert!(need(seq + 1).is_none_or(|bytes| bytes > capacity), "{seq}");
     }
-    let by = |law: &str, capacity| largest(&law.parse().unwrap(), "seq", &sizes(&[]), capacity);
-    assert_eq!(by("100 + 10*seq", 155), Largest::Upto(5));
-    assert_eq!(by("100 + 10*seq", 109), Largest::Nothing);
-    assert_eq!(by("100 + 10*batch", 155), Largest::Any);
-    assert_eq!(by("10*seq for seq >= 16", 200), Largest::Upto(20));
-    assert_eq!(by("10*seq for seq >= 16", 159), Largest::Nothing);
-    assert_eq!(by("1/2*seq + 1/2*seq^2", 5_050), Largest::Upto(100));
+    let largest_seq =
+        |law: &str, capacity| largest(&law.parse().unwrap(), "seq", &sizes(&[]), capacity);
+    assert_eq!(largest_seq("100 + 10*seq", 155), Largest::Upto(5));
+    assert_eq!(largest_seq("100 + 10*seq", 109), Largest::None);
+    assert_eq!(largest_seq("100 + 10*batch", 155), Largest::Any);
+    assert_eq!(largest_seq("10*seq for seq >= 16", 200), Largest::Upto(20));
+    assert_eq!(largest_seq("10*seq for seq >= 16", 159), Largest::None);
+    assert_eq!(largest_seq("1/2*seq + 1/2*seq^2", 5_050), Largest::Upto(100));
 }
 
 #[test]
-fn what_is_no_law_is_refused() {
+fn a_figure_that_falls_has_no_largest_size() {
+    let largest_seq =
+        |law: &str, capacity| largest(&law.parse().unwrap(), "seq", &sizes(&[]), capacity);
+    // The exact value of the negative term overflows at large sizes, but the figure still fits.
+    for law in ["100 - 1*seq", "100 - 1*seq^2", "100 - 3*seq^4", "100 - 1/3*batch*seq^3 - 7*seq^4"]
+    {
+        assert_eq!(largest_seq(law, 155), Largest::Any, "{law}");
+    }
+    assert_eq!(largest_seq("100 + 1000*seq - 1*seq^4", 1 << 20), Largest::Any);
+    assert_eq!(largest_seq("100 - 1*seq^4", 98), Largest::None);
+    // A positive term that overflows does not fit.
+    assert_eq!(largest_seq("100 - 1000*seq^3 + 1*seq^4", 100), Largest::Upto(1_000));
+}
+
+#[test]
+fn an_invalid_law_is_an_error() {
     for text in ["", "seq", "4*", "1 + ", "1 + 2", "x*seq", "1 for seq", "1 for seq >= x", "1/0"] {
         assert!(text.parse::<Law>().is_err(), "{text}");
     }

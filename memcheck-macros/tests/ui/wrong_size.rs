@@ -13,7 +13,7 @@ fn negative() {}
 fn text_for_a_number() {}
 
 #[mem_test(max_growth = "0.6 x other")]
-fn a_share_of_what_is_no_peak() {}
+fn a_share_of_growth() {}
 
 #[mem_test(max_peak = "60% x other")]
 fn a_share_in_percent() {}

@@ -62,13 +62,13 @@ impl std::fmt::Display for Alert {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { step, usage, reason } = self;
         write!(f, "step {step}: ")?;
-        let (figure, what, limit) = match reason {
+        let (figure, state, limit) = match reason {
             AlertReason::Allocated { limit } => (usage.allocated, "are live", limit),
             AlertReason::Peak { limit } => (usage.peak_allocated, "were live at the peak", limit),
             AlertReason::Growth { bytes_per_step, limit } => {
                 (*bytes_per_step, "more are live with every step", limit)
             }
         };
-        write!(f, "{} {what}, above {}", both(figure), Size(*limit))
+        write!(f, "{} {state}, above {}", both(figure), Size(*limit))
     }
 }

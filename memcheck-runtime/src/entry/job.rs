@@ -31,10 +31,10 @@ pub(super) fn take() -> &'static Purpose {
 
 /// The purpose of this process, read at the first call.
 pub(super) fn purpose() -> &'static Purpose {
-    PURPOSE.get_or_init(|| std::env::var(variables::JOB).map_or(Purpose::None, |text| read(&text)))
+    PURPOSE.get_or_init(|| std::env::var(variables::JOB).map_or(Purpose::None, |text| parse(&text)))
 }
 
-fn read(text: &str) -> Purpose {
+fn parse(text: &str) -> Purpose {
     match serde_json::from_str::<Job>(text) {
         Ok(job) if job.version == protocol::VERSION => Purpose::Job(Box::new(job)),
         Ok(_) | Err(_) => Purpose::Foreign,
@@ -71,9 +71,9 @@ mod tests {
             own_subscriber: false,
         };
         let text = |job: &Job| serde_json::to_string(job).unwrap();
-        assert!(matches!(read(&text(&job)), Purpose::Job(read) if *read == job));
+        assert!(matches!(parse(&text(&job)), Purpose::Job(read) if *read == job));
         let newer = Job { version: protocol::VERSION + 1, ..job };
-        assert!(matches!(read(&text(&newer)), Purpose::Foreign));
-        assert!(matches!(read("{}"), Purpose::Foreign));
+        assert!(matches!(parse(&text(&newer)), Purpose::Foreign));
+        assert!(matches!(parse("{}"), Purpose::Foreign));
     }
 }

@@ -15,7 +15,7 @@ use crate::description::{DESCRIPTIONS, Description};
 #[ctor::ctor(unsafe)]
 fn before_main() {
     if std::env::var_os(variables::LIST).is_some() {
-        answer();
+        print_listing();
     }
     if let Ok(job) = std::env::var(variables::PROGRAM) {
         program::start(&job);
@@ -24,12 +24,12 @@ fn before_main() {
     if let Purpose::Job(job) = job::take() {
         std::mem::forget(memcheck_core::measurement::quiet::enter());
         if let Some(id) = job.parent {
-            parent::tie(id);
+            parent::request_signal(id);
         }
     }
 }
 
-fn answer() -> ! {
+fn print_listing() -> ! {
     use std::io::Write;
     let json = serde_json::to_string(&listing()).expect("a listing is JSON");
     let written = writeln!(std::io::stdout(), "{json}");

@@ -16,8 +16,8 @@ use memcheck_core::request::variables::SIM_FAULTS;
 use memcheck_core::space::Space;
 use memcheck_core::wire::protocol::{Follow, Job, Progress, Reach, Refusal};
 
-use super::observe::{self, Beside};
-use super::{anew, open, rounds, settings};
+use super::observe::{self, OtherCounters};
+use super::{open, restart, rounds, settings};
 use crate::attribution::Attributor;
 use crate::description::Description;
 #[cfg(feature = "cuda")]
@@ -39,7 +39,7 @@ pub(super) fn measure(description: &'static Description, job: &Job) -> Result<Me
     let family = request.family().unwrap_or(Family::Cpu);
     let limits = job.limits.clone();
     let case = description.case_with(&job.case).map_err(|name| Refusal {
-        why: format!("`{}` has no case `{name}`", description.path()),
+        why: format!("`{name}` is not a parameter of `{}`", description.path()),
         device: false,
         hint: None,
     })?;
@@ -49,16 +49,16 @@ pub(super) fn measure(description: &'static Description, job: &Job) -> Result<Me
         .as_ref()
         .and_then(|path| std::fs::OpenOptions::new().write(true).open(path).ok());
     let of = limits.warmup.value.saturating_add(limits.iterations.value);
-    trial::tell(&mut progress, &Progress { iteration: 0, of, live: 0 });
+    trial::report_progress(&mut progress, &Progress { iteration: 0, of, live: 0 });
 
-    let ready = Ready::make(job, &request, &limits)?;
+    let ready = Ready::prepare(job, &request, &limits)?;
     let reach = (&limits, job.reach);
     let mut trial = Trial::new(ready.device.clone(), reach, case.clone(), progress);
     let case_again = case.clone();
     let outcome = body(description, &mut trial);
-    if ready.attributor.is_some() && !job.own_subscriber && anew::is_wanted(&outcome) {
-        let error = anew::begin(job);
-        eprintln!("memcheck: it cannot be run anew: {error}");
+    if ready.attributor.is_some() && !job.own_subscriber && restart::is_needed(&outcome) {
+        let error = restart::exec_again(job);
+        eprintln!("memcheck: the test cannot be run again: {error}");
     }
     let device = ready.device.clone();
     let (mut record, attribution) = ready.record(
@@ -70,7 +70,7 @@ pub(super) fn measure(description: &'static Description, job: &Job) -> Result<Me
         job,
     );
     if job.reach != Reach::Decision {
-        rounds::second(description, (&device, case_again), &mut record);
+        rounds::run_second(description, (&device, case_again), &mut record);
     }
     let baseline = if record.limits.baseline.value {
         snapshot::load(&snapshot::path(description, &job.workspace, family))
@@ -86,26 +86,26 @@ struct Ready {
     own: Space,
     /// The spaces whose probe was tested with a canary; true if it saw the block come and go.
     canaries: Vec<(Space, bool)>,
-    beside: Beside,
+    counters: OtherCounters,
     attributor: Option<Attributor>,
 }
 
 impl Ready {
     /// Opens the device, arms the probes and proves with canaries that they see blocks.
-    fn make(job: &Job, request: &Request, limits: &Limits) -> Result<Self, Refusal> {
+    fn prepare(job: &Job, request: &Request, limits: &Limits) -> Result<Self, Refusal> {
         let on_gpu = request.family() == Some(Family::Cuda);
         ledger::prepare()?;
         open::prepare(request, limits.fits.value)?;
-        let beside = Beside::start(on_gpu && job.follow != Follow::No);
+        let counters = OtherCounters::start(on_gpu && job.follow != Follow::No);
         let device = open::device(request)
-            .map_err(|error| about_the_device(error.to_string(), error.is_about_the_device()))?;
+            .map_err(|error| device_refusal(error.to_string(), error.is_device_fault()))?;
         start_pool();
         ledger::arm();
         let own = device::space(&device);
-        let on_device = canary::on(&device).map_err(|error| {
-            let others = observe::others(own);
-            let why = format!("not a block can be allocated on `{request}`: {error}{others}");
-            about_the_device(why, false)
+        let on_device = canary::on_device(&device).map_err(|error| {
+            let others = observe::other_processes(own);
+            let why = format!("no block can be allocated on `{request}`: {error}{others}");
+            device_refusal(why, false)
         })?;
         let mut canaries = vec![(Space::Host, canary::on_host()), (own, on_device)];
         if own == Space::Host {
@@ -114,13 +114,13 @@ impl Ready {
         }
         #[cfg(feature = "cuda")]
         {
-            let told =
-                |what: &str, error| about_the_device(format!("{what} `{request}`: {error}"), false);
-            canary::taken_back(&device).map_err(|error| {
-                told("the first block to be freed was not taken back by", error)
+            let refusal =
+                |step: &str, error| device_refusal(format!("{step} `{request}`: {error}"), false);
+            canary::check_free(&device)
+                .map_err(|error| refusal("the first free failed on", error))?;
+            probe::pool::reset_peak(&device).map_err(|error| {
+                refusal("the peak of the memory pool cannot be reset on", error)
             })?;
-            probe::pool::reset_peak(&device)
-                .map_err(|error| told("no measuring can begin with the memory pool of", error))?;
         }
         let scopes = if job.own_subscriber { scope::Install::Never } else { scope::Install::Now };
         let attribute = |modules| attribution::start(scopes, modules).map(Some);
@@ -130,7 +130,7 @@ impl Ready {
             Follow::Modules => attribute(Some(own))?,
         };
         ledger::reset();
-        Ok(Self { device, own, canaries, beside, attributor })
+        Ok(Self { device, own, canaries, counters, attributor })
     }
 
     /// The record that `assemble` makes of a trial, completed with the armed probes and the figures
@@ -144,8 +144,8 @@ impl Ready {
     ) -> (Record, Option<Unresolved>) {
         let (mut recorder, others) = trial.into_parts();
         let judged = judged(self.own);
-        let waited = rounds::wait(&judged, limits);
-        let live = self.attributor.as_ref().map(|_| attribution::live());
+        let note = rounds::wait_for_frees(&judged, limits);
+        let live = self.attributor.as_ref().map(|_| attribution::live_holders());
         let mut record = assemble(&mut recorder, &judged);
         for (space, measured) in &mut record.spaces {
             let known = self.canaries.iter().chain(&others).find(|canary| canary.0 == *space);
@@ -153,19 +153,21 @@ impl Ready {
                 Some(&(_, seen)) => seen,
                 // The body was the first to use this space, so that its probe has not been tested
                 // yet.
-                None => judged.contains(space) && canary::of(*space).unwrap_or(false),
+                None => judged.contains(space) && canary::in_space(*space).unwrap_or(false),
             };
         }
-        record.notes.extend(waited);
-        self.beside.observe(&self.device, self.own, &mut record);
+        record.notes.extend(note);
+        self.counters.observe(&self.device, self.own, &mut record);
         let Some(attributor) = self.attributor else { return (record, None) };
         let live = live.unwrap_or_default();
         let attribution = attributor.finish((recorder.iterations(), &live), &judged, job.sources());
         if job.own_subscriber && scope::all().is_empty() {
-            record.notes.push(anew::NO_SCOPES.to_owned());
+            record.notes.push(restart::NO_SCOPES.to_owned());
         }
         if attribution.is_none() {
-            record.notes.push("attribution broke down".to_owned());
+            record.notes.push(
+                "call sites are missing, because the thread that collects them panicked".to_owned(),
+            );
         }
         (record, attribution)
     }
@@ -188,7 +190,7 @@ pub(super) fn body(description: &Description, trial: &mut Trial) -> Outcome {
         print(info);
     }));
     let result = std::panic::catch_unwind(AssertUnwindSafe(|| {
-        quiet::lifted(|| site::within(|| (description.body)(trial)))
+        quiet::lifted(|| site::with_fixed_frames(|| (description.body)(trial)))
     }));
     match result {
         Ok(Ok(())) => Outcome::Returned,
@@ -278,19 +280,20 @@ pub(super) fn unsupported_calls() -> Vec<String> {
 
 /// Makes the refusal for an error of a device. The device itself is at fault if this is `certain`,
 /// or if the text of the error names such a fault.
-fn about_the_device(why: String, certain: bool) -> Refusal {
+fn device_refusal(why: String, certain: bool) -> Refusal {
     let device = certain || fault::of(&why).is_some();
     let hint = (!device).then(|| match std::env::var(SIM_FAULTS.name) {
         Ok(faults) if cfg!(feature = "sim") && !faults.is_empty() => format!(
-            "{}={faults} asks for it: before each body the device is opened, and a block \
-             allocated and freed to see that the probe sees it",
+            "`{}={faults}` causes this: before each body memcheck opens the device, and allocates \
+             and frees a block to test the probe",
             SIM_FAULTS.name
         ),
         _ if verdict::says_out_of_memory(&why) => {
-            "end what holds its memory, wait for it, or take another device".to_owned()
+            "end the processes that hold its memory, wait for them, or use another device"
+                .to_owned()
         }
-        _ => "`nvidia-smi` and `dmesg | grep Xid` tell how the GPU is; `cargo memcheck doctor` \
-              tries it, and `--device sim` needs none"
+        _ => "check the GPU with `nvidia-smi`, `dmesg | grep Xid` and `cargo memcheck doctor`, or \
+              use `--device sim`, which needs no GPU"
             .to_owned(),
     });
     Refusal { why, device, hint }

@@ -10,7 +10,6 @@
 //! ```
 
 mod across;
-mod anew;
 mod isolate;
 mod job;
 mod listing;
@@ -19,6 +18,7 @@ mod observe;
 mod open;
 mod parent;
 mod program;
+mod restart;
 mod rounds;
 mod session;
 mod settings;
@@ -39,7 +39,7 @@ pub fn run(description: &'static Description) {
         Purpose::None => isolate::run(description),
         Purpose::Job(job) if job.test == description.path() => {
             if job.parent.is_some() {
-                parent::watch();
+                parent::wait_for_signal();
             }
             session::run(description, job)
         }

@@ -9,19 +9,19 @@ use crate::probe::{cuda, cupti, nvml, pool};
 
 /// The CUPTI listener of a run that needs one. Empty in a build without CUDA.
 #[derive(Debug)]
-pub(super) struct Beside {
+pub(super) struct OtherCounters {
     #[cfg(feature = "cuda")]
-    listening: Option<Result<cupti::Listening, cupti::Unavailable>>,
+    listener: Option<Result<cupti::Listener, cupti::Unavailable>>,
 }
 
-impl Beside {
+impl OtherCounters {
     /// Starts to listen if `wanted`. Must be called before the device is opened.
     pub(super) fn start(wanted: bool) -> Self {
         #[cfg(not(feature = "cuda"))]
         let _ = wanted;
         Self {
             #[cfg(feature = "cuda")]
-            listening: wanted.then(cupti::start),
+            listener: wanted.then(cupti::start),
         }
     }
 
@@ -47,8 +47,8 @@ impl Beside {
             Ok(bytes) => measured.metrics.device_used = Some(bytes),
             Err(error) => record.notes.push(format!("NVML is not available: {error}")),
         }
-        if let Some(listening) = self.listening {
-            let seen = listening.and_then(|listening| listening.finish(own));
+        if let Some(listener) = self.listener {
+            let seen = listener.and_then(|listener| listener.finish(own));
             let seen = seen.as_deref().map_err(ToString::to_string);
             let reserved = measured.metrics.reserved.unwrap_or(0);
             let untracked = Untracked::of(own, measured.metrics.device_used, reserved, seen);
@@ -76,7 +76,7 @@ fn gpu(_device: &Device, _own: Space) -> Option<memcheck_core::measurement::driv
 }
 
 /// Other processes that hold memory of a device, as a part of a sentence.
-pub(super) fn others(space: Space) -> String {
+pub(super) fn other_processes(space: Space) -> String {
     #[cfg(feature = "cuda")]
     if let Ok(others) = nvml::others(space) {
         return others.iter().map(|other| format!("; {}", other.shown())).collect();

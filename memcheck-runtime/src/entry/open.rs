@@ -25,7 +25,7 @@ pub(super) enum OpenError {
 
 impl OpenError {
     /// True if the device itself is not available.
-    pub(super) fn is_about_the_device(&self) -> bool {
+    pub(super) fn is_device_fault(&self) -> bool {
         #[cfg(feature = "cuda")]
         if let Self::Refused(..) = self {
             return true;
@@ -89,24 +89,26 @@ fn machine_of(name: Option<&str>) -> Result<memcheck_sim::Spec, memcheck_sim::Sp
 #[cfg(feature = "sim")]
 fn simulate(machine: Option<&str>, fits: Option<Capacity>) -> Result<(), OpenError> {
     use memcheck_core::request::variables::{SIM_FAULTS, SIM_PROCESSES};
-    fn shown(error: impl std::fmt::Display) -> OpenError {
+    fn machine_error(error: impl std::fmt::Display) -> OpenError {
         OpenError::Machine(error.to_string())
     }
     memcheck_sim::link();
-    let mut spec = machine_of(machine).map_err(shown)?;
+    let mut spec = machine_of(machine).map_err(machine_error)?;
     let processes = std::env::var(SIM_PROCESSES.name).unwrap_or_default();
-    let named = |error| shown(format!("{}: {error}", SIM_PROCESSES.name));
-    let processes = memcheck_sim::processes(&processes).map_err(named)?;
-    spec = spec.with_processes(processes).map_err(named)?;
+    let in_processes = |error| machine_error(format!("{}: {error}", SIM_PROCESSES.name));
+    let processes = memcheck_sim::processes(&processes).map_err(in_processes)?;
+    spec = spec.with_processes(processes).map_err(in_processes)?;
     if let Some(fits) = fits {
         spec.limit(fits.bytes());
     }
     let faults = std::env::var(SIM_FAULTS.name).unwrap_or_default();
     let faults: memcheck_sim::Faults = match faults.as_str() {
         "" => memcheck_sim::Faults::default(),
-        text => text.parse().map_err(|error| shown(format!("{}: {error}", SIM_FAULTS.name)))?,
+        text => {
+            text.parse().map_err(|error| machine_error(format!("{}: {error}", SIM_FAULTS.name)))?
+        }
     };
-    memcheck_sim::configure(&spec.with_faults(faults)).map_err(shown)
+    memcheck_sim::configure(&spec.with_faults(faults)).map_err(machine_error)
 }
 
 #[cfg(feature = "cuda")]

@@ -7,8 +7,8 @@
 //! group, because a signal handler would have to be unsafe code.
 //!
 //! ```text
-//! before main       tie     the signal is blocked in every thread to come, and asked for
-//! test starts       watch   the thread: a signal that came before is still there
+//! before main    request_signal     blocks the signal in every later thread, and requests it
+//! test starts    wait_for_signal    starts the thread; an earlier signal is still pending
 //! ```
 //!
 //! Children of `cargo memcheck` are not tied, because the command waits until they have ended.
@@ -18,7 +18,7 @@
 
 use std::mem::MaybeUninit;
 
-use crate::aside;
+use crate::quiet_thread;
 
 /// The kernel sends this signal when the parent's thread that forked has ended, which is the thread
 /// that waits for this process. No hardware raises the signal any more, and no library uses it.
@@ -37,7 +37,7 @@ fn signals() -> libc::sigset_t {
 
 /// Asks the kernel to send [`PARENT_ENDED`] when `parent` ends. Must be called on the main thread,
 /// because the kernel drops the request when the thread that made it ends.
-pub(super) fn tie(parent: u32) {
+pub(super) fn request_signal(parent: u32) {
     // SAFETY: `signals` returns a valid set that lives during the call, and a null pointer for the
     // old mask is allowed.
     let blocked =
@@ -45,30 +45,30 @@ pub(super) fn tie(parent: u32) {
     // SAFETY: this option takes a signal number and does not access memory.
     let asked = unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, PARENT_ENDED as libc::c_ulong) };
     if blocked != 0 || asked != 0 {
-        eprintln!("memcheck: this process may outlive the one that started it");
+        eprintln!("memcheck: this test process may outlive the test harness");
     }
     if std::os::unix::process::parent_id() != parent {
         // The parent ended before the request was made, so the kernel will not send the signal.
-        end();
+        kill_own_group();
     }
 }
 
-/// Waits on another thread for the signal that [`tie`] has requested.
-pub(super) fn watch() {
-    let watching = aside::spawn("memcheck parent", || {
+/// Waits on another thread for the signal that [`request_signal`] has requested.
+pub(super) fn wait_for_signal() {
+    let watching = quiet_thread::spawn("memcheck parent", || {
         let mut signal = 0;
         // SAFETY: both pointers are to values that live during the call.
         if unsafe { libc::sigwait(&signals(), &mut signal) } == 0 && signal == PARENT_ENDED {
-            end();
+            kill_own_group();
         }
     });
     if let Err(error) = watching {
-        eprintln!("memcheck: this process may outlive the one that started it: {error}");
+        eprintln!("memcheck: this test process may outlive the test harness: {error}");
     }
 }
 
 /// Ends this process, and its group if it leads one.
-fn end() -> ! {
+fn kill_own_group() -> ! {
     // SAFETY: the call takes no arguments and cannot fail.
     let group = unsafe { libc::getpgrp() };
     if u32::try_from(group) == Ok(std::process::id()) {

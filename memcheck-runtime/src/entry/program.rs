@@ -58,7 +58,7 @@ pub(super) fn start(job: &str) {
         }
     };
     let Some(report) = job.report.clone() else {
-        if let Err(error) = make_ready(&job) {
+        if let Err(error) = prepare(&job) {
             eprintln!("memcheck: {error}");
             std::process::exit(i32::from(exit::NO_DEVICE))
         }
@@ -70,34 +70,34 @@ pub(super) fn start(job: &str) {
         return;
     }
     if let Err(why) = follow(job, report.clone()) {
-        session::leave(&report, &Refusal { why, device: false, hint: None });
+        session::exit_without_report(&report, &Refusal { why, device: false, hint: None });
     }
 }
 
-fn shown(error: impl std::fmt::Display) -> String {
+fn error_text(error: impl std::fmt::Display) -> String {
     error.to_string()
 }
 
 /// Prepares the device and the probes.
-fn make_ready(job: &ProgramJob) -> Result<(), String> {
-    open::prepare(&job.device, job.limits.fits.value).map_err(shown)?;
-    ledger::prepare().map_err(shown)?;
+fn prepare(job: &ProgramJob) -> Result<(), String> {
+    open::prepare(&job.device, job.limits.fits.value).map_err(error_text)?;
+    ledger::prepare().map_err(error_text)?;
     ledger::arm();
     Ok(())
 }
 
 fn follow(job: ProgramJob, path: PathBuf) -> Result<(), String> {
-    make_ready(&job)?;
+    prepare(&job)?;
     if job.device.family() != Some(Family::Cuda) {
         ledger::count_small();
     }
     let host_armed = canary::on_host();
-    let attributor = attribution::start(scope::Install::Late, None).map_err(shown)?;
+    let attributor = attribution::start(scope::Install::Late, None).map_err(error_text)?;
     let following = Following { job, path, attributor, host_armed, process: std::process::id() };
-    *FOLLOWING.lock().map_err(shown)? = Some(following);
+    *FOLLOWING.lock().map_err(error_text)? = Some(following);
     // SAFETY: the handler is a function without arguments that does not unwind.
     if unsafe { libc::atexit(at_exit) } != 0 {
-        return Err("the system takes no more exit handlers".to_owned());
+        return Err("the system refused to register an exit handler".to_owned());
     }
     ledger::reset();
     Ok(())
@@ -115,7 +115,7 @@ extern "C" fn at_exit() {
     match reported {
         Ok(Ok(())) => {}
         Ok(Err(error)) => eprintln!("memcheck: the report could not be written: {error}"),
-        Err(_) => eprintln!("memcheck: the report could not be made"),
+        Err(_) => eprintln!("memcheck: the report could not be written, because memcheck panicked"),
     }
 }
 
@@ -124,7 +124,7 @@ fn report(following: Following) -> Report {
     let family = job.device.family().unwrap_or(Family::Cpu);
     let mut recorder = Recorder::new(Space::Host, Reach::Screen, &job.limits);
     let judged = judged(family);
-    let live = attribution::live();
+    let live = attribution::live_holders();
     let mut spaces = recorder.finish(&judged);
     for (space, measured) in &mut spaces {
         // An allocation proves that the probe is armed. A canary would have to open the device in
@@ -136,7 +136,9 @@ fn report(following: Following) -> Report {
     let attribution = attributor.finish((recorder.iterations(), &live), &judged, &job.workspace);
     let notes = match attribution {
         Some(_) => Vec::new(),
-        None => vec!["attribution broke down".to_owned()],
+        None => vec![
+            "call sites are missing, because the thread that collects them panicked".to_owned(),
+        ],
     };
     let record = Record {
         version: record::VERSION,

@@ -21,21 +21,21 @@ use crate::trial::{Case, Trial};
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// Live bytes of these spaces in excess of the limit.
-fn above(judged: &[Space], limits: &Limits) -> u64 {
-    let above =
+fn excess(judged: &[Space], limits: &Limits) -> u64 {
+    let excess =
         |space: &Space| ledger::snapshot(*space).live.saturating_sub(limits.max_retained.value);
-    judged.iter().map(above).sum()
+    judged.iter().map(excess).sum()
 }
 
 /// Waits for a bounded time until other threads have freed the remaining blocks of the body.
 /// Returns a note for the report if they have freed any.
-pub(super) fn wait(judged: &[Space], limits: &Limits) -> Option<String> {
-    let before = above(judged, limits);
+pub(super) fn wait_for_frees(judged: &[Space], limits: &Limits) -> Option<String> {
+    let before = excess(judged, limits);
     let began = Instant::now();
-    while above(judged, limits) > 0 && began.elapsed() < PATIENCE {
+    while excess(judged, limits) > 0 && began.elapsed() < PATIENCE {
         std::thread::sleep(Duration::from_millis(1));
     }
-    let freed = before.saturating_sub(above(judged, limits));
+    let freed = before.saturating_sub(excess(judged, limits));
     (freed > 0).then(|| {
         format!(
             "other threads freed {} within {} ms after the body had returned",
@@ -47,14 +47,14 @@ pub(super) fn wait(judged: &[Space], limits: &Limits) -> Option<String> {
 
 /// Runs the body once more if it left more than the built-in limit allows, and records the bytes
 /// that this round added. A round that fails adds a note only.
-pub(super) fn second(
+pub(super) fn run_second(
     description: &'static Description,
     (device, case): (&candle_core::Device, Case),
     record: &mut Record,
 ) {
     let limits = record.limits.clone();
     let is_built_in = limits.max_retained.source == Source::BuiltIn;
-    if !is_built_in || record.outcome != Outcome::Returned || above(&record.judged, &limits) == 0 {
+    if !is_built_in || record.outcome != Outcome::Returned || excess(&record.judged, &limits) == 0 {
         return;
     }
     let live = |judged: &[Space]| -> BTreeMap<Space, u64> {
@@ -68,12 +68,13 @@ pub(super) fn second(
     drop(silence);
     if outcome != Outcome::Returned {
         record.notes.push(
-            "the body cannot run twice in one process: what it left once counts as retained"
+            "the body cannot run twice in one process: memory that it keeps once per process \
+             counts as retained"
                 .to_owned(),
         );
         return;
     }
-    wait(&record.judged, &limits);
+    wait_for_frees(&record.judged, &limits);
     let after = live(&record.judged);
     for (space, measured) in &mut record.spaces {
         if let (Some(before), Some(after)) = (before.get(space), after.get(space)) {

@@ -28,21 +28,21 @@ pub(super) fn run(description: &'static Description, job: &Job) -> ! {
     let _quiet = quiet::enter();
     let report = match measure(description, job) {
         Ok(measured) => report(description, job, measured),
-        Err(refusal) => leave(&job.report, &refusal),
+        Err(refusal) => exit_without_report(&job.report, &refusal),
     };
     let failed = matches!(report.verdict.status, Status::Failed | Status::NotMeasured);
     match write(&job.report, &report) {
         Ok(()) => std::process::exit(i32::from(if failed { exit::FAILED } else { exit::OK })),
         Err(error) => {
             let why = format!("the report could not be written: {error}");
-            leave(&job.report, &Refusal { why, device: false, hint: None })
+            exit_without_report(&job.report, &Refusal { why, device: false, hint: None })
         }
     }
 }
 
 /// Exits without a report. The reason is printed and also written to a file next to the report's
 /// path.
-pub(super) fn leave(report: &Path, refusal: &Refusal) -> ! {
+pub(super) fn exit_without_report(report: &Path, refusal: &Refusal) -> ! {
     eprintln!("memcheck: {}", refusal.why);
     if let Some(hint) = &refusal.hint {
         eprintln!("hint: {hint}");
@@ -64,7 +64,7 @@ fn report(description: &Description, job: &Job, measured: Measured) -> Report {
     let level =
         |code: Code| job.levels.get(&code).copied().unwrap_or_else(|| code.default_level(job.ci));
     let Measured { mut record, mut attribution, baseline } = measured;
-    let is_expected = takes_expected(job, &mut record);
+    let is_expected = has_expected_figures(job, &mut record);
     if job.alone
         && let Some(unresolved) = attribution.take()
     {
@@ -108,7 +108,7 @@ fn report(description: &Description, job: &Job, measured: Measured) -> Report {
 /// True if the run has measured the figures that it must explain, or has none to explain. Figures
 /// that this run cannot measure are copied into the record: a run of more iterations decided the
 /// growth, and a run of more iterations has another peak.
-fn takes_expected(job: &Job, record: &mut Record) -> bool {
+fn has_expected_figures(job: &Job, record: &mut Record) -> bool {
     let Some(expected) = &job.expected else { return true };
     match job.reach {
         Reach::Decision => expected.put(&["peak_allocated", "retained"], record),
@@ -122,23 +122,23 @@ fn takes_expected(job: &Job, record: &mut Record) -> bool {
             }
         }
     }
-    let but_growth = |figures: &Figures| {
+    let without_growth = |figures: &Figures| {
         let mut figures = figures.clone();
         for by_name in figures.0.values_mut() {
             by_name.remove("growth");
         }
         figures
     };
-    but_growth(expected) == but_growth(&Figures::of(record))
+    without_growth(expected) == without_growth(&Figures::of(record))
 }
 
 /// Writes the report to a file in the same folder and renames it, so that a reader never sees a
 /// part of it.
 pub(super) fn write(path: &Path, report: &Report) -> std::io::Result<()> {
     use std::io::Write;
-    let beside = path.with_extension("part");
-    let mut file = std::fs::File::create(&beside)?;
+    let partial = path.with_extension("part");
+    let mut file = std::fs::File::create(&partial)?;
     file.write_all(&serde_json::to_vec(report)?)?;
     file.sync_all()?;
-    std::fs::rename(&beside, path)
+    std::fs::rename(&partial, path)
 }

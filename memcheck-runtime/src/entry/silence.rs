@@ -10,22 +10,22 @@ pub(super) struct Silence(Option<[OwnedFd; 2]>);
 impl Silence {
     /// Starts to discard the output. Has no effect if the system refuses the file descriptors.
     pub(super) fn begin() -> Self {
-        Self(begin().ok())
+        Self(redirect_to_null().ok())
     }
 }
 
 /// Redirects both streams, and returns copies of their former descriptors.
-fn begin() -> std::io::Result<[OwnedFd; 2]> {
-    let nowhere: File = OpenOptions::new().write(true).open("/dev/null")?;
+fn redirect_to_null() -> std::io::Result<[OwnedFd; 2]> {
+    let null: File = OpenOptions::new().write(true).open("/dev/null")?;
     let (stdout, stderr) = (std::io::stdout(), std::io::stderr());
     let before = [stdout.as_fd().try_clone_to_owned()?, stderr.as_fd().try_clone_to_owned()?];
-    turn(stdout.as_fd(), &nowhere);
-    turn(stderr.as_fd(), &nowhere);
+    redirect(stdout.as_fd(), &null);
+    redirect(stderr.as_fd(), &null);
     Ok(before)
 }
 
 /// Makes `stream` a duplicate of `to`.
-fn turn(stream: BorrowedFd<'_>, to: &impl AsRawFd) {
+fn redirect(stream: BorrowedFd<'_>, to: &impl AsRawFd) {
     let _ = std::io::stdout().flush();
     // SAFETY: both descriptors are open during the call, and `dup2` does not access memory.
     // `stream` stays valid when `to` is closed, because `dup2` duplicates the open file.
@@ -35,8 +35,8 @@ fn turn(stream: BorrowedFd<'_>, to: &impl AsRawFd) {
 impl Drop for Silence {
     fn drop(&mut self) {
         if let Some([stdout, stderr]) = &self.0 {
-            turn(std::io::stdout().as_fd(), stdout);
-            turn(std::io::stderr().as_fd(), stderr);
+            redirect(std::io::stdout().as_fd(), stdout);
+            redirect(std::io::stderr().as_fd(), stderr);
         }
     }
 }

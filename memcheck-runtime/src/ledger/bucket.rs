@@ -66,8 +66,8 @@ impl Bucket {
         self.keys[slot].store(0, Release);
     }
 
-    /// Sets [`COUNTED`] in all entries that lack it and passes their words to `see`.
-    pub(super) fn count(&self, mut see: impl FnMut(Words)) {
+    /// Sets [`COUNTED`] in all entries that lack it and passes their words to `visit`.
+    pub(super) fn count(&self, mut visit: impl FnMut(Words)) {
         for (key, [first, second]) in self.keys.iter().zip(&self.words) {
             if key.load(Acquire) <= CLAIMED {
                 continue;
@@ -76,7 +76,7 @@ impl Bucket {
             let is_new = words[0] != 0 && words[0] & COUNTED == 0;
             let counted = words[0] | COUNTED;
             if is_new && first.compare_exchange(words[0], counted, Relaxed, Relaxed).is_ok() {
-                see([counted, words[1]]);
+                visit([counted, words[1]]);
             }
         }
     }
@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_kept_slot_is_given_to_its_own_bucket_and_once() {
+    fn a_kept_slot_is_returned_once_and_to_its_own_bucket() {
         let kept = Kept::new();
         assert_eq!(kept.replace(0, 0), None);
         assert_eq!(kept.take_from(1), None);

@@ -37,13 +37,13 @@ pub(crate) type Census = FxHashMap<Kind, u64>;
 #[derive(Debug, Default)]
 pub(crate) struct Changes {
     /// Live now, but not at the previous census.
-    pub(crate) came: Census,
+    pub(crate) added: Census,
     /// Live at the previous census, but not now.
-    pub(crate) gone: Census,
+    pub(crate) removed: Census,
 }
 
 fn add(census: &mut Census, words: Words) {
-    let Block { size, space, origin: Origin { birth, context, .. } } = Block::of(words);
+    let Block { size, space, origin: Origin { birth, context, .. } } = Block::from_words(words);
     *census.entry(Kind { space, context, size, birth }).or_default() += 1;
 }
 
@@ -56,14 +56,14 @@ impl Changes {
     /// The cost depends on the number of changes, not on the number of live blocks.
     pub(crate) fn take() -> Option<Self> {
         let mut changes = Self::default();
-        super::BLOCKS.count_new(|words| add(&mut changes.came, words));
-        super::DEATHS.take(|words| add(&mut changes.gone, words)).then_some(changes)
+        super::BLOCKS.count_new(|words| add(&mut changes.added, words));
+        super::DEATHS.take(|words| add(&mut changes.removed, words)).then_some(changes)
     }
 }
 
 /// Counts the live blocks of all spaces. Allocates, so the caller must be quiet.
 pub(crate) fn census() -> Census {
     let mut census = Census::default();
-    super::each_in_words(|_, words| add(&mut census, words));
+    super::each_words(|_, words| add(&mut census, words));
     census
 }

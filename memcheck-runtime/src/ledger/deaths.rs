@@ -46,7 +46,7 @@ impl Deaths {
         Ok(())
     }
 
-    fn place(&self, number: u64) -> Option<&'static [AtomicU64; 2]> {
+    fn slot(&self, number: u64) -> Option<&'static [AtomicU64; 2]> {
         let at = (number % CAPACITY) as usize * 2;
         self.places.get()?.get(at..at + 2)?.try_into().ok()
     }
@@ -57,7 +57,7 @@ impl Deaths {
         let room =
             |claimed: u64| (claimed < self.taken.load(Acquire) + CAPACITY).then_some(claimed + 1);
         let claimed = self.claimed.fetch_update(Relaxed, Relaxed, room);
-        match claimed.ok().and_then(|number| self.place(number)) {
+        match claimed.ok().and_then(|number| self.slot(number)) {
             Some([to_first, to_second]) => {
                 to_second.store(second, Relaxed);
                 to_first.store(first, Release);
@@ -66,16 +66,16 @@ impl Deaths {
         }
     }
 
-    /// Takes out all deaths so far and passes their words to `see`. Returns false if some are
+    /// Takes out all deaths so far and passes their words to `visit`. Returns false if some are
     /// missing; all later calls then return false too. Threads must not call it at the same time.
-    pub(super) fn take(&self, mut see: impl FnMut(Words)) -> bool {
+    pub(super) fn take(&self, mut visit: impl FnMut(Words)) -> bool {
         if self.incomplete.load(Relaxed) {
             return false;
         }
         let end = self.claimed.load(Relaxed);
         let mut number = self.taken.load(Relaxed);
         while number < end {
-            let Some([first, second]) = self.place(number) else { return false };
+            let Some([first, second]) = self.slot(number) else { return false };
             // The first word of a block is never 0. If it is 0, another thread is about to write
             // it.
             let words = [first.load(Acquire), second.load(Relaxed)];
@@ -83,7 +83,7 @@ impl Deaths {
                 break;
             }
             first.store(0, Relaxed);
-            see(words);
+            visit(words);
             number += 1;
         }
         self.taken.store(number, Release);

@@ -59,8 +59,8 @@ static LOST: AtomicU64 = AtomicU64::new(0);
 
 /// The origin of a block that this thread allocates now.
 #[inline]
-fn here() -> Origin {
-    Origin { birth: ITERATION.load(Relaxed), context: site::here(), shape: 0 }
+fn current_origin() -> Origin {
+    Origin { birth: ITERATION.load(Relaxed), context: site::current_context(), shape: 0 }
 }
 
 /// Maps the table. Events before [`arm`] are ignored.
@@ -128,10 +128,10 @@ pub(crate) fn reset_peak(space: Space) {
 #[inline]
 pub(crate) fn allocated(space: Space, address: u64, size: u64) {
     let Some(index) = index(space) else {
-        lost_one();
+        count_lost_event();
         return;
     };
-    let block = Block { size, space, origin: here() };
+    let block = Block { size, space, origin: current_origin() };
     let is_taken = shard::with(|shard| {
         let is_taken = BLOCKS.insert(address, block.words(), shard.kept());
         if is_taken {
@@ -143,7 +143,7 @@ pub(crate) fn allocated(space: Space, address: u64, size: u64) {
     if is_taken {
         trace::push(|| Event::Allocated(block));
     } else {
-        lost_one();
+        count_lost_event();
     }
 }
 
@@ -158,14 +158,14 @@ pub(crate) fn freed(address: u64) -> Option<Block> {
         shard.count_free(index);
         Some(words)
     })?;
-    died(words);
-    trace::push(|| Event::Freed(Block::of(words)));
-    Some(Block::of(words))
+    push_death(words);
+    trace::push(|| Event::Freed(Block::from_words(words)));
+    Some(Block::from_words(words))
 }
 
 /// Adds the death of a block to the queue for the next census, if a census has counted the block.
 #[inline]
-fn died(words: Words) {
+fn push_death(words: Words) {
     if words[0] & COUNTED != 0 {
         DEATHS.push(words);
     }
@@ -181,7 +181,7 @@ pub(crate) fn free_failed(address: u64, block: Block) {
             COUNTERS[index].add(block.size);
             trace::push(|| Event::Kept(block));
         } else {
-            lost_one();
+            count_lost_event();
         }
     }
 }
@@ -191,8 +191,8 @@ pub(crate) fn free_failed(address: u64, block: Block) {
 pub(crate) struct Taken(Words);
 
 /// Takes a block that is about to be moved or resized out of the table. Its bytes stay counted as
-/// live until [`put_back`], [`moved`] or [`left`], so that the peak neither misses the block nor
-/// counts it twice.
+/// live until [`put_back`], [`moved`] or [`discarded`], so that the peak neither misses the block
+/// nor counts it twice.
 #[inline]
 pub(crate) fn taken(address: u64) -> Option<Taken> {
     shard::with(|shard| BLOCKS.remove(address, shard.kept())).map(Taken)
@@ -202,24 +202,29 @@ pub(crate) fn taken(address: u64) -> Option<Taken> {
 #[inline]
 pub(crate) fn put_back(address: u64, Taken(words): Taken) {
     if !BLOCKS.insert(address, words, None) {
-        lost_one();
+        count_lost_event();
     }
 }
 
-/// Adds a block that was [`taken`] and is now at `address`, with `size` bytes in `space`.
+/// Adds a block that was [`taken`] and is now at `address`, with `size` bytes in `space`. If the
+/// ledger does not distinguish that space, the block is removed and the event counts as lost.
 #[inline]
 pub(crate) fn moved(Taken(words): Taken, space: Space, address: u64, size: u64) {
-    let Some(index) = index(space) else { return };
-    let (old, old_index) = (Block::of(words), Block::index_of(words));
-    let block = Block { size, space, origin: here() };
+    let Some(index) = index(space) else {
+        count_lost_event();
+        discarded(Taken(words));
+        return;
+    };
+    let (old, old_index) = (Block::from_words(words), Block::index_of(words));
+    let block = Block { size, space, origin: current_origin() };
     let is_taken = shard::with(|shard| {
         shard.count_allocation(index, size);
         BLOCKS.insert(address, block.words(), shard.kept())
     });
     if !is_taken {
-        lost_one();
+        count_lost_event();
     }
-    died(words);
+    push_death(words);
     trace::push_pair(|| (Event::Freed(old), Event::Allocated(block)));
     if index != old_index {
         COUNTERS[index].add(size);
@@ -233,18 +238,18 @@ pub(crate) fn moved(Taken(words): Taken, space: Space, address: u64, size: u64) 
 
 /// Removes a block that was [`taken`], because blocks of its new size are not counted.
 #[inline]
-pub(crate) fn left(Taken(words): Taken) {
+pub(crate) fn discarded(Taken(words): Taken) {
     let index = Block::index_of(words);
     COUNTERS[index].live.fetch_sub(Block::size_of(words), Relaxed);
     shard::with(|shard| shard.count_free(index));
-    died(words);
-    trace::push(|| Event::Freed(Block::of(words)));
+    push_death(words);
+    trace::push(|| Event::Freed(Block::from_words(words)));
 }
 
 /// The size of the live block at `address`, if there is one.
 #[cfg(any(feature = "cuda", test))]
 pub(crate) fn size_of(address: u64) -> Option<u64> {
-    BLOCKS.get(address).map(|words| Block::of(words).size)
+    BLOCKS.get(address).map(|words| Block::from_words(words).size)
 }
 
 /// Records that the live block at `address` contains a tensor of `bytes`. Returns true if the
@@ -254,7 +259,7 @@ pub(crate) fn shaped(address: u64, bytes: u64, shape: impl FnOnce() -> u16) -> b
     let mut whole = false;
     let mut before = None;
     BLOCKS.update(address, |words| {
-        let block = Block::of(words);
+        let block = Block::from_words(words);
         whole = block.size == bytes;
         if !whole || block.origin.shape != 0 {
             return words[1];
@@ -269,16 +274,16 @@ pub(crate) fn shaped(address: u64, bytes: u64, shape: impl FnOnce() -> u16) -> b
     whole
 }
 
-/// Passes every live block and its address to `see`.
-pub(crate) fn each(mut see: impl FnMut(u64, Block)) {
-    each_in_words(|address, words| see(address, Block::of(words)));
+/// Passes every live block and its address to `visit`.
+pub(crate) fn each(mut visit: impl FnMut(u64, Block)) {
+    each_words(|address, words| visit(address, Block::from_words(words)));
 }
 
-fn each_in_words(mut see: impl FnMut(u64, Words)) {
+fn each_words(mut visit: impl FnMut(u64, Words)) {
     BLOCKS.each(|address, words| {
         // Another thread is removing this block.
         if words[0] != 0 {
-            see(address, words);
+            visit(address, words);
         }
     });
 }
@@ -288,7 +293,7 @@ fn each_in_words(mut see: impl FnMut(u64, Words)) {
 pub(crate) fn refused(space: Space, size: u64) {
     if let Some(index) = index(space) {
         COUNTERS[index].refuse(size, shard::totals(index));
-        trace::push(|| Event::Refused(Block { size, space, origin: here() }));
+        trace::push(|| Event::Refused(Block { size, space, origin: current_origin() }));
     }
 }
 
@@ -301,7 +306,7 @@ pub(crate) fn forget_refusal(space: Space) {
 
 /// Counts an event that the ledger could not record.
 #[cold]
-pub(crate) fn lost_one() {
+pub(crate) fn count_lost_event() {
     LOST.fetch_add(1, Relaxed);
 }
 

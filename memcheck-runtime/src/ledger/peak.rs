@@ -25,8 +25,9 @@ fn counters(space: Space) -> Option<&'static Counters> {
 impl PeakWindow {
     /// Resets the peak.
     pub(crate) fn open(space: Space) -> Self {
-        let (before, earlier) = counters(space)
-            .map_or((0, 0), |of| (restart(&of.peak, &of.live), of.earlier_peak.swap(0, Relaxed)));
+        let (before, earlier) = counters(space).map_or((0, 0), |counters| {
+            (restart(&counters.peak, &counters.live), counters.earlier_peak.swap(0, Relaxed))
+        });
         Self { space, before, earlier }
     }
 
@@ -36,26 +37,27 @@ impl PeakWindow {
 
     /// Restores the peak as if no allocation had been made in the window.
     pub(crate) fn discard(self) {
-        if let Some(of) = counters(self.space) {
-            restart(&of.peak, &of.live);
-            of.earlier_peak.store(0, Relaxed);
+        if let Some(counters) = counters(self.space) {
+            restart(&counters.peak, &counters.live);
+            counters.earlier_peak.store(0, Relaxed);
         }
         // `drop` restores the values from before the window.
     }
 
     /// The peak within the window, even if it was reset during the window.
     pub(crate) fn close(self) -> u64 {
-        counters(self.space)
-            .map_or(0, |of| of.peak.load(Relaxed).max(of.earlier_peak.load(Relaxed)))
+        counters(self.space).map_or(0, |counters| {
+            counters.peak.load(Relaxed).max(counters.earlier_peak.load(Relaxed))
+        })
     }
 }
 
 /// However the window ends, the peak from before it is restored.
 impl Drop for PeakWindow {
     fn drop(&mut self) {
-        if let Some(of) = counters(self.space) {
-            raise(&of.peak, self.before);
-            raise(&of.earlier_peak, self.earlier);
+        if let Some(counters) = counters(self.space) {
+            raise(&counters.peak, self.before);
+            raise(&counters.earlier_peak, self.earlier);
         }
     }
 }

@@ -85,9 +85,9 @@ fn set(bits: &Bits, index: usize) {
 fn bucket(base: *mut Bucket, index: usize) -> &'static Bucket {
     debug_assert!(index < BUCKETS);
     // SAFETY: `base` is the mapping of `BUCKETS` buckets that `map` made and that is never
-    // unmapped. Every index comes from `place`, which returns less than `BUCKETS`, from a [`Kept`]
-    // slot, which stores such an index, or from a set bit of such a bucket. A bucket consists of
-    // integers and atomic integers, for which all bytes zero is a valid value.
+    // unmapped. Every index comes from `bucket_index`, which returns less than `BUCKETS`, from a
+    // [`Kept`] slot, which stores such an index, or from a set bit of such a bucket. A bucket
+    // consists of integers and atomic integers, for which all bytes zero is a valid value.
     unsafe { &*base.add(index) }
 }
 
@@ -99,7 +99,7 @@ fn hash(address: u64) -> u64 {
 
 /// The index of the bucket of a level that is `step` buckets after the home bucket of a hash.
 #[inline]
-fn place(level: usize, hash: u64, step: usize) -> usize {
+fn bucket_index(level: usize, hash: u64, step: usize) -> usize {
     let size = STARTS[level + 1] - STARTS[level];
     let home = ((u128::from(hash) * size as u128) >> 64) as usize;
     let at = home + step;
@@ -138,7 +138,7 @@ impl Table {
             return false;
         }
         let hash = hash(address);
-        let index = place(0, hash, 0);
+        let index = bucket_index(0, hash, 0);
         let home = bucket(base, index);
         if let Some(slot) = kept.and_then(|kept| kept.take_from(index)) {
             home.fill(slot, address, words);
@@ -190,7 +190,7 @@ impl Table {
         words: Words,
     ) -> bool {
         for step in 0..reach {
-            let index = place(level, hash, step);
+            let index = bucket_index(level, hash, step);
             let bucket = bucket(base, index);
             if let Some(slot) = bucket.claim() {
                 bucket.fill(slot, address, words);
@@ -201,7 +201,7 @@ impl Table {
             bucket.overflow.fetch_add(1, Relaxed);
         }
         for step in 0..reach {
-            bucket(base, place(level, hash, step)).overflow.fetch_sub(1, Relaxed);
+            bucket(base, bucket_index(level, hash, step)).overflow.fetch_sub(1, Relaxed);
         }
         false
     }
@@ -212,7 +212,7 @@ impl Table {
     fn find(&self, base: *mut Bucket, hash: u64, address: u64) -> Option<Found> {
         for level in 0..self.active.load(Relaxed) {
             for step in 0..REACH {
-                let bucket = bucket(base, place(level, hash, step));
+                let bucket = bucket(base, bucket_index(level, hash, step));
                 if let Some(slot) = bucket.slot(address) {
                     return Some(Found { bucket, slot, level, step });
                 }
@@ -231,7 +231,7 @@ impl Table {
             return None;
         }
         let hash = hash(address);
-        let home = bucket(base, place(0, hash, 0));
+        let home = bucket(base, bucket_index(0, hash, 0));
         match home.slot(address) {
             Some(slot) => Some((home, slot)),
             None => self.find(base, hash, address).map(|found| (found.bucket, found.slot)),
@@ -240,9 +240,9 @@ impl Table {
 
     /// Prefetches the home bucket of an address that will be added soon.
     #[inline]
-    pub(crate) fn expect(&self, address: u64) {
+    pub(crate) fn prefetch_home(&self, address: u64) {
         let base = self.base.load(Relaxed);
-        let bucket = base.wrapping_add(place(0, hash(address), 0)).cast::<u8>();
+        let bucket = base.wrapping_add(bucket_index(0, hash(address), 0)).cast::<u8>();
         prefetch::to_write(bucket);
         prefetch::to_write(bucket.wrapping_add(LINE));
     }
@@ -256,7 +256,7 @@ impl Table {
             return None;
         }
         let hash = hash(address);
-        let index = place(0, hash, 0);
+        let index = bucket_index(0, hash, 0);
         let home = bucket(base, index);
         let Some(slot) = home.slot(address) else {
             return self.remove_beyond(base, hash, address);
@@ -280,7 +280,7 @@ impl Table {
         let words = found.take(slot);
         found.release(slot);
         for passed in 0..step {
-            bucket(base, place(level, hash, passed)).overflow.fetch_sub(1, Relaxed);
+            bucket(base, bucket_index(level, hash, passed)).overflow.fetch_sub(1, Relaxed);
         }
         Some(words)
     }
@@ -298,24 +298,24 @@ impl Table {
         }
     }
 
-    /// Passes the words of all entries that were added since the last call to `see`, and sets
+    /// Passes the words of all entries that were added since the last call to `visit`, and sets
     /// [`COUNTED`](super::bucket::COUNTED) in them. The cost depends on the number of added
     /// entries, not on the number of all. Threads must not call it at the same time.
-    pub(crate) fn count_new(&self, mut see: impl FnMut(Words)) {
-        self.buckets(|at| self.changed[at].swap(0, Relaxed), |bucket| bucket.count(&mut see));
+    pub(crate) fn count_new(&self, mut visit: impl FnMut(Words)) {
+        self.buckets(|at| self.changed[at].swap(0, Relaxed), |bucket| bucket.count(&mut visit));
     }
 
-    /// Passes every entry to `see`. Changes that other threads make at the same time may be missed.
-    /// A workload makes none between two iterations.
-    pub(crate) fn each(&self, mut see: impl FnMut(u64, Words)) {
+    /// Passes every entry to `visit`. Changes that other threads make at the same time may be
+    /// missed. A workload makes none between two iterations.
+    pub(crate) fn each(&self, mut visit: impl FnMut(u64, Words)) {
         self.buckets(
             |at| self.used[at].load(Relaxed),
-            |bucket| bucket.entries().for_each(|(address, words)| see(address, words)),
+            |bucket| bucket.entries().for_each(|(address, words)| visit(address, words)),
         );
     }
 
-    /// Passes the buckets to `see` whose bits are set in the words that `bits` returns.
-    fn buckets(&self, bits: impl Fn(usize) -> u64, mut see: impl FnMut(&Bucket)) {
+    /// Passes the buckets to `visit` whose bits are set in the words that `bits` returns.
+    fn buckets(&self, bits: impl Fn(usize) -> u64, mut visit: impl FnMut(&Bucket)) {
         let base = self.base.load(Acquire);
         if base.is_null() {
             return;
@@ -325,7 +325,7 @@ impl Table {
         for place in 0..STARTS[levels].div_ceil(64) {
             let mut bits = bits(place);
             while bits != 0 {
-                see(bucket(base, place * 64 + bits.trailing_zeros() as usize));
+                visit(bucket(base, place * 64 + bits.trailing_zeros() as usize));
                 bits &= bits - 1;
             }
         }
@@ -345,7 +345,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn more_than_a_level_holds_is_found_again() {
+    fn addresses_beyond_the_first_level_are_found() {
         static TABLE: Table = Table::new();
         TABLE.map().unwrap();
         let address = |i: u64| 0x7000_0000_0000 + i * 1040;
@@ -370,11 +370,11 @@ mod tests {
     }
 
     #[test]
-    fn a_kept_slot_is_used_again_and_hides_no_other_address() {
+    fn a_kept_slot_is_reused_and_does_not_hide_other_addresses() {
         static TABLE: Table = Table::new();
         TABLE.map().unwrap();
         let kept = Kept::new();
-        let home = |address: u64| place(0, hash(address), 0);
+        let home = |address: u64| bucket_index(0, hash(address), 0);
         // Twice as many addresses with the same home as a bucket has slots.
         let alike: Vec<u64> = (0x100u64..)
             .map(|i| i << 4)

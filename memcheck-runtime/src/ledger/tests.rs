@@ -4,13 +4,13 @@ use memcheck_core::space::Space;
 
 use super::*;
 
-fn ready() {
-    prepare().expect("96 MiB of address space");
+fn map_table() {
+    prepare().expect("address space for the table");
 }
 
 #[test]
-fn peak_is_the_highest_sum_and_frees_of_strangers_change_nothing() {
-    ready();
+fn the_peak_is_the_highest_sum_and_unknown_frees_change_nothing() {
+    map_table();
     let space = Space::Cuda(20);
     allocated(space, 0x10_0000, 100);
     allocated(space, 0x20_0000, 50);
@@ -22,8 +22,8 @@ fn peak_is_the_highest_sum_and_frees_of_strangers_change_nothing() {
 }
 
 #[test]
-fn a_peak_that_starts_anew_stays_part_of_the_whole_one() {
-    ready();
+fn a_reset_peak_stays_part_of_the_whole_peak() {
+    map_table();
     let space = Space::Cuda(25);
     let peaks = || (snapshot(space).peak, snapshot(space).whole_peak);
     allocated(space, 0x18_0000, 100);
@@ -40,8 +40,8 @@ fn a_peak_that_starts_anew_stays_part_of_the_whole_one() {
 }
 
 #[test]
-fn a_window_sees_its_peak_whoever_resets_it_meanwhile() {
-    ready();
+fn a_window_keeps_its_peak_across_resets() {
+    map_table();
     let space = Space::Cuda(26);
     let peaks = || (snapshot(space).peak, snapshot(space).whole_peak);
     allocated(space, 0x1b_0000, 300);
@@ -53,13 +53,13 @@ fn a_window_sees_its_peak_whoever_resets_it_meanwhile() {
     reset_peak(space);
     allocated(space, 0x1c_0000, 10);
     assert_eq!(window.close(), 100);
-    assert_eq!(peaks(), (10, 300), "as if nobody had looked");
+    assert_eq!(peaks(), (10, 300), "the window leaves no trace");
     assert_eq!(freed(0x1c_0000).map(|block| block.size), Some(10));
 }
 
 #[test]
 fn a_failed_free_leaves_its_block_live() {
-    ready();
+    map_table();
     let space = Space::Cuda(21);
     allocated(space, 0x11_0000, 64);
     let block = freed(0x11_0000).unwrap();
@@ -70,8 +70,8 @@ fn a_failed_free_leaves_its_block_live() {
 }
 
 #[test]
-fn moving_a_block_counts_neither_none_nor_both() {
-    ready();
+fn a_moved_block_is_counted_exactly_once() {
+    map_table();
     let space = Space::Cuda(22);
     allocated(space, 0x12_0000, 1_000);
     let old = taken(0x12_0000).unwrap();
@@ -85,8 +85,21 @@ fn moving_a_block_counts_neither_none_nor_both() {
 }
 
 #[test]
-fn threads_agree_on_the_last_byte() {
-    ready();
+fn a_block_that_moves_to_an_unknown_space_is_removed_and_counts_as_lost() {
+    map_table();
+    let space = Space::Cuda(27);
+    allocated(space, 0x14_0000, 1_000);
+    let (old, lost) = (taken(0x14_0000).unwrap(), lost_events());
+    moved(old, Space::Cuda(u16::MAX), 0x15_0000, 1_500);
+    assert_eq!(lost_events(), lost + 1);
+    let now = snapshot(space);
+    assert_eq!((now.live, now.allocations, now.frees), (0, 1, 1));
+    assert_eq!(freed(0x15_0000), None);
+}
+
+#[test]
+fn concurrent_counts_are_exact_to_the_byte() {
+    map_table();
     let space = Space::Cuda(23);
     const THREADS: u64 = 8;
     const BLOCKS: u64 = 2_000;
@@ -117,7 +130,7 @@ fn threads_agree_on_the_last_byte() {
 }
 
 /// The blocks of one space in a census, sorted: size, iteration of birth and count.
-fn of(space: Space, census: &census::Census) -> Vec<(u64, u32, u64)> {
+fn blocks_of(space: Space, census: &census::Census) -> Vec<(u64, u32, u64)> {
     let mut blocks: Vec<_> = census
         .iter()
         .filter(|(kind, _)| kind.space == space)
@@ -131,7 +144,7 @@ fn of(space: Space, census: &census::Census) -> Vec<(u64, u32, u64)> {
 // must not use them.
 #[test]
 fn changes_add_up_to_the_census() {
-    ready();
+    map_table();
     let space = Space::Cuda(24);
     let address = |iteration: u32, size: u64| 0x5000_0000 + u64::from(iteration) * 0x1000 + size;
     for iteration in 1..=4u32 {
@@ -144,9 +157,9 @@ fn changes_add_up_to_the_census() {
             freed(address(iteration - 2, 60));
         }
         let changes = Changes::take().expect("few have died");
-        assert_eq!(of(space, &changes.came), [(40, iteration, 1), (60, iteration, 1)]);
-        let gone: &[_] = if iteration > 2 { &[(60, iteration - 2, 1)] } else { &[] };
-        assert_eq!(of(space, &changes.gone), gone);
+        assert_eq!(blocks_of(space, &changes.added), [(40, iteration, 1), (60, iteration, 1)]);
+        let removed: &[_] = if iteration > 2 { &[(60, iteration - 2, 1)] } else { &[] };
+        assert_eq!(blocks_of(space, &changes.removed), removed);
     }
     let old = taken(address(1, 40)).unwrap();
     put_back(address(1, 40), old);
@@ -154,11 +167,11 @@ fn changes_add_up_to_the_census() {
     moved(old, space, address(2, 50), 50);
     let changes = Changes::take().expect("few have died");
     assert_eq!(
-        (of(space, &changes.came), of(space, &changes.gone)),
+        (blocks_of(space, &changes.added), blocks_of(space, &changes.removed)),
         (vec![(50, 4, 1)], vec![(40, 2, 1)])
     );
     assert_eq!(
-        of(space, &census()),
+        blocks_of(space, &census()),
         [(40, 1, 1), (40, 3, 1), (40, 4, 1), (50, 4, 1), (60, 3, 1), (60, 4, 1)]
     );
     begin_iteration(0);

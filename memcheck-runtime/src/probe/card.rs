@@ -40,12 +40,12 @@ pub fn card(device: &Device) -> candle_core::Result<Option<Card>> {
 pub(crate) fn capacities() -> std::collections::BTreeMap<memcheck_core::space::Space, u64> {
     use candle_core::cuda_backend::cudarc::driver::result::device;
     use memcheck_core::space::Space;
-    let of = |ordinal: u16| {
+    let capacity_of = |ordinal: u16| {
         let device = device::get(ordinal.into()).ok()?;
         // SAFETY: the driver has just returned this device.
         let bytes = unsafe { device::total_mem(device) }.ok()?;
         Some((Space::Cuda(ordinal), bytes as u64))
     };
     let count = device::get_count().ok().and_then(|count| u16::try_from(count).ok());
-    (0..count.unwrap_or(0)).filter_map(of).collect()
+    (0..count.unwrap_or(0)).filter_map(capacity_of).collect()
 }

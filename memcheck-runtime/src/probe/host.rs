@@ -187,7 +187,7 @@ fn resized(mode: Mode, new: *mut u8, layout: Layout, (new_size, old): (usize, Op
     let new_layout = unsafe { Layout::from_size_align_unchecked(new_size, layout.align()) };
     match (old, space(mode, new_layout)) {
         (Some(old), Some(space)) => ledger::moved(old, space, new as u64, new_size as u64),
-        (Some(old), None) => ledger::left(old),
+        (Some(old), None) => ledger::discarded(old),
         // A block that is not in the ledger is from before the body and is still not counted. The
         // exception is a block that was too small for `host` before it was resized.
         (None, Some(Space::Host)) if !is_tensor(layout) => allocated(mode, new, new_layout),

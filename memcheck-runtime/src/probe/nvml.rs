@@ -19,27 +19,27 @@ pub(crate) enum Unavailable {
     /// The library or the driver is missing, or a call is not supported.
     #[error("{0}")]
     Nvml(#[from] NvmlError),
-    #[error("the driver gives no UUID: {0}")]
+    #[error("the driver returned no UUID: {0}")]
     Unnamed(#[from] DriverError),
     /// NVML does not report the processes of this slice of a card in MIG mode.
-    #[error("the device is a slice of a card in MIG mode, of which it says: {0}")]
+    #[error("the device is a slice of a card in MIG mode: {0}")]
     Slice(NvmlError),
     /// The simulated toolkit does not contain the library.
     #[cfg(feature = "sim")]
-    #[error("the simulated toolkit has no NVML here")]
+    #[error("the simulated toolkit has no NVML: `MEMCHECK_SIM_NVML` is not set")]
     NoLibrary,
     #[cfg(feature = "sim")]
     #[error("{0}")]
     Simulated(#[from] memcheck_sim::NvmlError),
     /// The process ids here are not those of the host.
-    #[error("process ids in a container are not those that it knows")]
+    #[error("process ids in a container differ from those of the host")]
     Container,
     /// The process is not on the list, because of a container or of another user's view.
-    #[error("this process is not on its list")]
+    #[error("this process is not in its list of processes")]
     NotListed,
     #[error("it has no figure for this process")]
     NoFigure,
-    #[error("not a GPU")]
+    #[error("the device is not a GPU")]
     NotADevice,
 }
 
@@ -117,8 +117,8 @@ fn running(device: &Device<'_>) -> Result<Vec<ProcessInfo>, Unavailable> {
 
 /// The device that has this UUID in the driver: a GPU, or a slice of one.
 fn find<'nvml>(nvml: &'nvml Nvml, uuid: &[u8; 16]) -> Result<Device<'nvml>, Unavailable> {
-    match nvml.device_by_uuid(written("GPU", uuid)) {
-        Err(NvmlError::NotFound) => Ok(nvml.device_by_uuid(written("MIG", uuid))?),
+    match nvml.device_by_uuid(format_uuid("GPU", uuid)) {
+        Err(NvmlError::NotFound) => Ok(nvml.device_by_uuid(format_uuid("MIG", uuid))?),
         found => Ok(found?),
     }
 }
@@ -131,7 +131,7 @@ pub(crate) fn name_of(space: Space) -> Result<String, Unavailable> {
 }
 
 /// A UUID in NVML's format: `GPU-01234567-89ab-cdef-0123-456789abcdef`.
-fn written(kind: &str, uuid: &[u8; 16]) -> String {
+fn format_uuid(kind: &str, uuid: &[u8; 16]) -> String {
     let mut text = kind.to_owned();
     for (index, byte) in uuid.iter().enumerate() {
         if [0, 4, 6, 8, 10].contains(&index) {

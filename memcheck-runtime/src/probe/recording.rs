@@ -43,22 +43,22 @@ pub fn record<R>(work: impl FnOnce() -> R) -> (R, Vec<DriverCall>) {
             ON.store(false, SeqCst);
         }
     }
-    let taken = || {
+    let take_calls = || {
         let _quiet = quiet::enter();
         std::mem::take(&mut *CALLS.lock().unwrap_or_else(PoisonError::into_inner))
     };
-    drop(taken());
+    drop(take_calls());
     ON.store(true, SeqCst);
     let off = Off;
     let result = work();
     drop(off);
-    (result, taken())
+    (result, take_calls())
 }
 
 /// Records a call.
 #[cfg(feature = "cuda")]
 #[inline]
-pub(super) fn note(name: &'static str, bytes: u64, result: c_int) {
+pub(super) fn add(name: &'static str, bytes: u64, result: c_int) {
     if ON.load(std::sync::atomic::Ordering::Relaxed) {
         let _quiet = quiet::enter();
         let call = DriverCall { name, bytes, result };

@@ -24,7 +24,7 @@ use super::{Mark, current, number};
 pub struct Scopes;
 
 /// The origin of a span: its scope, thread and mark.
-struct Made {
+struct SpanOrigin {
     scope: u32,
     thread: std::thread::ThreadId,
     mark: Mark,
@@ -36,7 +36,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Scopes {
         if let Some(span) = context.span(id) {
             let thread = std::thread::current().id();
             let mark = Mark::of(attributes);
-            span.extensions_mut().insert(Made { scope: current(), thread, mark });
+            span.extensions_mut().insert(SpanOrigin { scope: current(), thread, mark });
         }
     }
 
@@ -45,10 +45,11 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Scopes {
         let Some(span) = context.span(id) else { return };
         let elsewhere = || {
             let extensions = span.extensions();
-            let made = extensions.get::<Made>()?;
-            (made.thread != std::thread::current().id()).then_some(made.scope)
+            let origin = extensions.get::<SpanOrigin>()?;
+            (origin.thread != std::thread::current().id()).then_some(origin.scope)
         };
-        let mark = || span.extensions().get::<Made>().map_or(Mark::None, |made| made.mark);
+        let mark =
+            || span.extensions().get::<SpanOrigin>().map_or(Mark::None, |origin| origin.mark);
         super::enter(elsewhere, |outer| number(outer, span.name(), mark()));
     }
 

@@ -24,18 +24,18 @@ pub(crate) use mark::Mark;
 
 /// The number of spans that one thread can be in at the same time. Deeper spans keep the scope of
 /// the last one.
-const DEEPEST: usize = 64;
+const MAX_DEPTH: usize = 64;
 
 /// The scope of a thread before each span that it has entered.
 struct Entered {
-    before: [Cell<u32>; DEEPEST],
+    before: [Cell<u32>; MAX_DEPTH],
     depth: Cell<usize>,
 }
 
 thread_local! {
     static CURRENT: Cell<u32> = const { Cell::new(0) };
     static ENTERED: Entered = const {
-        Entered { before: [const { Cell::new(0) }; DEEPEST], depth: Cell::new(0) }
+        Entered { before: [const { Cell::new(0) }; MAX_DEPTH], depth: Cell::new(0) }
     };
 }
 
@@ -144,21 +144,21 @@ pub(crate) enum Install {
     Never,
 }
 
-static WANTED: AtomicBool = AtomicBool::new(false);
+static PENDING: AtomicBool = AtomicBool::new(false);
 
 /// Installs a subscriber that tracks scopes, unless there is already one.
 pub(crate) fn install(when: Install) {
     match when {
         Install::Now => install_now(),
-        Install::Late => WANTED.store(true, Relaxed),
+        Install::Late => PENDING.store(true, Relaxed),
         Install::Never => {}
     }
 }
 
 /// Must be called when the program uses a tensor or device memory; see [`Install::Late`].
 #[inline]
-pub(crate) fn needed() {
-    if WANTED.load(Relaxed) && WANTED.swap(false, Relaxed) && !has_been_set() {
+pub(crate) fn install_pending() {
+    if PENDING.load(Relaxed) && PENDING.swap(false, Relaxed) && !has_been_set() {
         let _quiet = quiet::enter();
         install_now();
     }
@@ -216,14 +216,14 @@ mod tests {
     }
 
     #[test]
-    fn a_span_with_an_index_is_a_scope_for_each() {
+    fn a_span_gives_one_scope_for_each_index() {
         with_each(|| {
             let layers: Vec<_> =
                 (0..3_usize).map(|index| info_span!("model.layers", index)).collect();
             for (index, layer) in layers.iter().enumerate().chain(layers.iter().enumerate()) {
                 let _layer = layer.enter();
                 assert_eq!(here(), format!("model.layers.{index}"));
-                trace_span!("attn", note = "of no weight").in_scope(|| {
+                trace_span!("attn", note = "ignored").in_scope(|| {
                     assert_eq!(here(), format!("model.layers.{index}.attn"));
                 });
             }

@@ -19,26 +19,26 @@ use tracing::subscriber::Interest;
 use tracing::{Event, Metadata, Subscriber};
 use tracing_core::span::Current;
 
-use super::{DEEPEST, Mark, current, number};
+use super::{MAX_DEPTH, Mark, current, number};
 use crate::intern::mix;
 
 /// Places in the source at which spans are created, starting at 1. Places from [`MARKED`] on also
 /// have a mark, such as the index of a layer. If all places are used, further spans do not change
 /// the scope.
-static PLACES: [AtomicPtr<Metadata<'static>>; MOST] =
-    [const { AtomicPtr::new(std::ptr::null_mut()) }; MOST];
+static PLACES: [AtomicPtr<Metadata<'static>>; MAX_PLACES] =
+    [const { AtomicPtr::new(std::ptr::null_mut()) }; MAX_PLACES];
 /// The mark of each place, by its number.
-static MARKS: [AtomicU32; MOST] = [const { AtomicU32::new(0) }; MOST];
+static MARKS: [AtomicU32; MAX_PLACES] = [const { AtomicU32::new(0) }; MAX_PLACES];
 /// The numbers of places with a mark.
 static MARKED_PLACES: LazyLock<RwLock<FxHashMap<(usize, Mark), usize>>> =
     LazyLock::new(RwLock::default);
-const MARKED: usize = MOST / 2;
-const MOST: usize = 1 << PLACE_BITS;
+const MARKED: usize = MAX_PLACES / 2;
+const MAX_PLACES: usize = 1 << PLACE_BITS;
 const PLACE_BITS: u32 = 12;
 const SCOPE_BITS: u32 = 27;
 const THREAD_BITS: u32 = 24;
 /// Set in every id, because an id must not be zero.
-const ALWAYS: u64 = 1 << 63;
+const NON_ZERO: u64 = 1 << 63;
 
 static THREADS: AtomicU64 = AtomicU64::new(0);
 
@@ -48,21 +48,21 @@ thread_local! {
     static RECENT: [Cell<((u32, u64), u32)>; 256] =
         const { [const { Cell::new(((0, 0), 0)) }; 256] };
     /// The spans that the thread is in, by depth.
-    static INSIDE: [Cell<u64>; DEEPEST] = const { [const { Cell::new(0) }; DEEPEST] };
+    static INSIDE: [Cell<u64>; MAX_DEPTH] = const { [const { Cell::new(0) }; MAX_DEPTH] };
 }
 
 /// The number of a place; 0 if there are too many.
 fn place(metadata: &'static Metadata<'static>) -> u64 {
     let this = std::ptr::from_ref(metadata).cast_mut();
     let null = std::ptr::null_mut();
-    let is_it = |place: &AtomicPtr<_>| match place.load(Acquire) {
+    let matches_place = |place: &AtomicPtr<_>| match place.load(Acquire) {
         known if known == null => match place.compare_exchange(null, this, Release, Acquire) {
             Ok(_) => true,
             Err(other) => other == this,
         },
         known => known == this,
     };
-    let found = PLACES[..MARKED].iter().skip(1).position(is_it);
+    let found = PLACES[..MARKED].iter().skip(1).position(matches_place);
     found.map_or(0, |position| position as u64 + 1)
 }
 
@@ -89,22 +89,22 @@ fn marked_place(metadata: &'static Metadata<'static>, mark: Mark) -> u64 {
 
 /// The contents of an id.
 #[derive(Debug, Clone, Copy)]
-struct Made {
+struct SpanOrigin {
     place: u64,
     scope: u32,
     thread: u64,
 }
 
-impl Made {
+impl SpanOrigin {
     fn id(self) -> Id {
         let scope = u64::from(self.scope) & ((1 << SCOPE_BITS) - 1);
         let place = self.place << (SCOPE_BITS + THREAD_BITS);
-        Id::from_u64(ALWAYS | place | scope << THREAD_BITS | self.thread)
+        Id::from_u64(NON_ZERO | place | scope << THREAD_BITS | self.thread)
     }
 
-    fn of(id: u64) -> Self {
+    fn from_id(id: u64) -> Self {
         Self {
-            place: (id & !ALWAYS) >> (SCOPE_BITS + THREAD_BITS),
+            place: (id & !NON_ZERO) >> (SCOPE_BITS + THREAD_BITS),
             scope: (id >> THREAD_BITS) as u32 & ((1 << SCOPE_BITS) - 1),
             thread: id & ((1 << THREAD_BITS) - 1),
         }
@@ -159,7 +159,7 @@ impl Subscriber for Spans {
                 marked_place(span.metadata(), mark)
             }
         };
-        Made { place, scope: current(), thread }.id()
+        SpanOrigin { place, scope: current(), thread }.id()
     }
 
     fn record(&self, _: &Id, _: &Record<'_>) {}
@@ -169,12 +169,12 @@ impl Subscriber for Spans {
     fn event(&self, _: &Event<'_>) {}
 
     fn enter(&self, id: &Id) {
-        let made = Made::of(id.into_u64());
+        let origin = SpanOrigin::from_id(id.into_u64());
         let elsewhere = || {
-            let here = THREAD.try_with(|thread| *thread).unwrap_or(made.thread);
-            (made.thread != here).then_some(made.scope)
+            let here = THREAD.try_with(|thread| *thread).unwrap_or(origin.thread);
+            (origin.thread != here).then_some(origin.scope)
         };
-        let depth = super::enter(elsewhere, |outer| made.inside(outer));
+        let depth = super::enter(elsewhere, |outer| origin.inside(outer));
         INSIDE.with(|inside| {
             if let Some(inside) = inside.get(depth) {
                 inside.set(id.into_u64());
@@ -189,7 +189,7 @@ impl Subscriber for Spans {
     fn current_span(&self) -> Current {
         let last = super::depth().checked_sub(1);
         let inside = last.and_then(|last| INSIDE.with(|all| all.get(last).map(Cell::get)));
-        let metadata = inside.and_then(|id| Made::of(id).metadata());
+        let metadata = inside.and_then(|id| SpanOrigin::from_id(id).metadata());
         match (inside, metadata) {
             (Some(id), Some(metadata)) => Current::new(Id::from_u64(id), metadata),
             _ => Current::none(),

@@ -25,6 +25,11 @@ pub(super) fn number(frames: &[u64], hash: u64, scope: u32) -> u32 {
     CONTEXTS.number(mix(hash, scope.into()), words)
 }
 
+/// True if the frames and scopes of all contexts so far are known.
+pub(crate) fn is_complete() -> bool {
+    CONTEXTS.is_complete()
+}
+
 /// An iterator over the scope and then the frames from the innermost.
 struct Words<'a> {
     scope: Option<u64>,

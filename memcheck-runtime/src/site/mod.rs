@@ -14,7 +14,7 @@ mod unwind;
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-pub(crate) use contexts::context;
+pub(crate) use contexts::{context, is_complete};
 pub(crate) use executable::{Executable, sources};
 
 static ON: AtomicBool = AtomicBool::new(false);
@@ -43,12 +43,12 @@ pub(crate) fn is_on() -> bool {
 /// The number of the caller's context; 0 if sites are not recorded or if the thread is about to
 /// end.
 #[inline]
-pub(crate) fn here() -> u32 {
-    if ON.load(Relaxed) { unwind::here() } else { 0 }
+pub(crate) fn current_context() -> u32 {
+    if ON.load(Relaxed) { unwind::current_context() } else { 0 }
 }
 
 /// Runs `work`. The frames around this call cannot change in the meantime, so that walks do not
 /// compare them.
-pub(crate) fn within<R>(work: impl FnOnce() -> R) -> R {
-    if ON.load(Relaxed) { unwind::within(work) } else { work() }
+pub(crate) fn with_fixed_frames<R>(work: impl FnOnce() -> R) -> R {
+    if ON.load(Relaxed) { unwind::with_fixed_frames(work) } else { work() }
 }

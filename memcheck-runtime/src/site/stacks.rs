@@ -20,8 +20,8 @@ pub(super) const DEPTH: usize = 160;
 /// The stacks that a thread remembers are in sets. All stacks of a set are compared with a new
 /// walk.
 const SETS: usize = 128;
-const WAYS: usize = 4;
-const STACKS: usize = SETS * WAYS;
+const STACKS_PER_SET: usize = 4;
+const STACKS: usize = SETS * STACKS_PER_SET;
 
 /// A walked stack, the outermost frame first. PERF: the fields are in this order so that the fields
 /// that every walk reads are adjacent.
@@ -53,13 +53,13 @@ impl Stack {
     }
 
     /// True if the frame at index `at` is this frame at this place.
-    pub(super) fn is(&self, at: usize, frame: u64, place: Place) -> bool {
+    pub(super) fn has_frame(&self, at: usize, frame: u64, place: Place) -> bool {
         self.places[at] == place && self.frames[at] == frame
     }
 
     /// True if the outermost `count` return addresses are still at their positions. Those beyond
     /// `base` are not read, because they cannot have changed.
-    fn stands(&self, count: usize, base: u64) -> bool {
+    fn is_unchanged(&self, count: usize, base: u64) -> bool {
         let from = self.from as *const u64;
         let until = base.saturating_sub(self.from) / 8;
         // The innermost first, because stacks mostly differ there.
@@ -73,7 +73,7 @@ impl Stack {
 
     /// Prefetches the stack for a comparison. PERF: only the part of its inner end that most walks
     /// compare.
-    fn expect(&self) {
+    fn prefetch(&self) {
         const COMPARED: usize = 32;
         prefetch::to_read(std::ptr::from_ref(self));
         let inner = self.length.saturating_sub(COMPARED)..self.length;
@@ -91,7 +91,7 @@ impl Stack {
     }
 
     /// The number of the outermost `known` frames whose stack pointer is at least `sp`.
-    pub(super) fn above(&self, known: usize, sp: u64) -> usize {
+    pub(super) fn count_above(&self, known: usize, sp: u64) -> usize {
         let mut known = known;
         while known > 0 && self.places[known - 1].sp < sp {
             known -= 1;
@@ -101,7 +101,7 @@ impl Stack {
 
     /// Stores the positions of the return addresses. `false` if one is not in the thread's `own`
     /// stack, or if return addresses have no fixed positions on this processor.
-    fn stand(&mut self, own: &Range<u64>) -> bool {
+    fn store_positions(&mut self, own: &Range<u64>) -> bool {
         let Some(below) = arch::RETURN_ADDRESS else { return false };
         self.words[..self.length].iter_mut().zip(&self.places).all(|(words, place)| {
             let bytes = place.sp.checked_sub(self.from + below);
@@ -147,7 +147,7 @@ impl Stack {
 #[derive(Debug)]
 pub(super) struct Stacks {
     /// The key of each stack.
-    tags: [Way; STACKS],
+    tags: [WalkKey; STACKS],
     all: [Stack; STACKS],
     last: usize,
     /// The number of walked stacks. It selects the stack of a set that is replaced next.
@@ -160,17 +160,17 @@ pub(super) struct Stacks {
 /// The key of a walk: the context of the last stack, the scope, and the stack pointer at the start
 /// of the walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Way {
+pub(super) struct WalkKey {
     before: u32,
     scope: u32,
     from: u64,
 }
 
-impl Way {
+impl WalkKey {
     /// The index of the first stack of its set.
     fn set(self) -> usize {
         let hash = mix(mix(mix(0, self.before.into()), self.from), self.scope.into());
-        (hash >> 32) as usize % SETS * WAYS
+        (hash >> 32) as usize % SETS * STACKS_PER_SET
     }
 }
 
@@ -187,8 +187,8 @@ impl Stacks {
         self.base = base;
         // PERF: checks the tags, which are adjacent, because most stacks were never touched.
         for (tag, stack) in self.tags.iter_mut().zip(&mut self.all) {
-            if *tag != Way::default() {
-                *tag = Way::default();
+            if *tag != WalkKey::default() {
+                *tag = WalkKey::default();
                 (stack.length, stack.whole) = (0, false);
             }
         }
@@ -200,8 +200,8 @@ impl Stacks {
 
     /// True if the outermost `count` return addresses of the last stack are still at their
     /// positions.
-    pub(super) fn last_stands(&self, count: usize) -> bool {
-        self.last().stands(count, self.base())
+    pub(super) fn is_last_unchanged(&self, count: usize) -> bool {
+        self.last().is_unchanged(count, self.base())
     }
 
     fn base(&self) -> u64 {
@@ -209,33 +209,33 @@ impl Stacks {
     }
 
     /// The key of a walk that begins here now.
-    pub(super) fn way(&self, from: u64, scope: u32) -> Way {
-        Way { before: self.last().number, scope, from }
+    pub(super) fn key(&self, from: u64, scope: u32) -> WalkKey {
+        WalkKey { before: self.last().number, scope, from }
     }
 
     /// The context of an earlier walk with this key, if its whole stack still matches memory. That
     /// stack then becomes the last one.
-    pub(super) fn again(&mut self, way: Way) -> Option<u32> {
-        let stands = |at: usize| {
-            self.tags[at] == way && {
+    pub(super) fn find(&mut self, key: WalkKey) -> Option<u32> {
+        let is_current = |at: usize| {
+            self.tags[at] == key && {
                 let known = self.all[at].known();
-                known > 0 && self.all[at].stands(known, self.base())
+                known > 0 && self.all[at].is_unchanged(known, self.base())
             }
         };
         // PERF: tried first, because a program that repeats itself repeats the order of its calls.
         let next = self.last().next as usize;
-        let at = if stands(next) {
+        let at = if is_current(next) {
             next
         } else {
-            let set = way.set();
-            (set..set + WAYS).find(|&at| stands(at))?
+            let set = key.set();
+            (set..set + STACKS_PER_SET).find(|&at| is_current(at))?
         };
-        self.follow(at);
-        self.all[self.all[at].next as usize].expect();
+        self.make_last(at);
+        self.all[self.all[at].next as usize].prefetch();
         Some(self.all[at].number)
     }
 
-    fn follow(&mut self, at: usize) {
+    fn make_last(&mut self, at: usize) {
         if let Some(last) = self.all.get_mut(self.last) {
             last.next = at as u32;
         }
@@ -247,27 +247,28 @@ impl Stacks {
     /// stack.
     pub(super) fn add(
         &mut self,
-        way: Way,
+        key: WalkKey,
         (kept, new): (usize, &[(u64, Place)]),
         own: &Range<u64>,
     ) -> &mut Stack {
         self.count = self.count.wrapping_add(1);
-        let at = way.set() + self.count % WAYS;
+        let at = key.set() + self.count % STACKS_PER_SET;
         if let Ok([stack, last]) = self.all.get_disjoint_mut([at, self.last]) {
             stack.copy(last, kept);
         }
-        self.follow(at);
-        self.tags[at] = way;
+        self.make_last(at);
+        self.tags[at] = key;
         let stack = &mut self.all[at];
         stack.extend(kept, new);
-        stack.from = way.from;
-        stack.whole = kept + new.len() < DEPTH && own.contains(&way.from) && stack.stand(own);
+        stack.from = key.from;
+        stack.whole =
+            kept + new.len() < DEPTH && own.contains(&key.from) && stack.store_positions(own);
         stack
     }
 }
 
 impl Stack {
-    pub(super) fn number(&mut self, number: u32) -> u32 {
+    pub(super) fn set_number(&mut self, number: u32) -> u32 {
         self.number = number;
         number
     }
@@ -284,41 +285,41 @@ mod tests {
 
     const NOWHERE: Range<u64> = 0..0;
 
-    fn way(from: u64) -> Way {
-        Way { before: 0, scope: 0, from }
+    fn key(from: u64) -> WalkKey {
+        WalkKey { before: 0, scope: 0, from }
     }
 
     #[test]
-    fn a_tail_that_is_kept_gives_the_same_stack_as_a_whole_walk() {
+    fn a_walk_with_a_kept_tail_gives_the_same_stack_as_a_whole_walk() {
         let (mut kept, mut whole) = (Stacks::new(), Stacks::new());
-        kept.add(way(1), (0, &walked(1..30)), &NOWHERE);
-        let short = kept.add(way(2), (10, &walked(40..60)), &NOWHERE);
+        kept.add(key(1), (0, &walked(1..30)), &NOWHERE);
+        let short = kept.add(key(2), (10, &walked(40..60)), &NOWHERE);
         let both: Vec<_> = walked(40..60).into_iter().chain(walked(1..11)).collect();
-        let long = whole.add(way(2), (0, &both), &NOWHERE);
+        let long = whole.add(key(2), (0, &both), &NOWHERE);
         assert_eq!(short.frames(), long.frames());
         assert_eq!(short.frames().0.len(), 30);
     }
 
     #[test]
-    fn of_a_deep_stack_the_outermost_frames_are_left_out() {
+    fn the_outermost_frames_of_a_deep_stack_are_omitted() {
         let mut stacks = Stacks::new();
-        stacks.add(way(1), (0, &walked(1..151)), &(0..u64::MAX));
-        let deep = stacks.add(way(1), (150, &walked(200..250)), &(0..u64::MAX));
+        stacks.add(key(1), (0, &walked(1..151)), &(0..u64::MAX));
+        let deep = stacks.add(key(1), (150, &walked(200..250)), &(0..u64::MAX));
         let expected: Vec<u64> = (41..151).chain(200..250).collect();
         assert_eq!(deep.frames().0, expected);
-        assert_eq!(deep.known(), 0, "what is left out may be another's next time");
+        assert_eq!(deep.known(), 0, "omitted frames cannot be compared again");
         let hash = deep.frames().1;
         let all: Vec<_> = walked(200..250).into_iter().chain(walked(41..151)).collect();
-        assert_eq!(stacks.add(way(7), (0, &all), &NOWHERE).frames().1, hash);
+        assert_eq!(stacks.add(key(7), (0, &all), &NOWHERE).frames().1, hash);
     }
 
     #[test]
-    fn what_lies_outside_the_threads_own_stack_is_not_looked_at_again() {
+    fn frames_outside_the_threads_own_stack_are_not_compared_again() {
         let mut stacks = Stacks::new();
         let places = walked(1..5);
-        assert_eq!(stacks.add(way(0x8000), (0, &places), &(0x8000..0x9000)).known(), 4);
-        assert_eq!(stacks.add(way(0x8000), (0, &places), &(0x8000..0x8FF0)).known(), 0);
-        stacks.add(way(0x8000), (0, &places), &(0x8000..0x9000));
+        assert_eq!(stacks.add(key(0x8000), (0, &places), &(0x8000..0x9000)).known(), 4);
+        assert_eq!(stacks.add(key(0x8000), (0, &places), &(0x8000..0x8FF0)).known(), 0);
+        stacks.add(key(0x8000), (0, &places), &(0x8000..0x9000));
         stacks.forget(0);
         assert_eq!(stacks.last().known(), 0);
     }
@@ -330,18 +331,18 @@ mod tests {
         let start = memory.as_ptr() as u64;
         let own = start..start + 128;
         let frame = |word: u64| (word, Place { sp: start + 8 * (word + 1), bp: 0 });
-        let (from, new) = (way(start), [frame(2), frame(6), frame(12)]);
+        let (from, new) = (key(start), [frame(2), frame(6), frame(12)]);
         let mut stacks = Stacks::new();
-        stacks.add(from, (0, &new), &own).number(7);
-        let next = Way { before: 7, ..from };
-        stacks.add(next, (0, &new), &own).number(8);
-        assert_eq!(stacks.again(Way { before: 7, ..from }), Some(8));
+        stacks.add(from, (0, &new), &own).set_number(7);
+        let next = WalkKey { before: 7, ..from };
+        stacks.add(next, (0, &new), &own).set_number(8);
+        assert_eq!(stacks.find(WalkKey { before: 7, ..from }), Some(8));
         memory[12] = 99;
-        assert_eq!(stacks.again(next), None, "a caller is another");
+        assert_eq!(stacks.find(next), None, "the caller has changed");
         stacks.forget(start + 8 * 10);
-        stacks.add(from, (0, &new), &own).number(7);
-        assert_eq!(stacks.again(from), Some(7), "beyond the base");
+        stacks.add(from, (0, &new), &own).set_number(7);
+        assert_eq!(stacks.find(from), Some(7), "the frame is beyond the base");
         memory[6] = 99;
-        assert_eq!(stacks.again(from), None);
+        assert_eq!(stacks.find(from), None);
     }
 }

@@ -60,13 +60,13 @@ const SPARE: usize = 64;
 static SPARES: [AtomicPtr<Walker>; SPARE] = [const { AtomicPtr::new(std::ptr::null_mut()) }; SPARE];
 
 /// A thread's own walker, which is returned when the thread ends.
-struct Mine(Cell<*mut Walker>);
+struct OwnWalker(Cell<*mut Walker>);
 
 thread_local! {
-    static MINE: Mine = const { Mine(Cell::new(std::ptr::null_mut())) };
+    static OWN_WALKER: OwnWalker = const { OwnWalker(Cell::new(std::ptr::null_mut())) };
 }
 
-impl Drop for Mine {
+impl Drop for OwnWalker {
     fn drop(&mut self) {
         let walker = self.0.replace(std::ptr::null_mut());
         if walker.is_null() {
@@ -122,60 +122,60 @@ fn own_stack() -> Option<Range<u64>> {
 
 /// Runs `work`. The frames around this call cannot change on this thread in the meantime.
 #[inline(never)]
-pub(super) fn within<R>(work: impl FnOnce() -> R) -> R {
+pub(super) fn with_fixed_frames<R>(work: impl FnOnce() -> R) -> R {
     struct Outside;
     impl Drop for Outside {
         fn drop(&mut self) {
-            with_mine(|walker| walker.stacks.forget(0));
+            with_walker(|walker| walker.stacks.forget(0));
         }
     }
     let _outside = Outside;
     // The address of a local: frames of calls made from here are below it, and callers are above.
     let place = 0u8;
     let base = std::ptr::from_ref(std::hint::black_box(&place)) as u64;
-    with_mine(|walker| walker.stacks.forget(base));
+    with_walker(|walker| walker.stacks.forget(base));
     work()
 }
 
 /// Passes the thread's walker to `with`. `None` if the thread has destroyed its walker because it
 /// is ending; its last allocations and frees get no context.
 #[inline]
-fn with_mine<R>(with: impl FnOnce(&mut Walker) -> R) -> Option<R> {
+fn with_walker<R>(with: impl FnOnce(&mut Walker) -> R) -> Option<R> {
     // The walker is taken out in the meantime, so that a signal handler that allocates gets another
     // one.
-    let taken = MINE.try_with(|mine| {
-        let walker = mine.0.replace(std::ptr::null_mut());
+    let taken = OWN_WALKER.try_with(|own| {
+        let walker = own.0.replace(std::ptr::null_mut());
         if walker.is_null() { claim() } else { walker }
     });
     let walker = taken.ok()?;
     // SAFETY: this thread has just taken the walker out, so no other reference to it exists.
     let result = with(unsafe { &mut *walker });
-    let _ = MINE.try_with(|mine| mine.0.set(walker));
+    let _ = OWN_WALKER.try_with(|own| own.0.set(walker));
     Some(result)
 }
 
 /// The number of the caller's context.
 #[inline(never)]
-pub(super) fn here() -> u32 {
+pub(super) fn current_context() -> u32 {
     let Some(unwinder) = UNWINDER.get() else { return 0 };
     let start = arch::start();
-    with_mine(|walker| walker.number(unwinder, start)).unwrap_or(0)
+    with_walker(|walker| walker.number(unwinder, start)).unwrap_or(0)
 }
 
 impl Walker {
     /// The number of the context of the stack that begins at `start`.
     fn number(&mut self, unwinder: &arch::Unwinder<Bytes, Policy>, start: Start) -> u32 {
         let scope = scope::current();
-        let way = self.stacks.way(start.sp, scope);
-        if let Some(number) = self.stacks.again(way) {
+        let key = self.stacks.key(start.sp, scope);
+        if let Some(number) = self.stacks.find(key) {
             return number;
         }
         let (kept, count) = self.walk(unwinder, start);
         let new = &self.new[..count];
-        let stack = self.stacks.add(way, (kept, new), &self.own);
+        let stack = self.stacks.add(key, (kept, new), &self.own);
         let (frames, hash) = stack.frames();
         let number = contexts::number(frames, hash, scope);
-        stack.number(number)
+        stack.set_number(number)
     }
 
     /// Walks up to a frame of the last stack. Returns the number of the last stack's frames that
@@ -202,8 +202,11 @@ impl Walker {
             && let Some(address) = NonZeroU64::new(frame)
         {
             let place = arch::pointers(&registers);
-            known = last.above(known, place.sp);
-            if known > 0 && last.is(known - 1, frame, place) && self.stacks.last_stands(known) {
+            known = last.count_above(known, place.sp);
+            if known > 0
+                && last.has_frame(known - 1, frame, place)
+                && self.stacks.is_last_unchanged(known)
+            {
                 return (known, count);
             }
             self.new[count] = (frame, place);

@@ -5,7 +5,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::{Event, Log, Trace, ring};
-use crate::aside;
+use crate::quiet_thread;
 
 #[derive(Debug)]
 pub(crate) struct Collector(JoinHandle<Trace>);
@@ -17,9 +17,9 @@ pub(crate) struct Collector(JoinHandle<Trace>);
 /// If the system refuses the queue or the thread.
 pub(crate) fn start(log: Option<Log>) -> std::io::Result<Collector> {
     ring::map()?;
-    forget_in_children();
-    let thread = aside::spawn("memcheck-trace", move || {
-        let _gone = GoneIfPanicking;
+    disable_in_children();
+    let thread = quiet_thread::spawn("memcheck-trace", move || {
+        let _guard = PanicGuard;
         collect(log)
     })?;
     super::ON.store(true, SeqCst);
@@ -27,27 +27,27 @@ pub(crate) fn start(log: Option<Log>) -> std::io::Result<Collector> {
 }
 
 /// Reports that the collector has ended if it panics, so that other threads do not wait for it.
-struct GoneIfPanicking;
+struct PanicGuard;
 
-impl Drop for GoneIfPanicking {
+impl Drop for PanicGuard {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            gone();
+            mark_ended();
         }
     }
 }
 
-extern "C" fn gone() {
+extern "C" fn mark_ended() {
     super::ON.store(false, SeqCst);
-    super::GONE.store(true, SeqCst);
+    super::ENDED.store(true, SeqCst);
 }
 
 /// Switches the trace off in forked children, which have no collector and must not wait for one.
-fn forget_in_children() {
+fn disable_in_children() {
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {
         // SAFETY: the handler only stores to atomics, which is allowed after fork.
-        unsafe { libc::pthread_atfork(None, None, Some(gone)) };
+        unsafe { libc::pthread_atfork(None, None, Some(mark_ended)) };
     });
 }
 

@@ -125,9 +125,9 @@ impl Trace {
         match event {
             Event::Allocated(block) => {
                 self.count(&block, self.iteration);
-                self.came(&block);
+                self.add_block(&block);
             }
-            Event::Kept(block) => self.came(&block),
+            Event::Kept(block) => self.add_block(&block),
             Event::Freed(block) => {
                 let space = self.spaces.entry(block.space).or_default();
                 let holder = self.holders.entry((key(&block), block.origin.birth)).or_default();
@@ -140,7 +140,7 @@ impl Trace {
                 let live = self.held(block.space, |holder| holder.live);
                 self.refused.insert(block.space, Refused { block, live });
             }
-            Event::Shaped(block, shape) => self.shaped(&block, shape),
+            Event::Shaped(block, shape) => self.set_shape(&block, shape),
             Event::Iteration(iteration) => self.iteration = iteration,
             Event::End => {}
         }
@@ -165,7 +165,7 @@ impl Trace {
         total.last_bytes += block.size;
     }
 
-    fn came(&mut self, block: &Block) {
+    fn add_block(&mut self, block: &Block) {
         let space = self.spaces.entry(block.space).or_default();
         let holder = self.holders.entry((key(block), block.origin.birth)).or_default();
         holder.save(space.epoch);
@@ -183,7 +183,7 @@ impl Trace {
     }
 
     /// Moves the latest block of a place from "shape unknown" to its shape.
-    fn shaped(&mut self, block: &Block, shape: u16) {
+    fn set_shape(&mut self, block: &Block, shape: u16) {
         let epoch = self.spaces.entry(block.space).or_default().epoch;
         let (from, to) = (key(block), Key { shape, ..key(block) });
         let birth = block.origin.birth;
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn holders_at_the_peak_add_up_to_it_whatever_came_after() {
+    fn holders_at_the_peak_add_up_to_it_after_later_events() {
         use Event::{Allocated, Freed};
         let trace = folded(&[
             Allocated(block(1, 100)),
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_live_at_the_last_refusal_is_kept() {
+    fn blocks_live_at_the_last_refusal_are_kept() {
         use Event::{Allocated, Freed, Refused};
         let trace = folded(&[
             Allocated(block(1, 100)),
@@ -312,11 +312,11 @@ mod tests {
         assert_eq!((refused.block.origin.context, refused.block.size), (4, 800));
         let live: Vec<_> = refused.live.iter().map(|held| (held.key.context, held.bytes)).collect();
         assert_eq!(live, [(2, 50)]);
-        assert_eq!(trace.spaces[&SPACE].peak, 150, "what was refused was never live");
+        assert_eq!(trace.spaces[&SPACE].peak, 150, "a refused block is never live");
     }
 
     #[test]
-    fn a_shape_that_is_known_late_counts_at_the_peak() {
+    fn a_late_shape_counts_at_the_peak() {
         use Event::{Allocated, Freed, Shaped};
         let trace = folded(&[
             Allocated(block(1, 100)),
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shape_that_is_known_late_counts_where_its_block_did() {
+    fn a_late_shape_counts_in_the_iteration_of_its_block() {
         use Event::{Allocated, Iteration, Shaped};
         let trace = folded(&[
             Allocated(block(1, 100)), // set-up
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn pruning_changes_no_figure() {
+    fn pruning_does_not_change_the_holders_at_the_peak() {
         use Event::{Allocated, Freed};
         let mut trace = folded(&[Allocated(block(1, 100)), Freed(block(1, 100))]);
         for context in 2..50 {

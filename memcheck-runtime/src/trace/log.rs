@@ -6,14 +6,14 @@ use super::Event;
 use crate::block::Block;
 
 /// The most events that are stored, which need about 400 MB.
-const MOST: usize = 1 << 24;
+const MAX_EVENTS: usize = 1 << 24;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Logged {
     pub(crate) context: u32,
     pub(crate) birth: u32,
     pub(crate) size: u64,
-    pub(crate) came: bool,
+    pub(crate) is_allocation: bool,
     /// The iteration in which it happened; 0 is outside of iterations.
     pub(crate) iteration: u32,
 }
@@ -29,11 +29,11 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    pub(crate) fn of(space: Space) -> Self {
-        Self::of_at_most(space, MOST)
+    pub(crate) fn new(space: Space) -> Self {
+        Self::with_limit(space, MAX_EVENTS)
     }
 
-    fn of_at_most(space: Space, most: usize) -> Self {
+    fn with_limit(space: Space, most: usize) -> Self {
         Self { space, events: Vec::new(), lost: 0, most, iteration: 0 }
     }
 
@@ -47,7 +47,7 @@ impl Log {
         }
     }
 
-    fn add(&mut self, block: &Block, came: bool) {
+    fn add(&mut self, block: &Block, is_allocation: bool) {
         if block.space != self.space {
             return;
         }
@@ -57,7 +57,7 @@ impl Log {
         }
         let (context, birth) = (block.origin.context, block.origin.birth);
         let iteration = self.iteration;
-        self.events.push(Logged { context, birth, size: block.size, came, iteration });
+        self.events.push(Logged { context, birth, size: block.size, is_allocation, iteration });
     }
 }
 
@@ -67,10 +67,10 @@ mod tests {
     use crate::block::Origin;
 
     #[test]
-    fn a_full_log_counts_what_it_has_no_place_for() {
+    fn a_full_log_counts_the_events_that_do_not_fit() {
         let space = Space::Cuda(0);
         let block = |space, size| Block { size, space, origin: Origin::default() };
-        let mut log = Log::of_at_most(space, 2);
+        let mut log = Log::with_limit(space, 2);
         log.take(Event::Allocated(block(space, 4)));
         log.take(Event::Allocated(block(Space::Host, 5)));
         log.take(Event::Freed(block(space, 4)));

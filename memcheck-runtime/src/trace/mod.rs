@@ -44,7 +44,7 @@ pub(crate) enum Event {
 static ON: AtomicBool = AtomicBool::new(false);
 /// True if the collector does not exist any more, because it panicked or because this process is a
 /// forked child. A thread that waits for room in the ring must give up.
-static GONE: AtomicBool = AtomicBool::new(false);
+static ENDED: AtomicBool = AtomicBool::new(false);
 
 /// True if events are recorded. An ordinary run pays for one relaxed load.
 #[inline]

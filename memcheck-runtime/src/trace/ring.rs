@@ -90,7 +90,7 @@ fn wait_for_room(number: u64) -> bool {
         waited += 1;
         if waited < 64 {
             std::hint::spin_loop();
-        } else if super::GONE.load(Relaxed) {
+        } else if super::ENDED.load(Relaxed) {
             return false;
         } else {
             std::thread::yield_now();
@@ -130,7 +130,7 @@ fn encode(event: Event) -> (u64, u64) {
             block.origin.pack(),
         )
     };
-    let plain = |kind: u64, what: u64| (kind << (SIZE_BITS + SPACE_BITS), what);
+    let plain = |kind: u64, value: u64| (kind << (SIZE_BITS + SPACE_BITS), value);
     match event {
         Event::Allocated(it) => block(1, it),
         Event::Freed(it) => block(2, it),
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn events_come_out_as_they_went_in() {
+    fn an_event_survives_encoding_and_decoding() {
         let origin = Origin { birth: 12, context: 70_000, shape: 9 };
         let block = Block { size: 141 << 30, space: Space::Cuda(3), origin };
         for event in [
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_that_wait_for_room_lose_nothing_and_keep_their_order() {
+    fn events_of_waiting_threads_are_complete_and_in_order() {
         const EACH: u64 = CAPACITY;
         const THREADS: u64 = 3;
         map().unwrap();

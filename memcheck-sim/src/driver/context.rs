@@ -52,12 +52,12 @@ exports! { ffi::driver;
     }
 
     fn cuCtxCreate_v3(context: Out<Handle>, affinity: *mut c_void, count: c_int, flags: c_uint, device: c_int) {
-        plain(affinity, count)?;
+        reject_parameters(affinity, count)?;
         create(context, flags, device)
     }
 
     fn cuCtxCreate_v4(context: Out<Handle>, parameters: *mut c_void, flags: c_uint, device: c_int) {
-        plain(parameters, 1)?;
+        reject_parameters(parameters, 1)?;
         create(context, flags, device)
     }
 
@@ -94,7 +94,7 @@ exports! { ffi::driver;
     }
 
     fn cuCtxGetDevice(device: Out<c_int>) {
-        device.put(of_current(|context| context.device as c_int)?)
+        device.put(with_current(|context| context.device as c_int)?)
     }
 
     fn cuCtxGetDevice_v2(device: Out<c_int>, context: Handle) {
@@ -103,11 +103,11 @@ exports! { ffi::driver;
     }
 
     fn cuCtxGetFlags(flags: Out<c_uint>) {
-        flags.put(of_current(|context| context.flags)?)
+        flags.put(with_current(|context| context.flags)?)
     }
 
     fn cuCtxSetFlags(flags: c_uint) {
-        of_current(|context| context.flags = flags)
+        with_current(|context| context.flags = flags)
     }
 
     fn cuCtxGetId(context: Handle, id: Out<c_ulonglong>) {
@@ -131,23 +131,23 @@ exports! { ffi::driver;
     }
 
     fn cuCtxGetStreamPriorityRange(least: Out<c_int>, greatest: Out<c_int>) {
-        of_current(|_| ())?;
+        with_current(|_| ())?;
         least.offer(0);
         greatest.offer(-5);
         Ok(())
     }
 
     fn cuCtxGetCacheConfig(config: Out<c_int>) {
-        of_current(|_| ())?;
+        with_current(|_| ())?;
         config.put(0)
     }
 
     fn cuCtxSetCacheConfig(_config: c_int) {
-        of_current(|_| ())
+        with_current(|_| ())
     }
 
     fn cuCtxGetLimit(value: Out<usize>, limit: c_int) {
-        of_current(|_| ())?;
+        with_current(|_| ())?;
         // The driver's defaults: stack, printf, heap, and others.
         value.put(match limit {
             0 => 1024,
@@ -162,7 +162,7 @@ exports! { ffi::driver;
     }
 
     fn cuCtxSetLimit(limit: c_int, _value: usize) {
-        of_current(|_| ())?;
+        with_current(|_| ())?;
         if (0..=6).contains(&limit) { Ok(()) } else { Err(Code(215)) }
     }
 
@@ -202,10 +202,10 @@ fn create(context: Out<Handle>, flags: c_uint, device: c_int) -> Answer {
 }
 
 /// Refuses execution affinity and graphics interoperability, which are not simulated.
-fn plain(parameters: *mut c_void, count: c_int) -> Answer {
+fn reject_parameters(parameters: *mut c_void, count: c_int) -> Answer {
     if parameters.is_null() || count == 0 { Ok(()) } else { Err(Code::NOT_SUPPORTED) }
 }
 
-fn of_current<T>(work: impl FnOnce(&mut Context) -> T) -> Answer<T> {
+fn with_current<T>(work: impl FnOnce(&mut Context) -> T) -> Answer<T> {
     with(|machine| machine.context(current::get()).map(work))
 }

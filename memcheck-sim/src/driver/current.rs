@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_stack_is_the_drivers() {
+    fn the_stack_of_contexts_behaves_like_the_drivers() {
         assert_eq!(get(), 0);
         assert_eq!(pop(), Err(Code::INVALID_CONTEXT));
         set(5).unwrap();

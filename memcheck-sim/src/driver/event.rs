@@ -24,37 +24,37 @@ exports! { ffi::driver;
     }
 
     fn cuEventRecord(event: Handle, stream: Handle) {
-        exists(event)?;
+        context_of(event)?;
         stream::touch(stream).map(drop)
     }
 
     fn cuEventRecordWithFlags(event: Handle, stream: Handle, _flags: c_uint) {
-        exists(event)?;
+        context_of(event)?;
         stream::touch(stream).map(drop)
     }
 
     fn cuEventQuery(event: Handle) {
-        exists(event).map(drop)
+        context_of(event).map(drop)
     }
 
     fn cuEventSynchronize(event: Handle) {
-        let context = exists(event)?;
+        let context = context_of(event)?;
         with(|machine| machine.synchronize(context))
     }
 
     fn cuEventElapsedTime(milliseconds: Out<f32>, start: Handle, end: Handle) {
-        exists(start)?;
-        exists(end)?;
+        context_of(start)?;
+        context_of(end)?;
         milliseconds.put(0.0)
     }
 
     fn cuEventElapsedTime_v2(milliseconds: Out<f32>, start: Handle, end: Handle) {
-        exists(start)?;
-        exists(end)?;
+        context_of(start)?;
+        context_of(end)?;
         milliseconds.put(0.0)
     }
 }
 
-fn exists(event: Handle) -> Answer<Handle> {
+fn context_of(event: Handle) -> Answer<Handle> {
     with(|machine| machine.events.context(event))
 }

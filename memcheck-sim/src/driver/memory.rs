@@ -108,25 +108,25 @@ exports! { ffi::driver;
     }
 
     fn cuMemPrefetchAsync(address: u64, _length: usize, _device: c_int, stream: Handle) {
-        advise(address)?;
-        in_context(Some(stream))
+        check_block(address)?;
+        check_context(Some(stream))
     }
 
     fn cuMemPrefetchAsync_v2(address: u64, _length: usize, _to: Location, _flags: c_uint, stream: Handle) {
-        advise(address)?;
-        in_context(Some(stream))
+        check_block(address)?;
+        check_context(Some(stream))
     }
 
     fn cuMemAdvise(address: u64, _length: usize, _advice: c_int, _device: c_int) {
-        advise(address)
+        check_block(address)
     }
 
     fn cuMemAdvise_v2(address: u64, _length: usize, _advice: c_int, _location: Location) {
-        advise(address)
+        check_block(address)
     }
 
     fn cuMemHostRegister_v2(pointer: *mut c_void, length: usize, flags: c_uint) {
-        in_context(None)?;
+        check_context(None)?;
         with(|machine| machine.host.register(pointer as u64, length as u64, flags))
     }
 
@@ -153,12 +153,12 @@ exports! { ffi::driver;
     }
 }
 
-fn in_context(stream: Option<Handle>) -> Answer {
+fn check_context(stream: Option<Handle>) -> Answer {
     with(|machine| machine.stream_context(stream.unwrap_or(0), current::get()).map(drop))
 }
 
 fn copy(to: End, from: End, length: usize, stream: Option<Handle>) -> Answer {
-    in_context(stream)?;
+    check_context(stream)?;
     // SAFETY: the C caller promises that the host ends are valid, as these functions require.
     with(|machine| unsafe { machine.copy(to, from, length) })
 }
@@ -178,12 +178,12 @@ fn peer(
 }
 
 fn fill(to: u64, pattern: &[u8], count: usize, stream: Option<Handle>) -> Answer {
-    in_context(stream)?;
+    check_context(stream)?;
     with(|machine| machine.fill(to, pattern, count))
 }
 
 /// Checks that managed memory exists. Its location does not matter here.
-fn advise(address: u64) -> Answer {
+fn check_block(address: u64) -> Answer {
     block(address).map(drop)
 }
 

@@ -14,7 +14,7 @@ mod pool;
 mod stream;
 
 pub(crate) use device::{VERSION, attribute, pci_bus, pci_bus_id};
-pub(crate) use module::checked;
+pub(crate) use module::check_sizes;
 
 pub(crate) static EXPORTS: &[&[Symbol]] = &[
     device::EXPORTS,

@@ -69,31 +69,31 @@ exports! { ffi::driver;
     }
 
     fn cuFuncGetModule(module: Out<Handle>, function: Handle) {
-        module.put(exists(function)?)
+        module.put(module_of(function)?)
     }
 
     fn cuFuncGetAttribute(value: Out<c_int>, attribute: c_int, function: Handle) {
-        exists(function)?;
+        let module = module_of(function)?;
         value.put(match attribute {
             0 => 1024,
             1..=3 => 0,
             4 => 32,
-            5 | 6 => 90,
+            5 | 6 => compute_version(module)?,
             7..=15 => 0,
             _ => return Err(Code::INVALID_VALUE),
         })
     }
 
     fn cuFuncSetAttribute(function: Handle, _attribute: c_int, _value: c_int) {
-        exists(function).map(drop)
+        module_of(function).map(drop)
     }
 
     fn cuFuncSetCacheConfig(function: Handle, _config: c_int) {
-        exists(function).map(drop)
+        module_of(function).map(drop)
     }
 
     fn cuFuncLoad(function: Handle) {
-        exists(function).map(drop)
+        module_of(function).map(drop)
     }
 
     fn cuLaunchKernel(
@@ -132,33 +132,33 @@ exports! { ffi::driver;
     fn cuOccupancyMaxActiveBlocksPerMultiprocessor(
         blocks: Out<c_int>, function: Handle, block: c_int, _shared: usize,
     ) {
-        blocks.put(resident(function, block)?)
+        blocks.put(resident_blocks(function, block)?)
     }
 
     fn cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
         blocks: Out<c_int>, function: Handle, block: c_int, _shared: usize, _flags: c_uint,
     ) {
-        blocks.put(resident(function, block)?)
+        blocks.put(resident_blocks(function, block)?)
     }
 
     fn cuOccupancyMaxPotentialBlockSize(
         grid: Out<c_int>, block: Out<c_int>, function: Handle,
         _dynamic: *const c_void, _shared: usize, limit: c_int,
     ) {
-        potential(grid, block, function, limit)
+        potential_block_size(grid, block, function, limit)
     }
 
     fn cuOccupancyMaxPotentialBlockSizeWithFlags(
         grid: Out<c_int>, block: Out<c_int>, function: Handle,
         _dynamic: *const c_void, _shared: usize, limit: c_int, _flags: c_uint,
     ) {
-        potential(grid, block, function, limit)
+        potential_block_size(grid, block, function, limit)
     }
 
     fn cuOccupancyAvailableDynamicSMemPerBlock(
         bytes: Out<usize>, function: Handle, _blocks: c_int, _block: c_int,
     ) {
-        exists(function)?;
+        module_of(function)?;
         bytes.put(48 << 10)
     }
 }
@@ -174,14 +174,25 @@ fn load(module: Out<Handle>) -> Answer {
     })?)
 }
 
-fn exists(function: Handle) -> Answer<Handle> {
+fn module_of(function: Handle) -> Answer<Handle> {
     with(|machine| machine.function_modules.get(&function).copied().ok_or(Code::INVALID_HANDLE))
+}
+
+/// Returns the compute capability for which a module is compiled, as PTX and as binary code, in the
+/// form 90. It is assumed to be that of the card.
+fn compute_version(module: Handle) -> Answer<c_int> {
+    with(|machine| {
+        let context = *machine.modules.get(&module).ok_or(Code::INVALID_HANDLE)?;
+        let device = machine.context(context)?.device;
+        let (major, minor) = machine.devices[device].spec.card.compute;
+        Ok(c_int::from(major) * 10 + c_int::from(minor))
+    })
 }
 
 /// Makes the checks of the driver before a launch.
 fn launch(function: Handle, grid: [c_uint; 3], block: [c_uint; 3], stream: Handle) -> Answer {
-    exists(function)?;
-    checked(grid, block)?;
+    module_of(function)?;
+    check_sizes(grid, block)?;
     stream::touch(stream)?;
     with(|machine| {
         machine.launched();
@@ -190,7 +201,7 @@ fn launch(function: Handle, grid: [c_uint; 3], block: [c_uint; 3], stream: Handl
 }
 
 /// Checks the sizes that every device accepts.
-pub(crate) fn checked(grid: [c_uint; 3], block: [c_uint; 3]) -> Answer {
+pub(crate) fn check_sizes(grid: [c_uint; 3], block: [c_uint; 3]) -> Answer {
     let threads = block.iter().try_fold(1_u32, |all, &n| all.checked_mul(n));
     if grid.contains(&0) || !threads.is_some_and(|threads| (1..=1024).contains(&threads)) {
         return Err(Code::INVALID_VALUE);
@@ -203,8 +214,8 @@ pub(crate) fn checked(grid: [c_uint; 3], block: [c_uint; 3]) -> Answer {
 
 /// Returns the number of blocks of this size that a multiprocessor can hold. Only its limits of
 /// threads and blocks count, not registers and shared memory.
-fn resident(function: Handle, block: c_int) -> Answer<c_int> {
-    exists(function)?;
+fn resident_blocks(function: Handle, block: c_int) -> Answer<c_int> {
+    module_of(function)?;
     if !(1..=1024).contains(&block) {
         return Err(Code::INVALID_VALUE);
     }
@@ -216,9 +227,14 @@ fn resident(function: Handle, block: c_int) -> Answer<c_int> {
     })
 }
 
-fn potential(grid: Out<c_int>, block: Out<c_int>, function: Handle, limit: c_int) -> Answer {
+fn potential_block_size(
+    grid: Out<c_int>,
+    block: Out<c_int>,
+    function: Handle,
+    limit: c_int,
+) -> Answer {
     let size = if (1..1024).contains(&limit) { limit } else { 1024 };
-    let blocks = resident(function, size)?;
+    let blocks = resident_blocks(function, size)?;
     let multiprocessors = with(|machine| {
         let ordinal = machine.context(current::get())?.device;
         Ok(machine.devices[ordinal].spec.card.multiprocessors as c_int)

@@ -74,44 +74,44 @@ exports! { ffi::driver;
     }
 
     fn cuMemPoolGetAttribute(pool: Handle, attribute: c_int, value: Out<u64>) {
-        let flag = of(pool, |pool| Ok(pool.reuse(attribute).copied()))?;
+        let flag = with_pool(pool, |pool| Ok(pool.reuse(attribute).copied()))?;
         match flag {
             Some(flag) => value.cast::<c_int>().put(flag),
-            None => value.put(of(pool, |pool| pool.counter(attribute))?),
+            None => value.put(with_pool(pool, |pool| pool.counter(attribute))?),
         }
     }
 
     fn cuMemPoolSetAttribute(pool: Handle, attribute: c_int, value: In<u64>) {
-        let is_flag = of(pool, |pool| Ok(pool.reuse(attribute).is_some()))?;
+        let is_flag = with_pool(pool, |pool| Ok(pool.reuse(attribute).is_some()))?;
         if is_flag {
             let flag = value.cast::<c_int>().get()?;
-            return of(pool, |pool| {
+            return with_pool(pool, |pool| {
                 pool.reuse(attribute).map(|slot| *slot = flag).ok_or(Code::INVALID_VALUE)
             });
         }
         let value = value.get()?;
-        of(pool, |pool| pool.set_counter(attribute, value))
+        with_pool(pool, |pool| pool.set_counter(attribute, value))
     }
 
     fn cuMemPoolTrimTo(pool: Handle, keep: usize) {
-        of(pool, |pool| {
+        with_pool(pool, |pool| {
             pool.trim(keep as u64);
             Ok(())
         })
     }
 
     fn cuMemPoolSetAccess(pool: Handle, _access: *const std::ffi::c_void, _count: usize) {
-        of(pool, |_| Ok(()))
+        with_pool(pool, |_| Ok(()))
     }
 
     fn cuMemPoolGetAccess(access: Out<c_int>, pool: Handle, location: In<Location>) {
         let location = location.get()?;
-        of(pool, |_| Ok(()))?;
+        with_pool(pool, |_| Ok(()))?;
         // Every device can read and write every pool.
         access.put(if location.kind == DEVICE { 3 } else { 0 })
     }
 }
 
-fn of<T>(pool: Handle, work: impl FnOnce(&mut Pool) -> Answer<T>) -> Answer<T> {
+fn with_pool<T>(pool: Handle, work: impl FnOnce(&mut Pool) -> Answer<T>) -> Answer<T> {
     with(|machine| work(machine.pools.get_mut(&pool).ok_or(Code::INVALID_VALUE)?))
 }

@@ -45,7 +45,7 @@ exports! { ffi::driver;
     }
 
     fn cuStreamIsCapturing(stream: Handle, status: Out<c_int>) {
-        of(stream)?;
+        properties(stream)?;
         status.put(0)
     }
 
@@ -57,7 +57,7 @@ exports! { ffi::driver;
         dependencies: Out<*const Handle>,
         count: Out<usize>,
     ) {
-        of(stream)?;
+        properties(stream)?;
         id.offer(0);
         graph.offer(0);
         dependencies.offer(std::ptr::null());
@@ -66,30 +66,30 @@ exports! { ffi::driver;
     }
 
     fn cuStreamGetCtx(stream: Handle, context: Out<Handle>) {
-        context.put(of(stream)?.context)
+        context.put(properties(stream)?.context)
     }
 
     fn cuStreamGetCtx_v2(stream: Handle, context: Out<Handle>, green: Out<Handle>) {
         green.offer(0);
-        context.put(of(stream)?.context)
+        context.put(properties(stream)?.context)
     }
 
     fn cuStreamGetDevice(stream: Handle, device: Out<c_int>) {
-        let context = of(stream)?.context;
+        let context = properties(stream)?.context;
         device.put(with(|machine| Ok(machine.context(context)?.device as c_int))?)
     }
 
     fn cuStreamGetFlags(stream: Handle, flags: Out<c_uint>) {
-        flags.put(of(stream)?.flags)
+        flags.put(properties(stream)?.flags)
     }
 
     fn cuStreamGetId(stream: Handle, id: Out<c_ulonglong>) {
-        of(stream)?;
+        properties(stream)?;
         id.put(stream)
     }
 
     fn cuStreamGetPriority(stream: Handle, priority: Out<c_int>) {
-        priority.put(of(stream)?.priority)
+        priority.put(properties(stream)?.priority)
     }
 
     fn cuStreamAttachMemAsync(stream: Handle, _address: u64, _length: usize, _flags: c_uint) {
@@ -157,7 +157,7 @@ fn create(stream: Out<Handle>, flags: c_uint, priority: c_int) -> Answer {
 }
 
 /// Returns the properties of a stream. A default stream belongs to the current context.
-fn of(stream: Handle) -> Answer<Stream> {
+fn properties(stream: Handle) -> Answer<Stream> {
     with(|machine| {
         let context = machine.stream_context(stream, current::get())?;
         let default = Stream { context, flags: 0, priority: 0 };

@@ -33,7 +33,7 @@ pub(crate) fn context(device: c_int) -> Handle {
 }
 
 #[test]
-fn devices_say_what_they_are() {
+fn devices_report_their_properties() {
     machine();
     use super::device::*;
     let (mut count, mut value, mut bytes) = (0, 0, 0);
@@ -75,7 +75,7 @@ fn without_a_context_nothing_is_allocated() {
 }
 
 #[test]
-fn an_allocation_shows_in_the_memory_of_its_device_until_it_is_freed() {
+fn an_allocation_reduces_the_free_memory_of_its_device_until_it_is_freed() {
     // No other test uses device 3, because this test compares its free memory to the byte.
     let context = context(3);
     let (mut before, mut free, mut total, mut address) = (0, 0, 0, 0);
@@ -103,7 +103,7 @@ fn an_allocation_shows_in_the_memory_of_its_device_until_it_is_freed() {
 }
 
 #[test]
-fn contents_go_up_and_down_and_across() {
+fn contents_are_copied_to_from_and_between_devices() {
     use super::memory::*;
     context(0);
     let other = context(1);
@@ -136,7 +136,7 @@ fn contents_go_up_and_down_and_across() {
 }
 
 #[test]
-fn streams_and_events_are_gone_once_destroyed() {
+fn destroyed_streams_and_events_are_invalid() {
     use super::event::*;
     use super::stream::*;
     context(0);
@@ -165,7 +165,7 @@ fn streams_and_events_are_gone_once_destroyed() {
 }
 
 #[test]
-fn a_created_pool_counts_its_own() {
+fn a_created_pool_counts_only_its_own_blocks() {
     use super::pool::*;
     context(2);
     let properties = [1_i32, 0, 1, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
@@ -195,7 +195,7 @@ fn a_created_pool_counts_its_own() {
 }
 
 #[test]
-fn pinned_managed_and_runtime_memory_is_there_to_use() {
+fn pinned_and_managed_memory_is_writable_and_runtime_memory_is_freed_once() {
     context(0);
     let (mut pinned, mut pointer, mut address) = (null_mut(), null_mut(), 0);
     // SAFETY: the result pointers point to locals, and the written memory was allocated.
@@ -220,7 +220,7 @@ fn pinned_managed_and_runtime_memory_is_there_to_use() {
 }
 
 #[test]
-fn a_thread_without_a_context_gets_the_runtimes() {
+fn the_runtime_makes_the_primary_context_current() {
     machine();
     let (mut pointer, mut context) = (null_mut(), 0);
     // SAFETY: the result pointers point to locals.
@@ -250,6 +250,12 @@ fn kernels_are_launched_within_the_drivers_limits() {
         assert_eq!(launch(1, 1025, 2), 1);
         assert_eq!(launch(0, 1, 2), 1);
         assert_eq!(launch(1, 1, 0x77), 400);
+        // The card is an RTX 4090, whose compute capability is 8.9.
+        for (attribute, expected) in [(0, 1024), (5, 89), (6, 89)] {
+            let mut value = 0;
+            assert_eq!(cuFuncGetAttribute(out(&mut value), attribute, function), 0);
+            assert_eq!(value, expected, "attribute {attribute}");
+        }
         assert_eq!(cuModuleUnload(module), 0);
         assert_eq!(launch(1, 1, 2), 400);
     }

@@ -68,7 +68,7 @@ fn a_default_stream_needs_a_current_context() {
 }
 
 #[test]
-fn a_context_lives_until_its_last_release() {
+fn a_primary_context_exists_until_its_last_release() {
     let (mut machine, context) = machine("h200");
     assert_eq!(machine.retain_primary(0), Ok(context));
     machine.release_primary(0).unwrap();
@@ -84,7 +84,7 @@ fn a_context_lives_until_its_last_release() {
 }
 
 #[test]
-fn pools_count_what_came_from_them() {
+fn a_pool_counts_only_blocks_that_it_allocated() {
     let (mut machine, context) = machine("h200");
     let pool = machine.devices[0].default_pool;
     let a = machine.allocate_async(2, context, None, 1000).unwrap();
@@ -106,7 +106,7 @@ fn the_nth_allocation_fails_and_the_next_does_not() {
 }
 
 #[test]
-fn a_block_whose_free_failed_is_live() {
+fn a_block_whose_free_failed_stays_live() {
     let (mut machine, context) = faulty("free-fails=1,free-slow-ms=7");
     let a = machine.allocate(context, 8).unwrap();
     assert_eq!(machine.free(a), Err(Code::UNKNOWN));

@@ -21,9 +21,9 @@ pub enum NvmlError {
     },
     /// The file is not the library that is built from `cargo-memcheck/toolkit/nvml.c`.
     #[error("{0} has no `memcheck_nvml_set`: it is not the simulated NVML")]
-    NotOurs(String),
+    NotSimulated(String),
     /// The library was built from another version of `cargo-memcheck/toolkit/nvml.c`.
-    #[error("{path} does not know {function}")]
+    #[error("{path} lacks {function}: it was built for another version of memcheck")]
     Missing {
         /// The path as given.
         path: String,
@@ -73,7 +73,7 @@ pub fn attach_nvml(library: &Path) -> Result<(), NvmlError> {
     // SAFETY: the handle is never closed, and the name is a zero-terminated text.
     let set = unsafe { dlsym(handle, c"memcheck_nvml_set".as_ptr()) };
     if set.is_null() {
-        return Err(NvmlError::NotOurs(path));
+        return Err(NvmlError::NotSimulated(path));
     }
     type Set = unsafe extern "C" fn(*const c_char, *const c_void) -> c_int;
     // SAFETY: nvml.c declares the function with this type.

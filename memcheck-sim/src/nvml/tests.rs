@@ -5,10 +5,12 @@ use std::ffi::{CStr, CString};
 use super::*;
 use crate::driver::tests::{context, machine, out};
 use crate::hooked::{cuMemAlloc_v2, cuMemFree_v2};
+use crate::spec::FAULTS_VARIABLE;
 
 unsafe extern "C" {
     fn cuDeviceGetUuid_v2(uuid: *mut [u8; 16], device: c_int) -> c_int;
     fn cuDeviceGetPCIBusId(id: *mut c_char, length: c_int, device: c_int) -> c_int;
+    fn cuDriverGetVersion(version: *mut c_int) -> c_int;
 }
 
 /// The UUID that the driver returns for a device, in NVML's notation.
@@ -34,7 +36,7 @@ fn handle(uuid: &CStr) -> Result<Handle, c_int> {
 }
 
 #[test]
-fn a_device_is_known_to_both_by_its_uuid_and_its_bus() {
+fn nvml_and_the_driver_report_the_same_uuid_and_bus() {
     machine();
     for device in 0..4 {
         let found = handle(&uuid(device)).unwrap();
@@ -53,7 +55,7 @@ fn a_device_is_known_to_both_by_its_uuid_and_its_bus() {
 }
 
 #[test]
-fn nvml_counts_by_bus_and_the_driver_does_not() {
+fn nvml_orders_devices_by_bus_and_the_driver_does_not() {
     machine();
     let mut last_bus = 0;
     for index in 0..4 {
@@ -75,7 +77,7 @@ fn nvml_counts_by_bus_and_the_driver_does_not() {
 }
 
 #[test]
-fn what_is_allocated_on_a_device_is_used_on_it() {
+fn used_memory_grows_on_the_device_of_an_allocation() {
     const BYTES: u64 = 64 << 20;
     // Other tests allocate on the devices at the same time, but always less than this.
     let used = |device| {
@@ -100,7 +102,7 @@ fn what_is_allocated_on_a_device_is_used_on_it() {
 }
 
 #[test]
-fn a_slice_of_a_card_has_a_uuid_of_its_own() {
+fn a_slice_has_another_uuid_than_its_card() {
     machine();
     // None of these devices is a slice, so the MIG UUID of the first matches no device.
     let text = crate::uuid::uuid_text(0, true);
@@ -115,4 +117,29 @@ fn a_slice_of_a_card_has_a_uuid_of_its_own() {
         assert_eq!(slice, 0);
         assert_eq!(nvmlDeviceGetMigDeviceHandleByIndex(whole, 0, out(&mut 0)), 6);
     }
+}
+
+#[test]
+fn every_api_reports_the_driver_version_of_the_fault() {
+    const NAME: &str = "nvml::tests::every_api_reports_the_driver_version_of_the_fault";
+    // The machine is that of the process, so this test runs again in a process of its own.
+    if std::env::var_os(FAULTS_VARIABLE).is_none() {
+        let mut test = std::process::Command::new(std::env::current_exe().unwrap());
+        let ran = test.args([NAME, "--exact"]).env(FAULTS_VARIABLE, "driver=12080").output();
+        let text = String::from_utf8(ran.unwrap().stdout).unwrap();
+        assert!(text.contains("1 passed"), "{text}");
+        return;
+    }
+    let mut versions = [0; 4];
+    let [driver, runtime, nvml, nvml_v2] = &mut versions;
+    // SAFETY: the result pointers point to locals.
+    let codes = unsafe {
+        [
+            cuDriverGetVersion(driver),
+            crate::cudart::cudaDriverGetVersion(out(runtime)),
+            nvmlSystemGetCudaDriverVersion(out(nvml)),
+            nvmlSystemGetCudaDriverVersion_v2(out(nvml_v2)),
+        ]
+    };
+    assert_eq!((codes, versions), ([0; 4], [12_080; 4]));
 }

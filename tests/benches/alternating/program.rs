@@ -44,7 +44,7 @@ pub(crate) fn link(example: &str, layout: usize, arguments: &[&str]) -> anyhow::
             return Ok(executable.into_std_path_buf());
         }
     }
-    bail!("cargo built no `{example}`")
+    bail!("cargo reported no executable of `{example}`")
 }
 
 /// A process that waits for requests. Dropping this value ends the process.
@@ -69,7 +69,8 @@ impl Program {
             .spawn()
             .with_context(|| format!("cannot start {}", command.get_program().display()))?;
         let requests = process.stdin.take();
-        let answers = BufReader::new(process.stdout.take().context("no standard output")?);
+        let answers =
+            BufReader::new(process.stdout.take().context("the program has no standard output")?);
         Ok(Self { process, requests, answers })
     }
 

@@ -35,7 +35,7 @@ const MOST_WRONG: [f64; 2] = [0.02, 0.4];
 /// The value of `--device` for each leg.
 const LEGS: [(&str, Leg); 2] = [("sim:h200", Leg::Device), ("cpu", Leg::Host)];
 
-struct Found {
+struct LegResults {
     device: &'static str,
     /// The results of each scenario that runs on this leg.
     rows: Vec<Row>,
@@ -51,7 +51,7 @@ struct Row {
     scenario: &'static Scenario,
     agreement: Agreement,
     /// True if the fixed twin passed.
-    silent: bool,
+    twin_passed: bool,
 }
 
 /// Runs the judge on the programs of each family. The last row is the sum over all families.
@@ -89,8 +89,8 @@ fn main() -> anyhow::Result<()> {
         for scenario in scenarios::all() {
             if let Some(judged) = scenario.judged_on(leg) {
                 let agreement = scenario.compare(judged, run.test(&scenario.leaky_test())?);
-                let silent = run.test(&scenario.fixed_test())?["status"] == "passed";
-                rows.push(Row { scenario, agreement, silent });
+                let twin_passed = run.test(&scenario.fixed_test())?["status"] == "passed";
+                rows.push(Row { scenario, agreement, twin_passed });
             }
         }
         let alarms = run.seeds(device, CLEAN, SEEDS)?;
@@ -99,18 +99,18 @@ fn main() -> anyhow::Result<()> {
             run.seeds(device, PLANTED, SEEDS)?.into_iter().partition(|seed| seed.leak.is_some());
         let exact = |seed: &Seed| seed.leak == Some(clean::planted(seed.seed).bytes());
         let inexact = seen.into_iter().filter(|seed| !exact(seed)).collect();
-        found.push(Found { device, rows, alarms, missed, inexact });
+        found.push(LegResults { device, rows, alarms, missed, inexact });
     }
     print!("{}", table::markdown(&found, SEEDS));
-    if !is_judge_right || !found.iter().all(Found::is_right) {
+    if !is_judge_right || !found.iter().all(LegResults::is_right) {
         std::process::exit(1);
     }
     Ok(())
 }
 
-impl Found {
+impl LegResults {
     fn is_right(&self) -> bool {
-        let right = |row: &Row| row.silent && row.agreement.is_whole();
+        let right = |row: &Row| row.twin_passed && row.agreement.is_whole();
         let Self { device: _, rows, alarms, missed, inexact } = self;
         rows.iter().all(right) && [alarms, missed, inexact].into_iter().all(Vec::is_empty)
     }

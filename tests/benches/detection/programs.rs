@@ -96,9 +96,9 @@ impl Run {
 
     /// Runs the programs of all seeds below `seeds`, one at a time on each processor.
     pub(crate) fn seeds(&self, device: &str, test: &str, seeds: u64) -> anyhow::Result<Vec<Seed>> {
-        let told = self.test("clean::executable")?;
+        let line = self.test("clean::executable")?;
         let executable =
-            PathBuf::from(told["marks"][0]["label"].as_str().context("no path was told")?);
+            PathBuf::from(line["marks"][0]["label"].as_str().context("the test has no mark")?);
         let scratch = tempfile::tempdir()?;
         let (next, ended) = (AtomicU64::new(0), Mutex::new(Vec::new()));
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
@@ -111,13 +111,13 @@ impl Run {
                     }
                     let report = scratch.path().join(format!("{seed}.json"));
                     let one = run_seed(&executable, (device, test), seed, report)?;
-                    ended.lock().expect("nobody panicked").push(one);
+                    ended.lock().expect("not poisoned").push(one);
                 }
             };
             let started: Vec<_> = (0..processors).map(|_| scope.spawn(work)).collect();
-            started.into_iter().try_for_each(|one| one.join().expect("nobody panics"))
+            started.into_iter().try_for_each(|one| one.join().expect("the worker does not panic"))
         })?;
-        let mut ended = ended.into_inner().expect("nobody panicked");
+        let mut ended = ended.into_inner().expect("not poisoned");
         ended.sort_by_key(|one: &Seed| one.seed);
         Ok(ended)
     }
@@ -140,7 +140,7 @@ fn run_seed(
         baseline: Some(false),
         ..Layer::default()
     };
-    let job = |asked: explain::Run| Job {
+    let job = |requested: explain::Run| Job {
         version: protocol::VERSION,
         test: test.to_owned(),
         report: report.clone(),
@@ -152,9 +152,9 @@ fn run_seed(
         workspace: workspace().to_owned(),
         compiled_in: None,
         candle: String::new(),
-        follow: asked.follow,
-        reach: asked.reach,
-        expected: asked.expected,
+        follow: requested.follow,
+        reach: requested.reach,
+        expected: requested.expected,
         case: Default::default(),
         parent: None,
         alone: true,
@@ -178,13 +178,13 @@ fn run_seed(
     let explain = Explain::Failed;
     let mut report = match run(job(explain.first()))? {
         Ok(report) => report,
-        Err(what) => {
-            return Ok(Seed { seed, findings: vec![what], leak: None, series: Vec::new() });
+        Err(reason) => {
+            return Ok(Seed { seed, findings: vec![reason], leak: None, series: Vec::new() });
         }
     };
     for stage in Stage::ALL {
-        if let Some(asked) = stage.run(explain, &report) {
-            let second = run(job(asked))?.ok();
+        if let Some(requested) = stage.run(explain, &report) {
+            let second = run(job(requested))?.ok();
             let level = |code: Code| code.default_level(false);
             report = stage.merge(report, second, &Baseline::Off, level);
         }

@@ -5,17 +5,17 @@ use memcheck_core::growth::lifetimes::programs::matrix::{HEADER, Row as Matrix};
 use memcheck_tests::scenarios::{Agreement, Scenario, clean};
 
 use crate::programs::Seed;
-use crate::{Found, Row};
+use crate::{LegResults, Row};
 
 /// The confusion matrix, a row for each leak, and every false alarm.
-pub(crate) fn markdown(found: &[Found], seeds: u64) -> String {
+pub(crate) fn markdown(found: &[LegResults], seeds: u64) -> String {
     let mut text = format!("# Detection\n\n{}\n", confusion(found, seeds));
-    text += "\nOf each leak, by leg: the exact bytes an iteration, the line that allocates, the \
-             pattern of the growth and the cause.\n";
+    text += "\nFor each leak, by leg: whether the report has the exact bytes per iteration, the line \
+             that allocates, the pattern of the growth and the cause.\n";
     for leg in found {
         text += &format!("\n## {}\n\n{}\n", leg.device, leaks(leg));
-        for Row { scenario, silent, .. } in &leg.rows {
-            if !silent {
+        for Row { scenario, twin_passed, .. } in &leg.rows {
+            if !twin_passed {
                 text += &format!("\nFalse alarm: the fixed twin of `{}`.\n", scenario.name);
             }
         }
@@ -27,7 +27,8 @@ pub(crate) fn markdown(found: &[Found], seeds: u64) -> String {
         }
         for seed in &leg.inexact {
             let expected = clean::planted(seed.seed).bytes();
-            text += &format!("\nNot {expected} B an iteration: {}", program(seed));
+            text +=
+                &format!("\nInexact, {expected} B per iteration are expected: {}", program(seed));
         }
     }
     text
@@ -36,7 +37,7 @@ pub(crate) fn markdown(found: &[Found], seeds: u64) -> String {
 /// The facts about one random program, for a false alarm or a missed leak.
 fn program(seed: &Seed) -> String {
     format!(
-        "seed {} ({} iterations): {}\n  made of: {}\n  live bytes: {:?}\n",
+        "seed {} ({} iterations): {}\n  patterns: {}\n  live bytes: {:?}\n",
         seed.seed,
         clean::iterations(seed.seed),
         seed.findings.join("; "),
@@ -54,18 +55,18 @@ pub(crate) fn families(title: &str, rows: Vec<(&'static str, Matrix)>) -> String
     format!("\n# {title}\n\n{table}\n")
 }
 
-fn confusion(found: &[Found], seeds: u64) -> String {
+fn confusion(found: &[LegResults], seeds: u64) -> String {
     let mut table = new(["device", "programs", "number", "right", "wrong"]);
-    for Found { device, rows, alarms, missed, inexact } in found {
+    for LegResults { device, rows, alarms, missed, inexact } in found {
         let wrong = |is_wrong: fn(&Row) -> bool| rows.iter().filter(|row| is_wrong(row)).count();
         let seeds = seeds as usize;
         for (programs, number, wrong) in [
-            ("leaks, found", rows.len(), wrong(|row| !row.agreement.found)),
-            ("leaks, to the byte", rows.len(), wrong(|row| !row.agreement.bytes)),
-            ("their fixed twins, silent", rows.len(), wrong(|row| !row.silent)),
-            ("clean at random, silent", seeds, alarms.len()),
-            ("with a leak planted, found", seeds, missed.len()),
-            ("with a leak planted, to the byte", seeds, missed.len() + inexact.len()),
+            ("leaks: found", rows.len(), wrong(|row| !row.agreement.found)),
+            ("leaks: exact bytes", rows.len(), wrong(|row| !row.agreement.bytes)),
+            ("fixed twins: no finding", rows.len(), wrong(|row| !row.twin_passed)),
+            ("random clean programs: no finding", seeds, alarms.len()),
+            ("planted leaks: found", seeds, missed.len()),
+            ("planted leaks: exact bytes", seeds, missed.len() + inexact.len()),
         ] {
             let figures = [number, number - wrong, wrong].map(|figure| figure.to_string());
             table.add_row([(*device).to_owned(), programs.to_owned()].into_iter().chain(figures));
@@ -74,8 +75,8 @@ fn confusion(found: &[Found], seeds: u64) -> String {
     table.to_string()
 }
 
-fn leaks(leg: &Found) -> String {
-    let mut table = new(["leak", "cause", "found", "bytes", "line", "pattern", "cause named"]);
+fn leaks(leg: &LegResults) -> String {
+    let mut table = new(["leak", "cause", "found", "bytes", "line", "pattern", "cause found"]);
     let mut right = [0; 5];
     for Row { scenario, agreement, .. } in &leg.rows {
         let Scenario { name, cause, .. } = **scenario;
@@ -85,7 +86,7 @@ fn leaks(leg: &Found) -> String {
             *right += usize::from(mark != Some(false));
         }
         let cells = [name.to_owned(), cause.code().to_owned()];
-        table.add_row(cells.into_iter().chain(marks.map(|mark| sign(mark).to_owned())));
+        table.add_row(cells.into_iter().chain(marks.map(|mark| check_mark(mark).to_owned())));
     }
     let count = leg.rows.len();
     let sums = right.map(|right| format!("{right} of {count}"));
@@ -93,7 +94,7 @@ fn leaks(leg: &Found) -> String {
     table.to_string()
 }
 
-fn sign(mark: Option<bool>) -> &'static str {
+fn check_mark(mark: Option<bool>) -> &'static str {
     match mark {
         Some(true) => "✓",
         Some(false) => "✗",

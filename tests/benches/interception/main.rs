@@ -47,17 +47,19 @@ const FEATURES: &str =
 fn main() -> anyhow::Result<()> {
     // `cargo test --benches` starts benchmarks without optimisation, only to see that they run.
     if !std::env::args().any(|argument| argument == "--bench") {
-        println!("the cost of interception is measured by `cargo bench`");
+        println!("run `cargo bench` to measure the cost of interception");
         return Ok(());
     }
     let nvcc = std::env::var_os("NVCC").unwrap_or_else(|| "nvcc".into());
     let compiles = Command::new(&nvcc).arg("--version").output();
     ensure!(
         compiles.is_ok_and(|output| output.status.success()),
-        "no `{}`: `eval \"$(scripts/cuda-toolkit)\"` brings one",
+        "cannot run `{}`: install a CUDA toolkit with `eval \"$(scripts/cuda-toolkit)\"`",
         nvcc.display()
     );
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().context("no target directory")?;
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR"))
+        .parent()
+        .context("the build has no target directory")?;
     let executables = build(&target.join("memcheck"))?;
     let runner = runner()?;
 
@@ -81,10 +83,10 @@ fn main() -> anyhow::Result<()> {
         println!("  {name:<12}{time:>12}  ratio {fastest:.4} ({median:.4})  {sign}{more}");
     }
     if runner.is_empty() {
-        let standing = if rows[2].fastest <= LIMIT { "kept" } else { "missed" };
-        println!("  limit {LIMIT}: {standing}");
+        let result = if rows[2].fastest <= LIMIT { "met" } else { "exceeded" };
+        println!("  limit {LIMIT}: {result}");
     } else {
-        println!("  behind {}: held to no limit", runner.join(" "));
+        println!("  limit {LIMIT}: does not apply behind {}", runner.join(" "));
     }
     Ok(())
 }
@@ -107,7 +109,8 @@ fn build(target: &Path) -> anyhow::Result<BTreeMap<(&'static str, usize), PathBu
             let linked = String::from_utf8_lossy(&symbols).contains("memcheck_runtime");
             ensure!(
                 linked == (example == "interception_memcheck"),
-                "{example} is not what it says"
+                "{example} {} memcheck_runtime",
+                if linked { "must not link" } else { "does not link" }
             );
             std::fs::copy(built, &kept)?;
             executables.insert((example, layout), kept);
@@ -119,12 +122,14 @@ fn build(target: &Path) -> anyhow::Result<BTreeMap<(&'static str, usize), PathBu
 /// The launcher of the programs and its arguments, from `MEMCHECK_RUNNER`. The list is empty if the
 /// variable is not set. A launcher with a `/` is a path from the root of the workspace.
 fn runner() -> anyhow::Result<Vec<String>> {
-    let said = std::env::var("MEMCHECK_RUNNER").unwrap_or_default();
-    let mut words: Vec<String> = said.split_whitespace().map(str::to_owned).collect();
+    let launcher = std::env::var("MEMCHECK_RUNNER").unwrap_or_default();
+    let mut words: Vec<String> = launcher.split_whitespace().map(str::to_owned).collect();
     if let Some(first) = words.first_mut()
         && first.contains('/')
     {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("no workspace")?;
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .parent()
+            .context("the package has no parent directory")?;
         *first = root.join(&first).display().to_string();
     }
     Ok(words)

@@ -60,11 +60,13 @@ use programs::{Allocator, Programs};
 fn main() -> anyhow::Result<()> {
     // `cargo test --benches` starts benchmarks without optimisation, only to see that they run.
     if !std::env::args().any(|argument| argument == "--bench") {
-        println!("overhead is measured by `cargo bench`");
+        println!("run `cargo bench` to measure the overhead");
         return Ok(());
     }
     // Cargo creates `target/tmp` for benchmarks.
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().context("no target directory")?;
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR"))
+        .parent()
+        .context("the build has no target directory")?;
     let programs = Programs::build(&target.join("memcheck").join("overhead"))?;
     with_criterion(&programs)?;
 
@@ -72,7 +74,7 @@ fn main() -> anyhow::Result<()> {
     println!("{table}");
     let report = target.join("memcheck").join("overhead.md");
     std::fs::write(&report, table)?;
-    println!("written to {}", report.display());
+    println!("report written to {}", report.display());
     Ok(())
 }
 
@@ -89,7 +91,7 @@ fn with_criterion(programs: &Programs) -> anyhow::Result<()> {
             let mut program = programs.start(allocator, 0)?;
             group.bench_function(allocator.name(), |bencher| {
                 bencher.iter_custom(|iterations| {
-                    program.time(workload.name(), iterations).expect("the program answers")
+                    program.time(workload.name(), iterations).expect("the program reports a time")
                 });
             });
         }

@@ -24,13 +24,13 @@ fn limit(allocator: Allocator, workload: Workload) -> Option<f64> {
 }
 
 pub(crate) fn markdown(measured: &[Measured]) -> String {
-    let mut text = String::from("# What counting costs\n\n");
-    text += "Time of an iteration over that of the bare allocator: the ratio of the fastest rounds, \
-             and in brackets the median over all of them. `bare again` is the bare program in \
+    let mut text = String::from("# Cost of counting\n\n");
+    text += "Time of an iteration, divided by that of the bare allocator: the ratio of the fastest \
+             rounds, and in brackets the median over all rounds. `bare again` is the bare program in \
              another layout: its distance from 1 is noise.\n\n";
     let limits: [Column; 2] = [
-        ("limit of memcheck", |one| standing(Allocator::Memcheck, one)),
-        ("limit of attributed", |one| standing(Allocator::Attributed, one)),
+        ("limit of memcheck", |one| result(Allocator::Memcheck, one)),
+        ("limit of attributed", |one| result(Allocator::Attributed, one)),
     ];
     table(&mut text, measured, &limits, |row| format!("{:.3} ({:.3})", row.fastest, row.median));
     text += "\nMedian time of an iteration:\n\n";
@@ -52,7 +52,7 @@ fn table(text: &mut String, measured: &[Measured], last: &[Column], cell: impl F
     for one in measured {
         let cells = std::iter::once(one.workload.name().to_owned())
             .chain(one.rows.iter().map(&cell))
-            .chain(last.iter().map(|(_, says)| says(one)));
+            .chain(last.iter().map(|(_, format_cell)| format_cell(one)));
         line(text, cells);
     }
 }
@@ -64,9 +64,9 @@ fn line(text: &mut String, cells: impl Iterator<Item = String>) {
     text.push_str("|\n");
 }
 
-/// Formats a limit and whether the ratio keeps it. A ratio above the limit counts as `within noise`
+/// Formats a limit and whether the ratio meets it. A ratio above the limit counts as `within noise`
 /// if it exceeds the limit by no more than the two bare programs differ.
-fn standing(allocator: Allocator, measured: &Measured) -> String {
+fn result(allocator: Allocator, measured: &Measured) -> String {
     let noise = measured
         .seated()
         .filter(|(allocator, _)| *allocator == Allocator::Bare)
@@ -74,11 +74,11 @@ fn standing(allocator: Allocator, measured: &Measured) -> String {
         .fold(0.0, f64::max);
     let row = measured.seated().find(|(of, _)| *of == allocator).map(|(_, row)| row);
     match (limit(allocator, measured.workload), row) {
-        (Some(limit), Some(row)) if row.fastest <= limit => format!("{limit}, kept"),
+        (Some(limit), Some(row)) if row.fastest <= limit => format!("{limit}, met"),
         (Some(limit), Some(row)) if row.fastest <= limit + noise => {
             format!("{limit}, within noise")
         }
-        (Some(limit), Some(_)) => format!("{limit}, **missed**"),
+        (Some(limit), Some(_)) => format!("{limit}, **exceeded**"),
         _ => "none".to_owned(),
     }
 }

@@ -6,15 +6,15 @@ use super::{config, figures};
 use crate::fixture::Project;
 
 #[test]
-fn another_workspace_builds_an_estimator_that_says_the_same() {
+fn an_estimator_that_another_workspace_builds_has_the_same_figures() {
     let project = Project::new("");
     let config = config("smollm2-135m");
-    let asked = ["--seq", "64", "--generate", "2", "--device", "sim:t4"];
+    let options = ["--seq", "64", "--generate", "2", "--device", "sim:t4"];
     let mut all = vec!["estimate", "--config", &config, "--message-format", "json"];
-    all.extend(asked);
+    all.extend(options);
     let run = project.memcheck(&all).exits(exit::OK);
     let lines = run.json();
-    assert_eq!(lines[0], figures("smollm2-135m", &asked));
+    assert_eq!(lines[0], figures("smollm2-135m", &options));
     assert_eq!((&lines[1]["device"], &lines[1]["fits"]), (&"sim:t4".into(), &true.into()));
     // The user's package must not change.
     assert!(!project.read("Cargo.toml").contains("memcheck-estimate"));
@@ -22,11 +22,11 @@ fn another_workspace_builds_an_estimator_that_says_the_same() {
 }
 
 #[test]
-fn without_the_runtime_there_is_no_estimator() {
+fn a_workspace_without_the_runtime_cannot_estimate() {
     let project = Project::bare("");
     let config = config("smollm2-135m");
-    let said = ["estimate", "--config", &config, "--seq", "8"];
-    let run = project.memcheck(&said).exits(exit::USAGE);
+    let arguments = ["estimate", "--config", &config, "--seq", "8"];
+    let run = project.memcheck(&arguments).exits(exit::USAGE);
     assert_eq!(run.stdout, "");
-    run.says("comes with memcheck-runtime").says("cargo add --dev memcheck-runtime");
+    run.prints("comes with memcheck-runtime").prints("cargo add --dev memcheck-runtime");
 }

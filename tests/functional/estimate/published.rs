@@ -212,7 +212,7 @@ const PUBLISHED: &[Published] = &[
 ];
 
 #[test]
-fn the_page_of_sources_has_each_of_them() {
+fn the_page_of_sources_lists_every_published_model() {
     let page = workspace().join("memcheck-estimate/configs/README.md");
     let page = std::fs::read_to_string(page).expect("the page");
     let rows: BTreeMap<&str, &str> = page
@@ -233,7 +233,7 @@ fn the_page_of_sources_has_each_of_them() {
 }
 
 #[test]
-fn published_models_have_their_published_parameters() {
+fn estimates_have_the_published_numbers_of_parameters() {
     for Published { name, published, loaded, difference } in PUBLISHED {
         assert_eq!(published.checked_add_signed(*difference), Some(*loaded), "{name}");
         // candle's Phi, Mixtral and Whisper mix element types, so they run in f32 only.
@@ -258,26 +258,30 @@ fn published_models_have_their_published_parameters() {
 }
 
 #[test]
-fn a_model_that_no_simulated_device_can_run_is_loaded_alone() {
-    let asked = ["--seq", "8", "--device", "sim:h200"];
-    let run = estimate(&config("deepseek-v2-lite"), &asked).exits(exit::NOT_MEASURED);
+fn a_model_that_the_simulated_device_cannot_run_is_only_loaded() {
+    let options = ["--seq", "8", "--device", "sim:h200"];
+    let run = estimate(&config("deepseek-v2-lite"), &options).exits(exit::NOT_MEASURED);
     let lines = run.json();
     // The model did not run, so the report must not claim that it fits on a card.
     assert_eq!((lines.len(), &lines[0]["cards"]), (2, &serde_json::json!([])));
     assert_eq!(lines[0]["inference"], serde_json::Value::Null);
     let file = config("deepseek-v2-lite");
-    let said = crate::fixture::memcheck(
+    let human = crate::fixture::memcheck(
         &crate::fixture::workspace(),
         &["estimate", "--config", &file, "--seq", "8"],
     );
-    assert!(said.stdout.contains("not measured: candle's `deepseek_v2` reads"), "{}", said.stdout);
+    assert!(
+        human.stdout.contains("not measured: candle's `deepseek_v2` reads"),
+        "{}",
+        human.stdout
+    );
     // The message for a longer prompt of Gemma 3 must name the prompt that works.
     let gemma = estimate(&config("gemma-3-4b"), &["--seq", "8"]).exits(exit::NOT_MEASURED);
-    gemma.says("--seq 1 tells the weights");
+    gemma.prints("use --seq 1 to measure the weights");
 }
 
 #[test]
-fn a_state_that_never_grows_has_its_closed_formula() {
+fn the_constant_state_of_rwkv_has_its_closed_formula() {
     let [short, long] = ["2", "64"].map(|seq| figures("rwkv7-0.1b", &["--seq", seq]));
     // In each of 12 layers, 12 heads of 64 x 64 in f32, and the last token twice in bf16.
     let state = 12 * (12 * 64 * 64 * 4 + 2 * 768 * 2);

@@ -9,7 +9,7 @@ use super::{config, estimate, figures};
 use crate::fixture::{memcheck, workspace};
 
 #[test]
-fn what_makes_no_sense_is_refused_with_what_to_do() {
+fn invalid_estimates_are_refused_with_a_hint() {
     let folder = tempfile::tempdir().expect("a folder");
     let write = |name: &str, text: &str| {
         let path: PathBuf = folder.path().join(name);
@@ -56,11 +56,11 @@ fn what_makes_no_sense_is_refused_with_what_to_do() {
         (&not_text, &["--seq", "8"], usage, "valid UTF-8"),
         (&directory, &["--seq", "8"], usage, &config_inside),
         (&nameless, &["--seq", "8"], usage, "has no `model_type`"),
-        (&numbered, &["--seq", "8"], usage, "`model_type` is 7, which is no name"),
+        (&numbered, &["--seq", "8"], usage, "`model_type` is 7, which is not a string"),
         (&negative, &["--seq", "8"], usage, "`num_hidden_layers`: invalid value: integer `-32`"),
         (&fraction, &["--seq", "8"], usage, "`hidden_size`: invalid type: floating point `1e+30`"),
-        (&uneven, &["--seq", "8"], usage, "`num_attention_heads`, 33, does not divide"),
-        (&shared, &["--seq", "8"], usage, "`num_key_value_heads`, 5, does not divide"),
+        (&uneven, &["--seq", "8"], usage, "is not divisible by `num_attention_heads` (33)"),
+        (&shared, &["--seq", "8"], usage, "is not divisible by `num_key_value_heads` (5)"),
         (&flat, &["--seq", "8"], usage, "`num_hidden_layers` of the configuration is 0"),
         (&wordy, &["--seq", "8"], usage, "`vocab_size` of the configuration is"),
         (&null, &["--seq", "8"], usage, "missing field `vocab_size`"),
@@ -82,28 +82,28 @@ fn what_makes_no_sense_is_refused_with_what_to_do() {
         (&huge, &["--seq", "8"], usage, "of the configuration is 4,611,686,018,427,387,904"),
         (&good, &["--seq", "8", "--batch", "0"], usage, "'--batch <N>'"),
         (&good, &["--seq", "0"], usage, "'--seq <N>'"),
-        (&good, &["--seq", "5000"], usage, "--seq 4096 at most"),
+        (&good, &["--seq", "5000"], usage, "use at most --seq 4096"),
         (&good, &["--seq", "8", "--batch", "999999999999999"], usage, "tokens at once"),
         (&good, &["--seq", "8", "--device", "sim:rtx4091"], usage, "did you mean `rtx4090`?"),
         (&good, &["--seq", "8", "--device", "cpu"], usage, "on simulated devices only"),
         (&config("phi-2"), &["--seq", "8"], exit::NOT_MEASURED, "--dtype f32"),
-        (&config("llama-3-70b"), &["--seq", "8192"], exit::NOT_MEASURED, "a smaller --seq"),
+        (&config("llama-3-70b"), &["--seq", "8192"], exit::NOT_MEASURED, "use a smaller --seq"),
         (&good, &["--seq", "4000", "--batch", "4000"], exit::FAILED, "does not fit 1 TiB"),
     ];
     for (config, arguments, code, text) in cases {
-        let run = estimate(config, arguments).exits(code).says(text);
+        let run = estimate(config, arguments).exits(code).prints(text);
         assert_eq!(run.summary()["exit_code"], code, "{text}");
         assert_eq!(run.json().len(), 1, "{text}: {}", run.stdout);
         assert!(!run.stderr.contains("panicked"), "{}", run.stderr);
     }
     // With the human output, stdout must be empty.
-    let said = ["estimate", "--config", &uneven, "--seq", "8"];
-    let said = memcheck(&workspace(), &said).exits(usage).says("hint: ");
-    assert_eq!(said.stdout, "");
+    let arguments = ["estimate", "--config", &uneven, "--seq", "8"];
+    let human = memcheck(&workspace(), &arguments).exits(usage).prints("hint: ");
+    assert_eq!(human.stdout, "");
 }
 
 #[test]
-fn what_a_file_has_besides_disturbs_nothing() {
+fn irrelevant_fields_of_a_configuration_do_not_change_the_estimate() {
     let plain = figures("llama-2-7b", &["--seq", "8"]);
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("config.json").display().to_string();
@@ -116,17 +116,17 @@ fn what_a_file_has_besides_disturbs_nothing() {
     config["head_dim"] = Value::Null;
     config["max_length"] = json!("long");
     config["dtype"] = config["torch_dtype"].take();
-    let of = |config: &Value| {
+    let estimate_of = |config: &Value| {
         // Begins with the byte order mark that some editors write.
         std::fs::write(&path, format!("\u{feff}{config}")).expect("the file is written");
         let run = estimate(&path, &["--seq", "8", "--generate", "0"]).exits(exit::OK);
         run.json().swap_remove(0)
     };
-    assert_eq!(of(&config), plain);
+    assert_eq!(estimate_of(&config), plain);
     // Fields that do not change the estimate, but that the user must know, are noted.
     config["quantization_config"] = json!({ "quant_method": "gptq", "bits": 4 });
     config["rope_scaling"] = json!({ "type": "linear", "factor": 4.0 });
-    let noted = of(&config);
+    let noted = estimate_of(&config);
     let notes = noted["notes"].as_array().expect("notes");
     assert!(notes.len() == 2, "{notes:?}");
     for (note, text) in notes.iter().zip(["of type `linear`", "(gptq)"]) {

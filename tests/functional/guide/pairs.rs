@@ -54,7 +54,7 @@ const OTHERS: [&str; 9] = [
 fn assert_pairs(pairs: &[&str]) {
     for pair in pairs {
         let legs = LEGS.into_iter().filter(|&leg| assert_pair(named(pair), leg)).count();
-        assert!(legs > 0, "{pair} runs nowhere");
+        assert!(legs > 0, "{pair} runs on no leg");
     }
 }
 
@@ -95,15 +95,15 @@ fn row_10_batches_that_a_loader_keeps() {
 fn row_17_steady_growth_has_its_cause_and_its_remedy() {
     let all = [&GRADIENTS[..], &CACHES, &OUTPUTS, &LOADERS, &OTHERS].concat();
     assert_pairs(&all);
-    let mut seen = BTreeSet::new();
+    let mut causes = BTreeSet::new();
     for pair in all {
         let finding = on(Leg::Device).test(&named(pair).leaky_test())["findings"][0].clone();
         let rule = RULES.iter().find(|rule| finding["cause"]["code"] == rule.code);
-        let rule = rule.unwrap_or_else(|| panic!("{pair} has a cause: {finding}"));
+        let rule = rule.unwrap_or_else(|| panic!("{pair} has no known cause: {finding}"));
         assert_eq!(finding["cause"]["remedy"], rule.remedy, "{pair}");
-        seen.insert(rule.code);
+        causes.insert(rule.code);
     }
-    assert!(seen.len() >= 12, "{seen:?}");
+    assert!(causes.len() >= 12, "{causes:?}");
 }
 
 #[test]

@@ -13,10 +13,10 @@ use crate::fixture::{build_example, memcheck, memcheck_with, workspace};
 const EXAMPLE: &str = "train_small_transformer";
 
 /// The lines of the example, with and without its leak.
-fn said(leg: Leg, leaks: bool) -> &'static [String] {
-    static SAID: [OnceLock<Vec<String>>; 4] = [const { OnceLock::new() }; 4];
+fn example_lines(leg: Leg, leaks: bool) -> &'static [String] {
+    static LINES: [OnceLock<Vec<String>>; 4] = [const { OnceLock::new() }; 4];
     let slot = 2 * usize::from(leg == Leg::Device) + usize::from(leaks);
-    SAID[slot].get_or_init(|| match leg {
+    LINES[slot].get_or_init(|| match leg {
         Leg::Host => {
             let run = Command::new(build_example(EXAMPLE)).args(leaks.then_some("leak")).output();
             let run = run.expect("the example runs");
@@ -40,7 +40,7 @@ fn lines(text: &str) -> Vec<String> {
 /// The lines of usage with this label.
 fn labelled(leg: Leg, leaks: bool, label: &str) -> Vec<&'static str> {
     let mark = format!("label=\"{label}\"");
-    let lines = said(leg, leaks).iter().map(String::as_str);
+    let lines = example_lines(leg, leaks).iter().map(String::as_str);
     lines.filter(|line| line.contains(&mark)).collect()
 }
 
@@ -72,7 +72,7 @@ fn row_02_usage_is_allocated_reserved_and_peak() {
 #[test]
 fn row_03_a_labelled_line_of_usage_at_each_step() {
     for (leg, space) in LEGS.into_iter().zip(["host", "cuda:0"]) {
-        let order: Vec<&str> = said(leg, false)
+        let order: Vec<&str> = example_lines(leg, false)
             .iter()
             .filter_map(|line| line.split_once("label=\"")?.1.split('"').next())
             .take(3)
@@ -91,14 +91,14 @@ fn row_04_cached_memory_is_given_back() {
         assert_passed(leg, &["helpers::cached_memory_is_given_back_at_both_ends"]);
         let live = ["after load", "after cache clear"]
             .map(|label| field(labelled(leg, false, label)[0], "allocated"));
-        assert_eq!(live[0], live[1], "what is in use stays");
+        assert_eq!(live[0], live[1], "live memory has changed");
     }
 }
 
 #[test]
 fn row_13_a_guard_cleans_up_before_and_after_every_epoch() {
     for leg in LEGS {
-        let order: Vec<&str> = said(leg, false)
+        let order: Vec<&str> = example_lines(leg, false)
             .iter()
             .filter_map(|line| line.split_once("label=\"cleanup ")?.1.split('"').next())
             .collect();
@@ -110,7 +110,7 @@ fn row_13_a_guard_cleans_up_before_and_after_every_epoch() {
     let arguments = [&arguments[..], &["--device", "sim:h200"]].concat();
     let faults = [("MEMCHECK_SIM_FAULTS", "lost-at=3000")];
     let lost = memcheck_with(&workspace(), &arguments, &faults).exits(100);
-    lost.says("WARN memcheck: cached memory is not given back: ").says("crashed");
+    lost.prints("WARN memcheck: cached memory was not released: ").prints("crashed");
 
     // An epoch must leave no memory behind on the device.
     for label in ["cleanup before", "cleanup after"] {
@@ -130,8 +130,9 @@ fn row_14_an_audit_alerts_where_memory_is_high_or_grows() {
                 "helpers::an_audit_starts_the_peak_anew_where_it_is_told_to",
             ],
         );
-        let alerts =
-            |leaks: bool| said(leg, leaks).iter().filter(|line| line.starts_with("alert: "));
+        let alerts = |leaks: bool| {
+            example_lines(leg, leaks).iter().filter(|line| line.starts_with("alert: "))
+        };
         assert_eq!(alerts(false).count(), 0);
         for step in ["step 10", "step 20", "step 30"] {
             assert_eq!(labelled(leg, false, step).len(), 1, "{step}");
@@ -144,7 +145,8 @@ fn row_14_an_audit_alerts_where_memory_is_high_or_grows() {
         let growth = format!("{} B (5.3 MiB) more are live with every step", exact(leak));
         let grows = |line: &&String| line.contains(&growth);
         assert_eq!(alerts(true).filter(grows).count(), 2, "{growth}");
-        let warned = said(leg, true).iter().filter(|line| line.contains("WARN ")).filter(grows);
+        let warned =
+            example_lines(leg, true).iter().filter(|line| line.contains("WARN ")).filter(grows);
         assert_eq!(warned.count(), 2);
     }
 }

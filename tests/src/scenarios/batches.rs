@@ -112,7 +112,7 @@ pub mod queue_without_a_bound {
                 let loader = scope.spawn(|| -> Result<()> {
                     for _ in 0..loaded {
                         // leaks: queue_without_a_bound
-                        queue.send(batch!(BATCH, &device)?).expect("training listens");
+                        queue.send(batch!(BATCH, &device)?).expect("the receiver is live");
                     }
                     Ok(())
                 });
@@ -144,13 +144,13 @@ pub mod worker_that_outlives_its_epoch {
 
     impl Worker {
         fn start(device: &Device) -> anyhow::Result<Self> {
-            let ((more, asked), (ready, prefetched)) = (mpsc::channel(), mpsc::channel());
+            let ((more, requests), (ready, prefetched)) = (mpsc::channel(), mpsc::channel());
             let device = device.clone();
             let thread = thread::spawn(move || {
                 // leaks: worker_that_outlives_its_epoch
                 let mut next = batch!(BATCH, &device)?;
-                ready.send(()).expect("the epoch waits");
-                while asked.recv().is_ok() {
+                ready.send(()).expect("the receiver is live");
+                while requests.recv().is_ok() {
                     next = batch!(BATCH, &device)?;
                 }
                 drop(next);

@@ -160,13 +160,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_seed_is_one_program() {
+    fn a_seed_always_draws_the_same_program() {
         let patterns = "queue, list that is truncated, double buffer, varying shapes, \
                         cache that fills";
         assert_eq!(describe(7).join(", "), patterns);
         assert_eq!(planted(7), Leak { floats: 4096, every: 2 });
         assert_eq!(iterations(7), 12);
-        assert_eq!(iterations(0), 24, "as the memory test `clean_program` says");
+        assert_eq!(iterations(0), 24, "the memory test `clean_program` has the same number");
     }
 
     #[test]

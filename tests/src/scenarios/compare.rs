@@ -65,7 +65,7 @@ mod tests {
     use crate::scenarios::named;
 
     #[test]
-    fn a_line_that_says_it_all_agrees() {
+    fn a_complete_finding_agrees_with_its_scenario() {
         let scenario = named("every_third_time");
         let finished = json!({"findings": [{
             "code": "leak", "bytes_per_iteration": 1024, "cause": {"code": "tensor-kept"},
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_says_nothing_agrees_in_nothing() {
+    fn a_test_without_findings_disagrees_in_every_part() {
         for scenario in crate::scenarios::all() {
             let agreement = scenario.compare(Leg::Device, &json!({"findings": []}));
             let Agreement { found, bytes, line, pattern, cause } = agreement;
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_only_retained_has_no_pattern() {
+    fn a_retained_finding_has_no_pattern() {
         let scenario = named("workspace_of_the_largest_request");
         let finished = json!({"findings": [{"code": "retained", "figure": 32768}]});
         let agreement = scenario.compare(Leg::Host, &finished);

@@ -136,15 +136,15 @@ pub mod cycle_of_two_nodes {
     /// # Errors
     /// When the device is full.
     pub fn fixed(trial: &mut Trial) -> anyhow::Result<()> {
-        run(trial, |node| drop(node.other.lock().expect("nobody panicked").take()))
+        run(trial, |node| drop(node.other.lock().expect("not poisoned").take()))
     }
 
     fn run(trial: &mut Trial, last: fn(&Node)) -> anyhow::Result<()> {
         let device = trial.device().clone();
         trial.iterate(|_| {
             let (one, other) = (Node::new(&device)?, Node::new(&device)?);
-            *one.other.lock().expect("nobody panicked") = Some(other.clone());
-            *other.other.lock().expect("nobody panicked") = Some(one.clone());
+            *one.other.lock().expect("not poisoned") = Some(other.clone());
+            *other.other.lock().expect("not poisoned") = Some(one.clone());
             last(&one);
             Ok(())
         })
@@ -222,10 +222,10 @@ pub mod list_behind_a_pool {
             (0..JOBS).into_par_iter().try_for_each(|_| -> Result<()> {
                 // leaks: list_behind_a_pool
                 let result = zeros!(KIB, &device)?;
-                list.lock().expect("nobody panicked").push(result);
+                list.lock().expect("not poisoned").push(result);
                 Ok(())
             })?;
-            after(&mut list.lock().expect("nobody panicked"));
+            after(&mut list.lock().expect("not poisoned"));
             Ok(())
         })
     }

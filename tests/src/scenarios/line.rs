@@ -18,14 +18,14 @@ pub(super) const fn line_of(source: &str, name: &str) -> u32 {
         } else if source[at] == b'/' && starts_with(source, at, MARK) {
             at += MARK.len();
             if names(source, at, name) {
-                assert!(found == 0, "two lines leak for one scenario");
+                assert!(found == 0, "two `leaks:` comments name the scenario");
                 found = line + 1;
             }
             continue;
         }
         at += 1;
     }
-    assert!(found > 0, "no line leaks for this scenario");
+    assert!(found > 0, "no `leaks:` comment names the scenario");
     found
 }
 
@@ -79,13 +79,13 @@ let b = a;
     }
 
     #[test]
-    #[should_panic(expected = "no line leaks")]
-    fn a_part_of_a_name_is_none() {
+    #[should_panic(expected = "no `leaks:` comment")]
+    fn a_part_of_a_name_does_not_match() {
         line_of(SOURCE, "more");
     }
 
     #[test]
-    #[should_panic(expected = "two lines leak")]
+    #[should_panic(expected = "two `leaks:` comments")]
     fn a_second_line_is_refused() {
         line_of("// leaks: one\n// leaks: one\n", "one");
     }

@@ -134,7 +134,7 @@ pub mod checkpoints_in_memory {
         trial.iterate(|_| {
             before(&mut best);
             let mut checkpoint = Checkpoint::new();
-            for (name, var) in vars.data().lock().expect("nobody panicked").iter() {
+            for (name, var) in vars.data().lock().expect("not poisoned").iter() {
                 // leaks: checkpoints_in_memory
                 checkpoint.insert(name.clone(), var.copy()?);
             }

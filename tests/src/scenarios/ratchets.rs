@@ -41,7 +41,7 @@ pub mod workspace_of_the_largest_request {
         let device = trial.device().clone();
         trial.iterate(|request| {
             let floats = REQUESTS[request % REQUESTS.len()] * 256;
-            let mut workspace = WORKSPACE.lock().expect("nobody panicked");
+            let mut workspace = WORKSPACE.lock().expect("not poisoned");
             if workspace.as_ref().is_none_or(|workspace| workspace.elem_count() < floats) {
                 // leaks: workspace_of_the_largest_request
                 *workspace = Some(zeros!(floats, &device)?);
@@ -56,7 +56,7 @@ pub mod workspace_of_the_largest_request {
     /// When the device is full.
     pub fn fixed(trial: &mut Trial) -> anyhow::Result<()> {
         leaky(trial)?;
-        *WORKSPACE.lock().expect("nobody panicked") = None;
+        *WORKSPACE.lock().expect("not poisoned") = None;
         Ok(())
     }
 }
@@ -88,7 +88,7 @@ pub mod cache_of_the_longest_request {
         let device = trial.device().clone();
         trial.iterate(|request| {
             let tokens = zeros!((REQUESTS[request % REQUESTS.len()], WIDTH), &device)?;
-            let mut cache = CACHE.lock().expect("nobody panicked");
+            let mut cache = CACHE.lock().expect("not poisoned");
             let cache = cache.get_or_insert_with(|| Cache::new(0, STEP));
             cache.reset();
             // leaks: cache_of_the_longest_request
@@ -102,7 +102,7 @@ pub mod cache_of_the_longest_request {
     /// When the device is full.
     pub fn fixed(trial: &mut Trial) -> anyhow::Result<()> {
         leaky(trial)?;
-        *CACHE.lock().expect("nobody panicked") = None;
+        *CACHE.lock().expect("not poisoned") = None;
         Ok(())
     }
 }

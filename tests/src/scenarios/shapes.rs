@@ -87,7 +87,10 @@ pub const UNEVEN: &[Uneven] = &[
 ///
 /// When no program has this name.
 pub fn uneven(name: &str) -> &'static Uneven {
-    UNEVEN.iter().find(|uneven| uneven.name == name).expect("a program of this name")
+    UNEVEN
+        .iter()
+        .find(|uneven| uneven.name == name)
+        .unwrap_or_else(|| panic!("`{name}` is not a program"))
 }
 
 /// The program of this name.
@@ -96,7 +99,10 @@ pub fn uneven(name: &str) -> &'static Uneven {
 ///
 /// When no program has this name.
 pub fn remarked(name: &str) -> &'static Remarked {
-    REMARKED.iter().find(|remarked| remarked.name == name).expect("a program of this name")
+    REMARKED
+        .iter()
+        .find(|remarked| remarked.name == name)
+        .unwrap_or_else(|| panic!("`{name}` is not a program"))
 }
 
 /// Hidden states of the last two texts, which are compared.

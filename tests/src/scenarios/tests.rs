@@ -8,7 +8,7 @@ use memcheck_core::judgement::diagnosis::RULES;
 use super::*;
 
 #[test]
-fn no_two_scenarios_have_one_name() {
+fn scenario_names_are_unique() {
     let names: BTreeSet<_> = all().map(|scenario| scenario.name).collect();
     assert_eq!(names.len(), all().count());
     assert!(all().count() >= 24);

@@ -18,7 +18,7 @@ fn every_parameter_gets_a_gradient_that_is_not_zero() {
 }
 
 #[test]
-fn the_parameter_formula_is_what_the_model_holds() {
+fn the_parameter_formula_agrees_with_the_model() {
     let trainer = Trainer::new(&Device::Cpu).unwrap();
     let held = trainer.vars().all_vars().iter().map(|var| var.elem_count()).sum::<usize>();
     assert_eq!(held, PARAMETERS);
@@ -38,7 +38,7 @@ fn the_loss_falls() {
 /// Walks the graph of a loss and adds up the distinct storages in it, minus those of the
 /// parameters.
 #[test]
-fn the_graph_of_a_loss_holds_what_the_formula_says() {
+fn the_graph_of_a_loss_has_the_bytes_of_its_formula() {
     let trainer = Trainer::new(&Device::Cpu).unwrap();
     let loss = trainer.loss().unwrap();
     let storage = |tensor: &Tensor| {

@@ -98,7 +98,7 @@ fn four_bytes_an_iteration(trial: &mut Trial) -> anyhow::Result<()> {
 }
 
 #[mem_test(max_peak = "1 MiB", baseline = false)]
-#[ignore = "is over its peak on purpose"]
+#[ignore = "exceeds its peak limit on purpose"]
 fn one_block_over_the_peak(trial: &mut Trial) -> anyhow::Result<()> {
     let device = trial.device().clone();
     trial.iterate(|_| {
@@ -135,7 +135,7 @@ fn an_abort() {
 }
 
 #[mem_test(baseline = false)]
-#[ignore = "leaves on purpose"]
+#[ignore = "exits early on purpose"]
 fn an_exit() {
     std::process::exit(0);
 }

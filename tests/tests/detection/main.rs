@@ -58,7 +58,7 @@ macro_rules! mem_tests {
                 #[ignore = "leaks on purpose"]
                 fn $name(trial: &mut Trial) -> anyhow::Result<()> {
                     let Program::Trial(body) = named(stringify!($name)).leaky else {
-                        anyhow::bail!("a body without a device");
+                        anyhow::bail!("the body has no device: list it after the semicolon");
                     };
                     body(trial)
                 }
@@ -68,7 +68,7 @@ macro_rules! mem_tests {
                 #[ignore = "leaks on purpose"]
                 fn $alone() {
                     let Program::Iteration(body) = named(stringify!($alone)).leaky else {
-                        panic!("a body with a device");
+                        panic!("the body has a device: list it before the semicolon");
                     };
                     body();
                 }
@@ -83,7 +83,7 @@ macro_rules! mem_tests {
                 #[mem_test(baseline = false, max_growth = "0 B" $(, $($option)*)?)]
                 fn $name(trial: &mut Trial) -> anyhow::Result<()> {
                     let Program::Trial(body) = named(stringify!($name)).fixed else {
-                        anyhow::bail!("a body without a device");
+                        anyhow::bail!("the body has no device: list it after the semicolon");
                     };
                     body(trial)
                 }
@@ -92,7 +92,7 @@ macro_rules! mem_tests {
                 #[mem_test(baseline = false, max_growth = "0 B")]
                 fn $alone() {
                     let Program::Iteration(body) = named(stringify!($alone)).fixed else {
-                        panic!("a body with a device");
+                        panic!("the body has a device: list it before the semicolon");
                     };
                     body();
                 }

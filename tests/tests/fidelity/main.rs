@@ -22,7 +22,8 @@ use memcheck_tests::{models, operations};
 
 /// The device that makes a recording in this run.
 fn maker(device: &Device) -> anyhow::Result<Maker> {
-    let Card { name, driver } = card_of(device)?.ok_or_else(|| anyhow::anyhow!("no GPU"))?;
+    let Card { name, driver } =
+        card_of(device)?.ok_or_else(|| anyhow::anyhow!("the device is not a GPU"))?;
     let card = format!("card: {name}");
     Ok(match driver {
         None => Maker { device: "sim".to_owned(), facts: vec![card, "simulated".to_owned()] },

@@ -37,7 +37,7 @@ fn usage_is_live_bytes_and_their_peak(trial: &mut Trial) -> anyhow::Result<()> {
 /// The body has three live blocks under a limit of two, and then resets the peak. The limit must
 /// still be broken.
 #[mem_test(baseline = false, max_peak = "2 MiB")]
-#[ignore = "is over its peak on purpose"]
+#[ignore = "exceeds its peak limit on purpose"]
 fn a_peak_that_was_reset_is_judged(trial: &mut Trial) -> anyhow::Result<()> {
     let device = trial.device().clone();
     trial.iterate(|_| {
@@ -82,21 +82,21 @@ fn cached_memory_is_given_back_at_both_ends(trial: &mut Trial) -> anyhow::Result
 fn an_audit_alerts_at_the_step_that_it_looks_at(trial: &mut Trial) -> anyhow::Result<()> {
     let device = trial.device().clone();
     trial.iterate(|_| {
-        let seen: Arc<Mutex<Vec<Alert>>> = Arc::default();
-        let heard = Arc::clone(&seen);
+        let received: Arc<Mutex<Vec<Alert>>> = Arc::default();
+        let sink = Arc::clone(&received);
         let mut audit = Audit::every(4)
             .alert_above("6 MiB")
             .alert_growth("1023 KiB")
-            .on_alert(move |alert| heard.lock().unwrap().push(*alert));
+            .on_alert(move |alert| sink.lock().unwrap().push(*alert));
         let mut kept = Vec::with_capacity(8);
         for _ in 0..8 {
             kept.push(block(&device)?);
             audit.step(&device)?;
         }
-        let alerts = seen.lock().unwrap().clone();
-        let said: Vec<_> = alerts.iter().map(|alert| (alert.step, alert.reason)).collect();
+        let alerts = received.lock().unwrap().clone();
+        let reasons: Vec<_> = alerts.iter().map(|alert| (alert.step, alert.reason)).collect();
         let growth = AlertReason::Growth { bytes_per_step: 1 << 20, limit: 1023 << 10 };
-        assert_eq!(said, [(8, AlertReason::Allocated { limit: 6 << 20 }), (8, growth)]);
+        assert_eq!(reasons, [(8, AlertReason::Allocated { limit: 6 << 20 }), (8, growth)]);
         assert_eq!(alerts[0].usage.allocated, 8 << 20);
         anyhow::Ok(())
     })
@@ -111,13 +111,13 @@ fn an_audit_starts_the_peak_anew_where_it_is_told_to(trial: &mut Trial) -> anyho
         for (resets, peaks) in [(true, [3 << 20, 1 << 20]), (false, [3 << 20, 3 << 20])] {
             reset_peak(&device);
             let mut audit = Audit::every(4).reset_peak(resets);
-            let mut seen = Vec::new();
+            let mut reported = Vec::new();
             for step in 0..8 {
                 let blocks = if step == 0 { 3 } else { 1 };
                 drop((0..blocks).map(|_| block(&device)).collect::<candle_core::Result<Vec<_>>>()?);
-                seen.extend(audit.step(&device)?.map(|usage| usage.peak_allocated));
+                reported.extend(audit.step(&device)?.map(|usage| usage.peak_allocated));
             }
-            assert_eq!(seen, peaks);
+            assert_eq!(reported, peaks);
         }
         anyhow::Ok(())
     })

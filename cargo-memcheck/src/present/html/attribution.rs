@@ -119,7 +119,7 @@ fn survivors(growth: &Growth) -> Markup {
                 }
             }
         }
-        @if rest > 0 { p { "… " (rest) " more places" } }
+        @if rest > 0 { p { "… " (rest) " more " (if rest == 1 { "place" } else { "places" }) } }
         @if let Some(cause) = &growth.cause { (findings::cause("cause", cause)) }
     }
 }

@@ -56,7 +56,7 @@ pub(super) fn cause(word: &str, cause: &Cause) -> Markup {
     let Cause { code, title, evidence, remedy } = cause;
     let rule = RULES.iter().find(|rule| rule.code == code);
     html! {
-        p { (word) ": " strong { (title) } " (" (code) ")" br; "seen: " (evidence) br; "remedy: " (remedy) }
+        p { (word) ": " strong { (title) } " (" (code) ")" br; "evidence: " (evidence) br; "remedy: " (remedy) }
         @if let Some(rule) = rule {
             details { summary { "cargo memcheck explain " (code) } pre { (rule.page) } }
         }

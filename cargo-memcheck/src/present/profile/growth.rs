@@ -26,7 +26,9 @@ pub(super) fn lines(profile: &Profile, verbosity: Verbosity) -> Vec<String> {
     };
     lines.extend(survivors[..shown].iter().flat_map(survivor));
     if shown < survivors.len() {
-        lines.push(format!("  … {} more places with --verbose", survivors.len() - shown));
+        let hidden = survivors.len() - shown;
+        let places = if hidden == 1 { "place" } else { "places" };
+        lines.push(format!("  … {hidden} more {places} with --verbose"));
     }
     lines.extend(cause.iter().flat_map(|cause| self::cause("cause", cause, 2)));
     lines
@@ -68,7 +70,7 @@ fn cause(word: &str, cause: &Cause, indent: usize) -> Vec<String> {
     let Cause { code, title, evidence, remedy } = cause;
     vec![
         format!("{:indent$}{word}: {title} ({code})", ""),
-        format!("{:indent$}  seen: {evidence}", ""),
+        format!("{:indent$}  evidence: {evidence}", ""),
         format!("{:indent$}  remedy: {remedy}", ""),
     ]
 }

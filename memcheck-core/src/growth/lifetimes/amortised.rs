@@ -4,7 +4,7 @@ use super::events::Look;
 use super::rate::{Certainty, Rate};
 
 /// The fewest enlargements that are evidence.
-const FEWEST: usize = 4;
+const MIN_ENLARGEMENTS: usize = 4;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Content {
@@ -24,21 +24,21 @@ impl Content {
 /// and the bytes of the last four must grow by a factor of 1.2 to 4.5 each time, and the bytes per
 /// distance must agree within a factor of 1.6. The last event must be at the horizon or later.
 pub(super) fn amortised(events: &[(usize, i64)], look: &Look) -> Option<Content> {
-    let last = events.get(events.len().checked_sub(FEWEST)?..)?;
-    if last[FEWEST - 1].0 + 1 < look.horizon {
+    let last = events.get(events.len().checked_sub(MIN_ENLARGEMENTS)?..)?;
+    if last[MIN_ENLARGEMENTS - 1].0 + 1 < look.horizon {
         return None;
     }
     let grows = |before: f64, after: f64| (1.2..=4.5).contains(&(after / before));
     let distance = |at: usize| (last[at].0 - last[at - 1].0) as f64;
     let bytes = |at: usize| last[at].1 as f64;
-    let even_bytes = (1..FEWEST).all(|at| grows(bytes(at - 1), bytes(at)));
-    let even_distances = (2..FEWEST).all(|at| grows(distance(at - 1), distance(at)));
+    let even_bytes = (1..MIN_ENLARGEMENTS).all(|at| grows(bytes(at - 1), bytes(at)));
+    let even_distances = (2..MIN_ENLARGEMENTS).all(|at| grows(distance(at - 1), distance(at)));
     // The bytes of one enlargement are full when the next one comes.
-    let contents = (1..FEWEST).map(|at| bytes(at - 1) / distance(at));
+    let contents = (1..MIN_ENLARGEMENTS).map(|at| bytes(at - 1) / distance(at));
     let lowest = contents.clone().fold(f64::INFINITY, f64::min);
     let highest = contents.fold(0.0, f64::max);
     (even_bytes && even_distances && highest <= 1.6 * lowest).then(|| Content {
-        bytes: last[FEWEST - 2].1,
-        distance: last[FEWEST - 1].0 - last[FEWEST - 2].0,
+        bytes: last[MIN_ENLARGEMENTS - 2].1,
+        distance: last[MIN_ENLARGEMENTS - 1].0 - last[MIN_ENLARGEMENTS - 2].0,
     })
 }

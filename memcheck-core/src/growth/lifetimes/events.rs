@@ -1,7 +1,7 @@
 //! Events of a series, and the time after which growth must have produced another event.
 //!
 //! The model calls this the *promise* of growth: if it goes on, it has another event within
-//! [`Events::need`] entries. A group is quiet once the promise is broken.
+//! [`Events::longest_wait`] entries. A group is quiet once the promise is broken.
 
 /// The assumptions of a look, in entries of the series.
 #[derive(Debug, Clone, Copy)]
@@ -27,7 +27,7 @@ pub(super) struct Events {
 
 impl Events {
     /// The events in the entries `at`, which must be in ascending order.
-    pub(super) fn of(at: impl IntoIterator<Item = usize>) -> Self {
+    pub(super) fn from_entries(at: impl IntoIterator<Item = usize>) -> Self {
         let mut events = Self::default();
         for entry in at {
             if events.count == 0 {
@@ -43,23 +43,23 @@ impl Events {
 
     /// Counts each entry of the series with a value above zero as an event.
     pub(super) fn above_zero(series: &[i64]) -> Self {
-        Self::of(positive(series))
+        Self::from_entries(positive(series))
     }
 
     /// Growth that goes on must have another event within this number of entries after the last.
-    pub(super) fn need(&self, look: &Look) -> usize {
+    pub(super) fn longest_wait(&self, look: &Look) -> usize {
         // The factor is 2.2, because the distance doubles if a buffer's capacity doubles.
         look.quiet.max(self.longest * 11 / 5 + 1)
     }
 
     /// True if the promise is broken. There must be no further event before entry `until`.
     pub(super) fn is_quiet(&self, until: usize, look: &Look) -> bool {
-        until.saturating_sub(self.last) > self.need(look)
+        until.saturating_sub(self.last) > self.longest_wait(look)
     }
 
     /// The length of the series at which the promise is broken if no further event comes.
     pub(super) fn quiet_from(&self, look: &Look) -> usize {
-        self.last + self.need(look) + 1
+        self.last + self.longest_wait(look) + 1
     }
 }
 
@@ -70,7 +70,7 @@ pub(super) fn positive(series: &[i64]) -> impl Iterator<Item = usize> + '_ {
 /// True if events go on through the last `horizon` entries of the series: there are at least
 /// three, they are at most two fifths of the horizon apart, and neither end is empty for more
 /// than 1.5 times the longest distance.
-pub(super) fn persists(series: &[i64], look: &Look) -> bool {
+pub(super) fn continues(series: &[i64], look: &Look) -> bool {
     let Some(begin) = series.len().checked_sub(look.horizon) else { return false };
     let window = &series[begin..];
     let events = Events::above_zero(window);

@@ -4,12 +4,12 @@ use super::events::{Events, Look};
 
 /// If this many events in a row are missing before the first repeat, the growth has begun after
 /// them. Fewer may be a pause of irregular growth.
-const BEGAN: usize = 8;
+const MAX_MISSING: usize = 8;
 
 const MOST_TERMS: usize = 3;
 
-/// The longest period of a regular term that [`below`] looks for.
-const LONGEST_BELOW: usize = 16;
+/// The longest period of a regular term that [`subtract_regular_term`] looks for.
+const MAX_REGULAR_PERIOD: usize = 16;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Period {
@@ -21,7 +21,7 @@ pub(super) struct Period {
 }
 
 /// The shortest period with which the end of a series repeats exactly, if its sum is positive.
-pub(super) fn exact(series: &[i64], look: &Look) -> Option<Period> {
+pub(super) fn exact_period(series: &[i64], look: &Look) -> Option<Period> {
     let least = (2 * look.horizon / 5).clamp(1, 64);
     let length = (1..=series.len() / 4).find(|&k| repeats(series, k, (3 * k).max(least)))?;
     let compared = (3 * length).max(least);
@@ -29,9 +29,9 @@ pub(super) fn exact(series: &[i64], look: &Look) -> Option<Period> {
     if sum <= 0 {
         return None;
     }
-    let begin = begin_of(series, length);
+    let begin = first_repeat(series, length);
     let is_long = series.len() - begin >= 4 * compared;
-    let others = before(series, length, begin, is_long)?;
+    let others = other_events(series, length, begin, is_long)?;
     let is_whole = others.count == 0 || others.is_quiet(series.len(), look);
     Some(Period { length, sum, is_whole })
 }
@@ -43,7 +43,7 @@ fn repeats(series: &[i64], period: usize, compared: usize) -> bool {
 }
 
 /// The entry from which on the series repeats.
-fn begin_of(series: &[i64], period: usize) -> usize {
+fn first_repeat(series: &[i64], period: usize) -> usize {
     let mut begin = series.len() - period;
     while begin > 0 && series[begin - 1] == series[begin - 1 + period] {
         begin -= 1;
@@ -54,7 +54,7 @@ fn begin_of(series: &[i64], period: usize) -> usize {
 /// Events before entry `begin` that do not belong to the period. `None` if events of the period
 /// are missing right before `begin` but exist earlier: the period then paused, so that the series
 /// repeats by chance. With `is_long` the repetition is long enough to accept such a pause.
-fn before(series: &[i64], period: usize, begin: usize, is_long: bool) -> Option<Events> {
+fn other_events(series: &[i64], period: usize, begin: usize, is_long: bool) -> Option<Events> {
     let (mut missing, mut began) = (0, begin);
     let expected = |at: usize| series[begin + (period - 1 - (begin - 1 - at) % period)];
     for at in (0..begin).rev() {
@@ -69,21 +69,21 @@ fn before(series: &[i64], period: usize, begin: usize, is_long: bool) -> Option<
             (missing, began) = (0, at);
         } else {
             missing += 1;
-            if missing == BEGAN {
+            if missing == MAX_MISSING {
                 break;
             }
         }
     }
     let is_other = |&at: &usize| series[at] > if at >= began { expected(at).max(0) } else { 0 };
-    Some(Events::of((0..begin).filter(is_other)))
+    Some(Events::from_entries((0..begin).filter(is_other)))
 }
 
 /// Periodic terms whose sum is the whole series, or else its last `horizon` entries.
-pub(super) fn terms(series: &[i64], look: &Look) -> Option<Vec<Period>> {
+pub(super) fn periodic_terms(series: &[i64], look: &Look) -> Option<Vec<Period>> {
     let longer = [series.len(), look.horizon];
     longer.into_iter().find_map(|length| {
         let end = &series[series.len().checked_sub(length)?..];
-        let terms = terms_of(end)?;
+        let terms = decompose(end)?;
         let others = Events::above_zero(&series[..series.len() - length]);
         let is_whole = length == series.len() || others.count == 0 || {
             // If an earlier entry has more than the terms, other events may still go on.
@@ -101,7 +101,7 @@ struct Term {
     phase: usize,
 }
 
-fn terms_of(series: &[i64]) -> Option<Vec<Term>> {
+fn decompose(series: &[i64]) -> Option<Vec<Term>> {
     let mut rest = series.to_vec();
     let mut terms = Vec::new();
     for length in 1..=series.len() / 4 {
@@ -144,7 +144,7 @@ pub(super) struct Increment {
 
 /// Finds a period `k` for which `series[i] - series[i - k]` is constant and positive at the end of
 /// the series. Phases without events are left out of the comparison.
-pub(super) fn quadratic(series: &[i64], look: &Look) -> Option<Increment> {
+pub(super) fn constant_increment(series: &[i64], look: &Look) -> Option<Increment> {
     let least = (2 * look.horizon / 5).clamp(1, 64);
     (1..=series.len() / 4).find_map(|length| {
         let compared = (3 * length).max(least);
@@ -162,12 +162,12 @@ pub(super) fn quadratic(series: &[i64], look: &Look) -> Option<Increment> {
 }
 
 /// Subtracts a regular term that other events hide, and returns its period. The shortest period is
-/// taken whose [`phases`] have a lowest value above zero. The last `horizon` entries determine the
+/// taken whose [`lowest_by_phase`] have a value above zero. The last `horizon` entries determine the
 /// values, which are then subtracted from the whole series.
-pub(super) fn below(series: &mut [i64], look: &Look) -> Option<Period> {
+pub(super) fn subtract_regular_term(series: &mut [i64], look: &Look) -> Option<Period> {
     let begin = series.len().saturating_sub(look.horizon);
-    let (period, least) = (1..=LONGEST_BELOW.min(look.horizon / 8)).find_map(|length| {
-        let least = phases(&series[begin..], length)?;
+    let (period, least) = (1..=MAX_REGULAR_PERIOD.min(look.horizon / 8)).find_map(|length| {
+        let least = lowest_by_phase(&series[begin..], length)?;
         Some((length, least))
     })?;
     for (back, value) in series.iter_mut().rev().enumerate() {
@@ -180,7 +180,7 @@ pub(super) fn below(series: &mut [i64], look: &Look) -> Option<Period> {
 /// The lowest value of each phase, counted from the end of the series. `None` if all are zero, or
 /// if a phase exceeds its lowest value in more than half of its entries: a phase without the
 /// regular term must be empty in at least half of them.
-fn phases(series: &[i64], length: usize) -> Option<Vec<i64>> {
+fn lowest_by_phase(series: &[i64], length: usize) -> Option<Vec<i64>> {
     let mut least = Vec::with_capacity(length);
     for phase in 0..length {
         let values = || series.iter().rev().skip(phase).step_by(length);

@@ -26,7 +26,7 @@ pub(super) struct Group {
 }
 
 impl Group {
-    pub(super) fn of(history: &History, kinds: &[&Kind]) -> Self {
+    pub(super) fn new(history: &History, kinds: &[&Kind]) -> Self {
         let start = history.start();
         let length = history.entries().saturating_sub(start);
         let sum = |add: &dyn Fn(&Kind, &mut [u64])| -> Vec<i64> {
@@ -58,7 +58,7 @@ impl Group {
     }
 
     /// The group without the live blocks of settled births, up to the last settled birth.
-    pub(super) fn without_what_stays(&self) -> Self {
+    pub(super) fn without_settled(&self) -> Self {
         let settled = self.settled();
         let mut stays = 0i64;
         let levels = self.left.iter().zip(&self.live).take(settled).map(|(&left, &live)| {
@@ -89,17 +89,19 @@ fn ages(kinds: &[&Kind], start: usize) -> (usize, Events) {
         oldest = oldest.max(age);
         is_record
     });
-    let events = Events::of(rises.iter().map(|&(entry, _)| (entry as usize).saturating_sub(start)));
+    let events = Events::from_entries(
+        rises.iter().map(|&(entry, _)| (entry as usize).saturating_sub(start)),
+    );
     (oldest as usize, events)
 }
 
 /// True if blocks of the kind were born in too few entries for a rhythm to show.
-pub(super) fn is_few(kind: &Kind) -> bool {
+pub(super) fn has_few_births(kind: &Kind) -> bool {
     kind.birth_entries() < FEW_BIRTHS
 }
 
 /// True if the kind cannot change a verdict, because no block born in a measured iteration is
 /// live and the number of live blocks has not changed since the warm-up.
-pub(super) fn is_still(history: &History, kind: &Kind) -> bool {
+pub(super) fn is_unchanged(history: &History, kind: &Kind) -> bool {
     kind.is_flat(history.start(), history.entries())
 }

@@ -76,18 +76,18 @@ impl History {
     pub fn add(&mut self, census: impl IntoIterator<Item = Living>) {
         let census: Vec<Living> = census.into_iter().filter(|living| living.count > 0).collect();
         for living in &census {
-            self.follow(living);
+            self.ensure_kind(living);
         }
         let now = self.entry();
         let mut followed = vec![Census::default(); self.kinds.len() + 1];
         for living in &census {
-            let place = self.place(living.site, living.size).unwrap_or(self.kinds.len());
+            let place = self.position(living.site, living.size).unwrap_or(self.kinds.len());
             followed[place].count(living, self.epoch, now);
         }
         for (kind, census) in self.kinds.iter_mut().chain(&mut self.shared).zip(&followed) {
             kind.replace(&census.left, &census.bytes, census.set_up, now);
         }
-        self.end();
+        self.end_iteration();
     }
 
     /// Adds the next iteration as changes since the end of the previous one: `came` are the
@@ -102,18 +102,18 @@ impl History {
     ) {
         let now = self.entry();
         for living in came.into_iter().filter(|living| living.count > 0) {
-            self.follow(&living);
+            self.ensure_kind(&living);
             let entry = living.born.map(|born| entry_of(born, self.epoch, now));
             let kind = self.kind_of(&living);
             kind.born(entry, living.count, living.size, now);
         }
         for living in gone.into_iter().filter(|living| living.count > 0) {
-            self.follow(&living);
+            self.ensure_kind(&living);
             let entry = living.born.map(|born| entry_of(born, self.epoch, now));
             let kind = self.kind_of(&living);
             kind.died(entry, living.count, living.size, now);
         }
-        self.end();
+        self.end_iteration();
     }
 
     /// True if no block that was born in a measured iteration is live now, and no kind's number
@@ -156,20 +156,20 @@ impl History {
     }
 
     /// Position of the kind in `kinds`, if it has series of its own.
-    fn place(&self, site: Option<u32>, size: u64) -> Option<usize> {
+    fn position(&self, site: Option<u32>, size: u64) -> Option<usize> {
         self.kinds.binary_search_by_key(&(site, size), Kind::key).ok()
     }
 
-    /// The kind that the blocks belong to. [`History::follow`] must have been called for them.
+    /// The kind that the blocks belong to. [`History::ensure_kind`] must have been called for them.
     fn kind_of(&mut self, living: &Living) -> &mut Kind {
-        match self.place(living.site, living.size) {
+        match self.position(living.site, living.size) {
             Some(place) => &mut self.kinds[place],
             None => self.shared.get_or_insert_with(|| Kind::shared(0)),
         }
     }
 
     /// Gives the kind series of its own if it has none and there is room.
-    fn follow(&mut self, living: &Living) {
+    fn ensure_kind(&mut self, living: &Living) {
         let key = (living.site, living.size);
         let Err(place) = self.kinds.binary_search_by_key(&key, Kind::key) else { return };
         // The shared kind does not remember which kinds were folded into it, and the deaths of
@@ -192,7 +192,7 @@ impl History {
         self.shared = Some(shared);
     }
 
-    fn end(&mut self) {
+    fn end_iteration(&mut self) {
         let now = self.entry();
         for kind in self.kinds.iter_mut().chain(&mut self.shared) {
             kind.end(now);

@@ -3,7 +3,7 @@
 use super::events::{Events, Look};
 use super::rate::{Certainty, Rate};
 
-const FEWEST_EVENTS: usize = 16;
+const MIN_EVENTS: usize = 16;
 
 /// True if events go on at a rate that a bounded cache would no longer have.
 ///
@@ -11,15 +11,15 @@ const FEWEST_EVENTS: usize = 16;
 /// call a clean program a leak by chance, so that several looks would find too many leaks.
 pub(super) fn irregular(series: &[i64], look: &Look) -> bool {
     if look.is_last {
-        return goes_on(series, look);
+        return continues(series, look);
     }
     let earlier = &series[..series.len() * 4 / 5];
-    earlier.len() >= look.horizon && goes_on(series, look) && goes_on(earlier, look)
+    earlier.len() >= look.horizon && continues(series, look) && continues(earlier, look)
 }
 
 /// True if the events of the series, or of an end of it with at least `horizon` entries, do not
 /// become rarer.
-fn goes_on(series: &[i64], look: &Look) -> bool {
+fn continues(series: &[i64], look: &Look) -> bool {
     let begins = [0, series.len() / 4, series.len() / 2];
     begins
         .into_iter()
@@ -33,8 +33,8 @@ fn is_undiminished(series: &[i64], look: &Look) -> bool {
     // to 84 %, which has 0.4 of them.
     let (ratio, enough) = if look.is_last { (0.4, 2.33) } else { (0.607, 3.1) };
     let (first, second) = series.split_at(series.len() / 2);
-    let (first, second) = (Half::of(first), Half::of(second));
-    if first.events + second.events < FEWEST_EVENTS as f64 || first.events < 1.0 {
+    let (first, second) = (Half::new(first), Half::new(second));
+    if first.events + second.events < MIN_EVENTS as f64 || first.events < 1.0 {
         return false;
     }
     let deviation = (second.share_variance() + ratio * ratio * first.share_variance()).sqrt();
@@ -55,7 +55,7 @@ struct Half {
 }
 
 impl Half {
-    fn of(series: &[i64]) -> Self {
+    fn new(series: &[i64]) -> Self {
         let entries = series.len().max(1) as f64;
         let events = series.iter().filter(|&&value| value > 0).count() as f64;
         let mean = series.iter().map(|&value| value as f64).sum::<f64>() / entries;

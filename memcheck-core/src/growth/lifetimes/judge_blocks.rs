@@ -1,8 +1,8 @@
 //! Judges the settled births of a group: blocks that are older than any that died.
 
 use super::amortised::amortised;
-use super::events::{Events, Look, persists, positive};
-use super::exact::{below, exact, quadratic, terms};
+use super::events::{Events, Look, continues, positive};
+use super::exact::{constant_increment, exact_period, periodic_terms, subtract_regular_term};
 use super::group::Group;
 use super::irregular::{irregular, mean};
 use super::rate::{Certainty, Rate};
@@ -10,7 +10,7 @@ use super::state::{Growth, State};
 use super::{Open, Pattern};
 
 /// The most regular terms that are subtracted from below other events.
-const MOST_BELOW: usize = 3;
+const MAX_REGULAR_TERMS: usize = 3;
 
 /// The events of a group, and the entry until which they are all known.
 #[derive(Debug, Clone, Copy)]
@@ -22,7 +22,7 @@ pub(super) struct Settled {
 }
 
 impl Settled {
-    pub(super) fn of(group: &Group) -> Self {
+    pub(super) fn new(group: &Group) -> Self {
         let settled = group.settled();
         let younger = group.left[settled..].iter().position(|&left| left > 0);
         Self {
@@ -39,17 +39,17 @@ impl Settled {
 /// Judges settled births: first for a regular rhythm, then as irregular growth, then as a capacity
 /// that grows by a factor.
 pub(super) fn judge_blocks(group: &Group, look: &Look) -> State {
-    let settled = Settled::of(group);
+    let settled = Settled::new(group);
     if settled.is_quiet(look) {
         return State::Quiet;
     }
     let length = group.settled();
     let (series, blocks) = (&group.left[..length], &group.blocks[..length]);
-    if let Some(state) = regular(series, blocks, look) {
+    if let Some(state) = judge_regular(series, blocks, look) {
         return state;
     }
-    if persists(series, look) && irregular(series, look) {
-        return State::grows(by_chance(series), true);
+    if continues(series, look) && irregular(series, look) {
+        return State::grows(mean_growth(series), true);
     }
     let enlargements: Vec<(usize, i64)> = positive(series).map(|at| (at, series[at])).collect();
     if let Some(content) = amortised(&enlargements, look) {
@@ -61,42 +61,47 @@ pub(super) fn judge_blocks(group: &Group, look: &Look) -> State {
     }
     let quiet_from = settled.events.quiet_from(look) + group.age;
     let leak_from = look.horizon + group.age;
-    State::Open { open: course(series), until: soonest(group.len(), [quiet_from, leak_from]) }
+    State::Open {
+        open: classify_open(series),
+        until: next_look(group.len(), [quiet_from, leak_from]),
+    }
 }
 
 /// The smallest of the lengths in `ahead` that is above `length`, else a tenth more than `length`.
-pub(super) fn soonest(length: usize, ahead: [usize; 2]) -> usize {
+pub(super) fn next_look(length: usize, ahead: [usize; 2]) -> usize {
     let ahead = ahead.into_iter().filter(|&until| until > length).min();
     ahead.unwrap_or(length + length / 10 + 1)
 }
 
 /// `GoesOn` if the second half of the series has more than half the bytes of the first.
-fn course(series: &[i64]) -> Open {
+fn classify_open(series: &[i64]) -> Open {
     let sum = |part: &[i64]| part.iter().copied().map(i128::from).sum::<i128>();
     let (first, second) = series.split_at(series.len() / 2);
     if 2 * sum(second) > sum(first) { Open::GoesOn } else { Open::Slows }
 }
 
 /// Growth in a regular rhythm, with or without irregular events above it.
-fn regular(series: &[i64], blocks: &[i64], look: &Look) -> Option<State> {
-    if !persists(series, look) {
+fn judge_regular(series: &[i64], blocks: &[i64], look: &Look) -> Option<State> {
+    if !continues(series, look) {
         return None;
     }
-    if let Some(state) = without_rest(series, blocks, look) {
+    if let Some(state) = judge_whole_series(series, blocks, look) {
         return Some(state);
     }
     let mut rest = series.to_vec();
     let mut growth = Vec::new();
-    for _ in 0..MOST_BELOW {
-        let Some(period) = below(&mut rest, look) else { break };
-        growth.push(periodic(period.sum, period.length));
+    for _ in 0..MAX_REGULAR_TERMS {
+        let Some(period) = subtract_regular_term(&mut rest, look) else { break };
+        growth.push(periodic_growth(period.sum, period.length));
         if Events::above_zero(&rest).is_quiet(rest.len(), look) {
             return Some(State::Grows { growth, is_whole: true });
         }
-        if !persists(&rest, look) {
+        if !continues(&rest, look) {
             return Some(State::Grows { growth, is_whole: false });
         }
-        if let Some(State::Grows { growth: others, is_whole }) = without_rest(&rest, &[], look) {
+        if let Some(State::Grows { growth: others, is_whole }) =
+            judge_whole_series(&rest, &[], look)
+        {
             growth.extend(others);
             return Some(State::Grows { growth, is_whole });
         }
@@ -106,25 +111,28 @@ fn regular(series: &[i64], blocks: &[i64], look: &Look) -> Option<State> {
     }
     let is_whole = irregular(&rest, look);
     if is_whole {
-        growth.push(by_chance(&rest));
+        growth.push(mean_growth(&rest));
     }
     Some(State::Grows { growth, is_whole })
 }
 
 /// Growth in a regular rhythm that explains all events of the series.
-fn without_rest(series: &[i64], blocks: &[i64], look: &Look) -> Option<State> {
-    if let Some(period) = exact(series, look) {
-        return Some(State::grows(periodic(period.sum, period.length), period.is_whole));
+fn judge_whole_series(series: &[i64], blocks: &[i64], look: &Look) -> Option<State> {
+    if let Some(period) = exact_period(series, look) {
+        return Some(State::grows(periodic_growth(period.sum, period.length), period.is_whole));
     }
-    if let Some(terms) = terms(series, look) {
+    if let Some(terms) = periodic_terms(series, look) {
         let is_whole = terms.iter().all(|term| term.is_whole);
-        let growth = terms.iter().map(|term| periodic(term.sum, term.length)).collect();
+        let growth = terms.iter().map(|term| periodic_growth(term.sum, term.length)).collect();
         return Some(State::Grows { growth, is_whole });
     }
-    if let Some(increment) = quadratic(series, look) {
-        return Some(State::grows(growing(series, increment.length, increment.more), true));
+    if let Some(increment) = constant_increment(series, look) {
+        return Some(State::grows(
+            increasing_growth(series, increment.length, increment.more),
+            true,
+        ));
     }
-    let count = exact(blocks, look)?;
+    let count = exact_period(blocks, look)?;
     let quarter = &series[series.len() / 4..];
     let bytes: i128 = quarter.iter().copied().map(i128::from).sum();
     // Only whole periods are counted, so that each phase counts equally often.
@@ -138,7 +146,7 @@ fn without_rest(series: &[i64], blocks: &[i64], look: &Look) -> Option<State> {
     Some(State::grows(Growth { rate, pattern, is_replaced: false }, count.is_whole))
 }
 
-pub(super) fn periodic(sum: i128, length: usize) -> Growth {
+pub(super) fn periodic_growth(sum: i128, length: usize) -> Growth {
     Growth {
         rate: Rate::new(sum.unsigned_abs(), length as u128, Certainty::Exact),
         pattern: Pattern::Exact { period: length as u32 },
@@ -148,7 +156,7 @@ pub(super) fn periodic(sum: i128, length: usize) -> Growth {
 
 /// Growth that itself grows by a constant amount. The rate is the mean of whole periods in the
 /// second half of the series.
-pub(super) fn growing(series: &[i64], length: usize, more: i64) -> Growth {
+pub(super) fn increasing_growth(series: &[i64], length: usize, more: i64) -> Growth {
     let half = &series[series.len() - (series.len() / 2 / length).max(1) * length..];
     let bytes: i128 = half.iter().copied().map(i128::from).sum();
     Growth {
@@ -158,7 +166,7 @@ pub(super) fn growing(series: &[i64], length: usize, more: i64) -> Growth {
     }
 }
 
-fn by_chance(series: &[i64]) -> Growth {
+fn mean_growth(series: &[i64]) -> Growth {
     Growth { rate: mean(series, Certainty::Mean), pattern: Pattern::Mean, is_replaced: false }
 }
 

@@ -1,11 +1,11 @@
 //! Judges the level of a group, which is its live bytes at the end of each entry.
 
 use super::amortised::amortised;
-use super::events::{Events, Look, persists, records};
-use super::exact::{exact, quadratic};
+use super::events::{Events, Look, continues, records};
+use super::exact::{constant_increment, exact_period};
 use super::group::Group;
 use super::irregular::irregular;
-use super::judge_blocks::{Settled, growing, periodic, soonest};
+use super::judge_blocks::{Settled, increasing_growth, next_look, periodic_growth};
 use super::rate::{Certainty, Rate};
 use super::state::{Growth, State};
 use super::{Open, Pattern};
@@ -18,11 +18,11 @@ const CROSSINGS: usize = 8;
 /// Judges a level. `quiet` must be the group if its blocks are quiet, else `None`.
 pub(super) fn judge_level(level: &[i64], quiet: Option<&Group>, look: &Look) -> State {
     let records = records(level);
-    let events = Events::of(records.iter().map(|&(at, _)| at));
+    let events = Events::from_entries(records.iter().map(|&(at, _)| at));
     if is_quiet(level, &events, look) || quiet.is_some_and(|group| is_bounded(level, group, look)) {
         return State::Quiet;
     }
-    if let Some(growth) = rises(level, look) {
+    if let Some(growth) = floor_growth(level, look) {
         let growth = Growth { is_replaced: true, ..growth };
         return State::grows(growth, true);
     }
@@ -33,12 +33,12 @@ pub(super) fn judge_level(level: &[i64], quiet: Option<&Group>, look: &Look) -> 
         };
         return State::grows(Growth { rate: content.rate(), pattern, is_replaced: true }, true);
     }
-    let open = match (quarters_rise(level), goes_on(level)) {
+    let open = match (quarters_rise(level), keeps_rising(level)) {
         (true, true) => Open::GoesOn,
         (true, false) => Open::Slows,
         (false, _) => Open::Moves,
     };
-    let until = soonest(level.len(), [events.quiet_from(look), look.horizon]);
+    let until = next_look(level.len(), [events.quiet_from(look), look.horizon]);
     State::Open { open, until }
 }
 
@@ -58,12 +58,12 @@ fn is_quiet(level: &[i64], records: &Events, look: &Look) -> bool {
 /// bytes born in one entry.
 fn is_bounded(level: &[i64], group: &Group, look: &Look) -> bool {
     let length = level.len();
-    if swings(level, look) {
+    if repeats_exactly(level, look) {
         return true;
     }
-    let born = Events::of(self::records(&group.born).into_iter().map(|(at, _)| at));
+    let born = Events::from_entries(self::records(&group.born).into_iter().map(|(at, _)| at));
     let is_full = born.is_quiet(length, look) && group.ages.is_quiet(length, look);
-    let stays = Settled::of(group).events;
+    let stays = Settled::new(group).events;
     let begin = born.last.max(group.ages.last).max(stays.last) + 1;
     let tail = &level[begin.min(length)..];
     if is_full && !only_rises(tail) && trend(tail) < 3.0 {
@@ -74,12 +74,12 @@ fn is_bounded(level: &[i64], group: &Group, look: &Look) -> bool {
 
 /// True if the lowest levels of eight windows rise and never fall. A bounded level also falls.
 fn only_rises(level: &[i64]) -> bool {
-    let floors: Vec<i64> = windows(level).map(|window| ends(window).0).collect();
+    let floors: Vec<i64> = windows(level).map(|window| range(window).0).collect();
     floors.first() < floors.last() && floors.windows(2).all(|pair| pair[0] <= pair[1])
 }
 
 /// True if the level changes and repeats exactly, for at least one period and `quiet` entries.
-fn swings(level: &[i64], look: &Look) -> bool {
+fn repeats_exactly(level: &[i64], look: &Look) -> bool {
     (1..=level.len() / 2).any(|period| {
         let compared = period.max(look.quiet);
         compared + period <= level.len()
@@ -89,7 +89,7 @@ fn swings(level: &[i64], look: &Look) -> bool {
 }
 
 /// Growth of the floor of the level: of each entry, the lowest level from there to the end.
-fn rises(level: &[i64], look: &Look) -> Option<Growth> {
+fn floor_growth(level: &[i64], look: &Look) -> Option<Growth> {
     if level.len() < look.horizon.max(2) {
         return None;
     }
@@ -97,15 +97,15 @@ fn rises(level: &[i64], look: &Look) -> Option<Growth> {
     for at in (1..lowest.len()).rev() {
         lowest[at - 1] = lowest[at - 1].min(lowest[at]);
     }
-    if !persists(&differences(&lowest), look) {
+    if !continues(&differences(&lowest), look) {
         return None;
     }
     let changes = differences(level);
-    if let Some(period) = exact(&changes, look).filter(|period| period.is_whole) {
-        return Some(periodic(period.sum, period.length));
+    if let Some(period) = exact_period(&changes, look).filter(|period| period.is_whole) {
+        return Some(periodic_growth(period.sum, period.length));
     }
-    if let Some(increment) = quadratic(&changes, look) {
-        return Some(growing(&changes, increment.length, increment.more));
+    if let Some(increment) = constant_increment(&changes, look) {
+        return Some(increasing_growth(&changes, increment.length, increment.more));
     }
     let never_falls = changes.iter().all(|&change| change >= 0);
     let is_rise = if never_falls { irregular(&changes, look) } else { climbs(level, look) };
@@ -122,7 +122,7 @@ fn differences(level: &[i64]) -> Vec<i64> {
 /// level, and if the second half rises by at least three quarters as much as the first.
 fn climbs(level: &[i64], look: &Look) -> bool {
     let is_climb = |level: &[i64]| {
-        let windows: Vec<(i64, i64)> = windows(level).map(ends).collect();
+        let windows: Vec<(i64, i64)> = windows(level).map(range).collect();
         let all = windows.windows(2).all(|pair| pair[0].0 < pair[1].0 && pair[0].1 < pair[1].1);
         let means: Vec<f64> = self::windows(level).map(mean).collect();
         let (first, second) =
@@ -155,7 +155,7 @@ fn slope(level: &[i64]) -> Rate {
     Rate::new((last - first).max(0).unsigned_abs(), entries, Certainty::Mean)
 }
 
-fn ends(window: &[i64]) -> (i64, i64) {
+fn range(window: &[i64]) -> (i64, i64) {
     window.iter().fold((i64::MAX, i64::MIN), |(low, high), &live| (low.min(live), high.max(live)))
 }
 
@@ -165,7 +165,7 @@ fn mean(window: &[i64]) -> f64 {
 
 /// True if the lowest and the highest level of the second part are above those of the first.
 fn is_above(first: &[i64], second: &[i64]) -> bool {
-    let (first, second) = (ends(first), ends(second));
+    let (first, second) = (range(first), range(second));
     first.0 < second.0 && first.1 < second.1
 }
 
@@ -181,7 +181,7 @@ fn quarters_rise(level: &[i64]) -> bool {
 }
 
 /// True if the level rises in its second half by more than half of its rise in the first.
-fn goes_on(level: &[i64]) -> bool {
+fn keeps_rising(level: &[i64]) -> bool {
     let means: Vec<f64> = windows(level).map(mean).collect();
     let rise = |from: usize, to: usize| means[to] - means[from];
     means.len() >= WINDOWS && 2.0 * rise(WINDOWS / 2, WINDOWS - 1) > rise(0, WINDOWS / 2 - 1)

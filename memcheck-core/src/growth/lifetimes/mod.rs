@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! Clean   nothing grows, and nothing happened again within the time in which it must have
-//! Leak    it grows, by the sum of its parts; `whole` if nothing else is open beside them
+//! Leak    it grows, by the sum of its parts; `whole` if nothing else is open
 //! More    further iterations may decide
 //! Open    the budget is spent
 //! ```

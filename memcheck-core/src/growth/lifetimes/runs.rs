@@ -31,11 +31,11 @@ pub(super) fn deserialize<'de, D: Deserializer<'de>>(
     let mut value = 0u64;
     for run in runs.chunks(2) {
         let &[difference, repeats] = run else {
-            return Err(D::Error::custom("a run without its number of repeats"));
+            return Err(D::Error::custom("the number of repeats of a run is missing"));
         };
         let repeats = u64::try_from(repeats).unwrap_or(0);
         if repeats + series.len() as u64 > LONGEST {
-            return Err(D::Error::custom("a series that is too long"));
+            return Err(D::Error::custom("the series is too long"));
         }
         for _ in 0..repeats {
             value = value.wrapping_add(difference.cast_unsigned());

@@ -2,11 +2,11 @@
 
 use super::decision::{Budget, Decision, Leak, Open, Part, Pattern, Undecided};
 use super::events::Look;
-use super::group::{Group, is_still};
+use super::group::{Group, is_unchanged};
 use super::history::History;
 use super::kind::Kind;
 use super::rate::{Certainty, Rate};
-use super::tree::{Growing, Node, by_site, by_size, is_at_least};
+use super::tree::{Growing, Node, is_at_least, judge_by_site, judge_by_size};
 
 /// Judges a history after some iterations.
 ///
@@ -22,7 +22,7 @@ pub fn step(history: &History, budget: &Budget) -> Decision {
     };
     let kinds: Vec<&Kind> = history.kinds.iter().chain(&history.shared).collect();
     let moving: Vec<&Kind> =
-        kinds.iter().copied().filter(|kind| !is_still(history, kind)).collect();
+        kinds.iter().copied().filter(|kind| !is_unchanged(history, kind)).collect();
     let entries = history.entries().saturating_sub(history.start());
     let node = match judge_trees(history, &moving, &look) {
         // No kind has moved, but the run is too short to call it quiet.
@@ -37,7 +37,7 @@ pub fn step(history: &History, budget: &Budget) -> Decision {
             if is_whole && is_at_least(&parts, Certainty::Exact) {
                 return leak(history, parts, true);
             }
-            let exact = exact_of(&parts);
+            let exact = exact_parts(&parts);
             if outweighs(history, &exact, &moving) {
                 return leak(history, exact, true);
             }
@@ -45,25 +45,25 @@ pub fn step(history: &History, budget: &Budget) -> Decision {
             if look.is_last || (is_certain && 4 * entries >= 5 * look.horizon) {
                 leak(history, parts, is_whole)
             } else {
-                Decision::More(wait(history, budget, until))
+                Decision::More(next_look(history, budget, until))
             }
         }
         Node::Open { open, kinds, .. } if look.is_last => {
             Decision::Open(undecided(history, open, &kinds))
         }
-        Node::Open { until, .. } => Decision::More(wait(history, budget, until)),
+        Node::Open { until, .. } => Decision::More(next_look(history, budget, until)),
     }
 }
 
 /// An exact leak whose live bytes are at least this many times those of all other settled blocks is
 /// reported at once, and the others are left out of its rate. They are taken for the container that
 /// keeps the leaked blocks: it grows at longer and longer intervals, so its rate is never exact.
-const OUTWEIGHS: u64 = 16;
+const MIN_WEIGHT_RATIO: u64 = 16;
 
 /// The most blocks of such containers. A second leak has left more blocks, however rare it is.
-const CONTAINERS: u64 = 2;
+const MAX_CONTAINER_BLOCKS: u64 = 2;
 
-fn exact_of<'a>(parts: &[Growing<'a>]) -> Vec<Growing<'a>> {
+fn exact_parts<'a>(parts: &[Growing<'a>]) -> Vec<Growing<'a>> {
     let exact = parts
         .iter()
         .filter(|part| part.is_whole && is_at_least(std::slice::from_ref(part), Certainty::Exact));
@@ -79,12 +79,12 @@ fn outweighs(history: &History, parts: &[Growing<'_>], moving: &[&Kind]) -> bool
         let (of_kind, size) = settled(history, kind);
         (blocks.saturating_add(of_kind), bytes.saturating_add(size))
     });
-    own > 0 && blocks <= CONTAINERS && bytes <= own / OUTWEIGHS
+    own > 0 && blocks <= MAX_CONTAINER_BLOCKS && bytes <= own / MIN_WEIGHT_RATIO
 }
 
 /// Number and bytes of the settled blocks of a kind that were born in measured iterations.
 fn settled(history: &History, kind: &Kind) -> (u64, u64) {
-    let group = Group::of(history, &[kind]);
+    let group = Group::new(history, &[kind]);
     let sum = |series: &[i64]| -> u64 {
         series[..group.settled()].iter().fold(0, |sum, left| sum + left.unsigned_abs())
     };
@@ -98,18 +98,18 @@ fn judge_trees<'a>(history: &History, kinds: &[&'a Kind], look: &Look) -> Node<'
     }
     let has_sites = kinds.iter().any(|kind| kind.site.is_some());
     if !has_sites {
-        return by_size(history, kinds, look);
+        return judge_by_size(history, kinds, look);
     }
     // Call sites come first: if both are exact, a place in the program is more useful than a size.
-    let sites = by_site(history, kinds, look);
+    let sites = judge_by_site(history, kinds, look);
     let outweighs = match &sites {
-        Node::Leak { parts, .. } => outweighs(history, &exact_of(parts), kinds),
+        Node::Leak { parts, .. } => outweighs(history, &exact_parts(parts), kinds),
         Node::Clean | Node::Open { .. } => false,
     };
     if outweighs || sites.is_exact() {
         return sites;
     }
-    let sizes = by_size(history, kinds, look);
+    let sizes = judge_by_size(history, kinds, look);
     if sizes.is_exact() {
         return sizes;
     }
@@ -129,7 +129,7 @@ fn judge_trees<'a>(history: &History, kinds: &[&'a Kind], look: &Look) -> Node<'
     }
 }
 
-fn wait(history: &History, budget: &Budget, until: usize) -> u32 {
+fn next_look(history: &History, budget: &Budget, until: usize) -> u32 {
     let done = history.iterations();
     let epoch = u64::from(history.epoch());
     let start = history.start() as u64 * epoch;
@@ -146,7 +146,7 @@ fn wait(history: &History, budget: &Budget, until: usize) -> u32 {
 /// Iterations since the last settled birth with live blocks, or all measured iterations if there is
 /// none.
 fn quiet_for(history: &History, kinds: &[&Kind]) -> u32 {
-    let group = Group::of(history, kinds);
+    let group = Group::new(history, kinds);
     let last = group.left[..group.settled()].iter().rposition(|&left| left > 0);
     let entries = group.len() - last.map_or(0, |last| last + 1);
     (entries as u32).saturating_mul(history.epoch())
@@ -180,7 +180,7 @@ fn parts(history: &History, growing: &Growing<'_>) -> Vec<Part> {
         site: first.site.filter(|_| is_one_site),
         size: is_alike.then_some(first.size),
         rate: growth.rate.per(epoch),
-        pattern: in_iterations(growth.pattern, epoch),
+        pattern: pattern_in_iterations(growth.pattern, epoch),
         replaced: growth.is_replaced,
         blocks,
         bytes,
@@ -188,7 +188,7 @@ fn parts(history: &History, growing: &Growing<'_>) -> Vec<Part> {
     parts.collect()
 }
 
-fn in_iterations(pattern: Pattern, epoch: u32) -> Pattern {
+fn pattern_in_iterations(pattern: Pattern, epoch: u32) -> Pattern {
     let iterations = |entries: u32| entries.saturating_mul(epoch);
     match pattern {
         Pattern::Exact { period } => Pattern::Exact { period: iterations(period) },

@@ -2,7 +2,7 @@
 
 use super::Open;
 use super::events::{Events, Look};
-use super::group::{Group, is_few};
+use super::group::{Group, has_few_births};
 use super::history::History;
 use super::judge_blocks::{Settled, judge_blocks};
 use super::judge_level::judge_level;
@@ -53,7 +53,7 @@ pub(super) fn judge(group: &Group, look: &Look) -> State {
         (State::Quiet, level) => level,
         (blocks, level) if level.is_exact() && is_above(&level, &blocks) => level,
         (State::Grows { mut growth, is_whole }, _) => {
-            let rest = group.without_what_stays();
+            let rest = group.without_settled();
             match judge_level(&rest.live, Some(&rest), look) {
                 State::Quiet => State::Grows { growth, is_whole },
                 State::Grows { growth: others, .. } => {
@@ -87,23 +87,25 @@ struct Part<'a> {
 }
 
 /// Judges a group and its parts, one part for each size.
-pub(super) fn by_size<'a>(history: &History, kinds: &[&'a Kind], look: &Look) -> Node<'a> {
+pub(super) fn judge_by_size<'a>(history: &History, kinds: &[&'a Kind], look: &Look) -> Node<'a> {
     let mut sorted = kinds.to_vec();
     sorted.sort_by_key(|kind| (kind.bytes.is_some(), kind.size, kind.site));
     let sizes = sorted.chunk_by(|a, b| a.size == b.size && a.bytes.is_some() == b.bytes.is_some());
     let parts = sizes.map(<[&Kind]>::to_vec).collect();
-    node(history, parts, look, &|_| None)
+    judge_parts(history, parts, look, &|_| None)
 }
 
 /// Judges a group and its parts, one part for each call site, which is judged by size.
-pub(super) fn by_site<'a>(history: &History, kinds: &[&'a Kind], look: &Look) -> Node<'a> {
+pub(super) fn judge_by_site<'a>(history: &History, kinds: &[&'a Kind], look: &Look) -> Node<'a> {
     let sites = kinds.chunk_by(|a, b| a.site == b.site);
     let parts = sites.map(<[&Kind]>::to_vec).collect();
-    node(history, parts, look, &|kinds| (kinds.len() > 1).then(|| by_size(history, kinds, look)))
+    judge_parts(history, parts, look, &|kinds| {
+        (kinds.len() > 1).then(|| judge_by_size(history, kinds, look))
+    })
 }
 
-fn single<'a>(history: &History, kinds: &[&'a Kind], look: &Look) -> Node<'a> {
-    let state = judge(&Group::of(history, kinds), look);
+fn judge_single<'a>(history: &History, kinds: &[&'a Kind], look: &Look) -> Node<'a> {
+    let state = judge(&Group::new(history, kinds), look);
     as_node(state, kinds)
 }
 
@@ -120,7 +122,7 @@ fn as_node<'a>(state: State, kinds: &[&'a Kind]) -> Node<'a> {
 
 /// Judges a group by its parts. `inner` judges a part that has parts itself, and returns `None` for
 /// a part that has none.
-fn node<'a>(
+fn judge_parts<'a>(
     history: &History,
     parts: Vec<Vec<&'a Kind>>,
     look: &Look,
@@ -128,25 +130,26 @@ fn node<'a>(
 ) -> Node<'a> {
     let all: Vec<&Kind> = parts.concat();
     if parts.len() == 1 {
-        return inner(&all).unwrap_or_else(|| single(history, &all, look));
+        return inner(&all).unwrap_or_else(|| judge_single(history, &all, look));
     }
-    let own = judge(&Group::of(history, &all), look);
-    let (few, others): (Vec<_>, Vec<_>) = parts.into_iter().partition(|kinds| are_few(kinds));
+    let own = judge(&Group::new(history, &all), look);
+    let (few, others): (Vec<_>, Vec<_>) =
+        parts.into_iter().partition(|kinds| have_few_births(kinds));
     let few = few.concat();
     let judged = others.into_iter().map(|kinds| {
-        let node = inner(&kinds).unwrap_or_else(|| single(history, &kinds, look));
+        let node = inner(&kinds).unwrap_or_else(|| judge_single(history, &kinds, look));
         Part { kinds, node }
     });
-    let (mut stand, open): (Vec<_>, Vec<_>) =
+    let (mut decided, open): (Vec<_>, Vec<_>) =
         judged.partition(|part| matches!(part.node, Node::Clean) || part.node.is_exact());
-    stand.extend(undecided(history, open, few, look));
+    decided.extend(judge_undecided(history, open, few, look));
     if own.is_exact() {
-        return exact_own(own, all, stand);
+        return exact_group(own, all, decided);
     }
     if own.is_quiet() && 2 * look.quiet <= history.entries().saturating_sub(history.start()) {
         // The group as a whole keeps no block and its level does not rise. A part of it whose level
         // moves without rising is a random sample of the group, so it is clean.
-        for part in &mut stand {
+        for part in &mut decided {
             let moves = matches!(part.node, Node::Open { open: Open::Moves, .. });
             if (moves && look.is_last) || !rises(history, &part.node, &part.kinds) {
                 part.node = Node::Clean;
@@ -154,26 +157,26 @@ fn node<'a>(
         }
     }
     let is_open = |part: &Part<'_>| matches!(part.node, Node::Open { .. });
-    let leaks = stand.iter().any(|part| matches!(part.node, Node::Leak { .. }));
-    let any_open = stand.iter().any(is_open);
-    let scattered = !is_quiet_together(history, &stand, look);
+    let leaks = decided.iter().any(|part| matches!(part.node, Node::Leak { .. }));
+    let any_open = decided.iter().any(is_open);
+    let scattered = !is_quiet_together(history, &decided, look);
     if !leaks && !any_open && (own.is_quiet() || !scattered) {
         return Node::Clean;
     }
     if leaks {
-        return sum(stand, scattered);
+        return sum_leaks(decided, scattered);
     }
     match own {
-        State::Open { open, until } => Node::Open { open, until, kinds: open_kinds(stand, all) },
+        State::Open { open, until } => Node::Open { open, until, kinds: open_kinds(decided, all) },
         // The group as a whole is decided, but a part is not, and more iterations can decide the
         // part.
         State::Quiet | State::Grows { .. } => {
-            let opens = stand.iter().filter_map(|part| match part.node {
+            let opens = decided.iter().filter_map(|part| match part.node {
                 Node::Open { open, until, .. } => Some((open, until)),
                 _ => None,
             });
             let (open, until) = opens.max_by_key(|&(_, until)| until).unwrap_or((Open::Moves, 0));
-            Node::Open { open, until, kinds: open_kinds(stand, all) }
+            Node::Open { open, until, kinds: open_kinds(decided, all) }
         }
     }
 }
@@ -182,7 +185,7 @@ fn node<'a>(
 fn rises(history: &History, node: &Node<'_>, kinds: &[&Kind]) -> bool {
     match node {
         Node::Clean => false,
-        Node::Open { open: Open::Moves, .. } => floor_rises(&Group::of(history, kinds)),
+        Node::Open { open: Open::Moves, .. } => floor_rises(&Group::new(history, kinds)),
         Node::Open { .. } | Node::Leak { .. } => true,
     }
 }
@@ -193,9 +196,9 @@ fn floor_rises(group: &Group) -> bool {
     second.iter().min() > first.iter().min()
 }
 
-fn are_few(kinds: &[&Kind]) -> bool {
+fn have_few_births(kinds: &[&Kind]) -> bool {
     // A call site can have several kinds, so the entries of all their births count together.
-    kinds.iter().all(|kind| is_few(kind)) && {
+    kinds.iter().all(|kind| has_few_births(kind)) && {
         let mut entries: Vec<usize> = kinds
             .iter()
             .flat_map(|kind| {
@@ -212,7 +215,7 @@ fn are_few(kinds: &[&Kind]) -> bool {
 /// Judges the parts that are not decided by themselves: `open` parts, and `few` kinds with births in
 /// too few entries. All together are one part if that group is regular or quiet. Otherwise each open
 /// part stays a part, and the few kinds are one more.
-fn undecided<'a>(
+fn judge_undecided<'a>(
     history: &History,
     open: Vec<Part<'a>>,
     few: Vec<&'a Kind>,
@@ -223,8 +226,8 @@ fn undecided<'a>(
     }
     let mut kinds: Vec<&Kind> = open.iter().flat_map(|part| part.kinds.clone()).collect();
     kinds.extend(&few);
-    let pooled = judge(&Group::of(history, &kinds), look);
-    let by_themselves = judge(&Group::of(history, &few), look);
+    let pooled = judge(&Group::new(history, &kinds), look);
+    let by_themselves = judge(&Group::new(history, &few), look);
     let few_node = as_node(by_themselves, &few);
     // A pooled group can look quiet because the noise of other kinds hides a buffer that is
     // enlarged: each size of such a buffer is born only once.
@@ -235,13 +238,16 @@ fn undecided<'a>(
     if pooled.is_regular() || (pooled.is_quiet() && !hides()) {
         return vec![Part { node: as_node(pooled, &kinds), kinds }];
     }
-    let mut stand = open;
+    let mut decided = open;
     if !few.is_empty() {
-        let node =
-            if stand.is_empty() { as_node(pooled, &few) } else { single(history, &few, look) };
-        stand.push(Part { kinds: few, node });
+        let node = if decided.is_empty() {
+            as_node(pooled, &few)
+        } else {
+            judge_single(history, &few, look)
+        };
+        decided.push(Part { kinds: few, node });
     }
-    stand
+    decided
 }
 
 /// True if the events of all clean parts, taken as one series, are quiet. They need not be, because
@@ -251,21 +257,21 @@ fn is_quiet_together(history: &History, parts: &[Part<'_>], look: &Look) -> bool
     let mut events = vec![false; history.entries()];
     let mut until = history.entries().saturating_sub(history.start());
     for part in clean {
-        let group = Group::of(history, &part.kinds);
-        until = until.min(Settled::of(&group).until);
+        let group = Group::new(history, &part.kinds);
+        until = until.min(Settled::new(&group).until);
         for (event, &left) in events.iter_mut().zip(&group.left[..group.settled()]) {
             *event |= left > 0;
         }
     }
     let at = events.iter().enumerate().filter(|&(_, &event)| event).map(|(at, _)| at);
-    Events::of(at).is_quiet(until, look)
+    Events::from_entries(at).is_quiet(until, look)
 }
 
 /// The verdict on a group whose own rate is exact. It names the parts if their rates add up to that
 /// rate, else the whole group.
-fn exact_own<'a>(own: State, all: Vec<&'a Kind>, stand: Vec<Part<'a>>) -> Node<'a> {
+fn exact_group<'a>(own: State, all: Vec<&'a Kind>, decided: Vec<Part<'a>>) -> Node<'a> {
     let total = own.growth().map(|(rate, _)| rate);
-    let Node::Leak { parts, .. } = sum(stand, false) else { return as_node(own, &all) };
+    let Node::Leak { parts, .. } = sum_leaks(decided, false) else { return as_node(own, &all) };
     let rates: Vec<Rate> =
         parts.iter().flat_map(|part| &part.growth).map(|growth| growth.rate).collect();
     if Some(Rate::sum(&rates)) == total {
@@ -276,9 +282,9 @@ fn exact_own<'a>(own: State, all: Vec<&'a Kind>, stand: Vec<Part<'a>>) -> Node<'
 
 /// The leaks of all parts. They are whole if each is, no part is open, and the events of the clean
 /// parts are not `scattered`.
-fn sum(stand: Vec<Part<'_>>, scattered: bool) -> Node<'_> {
+fn sum_leaks(decided: Vec<Part<'_>>, scattered: bool) -> Node<'_> {
     let (mut all, mut whole, mut latest) = (Vec::new(), !scattered, 0);
-    for part in stand {
+    for part in decided {
         match part.node {
             Node::Clean => {}
             Node::Leak { parts, is_whole, until } => {
@@ -298,8 +304,8 @@ fn sum(stand: Vec<Part<'_>>, scattered: bool) -> Node<'_> {
     Node::Leak { parts: all, is_whole: whole, until: latest }
 }
 
-fn open_kinds<'a>(stand: Vec<Part<'a>>, all: Vec<&'a Kind>) -> Vec<&'a Kind> {
-    let open = stand.into_iter().filter(|part| matches!(part.node, Node::Open { .. }));
+fn open_kinds<'a>(decided: Vec<Part<'a>>, all: Vec<&'a Kind>) -> Vec<&'a Kind> {
+    let open = decided.into_iter().filter(|part| matches!(part.node, Node::Open { .. }));
     let kinds: Vec<&Kind> = open.flat_map(|part| part.kinds).collect();
     if kinds.is_empty() { all } else { kinds }
 }

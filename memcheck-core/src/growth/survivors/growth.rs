@@ -83,13 +83,15 @@ impl Grown {
 /// `screen` entries: the first measured ones, or the last if no block of the first ones survives.
 pub fn read(history: &History, decision: &Decision, screen: usize) -> Grown {
     let mut parts = match decision {
-        Decision::Leak(leak) => {
-            leak.parts.iter().flat_map(|part| placed(history, part, &leak.parts)).collect()
-        }
-        Decision::Open(open) if open.open == Open::GoesOn => goes_on(history, open),
+        Decision::Leak(leak) => leak
+            .parts
+            .iter()
+            .flat_map(|part| split_among_sites(history, part, &leak.parts))
+            .collect(),
+        Decision::Open(open) if open.open == Open::GoesOn => unfinished_parts(history, open),
         _ => Vec::new(),
     };
-    parts.iter_mut().for_each(|part| within_epochs(part, history.epoch()));
+    parts.iter_mut().for_each(|part| set_shortest_period(part, history.epoch()));
     let rates: Vec<_> = parts.iter().map(|part| part.rate).collect();
     let total = lifetimes::Rate::sum(&rates).rounded();
     let shares = apportion(&rates, total);
@@ -98,8 +100,8 @@ pub fn read(history: &History, decision: &Decision, screen: usize) -> Grown {
         bytes_per_iteration: shares.iter().sum(),
         ..Grown::default()
     };
-    let knows_sites = history.by_site();
-    for series in &knows_sites {
+    let by_site = history.by_site();
+    for series in &by_site {
         let site = series.site.unwrap_or_default();
         let of_site = parts.iter().zip(&shares).filter(|(part, _)| part.site == Some(site));
         let group = group(series, of_site, screen);
@@ -116,13 +118,13 @@ pub fn read(history: &History, decision: &Decision, screen: usize) -> Grown {
             series.block.is_some() && part.size == series.block
         });
         of_size = rest;
-        if !own.is_empty() || (knows_sites.is_empty() && series.born.iter().any(|&born| born > 0)) {
+        if !own.is_empty() || (by_site.is_empty() && series.born.iter().any(|&born| born > 0)) {
             grown.by_size.push(group(&series, own.into_iter(), screen));
         }
     }
     // A part of several sizes has no series, so its group gets the series of all blocks.
     for (part, &share) in of_size {
-        let mut all = group(&whole(history), std::iter::once((part, &share)), screen);
+        let mut all = group(&sum_of_sizes(history), std::iter::once((part, &share)), screen);
         all.block = part.size;
         grown.by_size.push(all);
     }
@@ -149,7 +151,7 @@ fn growth(decision: &Decision) -> Growth {
 
 /// Splits a part without a call site among the call sites that have left such blocks, in proportion
 /// to their bytes. `others` are the parts of the same leak.
-fn placed(history: &History, part: &Part, others: &[Part]) -> Vec<Part> {
+fn split_among_sites(history: &History, part: &Part, others: &[Part]) -> Vec<Part> {
     if part.site.is_some() {
         return vec![part.clone()];
     }
@@ -157,7 +159,7 @@ fn placed(history: &History, part: &Part, others: &[Part]) -> Vec<Part> {
         Some(_) => history.by_site_and_size(),
         None => history.by_site(),
     };
-    let is_of = |series: &Series| match part.size {
+    let belongs_to_part = |series: &Series| match part.size {
         Some(_) => series.block == part.size,
         None => others.iter().all(|other| other.site.is_none() || other.site != series.site),
     };
@@ -167,7 +169,7 @@ fn placed(history: &History, part: &Part, others: &[Part]) -> Vec<Part> {
     };
     let sites: Vec<(Option<u32>, (u64, u64))> = groups
         .iter()
-        .filter(|series| is_of(series))
+        .filter(|series| belongs_to_part(series))
         .map(|series| (series.site, left(series)))
         .filter(|&(_, (_, bytes))| bytes > 0)
         .collect();
@@ -193,7 +195,7 @@ fn placed(history: &History, part: &Part, others: &[Part]) -> Vec<Part> {
 
 /// Growth that went on until the end of the budget, as one part for each call site whose blocks are
 /// left, or for each size if sites are unknown. The rate of a part is the mean of its settled bytes.
-fn goes_on(history: &History, open: &lifetimes::Undecided) -> Vec<Part> {
+fn unfinished_parts(history: &History, open: &lifetimes::Undecided) -> Vec<Part> {
     let sites = history.by_site();
     let groups = if sites.is_empty() { history.by_size() } else { sites };
     let part = |series: &Series| {
@@ -247,7 +249,7 @@ fn apportion(rates: &[lifetimes::Rate], total: u64) -> Vec<u64> {
     shares
 }
 
-fn whole(history: &History) -> Series {
+fn sum_of_sizes(history: &History) -> Series {
     let mut sizes = history.by_size().into_iter();
     let mut sum = sizes.next().unwrap_or_default();
     sum.block = None;
@@ -271,8 +273,9 @@ fn group<'a>(
 ) -> Group {
     // Blocks that stay are not replaced, even if the level alone suggests it.
     let stays = 2 * series.born.iter().filter(|&&born| born > 0).count() >= series.born.len();
-    let readings = parts.map(|(part, &share)| growing(part, share, part.replaced && !stays));
-    let reading = readings.reduce(Reading::beside).unwrap_or_else(|| at_rest(series));
+    let readings =
+        parts.map(|(part, &share)| growing_reading(part, share, part.replaced && !stays));
+    let reading = readings.reduce(Reading::merge).unwrap_or_else(|| resting_reading(series));
     // The first iterations, or the last ones if no block born in the first is left.
     let length = series.born.len().min(screen);
     let is_early = series.born[..length].iter().any(|&born| born > 0);
@@ -290,7 +293,7 @@ fn group<'a>(
 
 /// Gives a part the shortest period that its rate can have. A long history only knows periods of
 /// whole epochs.
-fn within_epochs(part: &mut Part, epoch: u32) {
+fn set_shortest_period(part: &mut Part, epoch: u32) {
     if let lifetimes::Pattern::Exact { period } = &mut part.pattern
         && epoch > 1
         && period.is_multiple_of(epoch)
@@ -300,7 +303,7 @@ fn within_epochs(part: &mut Part, epoch: u32) {
 }
 
 /// The reading of a part that grows by `rate` bytes per iteration.
-fn growing(part: &Part, rate: u64, replaced: bool) -> Reading {
+fn growing_reading(part: &Part, rate: u64, replaced: bool) -> Reading {
     let exactly = |period: u32| {
         let bytes = part.rate.bytes() * u128::from(period.max(1)) / part.rate.iterations();
         u64::try_from(bytes).unwrap_or(u64::MAX)
@@ -332,7 +335,7 @@ fn growing(part: &Part, rate: u64, replaced: bool) -> Reading {
     }
 }
 
-fn at_rest(series: &Series) -> Reading {
+fn resting_reading(series: &Series) -> Reading {
     let born: Vec<usize> = (0..series.born.len()).filter(|&at| series.born[at] > 0).collect();
     let settled = series.born.len().saturating_sub(1 + series.oldest_death);
     let is_one_buffer = series.block.is_none() && series.live.iter().all(|&live| live <= 1);

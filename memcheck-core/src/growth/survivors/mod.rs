@@ -62,7 +62,7 @@ impl Group {
 
     /// Adds the blocks and the growth of another group over the same iterations.
     pub fn join(&mut self, other: &Self) {
-        self.reading = self.reading.beside(other.reading);
+        self.reading = self.reading.merge(other.reading);
         for (sum, series) in [
             (&mut self.births, &other.births),
             (&mut self.bytes, &other.bytes),

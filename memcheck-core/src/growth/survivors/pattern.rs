@@ -69,19 +69,19 @@ impl Reading {
 
     /// The reading of a group that has the blocks of both groups. Its growth is the sum.
     #[must_use]
-    pub fn beside(self, other: Self) -> Self {
+    pub fn merge(self, other: Self) -> Self {
         match (self.grows(), other.grows()) {
             (true, false) => self,
             (false, true) => other,
             _ if (self.pattern, self.period) == (other.pattern, other.period) => {
-                Self { groups: self.groups.max(other.groups), ..self.and(other) }
+                Self { groups: self.groups.max(other.groups), ..self.add(other) }
             }
             (true, true) => Self {
                 pattern: Pattern::Irregular,
                 period: 1,
                 bytes: self.bytes_per_iteration + other.bytes_per_iteration,
                 groups: self.groups.max(other.groups),
-                ..self.and(other)
+                ..self.add(other)
             },
             (false, false) => {
                 let larger = if self.bytes >= other.bytes { self } else { other };
@@ -93,13 +93,13 @@ impl Reading {
     /// The properties that two readings must share to be added up, so that their description
     /// differs in bytes only.
     pub fn kind(&self) -> (Pattern, u64, bool, Option<u64>) {
-        let says_last = matches!(self.pattern, Pattern::Filled | Pattern::Once);
-        (self.pattern, self.period, self.bytes == 0, says_last.then_some(self.last))
+        let has_last = matches!(self.pattern, Pattern::Filled | Pattern::Once);
+        (self.pattern, self.period, self.bytes == 0, has_last.then_some(self.last))
     }
 
     /// The sum of two readings, which must have the same [kind](Self::kind).
     #[must_use]
-    pub fn and(self, other: Self) -> Self {
+    pub fn add(self, other: Self) -> Self {
         Self {
             bytes_per_iteration: self.bytes_per_iteration + other.bytes_per_iteration,
             bytes: self.bytes + other.bytes,
@@ -133,7 +133,7 @@ impl fmt::Display for Reading {
                 "quadratic, {bytes} more in {every} than before, {rate} an iteration on average"
             ),
             Pattern::Irregular => {
-                write!(f, "in no regular order, {rate} an iteration on average")
+                write!(f, "irregular, {rate} an iteration on average")
             }
             Pattern::Enlarged if self.groups > 1 => {
                 write!(f, "replaced by larger ones, {bytes} more in {every}")
@@ -146,18 +146,18 @@ impl fmt::Display for Reading {
             Pattern::Filled => {
                 write!(f, "filled to {held} and stopped after iteration {}", self.last)
             }
-            Pattern::Replaced => write!(f, "replaced as it goes, never more than before: {held}"),
+            Pattern::Replaced => write!(f, "replaced continuously, never more than before: {held}"),
             Pattern::LastKept => write!(f, "kept from the last iterations only: {held}"),
             Pattern::Amortised => write!(
                 f,
-                "enlarged again and again by a factor, last by {held}: the content grows by about \
+                "enlarged repeatedly by a factor, last by {held}: the content grows by about \
                  {rate} an iteration"
             ),
             Pattern::Ratchet if self.groups > 1 => {
                 write!(f, "grow with the largest input seen, to {held}")
             }
             Pattern::Ratchet => write!(f, "grows with the largest input seen, to {held}"),
-            Pattern::Once if self.last == 0 => write!(f, "nothing of the iterations survives"),
+            Pattern::Once if self.last == 0 => write!(f, "no block of the iterations survives"),
             Pattern::Once => write!(f, "once, {held} in iteration {}", self.last),
         }
     }

@@ -85,7 +85,7 @@ fn call_sites_share_the_figure_to_the_byte() {
 }
 
 #[test]
-fn blocks_that_do_not_grow_are_named_by_what_they_do() {
+fn blocks_that_do_not_grow_have_a_pattern() {
     let at_rest = |live: &dyn Fn(u32) -> Vec<Block>| {
         let grown = play(live);
         assert_eq!(grown.bytes_per_iteration, 0, "{grown:?}");
@@ -103,7 +103,7 @@ fn blocks_that_do_not_grow_are_named_by_what_they_do() {
 
 #[test]
 fn a_reading_is_one_line_with_its_figures() {
-    let of = |pattern, period, bytes, rate, last| Reading {
+    let reading = |pattern, period, bytes, rate, last| Reading {
         pattern,
         bytes_per_iteration: rate,
         period,
@@ -112,23 +112,32 @@ fn a_reading_is_one_line_with_its_figures() {
         groups: 1,
     };
     for (reading, words) in [
-        (of(Pattern::Steady, 1, 400, 400, 0), "steady, 400 B an iteration"),
-        (of(Pattern::Periodic, 3, 600, 200, 0), "600 B in every 3rd iteration, 200 B an iteration"),
+        (reading(Pattern::Steady, 1, 400, 400, 0), "steady, 400 B an iteration"),
         (
-            of(Pattern::Growing, 1, 64, 320, 0),
+            reading(Pattern::Periodic, 3, 600, 200, 0),
+            "600 B in every 3rd iteration, 200 B an iteration",
+        ),
+        (
+            reading(Pattern::Growing, 1, 64, 320, 0),
             "quadratic, 64 B more in every iteration than before, 320 B an iteration on average",
         ),
-        (of(Pattern::Irregular, 1, 30, 30, 0), "in no regular order, 30 B an iteration on average"),
-        (of(Pattern::Enlarged, 1, 64, 64, 0), "replaced by one larger by 64 B in every iteration"),
+        (reading(Pattern::Irregular, 1, 30, 30, 0), "irregular, 30 B an iteration on average"),
         (
-            of(Pattern::Amortised, 1, 128, 3, 0),
-            "enlarged again and again by a factor, last by 128 B: the content grows by about 3 B an iteration",
+            reading(Pattern::Enlarged, 1, 64, 64, 0),
+            "replaced by one larger by 64 B in every iteration",
         ),
-        (of(Pattern::Filled, 1, 1_600, 0, 4), "filled to 1.6 KiB and stopped after iteration 4"),
-        (of(Pattern::LastKept, 1, 800, 0, 10), "kept from the last iterations only: 800 B"),
-        (of(Pattern::Ratchet, 1, 50, 0, 3), "grows with the largest input seen, to 50 B"),
-        (of(Pattern::Once, 1, 900, 0, 5), "once, 900 B in iteration 5"),
-        (of(Pattern::Once, 1, 0, 0, 0), "nothing of the iterations survives"),
+        (
+            reading(Pattern::Amortised, 1, 128, 3, 0),
+            "enlarged repeatedly by a factor, last by 128 B: the content grows by about 3 B an iteration",
+        ),
+        (
+            reading(Pattern::Filled, 1, 1_600, 0, 4),
+            "filled to 1.6 KiB and stopped after iteration 4",
+        ),
+        (reading(Pattern::LastKept, 1, 800, 0, 10), "kept from the last iterations only: 800 B"),
+        (reading(Pattern::Ratchet, 1, 50, 0, 3), "grows with the largest input seen, to 50 B"),
+        (reading(Pattern::Once, 1, 900, 0, 5), "once, 900 B in iteration 5"),
+        (reading(Pattern::Once, 1, 0, 0, 0), "no block of the iterations survives"),
     ] {
         assert_eq!(reading.describe(), words);
     }
@@ -136,20 +145,20 @@ fn a_reading_is_one_line_with_its_figures() {
 
 #[test]
 fn a_line_of_several_groups_is_in_the_plural() {
-    let of = |pattern, groups, period| {
+    let reading = |pattern, groups, period| {
         let rate = 64 / period;
         Reading { pattern, bytes_per_iteration: rate, period, bytes: 64, last: 0, groups }
             .describe()
     };
     assert_eq!(
-        of(Pattern::Enlarged, 2, 1),
+        reading(Pattern::Enlarged, 2, 1),
         "replaced by larger ones, 64 B more in every iteration"
     );
     assert_eq!(
-        of(Pattern::Enlarged, 1, 2),
+        reading(Pattern::Enlarged, 1, 2),
         "replaced by one larger by 64 B in every 2nd iteration, 32 B an iteration on average"
     );
-    assert_eq!(of(Pattern::Ratchet, 2, 1), "grow with the largest input seen, to 64 B");
+    assert_eq!(reading(Pattern::Ratchet, 2, 1), "grow with the largest input seen, to 64 B");
     let varies = Reading { bytes: 0, bytes_per_iteration: 8, ..Reading::default() };
     let varies = Reading { pattern: Pattern::Growing, period: 1, ..varies };
     assert_eq!(
@@ -157,7 +166,7 @@ fn a_line_of_several_groups_is_in_the_plural() {
         "more in every iteration than before, 8 B an iteration on average"
     );
     let replaced = Reading { pattern: Pattern::Replaced, bytes_per_iteration: 0, ..varies };
-    assert_eq!(replaced.describe(), "replaced as it goes, never more than before: 0 B");
+    assert_eq!(replaced.describe(), "replaced continuously, never more than before: 0 B");
 }
 
 #[test]
@@ -217,8 +226,8 @@ fn readings_of_one_kind_add_up() {
         groups: 2,
     };
     let both = Reading { bytes: 26, groups: 4, ..reading(13, 7) };
-    assert_eq!(reading(10, 7).and(reading(3, 4)), both);
-    assert_eq!(reading(10, 4).and(reading(3, 7)), both);
+    assert_eq!(reading(10, 7).add(reading(3, 4)), both);
+    assert_eq!(reading(10, 4).add(reading(3, 7)), both);
 }
 
 #[test]
@@ -232,27 +241,27 @@ fn a_group_of_several_readings_grows_by_all_of_them() {
         groups: 1,
     };
     let steady = reading(Pattern::Steady, 10);
-    let joined = steady.beside(reading(Pattern::Steady, 5));
+    let joined = steady.merge(reading(Pattern::Steady, 5));
     assert_eq!(
         (joined.pattern, joined.bytes_per_iteration, joined.groups),
         (Pattern::Steady, 15, 1)
     );
-    let joined = steady.beside(reading(Pattern::Enlarged, 5));
+    let joined = steady.merge(reading(Pattern::Enlarged, 5));
     assert_eq!((joined.pattern, joined.bytes_per_iteration), (Pattern::Irregular, 15));
     assert_eq!((joined.period, joined.bytes, joined.groups), (1, 15, 1));
-    assert_eq!(steady.beside(reading(Pattern::Filled, 0)), steady);
-    assert_eq!(reading(Pattern::Filled, 0).beside(steady), steady);
+    assert_eq!(steady.merge(reading(Pattern::Filled, 0)), steady);
+    assert_eq!(reading(Pattern::Filled, 0).merge(steady), steady);
     // The sum of two rhythms is irregular.
     let every_third = Reading { period: 3, ..reading(Pattern::Periodic, 5) };
     let every_second =
         Reading { period: 2, bytes: 20, groups: 2, ..reading(Pattern::Periodic, 10) };
-    let joined = every_third.beside(every_second);
+    let joined = every_third.merge(every_second);
     assert_eq!((joined.pattern, joined.period, joined.bytes), (Pattern::Irregular, 1, 15));
     assert_eq!(joined.groups, 2);
 }
 
 #[test]
-fn of_two_readings_at_rest_the_larger_one_is_shown() {
+fn two_readings_at_rest_merge_to_the_larger_one() {
     let rests = |pattern, bytes, groups| Reading {
         pattern,
         bytes_per_iteration: 0,
@@ -263,9 +272,9 @@ fn of_two_readings_at_rest_the_larger_one_is_shown() {
     };
     let (cache, ring) = (rests(Pattern::Filled, 80, 1), rests(Pattern::Replaced, 24, 3));
     let shown = Reading { groups: 3, ..cache };
-    assert_eq!((cache.beside(ring), ring.beside(cache)), (shown, shown));
+    assert_eq!((cache.merge(ring), ring.merge(cache)), (shown, shown));
     // Readings of one kind are added up.
-    assert_eq!(cache.beside(cache), rests(Pattern::Filled, 160, 1));
+    assert_eq!(cache.merge(cache), rests(Pattern::Filled, 160, 1));
 }
 
 /// Asserts that the growth in the record is the sum over the call sites and sizes.
@@ -282,7 +291,7 @@ fn assert_one_figure(grown: &Grown, what: &str) {
 /// Covers random programs of all families, alone and in pairs, with call sites of several sizes and
 /// without call sites.
 #[test]
-fn growth_is_one_figure_however_it_is_divided() {
+fn growth_is_one_figure_for_every_division_by_size_or_site() {
     use crate::growth::lifetimes::programs::{CLEAN, Family, LEAKS, Program, Random};
     let mut random = Random(31);
     let budget = Budget::default();

@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_series_that_rises_is_told_with_confidence() {
+    fn a_rising_series_has_a_trend_with_high_confidence() {
         let rising = trend(&(0..10).map(|i| 1_000 + 64 * i).collect::<Vec<u64>>()).unwrap();
         assert_eq!((rising.slope, rising.tau, rising.s), (64.0, 1.0, 45));
         assert!(rising.confidence > 0.999_999);
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_series_that_does_not_rise_is_not() {
+    fn a_series_that_does_not_rise_has_low_confidence() {
         let flat = trend(&[7; 10]).unwrap();
         assert_eq!((flat.slope, flat.tau, flat.s, flat.p), (0.0, 0.0, 0, 1.0));
         assert!(trend(&[9, 8, 7, 6, 5]).unwrap().confidence < 0.01);
@@ -254,12 +254,12 @@ mod tests {
 
     #[test]
     fn a_median_is_the_middle_or_the_mean_of_the_two_in_the_middle() {
-        let of = |values: &[f64]| median(&mut values.to_vec());
-        assert_eq!(of(&[9.0, 1.0, 2.0]), Some(2.0));
-        assert_eq!(of(&[11.0, 2.0, 9.0, 10.0, 1.0]), Some(9.0));
-        assert_eq!(of(&[4.0, 1.0]), Some(2.5));
-        assert_eq!(of(&[4.0, 1.0, 90.0, 2.0]), Some(3.0));
-        assert_eq!(of(&[]), None);
+        let median_of = |values: &[f64]| median(&mut values.to_vec());
+        assert_eq!(median_of(&[9.0, 1.0, 2.0]), Some(2.0));
+        assert_eq!(median_of(&[11.0, 2.0, 9.0, 10.0, 1.0]), Some(9.0));
+        assert_eq!(median_of(&[4.0, 1.0]), Some(2.5));
+        assert_eq!(median_of(&[4.0, 1.0, 90.0, 2.0]), Some(3.0));
+        assert_eq!(median_of(&[]), None);
     }
 
     #[test]
@@ -271,14 +271,14 @@ mod tests {
     }
 
     #[test]
-    fn the_slope_shrugs_off_a_spike() {
+    fn one_spike_does_not_change_the_slope() {
         assert_eq!(theil_sen(&[10, 20, 30, 900, 50, 60]), Some(10.0));
         assert_eq!(theil_sen(&[7, 7, 7]), Some(0.0));
         assert_eq!(theil_sen(&[7]), None);
     }
 
     #[test]
-    fn pairs_are_counted_as_one_by_one() {
+    fn the_fast_count_of_pairs_equals_the_slow_one() {
         let mixed = (0..33).map(|at| at * 37 % 31).collect();
         let falling = (0..9).rev().collect();
         let few = [vec![], vec![3], vec![2, 1], vec![1, 1, 2, 2, 1], vec![5, 9, 5, 9, 7, 1, 8, 8]];
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_series_is_read_at_even_distances() {
+    fn a_long_series_is_sampled_at_even_distances() {
         let spike = |at: u64| if at % 7 == 3 { 1 << 30 } else { 0 };
         let series: Vec<u64> = (0..50_000).map(|at| 1_000 + 64 * at + spike(at)).collect();
         let found = trend(&series).unwrap();

@@ -71,7 +71,7 @@ mod tests {
     use crate::judgement::baseline::Figures;
 
     #[test]
-    fn holders_stand_beside_figures_and_say_what_grew() {
+    fn holders_are_stored_with_figures_and_show_growth() {
         let text = "cuda:0:\n  allocated_total: 9\n  allocations: 1\n  growth: 0\n  \
                     peak_allocated: 12\n  retained: 0\n  setup: 4\n  peak_holders:\n    \
                     matmul [2,4] f32 in attn: 8\n    new [1] f32: 4";
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_holder_that_the_baseline_had_no_room_for_is_not_new() {
+    fn a_holder_below_the_cutoff_of_the_baseline_is_not_new() {
         let space = Space::Cuda(0);
         let holders = |bytes: &[(usize, u64)]| {
             let named = bytes.iter().map(|(name, bytes)| (format!("place {name}"), *bytes));

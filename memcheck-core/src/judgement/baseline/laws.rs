@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::measurement::record::Facts;
-use crate::shape::{Metric, Shape, Told};
+use crate::shape::{Metric, ScalingReport, Shape};
 use crate::space::Space;
 
 /// Laws by space and figure.
@@ -18,9 +18,9 @@ pub struct Laws {
 
 impl Laws {
     /// Collects the laws that were found.
-    pub fn of(told: &[Told]) -> Self {
+    pub fn of(reports: &[ScalingReport]) -> Self {
         let mut laws = Self::default();
-        for Told { space, metric, law, .. } in told {
+        for ScalingReport { space, metric, law, .. } in reports {
             laws.laws.entry(*space).or_default().insert(*metric, law.clone());
         }
         laws
@@ -43,7 +43,10 @@ impl Laws {
 
     /// Serializes the body of the snapshot.
     pub fn to_yaml(&self) -> String {
-        serde_yaml_ng::to_string(self).expect("a map of texts is YAML").trim_end().to_owned()
+        serde_yaml_ng::to_string(self)
+            .expect("a map of strings serializes to YAML")
+            .trim_end()
+            .to_owned()
     }
 
     /// Serializes the whole snapshot in insta's layout. `source` is the source file of the test.
@@ -54,7 +57,7 @@ impl Laws {
             info: &'a Facts,
         }
         let header = serde_yaml_ng::to_string(&Header { source, info: facts });
-        let header = header.expect("a map of texts and numbers is YAML");
+        let header = header.expect("a map of strings and numbers serializes to YAML");
         format!("---\n{header}---\n{}\n", self.to_yaml())
     }
 
@@ -91,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_snapshot_of_laws_is_one_of_ours() {
+    fn a_snapshot_of_laws_is_recognised() {
         let facts = crate::measurement::record::example::record(Default::default()).facts;
         let laws = Laws::from_yaml("laws:\n  host:\n    growth: '0'").unwrap();
         let text = laws.to_snapshot("tests/mem.rs", &facts);
@@ -103,8 +106,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_laws_is_named() {
-        for (text, said) in [
+    fn text_that_is_not_laws_is_rejected_with_its_reason() {
+        for (text, reason) in [
             ("", "laws"),
             ("laws: {}", "empty"),
             // The body of a baseline of figures, which must not be taken for laws.
@@ -114,7 +117,7 @@ mod tests {
             ("<<<<<<< ours\nlaws:\n  host:\n    growth: '0'", "conflict"),
         ] {
             let error = Laws::from_yaml(text).expect_err(text);
-            assert!(error.contains(said), "{text}: {error}");
+            assert!(error.contains(reason), "{text}: {error}");
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::measurement::stack::{Frame, Stack};
 
 /// The printed fields of a call site. Every field that a report prints must be here.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Look {
+pub(super) struct SiteKey {
     /// The line of the program or, if the stack has none, the innermost line.
     line: Option<(String, Option<String>)>,
     /// The line of the dependency that allocated.
@@ -26,8 +26,8 @@ pub(super) struct Look {
     scope: String,
 }
 
-impl Look {
-    pub(super) fn of(stack: &Stack, tensor: Option<&Tensor>, scope: &str) -> Self {
+impl SiteKey {
+    pub(super) fn new(stack: &Stack, tensor: Option<&Tensor>, scope: &str) -> Self {
         let innermost = stack.frames.first();
         let line = stack.user().or(innermost);
         Self {
@@ -41,7 +41,7 @@ impl Look {
 }
 
 /// Groups items by key, in the order of the first item of each group.
-pub(super) fn grouped<T, K: Eq + Hash>(
+pub(super) fn group_by_key<T, K: Eq + Hash>(
     items: impl IntoIterator<Item = T>,
     key: impl Fn(&T) -> K,
 ) -> Vec<Vec<T>> {
@@ -59,14 +59,14 @@ pub(super) fn grouped<T, K: Eq + Hash>(
 
 /// Survivors that look the same in a report.
 #[derive(Debug, Clone)]
-pub struct Alike<'s, 'a> {
+pub struct SiteGroup<'s, 'a> {
     /// The survivors, those that grow the fastest first; never empty.
     pub suspects: Vec<&'s Suspect<'a>>,
     /// The reading of all of them together.
     pub reading: Reading,
 }
 
-impl Alike<'_, '_> {
+impl SiteGroup<'_, '_> {
     /// Bytes that survive.
     pub fn bytes(&self) -> u64 {
         self.suspects.iter().map(|suspect| suspect.survivors.group.bytes()).sum()
@@ -80,17 +80,19 @@ impl Alike<'_, '_> {
 
 /// Joins survivors that look the same in a report. The fastest growing entries come first, then the
 /// largest.
-pub fn alike<'s, 'a>(suspects: impl IntoIterator<Item = &'s Suspect<'a>>) -> Vec<Alike<'s, 'a>> {
-    let groups = grouped(suspects, |suspect| {
+pub fn alike<'s, 'a>(
+    suspects: impl IntoIterator<Item = &'s Suspect<'a>>,
+) -> Vec<SiteGroup<'s, 'a>> {
+    let groups = group_by_key(suspects, |suspect| {
         let survivors = suspect.survivors;
-        let look = Look::of(suspect.stack, survivors.tensors.first(), &survivors.scope);
+        let look = SiteKey::new(suspect.stack, survivors.tensors.first(), &survivors.scope);
         (look, survivors.tensors.len(), survivors.group.block, suspect.reading.kind())
     });
-    let mut alike: Vec<Alike<'s, 'a>> = groups
+    let mut alike: Vec<SiteGroup<'s, 'a>> = groups
         .into_iter()
         .filter_map(|suspects| {
-            let reading = suspects.iter().map(|suspect| suspect.reading).reduce(Reading::and)?;
-            Some(Alike { suspects, reading })
+            let reading = suspects.iter().map(|suspect| suspect.reading).reduce(Reading::add)?;
+            Some(SiteGroup { suspects, reading })
         })
         .collect();
     alike.sort_by_key(|alike| Reverse((alike.reading.bytes_per_iteration, alike.bytes())));
@@ -122,18 +124,18 @@ mod tests {
     }
 
     #[test]
-    fn places_that_read_alike_are_one_with_their_sums() {
+    fn call_sites_that_look_the_same_are_summed() {
         let matmul = ["candle_core::tensor::Tensor::matmul"];
         let two = Run::default().place(&matmul, steady(512)).place(&matmul, steady(512));
-        let said = "steady, 1,024 B (1.0 KiB) an iteration".to_owned();
-        assert_eq!(entries(two), [(10_240, 20, said)]);
+        let described = "steady, 1,024 B (1.0 KiB) an iteration".to_owned();
+        assert_eq!(entries(two), [(10_240, 20, described)]);
         let buffers = Run::default().place(&[], enlarged(64)).place(&[], enlarged(64));
-        let said = "replaced by larger ones, 128 B more in every iteration".to_owned();
-        assert_eq!(entries(buffers), [(3_152, 2, said)]);
+        let described = "replaced by larger ones, 128 B more in every iteration".to_owned();
+        assert_eq!(entries(buffers), [(3_152, 2, described)]);
     }
 
     #[test]
-    fn places_that_differ_in_anything_that_is_read_are_several() {
+    fn call_sites_that_differ_in_a_printed_field_stay_separate() {
         let [matmul, relu] =
             ["matmul", "relu"].map(|name| format!("candle_core::tensor::Tensor::{name}"));
         let place = |run: Run| run.place(&[&matmul], steady(512));

@@ -2,6 +2,7 @@
 //! without a bound.
 
 use super::{count, rule};
+use crate::size::counted;
 
 /// Operations that create tensors from data.
 const INPUTS: [&str; 9] = [
@@ -22,8 +23,8 @@ rule!(
     "drop a batch after its step, and bound the queue of a prefetching loader",
     |suspect, _| { suspect.is_tensor() && INPUTS.contains(&suspect.operation().as_str()) },
     |suspects, _| format!(
-        "{} surviving tensors were made from data by `Tensor::{}`",
-        count(suspects),
+        "{} created from data by `Tensor::{}`",
+        counted(count(suspects), "surviving tensor was", "surviving tensors were"),
         suspects.first().map(|suspect| suspect.operation()).unwrap_or_default()
     )
 );

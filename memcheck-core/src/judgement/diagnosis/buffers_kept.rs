@@ -1,11 +1,15 @@
 //! Memory that no tensor holds.
 
 use super::{count, rule};
+use crate::size::counted;
 
 rule!(
     "buffers-kept",
     "buffers of each iteration are kept",
-    "find who holds them: a Vec that is pushed to, a map that is never cleared, a cycle of `Arc`s",
+    "find the owner: a `Vec` that grows, a map that is never cleared, or a cycle of `Arc`s",
     |_, _| true,
-    |suspects, _| format!("{} blocks survive that no tensor holds", count(suspects))
+    |suspects, _| format!(
+        "{} belong to a tensor",
+        counted(count(suspects), "surviving block does not", "surviving blocks do not")
+    )
 );

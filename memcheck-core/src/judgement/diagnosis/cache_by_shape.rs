@@ -4,7 +4,7 @@ use super::{Suspect, rule};
 use crate::measurement::stack::Frame;
 
 /// The least number of entries that counts as a cache.
-const FEWEST: usize = 3;
+const MIN_ENTRIES: usize = 3;
 
 rule!(
     "cache-by-shape",
@@ -13,22 +13,22 @@ rule!(
     |suspect, _| {
         let shapes = suspect.survivors.tensors.len();
         // A library allocated the blocks, and there is one block for each shape.
-        shapes >= FEWEST
+        shapes >= MIN_ENTRIES
             && shapes as u64 >= suspect.survivors.group.count()
             && suspect.stack.dependency().is_some()
     },
     |suspects, _| {
         let line = suspects.first().and_then(|suspect| suspect.stack.dependency());
         format!(
-            "{} keeps a tensor of each of {} shapes, such as {}",
+            "{} keeps one tensor for each of {} shapes, such as {}",
             line.map(Frame::shown).unwrap_or_default(),
             suspects.iter().map(|suspect| suspect.survivors.tensors.len()).sum::<usize>(),
-            largest(suspects)
+            first_tensors(suspects)
         )
     }
 );
 
-fn largest(suspects: &[&Suspect<'_>]) -> String {
+fn first_tensors(suspects: &[&Suspect<'_>]) -> String {
     let tensors = suspects.iter().flat_map(|suspect| &suspect.survivors.tensors);
     tensors.take(2).map(ToString::to_string).collect::<Vec<_>>().join(" and ")
 }

@@ -7,7 +7,7 @@ use crate::size::both;
 rule!(
     "cache-grows",
     "a cache grows with every position",
-    "bound it (a window, a maximal length), or clear it when the sequence is done",
+    "bound the cache (a window, a maximum length), or clear it after the sequence",
     |suspect, _| suspect.reading.pattern == Pattern::Enlarged,
     |suspects, _| format!(
         "a buffer is replaced by a larger one in every iteration: {} more each time",

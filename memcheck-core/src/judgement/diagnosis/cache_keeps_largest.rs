@@ -8,14 +8,14 @@ use crate::size::both;
 rule!(
     "cache-keeps-largest",
     "a buffer stays as large as the largest input seen",
-    "drop it after a large input, or bound the inputs: it does not grow by itself",
+    "drop the buffer after a large input, or bound the inputs: it does not grow by itself",
     |suspect, _| suspect.reading.pattern == Pattern::Ratchet,
     |suspects, _| {
         let now: u64 =
             suspects.iter().filter_map(|suspect| suspect.survivors.group.live_bytes.last()).sum();
-        format!("it was replaced by larger ones, and holds {} now", both(now))
+        format!("the buffer was replaced by larger ones and now holds {}", both(now))
     };
-    remark(), knows_retained(retained)
+    remark(), with_retained(retained)
 );
 
 /// Fits if one block is left of several allocations, and the block is larger than their average.
@@ -24,7 +24,7 @@ fn retained(leftover: &Leftover<'_>, _: &Evidence<'_>) -> Option<String> {
     let Leftover { holder, stack, calls, bytes, .. } = *leftover;
     if holder.count == 1 && calls > 1 && holder.bytes * calls > bytes {
         return Some(format!(
-            "one block of {} is left of {calls} that the same line allocated, {} on average",
+            "one block of {} is left of the {calls} that the same line allocated, {} on average",
             both(holder.bytes),
             both(bytes / calls)
         ));
@@ -34,6 +34,6 @@ fn retained(leftover: &Leftover<'_>, _: &Evidence<'_>) -> Option<String> {
         .iter()
         .any(|frame| frame.owner() == Owner::Candle && frame.function.contains("workspace"));
     is_workspace.then(|| {
-        format!("candle keeps a workspace of {} for as long as the device", both(holder.bytes))
+        format!("candle keeps a workspace of {} until the device is dropped", both(holder.bytes))
     })
 }

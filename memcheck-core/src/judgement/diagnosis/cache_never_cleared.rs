@@ -9,18 +9,18 @@ rule!(
     "a cache is not cleared between requests",
     "clear the cache before each request (`clear_kv_cache`, or a new `Cache`)",
     |suspect, _| match suspect.reading.pattern {
-        Pattern::Enlarged => is_by_request(suspect),
+        Pattern::Enlarged => appends_several_positions(suspect),
         _ => suspect.grows() && suspect.stack.calls("candle_nn::kv_cache::"),
     },
     |suspects, _| format!(
-        "caches of requests that are over are live, or go on: {} more an iteration",
+        "caches of finished requests are still live or still grow: {} more an iteration",
         both(rate(suspects))
     )
 );
 
 /// True if an iteration appends more than one position. Then an iteration is a request and not a
 /// token.
-fn is_by_request(suspect: &Suspect<'_>) -> bool {
+fn appends_several_positions(suspect: &Suspect<'_>) -> bool {
     let live = suspect.survivors.group.live.last().copied().unwrap_or(0);
     live > 0 && (suspect.calls > live || positions(suspect, live).is_some_and(|number| number > 1))
 }

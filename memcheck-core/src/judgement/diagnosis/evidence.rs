@@ -61,7 +61,7 @@ impl<'a> Evidence<'a> {
 
     /// The call sites that may cause the growth, each with its bytes per iteration: those that
     /// grow, and those that hold blocks of a size that grows.
-    pub(super) fn accused(&self) -> Vec<(&Suspect<'a>, u64)> {
+    pub(super) fn candidates(&self) -> Vec<(&Suspect<'a>, u64)> {
         let on_average = |suspect: &Suspect<'_>| {
             suspect.survivors.group.bytes() / u64::from(self.iterations.max(1))
         };
@@ -78,12 +78,12 @@ mod tests {
     use crate::measurement::record::example::GPU;
 
     #[test]
-    fn the_growth_is_the_sum_over_places_and_sizes() {
+    fn the_growth_is_the_sum_over_call_sites_and_sizes() {
         let record = Run::default()
             .place(&[], steady(512))
             .place(&[], steady(64))
             .place(&[], once(512, 3))
-            .nobody(steady(4096))
+            .unplaced(steady(4096))
             .record();
         let evidence = Evidence::of(&record, GPU).unwrap();
         let places: u64 = evidence.growing().map(|of| of.reading.bytes_per_iteration).sum();
@@ -93,14 +93,15 @@ mod tests {
     }
 
     #[test]
-    fn the_accused_are_places_that_grow_and_those_that_share_a_size_that_does() {
+    fn candidates_are_call_sites_that_grow_or_hold_a_growing_size() {
         let record = (0..10)
             .fold(Run::default().place(&[], steady(64)), |run, at| run.place(&[], once(4_096, at)))
             .place(&[], once(9, 3))
-            .nobody(steady(4_096))
+            .unplaced(steady(4_096))
             .record();
         let evidence = Evidence::of(&record, GPU).unwrap();
-        let accused: Vec<u64> = evidence.accused().iter().map(|(_, weight)| *weight).collect();
-        assert_eq!(accused, [&[64][..], &[409; 10]].concat());
+        let candidates: Vec<u64> =
+            evidence.candidates().iter().map(|(_, weight)| *weight).collect();
+        assert_eq!(candidates, [&[64][..], &[409; 10]].concat());
     }
 }

@@ -6,22 +6,24 @@ use crate::size::counted;
 rule!(
     "free-without-context",
     "the driver refused to free memory",
-    "drop tensors on a thread on which the device is current, before the device itself goes",
+    "drop tensors before the device, on a thread where its CUDA context is current",
     // One refused free explains one block. It must not explain all live blocks of a call site.
     |suspect, evidence| suspect.mostly(evidence.measured.failed_frees),
-    |_, evidence| seen(evidence);
-    if_together(|suspects, evidence| 2 * evidence.measured.failed_frees >= count(suspects)),
-    knows_retained(retained)
+    |_, evidence| refused_frees(evidence);
+    with_condition(|suspects, evidence| 2 * evidence.measured.failed_frees >= count(suspects)),
+    with_retained(retained)
 );
 
-fn seen(evidence: &Evidence<'_>) -> String {
+fn refused_frees(evidence: &Evidence<'_>) -> String {
+    let refused = evidence.measured.failed_frees;
     format!(
-        "{} refused by the driver and left a block that is still live",
-        counted(evidence.measured.failed_frees, "free was", "frees were each")
+        "the driver refused {}, so {} live",
+        counted(refused, "free", "frees"),
+        counted(refused, "block is still", "blocks are still")
     )
 }
 
 fn retained(leftover: &Leftover<'_>, evidence: &Evidence<'_>) -> Option<String> {
     let refused = evidence.measured.failed_frees;
-    (refused > 0 && 2 * refused >= leftover.holder.count).then(|| seen(evidence))
+    (refused > 0 && 2 * refused >= leftover.holder.count).then(|| refused_frees(evidence))
 }

@@ -1,14 +1,15 @@
 //! Gradients that outlive their step.
 
 use super::{count, rule};
+use crate::size::counted;
 
 rule!(
     "grad-store-kept",
     "the gradients of each step are kept",
-    "drop the `GradStore` at the end of the step; keep numbers of it, not the store",
+    "drop the `GradStore` at the end of the step; keep scalars of it, not the store",
     |suspect, _| suspect.stack.is_backward(),
     |suspects, _| format!(
-        "{} surviving blocks were allocated by `Tensor::backward`",
-        count(suspects)
+        "{} allocated by `Tensor::backward`",
+        counted(count(suspects), "surviving block was", "surviving blocks were")
     )
 );

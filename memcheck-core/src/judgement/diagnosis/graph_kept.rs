@@ -1,17 +1,19 @@
 //! Tensors that are part of a graph and keep all tensors that they were computed from.
 
 use super::{count, rule};
+use crate::size::counted;
 
 rule!(
     "graph-kept",
-    "a tensor that is kept holds the graph that it was computed by",
-    "`detach()` what is kept, or turn it into a number with `to_scalar`",
+    "a kept tensor holds the graph that computed it",
+    "call `detach()` on the tensor that is kept, or convert it to a number with `to_scalar`",
     |suspect, _| suspect.mostly(suspect.survivors.held.graph),
     |suspects, _| {
         let graph: u64 = suspects.iter().map(|suspect| suspect.survivors.held.graph).sum();
         format!(
-            "{graph} of {} surviving tensors remember what they were computed from, for `backward`",
-            count(suspects)
+            "{graph} of {} {} inputs for `backward`",
+            counted(count(suspects), "surviving tensor", "surviving tensors"),
+            if graph == 1 { "holds its" } else { "hold their" }
         )
     }
 );

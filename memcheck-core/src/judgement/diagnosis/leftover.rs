@@ -21,7 +21,7 @@ pub(super) struct Leftover<'a> {
 
 impl Leftover<'_> {
     /// True if these survivors have the same call stack and scope.
-    pub(super) fn is_of(&self, survivors: &Survivors) -> bool {
+    pub(super) fn has_site_of(&self, survivors: &Survivors) -> bool {
         self.place.stack == survivors.stack && self.place.scope == survivors.scope
     }
 }

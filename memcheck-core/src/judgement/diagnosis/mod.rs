@@ -54,7 +54,7 @@ pub struct Rule {
     evidence: fn(&[&Suspect<'_>], &Evidence<'_>) -> String,
     /// A condition on all groups that satisfy `fits` together; `None` if a rule needs no such
     /// condition.
-    holds: Option<fn(&[&Suspect<'_>], &Evidence<'_>) -> bool>,
+    condition: Option<fn(&[&Suspect<'_>], &Evidence<'_>) -> bool>,
     /// Recognises memory that is retained although it does not grow; `None` if the rule cannot.
     retained: Option<Retained>,
 }
@@ -86,7 +86,7 @@ macro_rules! rule {
             class: $crate::judgement::diagnosis::Class::Mistake,
             fits: $fits,
             evidence: $evidence,
-            holds: None,
+            condition: None,
             retained: None,
         }
         $($(.$method($($argument)?))+)?;
@@ -130,17 +130,21 @@ pub struct Cause {
 
 /// The cause of the growth; `None` if the space does not grow or no rule fits.
 pub fn diagnose(evidence: &Evidence<'_>) -> Option<Cause> {
-    recognise(&evidence.accused(), evidence.bytes_per_iteration, evidence)
+    recognise(&evidence.candidates(), evidence.bytes_per_iteration, evidence)
 }
 
 /// The first rule whose groups hold at least half of `all`.
-fn recognise(accused: &[(&Suspect<'_>, u64)], all: u64, evidence: &Evidence<'_>) -> Option<Cause> {
+fn recognise(
+    candidates: &[(&Suspect<'_>, u64)],
+    all: u64,
+    evidence: &Evidence<'_>,
+) -> Option<Cause> {
     RULES.iter().filter(|rule| rule.class == Class::Mistake).find_map(|rule| {
-        let fitting = accused.iter().filter(|(suspect, _)| (rule.fits)(suspect, evidence));
+        let fitting = candidates.iter().filter(|(suspect, _)| (rule.fits)(suspect, evidence));
         let (suspects, weights): (Vec<&Suspect<'_>>, Vec<u64>) = fitting.copied().unzip();
         let share: u64 = weights.iter().sum();
-        let holds = rule.holds.is_none_or(|holds| holds(&suspects, evidence));
-        (holds && share > 0 && 2 * share >= all).then(|| rule.cause(&suspects, evidence))
+        let condition = rule.condition.is_none_or(|condition| condition(&suspects, evidence));
+        (condition && share > 0 && 2 * share >= all).then(|| rule.cause(&suspects, evidence))
     })
 }
 
@@ -151,12 +155,12 @@ pub fn diagnose_retained(evidence: &Evidence<'_>) -> Option<Cause> {
     let leftovers = leftovers(evidence);
     let all: u64 = leftovers.iter().map(|leftover| leftover.holder.bytes).sum();
     let held_by = |suspect: &Suspect<'_>| -> u64 {
-        let held = leftovers.iter().filter(|leftover| leftover.is_of(suspect.survivors));
+        let held = leftovers.iter().filter(|leftover| leftover.has_site_of(suspect.survivors));
         held.map(|leftover| leftover.holder.bytes).sum()
     };
-    let accused: Vec<(&Suspect<'_>, u64)> =
-        evidence.accused().iter().map(|&(suspect, _)| (suspect, held_by(suspect))).collect();
-    recognise(&accused, all, evidence).or_else(|| {
+    let candidates: Vec<(&Suspect<'_>, u64)> =
+        evidence.candidates().iter().map(|&(suspect, _)| (suspect, held_by(suspect))).collect();
+    recognise(&candidates, all, evidence).or_else(|| {
         RULES.iter().find_map(|rule| {
             let recognise = rule.retained?;
             let mut fitting = leftovers.iter().filter_map(|leftover| {
@@ -164,7 +168,7 @@ pub fn diagnose_retained(evidence: &Evidence<'_>) -> Option<Cause> {
             });
             let (largest, seen) = fitting.next()?;
             let share = largest + fitting.map(|(bytes, _)| bytes).sum::<u64>();
-            (2 * share >= all).then(|| rule.because(seen))
+            (2 * share >= all).then(|| rule.with_evidence(seen))
         })
     })
 }
@@ -185,20 +189,20 @@ impl Rule {
     }
 
     /// Adds a condition on all groups together.
-    const fn if_together(self, holds: fn(&[&Suspect<'_>], &Evidence<'_>) -> bool) -> Self {
-        Self { holds: Some(holds), ..self }
+    const fn with_condition(self, condition: fn(&[&Suspect<'_>], &Evidence<'_>) -> bool) -> Self {
+        Self { condition: Some(condition), ..self }
     }
 
     /// Lets this rule also recognise retained memory that does not grow.
-    const fn knows_retained(self, retained: Retained) -> Self {
+    const fn with_retained(self, retained: Retained) -> Self {
         Self { retained: Some(retained), ..self }
     }
 
     fn cause(&self, suspects: &[&Suspect<'_>], evidence: &Evidence<'_>) -> Cause {
-        self.because((self.evidence)(suspects, evidence))
+        self.with_evidence((self.evidence)(suspects, evidence))
     }
 
-    fn because(&self, seen: String) -> Cause {
+    fn with_evidence(&self, seen: String) -> Cause {
         Cause {
             code: self.code.to_owned(),
             title: self.title.to_owned(),

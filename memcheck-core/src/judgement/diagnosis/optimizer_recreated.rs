@@ -1,11 +1,15 @@
-//! Optimizer state that is made again and kept.
+//! Optimizer state that is created again and kept.
 
 use super::{count, rule};
+use crate::size::counted;
 
 rule!(
     "optimizer-recreated",
-    "optimizer state is made again and kept",
-    "make the optimizer once, before the loop, and drop an old one before a new one is made",
+    "optimizer state is created again and kept",
+    "create the optimizer once, before the loop; drop an old one before you create a new one",
     |suspect, _| suspect.stack.is_optimizer() && !suspect.stack.is_backward(),
-    |suspects, _| format!("{} surviving blocks were allocated by an optimizer", count(suspects))
+    |suspects, _| format!(
+        "{} allocated by an optimizer",
+        counted(count(suspects), "surviving block was", "surviving blocks were")
+    )
 );

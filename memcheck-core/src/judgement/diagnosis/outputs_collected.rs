@@ -1,11 +1,12 @@
 //! Attention weights or hidden states that are collected layer by layer.
 
 use super::{count, rule};
+use crate::size::counted;
 
 rule!(
     "outputs-collected",
     "attention weights or hidden states are collected",
-    "switch their collection off (`output_attentions`, `output_hidden_states`), or keep a \
+    "disable their collection (`output_attentions`, `output_hidden_states`), or keep a \
      reduced copy on the host",
     |suspect, _| {
         let attention =
@@ -15,8 +16,8 @@ rule!(
         suspect.is_tensor() && (attention || layers)
     },
     |suspects, _| format!(
-        "{} surviving tensors are outputs of layers of the model{}",
-        count(suspects),
+        "{} of the model's layers{}",
+        counted(count(suspects), "surviving tensor is an output", "surviving tensors are outputs"),
         suspects
             .first()
             .and_then(|suspect| suspect.survivors.tensors.first())

@@ -56,14 +56,14 @@ impl Suspect<'_> {
 
 /// The survivors of `space` with their readings, the fastest growing first.
 pub fn suspects(attribution: &Attribution, space: Space) -> Vec<Suspect<'_>> {
-    const NOWHERE: &Stack = &Stack { frames: Vec::new() };
+    const EMPTY: &Stack = &Stack { frames: Vec::new() };
     let mut suspects: Vec<Suspect<'_>> = attribution
         .survivors
         .iter()
         .filter(|survivors| survivors.space == space)
         .map(|survivors| Suspect {
             survivors,
-            stack: attribution.stacks.get(survivors.stack).unwrap_or(NOWHERE),
+            stack: attribution.stacks.get(survivors.stack).unwrap_or(EMPTY),
             reading: survivors.group.reading,
             calls: last_calls(attribution, survivors),
         })

@@ -1,15 +1,16 @@
 //! Tensors that are kept, if no more specific rule fits.
 
 use super::{count, rule};
+use crate::size::counted;
 
 rule!(
     "tensor-kept",
     "tensors of each iteration are kept",
-    "find who holds them: a Vec that is pushed to, a map that is never cleared, a cycle of `Arc`s",
+    "find the owner: a `Vec` that grows, a map that is never cleared, or a cycle of `Arc`s",
     |suspect, _| suspect.is_tensor() || !suspect.operation().is_empty(),
     |suspects, _| format!(
-        "{} tensors survive{}",
-        count(suspects),
+        "{}{}",
+        counted(count(suspects), "tensor survives", "tensors survive"),
         suspects
             .first()
             .and_then(|suspect| suspect.survivors.tensors.first())

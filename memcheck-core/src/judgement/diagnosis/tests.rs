@@ -19,7 +19,7 @@ fn every_rule_has_a_page_that_shows_the_mistake_and_the_fix() {
 }
 
 #[test]
-fn codes_are_unique_and_are_no_findings() {
+fn codes_are_unique_and_differ_from_those_of_findings() {
     let mut codes: Vec<_> = RULES.iter().map(|rule| rule.code).collect();
     codes.sort_unstable();
     let before = codes.len();
@@ -159,7 +159,7 @@ fn cause(run: Run) -> Option<String> {
 }
 
 #[test]
-fn every_mistake_is_told_by_its_marks_and_not_without_them() {
+fn every_mistake_is_recognised_only_if_its_conditions_hold() {
     let mut seen = Vec::new();
     for Marks { code, fires, instead, without } in marks() {
         assert_eq!(cause(fires).as_deref(), Some(code));
@@ -172,33 +172,33 @@ fn every_mistake_is_told_by_its_marks_and_not_without_them() {
 }
 
 #[test]
-fn a_cause_is_that_of_half_of_the_growth() {
+fn a_cause_explains_at_least_half_of_the_growth() {
     let with = |block| tensors(&[MATMUL]).place(&["serde_json::to_vec"], steady(block));
     assert_eq!(cause(with(4_096)).as_deref(), Some("tensor-kept"));
     assert_eq!(cause(with(4_097)).as_deref(), Some("buffers-kept"));
     assert_eq!(cause(Run::default().place(&[MATMUL], once(4_096, 3))), None);
     // Most of the growth has no call site, so it has no cause.
-    assert_eq!(cause(tensors(&[MATMUL]).nobody(steady(4_097))), None);
+    assert_eq!(cause(tensors(&[MATMUL]).unplaced(steady(4_097))), None);
     let scattered = (0..10).fold(Run::default(), |run, at| run.place(&[MATMUL], once(4_096, at)));
-    let scattered = scattered.nobody(steady(4_096));
+    let scattered = scattered.unplaced(steady(4_096));
     assert_eq!(cause(scattered).as_deref(), Some("tensor-kept"));
 }
 
 #[test]
-fn a_free_that_was_refused_once_explains_no_scattered_leak() {
+fn one_refused_free_does_not_explain_a_scattered_leak() {
     let scattered = || {
         let lines = (0..10).fold(Run::default(), |run, at| run.place(&[ZEROS], once(4_096, at)));
-        lines.nobody(steady(4_096))
+        lines.unplaced(steady(4_096))
     };
     assert_eq!(cause(scattered().failed_frees(1)).as_deref(), Some("tensor-kept"));
     assert_eq!(cause(scattered().failed_frees(5)).as_deref(), Some("free-without-context"));
     // Nor does it explain many small blocks that are live at the same call site.
-    let beside = |refused| {
+    let with_small_blocks = |refused| {
         let small = Run::default().place(&[MATMUL], kept(8, [9; 10], grows(Pattern::Steady, 72)));
         cause(small.place(&[ZEROS], steady(4_096)).failed_frees(refused))
     };
-    assert_eq!(beside(10).as_deref(), Some("free-without-context"));
-    assert_eq!(beside(4).as_deref(), Some("tensor-kept"));
+    assert_eq!(with_small_blocks(10).as_deref(), Some("free-without-context"));
+    assert_eq!(with_small_blocks(4).as_deref(), Some("tensor-kept"));
 }
 
 fn retained(run: Run) -> Option<String> {
@@ -207,7 +207,7 @@ fn retained(run: Run) -> Option<String> {
 }
 
 #[test]
-fn what_is_retained_has_the_cause_of_the_growth_only_if_it_is_what_grew() {
+fn retained_memory_has_the_cause_of_the_growth_only_if_it_grew() {
     let grown = || tensors(&[MATMUL]).retained(10, 40_960);
     assert_eq!(retained(grown()).as_deref(), Some("tensor-kept"));
     // The list that grew is gone, and another block is left.
@@ -220,9 +220,9 @@ fn what_is_retained_has_the_cause_of_the_growth_only_if_it_is_what_grew() {
 }
 
 #[test]
-fn a_buffer_that_stays_as_large_as_its_largest_is_told_from_any_other() {
+fn only_a_buffer_above_its_average_size_keeps_the_largest_input() {
     let left = |made: (u64, u64)| {
-        Run::default().place(&[ZEROS], once(8_192, 2)).made(made.0, made.1).retained(1, 8_192)
+        Run::default().place(&[ZEROS], once(8_192, 2)).totals(made.0, made.1).retained(1, 8_192)
     };
     assert_eq!(retained(left((3, 12_288))).as_deref(), Some("cache-keeps-largest"));
     assert_eq!(retained(left((3, 3 * 8_192))), None, "all are alike");
@@ -235,7 +235,7 @@ fn a_buffer_that_stays_as_large_as_its_largest_is_told_from_any_other() {
 }
 
 #[test]
-fn refused_frees_are_the_cause_of_what_they_left() {
+fn refused_frees_are_the_cause_of_the_blocks_that_they_left() {
     let left = |refused| {
         Run::default().place(&[ZEROS], once(8_192, 2)).retained(4, 32_768).failed_frees(refused)
     };
@@ -244,16 +244,16 @@ fn refused_frees_are_the_cause_of_what_they_left() {
 }
 
 #[test]
-fn what_only_looks_like_growth_is_the_cause_of_none() {
+fn a_pattern_that_resembles_growth_is_not_a_cause() {
     // A ring, together with a leak of blocks of the same size that has no call site.
     let reading = rests(Pattern::Replaced, 4_096, 10);
     let ring = kept(512, [0, 0, 1, 1, 1, 1, 1, 1, 1, 1], reading);
     let run = Run::default().place(&[MATMUL], ring).tensors(&[&[2, 64], &[4, 32]]);
-    assert_eq!(cause(run.nobody(steady(512))).as_deref(), Some("tensor-kept"));
+    assert_eq!(cause(run.unplaced(steady(512))).as_deref(), Some("tensor-kept"));
 }
 
 #[test]
-fn what_only_looks_like_growth_is_remarked_on_and_growth_is_not() {
+fn a_pattern_that_resembles_growth_gets_a_remark_and_growth_does_not() {
     let remark = |run: Run| {
         let record = run.record();
         let evidence = Evidence::of(&record, GPU).unwrap();

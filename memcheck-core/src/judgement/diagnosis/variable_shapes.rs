@@ -5,7 +5,7 @@ use crate::growth::survivors::Pattern;
 
 rule!(
     "variable-shapes",
-    "memory is uneven because shapes are: this is not a leak",
+    "memory varies with the shapes of the inputs: this is not a leak",
     "pad or bucket the inputs if the peak matters; nothing needs to be freed",
     |suspect, _| {
         suspect.survivors.tensors.len() > 1
@@ -18,7 +18,7 @@ rule!(
             .take(3)
             .map(ToString::to_string)
             .collect();
-        format!("the same line makes tensors of several shapes: {}", shapes.join(", "))
+        format!("the same line allocates tensors of several shapes: {}", shapes.join(", "))
     };
     remark()
 );

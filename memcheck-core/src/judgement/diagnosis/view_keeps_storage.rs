@@ -5,9 +5,9 @@ use crate::size::both;
 
 rule!(
     "view-keeps-storage",
-    "a view keeps the whole storage that it was cut from",
-    "copy what is needed with `force_contiguous()`: `contiguous()` returns the view itself where \
-     that is contiguous already",
+    "a view keeps the whole storage of its tensor",
+    "copy the view with `force_contiguous()`: `contiguous()` returns the view itself if it is \
+     already contiguous",
     |suspect, _| suspect.mostly(suspect.survivors.held.views),
     |suspects, _| {
         let view = suspects.iter().map(|suspect| suspect.survivors.held.view_bytes).max();

@@ -10,7 +10,7 @@ use crate::measurement::record::{Outcome, Record, Refusal};
 use crate::size::both;
 use crate::space::Space;
 
-pub(super) fn ended(record: &Record, limits: &Limits) -> Option<Finding> {
+pub(super) fn judge_outcome(record: &Record, limits: &Limits) -> Option<Finding> {
     let (what, text) = match (&record.outcome, &record.should_panic) {
         (Outcome::Returned, None) => return None,
         (Outcome::Panicked { message }, Some(expected)) if message.contains(expected) => {
@@ -20,7 +20,7 @@ pub(super) fn ended(record: &Record, limits: &Limits) -> Option<Finding> {
             return Some(Finding::new(
                 Code::TestFailed,
                 format!(
-                    "the panic says `{}`, which lacks the expected `{expected}`",
+                    "the panic message `{}` does not contain the expected `{expected}`",
                     gist(message)
                 ),
             ));
@@ -28,7 +28,7 @@ pub(super) fn ended(record: &Record, limits: &Limits) -> Option<Finding> {
         (Outcome::Returned, Some(_)) => {
             return Some(Finding::new(
                 Code::TestFailed,
-                "the test did not panic, and #[should_panic] says that it should",
+                "the test did not panic, although it is marked #[should_panic]",
             ));
         }
         (Outcome::Failed { error }, _) => ("returned an error", gist(error)),
@@ -47,18 +47,20 @@ pub(super) fn ended(record: &Record, limits: &Limits) -> Option<Finding> {
             ..Finding::new(
                 Code::OutOfMemory,
                 format!(
-                    "{space} had no room for {} more beside {} live{}; {ended}",
+                    "{space} refused an allocation of {} with {} live{}; {ended}",
                     both(refusal.requested),
                     both(refusal.live),
-                    fit::others(record, space),
+                    fit::other_processes(record, space),
                 ),
             )
         }
-        .hint(if record.driver.others.iter().any(|other| other.space == space && !other.maybe_own) {
-            "end the other process, wait for it, or take another GPU: what it holds is not there"
-        } else {
-            "a smaller batch or a shorter sequence, or a larger card: `--device sim:CARD`"
-        }),
+        .hint(
+            if record.driver.others.iter().any(|other| other.space == space && !other.maybe_own) {
+                "end the other process, wait for it, or use another GPU"
+            } else {
+                "use a smaller batch or a shorter sequence, or a larger card: `--device sim:CARD`"
+            },
+        ),
         None => match fault::of(text) {
             Some((fault, error)) => {
                 let message = format!("{} ({error}); {ended}", fault.title);
@@ -74,12 +76,12 @@ pub(super) fn ended(record: &Record, limits: &Limits) -> Option<Finding> {
 /// survived a refusal: a search for the largest batch goes on with a smaller one. A refusal
 /// therefore counts only if no allocation followed it or if `text` is an out-of-memory error.
 fn refusal(record: &Record, text: &str) -> Option<(Space, Refusal)> {
-    let says_so = says_out_of_memory(text);
+    let is_out_of_memory = says_out_of_memory(text);
     record
         .spaces
         .iter()
         .filter_map(|(space, measured)| Some((*space, measured.refused?)))
-        .find(|(_, refusal)| refusal.last || says_so)
+        .find(|(_, refusal)| refusal.last || is_out_of_memory)
 }
 
 /// True if a text is an out-of-memory error of the driver, of cuBLAS or of a program.
@@ -114,15 +116,15 @@ mod tests {
     }
 
     #[test]
-    fn a_body_that_fails_on_its_gpu_is_a_device_fault_and_on_itself_test_failed() {
-        let of = |error: &str| codes(&failed(error), &Baseline::Off, Layer::default());
+    fn a_fault_of_the_gpu_is_a_device_fault_and_any_other_error_test_failed() {
+        let codes_of = |error: &str| codes(&failed(error), &Baseline::Off, Layer::default());
         for fault in fault::FAULTS {
             for error in fault.errors {
                 let text = format!("Cuda(Cuda(DriverError({error}, \"words\")))");
-                assert_eq!(of(&text), ["device-fault"], "{error}");
+                assert_eq!(codes_of(&text), ["device-fault"], "{error}");
             }
         }
-        assert_eq!(of("DriverError(CUDA_ERROR_INVALID_VALUE, \"words\")"), ["test-failed"]);
+        assert_eq!(codes_of("DriverError(CUDA_ERROR_INVALID_VALUE, \"words\")"), ["test-failed"]);
         let mut expected = failed("");
         expected.outcome = Outcome::Panicked { message: "CUDA_ERROR_NO_BINARY_FOR_GPU".into() };
         expected.should_panic = Some(String::new());
@@ -130,15 +132,15 @@ mod tests {
     }
 
     #[test]
-    fn who_holds_the_memory_that_was_wanted_is_named_and_who_holds_none_of_it_is_not() {
+    fn only_processes_on_the_refusing_device_are_reported() {
         let refused = Some(Refusal { requested: 30, live: 60, last: true });
         let mut run = record(SpaceRecord { refused, ..armed(Metrics::default()) });
         run.outcome = Outcome::Failed { error: "CUDA_ERROR_OUT_OF_MEMORY".into() };
-        let said = |run: &Record| {
-            let found = ended(run, &limits(Layer::default())).unwrap();
+        let outcome = |run: &Record| {
+            let found = judge_outcome(run, &limits(Layer::default())).unwrap();
             (found.message, found.hint.unwrap())
         };
-        let alone = said(&run);
+        let alone = outcome(&run);
         let other = |space| Occupant {
             space,
             pid: 4711,
@@ -147,10 +149,10 @@ mod tests {
             maybe_own: false,
         };
         run.driver.others = vec![other(Space::Cuda(1))];
-        assert_eq!(said(&run), alone, "it is on another device");
+        assert_eq!(outcome(&run), alone, "it is on another device");
         run.driver.others = vec![other(GPU)];
-        let (message, hint) = said(&run);
-        let holder = "beside 60 B live; process 4711 (python) holds 60 B of cuda:0; the body";
+        let (message, hint) = outcome(&run);
+        let holder = "with 60 B live; process 4711 (python) holds 60 B of cuda:0; the body";
         assert!(message.contains(holder), "{message}");
         assert!(hint.contains("other process"), "{hint}");
     }

@@ -25,20 +25,20 @@ pub(super) fn refused(
     let needed = live + requested;
     let device = *record.capacities.get(&space)?;
     (capacity.bytes() < needed && needed <= device).then(|| {
-        let said = format!(
-            "{space} had no room for {} more beside {} live, the test must fit into {}{}; {what}",
+        let message = format!(
+            "{space} refused an allocation of {} with {} live, the test must fit into {}{}; {what}",
             both(requested),
             both(live),
-            shown(capacity),
-            others(record, space),
+            describe_capacity(capacity),
+            other_processes(record, space),
         );
         let sites = blame::at_refusal(record, space);
-        Finding { sites, ..finding(space, needed, capacity, said) }
+        Finding { sites, ..finding(space, needed, capacity, message) }
     })
 }
 
 /// The other processes that hold memory of a device that had none left.
-pub(super) fn others(record: &Record, space: Space) -> String {
+pub(super) fn other_processes(record: &Record, space: Space) -> String {
     let on_it = record.driver.others.iter().filter(|other| other.space == space);
     on_it.map(|other| format!("; {}", other.shown())).collect()
 }
@@ -52,32 +52,32 @@ pub(super) fn peak(
     let capacity = limits.fits.value.filter(|_| space.is_device())?;
     let figure = metrics.peak_allocated;
     (figure > capacity.bytes()).then(|| {
-        let said = format!(
+        let message = format!(
             "the peak in {space} is {}, the test must fit into {}",
             both(figure),
-            shown(capacity)
+            describe_capacity(capacity)
         );
         let sites = blame::at_peak(record, space);
-        Finding { sites, ..finding(space, figure, capacity, said) }
+        Finding { sites, ..finding(space, figure, capacity, message) }
     })
 }
 
 /// `rtx4090, 25,382,879,232 B (23.6 GiB)`.
-fn shown(capacity: Capacity) -> String {
+fn describe_capacity(capacity: Capacity) -> String {
     match capacity {
         Capacity::Card(card) => format!("{}, {}", card.id, both(card.bytes)),
         Capacity::Bytes(size) => both(size.0),
     }
 }
 
-fn finding(space: Space, figure: u64, capacity: Capacity, said: String) -> Finding {
+fn finding(space: Space, figure: u64, capacity: Capacity, message: String) -> Finding {
     Finding {
         space: Some(space),
         figure: Some(figure),
         limit: Some(capacity.bytes()),
-        ..Finding::new(Code::DoesNotFit, said)
+        ..Finding::new(Code::DoesNotFit, message)
     }
-    .hint("a smaller batch, a shorter sequence or a narrower dtype, or a larger `fits`")
+    .hint("use a smaller batch, a shorter sequence or a narrower dtype, or raise `fits`")
 }
 
 #[cfg(test)]
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_device_has_room_for_and_the_capacity_has_not_does_not_fit() {
+    fn an_allocation_that_exceeds_only_the_capacity_does_not_fit() {
         let run = refused();
         assert_eq!(codes(&run, &Baseline::Off, fits(89)), ["does-not-fit"]);
         // The capacity had room, so `fits` did not refuse the allocation.
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_device_has_no_room_for_either_is_out_of_memory() {
+    fn an_allocation_that_exceeds_the_device_is_out_of_memory() {
         let mut run = refused();
         run.capacities.insert(GPU, 89);
         assert_eq!(codes(&run, &Baseline::Off, fits(80)), ["out-of-memory"]);
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_that_the_body_lives_with_fits() {
+    fn a_refusal_that_the_body_handles_fits() {
         let run = Record { outcome: Outcome::Returned, ..refused() };
         assert!(codes(&run, &Baseline::Off, fits(80)).is_empty());
     }

@@ -45,28 +45,30 @@ pub(super) fn leak(
     let replaced = groups
         .iter()
         .all(|group| matches!(group.reading.pattern, Pattern::Enlarged | Pattern::Amortised));
-    let how = match (groups.as_slice(), groups.first().and_then(|only| only.block)) {
+    let blocks_text = match (groups.as_slice(), groups.first().and_then(|only| only.block)) {
         _ if replaced => "buffers are replaced by larger ones".to_owned(),
-        ([_], Some(block)) => format!("{} of {} survive", blocks(count), both(block)),
+        ([_], Some(block)) => {
+            format!("{} of {} {}", blocks(count), both(block), survive(count))
+        }
         (all, _) => {
             let bytes = all.iter().map(|group| group.bytes()).sum();
-            format!("{} survive, {} in all", blocks(count), both(bytes))
+            format!("{} {}, {} in all", blocks(count), survive(count), both(bytes))
         }
     };
-    let beside = match record.spaces.get(&Space::HostSmall) {
+    let small_blocks = match record.spaces.get(&Space::HostSmall) {
         Some(small)
             if space == Space::Host
                 && small.metrics.growth > 0
                 && is_overhead(record, Space::HostSmall, limits) =>
         {
-            format!(", and smaller blocks with them by {}", both(small.metrics.growth))
+            format!(", and small blocks by {}", both(small.metrics.growth))
         }
         _ => String::new(),
     };
     let (least, through) = match measured.growth {
         Growth::Found { whole, iterations, .. } => (
             if whole { "" } else { "at least " },
-            format!("; it went on through {iterations} iterations"),
+            format!("; the growth lasted for {iterations} iterations"),
         ),
         _ => ("", String::new()),
     };
@@ -79,7 +81,8 @@ pub(super) fn leak(
         ..Finding::new(
             Code::Leak,
             format!(
-                "{space} grows by {least}{} an iteration{beside}, at most {} allowed: {how}{through}",
+                "{space} grows by {least}{} an iteration{small_blocks}, at most {} allowed: \
+                 {blocks_text}{through}",
                 both(growth),
                 both(limit)
             ),
@@ -87,8 +90,8 @@ pub(super) fn leak(
     };
     if measured.failed_frees > 0 {
         finding = finding.hint(format!(
-            "{} refused by the driver: a tensor dropped on a thread without a context?",
-            counted(measured.failed_frees, "free was", "frees were")
+            "the driver refused {}: was a tensor dropped on a thread without a CUDA context?",
+            counted(measured.failed_frees, "free", "frees")
         ));
     }
     Some(finding)
@@ -106,12 +109,10 @@ pub(super) fn undecided(space: Space, measured: &SpaceRecord, limits: &Limits) -
                 limit: Some(limit),
                 ..Finding::new(
                     Code::Undecided,
-                    format!("{space} was not followed until it was decided whether it grows"),
+                    format!("the longer run that decides whether {space} grows has no result"),
                 )
             };
-            return Some(
-                finding.hint("the notes of the run state why the longer run has no result"),
-            );
+            return Some(finding.hint("the notes of the run state the reason"));
         }
         Growth::Quiet { .. } | Growth::Found { .. } => return None,
     };
@@ -119,10 +120,10 @@ pub(super) fn undecided(space: Space, measured: &SpaceRecord, limits: &Limits) -
     if bytes / u64::from(measured_iterations) <= limit {
         return None;
     }
-    let what = match open {
-        Open::Slows => "they came more and more slowly",
-        Open::Moves => "they went up and down",
-        Open::GoesOn => "they kept coming",
+    let course = match open {
+        Open::Slows => "they rose more and more slowly",
+        Open::Moves => "they rose and fell",
+        Open::GoesOn => "they kept rising",
     };
     let finding = Finding {
         space: Some(space),
@@ -131,20 +132,27 @@ pub(super) fn undecided(space: Space, measured: &SpaceRecord, limits: &Limits) -
         ..Finding::new(
             Code::Undecided,
             format!(
-                "{} in {space} may be growth: {what} for {iterations} iterations, and the test \
-                 could not be followed further",
+                "{} in {space} may be growth: {course} for {iterations} iterations, and the run \
+                 ended before this was decided",
                 both(bytes)
             ),
         )
     };
-    Some(finding.hint("allow more with `max_iterations` and `evidence`, or bound what is kept"))
+    Some(
+        finding
+            .hint("raise `max_iterations` or `evidence`, or bound the memory that the test keeps"),
+    )
 }
 
 /// The finding about growth of the bytes taken from the device, which are known as totals only: the
 /// reserved bytes of the pool, or the used bytes that NVML reports if there is no pool.
-pub(super) fn of_pool(space: Space, measured: &SpaceRecord, limit: Option<u64>) -> Option<Finding> {
+pub(super) fn pool_growth(
+    space: Space,
+    measured: &SpaceRecord,
+    limit: Option<u64>,
+) -> Option<Finding> {
     let limit = limit?;
-    let (what, series) = reserved(measured);
+    let (what, series) = reserved_series(measured);
     let trend = survivors::trend(series)?;
     // The slope is a median of fractions of bytes, so it is rounded.
     let slope = trend.slope.max(0.0).round() as u64;
@@ -165,16 +173,21 @@ pub(super) fn of_pool(space: Space, measured: &SpaceRecord, limit: Option<u64>) 
     })
 }
 
+/// The verb for a number of blocks.
+fn survive(count: u64) -> &'static str {
+    if count == 1 { "survives" } else { "survive" }
+}
+
 /// Marks a finding of a simulated device, because its pool and NVML figures are estimates.
-pub(super) fn estimated(finding: Finding) -> Finding {
+pub(super) fn mark_estimate(finding: Finding) -> Finding {
     let message = format!("{}; on a simulated device this is an estimate", finding.message);
     Finding { message, ..finding }
 }
 
 /// The bytes taken from the device after each iteration, and a description of their source.
-pub(super) fn reserved(measured: &SpaceRecord) -> (&'static str, &[u64]) {
+pub(super) fn reserved_series(measured: &SpaceRecord) -> (&'static str, &[u64]) {
     if measured.reserved.is_empty() {
-        ("the bytes that NVML sees in use", &measured.device_used)
+        ("the used bytes (NVML)", &measured.device_used)
     } else {
         ("the pool's reserved bytes", &measured.reserved)
     }

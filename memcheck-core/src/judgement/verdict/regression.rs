@@ -8,19 +8,26 @@ use crate::limits::Limits;
 use crate::measurement::record::Record;
 use crate::size::both;
 
-pub(super) fn against(record: &Record, baseline: &Baseline, limits: &Limits) -> Vec<Finding> {
+pub(super) fn compare_with_baseline(
+    record: &Record,
+    baseline: &Baseline,
+    limits: &Limits,
+) -> Vec<Finding> {
     let (figures, holders, facts) = match baseline {
         Baseline::Off => return Vec::new(),
         Baseline::Missing => {
             return vec![
-                Finding::new(Code::MissingBaseline, "no baseline is kept for this test yet")
-                    .hint("look at the figures, then `cargo memcheck accept`"),
+                Finding::new(Code::MissingBaseline, "the test has no baseline yet")
+                    .hint("check the figures, then run `cargo memcheck accept`"),
             ];
         }
         Baseline::Corrupt(why) => {
             return vec![
                 Finding::new(Code::CorruptBaseline, format!("the baseline cannot be used: {why}"))
-                    .hint("restore the file from version control, or `cargo memcheck accept` the new figures"),
+                    .hint(
+                        "restore the file from version control, or accept the new figures with \
+                           `cargo memcheck accept`",
+                    ),
             ];
         }
         Baseline::Found { figures, holders, facts } => (figures, holders, facts),
@@ -32,26 +39,30 @@ pub(super) fn against(record: &Record, baseline: &Baseline, limits: &Limits) -> 
                 Code::UncomparableBaseline,
                 format!("the baseline was made under other conditions ({})", differing.join(", ")),
             )
-            .hint("run under the same conditions, or `cargo memcheck accept` the new figures"),
+            .hint(
+                "run under the same conditions, or accept the new figures with `cargo memcheck \
+                 accept`",
+            ),
         ];
     }
     let changes = baseline::changes(figures, &Figures::of(record), limits.tolerance.value);
     if let Some(unmatched) =
         changes.iter().find(|change| change.then.is_none() || change.now.is_none())
     {
-        let which = if unmatched.then.is_none() { "lacks" } else { "alone has" };
+        let figure = format!("`{}` of {}", unmatched.figure, unmatched.space);
+        let message = match unmatched.then {
+            None => format!("the baseline lacks {figure}"),
+            Some(_) => format!("the baseline has {figure}, which the run did not measure"),
+        };
         return vec![
-            Finding::new(
-                Code::UncomparableBaseline,
-                format!("the baseline {which} `{}` of {}", unmatched.figure, unmatched.space),
-            )
-            .hint("`cargo memcheck accept` the new figures"),
+            Finding::new(Code::UncomparableBaseline, message)
+                .hint("accept the new figures with `cargo memcheck accept`"),
         ];
     }
     let now = Holders::of(record);
     changes
         .iter()
-        .filter_map(|change| changed(change, limits))
+        .filter_map(|change| judge_change(change, limits))
         .map(|finding| match (finding.code, finding.space) {
             (Code::PeakRegression, Some(space)) => Finding {
                 grown: now.grown(holders, space),
@@ -67,7 +78,7 @@ pub(super) fn against(record: &Record, baseline: &Baseline, limits: &Limits) -> 
 }
 
 /// The figures of the baseline, if those of the record can be compared with them.
-pub(super) fn comparable<'a>(
+pub(super) fn comparable_figures<'a>(
     record: &Record,
     baseline: &'a Baseline,
     limits: &Limits,
@@ -81,7 +92,7 @@ pub(super) fn comparable<'a>(
 
 /// The finding about one figure that is out of tolerance: a regression or an improvement. `None` if
 /// the figure is kept for information only.
-fn changed(change: &Change, limits: &Limits) -> Option<Finding> {
+fn judge_change(change: &Change, limits: &Limits) -> Option<Finding> {
     let (then, now) = (change.then?, change.now?);
     let space = change.space;
     let count = change.figure == "allocations";
@@ -116,8 +127,8 @@ fn changed(change: &Change, limits: &Limits) -> Option<Finding> {
             )
         }
         .hint(match code {
-            Code::Improved => "`cargo memcheck accept` keeps the lower figure",
-            _ => "if this is meant, `cargo memcheck accept` makes it the new baseline",
+            Code::Improved => "`cargo memcheck accept` makes the lower figure the new baseline",
+            _ => "if this is intended, `cargo memcheck accept` makes it the new baseline",
         }),
     )
 }

@@ -61,7 +61,7 @@ fn growth_above_its_limit_is_a_leak_with_its_blocks() {
 }
 
 #[test]
-fn growth_of_one_iteration_is_not_measured_where_the_test_itself_limits_it() {
+fn one_iteration_does_not_measure_growth_that_the_test_itself_limits() {
     let one = record(armed(Metrics::default()));
     let one = Record { iterations: 1, ..one };
     let strict = Layer { max_growth: Some(Size(0)), ..Layer::default() };
@@ -80,8 +80,9 @@ fn growth_of_one_iteration_is_not_measured_where_the_test_itself_limits_it() {
         ([(Default, iterations(1)), (Override(1), strict.clone())], "max_growth"),
         ([(Attribute, iterations(1)), (Attribute, pool)], "max_reserved_growth"),
     ] {
-        let said = format!("`{name}` limits growth, and one measured iteration cannot show any");
-        assert_eq!(found(&layers), Some(said));
+        let expected =
+            format!("`{name}` limits growth, but one measured iteration cannot show growth");
+        assert_eq!(found(&layers), Some(expected));
     }
     // A limit for many tests, or one iteration from a flag, does not make this test wrong.
     for layers in [
@@ -111,7 +112,7 @@ fn each_limit_fires_above_it_and_not_at_it() {
 }
 
 #[test]
-fn nothing_is_proven_without_the_canary_or_with_lost_events() {
+fn a_run_without_the_canary_or_with_lost_events_is_not_measured() {
     let unarmed = record(SpaceRecord::default());
     let verdict =
         judge(&unarmed, &Baseline::Off, &unarmed.limits, |code| code.default_level(false));
@@ -144,7 +145,7 @@ fn a_body_that_fails_is_test_failed_and_its_leftovers_are_not_judged() {
 }
 
 #[test]
-fn iterations_that_did_not_come_to_their_end_prove_nothing() {
+fn a_run_with_unfinished_iterations_is_not_measured() {
     let mut run = record(armed(Metrics::default()));
     run.iterations = 3;
     assert_eq!(codes(&run, &Baseline::Missing, Layer::default()), ["not-measured"]);
@@ -169,7 +170,7 @@ fn iterations_that_did_not_come_to_their_end_prove_nothing() {
 }
 
 #[test]
-fn a_limit_on_the_pool_that_nobody_read_proves_nothing() {
+fn a_limit_on_a_pool_that_was_not_read_is_not_measured() {
     let asked = Layer { max_reserved_growth: Some(Size(0)), ..Layer::default() };
     let with = |reserved: &[u64], device_used: &[u64]| {
         record(SpaceRecord {
@@ -200,7 +201,7 @@ fn a_limit_on_the_pool_that_nobody_read_proves_nothing() {
 }
 
 #[test]
-fn a_refused_allocation_makes_it_out_of_memory_only_if_the_body_fails() {
+fn a_refused_allocation_is_out_of_memory_only_if_the_body_fails() {
     let refused = |last| Some(Refusal { requested: 64, live: 1, last });
     let mut run = record(SpaceRecord { refused: refused(true), ..armed(Metrics::default()) });
     assert!(codes(&run, &Baseline::Off, Layer::default()).is_empty());
@@ -213,13 +214,13 @@ fn a_refused_allocation_makes_it_out_of_memory_only_if_the_body_fails() {
     assert_eq!(codes(&run, &Baseline::Off, Layer::default()), ["test-failed"]);
     run.outcome = Outcome::Panicked { message: "assertion failed: batch >= 8".into() };
     assert_eq!(codes(&run, &Baseline::Off, Layer::default()), ["test-failed"]);
-    for said in [
+    for expected in [
         "DriverError(CUDA_ERROR_OUT_OF_MEMORY, \"out of memory\")",
         "Out of memory",
         "CUBLAS_STATUS_ALLOC_FAILED",
     ] {
-        run.outcome = Outcome::Panicked { message: said.into() };
-        assert_eq!(codes(&run, &Baseline::Off, Layer::default()), ["out-of-memory"], "{said}");
+        run.outcome = Outcome::Panicked { message: expected.into() };
+        assert_eq!(codes(&run, &Baseline::Off, Layer::default()), ["out-of-memory"], "{expected}");
     }
     assert!(!ended::says_out_of_memory("no such file\n   0: app::retry_after_out_of_memory"));
 }
@@ -270,7 +271,7 @@ fn baselines_that_cannot_be_compared_never_pass_in_ci() {
 }
 
 #[test]
-fn what_was_not_measured_has_nothing_to_accept() {
+fn a_run_that_was_not_measured_has_no_bookkeeping_findings() {
     let figures = Metrics { peak_allocated: 9, ..Metrics::default() };
     let then = record(armed(Metrics { peak_allocated: 10, ..figures }));
     let mut blind = record(armed(figures));
@@ -287,8 +288,8 @@ fn what_was_not_measured_has_nothing_to_accept() {
     }
     // A regression is a measured finding, so it is reported in addition.
     let lower = record(armed(Metrics { peak_allocated: 8, ..figures }));
-    let told = codes(&blind, &kept(&lower), Layer::default());
-    assert_eq!(told, ["not-measured", "peak-regression"]);
+    let found = codes(&blind, &kept(&lower), Layer::default());
+    assert_eq!(found, ["not-measured", "peak-regression"]);
 }
 
 #[test]
@@ -305,7 +306,7 @@ fn a_backtrace_is_not_part_of_the_message() {
 fn reserved_bytes_that_rise_with_confidence_are_growth_above_their_limit() {
     let rising: Vec<u64> = (0..10).map(|i| (32 + 2 * i) << 20).collect();
     let measured = SpaceRecord { reserved: rising.clone(), ..armed(Metrics::default()) };
-    let finding = growth::of_pool(GPU, &measured, Some(0)).expect("growth");
+    let finding = growth::pool_growth(GPU, &measured, Some(0)).expect("growth");
     assert_eq!(finding.code, Code::GrowthLimit);
     assert_eq!((finding.bytes_per_iteration, finding.limit), (Some(2 << 20), Some(0)));
     assert_eq!(
@@ -313,21 +314,22 @@ fn reserved_bytes_that_rise_with_confidence_are_growth_above_their_limit() {
         "the pool's reserved bytes of cuda:0 grow by 2,097,152 B (2.0 MiB) an iteration \
          (Theil–Sen; Mann–Kendall confidence 99.9 %), at most 0 B allowed"
     );
-    assert_eq!(growth::of_pool(GPU, &measured, Some(2 << 20)), None);
-    assert_eq!(growth::of_pool(GPU, &measured, None), None);
+    assert_eq!(growth::pool_growth(GPU, &measured, Some(2 << 20)), None);
+    assert_eq!(growth::pool_growth(GPU, &measured, None), None);
     let mut simulated = record(measured.clone());
     simulated.driver.simulated = true;
     let asked = Layer { max_reserved_growth: Some(Size(0)), ..Layer::default() };
-    let said = judge(&simulated, &Baseline::Off, &limits(asked), |code| code.default_level(false));
-    let message = &said.findings[0].message;
+    let expected =
+        judge(&simulated, &Baseline::Off, &limits(asked), |code| code.default_level(false));
+    let message = &expected.findings[0].message;
     assert!(message.ends_with("on a simulated device this is an estimate"), "{message}");
     let by_nvml = SpaceRecord { device_used: rising, ..armed(Metrics::default()) };
-    let finding = growth::of_pool(GPU, &by_nvml, Some(0)).expect("growth");
-    assert!(finding.message.starts_with("the bytes that NVML sees in use of cuda:0 grow"));
+    let finding = growth::pool_growth(GPU, &by_nvml, Some(0)).expect("growth");
+    assert!(finding.message.starts_with("the used bytes (NVML) of cuda:0 grow"));
 }
 
 #[test]
-fn reserved_bytes_that_fill_or_waver_are_no_growth() {
+fn reserved_bytes_that_fill_up_or_oscillate_do_not_grow() {
     for series in [
         vec![],
         vec![5],
@@ -337,7 +339,7 @@ fn reserved_bytes_that_fill_or_waver_are_no_growth() {
         vec![90, 80, 70, 60, 50, 40, 30, 20, 10, 0],
     ] {
         let measured = SpaceRecord { reserved: series, ..armed(Metrics::default()) };
-        assert_eq!(growth::of_pool(GPU, &measured, Some(0)), None, "{:?}", measured.reserved);
+        assert_eq!(growth::pool_growth(GPU, &measured, Some(0)), None, "{:?}", measured.reserved);
     }
 }
 

@@ -6,7 +6,7 @@ use crate::measurement::record::{Outcome, Record};
 use crate::size::counted;
 use crate::space::Space;
 
-pub(super) fn blind(record: &Record) -> Vec<Finding> {
+pub(super) fn instrument_failures(record: &Record) -> Vec<Finding> {
     let mut findings = Vec::new();
     if record.judged.is_empty() {
         findings.push(Finding::new(Code::NotMeasured, "no memory space was judged"));
@@ -17,12 +17,13 @@ pub(super) fn blind(record: &Record) -> Vec<Finding> {
                 space: Some(*space),
                 ..Finding::new(
                     Code::NotMeasured,
-                    format!("the canary allocation of this run was not seen in {space}"),
+                    format!("the probes did not see the canary allocation of this run in {space}"),
                 )
             };
             findings.push(finding.hint(match space {
                 Space::Host | Space::HostSmall => {
-                    "is another #[global_allocator] in place? wrap it: `memcheck_runtime::Tracking<A>`"
+                    "does the binary set its own #[global_allocator]? wrap it in \
+                     `memcheck_runtime::Tracking<A>`"
                 }
                 _ => "the binary calls CUDA in a way that the probe does not intercept",
             }));
@@ -40,7 +41,10 @@ pub(super) fn blind(record: &Record) -> Vec<Finding> {
     if !record.unsupported_calls.is_empty() {
         findings.push(Finding::new(
             Code::NotMeasured,
-            format!("the simulated device does not know {}", record.unsupported_calls.join(", ")),
+            format!(
+                "the simulated device does not support {}",
+                record.unsupported_calls.join(", ")
+            ),
         ));
     }
     findings
@@ -60,22 +64,22 @@ pub(super) fn incomplete(record: &Record, limits: &Limits) -> Option<Finding> {
     if record.iterations < planned {
         let finding = Finding::new(
             Code::NotMeasured,
-            format!("{} of {planned} measured iterations came to their end", record.iterations),
+            format!("the body completed {} of {planned} measured iterations", record.iterations),
         );
         return Some(
             finding.hint("return the error of `Trial::iterate`, or handle it in the iteration"),
         );
     }
-    one_iteration(limits).or_else(|| unseen_pool(record, limits))
+    growth_of_one_iteration(limits).or_else(|| unread_pool(record, limits))
 }
 
 /// The finding about a test that limits growth itself but measures one iteration. The bytes that one
 /// iteration leaves may have been allocated only once, so they do not show growth. A flag or a
 /// variable that sets one iteration is a quick look at many tests: a note of the record is enough.
-fn one_iteration(limits: &Limits) -> Option<Finding> {
+fn growth_of_one_iteration(limits: &Limits) -> Option<Finding> {
     let Limits { iterations, max_growth, max_reserved_growth, .. } = limits;
-    let asked_in_passing = matches!(iterations.source, Source::Flag | Source::Environment);
-    if iterations.value > 1 || asked_in_passing {
+    let is_set_for_many_tests = matches!(iterations.source, Source::Flag | Source::Environment);
+    if iterations.value > 1 || is_set_for_many_tests {
         return None;
     }
     let is_own = |source: &Source| matches!(source, Source::Attribute | Source::Override(_));
@@ -86,11 +90,11 @@ fn one_iteration(limits: &Limits) -> Option<Finding> {
     };
     let finding = Finding::new(
         Code::NotMeasured,
-        format!("`{name}` limits growth, and one measured iteration cannot show any"),
+        format!("`{name}` limits growth, but one measured iteration cannot show growth"),
     );
     Some(finding.hint(
-        "`iterations = 2` or more; or drop the limit: what outlives the body is judged by \
-         `max_retained`",
+        "set `iterations` to 2 or more, or remove the limit: `max_retained` limits the memory \
+         that outlives the body",
     ))
 }
 
@@ -121,32 +125,34 @@ fn never_iterated(limits: &Limits) -> Option<Finding> {
     };
     let finding = Finding::new(
         Code::NotMeasured,
-        format!("{names} iterations, and the body never called `Trial::iterate`"),
+        format!("{names} iterations, but the body never called `Trial::iterate`"),
     );
-    Some(finding.hint("without iterations there is nothing to measure: drop the limit, or iterate"))
+    Some(finding.hint("call `Trial::iterate`, or remove the limit"))
 }
 
 /// The finding about a limit on the pool's reserved bytes that could not be read after every
 /// iteration, neither from the pool nor from NVML. The host has no pool, so the limit does not apply
 /// there.
-fn unseen_pool(record: &Record, limits: &Limits) -> Option<Finding> {
+fn unread_pool(record: &Record, limits: &Limits) -> Option<Finding> {
     limits.max_reserved_growth.value?;
     let devices = || record.judged.iter().filter(|space| space.is_device());
     // Only the test's own device is watched, so the longest series counts.
-    let seen = devices()
+    let read = devices()
         .filter_map(|space| record.spaces.get(space))
-        .map(|measured| super::growth::reserved(measured).1.len())
+        .map(|measured| super::growth::reserved_series(measured).1.len())
         .max()?;
-    (seen < record.iterations as usize).then(|| {
+    (read < record.iterations as usize).then(|| {
         Finding::new(
             Code::NotMeasured,
             format!(
-                "`max_reserved_growth` is set, and neither the pool nor NVML answered after {} of \
-                 {} iterations",
-                record.iterations as usize - seen,
+                "`max_reserved_growth` is set, but neither the pool nor NVML returned a figure \
+                 after {} of {} iterations",
+                record.iterations as usize - read,
                 record.iterations
             ),
         )
-        .hint("the notes of the run say why; without the limit the test is judged by its blocks")
+        .hint(
+            "the notes of the run state the reason; without this limit, only the blocks are judged",
+        )
     })
 }

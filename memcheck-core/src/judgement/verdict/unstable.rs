@@ -18,7 +18,7 @@ use crate::tolerance::Tolerance;
 const BASELINE: &str = "the baseline";
 
 /// The greatest value that a figure may have, and the number of runs that exceed it.
-struct Edge {
+struct Threshold {
     /// The finding of a run that exceeds the ceiling.
     code: Code,
     /// The name of the limit in a message.
@@ -30,13 +30,13 @@ struct Edge {
     runs: usize,
 }
 
-impl Edge {
-    fn lies_between(&self) -> bool {
+impl Threshold {
+    fn is_exceeded_by_some(&self) -> bool {
         (1..self.runs).contains(&self.exceeding)
     }
 
     /// `exceeds `max_peak` of 1,024 B (1.0 KiB) in 2 of them`.
-    fn text(&self, range: &Range) -> String {
+    fn describe(&self, range: &Range) -> String {
         let Self { name, ceiling, then, exceeding, .. } = self;
         let tolerated = match then {
             Some(then) if then != ceiling => {
@@ -44,14 +44,14 @@ impl Edge {
             }
             _ => String::new(),
         };
-        let edge = then.unwrap_or(*ceiling);
-        format!("exceeds {name} of {}{tolerated} in {exceeding} of them", range.value(edge))
+        let threshold = then.unwrap_or(*ceiling);
+        format!("exceeds {name} of {}{tolerated} in {exceeding} of them", range.value(threshold))
     }
 }
 
 /// Replaces by `unstable` the findings of the first run that another run does not have. If the user
 /// asked for repeats, each figure that differs is a finding.
-pub(super) fn settle(
+pub(super) fn replace_unstable(
     record: &Record,
     baseline: &Baseline,
     limits: &Limits,
@@ -60,13 +60,14 @@ pub(super) fn settle(
     let Some(repeats) = &record.repeats else { return };
     let mut unstable = Vec::new();
     for range in repeats.ranges() {
-        let edges = edges(record, (baseline, limits), repeats, &range);
-        let between: Vec<&Edge> = edges.iter().filter(|edge| edge.lies_between()).collect();
+        let thresholds = thresholds(record, (baseline, limits), repeats, &range);
+        let between: Vec<&Threshold> =
+            thresholds.iter().filter(|threshold| threshold.is_exceeded_by_some()).collect();
         if between.is_empty() && repeats.asked.is_none() {
             continue;
         }
         findings.retain(|finding| {
-            let replaced = between.iter().any(|edge| edge.code == finding.code);
+            let replaced = between.iter().any(|threshold| threshold.code == finding.code);
             // A lower figure of one run is not an improvement.
             let replaced = replaced || finding.code == Code::Improved;
             finding.space != Some(range.space) || !replaced
@@ -76,16 +77,17 @@ pub(super) fn settle(
     let is_bookkeeping = |finding: &Finding| finding.code.row().class == Class::Bookkeeping;
     let place = findings.iter().position(is_bookkeeping).unwrap_or(findings.len());
     findings.splice(place..place, unstable);
-    without_call_sites(record, repeats, findings);
+    explain_missing_call_sites(record, repeats, findings);
 }
 
-fn finding(record: &Record, repeats: &Repeats, between: &[&Edge], range: Range) -> Finding {
-    let edges: Vec<String> = between.iter().map(|edge| edge.text(&range)).collect();
+fn finding(record: &Record, repeats: &Repeats, between: &[&Threshold], range: Range) -> Finding {
+    let thresholds: Vec<String> =
+        between.iter().map(|threshold| threshold.describe(&range)).collect();
     let mut message = range.text();
-    if !edges.is_empty() {
-        message = format!("{message}, and {}", edges.join(" and "));
+    if !thresholds.is_empty() {
+        message = format!("{message}, and {}", thresholds.join(" and "));
     }
-    let mut hint = "make the test deterministic: its seed, its threads, its time limits and the \
+    let mut hint = "make the test deterministic: check its seed, threads and time limits, and the \
                     state that an earlier run leaves"
         .to_owned();
     if !between.is_empty() {
@@ -101,8 +103,8 @@ fn finding(record: &Record, repeats: &Repeats, between: &[&Edge], range: Range) 
     Finding {
         space: Some(space),
         figure: Some(range.greatest),
-        limit: between.first().map(|edge| edge.ceiling),
-        baseline: between.iter().find_map(|edge| edge.then),
+        limit: between.first().map(|threshold| threshold.ceiling),
+        baseline: between.iter().find_map(|threshold| threshold.then),
         sites: match range.metric.as_str() {
             "peak_allocated" => blame::at_peak(record, space),
             "retained" | "retained_again" => blame::retained(record, space),
@@ -115,31 +117,31 @@ fn finding(record: &Record, repeats: &Repeats, between: &[&Edge], range: Range) 
     .hint(hint)
 }
 
-fn edges(
+fn thresholds(
     record: &Record,
     (baseline, limits): (&Baseline, &Limits),
     repeats: &Repeats,
     range: &Range,
-) -> Vec<Edge> {
+) -> Vec<Threshold> {
     let (space, metric, tolerance) = (range.space, range.metric.as_str(), limits.tolerance.value);
-    let mut edges = Vec::new();
-    let mut edge = |code, name, ceiling, then, values: &[u64]| {
+    let mut thresholds = Vec::new();
+    let mut threshold = |code, name, ceiling, then, values: &[u64]| {
         let exceeding = values.iter().filter(|value| **value > ceiling).count();
-        edges.push(Edge { code, name, ceiling, then, exceeding, runs: values.len() });
+        thresholds.push(Threshold { code, name, ceiling, then, exceeding, runs: values.len() });
     };
-    let then = regression::comparable(record, baseline, limits)
+    let then = regression::comparable_figures(record, baseline, limits)
         .and_then(|figures| figures.0.get(&space)?.get(metric).copied());
     match metric {
         "peak_allocated" => {
             if let Some(Bound::Bytes(Size(limit))) = limits.max_peak.value {
-                edge(Code::PeakLimit, "`max_peak`", limit, None, &range.values);
+                threshold(Code::PeakLimit, "`max_peak`", limit, None, &range.values);
             }
             if let Some(capacity) = limits.fits.value.filter(|_| space.is_device()) {
-                edge(Code::DoesNotFit, "`fits`", capacity.bytes(), None, &range.values);
+                threshold(Code::DoesNotFit, "`fits`", capacity.bytes(), None, &range.values);
             }
             if let Some(bytes) = then {
                 let ceiling = tolerance.ceiling(bytes);
-                edge(Code::PeakRegression, BASELINE, ceiling, then, &range.values);
+                threshold(Code::PeakRegression, BASELINE, ceiling, then, &range.values);
             }
         }
         "retained" => {
@@ -150,36 +152,36 @@ fn edges(
             let judged = repeats.values(space, |figure| {
                 figure("retained_again").filter(|_| built_in).or_else(|| figure("retained"))
             });
-            edge(Code::Retained, "`max_retained`", limit, None, &judged);
+            threshold(Code::Retained, "`max_retained`", limit, None, &judged);
         }
         "most_allocations" => {
             if let Some(limit) = limits.max_allocations.value {
                 let name = "`max_allocations`";
-                edge(Code::AllocationsLimit, name, limit, None, &range.values);
+                threshold(Code::AllocationsLimit, name, limit, None, &range.values);
             }
         }
         "allocations" => {
             if let Some(count) = then {
                 // A tolerance in bytes does not apply to counts.
                 let ceiling = Tolerance { bytes: 0, ..tolerance }.ceiling(count);
-                edge(Code::AllocationsRegression, BASELINE, ceiling, then, &range.values);
+                threshold(Code::AllocationsRegression, BASELINE, ceiling, then, &range.values);
             }
         }
         _ => {}
     }
-    edges
+    thresholds
 }
 
 /// Adds to the findings of the first run the reason why their bytes have no call sites.
-fn without_call_sites(record: &Record, repeats: &Repeats, findings: &mut [Finding]) {
+fn explain_missing_call_sites(record: &Record, repeats: &Repeats, findings: &mut [Finding]) {
     if record.attribution.is_some() || repeats.asked.is_some() {
         return;
     }
     let others = findings.iter_mut().filter(|finding| finding.code != Code::Unstable);
     for finding in others.filter(|finding| finding.code.is_about_memory()) {
         finding.hint = Some(
-            "no run with call stacks measured the same figures: the test is not deterministic, \
-             and its bytes cannot be put to places"
+            "the call sites are missing, because no run with call stacks measured the same \
+             figures: the test is not deterministic"
                 .to_owned(),
         );
     }
@@ -230,19 +232,19 @@ mod tests {
 
     #[test]
     fn a_baseline_that_some_runs_exceed_is_unstable_and_one_that_all_exceed_a_regression() {
-        let of = |baseline: u64, tolerance: &str, runs: &[u64]| {
+        let codes_of = |baseline: u64, tolerance: &str, runs: &[u64]| {
             let others: Vec<Record> = runs[1..].iter().map(|bytes| peak(*bytes)).collect();
             let layer = Layer { tolerance: tolerance.parse().ok(), ..Layer::default() };
             codes(&with_runs(peak(runs[0]), &others), &kept(&peak(baseline)), layer)
         };
-        assert_eq!(of(100, "0%", &[110, 100]), [Code::Unstable]);
-        assert_eq!(of(100, "0%", &[100, 110]), [Code::Unstable]);
-        assert_eq!(of(100, "0%", &[110, 120]), [Code::PeakRegression]);
-        assert_eq!(of(100, "10%", &[110, 100]), []);
-        assert_eq!(of(100, "10%", &[111, 100]), [Code::Unstable]);
+        assert_eq!(codes_of(100, "0%", &[110, 100]), [Code::Unstable]);
+        assert_eq!(codes_of(100, "0%", &[100, 110]), [Code::Unstable]);
+        assert_eq!(codes_of(100, "0%", &[110, 120]), [Code::PeakRegression]);
+        assert_eq!(codes_of(100, "10%", &[110, 100]), []);
+        assert_eq!(codes_of(100, "10%", &[111, 100]), [Code::Unstable]);
         // One run with less is not an improvement if another has more.
-        assert_eq!(of(100, "0%", &[90, 110]), [Code::Unstable]);
-        assert_eq!(of(100, "0%", &[90, 95]), [Code::Improved]);
+        assert_eq!(codes_of(100, "0%", &[90, 110]), [Code::Unstable]);
+        assert_eq!(codes_of(100, "0%", &[90, 95]), [Code::Improved]);
     }
 
     #[test]
@@ -265,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_baseline_that_cannot_be_compared_has_no_edge() {
+    fn a_baseline_that_cannot_be_compared_has_no_threshold() {
         let run = with_runs(peak(110), &[peak(100)]);
         let mut other = peak(105);
         other.facts.candle = "0.10.0".to_owned();
@@ -274,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn each_limit_has_its_edge() {
+    fn each_limit_has_its_threshold() {
         let most = |most: u64| {
             let mut run = record(SpaceRecord {
                 allocations: vec![1, most],
@@ -305,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_second_round_added_is_judged_if_no_limit_was_set() {
+    fn bytes_of_a_second_round_are_judged_if_no_limit_was_set() {
         let again = |retained: u64, again: u64| {
             let metrics = Metrics { retained, ..Metrics::default() };
             record(SpaceRecord { retained_again: Some(again), ..armed(metrics) })

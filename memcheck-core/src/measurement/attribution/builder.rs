@@ -86,7 +86,7 @@ pub(crate) fn enlarged(more: u64) -> Group {
 pub(crate) struct Run {
     attribution: Attribution,
     /// Survivors without a call site, because they were allocated while nothing was followed.
-    nobody: Vec<Group>,
+    unplaced: Vec<Group>,
     failed_frees: u64,
 }
 
@@ -163,7 +163,7 @@ impl Run {
     }
 
     /// Sets its allocations over the whole body, and their bytes.
-    pub(crate) fn made(mut self, calls: u64, bytes: u64) -> Self {
+    pub(crate) fn totals(mut self, calls: u64, bytes: u64) -> Self {
         let (_, place) = self.latest();
         (place.calls, place.bytes) = (calls, bytes);
         self
@@ -177,8 +177,8 @@ impl Run {
     }
 
     /// Adds survivors without a call site.
-    pub(crate) fn nobody(mut self, group: Group) -> Self {
-        self.nobody.push(group);
+    pub(crate) fn unplaced(mut self, group: Group) -> Self {
+        self.unplaced.push(group);
         self
     }
 
@@ -195,12 +195,12 @@ impl Run {
     }
 
     pub(crate) fn record(self) -> Record {
-        let Self { attribution, nobody, failed_frees } = self;
+        let Self { attribution, unplaced, failed_frees } = self;
         let retained = attribution.retained.iter().map(|holder| holder.bytes).sum();
         let of_places = attribution.survivors.iter().map(|survivors| &survivors.group);
-        let rates = of_places.chain(&nobody).map(|group| group.reading.bytes_per_iteration);
+        let rates = of_places.chain(&unplaced).map(|group| group.reading.bytes_per_iteration);
         let metrics = Metrics { growth: rates.sum(), retained, ..Metrics::default() };
-        let measured = SpaceRecord { survivors: nobody, failed_frees, ..armed(metrics) };
+        let measured = SpaceRecord { survivors: unplaced, failed_frees, ..armed(metrics) };
         Record { attribution: Some(attribution), ..record(measured) }
     }
 }

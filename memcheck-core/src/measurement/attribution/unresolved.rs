@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn places_that_read_alike_are_one_place_with_one_holder() {
+    fn call_sites_that_resolve_to_the_same_line_become_one_with_one_holder() {
         let peak =
             Peak { holders: vec![holder(2, 4), holder(0, 5), holder(1, 6)], ..Peak::default() };
         let attribution = Attribution {
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn survivors_of_one_line_are_one_group_with_what_came_and_went_there() {
+    fn survivors_of_one_line_become_one_group_with_all_their_births() {
         let attribution = Attribution {
             survivors: vec![survivors(0, [1, 1]), survivors(1, [0, 0]), survivors(2, [0, 0])],
             ..Attribution::default()

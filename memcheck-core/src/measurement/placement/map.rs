@@ -38,7 +38,7 @@ impl<'de> Deserialize<'de> for DeviceMap {
             type Value = DeviceMap;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("modules and the numbers of their devices")
+                f.write_str("a map of modules to device numbers")
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<DeviceMap, A::Error> {

@@ -25,7 +25,7 @@ pub struct Step {
 
 /// The runs of modules that a change in live bytes applies to.
 #[derive(Debug, Clone, Copy)]
-enum To {
+enum Target {
     /// Runs that begin with the first module.
     Outside,
     /// Runs that contain a layer.
@@ -41,29 +41,29 @@ enum To {
 
 /// A change in live bytes that a copy between devices would cause, in addition to the steps.
 #[derive(Debug, Clone, Copy)]
-struct Copied {
+struct CopyChange {
     /// The index of a step.
     at: usize,
     /// True if the change comes after that step, false if before.
     after: bool,
-    to: To,
+    target: Target,
     bytes: i64,
 }
 
 /// Measures the modules; `None` if no scope is a layer.
 pub fn measure(scopes: &[Scope], steps: &[Step]) -> Option<Modules> {
-    let parts = Parts::read(scopes)?;
+    let parts = Parts::from_scopes(scopes)?;
     let order = order(&parts, steps);
-    let to: Vec<To> = steps
+    let targets: Vec<Target> = steps
         .iter()
-        .map(|step| match parts.of(step.scope) {
-            Part::Outside => To::Outside,
-            Part::Replicated => To::All,
-            Part::Module(module) => To::Module(order[module]),
+        .map(|step| match parts.owner(step.scope) {
+            Part::Outside => Target::Outside,
+            Part::Replicated => Target::All,
+            Part::Module(module) => Target::Module(order[module]),
         })
         .collect();
-    let mut copied = handed_on(steps, &to);
-    copied.sort_by_key(|copied| (copied.at, copied.after));
+    let mut copies = find_copies(steps, &targets);
+    copies.sort_by_key(|copied| (copied.at, copied.after));
     let count = order.len();
     let mut names = vec![String::new(); count];
     let mut layers = vec![false; count];
@@ -72,20 +72,20 @@ pub fn measure(scopes: &[Scope], steps: &[Step]) -> Option<Modules> {
         layers[order[module]] = *is_layer;
     }
     let mut runs = Runs::new(&layers);
-    let mut copied = copied.into_iter().peekable();
+    let mut copies = copies.into_iter().peekable();
     let mut figures = Figures::new(names);
-    for (at, (step, &to)) in steps.iter().zip(&to).enumerate() {
-        while let Some(copied) = copied.next_if(|copied| copied.at == at && !copied.after) {
-            runs.change(copied.to, copied.bytes);
-            figures.copied(copied);
+    for (at, (step, &target)) in steps.iter().zip(&targets).enumerate() {
+        while let Some(copied) = copies.next_if(|copied| copied.at == at && !copied.after) {
+            runs.change(copied.target, copied.bytes);
+            figures.add_copy(copied);
         }
         let bytes = i64::try_from(step.bytes).unwrap_or(i64::MAX);
         let change = if step.came { bytes } else { -bytes };
-        runs.change(to, change);
-        figures.change(step, to, change);
-        while let Some(copied) = copied.next_if(|copied| copied.at == at) {
-            runs.change(copied.to, copied.bytes);
-            figures.copied(copied);
+        runs.change(target, change);
+        figures.change(step, target, change);
+        while let Some(copied) = copies.next_if(|copied| copied.at == at) {
+            runs.change(copied.target, copied.bytes);
+            figures.add_copy(copied);
         }
     }
     Some(figures.finish(runs))
@@ -99,7 +99,7 @@ fn order(parts: &Parts, steps: &[Step]) -> Vec<usize> {
     let mut next = 0;
     let in_iterations = steps.iter().filter(|step| step.iteration > 0);
     for step in in_iterations.chain(steps).filter(|step| step.came) {
-        if let Part::Module(module) = parts.of(step.scope)
+        if let Part::Module(module) = parts.owner(step.scope)
             && order[module] == usize::MAX
         {
             order[module] = next;
@@ -118,7 +118,7 @@ fn order(parts: &Parts, steps: &[Step]) -> Vec<usize> {
 /// module works, is live when the next module begins, and is freed before a third module begins. If
 /// the two modules are on different devices, the second device holds a copy in that time, and the
 /// first device does not hold the block.
-fn handed_on(steps: &[Step], to: &[To]) -> Vec<Copied> {
+fn find_copies(steps: &[Step], targets: &[Target]) -> Vec<CopyChange> {
     struct Live {
         visit: usize,
         module: usize,
@@ -126,9 +126,9 @@ fn handed_on(steps: &[Step], to: &[To]) -> Vec<Copied> {
     // The module and the first step of each visit, a period in which one module works.
     let mut visits: Vec<(usize, usize)> = Vec::new();
     let mut live: HashMap<((u32, u32), u64), Vec<Live>> = HashMap::new();
-    let mut copied = Vec::new();
-    for (at, (step, to)) in steps.iter().zip(to).enumerate() {
-        let To::Module(module) = *to else { continue };
+    let mut copies = Vec::new();
+    for (at, (step, target)) in steps.iter().zip(targets).enumerate() {
+        let Target::Module(module) = *target else { continue };
         if step.came && visits.last().is_none_or(|(last, _)| *last != module) {
             visits.push((module, at));
         }
@@ -145,15 +145,15 @@ fn handed_on(steps: &[Step], to: &[To]) -> Vec<Copied> {
             && next == block.module + 1
         {
             let bytes = i64::try_from(step.bytes).unwrap_or(i64::MAX);
-            let (input, output) = (To::Input(next), To::Output(block.module));
-            let change = |at, after, to, bytes| Copied { at, after, to, bytes };
-            copied.push(change(began, false, input, bytes));
-            copied.push(change(began, false, output, -bytes));
-            copied.push(change(at, true, input, -bytes));
-            copied.push(change(at, true, output, bytes));
+            let (input, output) = (Target::Input(next), Target::Output(block.module));
+            let change = |at, after, target, bytes| CopyChange { at, after, target, bytes };
+            copies.push(change(began, false, input, bytes));
+            copies.push(change(began, false, output, -bytes));
+            copies.push(change(at, true, input, -bytes));
+            copies.push(change(at, true, output, bytes));
         }
     }
-    copied
+    copies
 }
 
 /// Live bytes and peaks of every run of neighbours.
@@ -178,18 +178,18 @@ impl Runs {
         }
     }
 
-    fn change(&mut self, to: To, bytes: i64) {
+    fn change(&mut self, target: Target, bytes: i64) {
         let count = self.count;
-        let (firsts, lasts) = match to {
-            To::Outside => (0..1, 0..count),
-            To::All => (0..count, 0..count),
-            To::Module(module) => (0..module + 1, module..count),
-            To::Input(module) => (module..module + 1, module..count),
-            To::Output(module) => (0..module + 1, module..module + 1),
+        let (firsts, lasts) = match target {
+            Target::Outside => (0..1, 0..count),
+            Target::All => (0..count, 0..count),
+            Target::Module(module) => (0..module + 1, module..count),
+            Target::Input(module) => (module..module + 1, module..count),
+            Target::Output(module) => (0..module + 1, module..module + 1),
         };
         for first in firsts {
-            let from = match to {
-                To::All => self.next_layer[first],
+            let from = match target {
+                Target::All => self.next_layer[first],
                 _ => lasts.start.max(first),
             };
             for last in from..lasts.end {
@@ -202,8 +202,8 @@ impl Runs {
 
     fn peaks(&self) -> Vec<Vec<u64>> {
         let peak = |first: usize, last: usize| unsigned(self.peaks[first * self.count + last]);
-        let of = |first: usize| (first..self.count).map(|last| peak(first, last)).collect();
-        (0..self.count).map(of).collect()
+        let peaks_from = |first: usize| (first..self.count).map(|last| peak(first, last)).collect();
+        (0..self.count).map(peaks_from).collect()
     }
 }
 
@@ -216,7 +216,7 @@ struct Figures {
     /// Live bytes and their peak: outside of modules, and in replicated spans.
     others: [(i64, i64); 2],
     working: Option<usize>,
-    begun: bool,
+    has_begun: bool,
 }
 
 impl Figures {
@@ -230,28 +230,28 @@ impl Figures {
             inputs: vec![0; count],
             others: [(0, 0); 2],
             working: None,
-            begun: false,
+            has_begun: false,
         }
     }
 
-    fn copied(&mut self, copied: Copied) {
-        let To::Input(module) = copied.to else { return };
+    fn add_copy(&mut self, copied: CopyChange) {
+        let Target::Input(module) = copied.target else { return };
         self.inputs[module] += copied.bytes;
         let most = &mut self.modules[module].input;
         *most = (*most).max(unsigned(self.inputs[module]));
     }
 
-    fn change(&mut self, step: &Step, to: To, bytes: i64) {
-        if step.iteration > 0 && !self.begun {
-            self.begun = true;
+    fn change(&mut self, step: &Step, target: Target, bytes: i64) {
+        if step.iteration > 0 && !self.has_begun {
+            self.has_begun = true;
             for (module, live) in self.modules.iter_mut().zip(&self.live) {
                 module.weights = unsigned(*live);
             }
         }
-        let module = match to {
-            To::Module(module) | To::Input(module) | To::Output(module) => module,
-            To::Outside | To::All => {
-                let (live, peak) = &mut self.others[usize::from(matches!(to, To::All))];
+        let module = match target {
+            Target::Module(module) | Target::Input(module) | Target::Output(module) => module,
+            Target::Outside | Target::All => {
+                let (live, peak) = &mut self.others[usize::from(matches!(target, Target::All))];
                 *live += bytes;
                 *peak = (*peak).max(*live);
                 return;
@@ -269,9 +269,9 @@ impl Figures {
     /// hold, without the bytes that they pass to it.
     fn caches(&mut self, begins: usize) {
         for (place, module) in self.modules.iter_mut().enumerate() {
-            if self.begun && place != begins {
-                let handed_on = if place + 1 == begins { self.inputs[begins] } else { 0 };
-                let held = unsigned(self.live[place] - handed_on);
+            if self.has_begun && place != begins {
+                let passed_on = if place + 1 == begins { self.inputs[begins] } else { 0 };
+                let held = unsigned(self.live[place] - passed_on);
                 module.cache = module.cache.max(held.saturating_sub(module.weights));
             }
         }

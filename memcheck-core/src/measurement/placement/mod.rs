@@ -2,7 +2,7 @@
 //! is the measured memory of each module, and the output is a device map.
 //!
 //! ```text
-//! scopes ──► modules   which span is a layer, which a part beside the layers
+//! scopes ──► modules   which span is a layer, which a part next to the layers
 //! steps  ──► measure   the peak of every run of neighbouring modules, exactly
 //! peaks  ──► plan      which of them goes to which device: the smallest maximum
 //!                      ──► map (JSON, as Hugging Face's accelerate writes it)

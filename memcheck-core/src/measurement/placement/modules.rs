@@ -50,14 +50,14 @@ pub(super) struct Parts {
 
 impl Parts {
     /// The owner of the bytes of the scope with this number.
-    pub(super) fn of(&self, scope: u32) -> Part {
+    pub(super) fn owner(&self, scope: u32) -> Part {
         let place = scope.checked_sub(1).map(|place| place as usize);
         place.and_then(|place| self.parts.get(place)).copied().unwrap_or(Part::Outside)
     }
 
     /// Finds the modules among the scopes; `None` if no scope is a layer.
-    pub(super) fn read(scopes: &[Scope]) -> Option<Self> {
-        let around: Vec<Vec<u32>> =
+    pub(super) fn from_scopes(scopes: &[Scope]) -> Option<Self> {
+        let lineages: Vec<Vec<u32>> =
             (1..).zip(scopes).map(|(own, _)| lineage(scopes, own)).collect();
         let kind = |scope: &u32| scopes[*scope as usize - 1].kind;
         let layer =
@@ -66,7 +66,7 @@ impl Parts {
         // they are not modules themselves.
         let mut parents: BTreeSet<u32> = BTreeSet::new();
         let mut holders: BTreeSet<u32> = BTreeSet::new();
-        for around in &around {
+        for around in &lineages {
             if let Some(at) = layer(around) {
                 parents.insert(at.checked_sub(1).map_or(0, |above| around[above]));
                 holders.extend(&around[..at]);
@@ -84,17 +84,17 @@ impl Parts {
                 names.len() - 1
             }))
         };
-        let parts = around.iter().map(|around| {
+        let parts = lineages.iter().map(|around| {
             if around.iter().any(|scope| kind(scope) == ScopeKind::Replicated) {
                 return Part::Replicated;
             }
             if let Some(at) = layer(around) {
                 return module(around[at]);
             }
-            let beside = |scope: &&u32| {
+            let is_sibling = |scope: &&u32| {
                 parents.contains(&scopes[**scope as usize - 1].parent) && !holders.contains(*scope)
             };
-            around.iter().rev().find(beside).map_or(Part::Outside, |scope| module(*scope))
+            around.iter().rev().find(is_sibling).map_or(Part::Outside, |scope| module(*scope))
         });
         let parts = parts.collect();
         Some(Self { parts, names })

@@ -35,17 +35,17 @@ pub struct Plan {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Short {
     /// The list of devices or the list of modules is empty.
-    #[error("there is nothing to place")]
+    #[error("the list of devices or of modules is empty")]
     Nothing,
     /// The modules do not fit even in the best assignment. The text lists the devices that are too
     /// small.
-    #[error("there is too little memory: {}", .0.iter().map(missing).collect::<Vec<_>>().join("; "))]
+    #[error("the devices have too little memory: {}", .0.iter().map(shortage).collect::<Vec<_>>().join("; "))]
     Memory(Vec<(usize, Share)>),
 }
 
-fn missing((device, share): &(usize, Share)) -> String {
+fn shortage((device, share): &(usize, Share)) -> String {
     format!(
-        "cuda:{device} would need {}, of {} that may be used {} are missing",
+        "cuda:{device} needs {} and may use {}, {} are missing",
         both(share.peak),
         both(share.usable),
         both(share.peak.saturating_sub(share.usable))
@@ -88,10 +88,11 @@ impl Fullness {
 pub fn plan(modules: &Modules, usable: &[u64]) -> Result<Plan, Short> {
     let count = modules.modules.len();
     let (Some(&first), true) = (usable.first(), count > 0) else { return Err(Short::Nothing) };
-    let of = |peak: u64, usable: u64| Fullness(peak, usable.max(1));
+    let fullness = |peak: u64, usable: u64| Fullness(peak, usable.max(1));
     // For each number of modules placed: `best` is the fullness of the fullest device so far, and
     // `begins` is the first module of the last device.
-    let mut best: Vec<Fullness> = (0..=count).map(|end| of(modules.peak(0, end), first)).collect();
+    let mut best: Vec<Fullness> =
+        (0..=count).map(|end| fullness(modules.peak(0, end), first)).collect();
     let mut begins: Vec<Vec<usize>> = vec![vec![0; count + 1]];
     for &usable in &usable[1..] {
         let choices = (0..=count).map(|end| {
@@ -99,7 +100,7 @@ pub fn plan(modules: &Modules, usable: &[u64]) -> Result<Plan, Short> {
             // modules on later devices wins.
             let options = (1..=end)
                 .rev()
-                .map(|begin| (best[begin].max(of(modules.peak(begin, end), usable)), begin));
+                .map(|begin| (best[begin].max(fullness(modules.peak(begin, end), usable)), begin));
             options
                 .reduce(|a, b| if b.0.compare(a.0) == Ordering::Less { b } else { a })
                 .unwrap_or((best[0], 0))

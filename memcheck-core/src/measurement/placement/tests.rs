@@ -58,19 +58,19 @@ fn passes() -> Vec<Step> {
 }
 
 #[test]
-fn modules_are_layers_and_what_stands_beside_them_in_the_order_of_work() {
+fn modules_are_layers_and_their_siblings_in_the_order_of_work() {
     let measured = measure(&scopes(), &passes()).unwrap();
     let names: Vec<&str> = measured.modules.iter().map(|module| module.name.as_str()).collect();
     assert_eq!(names, ["embed", "layers.0", "layers.1", "head"]);
-    let of = |weights, cache, activations, input| (weights, cache, activations, input);
+    let row = |weights, cache, activations, input| (weights, cache, activations, input);
     let figures: Vec<_> = measured
         .modules
         .iter()
-        .map(|module| of(module.weights, module.cache, module.activations, module.input))
+        .map(|module| row(module.weights, module.cache, module.activations, module.input))
         .collect();
     // The cache after the second pass includes that of the first. At its peak in the second pass, a
     // layer has its scratch, its new cache and the old cache.
-    assert_eq!(figures, [of(100, 0, 4, 0), of(10, 6, 7, 4), of(10, 6, 7, 4), of(50, 0, 9, 4)]);
+    assert_eq!(figures, [row(100, 0, 4, 0), row(10, 6, 7, 4), row(10, 6, 7, 4), row(50, 0, 9, 4)]);
     assert_eq!((measured.outside, measured.replicated), (1, 4));
 }
 
@@ -136,7 +136,7 @@ fn best(modules: &Modules, from: usize, usable: &[u64]) -> (u64, u64) {
 }
 
 #[test]
-fn a_plan_is_as_good_as_the_best_of_all_that_there_are() {
+fn a_plan_equals_the_best_of_all_assignments() {
     let mut seed = 7_u64;
     let mut random = |most: u64| {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -163,26 +163,26 @@ fn a_plan_is_as_good_as_the_best_of_all_that_there_are() {
 }
 
 #[test]
-fn a_larger_device_takes_more() {
+fn a_larger_device_gets_more_modules() {
     let plan = plan(&weights(&[10; 6]), &[100, 50]).unwrap();
     assert_eq!(plan.shares[0].modules, 0..4);
     assert_eq!((plan.shares[1].peak, plan.shares[1].usable), (20, 50));
 }
 
 #[test]
-fn what_is_missing_is_named() {
+fn missing_memory_is_reported() {
     let error = plan(&weights(&[600, 600, 600]), &[1_000, 700]).unwrap_err().to_string();
     assert_eq!(
         error,
-        "there is too little memory: cuda:0 would need 1,200 B (1.2 KiB), of 1000 B that may be \
-         used 200 B are missing"
+        "the devices have too little memory: cuda:0 needs 1,200 B (1.2 KiB) and may use 1000 B, \
+         200 B are missing"
     );
     assert_eq!(plan(&weights(&[]), &[1]), Err(Short::Nothing));
     assert_eq!(plan(&weights(&[1]), &[]), Err(Short::Nothing));
 }
 
 #[test]
-fn a_device_map_keeps_its_order_and_is_read_back() {
+fn a_device_map_keeps_its_order_and_round_trips() {
     let modules = weights(&[1; 12]);
     let map = plan(&modules, &[100, 100]).unwrap().device_map(&modules);
     let json = serde_json::to_string(&map).unwrap();

@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn neither_the_way_to_the_allocator_nor_the_attributes_own_calls_are_shown() {
+    fn frames_of_the_allocator_and_of_the_attribute_are_hidden() {
         let stack = [
             ("candle_core::cuda_backend::device::alloc<f32>", CANDLE),
             ("<T as candle_core::cuda_backend::utils::Map1>::map", CANDLE),
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stack_of_nothing_else_is_left() {
+    fn a_stack_with_only_such_frames_is_kept() {
         let inlined = [
             ("candle_core::tensor::Tensor::exp", CANDLE),
             ("app::test::__MEM_TEST::{{closure}}", "tests/mem.rs"),

@@ -70,7 +70,7 @@ impl Frame {
         let (krate, file) = (self.krate(), self.file.as_deref());
         let is_named = has_path(&self.function);
         let is_foreign = file
-            .is_none_or(|file| is_std(file) || is_library(file) || lies_in_folder_of(file, krate));
+            .is_none_or(|file| is_std(file) || is_library(file) || is_in_crate_folder(file, krate));
         match file {
             // The allocator's shims have the file of `#[global_allocator]`.
             _ if krate == "__rustc" => Owner::Plumbing,
@@ -137,7 +137,7 @@ fn is_library(file: &str) -> bool {
 
 /// True if a file is in a folder with the name of the crate: `candle-core/src/tensor.rs`. That is
 /// the case for a vendored crate, or one that is patched by a path.
-fn lies_in_folder_of(file: &str, krate: &str) -> bool {
+fn is_in_crate_folder(file: &str, krate: &str) -> bool {
     let Some((folder, _)) = file.split_once("/src/") else { return false };
     let folder = folder.rsplit('/').next().unwrap_or(folder);
     folder.replace('-', "_") == krate
@@ -152,7 +152,7 @@ mod tests {
     const GIT: &str = "/opt/cargo/git/checkouts/candle-0a1b2c/3d4e5f/candle-nn/src/ops.rs";
 
     #[test]
-    fn frames_belong_to_somebody() {
+    fn every_frame_has_an_owner() {
         for (function, file, owner) in [
             ("app::train::step", "src/train.rs", Owner::User),
             ("<app::Model as candle_nn::Module>::forward", "src/model.rs", Owner::User),

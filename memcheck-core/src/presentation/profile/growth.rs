@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::site;
 use crate::growth::survivors::Pattern;
-use crate::judgement::blame::{self, Alike};
+use crate::judgement::blame::{self, SiteGroup};
 use crate::judgement::diagnosis::{self, Cause, Evidence};
 use crate::measurement::record::Record;
 use crate::space::Space;
@@ -63,7 +63,7 @@ pub(super) fn growth(record: &Record, space: Space) -> Option<Growth> {
     })
 }
 
-fn survivor(alike: &Alike<'_, '_>, evidence: &Evidence<'_>) -> Survivor {
+fn survivor(alike: &SiteGroup<'_, '_>, evidence: &Evidence<'_>) -> Survivor {
     let first = alike.suspects[0];
     let mut place = blame::surviving(alike);
     if let [largest, others @ ..] = first.survivors.tensors.as_slice()

@@ -13,7 +13,7 @@ pub(super) fn add(rows: &mut Vec<Row>) {
     let mut in_all: BTreeMap<(Phase, String), Totals> = BTreeMap::new();
     for row in rows.iter() {
         // A row without a scope adds to no scope.
-        for scope in row.scopes.iter().flat_map(|scope| around(scope)) {
+        for scope in row.scopes.iter().flat_map(|scope| enclosing_scopes(scope)) {
             let sum = in_all.entry((row.phase, scope.to_owned())).or_default();
             *sum = *sum + row.figures();
         }
@@ -29,7 +29,7 @@ pub(super) fn add(rows: &mut Vec<Row>) {
 }
 
 /// A scope and the scopes that it is nested in, the outermost first.
-fn around(scope: &str) -> impl Iterator<Item = &str> {
+fn enclosing_scopes(scope: &str) -> impl Iterator<Item = &str> {
     let ends = scope.match_indices('.').map(|(end, _)| end);
     ends.chain([scope.len()]).map(|end| &scope[..end])
 }
@@ -44,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scope_has_what_it_and_the_scopes_in_it_have() {
+    fn a_scope_includes_the_figures_of_its_nested_scopes() {
         let none = Row { calls: 9, ..Row::named("(none)".to_owned(), Phase::Iteration) };
         let mut rows = vec![
             row("model.layer", Phase::Iteration, 1),

@@ -33,8 +33,8 @@ pub(super) fn table(
     sort: Sort,
 ) -> Table {
     let peak = attribution.peaks.get(&space);
-    let at_peak = held(peak.map(|peak| peak.holders.as_slice()).unwrap_or_default());
-    let at_end = held(&attribution.retained);
+    let at_peak = sum_by_place(peak.map(|peak| peak.holders.as_slice()).unwrap_or_default());
+    let at_end = sum_by_place(&attribution.retained);
     let mut surviving = surviving(attribution, space);
     let whole = Totals {
         peak: peak.map_or(0, |peak| peak.bytes),
@@ -66,19 +66,19 @@ pub(super) fn table(
         .into_iter()
         .map(|((name, phase), entries)| row(attribution, name, phase, &entries))
         .collect();
-    rows.extend(of_nobody(whole, Totals::of(&rows)));
+    rows.extend(unplaced_row(whole, Totals::of(&rows)));
     if by == By::Scope {
         nested::add(&mut rows);
     }
     rows.sort_by(|a, b| compare(a, b, sort));
-    let of = |phase| Totals::of(rows.iter().filter(|row| row.phase == phase));
-    let (total, setup) = (of(Phase::Iteration), of(Phase::Setup));
+    let totals_of = |phase| Totals::of(rows.iter().filter(|row| row.phase == phase));
+    let (total, setup) = (totals_of(Phase::Iteration), totals_of(Phase::Setup));
     let Totals { calls, bytes, .. } = total;
     Table { by, total: Totals { calls, bytes, ..total + setup }, setup, rows }
 }
 
 /// The bytes and blocks that each call site holds among these holders.
-fn held(holders: &[Holder]) -> BTreeMap<usize, (u64, u64)> {
+fn sum_by_place(holders: &[Holder]) -> BTreeMap<usize, (u64, u64)> {
     let mut held: BTreeMap<usize, (u64, u64)> = BTreeMap::new();
     for holder in holders {
         let sum = held.entry(holder.place).or_default();
@@ -127,7 +127,7 @@ fn row(attribution: &Attribution, name: String, phase: Phase, entries: &[Entry<'
         .map(|(tensor, (calls, bytes))| Shape { tensor: tensor.clone(), calls, bytes })
         .collect();
     shapes.sort_by_key(|shape| (Reverse(shape.calls), Reverse(shape.bytes)));
-    let scopes = by_weight(entries, |place| place.scope.clone());
+    let scopes = names_by_bytes(entries, |place| place.scope.clone());
     Row {
         calls: sum(|entry| entry.calls),
         bytes: sum(|entry| entry.bytes),
@@ -138,16 +138,16 @@ fn row(attribution: &Attribution, name: String, phase: Phase, entries: &[Entry<'
         surviving: sum(|entry| entry.surviving),
         retained: sum(|entry| entry.retained),
         shapes,
-        operations: by_weight(entries, |place| operation(attribution, place)),
+        operations: names_by_bytes(entries, |place| operation(attribution, place)),
         scopes: scopes.into_iter().filter(|scope| !scope.is_empty()).collect(),
-        sites: by_weight(entries, |place| site(attribution.stack_of(place))),
+        sites: names_by_bytes(entries, |place| site(attribution.stack_of(place))),
         ..Row::named(name, phase)
     }
 }
 
 /// The distinct names of call sites, in descending order of bytes held at the peak, then of bytes
 /// allocated.
-fn by_weight(entries: &[Entry<'_>], name: impl Fn(&Place) -> String) -> Vec<String> {
+fn names_by_bytes(entries: &[Entry<'_>], name: impl Fn(&Place) -> String) -> Vec<String> {
     let mut weights: BTreeMap<String, (u64, u64)> = BTreeMap::new();
     for entry in entries {
         let weight = weights.entry(name(entry.place)).or_default();
@@ -161,7 +161,7 @@ fn by_weight(entries: &[Entry<'_>], name: impl Fn(&Place) -> String) -> Vec<Stri
 
 /// The row for bytes without a known call site, which were allocated by code that is not followed
 /// or before the run began to follow; `None` if all bytes have a call site.
-fn of_nobody(whole: Totals, known: Totals) -> Option<Row> {
+fn unplaced_row(whole: Totals, known: Totals) -> Option<Row> {
     let row = Row {
         peak: whole.peak.saturating_sub(known.peak),
         surviving: whole.surviving.saturating_sub(known.surviving),

@@ -83,7 +83,7 @@ fn names(table: &Table) -> Vec<&str> {
 }
 
 #[test]
-fn peaks_add_up_to_the_peak_whatever_a_row_is() {
+fn the_rows_of_every_table_add_up_to_the_peak() {
     for by in [By::Op, By::Site, By::Scope] {
         for window in [Window::Whole, Window::Iteration(LAST)] {
             let table = rows(by, Sort::Peak, window);
@@ -95,7 +95,7 @@ fn peaks_add_up_to_the_peak_whatever_a_row_is() {
 }
 
 #[test]
-fn calls_and_bytes_are_those_of_the_last_and_the_set_up_stands_apart() {
+fn calls_and_bytes_are_those_of_the_last_iteration_without_the_set_up() {
     let table = rows(By::Op, Sort::Peak, Window::Iteration(LAST));
     assert_eq!(names(&table), ["zeros", "matmul", "(unplaced)", "softmax"]);
     let [zeros, matmul, _, softmax] = table.rows.as_slice() else { panic!("{table:#?}") };
@@ -165,7 +165,7 @@ fn the_most_common_shape_is_first() {
 }
 
 #[test]
-fn holders_and_kinds_tell_who_held_the_peak() {
+fn holders_and_kinds_divide_the_peak() {
     let attribution = attribution();
     let peak = &attribution.peaks[&SPACE];
     let holders = holders::holders(&attribution, SPACE, peak);
@@ -209,11 +209,11 @@ fn with_remains() -> Attribution {
 }
 
 #[test]
-fn every_row_has_what_it_left_behind_and_it_adds_up() {
-    let of =
+fn surviving_and_retained_bytes_of_the_rows_add_up() {
+    let table_by =
         |by, sort| table::table(&with_remains(), (SPACE, 1500), Window::Iteration(LAST), by, sort);
     let left = |by| {
-        let table = of(by, Sort::Name);
+        let table = table_by(by, Sort::Name);
         let rows = table.rows.iter().filter(|row| row.surviving + row.retained > 0);
         let rows = rows.map(|row| (row.name.clone(), row.surviving, row.retained));
         assert_eq!((table.total.surviving, table.total.retained), (2730, 1500), "{by:?}");
@@ -231,12 +231,12 @@ fn every_row_has_what_it_left_behind_and_it_adds_up() {
         [weights("(none)"), rest, row("bert.layer1", 2560, 256), row("bert.layer3", 160, 16)]
     );
     // The first row is that of the weights, which are in no scope.
-    let bert = of(By::Scope, Sort::Retained).rows.swap_remove(1);
+    let bert = table_by(By::Scope, Sort::Retained).rows.swap_remove(1);
     assert_eq!((bert.name.as_str(), bert.retained), ("bert", 0));
     let in_all = bert.in_all.unwrap();
     assert_eq!((in_all.surviving, in_all.retained), (2720, 272));
-    assert_eq!(names(&of(By::Op, Sort::Surviving))[..2], ["matmul", "softmax"]);
-    assert_eq!(names(&of(By::Op, Sort::Retained))[..2], ["zeros", "matmul"]);
+    assert_eq!(names(&table_by(By::Op, Sort::Surviving))[..2], ["matmul", "softmax"]);
+    assert_eq!(names(&table_by(By::Op, Sort::Retained))[..2], ["zeros", "matmul"]);
 }
 
 /// A record of ten iterations in which one call site of [`attribution`] has survivors.
@@ -280,7 +280,7 @@ fn record(growth: u64, live: [u64; 10], block: Option<u64>) -> Record {
 }
 
 #[test]
-fn a_profile_says_what_grows_and_what_only_looks_like_it() {
+fn a_profile_separates_growth_from_patterns_that_resemble_it() {
     let ratchet = [1024, 1024, 4096, 4096, 4096, 4096, 8192, 8192, 8192, 8192];
     let profile = Profile::of(&record(0, ratchet, None), SPACE, By::Op, Sort::Peak).unwrap();
     assert_eq!(profile.window, Window::Iteration(LAST));
@@ -301,7 +301,7 @@ fn a_profile_says_what_grows_and_what_only_looks_like_it() {
 }
 
 #[test]
-fn a_profile_shows_the_growth_that_a_leak_is_judged_by() {
+fn a_profile_shows_the_growth_of_the_leak_finding() {
     use crate::measurement::attribution::builder::{Run, of_sizes};
     let uneven = of_sizes([10, 20, 50, 30, 90, 40, 70, 60, 80, 100]);
     let record = Run::default().place(&["candle_core::tensor::Tensor::zeros"], uneven).record();

@@ -61,13 +61,13 @@ impl<'de> Deserialize<'de> for Levels {
             type Value = Levels;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("findings with a level each")
+                f.write_str("a table of findings and their levels")
             }
 
             fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Levels, M::Error> {
                 let mut levels = BTreeMap::new();
                 while let Some(code) = map.next_key()? {
-                    levels.insert(code, map.next_value_seed(LevelOf(code))?);
+                    levels.insert(code, map.next_value_seed(LevelSeed(code))?);
                 }
                 Ok(Levels(levels))
             }
@@ -77,9 +77,9 @@ impl<'de> Deserialize<'de> for Levels {
 }
 
 /// Deserializes the level of this finding. It rejects levels that the finding cannot have.
-struct LevelOf(Code);
+struct LevelSeed(Code);
 
-impl<'de> DeserializeSeed<'de> for LevelOf {
+impl<'de> DeserializeSeed<'de> for LevelSeed {
     type Value = Level;
 
     fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Level, D::Error> {
@@ -100,13 +100,14 @@ impl<'de> Deserialize<'de> for Override {
             }
 
             fn visit_map<M: MapAccess<'de>>(self, map: M) -> Result<Override, M::Error> {
-                let mut meant = Meant::default();
-                let limits = Limits { map, meant: &mut meant };
+                let mut selector = Selector::default();
+                let limits = LimitEntries { map, selector: &mut selector };
                 let layer = Layer::deserialize(MapAccessDeserializer::new(limits))?;
-                let Meant { test, package, device } = meant;
+                let Selector { test, package, device } = selector;
                 if test.is_none() && package.is_none() && device.is_none() {
                     return Err(Error::custom(
-                        "it names no `test`, `package` or `device`; for every test, use [default]",
+                        "the override needs a `test`, `package` or `device`; for every test, \
+                         use [default]",
                     ));
                 }
                 Ok(Override { test, package, device, layer })
@@ -118,23 +119,23 @@ impl<'de> Deserialize<'de> for Override {
 
 /// The keys that select the tests of an `[[override]]`.
 #[derive(Default)]
-struct Meant {
+struct Selector {
     test: Option<Pattern>,
     package: Option<String>,
     device: Option<Family>,
 }
 
 /// The names of its fields, appended to the list of limits in error messages.
-const MEANT: &str = "`test`, `package`, `device`";
+const SELECTOR_KEYS: &str = "`test`, `package`, `device`";
 
 /// An `[[override]]` without the keys that select its tests; they are removed while the map is
 /// read. serde's `flatten` is not used, because errors would lose their positions.
-struct Limits<'a, M> {
+struct LimitEntries<'a, M> {
     map: M,
-    meant: &'a mut Meant,
+    selector: &'a mut Selector,
 }
 
-impl<'de, M: MapAccess<'de>> MapAccess<'de> for Limits<'_, M> {
+impl<'de, M: MapAccess<'de>> MapAccess<'de> for LimitEntries<'_, M> {
     type Error = M::Error;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(
@@ -144,17 +145,17 @@ impl<'de, M: MapAccess<'de>> MapAccess<'de> for Limits<'_, M> {
         loop {
             seed = match self.map.next_key_seed(Key(seed))? {
                 None => return Ok(None),
-                Some(Found::Limit(value)) => return Ok(Some(value)),
-                Some(Found::Test(seed)) => {
-                    self.meant.test = Some(self.map.next_value()?);
+                Some(ParsedKey::Limit(value)) => return Ok(Some(value)),
+                Some(ParsedKey::Test(seed)) => {
+                    self.selector.test = Some(self.map.next_value()?);
                     seed
                 }
-                Some(Found::Package(seed)) => {
-                    self.meant.package = Some(self.map.next_value()?);
+                Some(ParsedKey::Package(seed)) => {
+                    self.selector.package = Some(self.map.next_value()?);
                     seed
                 }
-                Some(Found::Device(seed)) => {
-                    self.meant.device = Some(self.map.next_value()?);
+                Some(ParsedKey::Device(seed)) => {
+                    self.selector.device = Some(self.map.next_value()?);
                     seed
                 }
             };
@@ -172,7 +173,7 @@ struct Key<K>(K);
 
 /// A deserialized key: the key of a limit, or a key that selects tests. The latter returns the
 /// unused deserializer of limits.
-enum Found<K, V> {
+enum ParsedKey<K, V> {
     Test(K),
     Package(K),
     Device(K),
@@ -180,19 +181,19 @@ enum Found<K, V> {
 }
 
 impl<'de, K: DeserializeSeed<'de>> DeserializeSeed<'de> for Key<K> {
-    type Value = Found<K, K::Value>;
+    type Value = ParsedKey<K, K::Value>;
 
     fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Self::Value, D::Error> {
         let Self(limit) = self;
         let key = String::deserialize(from)?;
         Ok(match key.as_str() {
-            "test" => Found::Test(limit),
-            "package" => Found::Package(limit),
-            "device" => Found::Device(limit),
+            "test" => ParsedKey::Test(limit),
+            "package" => ParsedKey::Package(limit),
+            "device" => ParsedKey::Device(limit),
             _ => {
                 let known = limit.deserialize(key.into_deserializer());
-                Found::Limit(known.map_err(|error: D::Error| {
-                    Error::custom(format!("{}, {MEANT}", error.to_string().trim_end()))
+                ParsedKey::Limit(known.map_err(|error: D::Error| {
+                    Error::custom(format!("{}, {SELECTOR_KEYS}", error.to_string().trim_end()))
                 })?)
             }
         })
@@ -231,7 +232,7 @@ impl<'de> Deserialize<'de> for Pattern {
         let glob = Self(String::deserialize(from)?);
         match glob.unclosed() {
             Some(open) => {
-                Err(Error::custom(format!("the glob `{}` has no end of `{open}`", glob.0)))
+                Err(Error::custom(format!("the glob `{}` does not close `{open}`", glob.0)))
             }
             None => Ok(glob),
         }

@@ -121,7 +121,7 @@ fn a_reason_takes_the_place_of_the_report() {
 fn a_device_that_is_not_there_is_said_to_be_so_with_what_to_do() {
     let of = |why: &str| refused(Refusal { why: why.to_owned(), device: true, hint: None });
     let known = of("the device `cuda` cannot be opened: CUDA_ERROR_SYSTEM_DRIVER_MISMATCH");
-    let said = "two versions (CUDA_ERROR_SYSTEM_DRIVER_MISMATCH); the device `cuda` cannot";
+    let said = "different versions (CUDA_ERROR_SYSTEM_DRIVER_MISMATCH); the device `cuda` cannot";
     assert!(known.message.contains(said), "{}", known.message);
     assert!(known.hint.unwrap().contains("restart"));
     assert!(of("gone").hint.unwrap().contains("--device sim"));

@@ -26,7 +26,7 @@ pub fn relative(
         .filter_map(|space| record.spaces.get_key_value(space))
         .filter_map(|(&space, measured)| {
             let theirs = figures.0.get(&space).or(own)?.get(PEAK).copied()?;
-            let (peak, most) = (measured.metrics.peak_allocated, limit.of(theirs));
+            let (peak, most) = (measured.metrics.peak_allocated, limit.share_of(theirs));
             (peak > most).then(|| Finding {
                 space: Some(space),
                 figure: Some(peak),

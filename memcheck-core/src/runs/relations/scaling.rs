@@ -5,7 +5,7 @@ use crate::judgement::blame;
 use crate::judgement::finding::{Code, Finding};
 use crate::law::{self, Largest, NoLaw, Point, Sizes};
 use crate::measurement::record::Record;
-use crate::shape::{Fit, Metric, Scaling, Shape, Told};
+use crate::shape::{Fit, Metric, Scaling, ScalingReport, Shape};
 use crate::space::Space;
 use crate::tolerance::Tolerance;
 
@@ -33,7 +33,7 @@ pub fn told(
     members: &[Member<'_>],
     asked: &[Scaling],
     room: impl Fn(Space) -> Option<Room>,
-) -> Vec<Told> {
+) -> Vec<ScalingReport> {
     let Some(last) = members.last() else { return Vec::new() };
     let mut told = Vec::new();
     for &space in last.figures.0.keys() {
@@ -51,7 +51,7 @@ pub fn told(
                 Err(NoLaw::Incomplete { .. }) => continue,
             };
             let room = room(space).filter(|_| *metric == Metric::PeakAllocated);
-            told.push(Told {
+            told.push(ScalingReport {
                 space,
                 metric: *metric,
                 order: law.order(),
@@ -77,7 +77,7 @@ fn fits(shape: &Shape, largest: &Sizes, room: &Room) -> Vec<Fit> {
                 let (room, bytes) = (room.name.clone(), room.bytes);
                 Some(Fit { size: size.clone(), upto, with, room, bytes })
             }
-            Largest::Any | Largest::Nothing => None,
+            Largest::Any | Largest::None => None,
         }
     };
     largest.keys().filter_map(fit).collect()
@@ -87,30 +87,32 @@ fn fits(shape: &Shape, largest: &Sizes, room: &Room) -> Vec<Fit> {
 /// tolerance, and there must be exactly one for each figure.
 pub fn unchanged(
     accepted: &Laws,
-    told: &[Told],
+    told: &[ScalingReport],
     members: &[Member<'_>],
     tolerance: Tolerance,
 ) -> bool {
-    let holds = |told: &Told| match (accepted.of_metric(told.space, told.metric), &told.law) {
-        (Some(then), now) if then == now => true,
-        (Some(Shape::Law(then)), Shape::Law(_)) => members.iter().all(|member| {
-            let now = member.figures.0.get(&told.space).and_then(|by| by.get(told.metric.name()));
-            let (Some(then), Some(now)) = (then.at(&member.at), now) else { return false };
-            (tolerance.floor(then)..=tolerance.ceiling(then)).contains(now)
-        }),
-        _ => false,
-    };
+    let holds =
+        |told: &ScalingReport| match (accepted.of_metric(told.space, told.metric), &told.law) {
+            (Some(then), now) if then == now => true,
+            (Some(Shape::Law(then)), Shape::Law(_)) => members.iter().all(|member| {
+                let now =
+                    member.figures.0.get(&told.space).and_then(|by| by.get(told.metric.name()));
+                let (Some(then), Some(now)) = (then.at(&member.at), now) else { return false };
+                (tolerance.floor(then)..=tolerance.ceiling(then)).contains(now)
+            }),
+            _ => false,
+        };
     accepted.len() == told.len() && told.iter().all(holds)
 }
 
 /// The findings about figures that grow faster than allowed, or faster than in the baseline.
 /// `accepted` are the laws of the baseline. `record` must be that of the largest case, because the
 /// findings name its call sites.
-pub fn scaling(told: &[Told], accepted: Option<&Laws>, record: &Record) -> Vec<Finding> {
+pub fn scaling(told: &[ScalingReport], accepted: Option<&Laws>, record: &Record) -> Vec<Finding> {
     told.iter()
         .filter_map(|told| {
-            let Told { space, metric, law, order, allowed, few: _, fits: _ } = told;
-            let (space, text) = (*space, told.shown());
+            let ScalingReport { space, metric, law, order, allowed, few: _, fits: _ } = told;
+            let (space, text) = (*space, told.describe_law());
             let (message, hint) = if !law.within(allowed) {
                 let about = if matches!(law, Shape::Law(_)) { "" } else { "about " };
                 (
@@ -135,7 +137,7 @@ pub fn scaling(told: &[Told], accepted: Option<&Laws>, record: &Record) -> Vec<F
                         "`{}` of {space} grew with {}, and grows with {order} now: {text}, was {}",
                         metric.name(),
                         then.order(),
-                        then.told(*metric)
+                        then.describe(*metric)
                     ),
                     "if this is meant, `cargo memcheck accept` makes it the new baseline"
                         .to_owned(),

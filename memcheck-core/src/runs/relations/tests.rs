@@ -6,7 +6,7 @@ use crate::judgement::baseline::{Holders, Laws};
 use crate::law::{Fraction, Sizes};
 use crate::measurement::record::example::{GPU, armed, record};
 use crate::measurement::record::{Metrics, Record};
-use crate::shape::{Metric, Scaling, Told};
+use crate::shape::{Metric, Scaling, ScalingReport};
 use crate::space::Space;
 
 fn share(text: &str) -> Relative {
@@ -128,7 +128,7 @@ fn two_whole_numbers_are_a_size_where_there_are_no_more() {
 }
 
 /// The laws and the findings of a peak at batches of 1 and 8.
-fn of_two(peak: fn(u64) -> u64, allowed: &str) -> (Vec<Told>, Vec<Finding>) {
+fn of_two(peak: fn(u64) -> u64, allowed: &str) -> (Vec<ScalingReport>, Vec<Finding>) {
     let records = [1, 8].map(|batch| (batch, of_peak(peak(batch))));
     let figures: Vec<(u64, Figures)> =
         records.iter().map(|(batch, record)| (*batch, Figures::of(record))).collect();
@@ -144,14 +144,14 @@ fn of_two(peak: fn(u64) -> u64, allowed: &str) -> (Vec<Told>, Vec<Finding>) {
 fn two_values_are_judged_by_their_step_and_say_that_it_confirms_no_law() {
     let said = "no exact law can be confirmed with so few values (2 of batch), about ";
     let (told, findings) = of_two(|batch| 4_096 + 100 * batch, "batch");
-    assert_eq!((told[0].shown(), findings.len()), (format!("{said}batch"), 0));
+    assert_eq!((told[0].describe_law(), findings.len()), (format!("{said}batch"), 0));
     let (_, findings) = of_two(|batch| 100 * batch * batch, "batch");
     assert_eq!(findings[0].code, Code::Scaling);
     let message = format!("grows with about batch^2 over the cases, at most batch allowed: {said}");
     assert!(findings[0].message.contains(&message), "{}", findings[0].message);
     assert_eq!(of_two(|batch| 4_096 + batch, "1").1.len(), 1, "what rises is not constant");
     let (told, findings) = of_two(|_| 4_096, "1");
-    assert_eq!((told[0].shown().as_str(), findings.len()), ("4.0 KiB", 0));
+    assert_eq!((told[0].describe_law().as_str(), findings.len()), ("4.0 KiB", 0));
 }
 
 #[test]
@@ -182,7 +182,7 @@ fn judged(
     peak: impl Fn(u64) -> u64,
     allowed: &str,
     accepted: Option<&str>,
-) -> (Vec<Told>, Vec<Finding>) {
+) -> (Vec<ScalingReport>, Vec<Finding>) {
     let records: Vec<(u64, Record)> =
         [64, 128, 256, 512].into_iter().map(|seq| (seq, of_peak(peak(seq)))).collect();
     let figures: Vec<(u64, Figures)> =
@@ -206,7 +206,7 @@ fn a_law_is_told_with_what_fits_and_found_where_it_is_too_fast() {
     let square = |seq| 1024 + 16 * seq * seq;
     let (told, findings) = judged(square, "seq^2", None);
     assert!(findings.is_empty(), "{findings:?}");
-    assert_eq!(told[0].law.told(Metric::PeakAllocated), "1.0 KiB + 16 B*seq^2");
+    assert_eq!(told[0].law.describe(Metric::PeakAllocated), "1.0 KiB + 16 B*seq^2");
     // 1024 + 16 * 255² = 1,041,424 <= 1,048,576 < 1024 + 16 * 256².
     assert_eq!((told[0].fits[0].upto, told[0].fits[0].room.as_str()), (255, "rtx4090"));
     let (_, findings) = judged(square, "seq", None);

@@ -20,30 +20,30 @@ impl Estimate {
         let inference = match first.inference {
             None => None,
             Some(_) => {
-                let of =
+                let extrapolate =
                     |figure: fn(&Inference) -> u64| at(&|one| one.inference.as_ref().map(figure));
                 Some(Inference {
-                    cache: of(|it| it.cache)?,
-                    cache_after: of(|it| it.cache_after)?,
-                    logits: of(|it| it.logits)?,
-                    activations: of(|it| it.activations)?,
-                    prompt_peak: of(|it| it.prompt_peak)?,
-                    generation_peak: of(|it| it.generation_peak)?,
+                    cache: extrapolate(|it| it.cache)?,
+                    cache_after: extrapolate(|it| it.cache_after)?,
+                    logits: extrapolate(|it| it.logits)?,
+                    activations: extrapolate(|it| it.activations)?,
+                    prompt_peak: extrapolate(|it| it.prompt_peak)?,
+                    generation_peak: extrapolate(|it| it.generation_peak)?,
                 })
             }
         };
         let training = match first.training {
             None => None,
             Some(_) => {
-                let of =
+                let extrapolate =
                     |figure: fn(&Training) -> u64| at(&|one| one.training.as_ref().map(figure));
                 Some(Training {
-                    variables: of(|it| it.variables)?,
-                    reached: of(|it| it.reached)?,
-                    gradients: of(|it| it.gradients)?,
-                    optimizer: of(|it| it.optimizer)?,
-                    activations: of(|it| it.activations)?,
-                    peak: of(|it| it.peak)?,
+                    variables: extrapolate(|it| it.variables)?,
+                    reached: extrapolate(|it| it.reached)?,
+                    gradients: extrapolate(|it| it.gradients)?,
+                    optimizer: extrapolate(|it| it.optimizer)?,
+                    activations: extrapolate(|it| it.activations)?,
+                    peak: extrapolate(|it| it.peak)?,
                 })
             }
         };
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_go_on_as_their_laws_say() {
+    fn figures_are_extrapolated_by_their_laws() {
         let measured: Vec<Estimate> = [1, 2, 3, 7].map(|b| estimate(b, 104 + 40 * b)).into();
         assert_eq!(Estimate::at_batch(&measured, 8), Some(estimate(8, 104 + 40 * 8)));
     }

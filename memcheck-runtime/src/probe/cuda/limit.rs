@@ -28,14 +28,14 @@ pub(super) fn is_set() -> bool {
 
 /// The bytes of the limit that are left on the device `space`; `None` if `space` is not the memory
 /// of a device.
-fn left(space: Option<Space>) -> Option<u64> {
+fn remaining(space: Option<Space>) -> Option<u64> {
     let space @ Space::Cuda(_) = space? else { return None };
     Some(LIMIT.load(Relaxed).saturating_sub(ledger::snapshot(space).live))
 }
 
 /// True if `size` further bytes would exceed the limit of the device `space`.
-pub(super) fn is_above(space: Option<Space>, size: usize) -> bool {
-    left(space).is_some_and(|left| size as u64 > left)
+pub(super) fn exceeds(space: Option<Space>, size: usize) -> bool {
+    remaining(space).is_some_and(|remaining| size as u64 > remaining)
 }
 
 mod next {
@@ -53,8 +53,9 @@ mod next {
 /// The contract of the function of this name in CUDA's headers applies.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize) -> c_int {
-    // SAFETY: the caller keeps the contract of the function, which then meets that of `smaller`.
-    unsafe { smaller(next::cuMemGetInfo_v2(free, total), free, total) }
+    // SAFETY: the caller keeps the contract of the function, which then meets that of
+    // `clamp_figures`.
+    unsafe { clamp_figures(next::cuMemGetInfo_v2(free, total), free, total) }
 }
 
 /// The same function of the runtime library.
@@ -63,8 +64,9 @@ unsafe extern "C" fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize) -> c_i
 /// The contract of the function of this name in CUDA's headers applies.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cudaMemGetInfo(free: *mut usize, total: *mut usize) -> c_int {
-    // SAFETY: the caller keeps the contract of the function, which then meets that of `smaller`.
-    unsafe { smaller(next::cudaMemGetInfo(free, total), free, total) }
+    // SAFETY: the caller keeps the contract of the function, which then meets that of
+    // `clamp_figures`.
+    unsafe { clamp_figures(next::cudaMemGetInfo(free, total), free, total) }
 }
 
 /// Reduces the driver's figures to the limit.
@@ -72,12 +74,12 @@ unsafe extern "C" fn cudaMemGetInfo(free: *mut usize, total: *mut usize) -> c_in
 /// # Safety
 /// Each pointer must be null or valid for writes. If `result` is success, the call must have
 /// written a number to each pointer that is not null.
-unsafe fn smaller(result: c_int, free: *mut usize, total: *mut usize) -> c_int {
+unsafe fn clamp_figures(result: c_int, free: *mut usize, total: *mut usize) -> c_int {
     if result == SUCCESS
         && is_set()
-        && let Some(left) = left(space::device())
+        && let Some(remaining) = remaining(space::device())
     {
-        for (figure, most) in [(free, left), (total, LIMIT.load(Relaxed))] {
+        for (figure, most) in [(free, remaining), (total, LIMIT.load(Relaxed))] {
             // SAFETY: by this function's contract, the pointer is null or points to a number that
             // the driver has written.
             if let Some(figure) = unsafe { figure.as_mut() } {

@@ -48,7 +48,7 @@ pub(crate) fn driver_version() -> candle_core::Result<c_int> {
     // SAFETY: the pointer is to a local int, to which the driver writes one int.
     match unsafe { cuDriverGetVersion(&raw mut version) } {
         SUCCESS => Ok(version),
-        error => candle_core::bail!("cuDriverGetVersion answers {error}"),
+        error => candle_core::bail!("cuDriverGetVersion returned error {error}"),
     }
 }
 
@@ -124,9 +124,9 @@ fn is_refused(space: fn() -> Option<Space>, size: usize) -> bool {
     return ledger::is_armed() && limit::is_set() && {
         let space = space();
         // A tensor that has been dropped must free its memory before the limit is checked again.
-        limit::is_above(space, size) && {
+        limit::exceeds(space, size) && {
             tensor::settle();
-            limit::is_above(space, size)
+            limit::exceeds(space, size)
         }
     };
     // The simulated device already has the limited size.
@@ -142,13 +142,13 @@ fn is_refused(space: fn() -> Option<Space>, size: usize) -> bool {
 /// # Safety
 /// `out` must be the pointer to the result of the call. If `result` is success, the call must have
 /// written an address to it.
-unsafe fn book(
+unsafe fn record_allocation(
     name: &'static str,
     result: c_int,
     (out, size): (*const u64, usize),
     space: Option<Space>,
 ) -> c_int {
-    recording::note(name, size as u64, result);
+    recording::add(name, size as u64, result);
     if !ledger::is_armed() {
         return result;
     }
@@ -158,15 +158,15 @@ unsafe fn book(
             let address = unsafe { out.read() };
             // An allocation of 0 bytes returns no address, which cudaMalloc allows.
             if address != 0 {
-                scope::needed();
+                scope::install_pending();
                 ledger::allocated(space, address, size as u64);
             }
         }
-        (SUCCESS, None) => ledger::lost_one(),
+        (SUCCESS, None) => ledger::count_lost_event(),
         (OUT_OF_MEMORY, Some(space)) => {
             // The report on the refusal shows live blocks with their shapes.
             tensor::settle();
-            scope::needed();
+            scope::install_pending();
             ledger::refused(space, size as u64);
         }
         _ => {}
@@ -177,12 +177,12 @@ unsafe fn book(
 /// Records a free around the call that does it. The block is removed before the call, so that
 /// another thread cannot get the same address while it is still in the ledger. If the driver
 /// refuses the free, the block is added again, because it is still live.
-fn book_free(name: &'static str, address: u64, free: impl FnOnce() -> c_int) -> c_int {
+fn record_free(name: &'static str, address: u64, free: impl FnOnce() -> c_int) -> c_int {
     // Must come first, while the tensor that may be dropped here can still be read.
     tensor::settle();
     let block = if ledger::is_armed() { ledger::freed(address) } else { None };
     let result = free();
-    recording::note(name, block.map_or(0, |block| block.size), result);
+    recording::add(name, block.map_or(0, |block| block.size), result);
     if result != SUCCESS
         && let Some(block) = block
     {

@@ -37,7 +37,8 @@ macro_rules! allocation {
                 true => super::OUT_OF_MEMORY,
                 false => next::$name($out, $size $(, $rest)*),
             };
-            super::book(stringify!($name), result, ($out.cast(), $size), super::space::$space())
+            let space = super::space::$space();
+            super::record_allocation(stringify!($name), result, ($out.cast(), $size), space)
         }
     };
 }
@@ -56,7 +57,8 @@ macro_rules! pitched {
             };
             let row = if result == super::SUCCESS { $pitch.read() } else { $width };
             let size = row.saturating_mul($height);
-            super::book(stringify!($name), result, ($out.cast(), size), super::space::$space())
+            let space = super::space::$space();
+            super::record_allocation(stringify!($name), result, ($out.cast(), size), space)
         }
     };
 }
@@ -65,7 +67,7 @@ macro_rules! pitched {
 macro_rules! free {
     ($name:ident($address:ident $(, $rest:ident)*)) => {
         // SAFETY: the caller keeps the contract of the function.
-        super::book_free(stringify!($name), $address as u64, || unsafe { next::$name($address $(, $rest)*) })
+        super::record_free(stringify!($name), $address as u64, || unsafe { next::$name($address $(, $rest)*) })
     };
 }
 

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 #[cfg(not(feature = "sim"))]
 use memcheck_core::request::variables;
 
-use super::{OfNumber, Unavailable};
+use super::{NumberFunction, Unavailable};
 
 /// `CUpti_BuffersCallbackRequestFunc`.
 pub(super) type Request = unsafe extern "C" fn(*mut *mut u8, *mut usize, *mut usize);
@@ -22,8 +22,8 @@ pub(super) type Complete = unsafe extern "C" fn(*mut c_void, u32, *mut u8, usize
 type Register = unsafe extern "C" fn(Request, Complete) -> c_int;
 type Next = unsafe extern "C" fn(*mut u8, usize, *mut *mut u8) -> c_int;
 type Dropped = unsafe extern "C" fn(*mut c_void, u32, *mut usize) -> c_int;
-type Sources = unsafe extern "C" fn(u8) -> c_int;
-type Words = unsafe extern "C" fn(c_int, *mut *const c_char) -> c_int;
+type EnableSources = unsafe extern "C" fn(u8) -> c_int;
+type ResultString = unsafe extern "C" fn(c_int, *mut *const c_char) -> c_int;
 
 /// Names of the library, the newest first.
 #[cfg(not(feature = "sim"))]
@@ -41,13 +41,13 @@ const FORCED: u32 = 1;
 #[derive(Debug)]
 pub(super) struct Library {
     register: Register,
-    enable: OfNumber,
-    disable: OfNumber,
-    flush: OfNumber,
+    enable: NumberFunction,
+    disable: NumberFunction,
+    flush: NumberFunction,
     next: Next,
     dropped: Dropped,
-    sources: Option<Sources>,
-    words: Option<Words>,
+    sources: Option<EnableSources>,
+    result_string: Option<ResultString>,
 }
 
 impl Library {
@@ -75,7 +75,7 @@ impl Library {
             next: function!("cuptiActivityGetNextRecord"),
             dropped: function!("cuptiActivityGetNumDroppedRecords"),
             sources: function!("cuptiActivityEnableAllocationSource", optional),
-            words: function!("cuptiGetResultString", optional),
+            result_string: function!("cuptiGetResultString", optional),
         })
     }
 
@@ -83,7 +83,7 @@ impl Library {
     pub(super) fn register(&self, request: Request, complete: Complete) -> Result<(), Unavailable> {
         // SAFETY: both functions are valid as long as the process lives.
         let code = unsafe { (self.register)(request, complete) };
-        self.checked("cuptiActivityRegisterCallbacks", code)
+        self.check("cuptiActivityRegisterCallbacks", code)
     }
 
     /// True if records name the library that allocated, which CUPTI does from CUDA 12.6 on.
@@ -92,7 +92,7 @@ impl Library {
     }
 
     /// Makes records name the library that allocated.
-    pub(super) fn name_sources(&self) {
+    pub(super) fn enable_sources(&self) {
         if let Some(sources) = self.sources {
             // SAFETY: the function takes a flag only. If it fails, the names in the records are
             // null.
@@ -102,18 +102,18 @@ impl Library {
 
     pub(super) fn enable(&self, kind: u32) -> Result<(), Unavailable> {
         // SAFETY: the function takes a kind of activity only.
-        self.checked("cuptiActivityEnable", unsafe { (self.enable)(kind) })
+        self.check("cuptiActivityEnable", unsafe { (self.enable)(kind) })
     }
 
     pub(super) fn disable(&self, kind: u32) -> Result<(), Unavailable> {
         // SAFETY: the function takes a kind of activity only.
-        self.checked("cuptiActivityDisable", unsafe { (self.disable)(kind) })
+        self.check("cuptiActivityDisable", unsafe { (self.disable)(kind) })
     }
 
     /// Makes CUPTI return every buffer.
     pub(super) fn flush(&self) -> Result<(), Unavailable> {
         // SAFETY: the function takes flags only, and the callbacks that it calls are registered.
-        self.checked("cuptiActivityFlushAll", unsafe { (self.flush)(FORCED) })
+        self.check("cuptiActivityFlushAll", unsafe { (self.flush)(FORCED) })
     }
 
     /// Moves on to the next record of a buffer. A null `record` is before the first. False at the
@@ -132,19 +132,19 @@ impl Library {
         if code == 0 { count } else { 0 }
     }
 
-    fn checked(&self, call: &'static str, code: c_int) -> Result<(), Unavailable> {
+    fn check(&self, call: &'static str, code: c_int) -> Result<(), Unavailable> {
         if code == 0 {
             return Ok(());
         }
-        let mut words = std::ptr::null();
-        if let Some(name) = self.words {
+        let mut text = std::ptr::null();
+        if let Some(name) = self.result_string {
             // SAFETY: the result pointer is to a local.
-            unsafe { name(code, &raw mut words) };
+            unsafe { name(code, &raw mut text) };
         }
-        let error = match words.is_null() {
+        let error = match text.is_null() {
             true => code.to_string(),
             // SAFETY: the pointer is not null, so it is to a constant string of CUPTI.
-            false => unsafe { CStr::from_ptr(words) }.to_string_lossy().into_owned(),
+            false => unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned(),
         };
         Err(Unavailable::Refused { call, error })
     }
@@ -156,20 +156,21 @@ fn handle() -> Result<*mut c_void, Unavailable> {
     let path = std::env::var_os("MEMCHECK_SIM_NVML").ok_or(Unavailable::NoLibrary)?;
     let path = PathBuf::from(path);
     memcheck_sim::attach_nvml(&path)?;
-    opened(&path).ok_or_else(|| Unavailable::NotFound(path.display().to_string()))
+    open_library(&path).ok_or_else(|| Unavailable::NotFound(path.display().to_string()))
 }
 
 /// The library that the loader finds, that of a toolkit, or one from a Python wheel.
 #[cfg(not(feature = "sim"))]
 fn handle() -> Result<*mut c_void, Unavailable> {
-    let mut all = places(|name| std::env::var_os(name)).into_iter();
-    all.find_map(|path| opened(&path)).ok_or_else(|| Unavailable::NotFound(NAMES[2].to_owned()))
+    let mut all = candidate_paths(|name| std::env::var_os(name)).into_iter();
+    all.find_map(|path| open_library(&path))
+        .ok_or_else(|| Unavailable::NotFound(NAMES[2].to_owned()))
 }
 
 /// The paths of the library in the order in which they are tried: names that the loader resolves,
 /// folders of toolkits, and paths in Python's CUDA wheels that the command has found.
 #[cfg(not(feature = "sim"))]
-fn places(variable: impl Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
+fn candidate_paths(variable: impl Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
     let roots = TOOLKITS.iter().filter_map(|name| variable(name)).map(PathBuf::from);
     let roots = roots.chain([PathBuf::from("/usr/local/cuda")]);
     let of_toolkits = roots.flat_map(|root| FOLDERS.map(|folder| root.join(folder)));
@@ -180,7 +181,7 @@ fn places(variable: impl Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
 }
 
 /// Opens a library by its path, or by a name that the loader resolves.
-fn opened(path: &std::path::Path) -> Option<*mut c_void> {
+fn open_library(path: &std::path::Path) -> Option<*mut c_void> {
     let name = CString::new(path.as_os_str().as_encoded_bytes()).ok()?;
     // SAFETY: the name has a terminator, and CUPTI's initialisers do not access a device.
     let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
@@ -192,8 +193,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_loader_is_asked_first_then_toolkits_then_what_python_brings() {
-        let places = places(|name| match name {
+    fn candidates_are_the_loader_then_toolkits_then_python_wheels() {
+        let paths = candidate_paths(|name| match name {
             "CUDA_HOME" => Some("/opt/cuda".into()),
             "MEMCHECK_CUPTI" => Some("/venv/libcupti.so.13:/venv/libcupti.so.12".into()),
             _ => None,
@@ -209,6 +210,6 @@ mod tests {
             "/venv/libcupti.so.13",
             "/venv/libcupti.so.12",
         ];
-        assert_eq!(places, expected.map(PathBuf::from));
+        assert_eq!(paths, expected.map(PathBuf::from));
     }
 }

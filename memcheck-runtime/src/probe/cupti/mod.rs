@@ -26,21 +26,21 @@ pub(crate) enum Unavailable {
     NotFound(String),
     /// The simulated toolkit does not contain the library.
     #[cfg(feature = "sim")]
-    #[error("the simulated toolkit has no CUPTI here")]
+    #[error("the simulated toolkit has no CUPTI: `MEMCHECK_SIM_NVML` is not set")]
     NoLibrary,
     #[cfg(feature = "sim")]
     #[error("{0}")]
     Simulated(#[from] memcheck_sim::NvmlError),
-    #[error("libcupti has no {0}")]
+    #[error("libcupti has no function {0}")]
     NoFunction(&'static str),
-    #[error("{call} answers {error}")]
+    #[error("{call} returned {error}")]
     Refused {
         call: &'static str,
         /// CUPTI's name of the error.
         error: String,
     },
     /// Records were lost, so that the list of blocks is incomplete.
-    #[error("CUPTI dropped {0} records")]
+    #[error("CUPTI dropped {0} record{plural}", plural = if *.0 == 1 { "" } else { "s" })]
     Dropped(usize),
 }
 
@@ -81,11 +81,11 @@ const DEVICE_STATIC: u32 = 6;
 const BUFFER: usize = 64 << 10;
 
 /// The latest record of an address: its timestamp, and the block, or `None` after a release.
-type Known = (u64, Option<Seen>);
+type Known = (u64, Option<Allocation>);
 
 /// A block that was allocated.
 #[derive(Debug, Clone)]
-struct Seen {
+struct Allocation {
     bytes: u64,
     pooled: bool,
     fixed: bool,
@@ -99,13 +99,13 @@ static LIBRARY: OnceLock<Library> = OnceLock::new();
 
 /// An active CUPTI listener.
 #[derive(Debug)]
-pub(crate) struct Listening {
+pub(crate) struct Listener {
     library: &'static Library,
 }
 
 /// Begins to listen. Must be called before the first context is created, because later records
 /// would not include the allocations that libraries make with the context.
-pub(crate) fn start() -> Result<Listening, Unavailable> {
+pub(crate) fn start() -> Result<Listener, Unavailable> {
     let found = match LIBRARY.get() {
         Some(library) => library,
         None => {
@@ -114,12 +114,12 @@ pub(crate) fn start() -> Result<Listening, Unavailable> {
         }
     };
     found.register(request, complete)?;
-    found.name_sources();
+    found.enable_sources();
     found.enable(MEMORY2)?;
-    Ok(Listening { library: found })
+    Ok(Listener { library: found })
 }
 
-impl Listening {
+impl Listener {
     /// Stops listening and returns the blocks that are live on the device of `space`.
     pub(crate) fn finish(self, space: Space) -> Result<Vec<Block>, Unavailable> {
         let Space::Cuda(ordinal) = space else { return Ok(Vec::new()) };
@@ -132,8 +132,8 @@ impl Listening {
         let known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
         let of_device = known.range((u32::from(ordinal), 0)..=(u32::from(ordinal), u64::MAX));
         Ok(of_device
-            .filter_map(|((_, address), (_, seen))| Some((*address, seen.clone()?)))
-            .map(|(address, Seen { bytes, pooled, fixed, source })| Block {
+            .filter_map(|((_, address), (_, allocation))| Some((*address, allocation.clone()?)))
+            .map(|(address, Allocation { bytes, pooled, fixed, source })| Block {
                 bytes,
                 pooled,
                 tracked: ledger::size_of(address).is_some(),
@@ -184,7 +184,7 @@ unsafe extern "C" fn complete(
                     // SAFETY: if CUPTI can name sources, its record contains this pointer.
                     unsafe { record.add(SOURCE).cast::<*const c_char>().read_unaligned() }
                 });
-                note(&mut known, &memory, source.and_then(text));
+                store(&mut known, &memory, source.and_then(text));
             }
         }
     }
@@ -205,11 +205,11 @@ fn text(pointer: *const c_char) -> Option<String> {
 
 /// Stores a record. Buffers of several threads arrive in any order, so the record with the latest
 /// timestamp of an address is kept.
-fn note(known: &mut BTreeMap<(u32, u64), Known>, memory: &Memory, source: Option<String>) {
+fn store(known: &mut BTreeMap<(u32, u64), Known>, memory: &Memory, source: Option<String>) {
     if ![DEVICE, ARRAY, DEVICE_STATIC].contains(&memory.memory_kind) {
         return;
     }
-    let seen = (memory.operation == ALLOCATION).then_some(Seen {
+    let allocation = (memory.operation == ALLOCATION).then_some(Allocation {
         bytes: memory.bytes,
         pooled: memory.pool_type != 0,
         fixed: memory.memory_kind == DEVICE_STATIC,
@@ -217,12 +217,12 @@ fn note(known: &mut BTreeMap<(u32, u64), Known>, memory: &Memory, source: Option
     });
     let last = known.entry((memory.device, memory.address)).or_insert((0, None));
     if memory.timestamp >= last.0 {
-        *last = (memory.timestamp, seen);
+        *last = (memory.timestamp, allocation);
     }
 }
 
 /// A function of CUPTI that takes only a number.
-type OfNumber = unsafe extern "C" fn(u32) -> c_int;
+type NumberFunction = unsafe extern "C" fn(u32) -> c_int;
 
 #[cfg(test)]
 mod tests {
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_begins_as_cupti_lays_it_out() {
+    fn the_fields_of_a_record_are_at_the_offsets_of_cuptis_headers() {
         use std::mem::offset_of;
         let offsets = [
             offset_of!(Memory, address),
@@ -263,24 +263,24 @@ mod tests {
     }
 
     #[test]
-    fn the_latest_record_of_an_address_holds_in_whatever_order_they_come() {
+    fn the_latest_record_of_an_address_wins_in_any_order_of_arrival() {
         let mut known = BTreeMap::new();
-        let mut note = |operation, kind, address, time| {
-            super::note(&mut known, &record(operation, kind, address, time), None);
+        let mut store = |operation, kind, address, time| {
+            super::store(&mut known, &record(operation, kind, address, time), None);
         };
         // Released at 5, although the record of its allocation arrives later.
-        note(2, DEVICE, 1, 5);
-        note(1, DEVICE, 1, 4);
+        store(2, DEVICE, 1, 5);
+        store(1, DEVICE, 1, 4);
         // Allocated again after its release.
-        note(1, DEVICE, 2, 1);
-        note(2, DEVICE, 2, 2);
-        note(1, DEVICE_STATIC, 2, 3);
+        store(1, DEVICE, 2, 1);
+        store(2, DEVICE, 2, 2);
+        store(1, DEVICE_STATIC, 2, 3);
         // Pinned memory of the host.
-        note(1, 2, 3, 1);
+        store(1, 2, 3, 1);
         let live: Vec<_> = known
             .iter()
-            .filter_map(|((_, address), (_, seen))| Some((*address, seen.as_ref()?)))
-            .map(|(address, seen)| (address, seen.bytes, seen.fixed))
+            .filter_map(|((_, address), (_, allocation))| Some((*address, allocation.as_ref()?)))
+            .map(|(address, allocation)| (address, allocation.bytes, allocation.fixed))
             .collect();
         assert_eq!(live, [(2, 200, true)]);
     }

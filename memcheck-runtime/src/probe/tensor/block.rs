@@ -3,7 +3,7 @@
 use candle_core::{CpuStorage, Storage};
 
 /// The address of the storage's block; `None` if it is not known.
-pub(super) fn of(storage: &Storage) -> Option<u64> {
+pub(super) fn address_of(storage: &Storage) -> Option<u64> {
     Some(match storage {
         Storage::Cpu(cpu) => match cpu {
             CpuStorage::U8(v)

@@ -21,7 +21,7 @@ static DEVICES: [(AtomicU64, AtomicU64); 256] =
 
 /// Records the device of a tensor.
 #[cfg(feature = "cuda")]
-pub(super) fn note(tensor: &Tensor) {
+pub(super) fn record(tensor: &Tensor) {
     let candle_core::Device::Cuda(cuda) = tensor.device() else { return };
     // SAFETY: `DeviceId` is one number that candle takes from a counter.
     let number = unsafe { layout::word_of(&cuda.id()) };
@@ -44,7 +44,7 @@ pub(super) fn note(tensor: &Tensor) {
 }
 
 #[cfg(not(feature = "cuda"))]
-pub(super) fn note(_tensor: &Tensor) {}
+pub(super) fn record(_tensor: &Tensor) {}
 
 /// The number of devices on which tensors were first found in iteration `first` or later, by the
 /// space of their memory.

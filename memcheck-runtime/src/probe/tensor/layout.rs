@@ -35,7 +35,7 @@ type Inner = <Tensor as Deref>::Target;
 
 /// Offsets of the fields in bytes from the start of the heap block.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Learned {
+pub(super) struct LearnedLayout {
     /// The layout of a tensor's heap block.
     pub(super) block: Layout,
     /// The highest number of a sample tensor.
@@ -72,10 +72,10 @@ struct Sample {
 
 impl Sample {
     fn new(shape: &[usize], dtype: DType) -> Option<Self> {
-        Self::of(Tensor::zeros(shape, dtype, &Device::Cpu).ok()?)
+        Self::from_tensor(Tensor::zeros(shape, dtype, &Device::Cpu).ok()?)
     }
 
-    fn of(tensor: Tensor) -> Option<Self> {
+    fn from_tensor(tensor: Tensor) -> Option<Self> {
         if size_of::<Tensor>() != 8 {
             return None;
         }
@@ -109,7 +109,7 @@ impl Sample {
 }
 
 /// Learns the layout. `None` if a field is not found or has several candidates.
-pub(super) fn learn() -> Option<Learned> {
+pub(super) fn learn() -> Option<LearnedLayout> {
     let made = [
         Sample::new(&[3, 5], DType::F32)?,
         Sample::new(&[2, 3, 4], DType::F16)?,
@@ -123,7 +123,7 @@ pub(super) fn learn() -> Option<Learned> {
     // made have other contents there.
     let reshaped = made
         .iter()
-        .map(|sample| Sample::of(sample.tensor.reshape(sample.tensor.shape()).ok()?))
+        .map(|sample| Sample::from_tensor(sample.tensor.reshape(sample.tensor.shape()).ok()?))
         .collect::<Option<Vec<_>>>()?;
     let samples: Vec<&Sample> = made.iter().chain(&reshaped).collect();
     let size = COUNTS + size_of::<Inner>();
@@ -162,15 +162,15 @@ pub(super) fn learn() -> Option<Learned> {
     )?;
     let inside = usize::try_from(inside(samples[0], storage)?).ok()?;
     let latest = samples.iter().filter_map(|sample| sample.number()).max()?;
-    Some(Learned { block, latest, number, dims, dtype, storage, inside })
+    Some(LearnedLayout { block, latest, number, dims, dtype, storage, inside })
 }
 
-impl Learned {
+impl LearnedLayout {
     /// The number of the tensor at `address`. `None` if the contents of the block do not fit a
     /// tensor. Pointers in the block are not followed.
     ///
     /// # Safety
-    /// A live block of [`Learned::block`]'s size must begin at `address`.
+    /// A live block of [`LearnedLayout::block`]'s size must begin at `address`.
     pub(super) unsafe fn number(&self, address: u64) -> Option<u64> {
         let word = |offset: usize| {
             // SAFETY: the offset is inside the block, by this function's contract.
@@ -194,7 +194,7 @@ impl Learned {
     /// # Safety
     /// The `Arc` of a tensor must be at `address`, and its memory must not be freed during this
     /// call.
-    pub(super) unsafe fn own(&self, address: u64) -> Option<Tensor> {
+    pub(super) unsafe fn upgrade(&self, address: u64) -> Option<Tensor> {
         let inside = (address as usize + COUNTS) as *const Inner;
         // SAFETY: by this function's contract, this is the address of the value in an `Arc`, as
         // `Sample::new` has checked. The `Weak` is not dropped, so the weak count stays correct.
@@ -226,14 +226,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tensor_is_found_in_its_block_again() {
-        let learned = learn().expect("this candle is laid out as it was when this was written");
+    fn a_tensor_is_read_back_from_its_block() {
+        let learned = learn().expect("the layout of this candle version is known");
         let sample = Sample::new(&[4, 6, 2], DType::F64).unwrap();
         // SAFETY: this is the block of a live tensor.
         let (number, tensor, storage) = unsafe {
             (
                 learned.number(sample.address),
-                learned.own(sample.address).unwrap(),
+                learned.upgrade(sample.address).unwrap(),
                 std::ptr::from_ref(learned.storage(sample.address)) as u64,
             )
         };
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn other_memory_of_that_size_is_no_tensor() {
+    fn other_memory_of_that_size_is_not_a_tensor() {
         let learned = learn().unwrap();
         for fill in [0u64, 1, 0xFFFF_FFFF_FFFF_FFFF, 0x0001_0001_0001_0001] {
             let other = vec![fill; learned.block.size() / 8];

@@ -33,19 +33,19 @@ use memcheck_core::measurement::quiet;
 use crate::ledger;
 use crate::ledger::table::Table;
 use crate::scope;
-use layout::Learned;
+use layout::LearnedLayout;
 use pending::{Marked, NoSlot};
 
 pub(crate) use devices::since as devices_since;
-pub(crate) use types::named;
+pub(crate) use types::tensor_type;
 
-static LAYOUT: OnceLock<Learned> = OnceLock::new();
+static LAYOUT: OnceLock<LearnedLayout> = OnceLock::new();
 /// Bytes of the block of a tensor; 0 until the layout is learned.
 static SIZE: AtomicUsize = AtomicUsize::new(0);
 /// Live tensors: address -> the block of its storage, and the bytes and flags of the tensor.
 static TENSORS: Table = Table::new();
 /// True if a tensor could not be stored.
-static FULL: AtomicBool = AtomicBool::new(false);
+static INCOMPLETE: AtomicBool = AtomicBool::new(false);
 /// An approximation of the highest number of a tensor so far.
 static LATEST: AtomicU64 = AtomicU64::new(0);
 
@@ -67,29 +67,29 @@ pub(crate) fn start() -> std::io::Result<bool> {
     LATEST.store(learned.latest, Relaxed);
     let _ = LAYOUT.set(learned);
     SIZE.store(learned.block.size(), Relaxed);
-    forget_in_children();
+    disable_in_children();
     ledger::follow_tensors(true);
     Ok(true)
 }
 
-extern "C" fn forget() {
+extern "C" fn disable() {
     ledger::follow_tensors(false);
 }
 
 /// Stops following tensors in forked children, because the threads that examine blocks do not exist
 /// there, and a thread that waited for them would wait forever.
-fn forget_in_children() {
+fn disable_in_children() {
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {
         // SAFETY: the handler only changes an atomic, which is allowed after fork.
-        unsafe { libc::pthread_atfork(None, None, Some(forget)) };
+        unsafe { libc::pthread_atfork(None, None, Some(disable)) };
     });
 }
 
-/// Stops following tensors. Returns true if there was room for all of them.
+/// Stops following tensors. Returns true if there was room for all of them and their types.
 pub(crate) fn stop() -> bool {
     ledger::follow_tensors(false);
-    !FULL.load(Relaxed)
+    !INCOMPLETE.load(Relaxed) && types::is_complete()
 }
 
 /// Handles the allocation of a host block while tensors are followed.
@@ -97,19 +97,19 @@ pub(crate) fn stop() -> bool {
 // tensor.
 #[inline]
 pub(crate) fn allocated(address: u64, of: Layout) {
-    if pending::is_some() || of.size() == SIZE.load(Relaxed) {
-        look_at_last(address, of);
+    if pending::has_candidate() || of.size() == SIZE.load(Relaxed) {
+        examine_last(address, of);
     }
 }
 
 #[inline(never)]
-fn look_at_last(address: u64, of: Layout) {
+fn examine_last(address: u64, of: Layout) {
     settle();
-    let is_it = LAYOUT.get().is_some_and(|learned| of == learned.block);
-    if is_it {
-        TENSORS.expect(address);
+    let fits = LAYOUT.get().is_some_and(|learned| of == learned.block);
+    if fits {
+        TENSORS.prefetch_home(address);
         if pending::put(address) == Err(NoSlot::Taken) {
-            FULL.store(true, Relaxed);
+            INCOMPLETE.store(true, Relaxed);
         }
     }
 }
@@ -118,12 +118,12 @@ fn look_at_last(address: u64, of: Layout) {
 #[inline]
 pub(crate) fn freed(address: u64, of: Layout) {
     if of.size() == SIZE.load(Relaxed) {
-        gone(address);
+        remove_freed(address);
     }
 }
 
 #[inline(never)]
-fn gone(address: u64) {
+fn remove_freed(address: u64) {
     settle();
     if TENSORS.remove(address, None).is_none() {
         pending::forget(address);
@@ -135,7 +135,7 @@ fn gone(address: u64) {
 /// Examines the candidate that this thread has allocated last.
 #[inline]
 pub(crate) fn settle() {
-    if pending::is_some() && !quiet::is_quiet() {
+    if pending::has_candidate() && !quiet::is_quiet() {
         settle_next();
     }
 }
@@ -148,8 +148,8 @@ fn settle_next() {
         && let Some(learned) = LAYOUT.get()
     {
         let _quiet = quiet::enter();
-        scope::needed();
-        tensor = look(&marked, learned);
+        scope::install_pending();
+        tensor = examine(&marked, learned);
     }
     drop(marked);
     // Dropped after the mark is gone: if the tensor's owner has dropped it in the meantime, this
@@ -158,7 +158,7 @@ fn settle_next() {
 }
 
 /// Examines a marked block. If it is a tensor, records it and returns a reference to it.
-fn look(marked: &Marked, learned: &Learned) -> Option<Tensor> {
+fn examine(marked: &Marked, learned: &LearnedLayout) -> Option<Tensor> {
     let address = marked.address;
     // SAFETY: this is a live block of the layout's size that its thread has written. It is marked,
     // so other threads do not free it.
@@ -169,28 +169,28 @@ fn look(marked: &Marked, learned: &Learned) -> Option<Tensor> {
     if number <= marked.last() || number > known + FAR {
         return None;
     }
-    // SAFETY: its number and the checks in `Learned::number` prove that this block is the `Arc` of
-    // a tensor. It is marked, so its memory is not freed.
-    let tensor = unsafe { learned.own(address) }?;
+    // SAFETY: its number and the checks in `LearnedLayout::number` prove that this block is the
+    // `Arc` of a tensor. It is marked, so its memory is not freed.
+    let tensor = unsafe { learned.upgrade(address) }?;
     marked.set_last(number);
     // PERF: stored only now and then, because it is used as a bound only.
     if number > known + NEAR {
         LATEST.fetch_max(number, Relaxed);
     }
-    devices::note(&tensor);
+    devices::record(&tensor);
     // SAFETY: this is a tensor, and `tensor` keeps it alive.
     let storage = unsafe { learned.storage(address) };
-    let Some(block) = block::of(storage) else { return Some(tensor) };
+    let Some(block) = block::address_of(storage) else { return Some(tensor) };
     let bytes = (tensor.elem_count() * tensor.dtype().size_in_bytes()) as u64;
     // A transposed tensor sees its whole block, and so does a reshaped one.
-    let whole = ledger::shaped(block, bytes, || types::number(tensor.dims(), tensor.dtype()));
+    let whole = ledger::shaped(block, bytes, || types::type_number(tensor.dims(), tensor.dtype()));
     let flag = |condition: bool, bit: u64| if condition { bit } else { 0 };
-    let what = bytes.min(BYTES)
+    let flags = bytes.min(BYTES)
         | flag(whole, WHOLE)
         | flag(tensor.track_op() && !tensor.is_variable(), GRAPH)
         | flag(tensor.is_variable(), VARIABLE);
-    if !TENSORS.insert(address, [block, what], None) {
-        FULL.store(true, Relaxed);
+    if !TENSORS.insert(address, [block, flags], None) {
+        INCOMPLETE.store(true, Relaxed);
     }
     Some(tensor)
 }
@@ -201,18 +201,18 @@ const FAR: u64 = 1 << 24;
 const NEAR: u64 = 1 << 16;
 
 /// For each block, the properties of the live tensors that see it.
-pub(crate) fn held() -> HashMap<u64, HeldBy> {
-    let mut held: HashMap<u64, HeldBy> = HashMap::new();
-    TENSORS.each(|_, [block, what]| {
-        let by = held.entry(block).or_default();
-        if what & WHOLE != 0 {
+pub(crate) fn holders() -> HashMap<u64, HeldBy> {
+    let mut holders: HashMap<u64, HeldBy> = HashMap::new();
+    TENSORS.each(|_, [block, flags]| {
+        let by = holders.entry(block).or_default();
+        if flags & WHOLE != 0 {
             by.whole += 1;
         } else {
             by.views += 1;
-            by.view_bytes = by.view_bytes.max(what & BYTES);
+            by.view_bytes = by.view_bytes.max(flags & BYTES);
         }
-        by.graph += u64::from(what & GRAPH != 0);
-        by.variables += u64::from(what & VARIABLE != 0);
+        by.graph += u64::from(flags & GRAPH != 0);
+        by.variables += u64::from(flags & VARIABLE != 0);
     });
-    held
+    holders
 }

@@ -43,13 +43,13 @@ static USED: AtomicUsize = AtomicUsize::new(0);
 thread_local! {
     // Has no destructor, so that an access is a plain load.
     static MINE: Cell<Option<&'static Slot>> = const { Cell::new(None) };
-    static LEAVES: Leaves = const { Leaves };
+    static SLOT_GUARD: SlotGuard = const { SlotGuard };
 }
 
 /// Releases the thread's slot when the thread ends.
-struct Leaves;
+struct SlotGuard;
 
-impl Drop for Leaves {
+impl Drop for SlotGuard {
     fn drop(&mut self) {
         super::settle();
         if let Some(slot) = MINE.take() {
@@ -71,7 +71,7 @@ pub(super) enum NoSlot {
 #[cold]
 fn claim() -> Result<&'static Slot, NoSlot> {
     let _quiet = quiet::enter();
-    LEAVES.try_with(|_| ()).map_err(|_| NoSlot::Ending)?;
+    SLOT_GUARD.try_with(|_| ()).map_err(|_| NoSlot::Ending)?;
     let mut slots = ALL.iter().enumerate();
     let is_free = |(_, slot): &(usize, &Slot)| {
         slot.owned.compare_exchange(false, true, AcqRel, Relaxed).is_ok()
@@ -92,7 +92,7 @@ pub(super) fn put(address: u64) -> Result<(), NoSlot> {
 
 /// True if the calling thread has a block to examine.
 #[inline(always)]
-pub(super) fn is_some() -> bool {
+pub(super) fn has_candidate() -> bool {
     MINE.get().is_some_and(|slot| slot.block.load(Relaxed) != 0)
 }
 
@@ -151,8 +151,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_block_that_is_freed_elsewhere_is_not_looked_at() {
-        assert!(!is_some());
+    fn a_block_that_another_thread_frees_is_not_examined() {
+        assert!(!has_candidate());
         assert_eq!(put(0x1000), Ok(()));
         std::thread::spawn(|| {
             forget(0x2000);
@@ -160,25 +160,25 @@ mod tests {
         })
         .join()
         .unwrap();
-        assert!(!is_some());
+        assert!(!has_candidate());
         assert!(mark().is_none());
     }
 
     #[test]
-    fn who_frees_a_block_waits_while_it_is_looked_at() {
+    fn a_thread_that_frees_a_block_waits_while_it_is_examined() {
         static DONE: AtomicBool = AtomicBool::new(false);
         assert_eq!(put(0x3000), Ok(()));
         let marked = mark().unwrap();
-        assert!(mark().is_none(), "a signal handler looks at it as well");
+        assert!(mark().is_none(), "the block is already marked");
         let freeing = std::thread::spawn(|| {
             forget(0x3000);
-            assert!(DONE.load(Acquire), "it was looked at meanwhile");
+            assert!(DONE.load(Acquire), "the free did not wait for the examination");
         });
         std::thread::sleep(std::time::Duration::from_millis(20));
         DONE.store(true, Release);
         drop(marked);
         freeing.join().unwrap();
-        assert!(!is_some());
+        assert!(!has_candidate());
     }
 
     #[test]

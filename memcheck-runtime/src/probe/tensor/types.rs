@@ -15,7 +15,7 @@ pub(super) fn map() -> std::io::Result<()> {
 }
 
 /// The number of a type of tensor; 0 if the table is full.
-pub(super) fn number(dims: &[usize], dtype: DType) -> u16 {
+pub(super) fn type_number(dims: &[usize], dtype: DType) -> u16 {
     let words = || dims.iter().map(|&dim| dim as u64);
     let hash = words().fold(mix(1, dtype as u64), mix);
     // The element type first, then the dimensions.
@@ -29,8 +29,13 @@ pub(super) fn number(dims: &[usize], dtype: DType) -> u16 {
     u16::try_from(number).unwrap_or(0)
 }
 
+/// True if all types so far have a number.
+pub(super) fn is_complete() -> bool {
+    TYPES.is_complete()
+}
+
 /// The type of tensor with this number.
-pub(crate) fn named(number: u16) -> Option<Tensor> {
+pub(crate) fn tensor_type(number: u16) -> Option<Tensor> {
     let words = TYPES.words(number.into())?;
     let (dtype, shape) = words.split_first()?;
     let dtype = layout::DTYPES.iter().find(|known| **known as u64 == *dtype)?;

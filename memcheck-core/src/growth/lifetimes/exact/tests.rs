@@ -12,7 +12,7 @@ fn repeated(period: &[i64], length: usize) -> Vec<i64> {
 }
 
 fn found(series: &[i64]) -> Option<(usize, i128, bool)> {
-    exact(series, &look(20)).map(|period| (period.length, period.sum, period.is_whole))
+    exact_period(series, &look(20)).map(|period| (period.length, period.sum, period.is_whole))
 }
 
 #[test]
@@ -77,16 +77,16 @@ fn a_period_that_paused_right_before_repeats_by_chance_unless_for_long() {
 
 /// The period and the sum of each term, and true if all are whole.
 fn summed(series: &[i64]) -> Option<(Vec<(usize, i128)>, bool)> {
-    let terms = terms(series, &look(40))?;
+    let terms = periodic_terms(series, &look(40))?;
     let is_whole = terms.iter().all(|term| term.is_whole);
     Some((terms.iter().map(|term| (term.length, term.sum)).collect(), is_whole))
 }
 
 /// The sum of terms of period and bytes. A term has its bytes in each multiple of its period.
 fn sum_of(terms: &[(usize, i64)], length: usize) -> Vec<i64> {
-    let of =
+    let sum_at =
         |at: usize| terms.iter().filter(|term| at.is_multiple_of(term.0)).map(|term| term.1).sum();
-    (0..length).map(of).collect()
+    (0..length).map(sum_at).collect()
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn a_series_may_be_the_sum_of_up_to_three_periodic_terms() {
 }
 
 #[test]
-fn terms_that_began_late_are_whole_if_they_explain_what_was_before() {
+fn terms_that_began_late_are_whole_if_they_explain_earlier_events() {
     let end = sum_of(&[(2, 3), (3, 5)], 40);
     let after = |head: &[i64]| summed(&[head, &end].concat()).unwrap().1;
     assert!(after(&[0, 0, 0, 0, 0, 0]));
@@ -120,49 +120,49 @@ fn terms_that_began_late_are_whole_if_they_explain_what_was_before() {
 
 #[test]
 fn growth_by_a_constant_amount_is_quadratic() {
-    let of = |series: &[i64]| {
-        quadratic(series, &look(20)).map(|increment| (increment.length, increment.more))
+    let increment = |series: &[i64]| {
+        constant_increment(series, &look(20)).map(|increment| (increment.length, increment.more))
     };
     let rising: Vec<i64> = (0..30).map(|at| 100 + 8 * at).collect();
-    assert_eq!(of(&rising), Some((1, 8)));
+    assert_eq!(increment(&rising), Some((1, 8)));
     // Eight rises are needed, and they take nine values.
-    assert_eq!((of(&rising[..9]), of(&rising[..8])), (Some((1, 8)), None));
+    assert_eq!((increment(&rising[..9]), increment(&rising[..8])), (Some((1, 8)), None));
     let in_turn = |length: i64| -> Vec<i64> {
         (0..length).map(|at| if at % 2 == 1 { 50 + 4 * at } else { 0 }).collect()
     };
-    assert_eq!(of(&in_turn(30)), Some((2, 8)));
-    assert_eq!((of(&in_turn(10)), of(&in_turn(9))), (Some((2, 8)), None));
-    assert_eq!(of(&[7; 30]), None);
-    assert_eq!(of(&rising.iter().rev().copied().collect::<Vec<_>>()), None, "it falls");
+    assert_eq!(increment(&in_turn(30)), Some((2, 8)));
+    assert_eq!((increment(&in_turn(10)), increment(&in_turn(9))), (Some((2, 8)), None));
+    assert_eq!(increment(&[7; 30]), None);
+    assert_eq!(increment(&rising.iter().rev().copied().collect::<Vec<_>>()), None, "it falls");
     let mut other = rising.clone();
     other[25] += 1;
-    assert_eq!(of(&other), None);
+    assert_eq!(increment(&other), None);
 }
 
 /// The length and the sum of the subtracted period, and the rest of the series.
-fn taken_off(mut series: Vec<i64>, horizon: usize) -> Option<(usize, i128, Vec<i64>)> {
-    let period = below(&mut series, &look(horizon))?;
+fn subtracted(mut series: Vec<i64>, horizon: usize) -> Option<(usize, i128, Vec<i64>)> {
+    let period = subtract_regular_term(&mut series, &look(horizon))?;
     assert!(period.is_whole);
     Some((period.length, period.sum, series))
 }
 
 #[test]
-fn what_is_there_always_is_taken_off_from_below_other_events() {
+fn a_regular_term_below_other_events_is_subtracted() {
     // Other events in at most half of the entries.
     let with_events =
         |count: usize| -> Vec<i64> { (0..20).map(|at| if at < count { 104 } else { 4 }).collect() };
     let rest = [vec![100; 10], vec![0; 10]].concat();
-    assert_eq!(taken_off(with_events(10), 20), Some((1, 4, rest)));
-    assert_eq!(taken_off(with_events(11), 20), None);
-    assert_eq!(taken_off(vec![0; 20], 20), None);
+    assert_eq!(subtracted(with_events(10), 20), Some((1, 4, rest)));
+    assert_eq!(subtracted(with_events(11), 20), None);
+    assert_eq!(subtracted(vec![0; 20], 20), None);
     // The term is in every second entry. The other entries are empty half of the time.
     let in_turn: Vec<i64> = (0..40).map(|at| [7, 0, 7, 3][at % 4]).collect();
     let rest = (0..40).map(|at| [0, 0, 0, 3][at % 4]).collect();
-    assert_eq!(taken_off(in_turn.clone(), 40), Some((2, 7, rest)));
+    assert_eq!(subtracted(in_turn.clone(), 40), Some((2, 7, rest)));
     // A period must be at most an eighth of the horizon.
-    assert_eq!(taken_off(in_turn, 15), None);
+    assert_eq!(subtracted(in_turn, 15), None);
     // Only the last `horizon` entries determine the term, but it is subtracted everywhere.
     let late = [vec![0, 2, 9, 4], vec![4; 20]].concat();
     let rest = [vec![0, 0, 5], vec![0; 21]].concat();
-    assert_eq!(taken_off(late, 20), Some((1, 4, rest)));
+    assert_eq!(subtracted(late, 20), Some((1, 4, rest)));
 }

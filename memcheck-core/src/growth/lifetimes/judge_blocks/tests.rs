@@ -8,26 +8,26 @@ fn look(horizon: usize) -> Look {
 
 #[test]
 fn the_next_look_is_at_the_soonest_length_ahead_or_after_a_tenth() {
-    assert_eq!(soonest(100, [120, 110]), 110);
-    assert_eq!(soonest(100, [90, 120]), 120);
-    assert_eq!(soonest(100, [100, 90]), 111);
+    assert_eq!(next_look(100, [120, 110]), 110);
+    assert_eq!(next_look(100, [90, 120]), 120);
+    assert_eq!(next_look(100, [100, 90]), 111);
 }
 
 #[test]
-fn bytes_go_on_if_the_second_half_has_more_than_half_of_the_first() {
-    assert_eq!(course(&[4, 4, 2, 3]), Open::GoesOn);
-    assert_eq!(course(&[4, 4, 2, 2]), Open::Slows);
+fn growth_goes_on_if_the_second_half_has_more_than_half_of_the_first() {
+    assert_eq!(classify_open(&[4, 4, 2, 3]), Open::GoesOn);
+    assert_eq!(classify_open(&[4, 4, 2, 2]), Open::Slows);
 }
 
 #[test]
 fn growth_that_grows_has_the_mean_of_whole_periods_in_its_second_half() {
     let series: Vec<i64> = (0..11).map(|at| if at % 2 == 0 { 0 } else { at }).collect();
     // The second half has five entries. The last four are whole periods: 7 B and 9 B.
-    let growth = growing(&series, 2, 2);
+    let growth = increasing_growth(&series, 2, 2);
     assert_eq!(growth.rate, Rate::new(16, 4, Certainty::Growing));
     assert_eq!(growth.pattern, Pattern::Growing { period: 2, more: 2 });
     // At least one period counts, even if it is longer than the second half.
-    assert_eq!(growing(&series[..4], 4, 2).rate, Rate::new(4, 4, Certainty::Growing));
+    assert_eq!(increasing_growth(&series[..4], 4, 2).rate, Rate::new(4, 4, Certainty::Growing));
 }
 
 #[test]
@@ -36,7 +36,8 @@ fn blocks_in_a_rhythm_of_sizes_that_differ_have_a_mean_of_whole_periods() {
     let blocks: Vec<i64> = (0..40).map(|at| if at % 3 == 0 { 2 } else { 0 }).collect();
     let series: Vec<i64> =
         blocks.iter().enumerate().map(|(at, n)| n * (at * at % 17) as i64).collect();
-    let State::Grows { growth, is_whole } = without_rest(&series, &blocks, &look(20)).unwrap()
+    let State::Grows { growth, is_whole } =
+        judge_whole_series(&series, &blocks, &look(20)).unwrap()
     else {
         panic!()
     };
@@ -46,7 +47,8 @@ fn blocks_in_a_rhythm_of_sizes_that_differ_have_a_mean_of_whole_periods() {
     assert_eq!(growth[0].rate, Rate::new(bytes as u128, 30, Certainty::Counted));
     // The last three quarters of 41 entries are 31, of which the first 30 count.
     let (blocks, series) = ([&blocks[..], &[0]].concat(), [&series[..], &[0]].concat());
-    let State::Grows { growth, .. } = without_rest(&series, &blocks, &look(20)).unwrap() else {
+    let State::Grows { growth, .. } = judge_whole_series(&series, &blocks, &look(20)).unwrap()
+    else {
         panic!()
     };
     let bytes: i64 = series[10..40].iter().sum();
@@ -54,14 +56,14 @@ fn blocks_in_a_rhythm_of_sizes_that_differ_have_a_mean_of_whole_periods() {
 }
 
 #[test]
-fn a_rhythm_below_other_events_is_found_with_what_is_above_it() {
+fn a_rhythm_below_other_events_is_found_with_these_events() {
     let every = |period: usize, bytes: i64| {
         move |at: usize| if at.is_multiple_of(period) { bytes } else { 0 }
     };
     // 4 B in each entry, and three other events that have ended.
     let series: Vec<i64> =
         (0..80).map(|at| 4 + if [3, 9, 20].contains(&at) { 90 } else { 0 }).collect();
-    let found = |series: &[i64]| match regular(series, &[], &look(40)) {
+    let found = |series: &[i64]| match judge_regular(series, &[], &look(40)) {
         Some(State::Grows { growth, is_whole }) => {
             let rates: Vec<_> = growth.iter().map(|growth| growth.rate).collect();
             (rates, is_whole)

@@ -18,13 +18,13 @@ fn differences_are_the_changes_from_entry_to_entry() {
 
 #[test]
 fn the_windows_are_eight_of_one_length_at_the_end() {
-    let of = |length: i64| -> Vec<Vec<i64>> {
+    let windows_of = |length: i64| -> Vec<Vec<i64>> {
         windows(&rising(length, 1)).map(<[i64]>::to_vec).collect()
     };
     let pairs: Vec<Vec<i64>> = (0..8).map(|at| vec![3 + 2 * at, 4 + 2 * at]).collect();
-    assert_eq!(of(19), pairs);
-    assert_eq!(of(3), [[0], [1], [2]]);
-    assert_eq!((ends(&[3, 1, 2]), mean(&[3, 1, 5])), ((1, 3), 3.0));
+    assert_eq!(windows_of(19), pairs);
+    assert_eq!(windows_of(3), [[0], [1], [2]]);
+    assert_eq!((range(&[3, 1, 2]), mean(&[3, 1, 5])), ((1, 3), 3.0));
 }
 
 #[test]
@@ -83,10 +83,10 @@ fn floors_that_only_rise_never_fall_and_are_higher_at_the_end() {
 
 #[test]
 fn a_rise_goes_on_if_the_second_half_has_more_than_half_of_that_of_the_first() {
-    assert!(goes_on(&rising(8, 1)));
-    assert!(goes_on(&[0, 2, 4, 6, 6, 7, 8, 10]));
-    assert!(!goes_on(&[0, 2, 4, 6, 6, 7, 8, 9]));
-    assert!(!goes_on(&rising(7, 1)), "too short");
+    assert!(keeps_rising(&rising(8, 1)));
+    assert!(keeps_rising(&[0, 2, 4, 6, 6, 7, 8, 10]));
+    assert!(!keeps_rising(&[0, 2, 4, 6, 6, 7, 8, 9]));
+    assert!(!keeps_rising(&rising(7, 1)), "too short");
 }
 
 #[test]
@@ -127,21 +127,21 @@ fn a_level_swings_if_it_repeats_exactly_for_the_quiet_time() {
         |length: usize| -> Vec<i64> { (0..length).map(|at| [1, 2, 3][at % 3]).collect() };
     let look = look(20);
     // 20 entries must each equal the entry three before.
-    assert!(swings(&swinging(23), &look) && !swings(&swinging(22), &look));
-    assert!(!swings(&[7; 60], &look), "it does not move");
+    assert!(repeats_exactly(&swinging(23), &look) && !repeats_exactly(&swinging(22), &look));
+    assert!(!repeats_exactly(&[7; 60], &look), "it does not move");
     let mut once = swinging(60);
     once[50] += 1;
-    assert!(!swings(&once, &look));
+    assert!(!repeats_exactly(&once, &look));
     // A period that is longer than the quiet time must be there twice.
     let long = |length: i64| -> Vec<i64> { (0..length).map(|at| (at % 30) * (at % 30)).collect() };
-    assert!(swings(&long(60), &look) && !swings(&long(59), &look));
+    assert!(repeats_exactly(&long(60), &look) && !repeats_exactly(&long(59), &look));
 }
 
 #[test]
 fn a_level_is_quiet_if_it_has_no_record_for_the_quiet_time_and_does_not_rise_below_it() {
     let look = look(20);
     let quiet = |level: &[i64]| {
-        let records = Events::of(records(level).iter().map(|&(at, _)| at));
+        let records = Events::from_entries(records(level).iter().map(|&(at, _)| at));
         is_quiet(level, &records, &look)
     };
     // The last record is in entry 1.

@@ -55,7 +55,7 @@ fn a_buffer_that_is_replaced_by_a_larger_one_is_a_part_that_is_replaced() {
 }
 
 #[test]
-fn what_is_open_has_the_blocks_and_bytes_that_are_left_of_it() {
+fn an_open_verdict_has_the_live_blocks_and_bytes() {
     let Decision::Open(open) = kept(1, KIB, |at| at == 7 || at == 8).run(&Budget::of(12)).0 else {
         panic!()
     };
@@ -79,8 +79,11 @@ fn an_exact_leak_does_not_wait_for_the_container_that_keeps_its_blocks() {
         program((0..11).map(|power: u32| (site, (1 << power) / 2, 1 << power, bytes << power)))
     };
     let blocks = kept(1, KIB, |_| true);
-    let beside = leak(&blocks.clone().and(&table(2, 8)));
-    assert_eq!((beside.rate, beside.whole, beside.parts.len()), (exact(KIB, 1), true, 1));
+    let with_table = leak(&blocks.clone().and(&table(2, 8)));
+    assert_eq!(
+        (with_table.rate, with_table.whole, with_table.parts.len()),
+        (exact(KIB, 1), true, 1)
+    );
     // A table of more than a sixteenth of the blocks' bytes counts as growth.
     let large = leak(&blocks.and(&table(2, 512)));
     assert!(large.rate > exact(KIB, 1), "{large:?}");

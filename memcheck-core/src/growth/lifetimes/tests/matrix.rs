@@ -16,7 +16,7 @@ fn line(name: &str, cells: [String; 9]) {
 
 /// The properties that the programs of a sum share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Alike {
+pub(super) enum Shared {
     /// Call site and size.
     Both,
     Site,
@@ -24,21 +24,21 @@ pub(super) enum Alike {
     Nothing,
 }
 
-impl Alike {
+impl Shared {
     pub(super) const ALL: [Self; 4] = [Self::Both, Self::Site, Self::Size, Self::Nothing];
 }
 
 /// One program that is the sum of a random program of each family.
-pub(super) fn beside(
+pub(super) fn combine(
     families: &[&Family],
     random: &mut Random,
     length: u32,
-    alike: Alike,
+    alike: Shared,
 ) -> Program {
     let shared = random.size();
     families.iter().enumerate().fold(Program::new(length), |sum, (at, family)| {
-        let has_site = matches!(alike, Alike::Both | Alike::Site);
-        let has_size = matches!(alike, Alike::Both | Alike::Size);
+        let has_site = matches!(alike, Shared::Both | Shared::Site);
+        let has_size = matches!(alike, Shared::Both | Shared::Size);
         let site = if has_site { 0 } else { 10 * at as u32 };
         let size = if has_size { shared } else { random.size() };
         sum.and(&family.program(random, length, site, size))
@@ -78,8 +78,8 @@ fn matrix() {
     }
 }
 
-fn alike(number: u64) -> Alike {
-    Alike::ALL[number as usize % Alike::ALL.len()]
+fn alike(number: u64) -> Shared {
+    Shared::ALL[number as usize % Shared::ALL.len()]
 }
 
 /// Prints the matrix of sums of programs.
@@ -95,7 +95,7 @@ fn sums() {
     for number in 0..programs * CLEAN.len() as u64 {
         let count = random.within(2, 4);
         let families: Vec<&Family> = (0..count).map(|_| pick(CLEAN, &mut random)).collect();
-        let program = beside(&families, &mut random, budget.most, alike(number));
+        let program = combine(&families, &mut random, budget.most, alike(number));
         let decision = clean.add(&program, &budget);
         if show && matches!(decision, Decision::Leak(_)) {
             println!("  {:?} {decision:?}", names(&families));
@@ -107,7 +107,7 @@ fn sums() {
         for number in 0..programs {
             for family in CLEAN {
                 let families = [leak, family];
-                let program = beside(&families, &mut random, budget.most, alike(number));
+                let program = combine(&families, &mut random, budget.most, alike(number));
                 let (wrong, decision) = (row.wrong, row.add(&program, &budget));
                 let is_leak = matches!(decision, Decision::Leak(_));
                 if show && (!is_leak || row.wrong > wrong) {
@@ -115,20 +115,20 @@ fn sums() {
                 }
             }
         }
-        line(&format!("{} beside clean", leak.name), row.cells());
+        line(&format!("{} with clean", leak.name), row.cells());
     }
     let mut row = Row::default();
     for number in 0..programs * LEAKS.len() as u64 {
         let count = random.within(1, 4);
         let mut families = vec![pick(LEAKS, &mut random)];
         families.extend((0..count).map(|_| pick(CLEAN, &mut random)));
-        row.add(&beside(&families, &mut random, budget.most, alike(number)), &budget);
+        row.add(&combine(&families, &mut random, budget.most, alike(number)), &budget);
     }
-    line("a leak beside 1 to 4 clean ones", row.cells());
+    line("a leak with 1 to 4 clean ones", row.cells());
     let mut row = Row::default();
     for number in 0..programs * LEAKS.len() as u64 {
         let families = [pick(LEAKS, &mut random), pick(LEAKS, &mut random)];
-        let program = beside(&families, &mut random, budget.most, alike(number));
+        let program = combine(&families, &mut random, budget.most, alike(number));
         let (wrong, decision) = (row.wrong, row.add(&program, &budget));
         if show && (row.wrong > wrong || matches!(decision, Decision::Clean { .. })) {
             println!("  {:?} {:?} {decision:?}", names(&families), program.truth);

@@ -65,7 +65,7 @@ fn rings_up_to_the_horizon_are_clean_and_longer_ones_are_not() {
 }
 
 #[test]
-fn leaks_up_to_the_quiet_time_are_exact_and_rarer_ones_pass() {
+fn leaks_up_to_the_quiet_time_are_exact_and_rarer_ones_are_clean() {
     for period in [1, 2, 7, 25, 50, 63, 64] {
         for phase in [0, period / 2, period - 1] {
             let leak = leak(&keeps(MIB, |at| at % period == phase));
@@ -114,7 +114,7 @@ fn a_vec_that_is_extended_for_ever_grows_by_its_content() {
 }
 
 #[test]
-fn a_leak_beside_a_flushed_list_is_found_to_the_byte() {
+fn a_leak_with_a_flushed_list_is_found_to_the_byte() {
     for period in 2..=8 {
         for phase in 0..period {
             let list = (0..1_100).map(|at| (at, at + period - (at + phase) % period, MIB));
@@ -129,7 +129,7 @@ fn a_leak_beside_a_flushed_list_is_found_to_the_byte() {
 }
 
 #[test]
-fn a_leak_beside_a_lagging_queue_is_found_to_the_byte() {
+fn a_leak_with_a_lagging_queue_is_found_to_the_byte() {
     let mut random = Random(3);
     for every in 1..=8 {
         for _ in 0..8 {

@@ -3,7 +3,7 @@
 use super::super::programs::matrix::{Row, alone};
 use super::super::programs::{CLEAN, Family, LEAKS, Program, Random};
 use super::super::{Budget, Certainty, Decision, Rate};
-use super::matrix::{Alike, beside};
+use super::matrix::{Shared, combine};
 
 /// Programs of each family in the quick tests.
 const PROGRAMS: u32 = 2;
@@ -25,7 +25,7 @@ fn exact(decision: &Decision) -> Option<Rate> {
 }
 
 #[test]
-fn regular_families_are_what_they_are() {
+fn regular_families_are_decided_exactly() {
     let mut random = Random(20);
     for family in CLEAN.iter().filter(|family| !is_random(family)) {
         let mut row = Row::default();
@@ -53,7 +53,7 @@ fn parts_add_up_to_the_rate() {
     let mut random = Random(21);
     for leak in LEAKS {
         let clean = &CLEAN[random.within(0, CLEAN.len() as u32 - 1) as usize];
-        let program = beside(&[leak, clean], &mut random, LENGTH, Alike::Nothing);
+        let program = combine(&[leak, clean], &mut random, LENGTH, Shared::Nothing);
         if let Decision::Leak(leak) = decide(&program) {
             assert_eq!(Rate::sum(leak.parts.iter().map(|part| &part.rate)), leak.rate);
             assert!(!leak.parts.is_empty());
@@ -63,8 +63,8 @@ fn parts_add_up_to_the_rate() {
 
 /// Runs a leak together with a clean program. True if the leak is found, with its exact rate if it
 /// has one.
-fn is_same_leak(leak: &Family, clean: &Family, alike: Alike, random: &mut Random) -> bool {
-    let program = beside(&[leak, clean], random, LENGTH, alike);
+fn is_same_leak(leak: &Family, clean: &Family, alike: Shared, random: &mut Random) -> bool {
+    let program = combine(&[leak, clean], random, LENGTH, alike);
     let decision = decide(&program);
     if let Some(rate) = exact(&decision) {
         assert_eq!(Some(rate), program.truth, "{} {} {alike:?}", leak.name, clean.name);
@@ -73,30 +73,30 @@ fn is_same_leak(leak: &Family, clean: &Family, alike: Alike, random: &mut Random
 }
 
 #[test]
-fn a_leak_beside_a_clean_program_is_the_same_leak() {
+fn a_leak_with_a_clean_program_is_the_same_leak() {
     let mut random = Random(22);
     let clean = CLEAN.iter().filter(|family| !is_random(family) && family.name != "LRU cache");
     for (at, clean) in clean.enumerate() {
         let leak = &LEAKS[at % 8];
-        let alike = Alike::ALL[at % Alike::ALL.len()];
+        let alike = Shared::ALL[at % Shared::ALL.len()];
         let is_same = is_same_leak(leak, clean, alike, &mut random);
         assert!(is_same, "{} {} {alike:?}", leak.name, clean.name);
     }
 }
 
-/// Runs each leak together with each clean program, for each value of [`Alike`]. Prints the pairs in
+/// Runs each leak together with each clean program, for each value of [`Shared`]. Prints the pairs in
 /// which the leak is not found or has no exact rate.
 #[test]
 #[ignore = "takes a minute: all pairs"]
-fn every_leak_beside_every_clean_program_is_the_same_leak() {
+fn every_leak_with_every_clean_program_is_the_same_leak() {
     let mut random = Random(27);
     let (mut pairs, mut others) = (0, Vec::new());
     for leak in LEAKS {
         for clean in CLEAN {
-            for alike in Alike::ALL {
+            for alike in Shared::ALL {
                 pairs += 1;
                 if !is_same_leak(leak, clean, alike, &mut random) {
-                    others.push(format!("{} beside {} ({alike:?})", leak.name, clean.name));
+                    others.push(format!("{} with {} ({alike:?})", leak.name, clean.name));
                 }
             }
         }
@@ -109,7 +109,7 @@ fn regular_clean_programs_are_clean_together() {
     let mut random = Random(23);
     let regular: Vec<&Family> = CLEAN.iter().filter(|family| !is_random(family)).collect();
     for pair in regular.windows(2) {
-        let program = beside(pair, &mut random, LENGTH, Alike::Both);
+        let program = combine(pair, &mut random, LENGTH, Shared::Both);
         let decision = decide(&program);
         assert!(!matches!(decision, Decision::Leak(_)), "{} {}", pair[0].name, pair[1].name);
     }
@@ -120,8 +120,8 @@ fn rates_of_two_leaks_add_up() {
     let mut random = Random(24);
     let exact_ones: Vec<&Family> = LEAKS.iter().take(8).chain(&LEAKS[29..31]).collect();
     for pair in exact_ones.windows(2) {
-        for alike in Alike::ALL {
-            let program = beside(pair, &mut random, LENGTH, alike);
+        for alike in Shared::ALL {
+            let program = combine(pair, &mut random, LENGTH, alike);
             let rate = exact(&decide(&program));
             if let Some(rate) = rate {
                 assert_eq!(Some(rate), program.truth, "{} {}", pair[0].name, pair[1].name);
@@ -134,7 +134,7 @@ fn rates_of_two_leaks_add_up() {
 fn names_orders_and_sizes_change_nothing() {
     let mut random = Random(25);
     for family in LEAKS.iter().chain(CLEAN).step_by(3) {
-        let program = beside(&[family, &CLEAN[0]], &mut random, LENGTH, Alike::Nothing);
+        let program = combine(&[family, &CLEAN[0]], &mut random, LENGTH, Shared::Nothing);
         let budget = Budget::default();
         let (decision, iterations, _) = program.run(&budget);
         let mut reversed = program.clone();

@@ -33,13 +33,13 @@ fn open(open: Open) -> Decision {
 }
 
 fn sizes(grown: &Grown) -> Vec<(Option<u64>, u64)> {
-    let of = |group: &Group| (group.block, group.reading.bytes_per_iteration);
-    grown.by_size.iter().map(of).collect()
+    let size_and_rate = |group: &Group| (group.block, group.reading.bytes_per_iteration);
+    grown.by_size.iter().map(size_and_rate).collect()
 }
 
 fn sites(grown: &Grown) -> Vec<(u32, u64)> {
-    let of = |(&site, group): (&u32, &Group)| (site, group.reading.bytes_per_iteration);
-    grown.by_site.iter().map(of).collect()
+    let site_and_rate = |(&site, group): (&u32, &Group)| (site, group.reading.bytes_per_iteration);
+    grown.by_site.iter().map(site_and_rate).collect()
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn blocks_that_may_still_die_have_no_share() {
 }
 
 #[test]
-fn a_call_site_is_listed_if_blocks_of_its_are_live() {
+fn a_call_site_with_live_blocks_is_listed() {
     let set_up = |site| Living { site: Some(site), size: 8, born: None, count: 1 };
     let mut history = History::new(2);
     for now in 0..12 {
@@ -151,7 +151,7 @@ fn growth_that_slowed_or_moved_has_no_rate() {
 }
 
 #[test]
-fn a_figure_is_exact_if_the_decision_says_so() {
+fn a_figure_is_exact_if_the_decision_is_exact() {
     let history = after(12, |now| kept(0, 8, (0, 1), now));
     let mut mean = part(Some(8), 8, Found::Mean);
     mean.rate.certainty = Certainty::Mean;

@@ -25,7 +25,7 @@ fn places(finding: &Finding) -> Vec<(Option<u64>, u64, Option<u32>)> {
 fn scattered() -> Record {
     let leak = Run::default().place(&[MATMUL], steady(1 << 10)).tensors(&[&[16, 16]]);
     let lines = (0..10).fold(leak, |run, at| run.place(&[], once(4 << 20, at)));
-    lines.nobody(steady(4 << 20)).record()
+    lines.unplaced(steady(4 << 20)).record()
 }
 
 #[test]
@@ -61,8 +61,8 @@ fn the_sites_of_a_leak_are_lines_and_sizes_that_no_line_accounts_for() {
 }
 
 #[test]
-fn what_is_retained_has_its_lines_and_a_cause_if_one_is_known() {
-    let of = |run: Run| {
+fn retained_memory_has_its_lines_and_its_known_cause() {
+    let cause_of = |run: Run| {
         let [retained] = found(&run.record(), at_most(1 << 20)).try_into().expect("one finding");
         assert_eq!((retained.code, retained.figure), (Code::Retained, Some(8_192)));
         assert_eq!(retained.sites.len(), 1, "{retained:?}");
@@ -70,16 +70,16 @@ fn what_is_retained_has_its_lines_and_a_cause_if_one_is_known() {
         retained.cause.map(|cause| cause.code)
     };
     let left =
-        |calls| Run::default().place(&[], once(8_192, 2)).made(calls, 12_288).retained(1, 8_192);
-    assert_eq!(of(left(3)).as_deref(), Some("cache-keeps-largest"));
+        |calls| Run::default().place(&[], once(8_192, 2)).totals(calls, 12_288).retained(1, 8_192);
+    assert_eq!(cause_of(left(3)).as_deref(), Some("cache-keeps-largest"));
     // Surviving blocks that do not grow are not a mistake.
-    assert_eq!(of(left(1)), None);
+    assert_eq!(cause_of(left(1)), None);
     let leak = Run::default().place(&[], steady(1 << 10)).retained(8, 8_192);
-    assert_eq!(of(leak).as_deref(), Some("buffers-kept"));
+    assert_eq!(cause_of(leak).as_deref(), Some("buffers-kept"));
 }
 
 #[test]
-fn what_limits_the_names_is_said_where_places_are() {
+fn findings_with_call_sites_state_why_names_are_incomplete() {
     let mut record = scattered();
     let attribution = record.attribution.as_mut().unwrap();
     attribution.hint = Some("no line tables".to_owned());
@@ -92,7 +92,7 @@ fn what_limits_the_names_is_said_where_places_are() {
 }
 
 #[test]
-fn a_place_without_a_line_of_the_program_still_has_its_stack() {
+fn a_call_site_without_a_line_of_the_program_has_its_stack() {
     let mut record = Run::default().place(&[MATMUL], steady(1 << 10)).record();
     let stack = &mut record.attribution.as_mut().unwrap().stacks[0];
     stack.frames.retain(|frame| frame.file.is_none());
@@ -127,7 +127,7 @@ fn refused() -> Record {
 }
 
 #[test]
-fn what_there_was_no_room_for_has_the_line_that_asked_and_those_that_held() {
+fn a_refused_allocation_has_its_line_and_those_of_the_holders() {
     let fits = |bytes| Layer {
         fits: Some(crate::capacity::Capacity::Bytes(Size(bytes))),
         ..at_most(1 << 20)

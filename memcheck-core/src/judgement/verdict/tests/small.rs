@@ -28,17 +28,17 @@ fn retains(bytes: u64) -> SpaceRecord {
 
 #[test]
 fn small_blocks_that_leak_with_twice_as_many_bytes_of_tensors_are_not_another_finding() {
-    let of = |tensors, small, limit| {
+    let codes_of = |tensors, small, limit| {
         let layer = Layer { max_growth: Some(Size(limit)), ..Layer::default() };
         found(&on_the_host(leaks(tensors), leaks(small)), layer)
     };
     let (tensors, small) = ((Code::Leak, Some(Space::Host)), (Code::Leak, Some(Space::HostSmall)));
-    assert_eq!(of(128, 64, 0), [tensors]);
-    assert_eq!(of(127, 64, 0), [tensors, small]);
-    assert_eq!(of(0, 64, 0), [small]);
+    assert_eq!(codes_of(128, 64, 0), [tensors]);
+    assert_eq!(codes_of(127, 64, 0), [tensors, small]);
+    assert_eq!(codes_of(0, 64, 0), [small]);
     // Tensors within their limit have no finding, so the small blocks are judged.
-    assert_eq!(of(1_024, 64, 63), [tensors]);
-    assert_eq!(of(1_024, 1_025, 1_024), [small]);
+    assert_eq!(codes_of(1_024, 64, 63), [tensors]);
+    assert_eq!(codes_of(1_024, 1_025, 1_024), [small]);
 }
 
 #[test]
@@ -57,20 +57,20 @@ fn small_blocks_are_undecided_unless_tensors_leak() {
 
 #[test]
 fn small_blocks_that_are_retained_with_twice_as_many_bytes_of_tensors_are_not_another_finding() {
-    let of = |tensors, small, limit| {
+    let codes_of = |tensors, small, limit| {
         let layer = Layer { max_retained: Some(Size(limit)), ..Layer::default() };
         found(&on_the_host(retains(tensors), retains(small)), layer)
     };
     let retained = |space| (Code::Retained, Some(space));
     let (tensors, small) = (retained(Space::Host), retained(Space::HostSmall));
-    assert_eq!(of(128, 64, 0), [tensors]);
-    assert_eq!(of(127, 64, 0), [tensors, small]);
-    assert_eq!(of(0, 64, 0), [small]);
-    assert_eq!(of(1_024, 1_025, 1_024), [small]);
+    assert_eq!(codes_of(128, 64, 0), [tensors]);
+    assert_eq!(codes_of(127, 64, 0), [tensors, small]);
+    assert_eq!(codes_of(0, 64, 0), [small]);
+    assert_eq!(codes_of(1_024, 1_025, 1_024), [small]);
 }
 
 #[test]
-fn only_what_is_retained_again_counts_for_small_blocks_too() {
+fn small_blocks_count_as_retained_only_after_a_second_round() {
     let once = |bytes| SpaceRecord { retained_again: Some(0), ..retains(bytes) };
     let small = SpaceRecord { retained_again: Some(64), ..retains(64) };
     // The tensors were allocated once in the process, so they do not count as retained.

@@ -7,10 +7,10 @@ use crate::judgement::finding::TABLE;
 use crate::measurement::attribution::builder::{Run, kept as blocks, once, steady};
 
 fn found(record: &Record, layer: Layer) -> Vec<Finding> {
-    found_beside(record, &Baseline::Off, layer)
+    found_with_baseline(record, &Baseline::Off, layer)
 }
 
-fn found_beside(record: &Record, baseline: &Baseline, layer: Layer) -> Vec<Finding> {
+fn found_with_baseline(record: &Record, baseline: &Baseline, layer: Layer) -> Vec<Finding> {
     judge(record, baseline, &limits(layer), |code| code.default_level(false)).findings
 }
 
@@ -84,55 +84,58 @@ fn a_peak_above_its_limit_has_the_lines_that_hold_it() {
 
 #[test]
 fn a_leak_states_which_blocks_survive() {
-    let of = |run: Run| {
+    let message_of = |run: Run| {
         let finding = one(&run.record(), at_most(0));
         assert_eq!((finding.code, finding.space, finding.limit), (Code::Leak, Some(GPU), Some(0)));
         finding.message
     };
     let one_size = blocks(500, [2; 10], grows(Pattern::Steady, 1_000));
-    let message = of(Run::default().place(&[], one_size.clone()));
+    let message = message_of(Run::default().place(&[], one_size.clone()));
     assert!(message.ends_with(": 20 blocks of 500 B survive"), "{message}");
-    let message = of(Run::default().place(&[], one_size).nobody(steady(300)));
+    let single = blocks(500, [1, 0, 0, 0, 0, 0, 0, 0, 0, 0], grows(Pattern::Irregular, 50));
+    let message = message_of(Run::default().place(&[], single));
+    assert!(message.ends_with(": 1 block of 500 B survives"), "{message}");
+    let message = message_of(Run::default().place(&[], one_size).unplaced(steady(300)));
     assert!(message.ends_with(": 30 blocks survive, 13,000 B (12.7 KiB) in all"), "{message}");
     let enlarged = builder::enlarged(64);
-    let message = of(Run::default().place(&[], enlarged.clone()));
+    let message = message_of(Run::default().place(&[], enlarged.clone()));
     assert!(message.ends_with(": buffers are replaced by larger ones"), "{message}");
     // The message is another one if a group is not a replaced buffer.
-    let message = of(Run::default().place(&[], enlarged).nobody(steady(300)));
+    let message = message_of(Run::default().place(&[], enlarged).unplaced(steady(300)));
     assert!(message.contains(" blocks survive, "), "{message}");
 }
 
 #[test]
-fn a_leak_states_how_far_it_was_followed_and_whether_the_rate_is_all_of_it() {
+fn a_leak_states_its_iterations_and_whether_its_rate_is_complete() {
     let leak = |growth| {
-        let mut run = Run::default().nobody(steady(64)).record();
+        let mut run = Run::default().unplaced(steady(64)).record();
         run.spaces.get_mut(&GPU).unwrap().growth = growth;
         one(&run, at_most(0)).message
     };
     let found = |whole| Growth::Found { whole, exact: true, iterations: 44 };
     let all = "cuda:0 grows by 64 B an iteration, at most 0 B allowed: 10 blocks of 64 B survive; \
-               it went on through 44 iterations";
+               the growth lasted for 44 iterations";
     assert_eq!(leak(found(true)), all);
     assert_eq!(leak(found(false)), all.replace("by 64", "by at least 64"));
 }
 
 #[test]
 fn frees_that_the_driver_refused_are_the_hint_of_a_leak() {
-    let of = |number| {
-        let run = Run::default().nobody(steady(64)).failed_frees(number).record();
+    let hint_of = |number| {
+        let run = Run::default().unplaced(steady(64)).failed_frees(number).record();
         one(&run, at_most(0)).hint
     };
-    assert_eq!(of(0), None);
-    assert!(of(2).unwrap().starts_with("2 frees were refused by the driver"));
+    assert_eq!(hint_of(0), None);
+    assert!(hint_of(2).unwrap().starts_with("the driver refused 2 frees"));
 }
 
 #[test]
-fn growth_that_is_not_decided_states_its_bytes_and_what_was_seen() {
+fn undecided_growth_states_its_bytes_and_its_course() {
     // 1,000 B in ten measured iterations, after two of warm-up.
     for (open, what) in [
-        (Open::Slows, "they came more and more slowly"),
-        (Open::Moves, "they went up and down"),
-        (Open::GoesOn, "they kept coming"),
+        (Open::Slows, "they rose more and more slowly"),
+        (Open::Moves, "they rose and fell"),
+        (Open::GoesOn, "they kept rising"),
     ] {
         let run = grows_by(Growth::Undecided { open, bytes: 1_000, iterations: 12 });
         let finding = one(&run, at_most(99));
@@ -158,7 +161,7 @@ fn growth_that_is_not_decided_states_its_bytes_and_what_was_seen() {
 fn growth_of_the_pool_states_its_rate() {
     let reserved = (0..10).map(|at| at << 20).collect();
     let measured = SpaceRecord { reserved, ..armed(Metrics::default()) };
-    let finding = growth::of_pool(GPU, &measured, Some(5)).unwrap();
+    let finding = growth::pool_growth(GPU, &measured, Some(5)).unwrap();
     assert_eq!(
         (finding.space, finding.bytes_per_iteration, finding.limit),
         (Some(GPU), Some(1 << 20), Some(5))
@@ -202,7 +205,7 @@ fn a_regression_states_both_figures_and_the_tolerated_one() {
         assert_eq!(space, Some(GPU));
         (code, figure, bytes_per_iteration, limit, baseline)
     };
-    let findings = found_beside(&now, &kept(&then), layer.clone());
+    let findings = found_with_baseline(&now, &kept(&then), layer.clone());
     let messages: Vec<_> = findings.iter().map(|finding| finding.message.clone()).collect();
     assert_eq!(
         messages,
@@ -212,8 +215,9 @@ fn a_regression_states_both_figures_and_the_tolerated_one() {
             "`peak_allocated` of cuda:0 was 1000 B, is 1,200 B (1.2 KiB) (+200 B)",
         ]
     );
-    let meant = |finding: &Finding| finding.hint.as_ref().unwrap().starts_with("if this is meant");
-    assert!(findings.iter().all(meant), "{findings:?}");
+    let is_regression =
+        |finding: &Finding| finding.hint.as_ref().unwrap().starts_with("if this is intended");
+    assert!(findings.iter().all(is_regression), "{findings:?}");
     assert_eq!(
         findings.into_iter().map(stated).collect::<Vec<_>>(),
         [
@@ -222,18 +226,20 @@ fn a_regression_states_both_figures_and_the_tolerated_one() {
             (Code::PeakRegression, Some(1_200), None, Some(1_100), Some(1_000)),
         ]
     );
-    let lower = found_beside(&then, &kept(&now), layer).remove(0);
+    let lower = found_with_baseline(&then, &kept(&now), layer).remove(0);
     assert_eq!(lower.message, "`allocations` of cuda:0 was 30, is 10 (-20)");
     let hint = lower.hint.as_deref();
-    assert_eq!(hint, Some("`cargo memcheck accept` keeps the lower figure"));
+    assert_eq!(hint, Some("`cargo memcheck accept` makes the lower figure the new baseline"));
     assert_eq!(stated(lower), (Code::Improved, Some(10), None, None, Some(30)));
 }
 
 #[test]
 fn a_tolerance_in_bytes_does_not_raise_the_limit_of_a_count() {
-    let of = |allocations| record(armed(Metrics { allocations, ..Metrics::default() }));
+    let run_with = |allocations| record(armed(Metrics { allocations, ..Metrics::default() }));
     let layer = Layer { tolerance: Some("8 B".parse().unwrap()), ..Layer::default() };
-    let [finding] = found_beside(&of(11), &kept(&of(10)), layer).try_into().expect("one finding");
+    let [finding] = found_with_baseline(&run_with(11), &kept(&run_with(10)), layer)
+        .try_into()
+        .expect("one finding");
     assert_eq!((finding.code, finding.limit), (Code::AllocationsRegression, Some(10)));
 }
 
@@ -249,7 +255,7 @@ fn a_regression_has_the_lines_of_its_figure_and_what_is_new_at_the_peak() {
         (metrics.peak_allocated, metrics.allocations) = (bytes, bytes);
         run
     };
-    let findings = found_beside(&run(1 << 20), &kept(&run(1 << 10)), Layer::default());
+    let findings = found_with_baseline(&run(1 << 20), &kept(&run(1 << 10)), Layer::default());
     let lines = |finding: &Finding| (finding.code, finding.sites[0].line, finding.grown.len());
     assert_eq!(
         findings.iter().map(lines).collect::<Vec<_>>(),
@@ -265,17 +271,18 @@ fn figures_that_cannot_be_compared_are_named() {
     more.judged.push(Space::Cuda(1));
     more.spaces.insert(Space::Cuda(1), armed(Metrics::default()));
     let message = |now: &Record, then: &Record| {
-        let finding = found_beside(now, &kept(then), Layer::default()).remove(0);
+        let finding = found_with_baseline(now, &kept(then), Layer::default()).remove(0);
         assert_eq!(finding.code, Code::UncomparableBaseline);
         finding.message
     };
     let (lacks, has) = (message(&more, &run), message(&run, &more));
     assert!(lacks.starts_with("the baseline lacks `") && lacks.ends_with("of cuda:1"), "{lacks}");
-    assert!(has.starts_with("the baseline alone has `") && has.ends_with("of cuda:1"), "{has}");
+    let ending = "of cuda:1, which the run did not measure";
+    assert!(has.starts_with("the baseline has `") && has.ends_with(ending), "{has}");
 }
 
 #[test]
-fn an_instrument_that_saw_nothing_is_named_with_its_remedy() {
+fn a_failed_instrument_is_reported_with_its_remedy() {
     let mut run = record(SpaceRecord::default());
     run.judged = vec![GPU, Space::Host];
     run.spaces.insert(Space::Host, SpaceRecord::default());
@@ -291,7 +298,7 @@ fn an_instrument_that_saw_nothing_is_named_with_its_remedy() {
 }
 
 #[test]
-fn figures_may_wait_to_become_the_baseline_unless_a_limit_is_broken() {
+fn figures_can_become_the_baseline_unless_a_limit_is_exceeded() {
     let is_kept = |codes: &[Code]| {
         let findings: Vec<_> = codes.iter().map(|&code| Finding::new(code, "")).collect();
         is_worth_keeping(&findings)

@@ -28,7 +28,7 @@ fn a_baseline_without_a_tolerance_is_stated_once() {
 }
 
 #[test]
-fn a_baseline_of_other_spaces_has_no_edge() {
+fn a_baseline_of_other_spaces_has_no_threshold() {
     let mut more = peak(100);
     more.judged.push(Space::Cuda(1));
     more.spaces.insert(Space::Cuda(1), armed(Metrics::default()));
@@ -80,7 +80,11 @@ fn findings_without_call_sites_state_why_if_no_run_had_the_same_figures() {
     let placed = twice(with_line(60), &with_line(50));
     assert_eq!(hint(&placed), None);
     let counted = Record { attribution: None, ..placed };
-    assert!(hint(&counted).unwrap().starts_with("no run with call stacks"));
+    assert!(
+        hint(&counted)
+            .unwrap()
+            .starts_with("the call sites are missing, because no run with call stacks")
+    );
     let mut asked = counted;
     asked.repeats.as_mut().unwrap().asked = Some(2);
     assert_eq!(hint(&asked), None);

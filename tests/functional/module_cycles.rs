@@ -1,13 +1,13 @@
-//! The dependencies between the top-level modules of a crate (its rooms) must have no circle.
-//! Dependencies of unit tests do not count.
+//! The dependencies between the top-level modules of a crate must have no cycle. Dependencies of
+//! unit tests do not count.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use crate::fixture::workspace;
 
-/// The modules that each room uses.
-type Rooms = BTreeMap<String, BTreeSet<String>>;
+/// The top-level modules that each top-level module uses.
+type Dependencies = BTreeMap<String, BTreeSet<String>>;
 
 /// The source without comments and without its unit tests, and the modules that exist for unit
 /// tests only.
@@ -33,7 +33,7 @@ fn production(source: &str) -> (String, BTreeSet<String>) {
 }
 
 /// The first names of all paths of a source that begin with `crate::`.
-fn taken(source: &str) -> Vec<&str> {
+fn used_modules(source: &str) -> Vec<&str> {
     let name =
         |path: &str| path.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(path.len());
     let mut names = Vec::new();
@@ -55,15 +55,15 @@ fn taken(source: &str) -> Vec<&str> {
     names
 }
 
-/// Adds the dependencies of the files of a room.
-fn read(path: &Path, room: &str, rooms: &mut Rooms) {
+/// Adds the dependencies of the files of a module.
+fn add_dependencies(path: &Path, module: &str, modules: &mut Dependencies) {
     let source = std::fs::read_to_string(path).expect("a source file");
     let (source, for_tests) = production(&source);
-    let of_room = rooms.entry(room.to_owned()).or_default();
-    of_room.extend(taken(&source).into_iter().map(str::to_owned));
+    let own = modules.entry(module.to_owned()).or_default();
+    own.extend(used_modules(&source).into_iter().map(str::to_owned));
     // `a.rs` and `a/mod.rs` have their modules in `a`.
     let folder = match path.file_stem().is_some_and(|stem| stem == "mod") {
-        true => path.parent().expect("a file lies in a folder").to_owned(),
+        true => path.parent().expect("the file has a folder").to_owned(),
         false => path.with_extension(""),
     };
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -73,51 +73,53 @@ fn read(path: &Path, room: &str, rooms: &mut Rooms) {
             continue;
         }
         match path.is_dir() {
-            true if path.join("mod.rs").is_file() => read(&path.join("mod.rs"), room, rooms),
+            true if path.join("mod.rs").is_file() => {
+                add_dependencies(&path.join("mod.rs"), module, modules)
+            }
             // The file of the same name has already been read, and its modules with it.
             true => {}
-            false => read(&path, room, rooms),
+            false => add_dependencies(&path, module, modules),
         }
     }
 }
 
-fn rooms(sources: &Path) -> Rooms {
-    let mut rooms = Rooms::new();
+fn modules(sources: &Path) -> Dependencies {
+    let mut modules = Dependencies::new();
     for entry in std::fs::read_dir(sources).expect("a folder of sources").flatten() {
         let path = entry.path();
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         if path.join("mod.rs").is_file() {
-            read(&path.join("mod.rs"), &name, &mut rooms);
+            add_dependencies(&path.join("mod.rs"), &name, &mut modules);
         } else if path.is_file() && name != "lib" && name != "main" {
-            read(&path, &name, &mut rooms);
+            add_dependencies(&path, &name, &mut modules);
         }
     }
-    let known: BTreeSet<String> = rooms.keys().cloned().collect();
-    for (room, takes) in &mut rooms {
-        takes.retain(|name| known.contains(name) && name != room);
+    let known: BTreeSet<String> = modules.keys().cloned().collect();
+    for (module, uses) in &mut modules {
+        uses.retain(|name| known.contains(name) && name != module);
     }
-    rooms
+    modules
 }
 
-/// Removes rooms that use no remaining room, and rooms that no remaining room uses, until nothing
-/// changes. The rest are circles.
-fn circles(mut rooms: Rooms) -> Rooms {
+/// Removes modules that use no remaining module, and modules that no remaining module uses, until
+/// nothing changes. The rest are cycles.
+fn cycles(mut modules: Dependencies) -> Dependencies {
     loop {
-        let before = rooms.len();
-        let given: BTreeSet<String> = rooms.values().flatten().cloned().collect();
-        rooms.retain(|room, takes| !takes.is_empty() && given.contains(room));
-        let left: BTreeSet<String> = rooms.keys().cloned().collect();
-        for takes in rooms.values_mut() {
-            takes.retain(|name| left.contains(name));
+        let before = modules.len();
+        let used: BTreeSet<String> = modules.values().flatten().cloned().collect();
+        modules.retain(|module, uses| !uses.is_empty() && used.contains(module));
+        let left: BTreeSet<String> = modules.keys().cloned().collect();
+        for uses in modules.values_mut() {
+            uses.retain(|name| left.contains(name));
         }
-        if rooms.len() == before {
-            return rooms;
+        if modules.len() == before {
+            return modules;
         }
     }
 }
 
 #[test]
-fn among_the_rooms_of_each_crate_there_is_no_circle() {
+fn the_modules_of_each_crate_have_no_dependency_cycle() {
     for (name, least) in [
         ("cargo-memcheck", 30),
         ("memcheck-core", 25),
@@ -127,16 +129,16 @@ fn among_the_rooms_of_each_crate_there_is_no_circle() {
         ("memcheck-runtime", 20),
         ("memcheck-sim", 20),
     ] {
-        let rooms = rooms(&workspace().join(name).join("src"));
-        assert!(rooms.len() >= least, "{name} has {} rooms", rooms.len());
-        assert!(rooms.values().any(|takes| takes.len() > 2), "{name}: {rooms:?}");
-        let circles = circles(rooms);
-        assert!(circles.is_empty(), "{name}: {circles:#?}");
+        let modules = modules(&workspace().join(name).join("src"));
+        assert!(modules.len() >= least, "{name} has {} modules", modules.len());
+        assert!(modules.values().any(|uses| uses.len() > 2), "{name}: {modules:?}");
+        let cycles = cycles(modules);
+        assert!(cycles.is_empty(), "{name}: {cycles:#?}");
     }
 }
 
 #[test]
-fn a_circle_is_found_and_one_by_way_of_unit_tests_is_none() {
+fn a_dependency_cycle_is_found_and_unit_tests_do_not_count() {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| {
         let path = folder.path().join(name);
@@ -149,11 +151,11 @@ fn a_circle_is_found_and_one_by_way_of_unit_tests_is_none() {
     write("b.rs", "use std::fmt;\nuse crate::{\n    c::{C, D},\n    fmt::a,\n};\n");
     write("c.rs", "// crate::a\n#[cfg(test)]\nmod tests;\n");
     write("c/tests.rs", "use crate::a;\n");
-    assert!(circles(rooms(folder.path())).is_empty());
+    assert!(cycles(modules(folder.path())).is_empty());
     write("c/tests.rs", "");
     write("c.rs", "#[cfg(test)]\nmod tests {\n    use crate::a::A;\n}\n");
-    assert!(circles(rooms(folder.path())).is_empty());
+    assert!(cycles(modules(folder.path())).is_empty());
     write("c/more.rs", "fn x() {\n    crate::a::y();\n}\n");
-    let found: Vec<String> = circles(rooms(folder.path())).into_keys().collect();
+    let found: Vec<String> = cycles(modules(folder.path())).into_keys().collect();
     assert_eq!(found, ["a", "b", "c"]);
 }

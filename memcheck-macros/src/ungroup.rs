@@ -4,9 +4,9 @@ use syn::Expr;
 
 /// Returns the expression without the invisible group in which a `macro_rules!` macro passes
 /// `$value:expr` or `$value:literal`.
-pub(crate) fn plain(value: &Expr) -> &Expr {
+pub(crate) fn ungroup(value: &Expr) -> &Expr {
     match value {
-        Expr::Group(group) => plain(&group.expr),
+        Expr::Group(group) => ungroup(&group.expr),
         _ => value,
     }
 }

@@ -18,11 +18,12 @@ use memcheck_core::wire::protocol::Job;
 const REFUSED: &str = "a global default trace dispatcher has already been set";
 
 /// The note in a report without scopes.
-pub(super) const NO_SCOPES: &str = "the test installs a `tracing` subscriber of its own: with the \
-                                    layer `memcheck_runtime::Scopes` in it there are scopes";
+pub(super) const NO_SCOPES: &str = "the report has no scopes, because the test installs its own \
+                                    `tracing` subscriber: add the layer \
+                                    `memcheck_runtime::Scopes` to it";
 
 /// True if the body has failed because memcheck's subscriber was installed before its own.
-pub(super) fn is_wanted(outcome: &Outcome) -> bool {
+pub(super) fn is_needed(outcome: &Outcome) -> bool {
     match outcome {
         Outcome::Failed { error: text } | Outcome::Panicked { message: text } => {
             text.contains(REFUSED)
@@ -33,8 +34,8 @@ pub(super) fn is_wanted(outcome: &Outcome) -> bool {
 
 /// Replaces this process by one that does the same job without memcheck's subscriber. The new
 /// process has the same id, group and output. Returns only if the system refuses.
-pub(super) fn begin(job: &Job) -> std::io::Error {
-    eprintln!("memcheck: the test installs a `tracing` subscriber of its own: it is run anew");
+pub(super) fn exec_again(job: &Job) -> std::io::Error {
+    eprintln!("memcheck: the test installs its own `tracing` subscriber: it is run again");
     let job = Job { own_subscriber: true, ..job.clone() };
     let (Ok(executable), Ok(job)) = (std::env::current_exe(), serde_json::to_string(&job)) else {
         return std::io::ErrorKind::NotFound.into();
@@ -49,13 +50,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_tracing_says_of_a_second_subscriber_is_known() {
+    fn the_error_of_a_second_subscriber_is_recognised() {
         let install = || tracing::subscriber::set_global_default(NoSubscriber::default());
         let _ = install();
         let refused = install().unwrap_err();
-        assert!(is_wanted(&Outcome::Panicked { message: format!("no subscriber: {refused:?}") }));
-        assert!(is_wanted(&Outcome::Failed { error: refused.to_string() }));
-        assert!(!is_wanted(&Outcome::Panicked { message: "another".to_owned() }));
-        assert!(!is_wanted(&Outcome::Returned));
+        assert!(is_needed(&Outcome::Panicked { message: format!("no subscriber: {refused:?}") }));
+        assert!(is_needed(&Outcome::Failed { error: refused.to_string() }));
+        assert!(!is_needed(&Outcome::Panicked { message: "another".to_owned() }));
+        assert!(!is_needed(&Outcome::Returned));
     }
 }

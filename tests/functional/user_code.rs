@@ -37,7 +37,7 @@ fn inside_once_more(trial: &mut Trial) {
     trial.iterate(|_| trial.iterate(|_| ()));
 }
 
-/// A trial is shared with threads, as it always could be.
+/// A trial is shared with threads.
 #[mem_test(iterations = 2, baseline = false)]
 fn on_threads(trial: &mut Trial) {
     trial.iterate(|_| {
@@ -132,7 +132,7 @@ fn one_iteration(trial: &mut Trial) -> Result<()> {
 "#;
 
 #[test]
-fn what_strangers_write_compiles_and_is_measured() {
+fn code_of_users_compiles_and_is_measured() {
     let project = Project::bare(
         "tracing = \"0.1\"\n[dev-dependencies]\nmemcheck-runtime = { path = \"RUNTIME\" }\n\
          tracing-subscriber = { version = \"0.3\", default-features = false, \
@@ -164,14 +164,18 @@ fn what_strangers_write_compiles_and_is_measured() {
     );
     let live: Vec<_> = marks.iter().map(|mark| mark["allocated"]["host"].clone()).collect();
     assert_eq!(live, [4_096, 4_096, 4_096, 4_096, 0].map(|bytes| json!(bytes)));
-    assert_eq!(inside["metrics"]["host"]["peak_allocated"], 4_096, "that of the whole body");
+    assert_eq!(
+        inside["metrics"]["host"]["peak_allocated"], 4_096,
+        "the peak is not that of the whole body"
+    );
     assert_eq!(run.test("on_threads")["marks"].as_array().map(Vec::len), Some(4));
 
     // Two values cannot confirm a law: 8 x 4,096 B is about the first power, 64 x the second.
     let law = &run.test("by_batch::batch_8")["laws"][0];
     assert_eq!((&law["law"], &law["few"]), (&json!("about batch"), &json!({ "batch": 2 })));
-    let said = "peak = no exact law can be confirmed with so few values (2 of batch), about batch";
-    assert!(run.stderr.contains(said), "{}", run.stderr);
+    let expected =
+        "peak = no exact law can be confirmed with so few values (2 of batch), about batch";
+    assert!(run.stderr.contains(expected), "{}", run.stderr);
     assert_eq!(run.codes("by_its_square::batch_8"), ["scaling"]);
 
     // With a subscriber of the test, the second run must find the same bytes and their call site.
@@ -189,7 +193,7 @@ fn what_strangers_write_compiles_and_is_measured() {
         assert_eq!((&site["count"], &site["tensor"]), (&json!(10), &json!("[1024] f32")));
     }
     let profile = ["profile", "own_subscriber", "--exact", "--device", "cpu"];
-    project.memcheck(&profile).exits(100).says("leak: host grows by 4,096 B");
+    project.memcheck(&profile).exits(100).prints("leak: host grows by 4,096 B");
 
     // One iteration cannot prove growth, two can.
     assert_eq!(run.codes("one_iteration"), ["not-measured"]);
@@ -200,7 +204,7 @@ fn what_strangers_write_compiles_and_is_measured() {
     // command.
     let output = project.cargo_test().args(["--", "no_subscriber"]).output().expect("cargo runs");
     assert_eq!(output.status.code(), Some(101));
-    let said = String::from_utf8_lossy(&output.stdout);
+    let stdout = String::from_utf8_lossy(&output.stdout);
     // Several tests leak, and they end in any order.
     let findings = run.stderr.split("leak: ").skip(1);
     let mut findings =
@@ -208,6 +212,6 @@ fn what_strangers_write_compiles_and_is_measured() {
     let in_step = |lines: &Vec<&str>| lines.contains(&"zeros [1024] f32 in step");
     let lines = findings.find(in_step).expect("a leak in the scope `step`");
     for line in lines.iter().chain(&["cause: tensors of each iteration are kept (tensor-kept)"]) {
-        assert!(said.contains(line), "`{line}` is not said in\n{said}");
+        assert!(stdout.contains(line), "`{line}` is not in\n{stdout}");
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::fixture::{CLEAN_AND_FIXED, CLEAN_AND_LEAKY, Project, memcheck};
 
-fn leak_is_found_mended_and_accepted(device: &str, space: &str) {
+fn assert_leak_is_found_fixed_and_accepted(device: &str, space: &str) {
     let project = Project::new(CLEAN_AND_LEAKY);
     let arguments = ["run", "--device", device, "--message-format", "json", "--no-ci"];
 
@@ -31,13 +31,13 @@ const PRELUDE: &str =
     "use candle_core::{DType, Device, Tensor};\nuse memcheck_runtime::{Trial, mem_test};\n";
 
 #[test]
-fn on_the_cpu() {
-    leak_is_found_mended_and_accepted("cpu", "host");
+fn a_leak_is_found_fixed_and_accepted_on_the_cpu() {
+    assert_leak_is_found_fixed_and_accepted("cpu", "host");
 }
 
 #[test]
-fn on_the_simulated_gpu() {
-    leak_is_found_mended_and_accepted("sim:rtx4090", "cuda:0");
+fn a_leak_is_found_fixed_and_accepted_on_the_simulated_gpu() {
+    assert_leak_is_found_fixed_and_accepted("sim:rtx4090", "cuda:0");
 }
 
 #[test]
@@ -67,10 +67,10 @@ fn a_plain_cargo_test_fails_on_a_leak_too() {
     let project = Project::new(CLEAN_AND_LEAKY);
     project.run(&[]).exits(100);
     let output = project.cargo_test().output().expect("cargo runs");
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert_eq!(output.status.code(), Some(101), "{said}");
-    assert!(said.contains("test clean ... ok"), "{said}");
-    assert!(said.contains("leak: host grows by 4,096 B (4.0 KiB) an iteration"), "{said}");
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(101), "{stdout}");
+    assert!(stdout.contains("test clean ... ok"), "{stdout}");
+    assert!(stdout.contains("leak: host grows by 4,096 B (4.0 KiB) an iteration"), "{stdout}");
 }
 
 #[test]
