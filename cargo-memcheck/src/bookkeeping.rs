@@ -11,9 +11,9 @@ use memcheck_core::request::config::{Override, Subject};
 use memcheck_core::wire::protocol::Entry;
 
 use crate::note::Note;
+use crate::session::Source;
 use crate::session::{LegTests, Session};
 use crate::snapshots::{self, SnapshotFile, Written};
-use crate::source::Source;
 use crate::workspace::TestPackage;
 
 /// Returns all findings about the workspace. `legs` must contain the tests of all legs.

@@ -16,7 +16,8 @@ use crate::error::{Expected, Failure};
 use crate::generated::Generated;
 use crate::legs::Legs;
 use crate::session::Session;
-use crate::workspace::{CargoOptions, RUNTIME, Workspace};
+use crate::values::CargoOptions;
+use crate::workspace::{RUNTIME, Workspace};
 
 /// The package of the estimator, and the name of the program.
 const ESTIMATOR: &str = "memcheck-estimate";

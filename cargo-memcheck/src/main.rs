@@ -37,11 +37,12 @@ mod schedule;
 mod select;
 mod session;
 mod snapshots;
-mod source;
+mod suggestion;
 mod talk;
 mod tally;
 mod task;
 mod toolchain;
+mod values;
 mod workspace;
 
 use std::process::ExitCode;

@@ -12,7 +12,8 @@ use memcheck_core::judgement::verdict::Status;
 use memcheck_core::wire::protocol::Progress;
 
 use crate::devices::{Kind, Leg};
-use crate::options::{Capture, Scheduling};
+use crate::options::Scheduling;
+use crate::process::Capture;
 use crate::task::Outcome;
 
 /// An event of a run. The number is the index of the task.
@@ -69,11 +70,6 @@ pub(crate) fn workers(
         Kind::Cpu | Kind::Sim => usize::MAX,
     };
     asked.min(most).max(1)
-}
-
-/// Returns the number of cores that this process may use.
-pub(crate) fn cores() -> usize {
-    std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
 }
 
 /// Runs the tasks `0..count` on this number of workers, and calls `on_event` on the calling thread. `run` must return `None` if it was
@@ -171,7 +167,7 @@ mod tests {
         Scheduling {
             threads: threads.map(|threads| NonZeroUsize::new(threads).unwrap()),
             fail_fast: false,
-            no_tests: crate::options::NoTests::Fail,
+            no_tests: crate::values::NoTests::Fail,
             capture: Capture::Kept,
             explain: Explain::default(),
             repeat: None,

@@ -3,7 +3,8 @@
 use memcheck_core::wire::protocol::Entry;
 
 use crate::devices::Leg;
-use crate::options::{RunIgnored, Selection};
+use crate::options::Selection;
+use crate::values::RunIgnored;
 
 /// The decision about a test on a leg.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

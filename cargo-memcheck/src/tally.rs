@@ -11,9 +11,9 @@ use serde::Serialize;
 
 use crate::error::Reported;
 use crate::note::Note;
-use crate::options::NoTests;
 use crate::process::INTERRUPTED;
 use crate::task::Outcome;
+use crate::values::NoTests;
 
 /// The tests that were run several times on request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]

@@ -15,7 +15,6 @@ use memcheck_core::space::Space;
 
 use super::snapshot;
 use crate::options::Levels;
-use crate::results::{ResultsError, Whole};
 use crate::snapshots::leave;
 use crate::task::{Across, Outcome, Task};
 
@@ -31,7 +30,7 @@ impl Seen {
         }
     }
 
-    fn of(&self, task: &Task, test: &str) -> Option<&Option<Figures>> {
+    pub(crate) fn of(&self, task: &Task, test: &str) -> Option<&Option<Figures>> {
         self.0.get(&(task.binary.id.clone(), test.to_owned()))
     }
 }
@@ -106,7 +105,7 @@ impl Judge<'_> {
     }
 
     /// Replaces the pending snapshot of `law` by `text`, or removes it if `text` is `None`.
-    fn keep(&self, law: &Path, text: Option<&str>) -> std::io::Result<Option<PathBuf>> {
+    pub(crate) fn keep(&self, law: &Path, text: Option<&str>) -> std::io::Result<Option<PathBuf>> {
         let path = match self.pending {
             Some(folder) => leave::below(folder, law, self.root),
             None => Some(leave::beside(law)),
@@ -175,34 +174,4 @@ fn room(record: &Record, space: Space) -> Option<Room> {
         (_, Some(bytes)) => Some(Room { name: record.device.clone(), bytes }),
         _ => None,
     }
-}
-
-/// Judges the limits and laws across the tests of all shards of a run, and writes the pending snapshots of laws below
-/// `pending`.
-pub(crate) fn join(whole: &mut Whole, pending: &Path) -> Result<(), ResultsError> {
-    let mut seen: BTreeMap<String, Seen> = BTreeMap::new();
-    for test in &whole.tests {
-        seen.entry(test.task.leg.name()).or_default().add(&test.task, &test.outcome);
-    }
-    let levels = whole.run.levels();
-    let root = whole.run.workspace().to_owned();
-    let judge = Judge { root: &root, pending: Some(pending), levels: &levels };
-    for test in &mut whole.tests {
-        let Some(seen) = seen.get(&test.task.leg.name()) else { continue };
-        if let Some(mut needs) = test.outcome.across.left.take() {
-            // The largest case of one shard may not be the largest of all shards. Only the largest case that ran
-            // carries the laws.
-            let last = needs.members.iter().rev().map(|(_, other)| &other.test);
-            let mut ran = last.filter(|name| seen.of(&test.task, name).is_some());
-            if ran.next().is_none_or(|name| name != test.task.name()) {
-                (needs.members, needs.law) = (Vec::new(), None);
-            }
-            judge.judge(&test.task, &mut test.outcome, &needs, seen);
-        } else if let Across { snapshot: Some(law), text, .. } = &test.outcome.across {
-            let kept = judge.keep(law, text.as_deref());
-            let path = law.clone();
-            test.outcome.across.pending = kept.map_err(|error| ResultsError::Io(path, error))?;
-        }
-    }
-    Ok(())
 }

@@ -12,13 +12,11 @@ mod error;
 mod extract;
 mod file;
 mod manifest;
-mod options;
 mod pack;
 mod strip;
 mod unpack;
 
 pub(crate) use elf::Target;
 pub(crate) use error::ArchiveError;
-pub(crate) use options::UnpackOptions;
 pub(crate) use pack::{Leaf, LineTables, Origin, Packed, pack};
 pub(crate) use unpack::Unpacked;

@@ -22,7 +22,8 @@ use crate::devices::Kind;
 use crate::error::Failure;
 use crate::libraries::Linked;
 use crate::snapshots::{self, Written};
-use crate::workspace::{CargoOptions, TestPackage, Workspace, commit};
+use crate::values::CargoOptions;
+use crate::workspace::{TestPackage, Workspace, commit};
 
 /// Where the line tables of executables are stored.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 use memcheck_core::device::Request;
 use tempfile::TempDir;
 
+use super::ArchiveError;
 use super::extract::{absolute, empty, extract, folder};
 use super::manifest::{self, Build, Manifest, WORKSPACE};
-use super::{ArchiveError, UnpackOptions};
 use crate::binary::Binary;
 use crate::build::Built;
 use crate::devices::{self, Asked, By, Found, Gpus, Kind, Leg, Sharing};
@@ -22,6 +22,7 @@ use crate::gpus::Gpu;
 use crate::launcher::Launcher;
 use crate::libraries::{self, SEARCH_PATH};
 use crate::snapshots::{SnapshotFile, Written};
+use crate::values::UnpackOptions;
 use crate::workspace::{TestPackage, Workspace};
 
 /// An extracted archive.

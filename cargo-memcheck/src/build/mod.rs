@@ -32,7 +32,8 @@ use crate::error::{Expected, Failure};
 use crate::fresh::{Place, Watched, manifests, sources, surroundings};
 use crate::options::Options;
 use crate::toolchain::Toolkit;
-use crate::workspace::{CargoOptions, TestPackage, Workspace};
+use crate::values::CargoOptions;
+use crate::workspace::{TestPackage, Workspace};
 
 /// Why a build has failed.
 #[derive(Debug, thiserror::Error)]

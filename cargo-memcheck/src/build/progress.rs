@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressState, ProgressStyle};
 
-use crate::options::Verbosity;
 use crate::talk::say;
+use crate::values::Verbosity;
 
 /// Arguments with which cargo draws its bar into a pipe.
 pub(super) const ARGUMENTS: [&str; 4] =

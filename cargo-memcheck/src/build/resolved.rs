@@ -13,7 +13,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::devices::Kind;
-use crate::workspace::{CargoOptions, Workspace};
+use crate::values::CargoOptions;
+use crate::workspace::Workspace;
 
 /// A file that marks one resolution.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::OutputFlags;
-use crate::workspace::CargoOptions;
+use crate::values::CargoOptions;
 
 /// `cargo memcheck archive`.
 #[derive(Debug, Clone, Default, clap::Args)]

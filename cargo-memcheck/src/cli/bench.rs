@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use crate::options::Color;
-use crate::workspace::CargoOptions;
+use crate::values::CargoOptions;
+use crate::values::Color;
 
 /// `cargo memcheck bench`.
 #[derive(Debug, Clone, Default, clap::Args)]

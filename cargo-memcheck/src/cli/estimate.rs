@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 
 use super::OutputFlags;
-use crate::workspace::CargoOptions;
+use crate::values::CargoOptions;
 
 /// `cargo memcheck estimate`.
 #[derive(Debug, Clone, clap::Args)]

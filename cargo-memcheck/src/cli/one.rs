@@ -4,7 +4,7 @@ use memcheck_core::tolerance::Tolerance;
 
 use super::limits::PaceFlags;
 use super::{OutputFlags, SelectFlags};
-use crate::workspace::CargoOptions;
+use crate::values::CargoOptions;
 
 /// The flags that `fit` and `plan` share with `run`.
 #[derive(Debug, Clone, Default, clap::Args)]

@@ -2,7 +2,7 @@
 
 use clap::ValueEnum;
 
-use crate::options::{Color, Format};
+use crate::values::{Color, Format, Verbosity};
 
 /// Flags for the form of the output. Every subcommand whose output a program may read has these flags.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -40,4 +40,15 @@ pub(crate) enum AnnotationsFlag {
     Github,
     /// No annotations.
     None,
+}
+
+impl OutputFlags {
+    /// The amount of output that the flags ask for.
+    pub(crate) fn verbosity(&self) -> Verbosity {
+        match (self.verbose, self.quiet) {
+            (true, _) => Verbosity::Verbose,
+            (false, true) => Verbosity::Quiet,
+            (false, false) => Verbosity::Normal,
+        }
+    }
 }

@@ -4,10 +4,10 @@ use clap::Arg;
 
 use super::one::LaunchFlags;
 use super::{LimitFlags, OutputFlags, ReportFlags, SelectFlags};
-use crate::archive::UnpackOptions;
-use crate::options::RunIgnored;
-use crate::present::profile::Layout;
-use crate::workspace::CargoOptions;
+use crate::values::CargoOptions;
+use crate::values::ProfileLayout;
+use crate::values::RunIgnored;
+use crate::values::UnpackOptions;
 
 const USAGE: &str = "\
 cargo memcheck profile [OPTIONS] TEST [-- LIBTEST-ARGS]
@@ -19,7 +19,7 @@ cargo memcheck profile [OPTIONS] TEST [-- LIBTEST-ARGS]
 #[command(mut_args(own_words))]
 pub(crate) struct ProfileArgs {
     #[command(flatten)]
-    pub(crate) table: Layout,
+    pub(crate) table: ProfileLayout,
     /// Profile this bench instead of a test.
     #[arg(long, value_name = "NAME", help_heading = "Cargo options")]
     pub(crate) bench: Vec<String>,

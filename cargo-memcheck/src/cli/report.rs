@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::{OutputFlags, ReportFlags};
-use crate::options::NoTests;
+use crate::values::NoTests;
 
 /// `cargo memcheck report`.
 #[derive(Debug, Clone, Default, clap::Args)]

@@ -9,9 +9,9 @@ use super::{
     AnnotationsFlag, CiFlags, FormFlags, LevelFlags, LimitFlags, OutputFlags, PartFlags,
     SelectFlags,
 };
-use crate::archive::UnpackOptions;
-use crate::options::{NoTests, ReportFile};
-use crate::workspace::CargoOptions;
+use crate::values::CargoOptions;
+use crate::values::UnpackOptions;
+use crate::values::{NoTests, ReportFile};
 
 /// `cargo memcheck run`.
 #[derive(Debug, Clone, Default, clap::Args)]

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::options::RunIgnored;
+use crate::values::RunIgnored;
 
 /// Flags that select tests and devices.
 #[derive(Debug, Clone, Default, clap::Args)]

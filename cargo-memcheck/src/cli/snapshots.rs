@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::{CiFlags, OutputFlags, SelectFlags};
-use crate::workspace::CargoOptions;
+use crate::values::CargoOptions;
 
 /// `cargo memcheck accept | reject | review`.
 #[derive(Debug, Clone, Default, clap::Args)]

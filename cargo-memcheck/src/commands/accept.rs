@@ -5,10 +5,10 @@ use memcheck_core::wire::exit;
 use super::pending;
 use crate::cli::SnapshotArgs;
 use crate::error::Failure;
-use crate::options::Verbosity;
 use crate::present::json;
 use crate::snapshots;
 use crate::talk::say;
+use crate::values::Verbosity;
 
 /// Accepts all selected snapshots. If one of them is invalid, none is accepted.
 pub(super) fn accept(args: &SnapshotArgs) -> Result<u8, Failure> {
@@ -17,7 +17,7 @@ pub(super) fn accept(args: &SnapshotArgs) -> Result<u8, Failure> {
         .into_iter()
         .map(|file| snapshots::check(&file.path).map(|checked| (file, checked)))
         .collect::<Result<Vec<_>, _>>()?;
-    let verbosity = Verbosity::of(&args.output);
+    let verbosity = args.output.verbosity();
     for (file, checked) in &checked {
         let changes =
             (verbosity == Verbosity::Verbose).then(|| snapshots::diff::text(file, checked));

@@ -16,10 +16,11 @@ use crate::config::Configuration;
 use crate::error::Failure;
 use crate::gpus;
 use crate::launcher::Launcher;
-use crate::options::{Format, Verbosity, environment};
+use crate::options::environment;
 use crate::present::style;
 use crate::talk::{print, say};
 use crate::toolchain::gpu;
+use crate::values::{Format, Verbosity};
 use crate::workspace::{Workspace, cargo};
 
 /// The result of a check.
@@ -84,7 +85,7 @@ fn there(is_there: bool) -> State {
 /// Runs all checks, and plants a leak.
 pub(super) fn doctor(args: &DoctorArgs) -> Result<u8, Failure> {
     let answers =
-        Answers { format: args.output.form.message_format, verbosity: Verbosity::of(&args.output) };
+        Answers { format: args.output.form.message_format, verbosity: args.output.verbosity() };
     machine(&answers);
     surroundings(&answers);
     let workspace = match Workspace::load(&args.cargo) {

@@ -9,10 +9,11 @@ use serde::Serialize;
 
 use crate::cli::EnvArgs;
 use crate::error::Failure;
-use crate::options::Format;
 use crate::talk::{print, say};
 use crate::toolchain::{NVML_VARIABLE, Toolkit};
-use crate::workspace::{CargoOptions, Workspace};
+use crate::values::CargoOptions;
+use crate::values::Format;
+use crate::workspace::Workspace;
 
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename = "variable")]

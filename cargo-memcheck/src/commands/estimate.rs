@@ -17,10 +17,11 @@ use crate::cli::EstimateArgs;
 use crate::devices;
 use crate::error::{Expected, Failure};
 use crate::estimator::{Estimator, Tried};
-use crate::options::{Flags, Format, OptionsError, Verbosity, environment};
+use crate::options::{Flags, OptionsError, environment};
 use crate::present::estimate as present;
 use crate::session::Session;
 use crate::talk::print;
+use crate::values::Format;
 
 /// The machine that the figures are measured on: the largest that can be simulated.
 const ROOMY: &str = "h200,capacity=1TiB";
@@ -123,7 +124,7 @@ pub(super) fn estimate(args: &EstimateArgs) -> Result<u8, Failure> {
     match args.output.form.message_format {
         Format::Json => present::json(&estimate, &cards, &tried),
         Format::Human => {
-            print(&present::human(&estimate, &cards, &tried, Verbosity::of(&args.output)));
+            print(&present::human(&estimate, &cards, &tried, args.output.verbosity()));
         }
     }
     Ok(exit_code(&estimate, &tried))

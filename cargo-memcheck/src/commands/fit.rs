@@ -7,9 +7,9 @@ use super::prologue::Prologue;
 use crate::cli::FitArgs;
 use crate::error::Failure;
 use crate::fit::{FitError, Goal, Wanted, choose};
-use crate::options::Verbosity;
 use crate::present::fit as present;
 use crate::present::interrupted;
+use crate::values::Verbosity;
 
 /// Searches on each device in turn.
 pub(super) fn fit(args: &FitArgs) -> Result<u8, Failure> {

@@ -13,12 +13,14 @@ use crate::cli::ListArgs;
 use crate::error::Failure;
 use crate::legs;
 use crate::note::Note;
-use crate::options::{Flags, Format, NoTests, Verbosity, suggestion};
+use crate::options::Flags;
 use crate::present::{JsonLines, Unselected, style};
 use crate::presenter::Presenter;
 use crate::session::Session;
+use crate::suggestion::suggestion;
 use crate::talk::{print, say};
 use crate::task::Task;
+use crate::values::{Format, NoTests, Verbosity};
 
 /// How a run treats a listed test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

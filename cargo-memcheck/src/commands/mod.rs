@@ -28,10 +28,11 @@ use memcheck_core::wire::exit;
 
 use crate::cli::{self, Cli, Command, FormFlags};
 use crate::error::{Failure, Reported};
-use crate::options::{Format, environment_is_text};
+use crate::options::environment_is_text;
 use crate::present::{self, json, style};
 use crate::process::{INTERRUPTED, Interrupt};
 use crate::talk::say;
+use crate::values::Format;
 
 /// Parses the command line and runs the subcommand.
 pub(crate) fn main(args: Vec<OsString>) -> u8 {

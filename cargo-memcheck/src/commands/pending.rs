@@ -4,10 +4,11 @@ use std::path::Path;
 
 use crate::cli::SnapshotArgs;
 use crate::error::Failure;
-use crate::options::Verbosity;
 use crate::snapshots::{SnapshotError, SnapshotFile, pending, pending_below};
 use crate::talk::say;
-use crate::workspace::{CargoOptions, Workspace};
+use crate::values::CargoOptions;
+use crate::values::Verbosity;
+use crate::workspace::Workspace;
 
 /// Returns the pending snapshots of the workspace's packages, or those below `--from`. If the command line does not name a package, the
 /// result includes the snapshots next to sources that several packages share.
@@ -49,7 +50,7 @@ pub(super) fn gather(args: &SnapshotArgs) -> Result<(Workspace, Vec<SnapshotFile
     files.retain(|file| file.is_named(&args.filters));
     files.sort();
     files.dedup();
-    if files.is_empty() && Verbosity::of(&args.output) > Verbosity::Quiet {
+    if files.is_empty() && args.output.verbosity() > Verbosity::Quiet {
         say!("no pending snapshots");
         let left = workspace.pending_directory();
         if args.from.is_none() && below(&left, workspace.root()).is_ok_and(|f| !f.is_empty()) {

@@ -15,14 +15,16 @@ use crate::cli::{CiFlags, DoctorArgs};
 use crate::error::Failure;
 use crate::generated::Generated;
 use crate::legs;
-use crate::options::{Flags, Verbosity};
+use crate::options::Flags;
 use crate::process::Interrupt;
 use crate::run::Runner;
 use crate::schedule::{self, Event};
 use crate::session::Session;
 use crate::talk::say;
 use crate::task::Outcome;
-use crate::workspace::{CargoOptions, RUNTIME, Workspace};
+use crate::values::CargoOptions;
+use crate::values::Verbosity;
+use crate::workspace::{RUNTIME, Workspace};
 
 /// Bytes that the planted test leaks in every iteration.
 const LEAK: u64 = 1 << 20;
@@ -63,7 +65,7 @@ pub(super) struct Answer {
 
 /// Builds and runs the two tests on every requested device.
 pub(super) fn run(args: &DoctorArgs, workspace: &Workspace) -> Result<Vec<Answer>, Failure> {
-    if Verbosity::of(&args.output) > Verbosity::Quiet {
+    if args.output.verbosity() > Verbosity::Quiet {
         say!("{FIRST_BUILD}");
     }
     let folder = workspace.own_directory().join("doctor");

@@ -14,7 +14,7 @@ use crate::build::{Goal, Program, ProgramKind};
 use crate::cli::ProfileArgs;
 use crate::devices::Leg;
 use crate::error::{Expected, Failure};
-use crate::options::{Flags, NoTests, Verbosity};
+use crate::options::Flags;
 use crate::present::profile::Profiler;
 use crate::present::{Told, stopped};
 use crate::process::Interrupt;
@@ -23,6 +23,7 @@ use crate::session::Session;
 use crate::talk::say;
 use crate::tally::Tally;
 use crate::task::{Outcome, Subject, Task};
+use crate::values::{NoTests, Verbosity};
 
 /// Why a profile is refused.
 #[derive(Debug, thiserror::Error)]

@@ -8,12 +8,13 @@ use crate::bookkeeping;
 use crate::cli::PruneArgs;
 use crate::error::Failure;
 use crate::legs;
-use crate::options::{Flags, Mode, OptionsError, RunIgnored, Verbosity};
+use crate::options::{Flags, Mode, OptionsError};
 use crate::present::{interrupted, json};
 use crate::process::Interrupt;
 use crate::session::Session;
 use crate::snapshots::SnapshotError;
 use crate::talk::say;
+use crate::values::{RunIgnored, Verbosity};
 
 /// Removes stale baselines of the selected packages and devices. In CI it only lists them, because the source tree must
 /// not change.

@@ -5,15 +5,15 @@ use memcheck_core::wire::exit;
 use super::pending;
 use crate::cli::SnapshotArgs;
 use crate::error::Failure;
-use crate::options::Verbosity;
 use crate::present::json;
 use crate::snapshots;
 use crate::talk::say;
+use crate::values::Verbosity;
 
 /// Rejects all selected snapshots, valid or not.
 pub(super) fn reject(args: &SnapshotArgs) -> Result<u8, Failure> {
     let (workspace, files) = pending::gather(args)?;
-    let verbosity = Verbosity::of(&args.output);
+    let verbosity = args.output.verbosity();
     for file in files {
         // A snapshot that cannot be read has no changes to show.
         let changes = (verbosity == Verbosity::Verbose)

@@ -3,14 +3,16 @@
 
 use std::io;
 
-use crate::across;
 use crate::cli::ReportArgs;
 use crate::error::Failure;
-use crate::options::{Audience, Capture, Format, Mode, Pending, Telling, environment};
+use crate::options::{Audience, Mode, Pending, Telling, environment};
 use crate::present::{self, JsonLines, Told};
 use crate::presenter::Presenter;
+use crate::process::Capture;
 use crate::results::{self, ResultsError, Whole};
-use crate::workspace::{CargoOptions, Places, pending_of_results};
+use crate::values::CargoOptions;
+use crate::values::Format;
+use crate::workspace::{Places, pending_of_results};
 
 /// Presents the stored results, and returns the exit code of the run.
 pub(super) fn report(args: &ReportArgs) -> Result<u8, Failure> {
@@ -62,7 +64,7 @@ fn whole(args: &ReportArgs, places: &Places) -> Result<Whole, Failure> {
         let shards = folders.iter().map(read).collect::<Result<Vec<_>, ResultsError>>()?;
         let mut whole = results::merge(shards)?;
         results::join(&mut whole, places)?;
-        across::join(&mut whole, &places.pending_directory())?;
+        results::judge_relations(&mut whole, &places.pending_directory())?;
         return Ok(whole);
     }
     match folders.as_slice() {

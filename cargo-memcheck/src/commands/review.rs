@@ -10,10 +10,10 @@ use memcheck_core::wire::exit;
 use super::pending;
 use crate::cli::SnapshotArgs;
 use crate::error::Failure;
-use crate::options::Verbosity;
 use crate::present::style;
 use crate::snapshots::{self, Checked, SnapshotError, SnapshotFile};
 use crate::talk::say;
+use crate::values::Verbosity;
 use crate::workspace::Workspace;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub(super) fn review(args: &SnapshotArgs) -> Result<u8, Failure> {
     let (workspace, files) = pending::gather(args)?;
     let term = Term::stderr();
     let asks = term.is_term() && console::user_attended();
-    let verbosity = Verbosity::of(&args.output);
+    let verbosity = args.output.verbosity();
     let mut left = 0;
     for (number, file) in files.iter().enumerate() {
         let checked = snapshots::check(&file.path);

@@ -16,10 +16,10 @@ use crate::cli::RunArgs;
 use crate::devices::Leg;
 use crate::error::Failure;
 use crate::legs::Legs;
-use crate::options::{Flags, Format, NoTests};
+use crate::options::Flags;
 use crate::present::{JsonLines, Told, stopped, style};
 use crate::presenter::Presenter;
-use crate::process::Interrupt;
+use crate::process::{self, Interrupt};
 use crate::results::{self, Keeper, Run};
 use crate::run::Runner;
 use crate::schedule::{self, Event};
@@ -27,6 +27,7 @@ use crate::session::{Chosen, LegTests, Session};
 use crate::talk::say;
 use crate::tally::Tally;
 use crate::task::{Outcome, Task};
+use crate::values::{Format, NoTests};
 
 pub(super) fn run(args: &RunArgs) -> Result<u8, Failure> {
     let interrupt = Interrupt::listen().context("listening for signals")?;
@@ -225,7 +226,7 @@ impl<'a> RunningLeg<'a> {
         let workers = schedule::workers(
             &options.scheduling,
             &self.tests.leg,
-            schedule::cores(),
+            process::cores(),
             &options.rayon_threads,
         );
         let mut seen = Seen::default();

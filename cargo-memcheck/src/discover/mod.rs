@@ -18,9 +18,8 @@ use crate::binary::Binary;
 use crate::devices::{Kind, Leg};
 use crate::launcher::{Launcher, TURN};
 use crate::libraries::{Missing, Search};
-use crate::options::Capture;
+use crate::process::Capture;
 use crate::process::{self, Ended, Interrupt, Watch};
-use crate::schedule;
 use crate::workspace::TestPackage;
 use memcheck_core::runs::process::End;
 
@@ -58,7 +57,7 @@ pub(crate) fn discover(
         ask(binary, folder, leg, launcher, search)
     };
     // A launcher may run one process at a time and let the others wait.
-    let workers = if launcher.is_some() { 1 } else { schedule::cores().min(binaries.len()) };
+    let workers = if launcher.is_some() { 1 } else { process::cores().min(binaries.len()) };
     let next = AtomicUsize::new(0);
     let work = || {
         let numbers = std::iter::repeat_with(|| next.fetch_add(1, Ordering::SeqCst));

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use cargo_metadata::Metadata;
 
 use super::Watched;
-use crate::workspace::CargoOptions;
+use crate::values::CargoOptions;
 
 /// Words in cargo's configuration that refer to further files, which this module does not watch.
 const BEYOND: [&str; 4] = ["rustc", "include", "paths", "patch"];

@@ -7,8 +7,7 @@ use memcheck_core::judgement::finding::{Code, Level};
 use memcheck_core::limits::Layer;
 use memcheck_core::runs::explain::Explain;
 
-use super::{Capture, OptionsError, Partition, RunIgnored, Scheduling, Selection};
-use crate::archive::UnpackOptions;
+use super::{OptionsError, Partition, Scheduling, Selection};
 use crate::cli::{
     CiFlags, LaunchFlags, LevelFlags, LibtestArgs, LibtestError, OutputFlags, PartFlags,
     ReportFlags, ScheduleFlags, SelectFlags,
@@ -16,7 +15,10 @@ use crate::cli::{
 use crate::devices::{self, Asked, DeviceError, Probe, Sharing};
 use crate::error::Failure;
 use crate::launcher::Launcher;
-use crate::workspace::CargoOptions;
+use crate::process::Capture;
+use crate::values::CargoOptions;
+use crate::values::RunIgnored;
+use crate::values::UnpackOptions;
 
 /// The flags of a command. A method takes one group of flags and parses them, so that a command names the groups that it
 /// has. The other groups keep their defaults.

@@ -8,15 +8,12 @@ mod flags;
 mod levels;
 mod mode;
 mod partition;
-mod report;
-mod suggestion;
 mod telling;
 mod typed;
 
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 
-use clap::ValueEnum;
 use memcheck_core::limits::Layer;
 use memcheck_core::request::variables::{self, Variable, VariableError};
 use memcheck_core::runs::explain::Explain;
@@ -25,18 +22,15 @@ use crate::config::Configuration;
 use crate::devices::Asked;
 use crate::launcher::Launcher;
 use crate::libraries::Search;
-use crate::workspace::CargoOptions;
+use crate::process::Capture;
+use crate::values::{CargoOptions, NoTests, RunIgnored};
 
 pub(crate) use error::OptionsError;
 pub(crate) use flags::Flags;
 pub(crate) use levels::Levels;
 pub(crate) use mode::Mode;
 pub(crate) use partition::{Partition, hash};
-pub(crate) use report::ReportFile;
-pub(crate) use suggestion::suggestion;
-pub(crate) use telling::{
-    Annotations, Audience, Capture, Color, Format, Pending, Telling, Verbosity,
-};
+pub(crate) use telling::{Annotations, Audience, Pending, Telling};
 pub(crate) use typed::Typed;
 
 /// The selection of tests.
@@ -52,18 +46,6 @@ pub(crate) struct Selection {
     pub(crate) ignored: RunIgnored,
     /// The part of the tests to which the run is restricted.
     pub(crate) partition: Option<Partition>,
-}
-
-/// `--run-ignored`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum RunIgnored {
-    /// Only tests without #[ignore].
-    #[default]
-    Default,
-    /// Only tests with #[ignore].
-    Only,
-    /// Both.
-    All,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -84,18 +66,6 @@ pub(crate) struct Scheduling {
     pub(crate) libtest: Vec<String>,
     /// The launcher that starts test processes.
     pub(crate) launcher: Launcher,
-}
-
-/// `--no-tests`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum NoTests {
-    /// Exit with code 4.
-    #[default]
-    Fail,
-    /// Print a warning and exit with code 0.
-    Warn,
-    /// Exit with code 0.
-    Pass,
 }
 
 /// The resolved options of a run.

@@ -2,65 +2,9 @@
 
 use std::path::PathBuf;
 
-use clap::ValueEnum;
-
-use super::{NoTests, ReportFile};
 use crate::cli::{AnnotationsFlag, OutputFlags, ReportFlags};
-
-/// `--message-format`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
-    /// Text for people, with results on stdout and messages on stderr.
-    #[default]
-    Human,
-    /// One JSON object a line, on stdout.
-    Json,
-}
-
-/// `--color`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Color {
-    /// On a terminal that supports them.
-    #[default]
-    Auto,
-    /// Always.
-    Always,
-    /// Never.
-    Never,
-}
-
-/// How the command treats the output of tests.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum Capture {
-    /// Stores it, and prints that of failed tests.
-    #[default]
-    Kept,
-    /// Prints it at once.
-    Shown,
-    /// Does not touch it, because the stdout of a bench is its result.
-    None,
-}
-
-/// The amount of output.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Verbosity {
-    /// Failures and the summary.
-    Quiet,
-    /// One line for each test.
-    Normal,
-    /// All details.
-    Verbose,
-}
-
-impl Verbosity {
-    pub(crate) fn of(output: &OutputFlags) -> Self {
-        match (output.verbose, output.quiet) {
-            (true, _) => Self::Verbose,
-            (false, true) => Self::Quiet,
-            (false, false) => Self::Normal,
-        }
-    }
-}
+use crate::process::Capture;
+use crate::values::{Format, NoTests, ReportFile, Verbosity};
 
 /// The format of annotations in CI.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,7 +54,7 @@ impl Telling {
     ) -> Self {
         Self {
             format: output.form.message_format,
-            verbosity: Verbosity::of(output),
+            verbosity: output.verbosity(),
             reports: report.report.clone(),
             annotations: match report.annotations {
                 AnnotationsFlag::Github => Annotations::Github,

@@ -12,7 +12,7 @@ use crate::config::Configuration;
 use crate::devices::{self, Asked, By, DeviceError, parse_list};
 use crate::launcher::Launcher;
 use crate::libraries::Search;
-use crate::workspace::CargoOptions;
+use crate::values::CargoOptions;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Typed {

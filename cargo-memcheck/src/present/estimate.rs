@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::style;
 use crate::estimator::Tried;
-use crate::options::Verbosity;
+use crate::values::Verbosity;
 
 /// The version of the JSON object.
 const VERSION: u32 = 1;

@@ -8,7 +8,7 @@ use memcheck_core::size::exact;
 
 pub(super) use memcheck_core::presentation::text::{blocks, grown};
 
-use crate::options::Verbosity;
+use crate::values::Verbosity;
 
 /// Returns the lines of a finding, the first one being `code: message`. It names only a few call sites unless the output is verbose.
 pub(super) fn lines(finding: &Finding, verbosity: Verbosity) -> Vec<String> {

@@ -11,9 +11,10 @@ use serde::Serialize;
 use super::{json, style};
 use crate::devices::Kind;
 use crate::fit::{Attempt, Fitted, Goal, Prediction};
-use crate::options::{Format, Telling};
+use crate::options::Telling;
 use crate::talk::say;
 use crate::task::Task;
+use crate::values::Format;
 
 /// The version of the JSON object.
 const VERSION: u32 = 1;

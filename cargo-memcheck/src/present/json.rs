@@ -22,10 +22,10 @@ use crate::devices::Leg;
 use crate::error::{Failure, Reported};
 use crate::gpus::RanOn;
 use crate::note::Note;
-use crate::options::Format;
 use crate::presenter::{Presenter, Report};
 use crate::tally::{Repeated, Tally};
 use crate::task::{Outcome, Task};
+use crate::values::Format;
 
 /// The version of the stream.
 const VERSION: u32 = 1;

@@ -10,9 +10,9 @@ use quick_junit::{NonSuccessKind, Report as Xml, TestCase, TestCaseStatus, TestS
 
 use super::findings;
 use crate::note::Note;
-use crate::options::Verbosity;
 use crate::presenter::{Presenter, Report};
 use crate::task::{Outcome, Task};
+use crate::values::Verbosity;
 
 #[derive(Debug, Default)]
 pub(crate) struct Junit {

@@ -7,10 +7,10 @@ use memcheck_core::size::{Size, exact};
 
 use super::{beside, findings, summary};
 use crate::note::Note;
-use crate::options::Verbosity;
 use crate::presenter::{Presenter, Report};
 use crate::tally::Tally;
 use crate::task::{Outcome, Task};
+use crate::values::Verbosity;
 
 #[derive(Debug, Default)]
 pub(crate) struct Markdown {

@@ -10,9 +10,10 @@ use memcheck_core::tolerance::Tolerance;
 use serde::Serialize;
 
 use super::{json, style};
-use crate::options::{Format, Telling, Verbosity};
+use crate::options::Telling;
 use crate::talk::say;
 use crate::task::Task;
+use crate::values::{Format, Verbosity};
 
 /// The version of the JSON object.
 const VERSION: u32 = 1;

@@ -2,11 +2,12 @@
 
 use super::{JsonLines, style};
 use crate::error::Failure;
-use crate::options::{Format, Options};
+use crate::options::Options;
 use crate::presenter::Presenter;
 use crate::process::INTERRUPTED;
 use crate::talk::say;
 use crate::tally::Tally;
+use crate::values::Format;
 
 /// Returns the failure of an interrupted command whose caller ends the JSON stream.
 pub(crate) fn interrupted() -> Failure {

@@ -4,7 +4,7 @@ use anstream::ColorChoice;
 use memcheck_core::judgement::verdict::Status;
 use owo_colors::{OwoColorize, Style};
 
-use crate::options::Color;
+use crate::values::Color;
 
 /// Decides once for the whole process whether output has colours.
 pub(crate) fn choose(color: Color) {

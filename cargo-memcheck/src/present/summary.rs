@@ -5,8 +5,10 @@ use std::path::Path;
 use memcheck_core::wire::exit;
 
 use super::style;
-use crate::options::{NoTests, Pending, suggestion};
+use crate::options::Pending;
+use crate::suggestion::suggestion;
 use crate::tally::{Repeated, Tally};
+use crate::values::NoTests;
 
 /// Returns the counts in one line.
 pub(super) fn counts(tally: &Tally) -> String {

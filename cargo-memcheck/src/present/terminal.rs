@@ -14,11 +14,13 @@ use memcheck_core::wire::protocol::Progress;
 use super::{beside, findings, style, summary};
 use crate::devices::Leg;
 use crate::note::Note;
-use crate::options::{Audience, Capture, NoTests, Pending, Verbosity};
+use crate::options::{Audience, Pending};
 use crate::presenter::Presenter;
+use crate::process::Capture;
 use crate::talk::say;
 use crate::tally::Tally;
 use crate::task::{Outcome, Task};
+use crate::values::{NoTests, Verbosity};
 
 /// The numbers of the first and last lines of a failing test's output that are shown unless the output is verbose.
 const HEAD: usize = 4;

@@ -13,9 +13,10 @@ use super::markdown::Markdown;
 use super::terminal::Terminal;
 use super::trace::Trace;
 use crate::error::Expected;
-use crate::options::{Annotations, Audience, ReportFile};
+use crate::options::{Annotations, Audience};
 use crate::presenter::{Presenter, Report};
 use crate::tally::Tally;
+use crate::values::ReportFile;
 
 /// All presenters and reports of a run.
 pub(crate) struct Told {

@@ -23,10 +23,25 @@ use wait_timeout::ChildExt;
 use output::Collector;
 use progress::Tail;
 
-use crate::options::Capture;
-
 pub(crate) use output::Output;
 pub(crate) use signals::{INTERRUPTED, Interrupt};
+
+/// How the command treats the output of tests.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Capture {
+    /// Stores it, and prints that of failed tests.
+    #[default]
+    Kept,
+    /// Prints it at once.
+    Shown,
+    /// Does not touch it, because the stdout of a bench is its result.
+    None,
+}
+
+/// Returns the number of cores that this process may use.
+pub(crate) fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get)
+}
 
 /// The child's path to the pipe for its progress.
 pub(crate) const PROGRESS_PATH: &str = "/dev/fd/3";

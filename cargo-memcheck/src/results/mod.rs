@@ -10,6 +10,7 @@ mod line;
 mod merge;
 mod pending;
 mod read;
+mod relations;
 mod run;
 #[cfg(test)]
 mod tests;
@@ -23,6 +24,7 @@ pub(crate) use line::file;
 pub(crate) use merge::{Whole, merge};
 pub(crate) use pending::join;
 pub(crate) use read::{Results, Test, read};
+pub(crate) use relations::judge_relations;
 pub(crate) use run::Run;
 
 /// Removes the results of an earlier run.

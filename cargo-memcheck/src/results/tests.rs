@@ -11,11 +11,13 @@ use memcheck_core::wire::exit;
 use super::run::VERSION;
 use super::*;
 use crate::error::{Expected, Reported};
-use crate::options::{Mode, NoTests};
+use crate::options::Mode;
 use crate::presenter::{Presenter, Report};
 use crate::tally::Tally;
 use crate::task::{Outcome, Subject, Task, example};
-use crate::workspace::{CargoOptions, Places};
+use crate::values::CargoOptions;
+use crate::values::NoTests;
+use crate::workspace::Places;
 
 fn run(part: &str) -> Run {
     Run {

@@ -14,7 +14,7 @@ use super::launched::ExitCode;
 use super::{Runner, device};
 use crate::gpus::Slot;
 use crate::launcher::Launcher;
-use crate::options::Capture;
+use crate::process::Capture;
 use crate::process::{self, Watch};
 use crate::task::{Outcome, Task};
 

@@ -7,7 +7,8 @@ use std::time::Duration;
 use crate::devices::{Found, Gpus, Probe};
 use crate::gpus::{Gpu, VISIBLE};
 use crate::launcher::{self, Launcher, TURN};
-use crate::options::{Capture, environment};
+use crate::options::environment;
+use crate::process::Capture;
 use crate::process::{self, Interrupt, Watch};
 use memcheck_core::runs::process::End;
 

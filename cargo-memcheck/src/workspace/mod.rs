@@ -2,7 +2,6 @@
 
 mod commit;
 mod error;
-mod options;
 mod package;
 mod places;
 
@@ -15,10 +14,10 @@ use globset::Glob;
 use memcheck_core::measurement::cargo_lock::CANDLE;
 
 use crate::fresh::{Place, manifests, surroundings};
+use crate::values::CargoOptions;
 
 pub(crate) use commit::commit;
 pub(crate) use error::WorkspaceError;
-pub(crate) use options::CargoOptions;
 pub(crate) use package::TestPackage;
 pub(crate) use places::{Places, pending_of_results};
 

@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{CargoOptions, Workspace, WorkspaceError};
+use super::{Workspace, WorkspaceError};
+use crate::values::CargoOptions;
 
 /// The folders of a workspace, for commands that need only these.
 #[derive(Debug)]

@@ -13,10 +13,10 @@ use memcheck_core::space::Space;
 
 use super::{beside, summary};
 use crate::note::Note;
-use crate::options::Verbosity;
 use crate::presenter::{Presenter, Report};
 use crate::tally::Tally;
 use crate::task::{Outcome, Task};
+use crate::values::Verbosity;
 
 const STYLE: &str = "body{font:15px/1.45 system-ui,sans-serif;margin:2rem auto;max-width:70rem;padding:0 1rem}\
 table{border-collapse:collapse}td,th{padding:.2rem .7rem;text-align:left;border-bottom:1px solid #8884}\

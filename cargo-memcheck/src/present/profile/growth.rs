@@ -7,7 +7,7 @@ use memcheck_core::size::{Size, blocks, both};
 
 use super::style;
 use super::timeline::sparkline;
-use crate::options::Verbosity;
+use crate::values::Verbosity;
 
 /// The number of survivors in output that is not verbose.
 const FEW: usize = 5;

@@ -5,7 +5,7 @@ use memcheck_core::presentation::profile::{Held, Profile, Window, percent};
 use memcheck_core::size::{Size, blocks, both};
 
 use super::style;
-use crate::options::Verbosity;
+use crate::values::Verbosity;
 
 /// The number of holders in output that is not verbose.
 const FEW: usize = 10;

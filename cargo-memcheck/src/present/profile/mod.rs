@@ -8,10 +8,9 @@ mod json;
 mod operations;
 mod timeline;
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use console::Term;
 use memcheck_core::measurement::record::Record;
-use memcheck_core::presentation::profile::{By, Profile, Sort};
+use memcheck_core::presentation::profile::Profile;
 use memcheck_core::size::{both, exact};
 use memcheck_core::space::Space;
 
@@ -19,35 +18,18 @@ pub(super) use growth::title as growth_title;
 pub(super) use holders::{kind_name, when};
 
 use super::{beside, style};
-use crate::options::{Format, Telling, Verbosity};
+use crate::options::Telling;
 use crate::presenter::Presenter;
 use crate::talk::say;
 use crate::tally::Tally;
 use crate::task::{Outcome, Task};
-
-/// The layout of the operation table.
-#[derive(Debug, Clone, Copy, Default, clap::Args)]
-#[command(next_help_heading = "Table")]
-pub(crate) struct Layout {
-    /// Group rows by operation, call site or scope.
-    ///
-    /// The row of a scope does not include the scopes nested in it.
-    #[arg(long, value_name = "WHAT", default_value = "op")]
-    #[arg(value_parser = PossibleValuesParser::new(By::NAMES).try_map(|it| it.parse::<By>()))]
-    pub(crate) by: By,
-    /// Column to sort rows by.
-    #[arg(long, value_name = "COLUMN", default_value = "peak")]
-    #[arg(value_parser = PossibleValuesParser::new(Sort::NAMES).try_map(|it| it.parse::<Sort>()))]
-    pub(crate) sort: Sort,
-    /// Number of rows; 0 for all.
-    #[arg(long, value_name = "N", default_value = "15")]
-    pub(crate) top: usize,
-}
+use crate::values::ProfileLayout;
+use crate::values::{Format, Verbosity};
 
 /// Prints profiles.
 #[derive(Debug)]
 pub(crate) struct Profiler {
-    layout: Layout,
+    layout: ProfileLayout,
     format: Format,
     verbosity: Verbosity,
     /// The width of the terminal in columns. `None` if stdout is not a terminal; tables then have their full width.
@@ -58,7 +40,7 @@ pub(crate) struct Profiler {
 const WIDTH: usize = 100;
 
 impl Profiler {
-    pub(crate) fn new(telling: &Telling, layout: Layout) -> Self {
+    pub(crate) fn new(telling: &Telling, layout: ProfileLayout) -> Self {
         let width = Term::stdout().size_checked().map(|(_, columns)| usize::from(columns));
         let (format, verbosity) = (telling.format, telling.verbosity);
         Self { layout, format, verbosity, width }
@@ -68,7 +50,7 @@ impl Profiler {
     fn profiles(&self, record: &Record) -> Vec<Profile> {
         let all = self.verbosity == Verbosity::Verbose || self.format == Format::Json;
         let others = record.spaces.keys().filter(|space| all && !record.judged.contains(space));
-        let Layout { by, sort, .. } = self.layout;
+        let ProfileLayout { by, sort, .. } = self.layout;
         let of = |space: &Space| Profile::of(record, *space, by, sort);
         record.judged.iter().chain(others).filter_map(of).collect()
     }

@@ -4,8 +4,9 @@ use comfy_table::{CellAlignment, Table, presets};
 use memcheck_core::presentation::profile::Profile;
 
 use super::columns::{self, Column};
-use super::{Layout, cut, style};
-use crate::options::Verbosity;
+use super::{cut, style};
+use crate::values::ProfileLayout;
+use crate::values::Verbosity;
 
 /// The number of blanks between columns.
 const GAP: usize = 2;
@@ -17,7 +18,7 @@ type Cells = Vec<String>;
 /// Returns the legend and the table.
 pub(super) fn lines(
     profile: &Profile,
-    layout: &Layout,
+    layout: &ProfileLayout,
     width: Option<usize>,
     verbosity: Verbosity,
 ) -> Vec<String> {

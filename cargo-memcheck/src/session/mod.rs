@@ -1,5 +1,7 @@
 //! Resolves the command line up to the list of tests: the part of the pipeline that `run`, `list` and `prune` share.
 
+mod source;
+
 use memcheck_core::request::config;
 
 use crate::archive::Unpacked;
@@ -9,14 +11,14 @@ use crate::config::Configuration;
 use crate::devices::{Kind, Leg};
 use crate::discover::Carried;
 use crate::error::Failure;
-use crate::options::{
-    Audience, Flags, Mode, Options, Pending, Selection, Typed, Verbosity, environment,
-};
+use crate::options::{Audience, Flags, Mode, Options, Pending, Selection, Typed, environment};
 use crate::select::{Choice, choose};
-use crate::source::Source;
 use crate::talk::say;
 use crate::task::{Subject, Task};
+use crate::values::Verbosity;
 use crate::workspace::{TestPackage, Workspace};
+
+pub(crate) use source::Source;
 
 /// The inputs of a run that are resolved before the build.
 #[derive(Debug)]

@@ -2,14 +2,16 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::archive::{UnpackOptions, Unpacked};
+use super::Session;
+use crate::archive::Unpacked;
 use crate::devices::{self, Leg, Probe, Sharing};
 use crate::error::Failure;
 use crate::options::{Mode, Options};
-use crate::session::Session;
 use crate::snapshots::{SnapshotFile, Written};
 use crate::toolchain::gpu;
-use crate::workspace::{CargoOptions, Places, TestPackage, Workspace, commit, pending_of_results};
+use crate::values::CargoOptions;
+use crate::values::UnpackOptions;
+use crate::workspace::{Places, TestPackage, Workspace, commit, pending_of_results};
 
 #[derive(Debug)]
 pub(crate) enum Source {

@@ -1,7 +1,5 @@
 //! Suggestions for filters that select no test.
 
-use crate::cli;
-
 /// Similarity of a word and a subcommand, from 0 to 1, above which the word is taken for a typing error. clap uses the
 /// same threshold for its suggestions.
 const ALIKE: f64 = 0.7;
@@ -9,10 +7,10 @@ const ALIKE: f64 = 0.7;
 /// Returns a suggestion for filters that select no test. A filter can be a mistyped subcommand, or a subcommand that is
 /// not the first argument.
 pub(crate) fn suggestion(filters: &[String]) -> Option<String> {
-    if let Some(word) = filters.iter().find(|filter| cli::is_subcommand(filter)) {
+    if let Some(word) = filters.iter().find(|filter| crate::cli::is_subcommand(filter)) {
         return Some(format!("`cargo memcheck {word} …`: a subcommand stands first"));
     }
-    let command = cli::command();
+    let command = crate::cli::command();
     let names = command.get_subcommands().map(clap::Command::get_name);
     let first = filters.first()?;
     let (likeness, name) = names

@@ -1,0 +1,13 @@
+//! The values of flags: types that the command line parses and the rest of the command uses.
+
+mod cargo;
+mod output;
+mod report;
+mod selection;
+mod unpack;
+
+pub(crate) use cargo::CargoOptions;
+pub(crate) use output::{Color, Format, ProfileLayout, Verbosity};
+pub(crate) use report::ReportFile;
+pub(crate) use selection::{NoTests, RunIgnored};
+pub(crate) use unpack::UnpackOptions;
