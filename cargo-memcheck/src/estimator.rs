@@ -11,7 +11,7 @@ use memcheck_core::wire::estimate::{Answer, Question};
 use memcheck_core::wire::exit;
 
 use crate::binary::Binary;
-use crate::build::{Goal, Program, ProgramKind};
+use crate::compile::{Goal, Program, ProgramKind};
 use crate::error::{Expected, Failure};
 use crate::generated::Generated;
 use crate::legs::Legs;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use crate::archive::Unpacked;
-use crate::build::{self, Built, Goal};
+use crate::compile::{self, Built, Goal};
 use crate::devices::{Kind, Leg};
 use crate::discover::{self, Carried};
 use crate::error::Failure;
@@ -75,7 +75,7 @@ impl<'a> Legs<'a> {
         let toolkit = self.toolkit.as_ref().filter(|_| leg.kind == Kind::Sim);
         let subject = self.described(leg, goal);
         let build = (leg.kind, subject.as_str());
-        let built = build::build(workspace, packages, options, goal, build, toolkit)?;
+        let built = compile::build(workspace, packages, options, goal, build, toolkit)?;
         self.built.insert(leg.kind, built.clone());
         Ok(built)
     }

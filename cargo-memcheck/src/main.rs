@@ -10,7 +10,7 @@ mod across;
 mod archive;
 mod binary;
 mod bookkeeping;
-mod build;
+mod compile;
 mod cli;
 mod commands;
 mod config;

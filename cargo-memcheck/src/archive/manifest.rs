@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::elf::Target;
 use super::file::{Head, Page};
-use crate::build::NotBuilt;
+use crate::compile::NotBuilt;
 use crate::devices::Kind;
 use crate::libraries::SEARCH_PATH;
 use crate::snapshots::Written;

@@ -17,7 +17,7 @@ use super::file::{self, Entry, Head, Source};
 use super::manifest::{self, Build, Executable, Manifest, Tables, WITH_PATHS, WORKSPACE};
 use super::strip::Stripper;
 use crate::binary::Binary;
-use crate::build::NotBuilt;
+use crate::compile::NotBuilt;
 use crate::devices::Kind;
 use crate::error::Failure;
 use crate::libraries::Linked;

@@ -14,7 +14,7 @@ use super::ArchiveError;
 use super::extract::{absolute, empty, extract, folder};
 use super::manifest::{self, Build, Manifest, WORKSPACE};
 use crate::binary::Binary;
-use crate::build::Built;
+use crate::compile::Built;
 use crate::devices::{self, Asked, By, Found, Gpus, Kind, Leg, Sharing};
 use crate::discover::Carried;
 use crate::error::Failure;

@@ -7,7 +7,7 @@ use memcheck_core::wire::exit;
 
 use crate::archive::{self, ArchiveError, Leaf, LineTables, Origin, Target};
 use crate::binary::Binary;
-use crate::build::{Goal, target_directory};
+use crate::compile::{Goal, target_directory};
 use crate::cli::ArchiveArgs;
 use crate::devices::{Kind, Leg, Probe};
 use crate::discover::{self, Carried};

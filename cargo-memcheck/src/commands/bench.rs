@@ -7,7 +7,7 @@ use memcheck_core::wire::exit;
 
 use super::prologue::Prologue;
 use crate::binary::Binary;
-use crate::build::{Goal, Program, ProgramError, ProgramKind};
+use crate::compile::{Goal, Program, ProgramError, ProgramKind};
 use crate::cli::{BenchArgs, OutputFlags};
 use crate::devices::Leg;
 use crate::error::{Expected, Failure};

@@ -10,7 +10,7 @@ use memcheck_core::wire::exit;
 use super::one::only;
 use super::prologue::Prologue;
 use crate::binary::Binary;
-use crate::build::{Goal, Program, ProgramKind};
+use crate::compile::{Goal, Program, ProgramKind};
 use crate::cli::ProfileArgs;
 use crate::devices::Leg;
 use crate::error::{Expected, Failure};

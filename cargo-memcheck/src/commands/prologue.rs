@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 
 use crate::binary::Binary;
-use crate::build::Goal;
+use crate::compile::Goal;
 use crate::devices::Leg;
 use crate::discover;
 use crate::error::Failure;

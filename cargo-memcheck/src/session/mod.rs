@@ -6,7 +6,7 @@ use memcheck_core::request::config;
 
 use crate::archive::Unpacked;
 use crate::binary::Binary;
-use crate::build::Built;
+use crate::compile::Built;
 use crate::config::Configuration;
 use crate::devices::{Kind, Leg};
 use crate::discover::Carried;
