@@ -6,46 +6,17 @@
 //! complete.
 #![forbid(unsafe_code)]
 
-mod across;
-mod archive;
-mod binary;
-mod bookkeeping;
-mod compile;
-mod cli;
 mod commands;
-mod config;
-mod devices;
-mod discover;
-mod error;
-mod estimator;
-mod fit;
-mod fresh;
-mod generated;
-mod gpus;
-mod launcher;
-mod legs;
-mod libraries;
-mod matching;
-mod note;
-mod options;
-mod present;
-mod presenter;
-mod process;
-mod results;
-mod run;
-mod schedule;
-mod select;
-mod session;
-mod snapshots;
-mod suggestion;
-mod talk;
-mod tally;
-mod task;
-mod toolchain;
-mod values;
-mod workspace;
 
 use std::process::ExitCode;
+
+mod baselines;
+mod build;
+mod discovery;
+mod execution;
+mod invocation;
+mod presentation;
+mod system;
 
 fn main() -> ExitCode {
     ExitCode::from(commands::main(std::env::args_os().collect()))

@@ -3,25 +3,25 @@
 use memcheck_core::wire::exit;
 
 use super::pending;
-use crate::cli::SnapshotArgs;
-use crate::error::Failure;
-use crate::present::json;
-use crate::snapshots;
-use crate::talk::say;
-use crate::values::Verbosity;
+use crate::baselines;
+use crate::invocation::cli::SnapshotArgs;
+use crate::invocation::values::Verbosity;
+use crate::presentation::presenters::json;
+use crate::system::error::Failure;
+use crate::system::printing::say;
 
 /// Accepts all selected snapshots. If one of them is invalid, none is accepted.
 pub(super) fn accept(args: &SnapshotArgs) -> Result<u8, Failure> {
     let (workspace, files) = pending::gather(args)?;
     let checked = files
         .into_iter()
-        .map(|file| snapshots::check(&file.path).map(|checked| (file, checked)))
+        .map(|file| baselines::check(&file.path).map(|checked| (file, checked)))
         .collect::<Result<Vec<_>, _>>()?;
     let verbosity = args.output.verbosity();
     for (file, checked) in &checked {
         let changes =
-            (verbosity == Verbosity::Verbose).then(|| snapshots::diff::text(file, checked));
-        snapshots::accept(file, checked)?;
+            (verbosity == Verbosity::Verbose).then(|| baselines::diff::text(file, checked));
+        baselines::accept(file, checked)?;
         json::snapshot(args.output.form.message_format, "accepted", &file.target);
         if verbosity > Verbosity::Quiet {
             say!("accepted {}", pending::shown(&file.target, &workspace));

@@ -5,19 +5,19 @@ use std::path::Path;
 use memcheck_core::size::Size;
 use memcheck_core::wire::exit;
 
-use crate::archive::{self, ArchiveError, Leaf, LineTables, Origin, Target};
-use crate::binary::Binary;
-use crate::compile::{Goal, target_directory};
-use crate::cli::ArchiveArgs;
-use crate::devices::{Kind, Leg, Probe};
-use crate::discover::{self, Carried};
-use crate::error::Failure;
-use crate::launcher::Launcher;
-use crate::legs::Legs;
-use crate::options::Flags;
-use crate::present::{json, style};
-use crate::session::Session;
-use crate::talk::say;
+use crate::build::compile::{Goal, target_directory};
+use crate::discovery::archive::{self, ArchiveError, Leaf, LineTables, Origin, Target};
+use crate::discovery::legs::Legs;
+use crate::discovery::listing::{self, Carried};
+use crate::discovery::session::Session;
+use crate::invocation::cli::ArchiveArgs;
+use crate::invocation::devices::{Kind, Leg, Probe};
+use crate::invocation::options::Flags;
+use crate::presentation::presenters::{json, style};
+use crate::system::binary::Binary;
+use crate::system::error::Failure;
+use crate::system::launcher::Launcher;
+use crate::system::printing::say;
 
 pub(super) fn archive(args: &ArchiveArgs) -> Result<u8, Failure> {
     let ArchiveArgs { archive_file, line_tables, device, config_file, output, cargo } = args;
@@ -94,7 +94,7 @@ fn tests(session: &Session, binary: &Binary, leg: &Leg) -> Result<Option<usize>,
     }
     let binaries = std::slice::from_ref(binary);
     let search = &session.options.search;
-    let asked = discover::discover(binaries, &session.packages, leg, &Launcher::None, search);
+    let asked = listing::discover(binaries, &session.packages, leg, &Launcher::None, search);
     match asked {
         Ok(carried) => {
             for warning in carried.iter().filter_map(|carried| carried.warning.as_ref()) {

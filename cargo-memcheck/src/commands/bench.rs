@@ -6,17 +6,17 @@ use std::process::ExitStatus;
 use memcheck_core::wire::exit;
 
 use super::prologue::Prologue;
-use crate::binary::Binary;
-use crate::compile::{Goal, Program, ProgramError, ProgramKind};
-use crate::cli::{BenchArgs, OutputFlags};
-use crate::devices::Leg;
-use crate::error::{Expected, Failure};
-use crate::options::Flags;
-use crate::present::stopped;
-use crate::process::INTERRUPTED;
-use crate::session::Session;
-use crate::talk::say;
-use crate::task::{Subject, Task};
+use crate::build::compile::{Goal, Program, ProgramError, ProgramKind};
+use crate::discovery::session::Session;
+use crate::discovery::task::{Subject, Task};
+use crate::invocation::cli::{BenchArgs, OutputFlags};
+use crate::invocation::devices::Leg;
+use crate::invocation::options::Flags;
+use crate::presentation::presenters::stopped;
+use crate::system::binary::Binary;
+use crate::system::error::{Expected, Failure};
+use crate::system::printing::say;
+use crate::system::process::INTERRUPTED;
 
 /// Why no bench can run.
 #[derive(Debug, thiserror::Error)]

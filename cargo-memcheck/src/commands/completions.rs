@@ -2,9 +2,9 @@
 
 use memcheck_core::wire::exit;
 
-use crate::cli;
-use crate::error::Failure;
-use crate::talk::print;
+use crate::invocation::cli;
+use crate::system::error::Failure;
+use crate::system::printing::print;
 
 pub(super) fn completions(shell: clap_complete::Shell) -> Result<u8, Failure> {
     let mut script = Vec::new();

@@ -11,17 +11,17 @@ use memcheck_core::wire::exit;
 use serde::Serialize;
 
 use super::planted;
-use crate::cli::DoctorArgs;
-use crate::config::Configuration;
-use crate::error::Failure;
-use crate::gpus;
-use crate::launcher::Launcher;
-use crate::options::environment;
-use crate::present::style;
-use crate::talk::{print, say};
-use crate::toolchain::gpu;
-use crate::values::{Format, Verbosity};
-use crate::workspace::{Workspace, cargo};
+use crate::build::toolchain::gpu;
+use crate::build::workspace::{Workspace, cargo};
+use crate::invocation::cli::DoctorArgs;
+use crate::invocation::config::Configuration;
+use crate::invocation::options::environment;
+use crate::invocation::values::{Format, Verbosity};
+use crate::presentation::presenters::style;
+use crate::system::error::Failure;
+use crate::system::gpus;
+use crate::system::launcher::Launcher;
+use crate::system::printing::{print, say};
 
 /// The result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

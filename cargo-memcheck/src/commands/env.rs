@@ -7,13 +7,13 @@ use std::ffi::OsStr;
 use memcheck_core::wire::exit;
 use serde::Serialize;
 
-use crate::cli::EnvArgs;
-use crate::error::Failure;
-use crate::talk::{print, say};
-use crate::toolchain::{NVML_VARIABLE, Toolkit};
-use crate::values::CargoOptions;
-use crate::values::Format;
-use crate::workspace::Workspace;
+use crate::build::toolchain::{NVML_VARIABLE, Toolkit};
+use crate::build::workspace::Workspace;
+use crate::invocation::cli::EnvArgs;
+use crate::invocation::values::CargoOptions;
+use crate::invocation::values::Format;
+use crate::system::error::Failure;
+use crate::system::printing::{print, say};
 
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename = "variable")]

@@ -13,15 +13,15 @@ use memcheck_core::wire::estimate::{Answer, Estimate, Question, Refusal, VERSION
 use memcheck_core::wire::exit;
 use serde_json::Value;
 
-use crate::cli::EstimateArgs;
-use crate::devices;
-use crate::error::{Expected, Failure};
-use crate::estimator::{Estimator, Tried};
-use crate::options::{Flags, OptionsError, environment};
-use crate::present::estimate as present;
-use crate::session::Session;
-use crate::talk::print;
-use crate::values::Format;
+use crate::discovery::session::Session;
+use crate::execution::estimator::{Estimator, Tried};
+use crate::invocation::cli::EstimateArgs;
+use crate::invocation::devices;
+use crate::invocation::options::{Flags, OptionsError, environment};
+use crate::invocation::values::Format;
+use crate::presentation::presenters::estimate as presenters;
+use crate::system::error::{Expected, Failure};
+use crate::system::printing::print;
 
 /// The machine that the figures are measured on: the largest that can be simulated.
 const ROOMY: &str = "h200,capacity=1TiB";
@@ -122,9 +122,9 @@ pub(super) fn estimate(args: &EstimateArgs) -> Result<u8, Failure> {
     }
     let cards = cards(&estimate);
     match args.output.form.message_format {
-        Format::Json => present::json(&estimate, &cards, &tried),
+        Format::Json => presenters::json(&estimate, &cards, &tried),
         Format::Human => {
-            print(&present::human(&estimate, &cards, &tried, args.output.verbosity()));
+            print(&presenters::human(&estimate, &cards, &tried, args.output.verbosity()));
         }
     }
     Ok(exit_code(&estimate, &tried))

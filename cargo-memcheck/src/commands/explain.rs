@@ -4,8 +4,8 @@ use memcheck_core::judgement::diagnosis::RULES;
 use memcheck_core::judgement::finding::{Class, TABLE};
 use memcheck_core::wire::exit;
 
-use crate::error::{Expected, Failure};
-use crate::talk::print;
+use crate::system::error::{Expected, Failure};
+use crate::system::printing::print;
 
 /// The argument is not the code of a finding or a cause.
 #[derive(Debug, thiserror::Error)]

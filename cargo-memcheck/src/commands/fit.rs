@@ -4,12 +4,12 @@ use memcheck_core::wire::exit;
 
 use super::one::room;
 use super::prologue::Prologue;
-use crate::cli::FitArgs;
-use crate::error::Failure;
-use crate::fit::{FitError, Goal, Wanted, choose};
-use crate::present::fit as present;
-use crate::present::interrupted;
-use crate::values::Verbosity;
+use crate::execution::fit::{FitError, Goal, Wanted, choose};
+use crate::invocation::cli::FitArgs;
+use crate::invocation::values::Verbosity;
+use crate::presentation::presenters::fit as presenters;
+use crate::presentation::presenters::interrupted;
+use crate::system::error::Failure;
 
 /// Searches on each device in turn.
 pub(super) fn fit(args: &FitArgs) -> Result<u8, Failure> {
@@ -31,7 +31,7 @@ pub(super) fn fit(args: &FitArgs) -> Result<u8, Failure> {
     for task in &tasks {
         let tell = |attempt: &_| {
             if telling.verbosity > Verbosity::Quiet {
-                present::attempt(task, &search.param, attempt);
+                presenters::attempt(task, &search.param, attempt);
             }
         };
         match goal.search(&runner, task, tell)? {
@@ -39,7 +39,7 @@ pub(super) fn fit(args: &FitArgs) -> Result<u8, Failure> {
             None => return Err(interrupted()),
         }
     }
-    present::fitted(telling, &tasks, &goal, &all);
+    presenters::fitted(telling, &tasks, &goal, &all);
     let everywhere = all.iter().all(|fitted| fitted.largest().is_some());
     Ok(if everywhere { exit::OK } else { exit::FAILED })
 }

@@ -8,19 +8,19 @@ use memcheck_core::limits::Limits;
 use memcheck_core::wire::exit;
 use serde::Serialize;
 
-use crate::bookkeeping;
-use crate::cli::ListArgs;
-use crate::error::Failure;
-use crate::legs;
-use crate::note::Note;
-use crate::options::Flags;
-use crate::present::{JsonLines, Unselected, style};
-use crate::presenter::Presenter;
-use crate::session::Session;
-use crate::suggestion::suggestion;
-use crate::talk::{print, say};
-use crate::task::Task;
-use crate::values::{Format, NoTests, Verbosity};
+use crate::discovery::legs;
+use crate::discovery::session::Session;
+use crate::discovery::task::Task;
+use crate::execution::bookkeeping;
+use crate::execution::note::Note;
+use crate::invocation::cli::ListArgs;
+use crate::invocation::options::Flags;
+use crate::invocation::suggestion::suggestion;
+use crate::invocation::values::{Format, NoTests, Verbosity};
+use crate::presentation::events::Presenter;
+use crate::presentation::presenters::{JsonLines, Unselected, style};
+use crate::system::error::Failure;
+use crate::system::printing::{print, say};
 
 /// How a run treats a listed test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

@@ -26,13 +26,13 @@ use std::ffi::OsString;
 
 use memcheck_core::wire::exit;
 
-use crate::cli::{self, Cli, Command, FormFlags};
-use crate::error::{Failure, Reported};
-use crate::options::environment_is_text;
-use crate::present::{self, json, style};
-use crate::process::{INTERRUPTED, Interrupt};
-use crate::talk::say;
-use crate::values::Format;
+use crate::invocation::cli::{self, Cli, Command, FormFlags};
+use crate::invocation::options::environment_is_text;
+use crate::invocation::values::Format;
+use crate::presentation::presenters::{self, json, style};
+use crate::system::error::{Failure, Reported};
+use crate::system::printing::say;
+use crate::system::process::{INTERRUPTED, Interrupt};
 
 /// Parses the command line and runs the subcommand.
 pub(crate) fn main(args: Vec<OsString>) -> u8 {
@@ -43,7 +43,7 @@ pub(crate) fn main(args: Vec<OsString>) -> u8 {
     };
     if let Err(error) = environment_is_text() {
         let failure = Failure::from(error);
-        present::failure(&failure);
+        presenters::failure(&failure);
         if json {
             json::failure(&failure);
         }
@@ -105,7 +105,7 @@ fn told(form: &FormFlags, summary: Summary, command: impl FnOnce() -> Result<u8,
             INTERRUPTED
         }
         Err(failure) => {
-            present::failure(&failure);
+            presenters::failure(&failure);
             if json {
                 json::failure(&failure);
             }
@@ -117,7 +117,7 @@ fn told(form: &FormFlags, summary: Summary, command: impl FnOnce() -> Result<u8,
 /// Runs a command whose output is always text.
 fn plain(result: Result<u8, Failure>) -> u8 {
     result.unwrap_or_else(|failure| {
-        present::failure(&failure);
+        presenters::failure(&failure);
         failure.exit_code()
     })
 }

@@ -6,13 +6,13 @@ use memcheck_core::runs::explain::Explain;
 use memcheck_core::size::Size;
 use memcheck_core::wire::exit;
 
-use crate::cli::{LimitFlags, OneTestFlags};
-use crate::devices::Sharing;
-use crate::error::{Expected, Failure};
-use crate::matching::{NoMatch, matching};
-use crate::options::Flags;
-use crate::session::Chosen;
-use crate::task::Task;
+use crate::discovery::matching::{NoMatch, matching};
+use crate::discovery::session::Chosen;
+use crate::discovery::task::Task;
+use crate::invocation::cli::{LimitFlags, OneTestFlags};
+use crate::invocation::devices::Sharing;
+use crate::invocation::options::Flags;
+use crate::system::error::{Expected, Failure};
 
 /// Why a name does not select exactly one test.
 #[derive(Debug, thiserror::Error)]

@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use crate::cli::SnapshotArgs;
-use crate::error::Failure;
-use crate::snapshots::{SnapshotError, SnapshotFile, pending, pending_below};
-use crate::talk::say;
-use crate::values::CargoOptions;
-use crate::values::Verbosity;
-use crate::workspace::Workspace;
+use crate::baselines::{SnapshotError, SnapshotFile, pending, pending_below};
+use crate::build::workspace::Workspace;
+use crate::invocation::cli::SnapshotArgs;
+use crate::invocation::values::CargoOptions;
+use crate::invocation::values::Verbosity;
+use crate::system::error::Failure;
+use crate::system::printing::say;
 
 /// Returns the pending snapshots of the workspace's packages, or those below `--from`. If the command line does not name a package, the
 /// result includes the snapshots next to sources that several packages share.

@@ -13,12 +13,12 @@ use memcheck_core::wire::protocol::Follow;
 
 use super::one::{only, room};
 use super::prologue::Prologue;
-use crate::cli::PlanArgs;
-use crate::error::{Expected, Failure};
-use crate::present::interrupted;
-use crate::present::plan::{self as present, Placed};
-use crate::run::Setting;
-use crate::task::{Outcome, Task};
+use crate::discovery::task::{Outcome, Task};
+use crate::execution::run::Setting;
+use crate::invocation::cli::PlanArgs;
+use crate::presentation::presenters::interrupted;
+use crate::presentation::presenters::plan::{self as presenters, Placed};
+use crate::system::error::{Expected, Failure};
 
 /// Capacity of the device that a plan is measured on: the largest that can be simulated.
 const CAPACITY: &str = "1TiB";
@@ -121,12 +121,12 @@ pub(super) fn plan(args: &PlanArgs) -> Result<u8, Failure> {
     let plan = placement::plan(modules, &usable);
     let telling = &prologue.session.options.telling;
     let plan = plan.map_err(|short| {
-        present::modules(telling, modules);
+        presenters::modules(telling, modules);
         PlanError::Short { short, margin }
     })?;
     let map = plan.device_map(modules);
     let placed = Placed { task, machine: &machine, margin, modules, plan: &plan, map: &map };
-    present::plan(telling, &placed, flags.output_map.as_deref());
+    presenters::plan(telling, &placed, flags.output_map.as_deref());
     if let Some(path) = &flags.output_map {
         write(path, &(serde_json::to_string_pretty(&map).context("a device map")? + "\n"))?;
     }
@@ -180,7 +180,7 @@ mod tests {
     use memcheck_core::measurement::attribution::Attribution;
 
     use super::*;
-    use crate::task::example;
+    use crate::discovery::task::example;
 
     /// Returns the error of a run with `unlogged` events that did not fit into the log.
     fn of(unlogged: u64) -> PlanError {

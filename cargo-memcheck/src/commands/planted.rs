@@ -11,20 +11,20 @@ use memcheck_core::judgement::verdict::Status;
 use memcheck_core::limits::Layer;
 use memcheck_core::size::Size;
 
-use crate::cli::{CiFlags, DoctorArgs};
-use crate::error::Failure;
-use crate::generated::Generated;
-use crate::legs;
-use crate::options::Flags;
-use crate::process::Interrupt;
-use crate::run::Runner;
-use crate::schedule::{self, Event};
-use crate::session::Session;
-use crate::talk::say;
-use crate::task::Outcome;
-use crate::values::CargoOptions;
-use crate::values::Verbosity;
-use crate::workspace::{RUNTIME, Workspace};
+use crate::build::generated::Generated;
+use crate::build::workspace::{RUNTIME, Workspace};
+use crate::discovery::legs;
+use crate::discovery::session::Session;
+use crate::discovery::task::Outcome;
+use crate::execution::run::Runner;
+use crate::execution::schedule::{self, Event};
+use crate::invocation::cli::{CiFlags, DoctorArgs};
+use crate::invocation::options::Flags;
+use crate::invocation::values::CargoOptions;
+use crate::invocation::values::Verbosity;
+use crate::system::error::Failure;
+use crate::system::printing::say;
+use crate::system::process::Interrupt;
 
 /// Bytes that the planted test leaks in every iteration.
 const LEAK: u64 = 1 << 20;

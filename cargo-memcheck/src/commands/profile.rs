@@ -9,21 +9,21 @@ use memcheck_core::wire::exit;
 
 use super::one::only;
 use super::prologue::Prologue;
-use crate::binary::Binary;
-use crate::compile::{Goal, Program, ProgramKind};
-use crate::cli::ProfileArgs;
-use crate::devices::Leg;
-use crate::error::{Expected, Failure};
-use crate::options::Flags;
-use crate::present::profile::Profiler;
-use crate::present::{Told, stopped};
-use crate::process::Interrupt;
-use crate::schedule::{self, Event};
-use crate::session::Session;
-use crate::talk::say;
-use crate::tally::Tally;
-use crate::task::{Outcome, Subject, Task};
-use crate::values::{NoTests, Verbosity};
+use crate::build::compile::{Goal, Program, ProgramKind};
+use crate::discovery::session::Session;
+use crate::discovery::task::{Outcome, Subject, Task};
+use crate::execution::schedule::{self, Event};
+use crate::invocation::cli::ProfileArgs;
+use crate::invocation::devices::Leg;
+use crate::invocation::options::Flags;
+use crate::invocation::values::{NoTests, Verbosity};
+use crate::presentation::presenters::profile::Profiler;
+use crate::presentation::presenters::{Told, stopped};
+use crate::presentation::tally::Tally;
+use crate::system::binary::Binary;
+use crate::system::error::{Expected, Failure};
+use crate::system::printing::say;
+use crate::system::process::Interrupt;
 
 /// Why a profile is refused.
 #[derive(Debug, thiserror::Error)]

@@ -4,17 +4,17 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 
-use crate::binary::Binary;
-use crate::compile::Goal;
-use crate::devices::Leg;
-use crate::discover;
-use crate::error::Failure;
-use crate::legs::{self, Legs};
-use crate::options::{Flags, Options};
-use crate::process::Interrupt;
-use crate::run::Runner;
-use crate::session::{Chosen, Session};
-use crate::workspace::TestPackage;
+use crate::build::compile::Goal;
+use crate::build::workspace::TestPackage;
+use crate::discovery::legs::{self, Legs};
+use crate::discovery::listing;
+use crate::discovery::session::{Chosen, Session};
+use crate::execution::run::Runner;
+use crate::invocation::devices::Leg;
+use crate::invocation::options::{Flags, Options};
+use crate::system::binary::Binary;
+use crate::system::error::Failure;
+use crate::system::process::Interrupt;
 
 /// A session that a signal can interrupt.
 pub(super) struct Prologue {
@@ -54,7 +54,7 @@ impl Prologue {
             let built = interrupt.outlived(legs.build(leg, packages, goal))?;
             let Some(built) = built else { return Ok(None) };
             for binary in &built.binaries {
-                let binary = discover::program(binary, &scheduling.launcher, search)?;
+                let binary = listing::program(binary, &scheduling.launcher, search)?;
                 programs.push(of(leg, &binary)?);
             }
         }

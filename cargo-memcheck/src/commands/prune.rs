@@ -4,17 +4,17 @@ use anyhow::Context;
 use memcheck_core::wire::exit;
 
 use super::pending;
-use crate::bookkeeping;
-use crate::cli::PruneArgs;
-use crate::error::Failure;
-use crate::legs;
-use crate::options::{Flags, Mode, OptionsError};
-use crate::present::{interrupted, json};
-use crate::process::Interrupt;
-use crate::session::Session;
-use crate::snapshots::SnapshotError;
-use crate::talk::say;
-use crate::values::{RunIgnored, Verbosity};
+use crate::baselines::SnapshotError;
+use crate::discovery::legs;
+use crate::discovery::session::Session;
+use crate::execution::bookkeeping;
+use crate::invocation::cli::PruneArgs;
+use crate::invocation::options::{Flags, Mode, OptionsError};
+use crate::invocation::values::{RunIgnored, Verbosity};
+use crate::presentation::presenters::{interrupted, json};
+use crate::system::error::Failure;
+use crate::system::printing::say;
+use crate::system::process::Interrupt;
 
 /// Removes stale baselines of the selected packages and devices. In CI it only lists them, because the source tree must
 /// not change.

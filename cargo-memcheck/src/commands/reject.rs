@@ -3,12 +3,12 @@
 use memcheck_core::wire::exit;
 
 use super::pending;
-use crate::cli::SnapshotArgs;
-use crate::error::Failure;
-use crate::present::json;
-use crate::snapshots;
-use crate::talk::say;
-use crate::values::Verbosity;
+use crate::baselines;
+use crate::invocation::cli::SnapshotArgs;
+use crate::invocation::values::Verbosity;
+use crate::presentation::presenters::json;
+use crate::system::error::Failure;
+use crate::system::printing::say;
 
 /// Rejects all selected snapshots, valid or not.
 pub(super) fn reject(args: &SnapshotArgs) -> Result<u8, Failure> {
@@ -17,10 +17,10 @@ pub(super) fn reject(args: &SnapshotArgs) -> Result<u8, Failure> {
     for file in files {
         // A snapshot that cannot be read has no changes to show.
         let changes = (verbosity == Verbosity::Verbose)
-            .then(|| snapshots::check(&file.path).ok())
+            .then(|| baselines::check(&file.path).ok())
             .flatten()
-            .map(|checked| snapshots::diff::text(&file, &checked));
-        snapshots::reject(&file)?;
+            .map(|checked| baselines::diff::text(&file, &checked));
+        baselines::reject(&file)?;
         json::snapshot(args.output.form.message_format, "rejected", &file.path);
         if verbosity > Verbosity::Quiet {
             say!("rejected {}", pending::shown(&file.path, &workspace));

@@ -3,16 +3,16 @@
 
 use std::io;
 
-use crate::cli::ReportArgs;
-use crate::error::Failure;
-use crate::options::{Audience, Mode, Pending, Telling, environment};
-use crate::present::{self, JsonLines, Told};
-use crate::presenter::Presenter;
-use crate::process::Capture;
-use crate::results::{self, ResultsError, Whole};
-use crate::values::CargoOptions;
-use crate::values::Format;
-use crate::workspace::{Places, pending_of_results};
+use crate::build::workspace::{Places, pending_of_results};
+use crate::invocation::cli::ReportArgs;
+use crate::invocation::options::{Audience, Mode, Pending, Telling, environment};
+use crate::invocation::values::CargoOptions;
+use crate::invocation::values::Format;
+use crate::presentation::events::Presenter;
+use crate::presentation::presenters::{self, JsonLines, Told};
+use crate::presentation::results::{self, ResultsError, Whole};
+use crate::system::error::Failure;
+use crate::system::process::Capture;
 
 /// Presents the stored results, and returns the exit code of the run.
 pub(super) fn report(args: &ReportArgs) -> Result<u8, Failure> {
@@ -92,7 +92,7 @@ fn tell(whole: Whole, audience: &Audience<'_>, places: &Places) -> u8 {
     }
     tally.sort();
     if let Some(failure) = &tally.failure {
-        present::reported(failure);
+        presenters::reported(failure);
     }
     let exit_code = tally.exit_code(audience.no_tests);
     told.finish(&tally, exit_code)

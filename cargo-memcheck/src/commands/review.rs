@@ -8,13 +8,13 @@ use console::{Key, Term};
 use memcheck_core::wire::exit;
 
 use super::pending;
-use crate::cli::SnapshotArgs;
-use crate::error::Failure;
-use crate::present::style;
-use crate::snapshots::{self, Checked, SnapshotError, SnapshotFile};
-use crate::talk::say;
-use crate::values::Verbosity;
-use crate::workspace::Workspace;
+use crate::baselines::{self, Checked, SnapshotError, SnapshotFile};
+use crate::build::workspace::Workspace;
+use crate::invocation::cli::SnapshotArgs;
+use crate::invocation::values::Verbosity;
+use crate::presentation::presenters::style;
+use crate::system::error::Failure;
+use crate::system::printing::say;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Decision {
@@ -32,18 +32,18 @@ pub(super) fn review(args: &SnapshotArgs) -> Result<u8, Failure> {
     let verbosity = args.output.verbosity();
     let mut left = 0;
     for (number, file) in files.iter().enumerate() {
-        let checked = snapshots::check(&file.path);
+        let checked = baselines::check(&file.path);
         let of_all = format!("[{}/{}]", number + 1, files.len());
         show(file, &checked, &workspace, &of_all, verbosity);
         let decision = if asks { ask(&term, checked.is_ok())? } else { Decision::Skip };
         match (decision, checked) {
             (Decision::Accept, Ok(checked)) => {
-                snapshots::accept(file, &checked)?;
+                baselines::accept(file, &checked)?;
                 told(verbosity, "accepted", &pending::shown(&file.target, &workspace));
             }
             (Decision::Accept, Err(error)) => return Err(error.into()),
             (Decision::Reject, _) => {
-                snapshots::reject(file)?;
+                baselines::reject(file)?;
                 told(verbosity, "rejected", &pending::shown(&file.path, &workspace));
             }
             (Decision::Skip, _) => {
@@ -76,7 +76,7 @@ fn show(
     match checked {
         Ok(_) if verbosity == Verbosity::Quiet => {}
         Ok(new) => {
-            say!("{}", snapshots::diff::text(file, new));
+            say!("{}", baselines::diff::text(file, new));
             if verbosity == Verbosity::Verbose {
                 say!("all of it:\n{}", new.body.to_yaml().trim_end());
             }

@@ -10,24 +10,24 @@ use anyhow::Context;
 use memcheck_core::runs::relations::Needs;
 use memcheck_core::wire::exit;
 
-use crate::across::{self, Judge, Seen};
-use crate::bookkeeping;
-use crate::cli::RunArgs;
-use crate::devices::Leg;
-use crate::error::Failure;
-use crate::legs::Legs;
-use crate::options::Flags;
-use crate::present::{JsonLines, Told, stopped, style};
-use crate::presenter::Presenter;
-use crate::process::{self, Interrupt};
-use crate::results::{self, Keeper, Run};
-use crate::run::Runner;
-use crate::schedule::{self, Event};
-use crate::session::{Chosen, LegTests, Session};
-use crate::talk::say;
-use crate::tally::Tally;
-use crate::task::{Outcome, Task};
-use crate::values::{Format, NoTests};
+use crate::discovery::legs::Legs;
+use crate::discovery::session::{Chosen, LegTests, Session};
+use crate::discovery::task::{Outcome, Task};
+use crate::execution::bookkeeping;
+use crate::execution::relations::{self, Judge, Seen};
+use crate::execution::run::Runner;
+use crate::execution::schedule::{self, Event};
+use crate::invocation::cli::RunArgs;
+use crate::invocation::devices::Leg;
+use crate::invocation::options::Flags;
+use crate::invocation::values::{Format, NoTests};
+use crate::presentation::events::Presenter;
+use crate::presentation::presenters::{JsonLines, Told, stopped, style};
+use crate::presentation::results::{self, Keeper, Run};
+use crate::presentation::tally::Tally;
+use crate::system::error::Failure;
+use crate::system::printing::say;
+use crate::system::process::{self, Interrupt};
 
 pub(super) fn run(args: &RunArgs) -> Result<u8, Failure> {
     let interrupt = Interrupt::listen().context("listening for signals")?;
@@ -150,7 +150,7 @@ impl Course<'_> {
 
     /// Reports a failure, after which no further test starts. The first failure decides the exit code.
     fn fail(&mut self, failure: &Failure) {
-        crate::present::failure(failure);
+        crate::presentation::presenters::failure(failure);
         self.tally.failure.get_or_insert(failure.into());
     }
 
@@ -215,7 +215,7 @@ impl<'a> RunningLeg<'a> {
     fn begin(session: &'a Session, legs: &mut Legs<'_>, leg: &Leg) -> Result<Self, Failure> {
         let tests = legs.tests(leg)?;
         let chosen = session.choose(&tests);
-        let needs = across::needs(&tests, &chosen.run, session.workspace.root())?;
+        let needs = relations::needs(&tests, &chosen.run, session.workspace.root())?;
         Ok(Self { session, tests, chosen, needs })
     }
 

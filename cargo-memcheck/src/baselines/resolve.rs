@@ -1,0 +1,177 @@
+//! Accepts or rejects a pending snapshot.
+//!
+//! The pending file is read and checked completely before any file changes. The baseline is replaced by renaming, so that a complete one
+//! exists at all times.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use insta::Snapshot;
+use memcheck_core::judgement::baseline::{Baseline, Figures, Holders, Laws, Parts};
+use memcheck_core::measurement::record::Facts;
+use memcheck_core::wire::exit;
+
+use super::SnapshotFile;
+use crate::system::error::Expected;
+
+/// The reason why a snapshot cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SnapshotError {
+    #[error("{path} is no snapshot of a memory test: {why}", path = .0.display(), why = .1)]
+    Unsound(PathBuf, String),
+    #[error("{path}: {error}", path = .0.display(), error = .1)]
+    Io(PathBuf, io::Error),
+    #[error("{path} is not a directory", path = .0.display())]
+    NoFolder(PathBuf),
+    #[error("{path} does not belong to a package of this workspace", path = .0.display())]
+    Stranger(PathBuf),
+}
+
+impl Expected for SnapshotError {
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::Unsound(..) | Self::NoFolder(_) | Self::Stranger(_) => exit::USAGE,
+            Self::Io(..) => exit::INTERNAL,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Unsound(..) => {
+                "nothing was touched; run the test again, or `cargo memcheck reject` the snapshot"
+            }
+            Self::Stranger(_) => "nothing was touched; `-p` takes those of one package alone",
+            Self::NoFolder(_) | Self::Io(..) => return None,
+        };
+        Some(hint.to_owned())
+    }
+}
+
+/// A snapshot that was read and checked.
+#[derive(Debug)]
+pub(crate) struct Checked {
+    snapshot: Snapshot,
+    /// The figures or laws in it.
+    pub(crate) body: Body,
+    pub(crate) facts: Facts,
+}
+
+/// The contents of a snapshot.
+#[derive(Debug)]
+pub(crate) enum Body {
+    /// The figures of a test, and the holders of memory at the peak.
+    Figures(Figures, Holders),
+    /// The laws of a test's cases.
+    Laws(Laws),
+}
+
+impl Body {
+    /// Returns the text in the format of the file.
+    pub(crate) fn to_yaml(&self) -> String {
+        match self {
+            Self::Figures(figures, holders) => figures.to_yaml(holders),
+            Self::Laws(laws) => laws.to_yaml(),
+        }
+    }
+}
+
+/// Reads a snapshot and makes sure that it is a valid baseline.
+pub(crate) fn check(path: &Path) -> Result<Checked, SnapshotError> {
+    let unsound = |why: String| SnapshotError::Unsound(path.to_owned(), why);
+    let text =
+        fs::read_to_string(path).map_err(|error| SnapshotError::Io(path.to_owned(), error))?;
+    // insta ends each file with a line end. If it is missing, the last figure may be cut off.
+    if !text.ends_with('\n') {
+        return Err(unsound("it is cut off".to_owned()));
+    }
+    let snapshot = Snapshot::from_file(path).map_err(|error| unsound(error.to_string()))?;
+    let parts = Parts::of(&text).map_err(|error| unsound(error.to_string()))?;
+    if parts.body.starts_with("laws:") {
+        let laws = Laws::from_yaml(parts.body).map_err(unsound)?;
+        let facts: Facts = serde_json::from_str(parts.info.as_deref().unwrap_or_default())
+            .map_err(|error| unsound(format!("its header is not understood: {error}")))?;
+        return Ok(Checked { snapshot, body: Body::Laws(laws), facts });
+    }
+    match Baseline::from_parts(parts.body, parts.info.as_deref()) {
+        Baseline::Found { figures, holders, facts } => {
+            Ok(Checked { snapshot, body: Body::Figures(figures, holders), facts })
+        }
+        Baseline::Corrupt(why) => Err(unsound(why)),
+        Baseline::Off | Baseline::Missing => Err(unsound("it holds no figures".to_owned())),
+    }
+}
+
+/// Makes a pending snapshot the baseline. It must have been checked.
+pub(crate) fn accept(file: &SnapshotFile, checked: &Checked) -> Result<(), SnapshotError> {
+    let io = |path: &Path| {
+        let path = path.to_owned();
+        move |error| SnapshotError::Io(path, error)
+    };
+    let folder = file.target.parent().expect("a snapshot lies in a folder");
+    fs::create_dir_all(folder).map_err(io(folder))?;
+    let name = file.target.file_name().unwrap_or_default().to_string_lossy();
+    let unfinished = folder.join(format!(".{name}.{}.tmp", std::process::id()));
+    // insta's own function is used because it removes the fields that belong only to pending files.
+    let written = checked
+        .snapshot
+        .save(&unfinished)
+        .map_err(|error| io::Error::other(error.to_string()))
+        .and_then(|()| File::open(&unfinished)?.sync_all())
+        .and_then(|()| fs::rename(&unfinished, &file.target));
+    if let Err(error) = written {
+        let _ = fs::remove_file(&unfinished);
+        return Err(SnapshotError::Io(file.target.clone(), error));
+    }
+    File::open(folder).and_then(|folder| folder.sync_all()).map_err(io(folder))?;
+    fs::remove_file(&file.path).map_err(io(&file.path))
+}
+
+/// Removes a pending snapshot.
+pub(crate) fn reject(file: &SnapshotFile) -> Result<(), SnapshotError> {
+    fs::remove_file(&file.path).map_err(|error| SnapshotError::Io(file.path.clone(), error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PENDING: &str = "---\nsource: tests/mem.rs\nassertion_line: 7\nexpression: figures\ninfo:\n  memcheck: 1\n  candle: 0.11.1\n  profile: debug\n  iterations: 10\n  warmup: 2\n---\nhost:\n  growth: 0\n  peak_allocated: 4096\n  retained: 0\n  setup: 4096\n";
+
+    fn pending(folder: &Path, text: &str) -> SnapshotFile {
+        let snapshots = folder.join("snapshots");
+        fs::create_dir_all(&snapshots).unwrap();
+        fs::write(snapshots.join("mem__a@cpu.snap.new"), text).unwrap();
+        super::super::pending(folder, Path::new("")).unwrap().remove(0)
+    }
+
+    #[test]
+    fn an_accepted_snapshot_is_the_pending_one_without_its_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = pending(folder.path(), PENDING);
+        let checked = check(&file.path).unwrap();
+        assert_eq!(checked.facts.candle, "0.11.1");
+        accept(&file, &checked).unwrap();
+        assert!(!file.path.exists());
+        let written = fs::read_to_string(&file.target).unwrap();
+        assert_eq!(written, PENDING.replace("assertion_line: 7\n", ""));
+        assert_eq!(fs::read_dir(folder.path().join("snapshots")).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_corrupt_pending_snapshot_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        for text in [
+            "---\nsource: tests/me".to_owned(),
+            PENDING.replace("  peak_allocated: 4096", "  peak_allocated: much"),
+            // The last figure is cut off, although the name of every figure is present.
+            PENDING[..PENDING.len() - 3].to_owned(),
+            PENDING.replace("  memcheck: 1", "  memcheck: 9"),
+            PENDING.replace("host:", "<<<<<<< ours\nhost:"),
+        ] {
+            let file = pending(folder.path(), &text);
+            assert!(matches!(check(&file.path), Err(SnapshotError::Unsound(..))), "{text}");
+            assert!(file.path.exists());
+        }
+    }
+}

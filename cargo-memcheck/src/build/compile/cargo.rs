@@ -1,0 +1,174 @@
+//! The cargo process of a build: starts it, reads both of its output streams, and ends it if a signal arrives.
+
+use std::io::{self, BufRead, BufReader, Read};
+use std::process::{Command, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
+use cargo_metadata::{Artifact, BuildScript, Message};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde::{Deserialize, Serialize};
+
+use super::progress::{self, Meter};
+use super::{BuildError, Goal};
+use crate::build::fresh::is_local;
+use crate::system::process::Interrupt;
+
+/// Interval between updates of the meter.
+const TICK: Duration = Duration::from_millis(200);
+
+/// The messages of cargo during a build.
+#[derive(Default)]
+pub(super) struct Said {
+    pub(super) ok: bool,
+    /// True if cargo began to build, which means that it resolved all dependencies.
+    pub(super) began: bool,
+    /// The artifacts of all packages that are a folder on this machine.
+    pub(super) own: Vec<Artifact>,
+    pub(super) made: Made,
+}
+
+/// The results of a build that later runs can reuse.
+#[derive(Default, Serialize, Deserialize)]
+pub(super) struct Made {
+    /// The executables that the goal asks for.
+    pub(super) artifacts: Vec<Artifact>,
+    pub(super) scripts: Vec<BuildScript>,
+}
+
+/// Runs cargo to its end, and passes its progress to `meter`.
+pub(super) fn run(mut command: Command, goal: Goal<'_>, meter: &Meter) -> Result<Said, BuildError> {
+    command.args(progress::ARGUMENTS).stdin(Stdio::null());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(BuildError::Cargo)?;
+    let stdout = BufReader::new(child.stdout.take().expect("stdout is piped"));
+    let stderr = child.stderr.take().expect("stderr is piped");
+    let cargo = i32::try_from(child.id()).map(Pid::from_raw);
+    let heard = thread::scope(|scope| {
+        let (done, ended) = mpsc::channel::<()>();
+        scope.spawn(move || {
+            // The terminal sends Ctrl-C to cargo, too. Other signals, and those of other senders, may reach
+            // only this process, so they must be passed on.
+            if let (true, Ok(cargo)) = (Interrupt::comes_before(&ended), cargo) {
+                let _ = kill(cargo, Signal::SIGTERM);
+            }
+        });
+        let (_built, ended) = mpsc::channel::<()>();
+        scope.spawn(move || listen(stderr, meter));
+        scope.spawn(move || {
+            while ended.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
+                meter.tick();
+            }
+        });
+        let heard = hear(stdout, goal, meter);
+        drop(done);
+        if let (Err(_), Ok(cargo)) = (&heard, cargo) {
+            let _ = kill(cargo, Signal::SIGKILL);
+        }
+        heard
+    });
+    let ended = child.wait();
+    let said = heard.map_err(BuildError::Cargo)?;
+    Ok(Said { ok: ended.map_err(BuildError::Cargo)?.success(), ..said })
+}
+
+/// Reads cargo's messages to the end of the stream.
+fn hear(stdout: impl BufRead, goal: Goal<'_>, meter: &Meter) -> io::Result<Said> {
+    let mut said = Said::default();
+    for message in Message::parse_stream(stdout) {
+        said.began = true;
+        match message? {
+            Message::CompilerArtifact(artifact) => {
+                if !artifact.fresh {
+                    meter.compiled();
+                }
+                if is_local(&artifact.package_id) {
+                    said.own.push(artifact.clone());
+                }
+                if artifact.executable.is_some() && goal.wants(&artifact) {
+                    said.made.artifacts.push(artifact);
+                }
+            }
+            Message::BuildScriptExecuted(script) => said.made.scripts.push(script),
+            _ => {}
+        }
+    }
+    Ok(said)
+}
+
+/// How a piece of text ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// With a carriage return: cargo draws the next piece over this one.
+    Return,
+    Line,
+}
+
+/// Passes the lines that cargo prints for the user to the meter.
+fn listen(stderr: impl Read, meter: &Meter) {
+    pieces(stderr, |text, end| {
+        let text = String::from_utf8_lossy(text);
+        match end {
+            End::Return => meter.redrawn(&text),
+            End::Line => meter.line(&text),
+        }
+    });
+}
+
+/// Splits a stream into lines, and a line that is drawn repeatedly into its states.
+fn pieces(mut stream: impl Read, mut on_piece: impl FnMut(&[u8], End)) {
+    let mut unread: Vec<u8> = Vec::new();
+    let mut chunk = [0; 8192];
+    while let Ok(count @ 1..) = stream.read(&mut chunk) {
+        unread.extend_from_slice(&chunk[..count]);
+        while let Some(at) = unread.iter().position(|byte| matches!(byte, b'\n' | b'\r')) {
+            let (end, length) = match (unread[at], unread.get(at + 1)) {
+                (b'\n', _) => (End::Line, 1),
+                (_, Some(b'\n')) => (End::Line, 2),
+                (_, Some(_)) => (End::Return, 1),
+                // This can be the first half of `\r\n`, so the next byte is needed.
+                (_, None) => break,
+            };
+            on_piece(&unread[..at], end);
+            unread.drain(..at + length);
+        }
+    }
+    let rest = unread.strip_suffix(b"\r").unwrap_or(&unread);
+    if !rest.is_empty() {
+        on_piece(rest, if rest.len() < unread.len() { End::Return } else { End::Line });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bar_that_is_drawn_over_is_told_from_a_line() {
+        /// A stream that returns one byte per read.
+        struct Slow<'a>(&'a [u8]);
+        impl Read for Slow<'_> {
+            fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+                self.0.read(&mut into[..1])
+            }
+        }
+        let text = "a\n[> ] 0/2\r[=>] 1/2\r\nb\n\nlast".as_bytes();
+        let expected = [
+            ("a", End::Line),
+            ("[> ] 0/2", End::Return),
+            ("[=>] 1/2", End::Line),
+            ("b", End::Line),
+            ("", End::Line),
+            ("last", End::Line),
+        ];
+        let mut whole = Vec::new();
+        pieces(text, |piece, end| whole.push((String::from_utf8(piece.to_vec()).unwrap(), end)));
+        let mut slow = Vec::new();
+        let of = |piece: &[u8]| String::from_utf8(piece.to_vec()).unwrap();
+        pieces(Slow(text), |piece, end| slow.push((of(piece), end)));
+        let expected = expected.map(|(piece, end)| (piece.to_owned(), end));
+        assert_eq!((whole.as_slice(), slow.as_slice()), (&expected[..], &expected[..]));
+    }
+}

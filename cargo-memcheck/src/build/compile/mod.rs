@@ -1,0 +1,318 @@
+//! Builds the test executables of one leg with cargo.
+//!
+//! A leg whose features differ from those of the user's own builds has a separate target directory, so that
+//! `target/debug/app` stays the user's. The legs share cargo's intermediate files if this is safe (`directories`).
+
+mod cargo;
+mod directories;
+mod environment;
+mod program;
+mod progress;
+mod resolved;
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::process::Command;
+
+use anstream::ColorChoice;
+use cargo_metadata::{Artifact, BuildScript, Target, TargetKind};
+use memcheck_core::wire::exit;
+use serde::{Deserialize, Serialize};
+
+use cargo::{Made, Said};
+use progress::Meter;
+use resolved::Stamp;
+
+pub(crate) use directories::target_directory;
+pub(crate) use program::{Program, ProgramError, ProgramKind};
+
+use crate::build::fresh::{Place, Watched, manifests, sources, surroundings};
+use crate::build::toolchain::Toolkit;
+use crate::build::workspace::{TestPackage, Workspace};
+use crate::invocation::devices::Kind;
+use crate::invocation::options::Options;
+use crate::invocation::values::CargoOptions;
+use crate::system::binary::Binary;
+use crate::system::error::{Expected, Failure};
+
+/// Why a build has failed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum BuildError {
+    /// Cargo failed and printed the reason on stderr.
+    #[error("the build for {0} failed")]
+    Failed(&'static str),
+    /// Cargo could not be started, or its output could not be read.
+    #[error("cargo: {0}")]
+    Cargo(std::io::Error),
+}
+
+impl Expected for BuildError {
+    fn exit_code(&self) -> u8 {
+        exit::BUILD
+    }
+}
+
+/// The executables to build.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Goal<'a> {
+    /// The test executables of the packages.
+    Tests,
+    Program(&'a Program),
+    Benches(&'a [Program]),
+}
+
+impl<'a> Goal<'a> {
+    pub(crate) fn described(self) -> String {
+        match self {
+            Self::Tests => "the tests".to_owned(),
+            Self::Program(program) => format!("`{}`", program.name),
+            Self::Benches(_) => "the benches".to_owned(),
+        }
+    }
+
+    /// Returns the subcommand of cargo and its own arguments.
+    fn arguments(self) -> Vec<&'static str> {
+        match self {
+            Self::Tests => vec!["test", "--no-run"],
+            Self::Program(_) | Self::Benches(_) => vec!["build"],
+        }
+    }
+
+    /// Returns the targets that are not among the user's cargo flags, which are passed on separately.
+    fn targets(self) -> Vec<&'a str> {
+        match self {
+            Self::Tests => Vec::new(),
+            Self::Program(program) => program.arguments(),
+            Self::Benches(benches) => benches.iter().flat_map(Program::arguments).collect(),
+        }
+    }
+
+    /// True if the goal includes this executable.
+    fn wants(self, artifact: &Artifact) -> bool {
+        match self {
+            Self::Tests => artifact.profile.test,
+            Self::Program(program) => program.is(&artifact.target),
+            Self::Benches(benches) => benches.iter().any(|bench| bench.is(&artifact.target)),
+        }
+    }
+}
+
+/// A test target that cargo left out because its features are off.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct NotBuilt {
+    pub(crate) package: String,
+    pub(crate) target: String,
+    /// The features that the target requires.
+    pub(crate) required: Vec<String>,
+}
+
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Built {
+    /// The executables, sorted by id.
+    pub(crate) binaries: Vec<Binary>,
+    pub(crate) not_built: Vec<NotBuilt>,
+}
+
+/// Returns the features that a leg of this kind adds to those of the command line.
+fn features(packages: &[TestPackage], kind: Kind) -> Vec<String> {
+    let first = match kind {
+        Kind::Cpu => return Vec::new(),
+        Kind::Sim => "sim",
+        Kind::Cuda => "cuda",
+    };
+    let mut features: Vec<String> =
+        packages.iter().flat_map(|package| package.cuda_features(first)).collect();
+    features.sort();
+    features.dedup();
+    features
+}
+
+/// Returns the cargo command that builds for a leg of this kind.
+fn command(
+    workspace: &Workspace,
+    packages: &[TestPackage],
+    options: &Options,
+    goal: Goal<'_>,
+    kind: Kind,
+    toolkit: Option<&Toolkit>,
+) -> Command {
+    let mut command = Command::new(crate::build::workspace::cargo());
+    command.args(goal.arguments()).args(["--message-format", "json-render-diagnostics"]);
+    for package in packages {
+        command.arg("--package").arg(workspace.spec(&package.package));
+    }
+    command.args(options.cargo.for_test());
+    command.args(goal.targets());
+    let features = features(packages, kind);
+    if !features.is_empty() {
+        command.arg("--features").arg(features.join(","));
+    }
+    command.arg("--target-dir").arg(target_directory(workspace, kind));
+    if let Some(directory) = directories::build_directory(workspace, kind) {
+        command.env(directories::BUILD_DIRECTORY, directory);
+    }
+    if let Some(toolkit) = toolkit {
+        toolkit.apply(&mut command);
+    }
+    command
+}
+
+/// Builds the executables of `packages` that `goal` asks for, for a leg of this kind. Progress messages call the build
+/// `subject`.
+pub(crate) fn build(
+    workspace: &Workspace,
+    packages: &[TestPackage],
+    options: &Options,
+    goal: Goal<'_>,
+    (kind, subject): (Kind, &str),
+    toolkit: Option<&Toolkit>,
+) -> Result<Built, Failure> {
+    let what = match kind {
+        Kind::Cpu => "the CPU",
+        Kind::Sim => "the simulated CUDA device",
+        Kind::Cuda => "the CUDA device",
+    };
+    let command = || command(workspace, packages, options, goal, kind, toolkit);
+    let directory = target_directory(workspace, kind);
+    let place = Place::of(&directory, "built", &command());
+    let Made { artifacts, scripts } = match place.read() {
+        Some(made) => made,
+        None => {
+            let stamp = Stamp::of(workspace, &options.cargo, &command(), (kind, &directory));
+            let meter = Meter::new(subject, options.telling.verbosity);
+            let said = resolve_and_run(&command, goal, stamp, &meter)?;
+            if !said.ok {
+                return Err(BuildError::Failed(what).into());
+            }
+            // A build with warnings is not kept, because the next run must print them again.
+            let watched =
+                (!meter.has_spoken()).then(|| inputs(workspace, &options.cargo, &said)).flatten();
+            place.write(watched, &said.made);
+            said.made
+        }
+    };
+    let scripts: HashMap<&str, &BuildScript> =
+        scripts.iter().map(|script| (script.package_id.repr.as_str(), script)).collect();
+    let mut built = Built::default();
+    let linked: Vec<PathBuf> = scripts
+        .values()
+        .flat_map(|script| &script.linked_paths)
+        .filter_map(|path| environment::library_path(path.as_str(), workspace))
+        .collect();
+    for (index, package) in packages.iter().enumerate() {
+        let of_package = || artifacts.iter().filter(|a| a.package_id == package.package.id);
+        let script = scripts.get(package.package.id.repr.as_str()).copied();
+        built.binaries.extend(of_package().map(|artifact| Binary {
+            id: binary_id(package.name(), &artifact.target),
+            package: index,
+            path: artifact.executable.clone().expect("filtered above").into_std_path_buf(),
+            environment: environment::for_test(package, script, artifact, &linked),
+        }));
+        let left_out = package.package.targets.iter().filter(|target| {
+            matches!(goal, Goal::Tests)
+                && wanted(&options.cargo, target)
+                && !target.required_features.is_empty()
+                && of_package()
+                    .all(|a| a.target.name != target.name || a.target.kind != target.kind)
+        });
+        built.not_built.extend(left_out.map(|target| NotBuilt {
+            package: package.name().to_owned(),
+            target: target.name.clone(),
+            required: target.required_features.clone(),
+        }));
+    }
+    built.binaries.sort_by(|a, b| a.id.cmp(&b.id));
+    Ok(built)
+}
+
+/// Runs cargo, with `--offline` if the same dependencies were resolved before.
+fn resolve_and_run(
+    command: &impl Fn() -> Command,
+    goal: Goal<'_>,
+    stamp: Option<Stamp>,
+    meter: &Meter,
+) -> Result<Said, BuildError> {
+    let run = |how: &[&str]| {
+        let mut command = command();
+        command.args(how).args(["--color", color()]);
+        cargo::run(command, goal, meter)
+    };
+    let holds = stamp.as_ref().is_some_and(Stamp::holds);
+    let mut said = run(if holds { &["--offline"] } else { &[] })?;
+    if !said.ok && !said.began && holds {
+        // Crates of the last resolution are not on this machine any more, so cargo must use the network.
+        said = run(&[])?;
+    }
+    if let Some(stamp) = stamp {
+        stamp.set(said.began);
+    }
+    meter.finish(said.ok);
+    Ok(said)
+}
+
+/// Returns all inputs of a build. `None` if they cannot all be named.
+fn inputs(workspace: &Workspace, flags: &CargoOptions, said: &Said) -> Option<Watched> {
+    let watched = surroundings(flags, &crate::build::workspace::cargo())?;
+    let watched = manifests(workspace.metadata(), watched)?;
+    sources(workspace.metadata(), &said.own, &said.made.scripts, watched)
+}
+
+/// Returns cargo's choice of colours. This process's stderr decides, because cargo's own is a pipe.
+fn color() -> &'static str {
+    match anstream::AutoStream::choice(&std::io::stderr()) {
+        ColorChoice::Never => "never",
+        ColorChoice::Auto | ColorChoice::AlwaysAnsi | ColorChoice::Always => "always",
+    }
+}
+
+/// True if a plain `cargo test` with these flags would build `target`, provided that its features are on. Targets that
+/// a flag names are excluded, because cargo itself reports an error for them.
+fn wanted(flags: &CargoOptions, target: &Target) -> bool {
+    let is = |kind: TargetKind| target.kind.contains(&kind);
+    target.test
+        && (!flags.names_targets()
+            || flags.all_targets
+            || flags.tests
+            || (flags.bins && is(TargetKind::Bin))
+            || (flags.examples && is(TargetKind::Example)))
+}
+
+/// Returns the id that nextest gives to an executable.
+fn binary_id(package: &str, target: &Target) -> String {
+    match target.kind.first() {
+        Some(TargetKind::Test) => format!("{package}::{}", target.name),
+        Some(TargetKind::Bin) => format!("{package}::bin/{}", target.name),
+        Some(TargetKind::Example) => format!("{package}::example/{}", target.name),
+        Some(TargetKind::Bench) => format!("{package}::bench/{}", target.name),
+        _ => package.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn target(kind: &str, name: &str) -> Target {
+        serde_json::from_value(serde_json::json!({
+            "name": name, "kind": [kind], "crate_types": [kind], "src_path": "/x.rs", "test": true,
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn executables_are_named_as_nextest_names_them() {
+        assert_eq!(binary_id("app", &target("lib", "app")), "app");
+        assert_eq!(binary_id("app", &target("test", "mem")), "app::mem");
+        assert_eq!(binary_id("app", &target("bin", "tool")), "app::bin/tool");
+    }
+
+    #[test]
+    fn only_targets_that_would_be_tested_can_be_missing() {
+        let flags = CargoOptions::default();
+        assert!(wanted(&flags, &target("test", "mem")));
+        let lib_only = CargoOptions { lib: true, ..CargoOptions::default() };
+        assert!(!wanted(&lib_only, &target("test", "mem")));
+        let bins = CargoOptions { bins: true, ..CargoOptions::default() };
+        assert!(wanted(&bins, &target("bin", "tool")) && !wanted(&bins, &target("test", "mem")));
+    }
+}

@@ -1,0 +1,237 @@
+//! Shows the progress of a build: a bar on a terminal, or a line from time to time in a log. Cargo's warnings and
+//! errors are printed in between.
+//!
+//! Cargo prints the number of remaining crates only in its own progress bar. The command therefore makes cargo draw
+//! this bar into a pipe, and parses it.
+
+use std::fmt::{self, Display, Formatter, Write};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressState, ProgressStyle};
+
+use crate::invocation::values::Verbosity;
+use crate::system::printing::say;
+
+/// Arguments with which cargo draws its bar into a pipe.
+pub(super) const ARGUMENTS: [&str; 4] =
+    ["--config", "term.progress.when='always'", "--config", "term.progress.width=240"];
+/// Time that cargo has to find that everything is built already. After it the build is announced.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// Interval between the lines in a log.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(30);
+/// Status words of lines that are printed with `--verbose` only, because the bar and the last line convey the same.
+const STATUS: [&str; 9] = [
+    "Compiling",
+    "Fresh",
+    "Dirty",
+    "Finished",
+    "Executable",
+    "Downloaded",
+    "Adding",
+    "Running",
+    "Building",
+];
+/// Status words of lines that matter only while cargo waits or downloads. The next run need not print them again.
+const PASSING: [&str; 4] = ["Blocking", "Updating", "Locking", "Downloading"];
+/// Width of the column in which cargo right-aligns its status words.
+const STATUS_WIDTH: usize = 12;
+
+/// Number of finished crates, and of all crates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Position {
+    done: u64,
+    of: u64,
+}
+
+impl Display for Position {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {} crates left", self.of.saturating_sub(self.done), self.of)
+    }
+}
+
+#[derive(Debug)]
+struct State {
+    /// True once the user was informed that something is built.
+    announced: bool,
+    position: Option<Position>,
+    /// True if cargo printed more than its status, usually a warning.
+    spoke: bool,
+    /// Number of compiled crates. Crates that cargo found fresh are not included.
+    compiled: u64,
+    /// Time of the last line in a log.
+    latest: Instant,
+}
+
+#[derive(Debug)]
+pub(super) struct Meter {
+    /// `the tests for sim:h200 (leg 1 of 2)`.
+    subject: String,
+    verbosity: Verbosity,
+    started: Instant,
+    bar: ProgressBar,
+    state: Mutex<State>,
+}
+
+impl Meter {
+    /// Creates a meter for a build of `subject`. It shows nothing until it is clear that something is built.
+    pub(super) fn new(subject: &str, verbosity: Verbosity) -> Self {
+        let bar = ProgressBar::hidden()
+            .with_prefix(subject.to_owned())
+            .with_finish(ProgressFinish::AndClear);
+        let style =
+            ProgressStyle::with_template("{spinner} building {prefix} [{clock}] {wide_msg}")
+                .expect("the template is sound");
+        bar.set_style(style.with_key("clock", |state: &ProgressState, to: &mut dyn Write| {
+            let seconds = state.elapsed().as_secs();
+            let _ = write!(to, "{}:{:02}", seconds / 60, seconds % 60);
+        }));
+        let started = Instant::now();
+        let state =
+            State { announced: false, position: None, spoke: false, compiled: 0, latest: started };
+        let (subject, state) = (subject.to_owned(), Mutex::new(state));
+        Self { subject, verbosity, started, bar, state }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Processes a line that cargo printed.
+    pub(super) fn line(&self, line: &str) {
+        let status = status(line, &STATUS);
+        if status == Some("Compiling") {
+            self.announce(&mut self.state());
+        }
+        let is_passing = self::status(line, &PASSING).is_some();
+        self.state().spoke |= status.is_none() && !is_passing;
+        let is_shown = match self.verbosity {
+            Verbosity::Quiet => status.is_none() && !is_passing,
+            Verbosity::Normal => status.is_none(),
+            Verbosity::Verbose => true,
+        };
+        if is_shown {
+            // Without the suspension the line would be mixed with the bar.
+            self.bar.suspend(|| say!("{line}"));
+        }
+    }
+
+    /// Processes a state of cargo's own progress bar.
+    pub(super) fn redrawn(&self, text: &str) {
+        if let Some((position, crates)) = position(text) {
+            self.state().position = Some(position);
+            self.bar.set_message(format!("{position}: {crates}"));
+        }
+    }
+
+    /// True if cargo printed lines that the user must see in every run, such as warnings.
+    pub(super) fn has_spoken(&self) -> bool {
+        self.state().spoke
+    }
+
+    pub(super) fn compiled(&self) {
+        self.state().compiled += 1;
+    }
+
+    /// Prints a line in a log if one is due. The caller must call this regularly.
+    pub(super) fn tick(&self) {
+        let mut state = self.state();
+        if self.started.elapsed() > PATIENCE {
+            self.announce(&mut state);
+        }
+        if self.bar.is_hidden() && state.announced && state.latest.elapsed() > SIGN_OF_LIFE {
+            state.latest = Instant::now();
+            let position = state.position.map(|position| format!("{position} "));
+            let position = position.unwrap_or_default();
+            say!("building {}: {position}after {}", self.subject, self.elapsed());
+        }
+    }
+
+    fn announce(&self, state: &mut State) {
+        let quiet = self.verbosity == Verbosity::Quiet;
+        if quiet || std::mem::replace(&mut state.announced, true) {
+            return;
+        }
+        // The bar hides itself if stderr is not a terminal.
+        self.bar.set_draw_target(ProgressDrawTarget::stderr());
+        if self.bar.is_hidden() {
+            say!("building {}…", self.subject);
+        } else {
+            self.bar.enable_steady_tick(Duration::from_millis(120));
+        }
+    }
+
+    /// Removes the bar, and reports the number of compiled crates.
+    pub(super) fn finish(&self, ok: bool) {
+        self.bar.finish_and_clear();
+        let state = self.state();
+        if ok && state.announced && state.compiled > 0 {
+            let plural = if state.compiled == 1 { "" } else { "s" };
+            say!("built {}: {} crate{plural} in {}", self.subject, state.compiled, self.elapsed());
+        }
+    }
+
+    /// Returns the time since the build began, in whole seconds.
+    fn elapsed(&self) -> humantime::FormattedDuration {
+        humantime::format_duration(Duration::from_secs(self.started.elapsed().as_secs()))
+    }
+}
+
+/// Returns the word of `words` that `line` starts with, if `line` is a status of cargo.
+fn status(line: &str, words: &[&'static str]) -> Option<&'static str> {
+    let plain = console::strip_ansi_codes(line);
+    let (word, rest) = plain.split_at_checked(STATUS_WIDTH)?;
+    let word = word.trim_start();
+    words.iter().find(|status| **status == word && rest.starts_with(' ')).copied()
+}
+
+/// Parses a state of cargo's bar, such as `   Building [====>     ] 23/120: candle-core, gemm(build)`. Returns the
+/// position and the crates that cargo is compiling.
+fn position(text: &str) -> Option<(Position, String)> {
+    let plain = console::strip_ansi_codes(text);
+    let (_, rest) = plain.trim_start().strip_prefix("Building [")?.split_once("] ")?;
+    let (counts, crates) = rest.split_once(':').unwrap_or((rest, ""));
+    let (done, of) = counts.trim().split_once('/')?;
+    let position = Position { done: done.parse().ok()?, of: of.parse().ok()? };
+    Some((position, crates.trim().to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bar_of_cargo_is_understood() {
+        let drawn = "\x1b[1m\x1b[96m    Building\x1b[0m [==>   ] 23/120: candle-core, p(build)  ";
+        let (position, crates) = position(drawn).unwrap();
+        assert_eq!(position.to_string(), "97 of 120 crates left");
+        assert_eq!(crates, "candle-core, p(build)");
+        let long = "    Building [=====> ] 1/2";
+        assert_eq!(super::position(long).unwrap().0, Position { done: 1, of: 2 });
+        for other in ["  Downloading [=> ] 1/2: x", "Building [=> ] x/2: y", "warning: [a] 1/2"] {
+            assert_eq!(super::position(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn only_the_status_of_cargo_is_left_out() {
+        for shown in [
+            "warning: unused variable: `x`",
+            "    Blocking waiting for file lock on build directory",
+            "    Updating the index",
+            // The output of a build script, as part of an error.
+            "     Compiling x v1.0.0",
+            "Compiling",
+            "   Compilingx y",
+            "",
+        ] {
+            assert_eq!(status(shown, &STATUS), None, "{shown}");
+        }
+        let green = "\x1b[1m\x1b[92m   Compiling\x1b[0m p v0.1.0 (/p)";
+        assert_eq!(status(green, &STATUS), Some("Compiling"));
+        let finished = "    Finished `test` profile in 2.62s";
+        assert_eq!(status(finished, &STATUS), Some("Finished"));
+        let blocked = "    Blocking waiting for file lock on package cache";
+        assert_eq!(status(blocked, &PASSING), Some("Blocking"));
+    }
+}

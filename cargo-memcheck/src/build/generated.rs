@@ -1,0 +1,144 @@
+//! Packages that the tool writes below the target directory and builds. They have the versions, profiles and patches of
+//! the workspace, so that cargo rebuilds as little of candle as possible.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use cargo_metadata::Package;
+
+use crate::build::toolchain::write_if_different;
+use crate::build::workspace::Workspace;
+
+/// A package with one source file.
+#[derive(Debug)]
+pub(crate) struct Generated<'a> {
+    pub(crate) name: &'a str,
+    /// The dependencies. The second name of each pair is a package in the workspace's graph that comes from the same
+    /// source. It is often the dependency itself.
+    pub(crate) dependencies: &'a [(&'a str, &'a str)],
+    /// Path and text of the source.
+    pub(crate) source: (&'a str, &'a str),
+}
+
+impl Generated<'_> {
+    pub(crate) fn write(&self, folder: &Path, workspace: &Workspace) -> anyhow::Result<()> {
+        let manifest = self.manifest(workspace)?;
+        let (path, text) = self.source;
+        let source = folder.join(path);
+        fs::create_dir_all(source.parent().unwrap_or(folder))?;
+        write_if_different(&folder.join("Cargo.toml"), &manifest)?;
+        write_if_different(&source, text)?;
+        // The copy makes cargo use the same versions, so that candle is not built again. Cargo adds the package's
+        // further dependencies to it. The copy is replaced when the workspace's Cargo.lock changes.
+        let (theirs, own) = (workspace.root().join("Cargo.lock"), folder.join("Cargo.lock"));
+        let changed = |path: &Path| fs::metadata(path).and_then(|it| it.modified()).ok();
+        if theirs.exists() && changed(&own) < changed(&theirs) {
+            fs::copy(theirs, own)?;
+        }
+        Ok(())
+    }
+
+    /// Returns a manifest with the sources, profiles and patches of the workspace.
+    fn manifest(&self, workspace: &Workspace) -> anyhow::Result<String> {
+        let mut text = format!(
+            "[package]\nname = \"{}\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\
+             publish = false\n\n[workspace]\n\n[dependencies]\n",
+            self.name
+        );
+        for &(name, like) in self.dependencies {
+            let package = workspace.resolved(like).with_context(|| format!("no {like}"))?;
+            writeln!(text, "{name} = {}", dependency(name, package)?)?;
+        }
+        let root: toml::Table = fs::read_to_string(workspace.root().join("Cargo.toml"))?.parse()?;
+        for key in ["profile", "patch"] {
+            if let Some(value) = root.get(key) {
+                let mut value = value.clone();
+                absolute_paths(&mut value, workspace.root());
+                let table = toml::Table::from_iter([(key.to_owned(), value)]);
+                write!(text, "\n{}", toml::to_string(&table)?)?;
+            }
+        }
+        Ok(text)
+    }
+}
+
+/// Returns the dependency on `name` for a manifest, from the source of `like`: the neighbouring folder, the same
+/// repository, or the same registry and version.
+fn dependency(name: &str, like: &Package) -> anyhow::Result<String> {
+    let source = like.source.as_ref().map(|source| source.repr.as_str());
+    Ok(match source {
+        None => {
+            let folder = like.manifest_path.parent().context("a manifest lies in a folder")?;
+            let folder = match (name == like.name.as_str(), folder.parent()) {
+                (false, Some(above)) => above.join(name),
+                _ => folder.to_owned(),
+            };
+            format!("{{ path = {} }}", quoted(folder.as_str()))
+        }
+        Some(source) if source.starts_with("git+") => {
+            let (url, commit) = source["git+".len()..].split_once('#').context("a git source")?;
+            let url = url.split('?').next().unwrap_or(url);
+            format!("{{ git = {}, rev = {} }}", quoted(url), quoted(commit))
+        }
+        Some(_) => format!("\"={}\"", like.version),
+    })
+}
+
+fn quoted(text: &str) -> String {
+    toml::Value::from(text).to_string()
+}
+
+/// Makes every `path` in a table of the root manifest absolute.
+fn absolute_paths(value: &mut toml::Value, root: &Path) {
+    match value {
+        toml::Value::Table(table) => {
+            for (key, value) in table {
+                match value {
+                    toml::Value::String(path) if key == "path" => {
+                        *path = root.join(PathBuf::from(&*path)).display().to_string();
+                    }
+                    other => absolute_paths(other, root),
+                }
+            }
+        }
+        toml::Value::Array(values) => values.iter_mut().for_each(|v| absolute_paths(v, root)),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patches_of_the_workspace_hold_for_the_package_too() {
+        let mut value: toml::Value =
+            toml::from_str::<toml::Table>("[patch.crates-io]\nx = { path = \"../x\" }")
+                .unwrap()
+                .into();
+        absolute_paths(&mut value, Path::new("/ws"));
+        assert_eq!(value["patch"]["crates-io"]["x"]["path"].as_str(), Some("/ws/../x"));
+    }
+
+    #[test]
+    fn a_package_comes_from_where_its_sibling_comes_from() {
+        let of = |source: serde_json::Value, name: &str| {
+            let package: Package = serde_json::from_value(serde_json::json!({
+                "name": "memcheck-runtime", "version": "0.1.0", "id": "x", "source": source,
+                "manifest_path": "/clone/memcheck-runtime/Cargo.toml", "dependencies": [],
+                "targets": [], "features": {},
+            }))
+            .unwrap();
+            dependency(name, &package).unwrap()
+        };
+        let (path, runtime) = (serde_json::Value::Null, "memcheck-runtime");
+        assert_eq!(of(path.clone(), runtime), r#"{ path = "/clone/memcheck-runtime" }"#);
+        assert_eq!(of(path, "memcheck-x"), r#"{ path = "/clone/memcheck-x" }"#);
+        let git = serde_json::json!("git+https://example.org/m?branch=main#abc");
+        assert_eq!(of(git, "memcheck-x"), r#"{ git = "https://example.org/m", rev = "abc" }"#);
+        let registry = serde_json::json!("registry+https://example.org/index");
+        assert_eq!(of(registry, "memcheck-x"), "\"=0.1.0\"");
+    }
+}

@@ -1,0 +1,7 @@
+//! The build: packages of the workspace, toolkits, and cargo's processes.
+
+pub(crate) mod compile;
+pub(crate) mod fresh;
+pub(crate) mod generated;
+pub(crate) mod toolchain;
+pub(crate) mod workspace;

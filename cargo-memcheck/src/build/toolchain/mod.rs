@@ -1,0 +1,181 @@
+//! The simulated CUDA toolkit: the files that candle's build scripts and the linker look for. They are written below the target directory.
+//!
+//! The compiler and the libraries are empty stand-ins, because `memcheck-sim` defines the functions inside the test binary. Only files that
+//! differ are written, so that build scripts that watch them do not run again.
+
+pub(crate) mod gpu;
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::Context;
+
+const NVCC: &str = include_str!("../../../toolkit/nvcc");
+const LIBRARY: &str = include_str!("../../../toolkit/library.ld");
+/// The library for `-lcuda`. It defines every name of the CUDA libraries that no other object defines.
+const LIBCUDA: &str = include_str!("../../../toolkit/libcuda.ld");
+const NVML: &str = include_str!("../../../toolkit/nvml.c");
+
+/// The libraries that candle and cudarc pass to the linker.
+const LIBRARIES: [&str; 6] = ["cuda", "cublas", "cublasLt", "curand", "nvrtc", "cudart"];
+
+/// The CUDA version of the simulated toolkit, in cudarc's format.
+const CUDA_VERSION: &str = "13000";
+/// The compute capability of the simulated toolkit. It replaces the user's setting.
+const COMPUTE_CAPABILITY: &str = "90";
+
+/// The variable with the path of the NVML library for a test process on the simulated device.
+pub(crate) const NVML_VARIABLE: &str = "MEMCHECK_SIM_NVML";
+
+/// The toolkit on disk.
+#[derive(Debug, Clone)]
+pub(crate) struct Toolkit {
+    root: PathBuf,
+    /// The NVML library of the simulated device, or the reason why it is missing.
+    pub(crate) nvml: Result<PathBuf, String>,
+}
+
+impl Toolkit {
+    /// Writes the toolkit into the folder `root`, as far as its files are missing or differ.
+    pub(crate) fn prepare(root: PathBuf) -> anyhow::Result<Self> {
+        let written = || -> io::Result<()> {
+            // Some programs look into lib and others into lib64.
+            for folder in ["bin", "include", "lib", "lib64"] {
+                fs::create_dir_all(root.join(folder))?;
+            }
+            let nvcc = root.join("bin/nvcc");
+            write_if_different(&nvcc, NVCC)?;
+            fs::set_permissions(&nvcc, fs::Permissions::from_mode(0o755))?;
+            for library in LIBRARIES {
+                for folder in ["lib", "lib64"] {
+                    let path = root.join(folder).join(format!("lib{library}.so"));
+                    write_if_different(&path, if library == "cuda" { LIBCUDA } else { LIBRARY })?;
+                }
+            }
+            Ok(())
+        };
+        written().with_context(|| format!("the simulated toolkit in {}", root.display()))?;
+        let nvml = compile_nvml(&root);
+        Ok(Self { root, nvml })
+    }
+
+    /// Sets the variables of a build that uses the toolkit.
+    pub(crate) fn apply(&self, command: &mut Command) {
+        for (name, value) in self.environment() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+    }
+
+    /// Returns the variables of a build that uses the toolkit. A variable without a value must be removed.
+    pub(crate) fn environment(&self) -> Vec<(&'static str, Option<OsString>)> {
+        let bin = self.root.join("bin");
+        let library_path = prepended(&self.root.join("lib"), "LIBRARY_PATH");
+        let mut set = vec![
+            ("NVCC", bin.join("nvcc").into_os_string()),
+            ("CUDARC_CUDA_VERSION", CUDA_VERSION.into()),
+            ("CUDA_COMPUTE_CAP", COMPUTE_CAPABILITY.into()),
+            ("PATH", prepended(&bin, "PATH")),
+            ("LIBRARY_PATH", library_path),
+        ];
+        // cudarc searches the folders of all these variables. A real toolkit in one of them must not take precedence.
+        for name in ["CUDA_HOME", "CUDA_PATH", "CUDA_ROOT", "CUDA_TOOLKIT_ROOT_DIR"] {
+            set.push((name, self.root.clone().into_os_string()));
+        }
+        let set = set.into_iter().map(|(name, value)| (name, Some(value)));
+        set.chain(["CUDNN_LIB", "NVCC_CCBIN"].map(|name| (name, None))).collect()
+    }
+}
+
+fn prepended(first: &Path, name: &str) -> OsString {
+    let rest = std::env::var_os(name).unwrap_or_default();
+    let paths = std::iter::once(first.to_owned())
+        .chain(std::env::split_paths(&rest).filter(|path| !path.as_os_str().is_empty()));
+    std::env::join_paths(paths).unwrap_or_else(|_| first.into())
+}
+
+/// Writes the file unless it has this text already. Returns true if it was written.
+pub(crate) fn write_if_different(path: &Path, text: &str) -> io::Result<bool> {
+    if fs::read_to_string(path).is_ok_and(|there| there == text) {
+        return Ok(false);
+    }
+    fs::write(path, text)?;
+    Ok(true)
+}
+
+/// Compiles the NVML library that passes every call to the simulator in the executable. It needs a C compiler. Without one there are no
+/// NVML figures.
+fn compile_nvml(root: &Path) -> Result<PathBuf, String> {
+    let library = root.join("lib/libnvidia-ml.so.1");
+    let source = root.join("nvml.c");
+    let changed = write_if_different(&source, NVML).map_err(|error| error.to_string())?;
+    if library.exists() && !changed {
+        return Ok(library);
+    }
+    // The compiler writes to another name first, because a test that starts at the same time must not open an incomplete library.
+    let unfinished = root.join(format!("lib/nvml-{}.tmp", std::process::id()));
+    let output = Command::new("cc")
+        .args(["-shared", "-fPIC", "-O1", "-o"])
+        .args([&unfinished, &source])
+        .output()
+        .map_err(|error| format!("cc: {error}"));
+    let result = output.and_then(|output| {
+        if output.status.success() {
+            fs::rename(&unfinished, &library).map_err(|error| error.to_string())
+        } else {
+            Err(format!("cc: {}", String::from_utf8_lossy(&output.stderr).trim()))
+        }
+    });
+    match result {
+        Ok(()) => Ok(library),
+        Err(why) => {
+            // The source must be removed so that the next run compiles it again.
+            let _ = fs::remove_file(&source);
+            let _ = fs::remove_file(&unfinished);
+            Err(why)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_preparation_writes_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let toolkit = Toolkit::prepare(folder.path().to_owned()).unwrap();
+        let nvcc = toolkit.root.join("bin/nvcc");
+        let before = fs::metadata(&nvcc).unwrap().modified().unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        Toolkit::prepare(folder.path().to_owned()).unwrap();
+        assert_eq!(fs::metadata(&nvcc).unwrap().modified().unwrap(), before);
+    }
+
+    #[test]
+    fn the_stand_in_compiler_answers_what_build_scripts_ask() {
+        let folder = tempfile::tempdir().unwrap();
+        let toolkit = Toolkit::prepare(folder.path().to_owned()).unwrap();
+        let nvcc = toolkit.root.join("bin/nvcc");
+        let asked = |args: &[&str]| Command::new(&nvcc).args(args).output().unwrap();
+        let version = String::from_utf8(asked(&["--version"]).stdout).unwrap();
+        // cudarc reads the fourth line from the text after "release" on.
+        let fourth = version.lines().nth(3).unwrap();
+        assert_eq!(fourth.split(", ").nth(1).unwrap(), "release 13.0");
+        let source = folder.path().join("a b.cu");
+        fs::write(&source, "").unwrap();
+        let out = folder.path().to_str().unwrap();
+        let source = source.to_str().unwrap();
+        let done =
+            asked(&["--ptx", "--default-stream", "per-thread", "--output-directory", out, source]);
+        assert!(done.status.success());
+        assert!(fs::read_to_string(folder.path().join("a b.ptx")).unwrap().contains(".version"));
+        assert!(!asked(&["--unheard"]).status.success());
+    }
+}

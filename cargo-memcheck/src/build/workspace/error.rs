@@ -1,0 +1,42 @@
+//! The errors of loading a workspace, with hints.
+
+use memcheck_core::measurement::cargo_lock::RUNTIME;
+use memcheck_core::wire::exit;
+
+use crate::system::error::Expected;
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum WorkspaceError {
+    #[error("`cargo metadata` failed\n{0}")]
+    Metadata(String),
+    #[error("`cargo metadata`: {0}")]
+    NoCargo(std::io::Error),
+    #[error("package `{0}` is not a member of this workspace: {1}")]
+    NoMember(String, String),
+    #[error("no memory tests: none of the selected packages depends on {RUNTIME} ({0})")]
+    NoRuntime(String),
+}
+
+impl Expected for WorkspaceError {
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::Metadata(_) | Self::NoCargo(_) => exit::METADATA,
+            Self::NoMember(..) => exit::USAGE,
+            Self::NoRuntime(_) => exit::NO_TESTS,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::NoRuntime(_) => Some(format!(
+                "`cargo add --dev {RUNTIME} --git URL` with the URL of memcheck's repository (or \
+                 `--path` to it in a clone), and write a test with #[mem_test]"
+            )),
+            Self::NoCargo(_) => Some(
+                "`cargo memcheck archive` packs tests for machines without cargo: --archive-file"
+                    .to_owned(),
+            ),
+            Self::Metadata(_) | Self::NoMember(..) => None,
+        }
+    }
+}

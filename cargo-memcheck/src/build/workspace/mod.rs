@@ -1,0 +1,284 @@
+//! The workspace: which packages are selected, which of them have memory tests, and which candle crates those can reach.
+
+mod commit;
+mod error;
+mod package;
+mod places;
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use cargo_metadata::{DependencyKind, Metadata, Package, PackageId};
+use globset::Glob;
+use memcheck_core::measurement::cargo_lock::CANDLE;
+
+use crate::build::fresh::{Place, manifests, surroundings};
+use crate::invocation::values::CargoOptions;
+
+pub(crate) use commit::commit;
+pub(crate) use error::WorkspaceError;
+pub(crate) use package::TestPackage;
+pub(crate) use places::{Places, pending_of_results};
+
+/// A package must depend on this crate to have memory tests.
+pub(crate) use memcheck_core::measurement::cargo_lock::RUNTIME;
+
+/// The workspace as cargo describes it.
+#[derive(Debug)]
+pub(crate) struct Workspace {
+    metadata: Metadata,
+    target_directory: PathBuf,
+    build_directory: PathBuf,
+}
+
+impl Workspace {
+    /// Builds the workspace from cargo's answer on another machine. `own` is the tool's folder on this machine.
+    pub(crate) fn of(metadata: Metadata, own: PathBuf) -> Self {
+        Self { metadata, build_directory: own.clone(), target_directory: own }
+    }
+
+    pub(crate) fn metadata(&self) -> &Metadata {
+        &self.metadata
+    }
+
+    /// Reads the stored answer of cargo if it is still valid, and asks cargo otherwise.
+    pub(crate) fn load(flags: &CargoOptions) -> Result<Self, WorkspaceError> {
+        let command = metadata(flags, &[]);
+        let place = |folder: &Path| Place::of(folder, "metadata", &command);
+        let kept = Places::candidates(flags).iter().find_map(|folder| place(folder).read());
+        if let Some(metadata) = kept {
+            return Self::from(metadata, flags);
+        }
+        let began = place(Path::new(""));
+        let workspace = Self::ask(flags, &[])?;
+        let watched = surroundings(flags, &cargo())
+            .and_then(|watched| manifests(&workspace.metadata, watched));
+        began.below(&workspace.own_directory()).write(watched, &workspace.metadata);
+        Ok(workspace)
+    }
+
+    /// Asks cargo for folders and members only, because cargo may have to download the dependencies to describe them.
+    fn outline(flags: &CargoOptions) -> Result<Self, WorkspaceError> {
+        Self::ask(flags, &["--no-deps"])
+    }
+
+    fn ask(flags: &CargoOptions, how: &[&str]) -> Result<Self, WorkspaceError> {
+        let output = metadata(flags, how).output().map_err(WorkspaceError::NoCargo)?;
+        if !output.status.success() {
+            let said = String::from_utf8_lossy(&output.stderr).trim_end().to_owned();
+            return Err(WorkspaceError::Metadata(said));
+        }
+        let metadata: Metadata = serde_json::from_slice(&output.stdout)
+            .map_err(|error| WorkspaceError::Metadata(error.to_string()))?;
+        Self::from(metadata, flags)
+    }
+
+    fn from(metadata: Metadata, flags: &CargoOptions) -> Result<Self, WorkspaceError> {
+        let target_directory = match &flags.target_dir {
+            Some(path) => std::path::absolute(path)
+                .map_err(|error| WorkspaceError::Metadata(error.to_string()))?,
+            None => metadata.target_directory.clone().into_std_path_buf(),
+        };
+        // Cargo has the same rule: without `build.build-dir` it uses the target directory.
+        let build_directory = match &metadata.build_directory {
+            Some(build) if *build != metadata.target_directory => build.clone().into_std_path_buf(),
+            _ => target_directory.clone(),
+        };
+        Ok(Self { metadata, target_directory, build_directory })
+    }
+
+    pub(crate) fn root(&self) -> &Path {
+        self.metadata.workspace_root.as_std_path()
+    }
+
+    /// True if the workspace's folder is not the folder of a package.
+    pub(crate) fn is_virtual(&self) -> bool {
+        // `root_package` does not help here because it is the package of the current folder.
+        let at_root = |package: &&Package| {
+            package.manifest_path.parent() == Some(&*self.metadata.workspace_root)
+        };
+        !self.members().iter().any(at_root)
+    }
+
+    pub(crate) fn target_directory(&self) -> &Path {
+        &self.target_directory
+    }
+
+    /// Returns the directory of cargo's intermediate files: `build.build-dir`.
+    pub(crate) fn build_directory(&self) -> &Path {
+        &self.build_directory
+    }
+
+    /// Returns the folder of the simulated toolkit. Build scripts watch its path, so all builds that share a build directory must have the
+    /// same one.
+    pub(crate) fn toolkit_directory(&self) -> PathBuf {
+        self.build_directory.join(concat!("memcheck/toolkit-", env!("CARGO_PKG_VERSION")))
+    }
+
+    /// Returns the folder of the tool's own files.
+    pub(crate) fn own_directory(&self) -> PathBuf {
+        self.target_directory.join("memcheck")
+    }
+
+    /// Returns the folder for pending snapshots in a run with `--ci`.
+    pub(crate) fn pending_directory(&self) -> PathBuf {
+        self.own_directory().join("pending")
+    }
+
+    /// Returns the default folder for the results of a run.
+    pub(crate) fn results_directory(&self) -> PathBuf {
+        self.own_directory().join("results")
+    }
+
+    pub(crate) fn members(&self) -> Vec<&Package> {
+        self.metadata.workspace_packages()
+    }
+
+    /// Returns all packages of the workspace that depend on the runtime.
+    pub(crate) fn test_packages(&self) -> Vec<TestPackage> {
+        self.members().into_iter().filter_map(|package| self.test_package(package)).collect()
+    }
+
+    /// Returns the selected packages that depend on the runtime. The selection follows cargo's rules.
+    pub(crate) fn select(&self, flags: &CargoOptions) -> Result<Vec<TestPackage>, WorkspaceError> {
+        let selected = self.selected(flags)?;
+        let with_runtime: Vec<TestPackage> =
+            selected.iter().filter_map(|package| self.test_package(package)).collect();
+        if with_runtime.is_empty() {
+            return Err(WorkspaceError::NoRuntime(names(&selected)));
+        }
+        Ok(with_runtime)
+    }
+
+    /// Returns the packages that the specs name, or all members without a spec.
+    pub(crate) fn named(&self, specs: &[String]) -> Result<Vec<&Package>, WorkspaceError> {
+        if specs.is_empty() {
+            return Ok(self.members());
+        }
+        self.matching(specs)
+    }
+
+    fn selected(&self, flags: &CargoOptions) -> Result<Vec<&Package>, WorkspaceError> {
+        if !flags.packages.is_empty() {
+            return self.matching(&flags.packages);
+        }
+        if flags.workspace {
+            let excluded: HashSet<&PackageId> =
+                self.matching(&flags.exclude)?.into_iter().map(|package| &package.id).collect();
+            let members = self.members().into_iter();
+            return Ok(members.filter(|package| !excluded.contains(&package.id)).collect());
+        }
+        Ok(self.metadata.workspace_default_packages())
+    }
+
+    fn matching(&self, specs: &[String]) -> Result<Vec<&Package>, WorkspaceError> {
+        let members = self.members();
+        let mut found: Vec<&Package> = Vec::new();
+        for spec in specs {
+            let before = found.len();
+            for package in &members {
+                if matches(spec, package) && found.iter().all(|known| known.id != package.id) {
+                    found.push(package);
+                }
+            }
+            if found.len() == before && !members.iter().any(|package| matches(spec, package)) {
+                return Err(WorkspaceError::NoMember(spec.clone(), names(&members)));
+            }
+        }
+        Ok(found)
+    }
+
+    fn test_package(&self, package: &Package) -> Option<TestPackage> {
+        let dependency = package.dependencies.iter().find(|dependency| {
+            dependency.name == RUNTIME && dependency.kind != DependencyKind::Build
+        })?;
+        let reached = self.reachable(&package.id);
+        let is_reached = |name: &str| reached.iter().any(|package| package.name.as_str() == name);
+        let candle_features =
+            [("candle-nn", "nn-cuda"), ("candle-transformers", "transformers-cuda")]
+                .into_iter()
+                .filter(|(name, _)| is_reached(name))
+                .map(|(_, feature)| feature)
+                .collect();
+        let runtime = self.dependency(&package.id, RUNTIME);
+        let candle = runtime.and_then(|runtime| self.dependency(&runtime.id, CANDLE));
+        Some(TestPackage {
+            package: package.clone(),
+            runtime: dependency.rename.clone().unwrap_or_else(|| dependency.name.clone()),
+            candle_features,
+            candle: candle.map(|candle| candle.version.to_string()),
+        })
+    }
+
+    /// Returns the direct dependency of `of` with this name.
+    fn dependency(&self, of: &PackageId, name: &str) -> Option<&Package> {
+        let resolve = self.metadata.resolve.as_ref()?;
+        let node = resolve.nodes.iter().find(|node| node.id == *of)?;
+        let is_named = |package: &&Package| {
+            package.name.as_str() == name && node.dependencies.contains(&package.id)
+        };
+        self.metadata.packages.iter().find(is_named)
+    }
+
+    /// Returns all packages of the resolved graph that `root` depends on, and `root` itself.
+    fn reachable(&self, root: &PackageId) -> Vec<&Package> {
+        let Some(resolve) = &self.metadata.resolve else { return Vec::new() };
+        let mut seen: HashSet<&PackageId> = HashSet::from([root]);
+        let mut open = vec![root];
+        while let Some(id) = open.pop() {
+            let node = resolve.nodes.iter().find(|node| &node.id == id);
+            for dependency in node.into_iter().flat_map(|node| &node.deps) {
+                // Cargo does not build the tests of a dependency, so its dev-dependencies do not count.
+                let counts = id == root
+                    || dependency.dep_kinds.iter().any(|k| k.kind != DependencyKind::Development);
+                if counts && seen.insert(&dependency.pkg) {
+                    open.push(&dependency.pkg);
+                }
+            }
+        }
+        self.metadata.packages.iter().filter(|package| seen.contains(&package.id)).collect()
+    }
+
+    /// Returns the spec of `package` for cargo: its name, or its id if the name is ambiguous.
+    pub(crate) fn spec(&self, package: &Package) -> String {
+        let same_name = self.metadata.packages.iter().filter(|other| other.name == package.name);
+        if same_name.count() == 1 { package.name.to_string() } else { package.id.repr.clone() }
+    }
+
+    /// Returns the package with this name in the resolved graph.
+    pub(crate) fn resolved(&self, name: &str) -> Option<&Package> {
+        self.metadata.packages.iter().find(|package| package.name.as_str() == name)
+    }
+}
+
+/// Builds the command that asks cargo for the workspace.
+fn metadata(flags: &CargoOptions, how: &[&str]) -> Command {
+    let mut command = Command::new(cargo());
+    command.args(["metadata", "--format-version", "1"]).args(how).args(flags.for_metadata());
+    command
+}
+
+/// Returns the cargo that started this process, or else the one on the path.
+pub(crate) fn cargo() -> std::ffi::OsString {
+    std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
+}
+
+fn names(packages: &[&Package]) -> String {
+    packages.iter().map(|package| package.name.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+/// True if `spec` (a name, `name@version`, an id or a glob) denotes `package`.
+fn matches(spec: &str, package: &Package) -> bool {
+    if spec == package.id.repr {
+        return true;
+    }
+    if let Some((name, version)) = spec.split_once('@') {
+        return name == package.name.as_str() && version == package.version.to_string();
+    }
+    if spec.contains(['*', '?', '[']) {
+        return Glob::new(spec)
+            .is_ok_and(|glob| glob.compile_matcher().is_match(package.name.as_str()));
+    }
+    spec == package.name.as_str()
+}

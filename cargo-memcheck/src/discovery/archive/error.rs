@@ -1,0 +1,113 @@
+//! Errors of archives, with their exit codes and hints.
+
+use std::io;
+use std::path::PathBuf;
+
+use memcheck_core::wire::exit;
+
+use super::elf::Target;
+use crate::system::error::Expected;
+
+/// Why an archive cannot be written, read or run.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ArchiveError {
+    /// The file cannot be read.
+    #[error("archive {path}: {error}", path = .0.display(), error = .1)]
+    Unreadable(PathBuf, io::Error),
+    /// The file is not an archive of this kind.
+    #[error("{path} is not {what}", path = .0.display(), what = .1)]
+    NotOne(PathBuf, &'static str),
+    /// The archive is incomplete or damaged.
+    #[error("archive {path} is cut off or damaged: {why}", path = .0.display(), why = .1)]
+    Torn(PathBuf, String),
+    /// Another version of the tool wrote the archive.
+    #[error("archive {path} was written by another version of the tool: {what}", path = .0.display(), what = .1)]
+    Version(PathBuf, String),
+    /// The archive was built for another kind of machine.
+    #[error("archive {path} was built for {theirs}, and this machine is {ours}", path = .0.display(), theirs = .1, ours = .2)]
+    Target(PathBuf, Target, Target),
+    /// The line tables belong to another archive.
+    #[error("{path} holds the line tables of another archive", path = .0.display())]
+    Stranger(PathBuf),
+    /// The archive was not built for this device.
+    #[error("--device {device}: the archive was built for {built}")]
+    NotFor {
+        /// The requested device.
+        device: String,
+        /// The devices that the archive was built for.
+        built: String,
+    },
+    /// The folder of `--extract-to` is not empty.
+    #[error("--extract-to {path}: the directory is not empty", path = .0.display())]
+    NotEmpty(PathBuf),
+    /// The folder of `--workspace-remap`, or the folder of a package below it, does not exist.
+    #[error("--workspace-remap: {path} is not a directory", path = .0.display())]
+    NoSources(PathBuf),
+    /// An executable that had tests, or that could not be listed where it was built, lists none here.
+    #[error("{id}: the test executable lists no memory tests here, and {there}{said}")]
+    Silent {
+        id: String,
+        /// The number of tests on the machine that built it, in words.
+        there: String,
+        /// The warning from listing its tests on this machine.
+        said: String,
+    },
+    /// The archive and the archive of its line tables have the same path.
+    #[error("--line-tables: {path} is the archive itself", path = .0.display())]
+    SameFile(PathBuf),
+    /// No executable has memory tests.
+    #[error("no test executable carries memory tests")]
+    NoTests,
+    /// A package is not below the folder of the workspace.
+    #[error("package {0} lies outside the workspace's folder, {root}", root = .1.display())]
+    Outside(String, PathBuf),
+    /// A file cannot be read or written.
+    #[error("{path}: {error}", path = .0.display(), error = .1)]
+    Io(PathBuf, io::Error),
+    /// The line tables could not be removed.
+    #[error("the line tables of {path} cannot be taken out: {why}", path = .0.display(), why = .1)]
+    Strip(PathBuf, String),
+}
+
+impl Expected for ArchiveError {
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::Unreadable(_, error) if error.kind() == io::ErrorKind::NotFound => exit::USAGE,
+            Self::Unreadable(..) | Self::Io(..) => exit::INTERNAL,
+            Self::NotOne(..)
+            | Self::Version(..)
+            | Self::Target(..)
+            | Self::Stranger(_)
+            | Self::NotEmpty(_)
+            | Self::SameFile(_)
+            | Self::NoSources(_)
+            | Self::Outside(..) => exit::USAGE,
+            // The tests in the archive are unknown, so they count as not measured.
+            Self::Torn(..) | Self::Silent { .. } => exit::NOT_MEASURED,
+            Self::NotFor { .. } => exit::NO_DEVICE,
+            Self::NoTests => exit::NO_TESTS,
+            Self::Strip(..) => exit::BUILD,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::NotOne(..) => "`cargo memcheck archive --archive-file FILE` makes an archive",
+            Self::Torn(..) => "the copy is incomplete: compare its size with the original's",
+            Self::Version(..) => "use the same version of cargo-memcheck on both machines",
+            Self::Target(..) => "build it with --target, or on a machine like this one",
+            Self::Stranger(_) => "name the two files that one `cargo memcheck archive` wrote",
+            Self::NotFor { .. } => "`cargo memcheck archive --device …` builds for a device",
+            Self::NotEmpty(_) => "name a new directory, or empty this one",
+            Self::SameFile(_) => "name another file for them",
+            Self::Silent { .. } => "start it with --list on this machine: what does it say?",
+            Self::NoTests => "`cargo memcheck list` shows the tests",
+            Self::Outside(..) => "leave it out with --exclude, or move it into the workspace",
+            Self::Strip(..) => {
+                "rustup's toolchains bring rust-objcopy, binutils objcopy; --line-tables keep needs neither"
+            }
+            Self::Unreadable(..) | Self::NoSources(_) | Self::Io(..) => return None,
+        };
+        Some(hint.to_owned())
+    }
+}

@@ -1,0 +1,306 @@
+//! Packs the executables, the baselines and the configuration into an archive.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::hash::{DefaultHasher, Hasher};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use memcheck_core::device::Request;
+use memcheck_core::request::config;
+use memcheck_core::wire::protocol;
+
+use super::ArchiveError;
+use super::elf::Target;
+use super::file::{self, Entry, Head, Source};
+use super::manifest::{self, Build, Executable, Manifest, Tables, WITH_PATHS, WORKSPACE};
+use super::strip::Stripper;
+use crate::baselines::{self, Written};
+use crate::build::compile::NotBuilt;
+use crate::build::workspace::{TestPackage, Workspace, commit};
+use crate::invocation::devices::Kind;
+use crate::invocation::values::CargoOptions;
+use crate::system::binary::Binary;
+use crate::system::error::Failure;
+use crate::system::libraries::Linked;
+
+/// Where the line tables of executables are stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum LineTables {
+    /// In the executables.
+    Keep,
+    /// Nowhere.
+    Strip,
+    /// In a separate archive at this path.
+    Apart(PathBuf),
+}
+
+impl LineTables {
+    /// Parses the value of `--line-tables`.
+    pub(crate) fn read(text: &str) -> Self {
+        match text {
+            "keep" => Self::Keep,
+            "strip" => Self::Strip,
+            path => Self::Apart(path.into()),
+        }
+    }
+}
+
+/// The inputs of an archive that are the same for all kinds of devices.
+#[derive(Debug)]
+pub(crate) struct Origin<'a> {
+    pub(crate) workspace: &'a Workspace,
+    /// The selected packages that have memory tests.
+    pub(crate) packages: &'a [TestPackage],
+    /// Cargo's flags from the command line.
+    pub(crate) cargo: &'a CargoOptions,
+    pub(crate) devices: Vec<Request>,
+    /// The text of the configuration file.
+    pub(crate) configuration: Option<&'a str>,
+}
+
+/// The build for one kind of device, with the executables to pack.
+#[derive(Debug)]
+pub(crate) struct Leaf {
+    pub(crate) kind: Kind,
+    /// The target directory of the build.
+    pub(crate) folder: PathBuf,
+    /// The executables, each with its number of memory tests. The number is `None` if this machine cannot start the
+    /// executable.
+    pub(crate) binaries: Vec<(Binary, Option<usize>)>,
+    /// Targets that cargo left out because their features are off.
+    pub(crate) not_built: Vec<NotBuilt>,
+    /// The library of the simulated NVML.
+    pub(crate) nvml: Option<PathBuf>,
+}
+
+/// Counts and sizes of the written archive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Packed {
+    pub(crate) executables: usize,
+    pub(crate) baselines: usize,
+    /// Size of the archive in bytes.
+    pub(crate) size: u64,
+    /// Size of the archive of line tables in bytes.
+    pub(crate) tables: Option<u64>,
+}
+
+/// The entries of the archive and of the archive of line tables, as they are collected.
+#[derive(Debug, Default)]
+struct Contents {
+    entries: Vec<Entry>,
+    tables: Vec<Entry>,
+    hasher: DefaultHasher,
+    stripper: Stripper,
+}
+
+impl Contents {
+    fn file(&mut self, name: PathBuf, file: &Path) {
+        let source = Source::File(file.to_owned());
+        if self.entries.iter().all(|entry| entry.name != name) {
+            self.entries.push(Entry { name, source });
+        }
+    }
+
+    /// Adds an executable under `name`. Unless line tables are kept, a stripped copy is written to `folder` and packed.
+    fn executable(
+        &mut self,
+        name: &Path,
+        path: &Path,
+        line_tables: &LineTables,
+        folder: &Path,
+    ) -> Result<(), ArchiveError> {
+        let io = |path: &Path| {
+            let path = path.to_owned();
+            move |error| ArchiveError::Io(path, error)
+        };
+        let mut packed = path.to_owned();
+        if *line_tables != LineTables::Keep {
+            packed = folder.join(name);
+            fs::create_dir_all(packed.parent().unwrap_or(folder)).map_err(io(&packed))?;
+            self.stripper.strip(path, &packed)?;
+        }
+        if let LineTables::Apart(_) = line_tables {
+            let apart = protocol::line_tables(&packed);
+            self.stripper.line_tables(path, &apart)?;
+            let name = protocol::line_tables(name);
+            self.tables.push(Entry { name, source: Source::File(apart) });
+        }
+        hash_file(&mut self.hasher, &packed).map_err(io(&packed))?;
+        self.file(name.to_owned(), &packed);
+        Ok(())
+    }
+
+    /// Adds all files below `folder`, the output directory of a build script.
+    fn tree(&mut self, name: &Path, folder: &Path) -> Result<(), ArchiveError> {
+        let io = |error| ArchiveError::Io(folder.to_owned(), error);
+        for entry in fs::read_dir(folder).map_err(io)? {
+            let entry = entry.map_err(io)?;
+            let (name, path) = (name.join(entry.file_name()), entry.path());
+            // Symbolic links are skipped, because they can lead out of the folder.
+            let kind = entry.file_type().map_err(io)?;
+            if kind.is_dir() {
+                self.tree(&name, &path)?;
+            } else if kind.is_file() {
+                self.file(name, &path);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn hash_file(hasher: &mut DefaultHasher, path: &Path) -> io::Result<()> {
+    let mut file = File::open(path)?;
+    let mut buffer = vec![0; 1 << 20];
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok(()),
+            read => hasher.write(&buffer[..read]),
+        }
+    }
+}
+
+/// Packs the builds of `leaves` into `archive`.
+pub(crate) fn pack(
+    origin: &Origin<'_>,
+    leaves: &[Leaf],
+    archive: &Path,
+    line_tables: &LineTables,
+) -> Result<Packed, Failure> {
+    let own = origin.workspace.own_directory();
+    fs::create_dir_all(&own).with_context(|| own.display().to_string())?;
+    let folder = tempfile::Builder::new()
+        .prefix("archive-")
+        .tempdir_in(&own)
+        .with_context(|| own.display().to_string())?;
+    let target = target(leaves)?;
+    let mut contents = Contents::default();
+    let mut builds = Vec::new();
+    for leaf in leaves {
+        builds.push(build(origin, leaf, line_tables, folder.path(), &mut contents)?);
+    }
+    let executables = builds.iter().map(|build: &Build| build.executables.len()).sum();
+    let baselines = sources(origin, &mut contents)?;
+    let id = format!("{:016x}", contents.hasher.finish());
+    let cargo = origin.cargo;
+    let page = Manifest {
+        head: Head::new(id.clone(), contents.entries.len()),
+        target,
+        commit: commit(origin.workspace.root()),
+        profile: match (&cargo.profile, cargo.release) {
+            (Some(profile), _) => profile.clone(),
+            (None, true) => "release".to_owned(),
+            (None, false) => "dev".to_owned(),
+        },
+        features: cargo.features.clone(),
+        devices: origin.devices.clone(),
+        metadata: origin.workspace.metadata().clone(),
+        packages: origin.packages.iter().map(|p| p.package.id.repr.clone()).collect(),
+        names_targets: cargo.names_targets(),
+        baselines,
+        builds,
+    };
+    let baselines = page.baselines.len();
+    let mut packed = Packed { executables, baselines, size: 0, tables: None };
+    if let LineTables::Apart(path) = line_tables {
+        let page = Tables { head: Head::new(id, contents.tables.len()) };
+        packed.tables = Some(file::write(path, &page, &contents.tables)?);
+    }
+    packed.size = file::write(archive, &page, &contents.entries)?;
+    Ok(packed)
+}
+
+/// Returns the machine that the executables were built for. The first executable decides, because one build has one
+/// target.
+fn target(leaves: &[Leaf]) -> Result<Target, ArchiveError> {
+    let first = leaves.iter().flat_map(|leaf| &leaf.binaries).next();
+    let (binary, _) = first.ok_or(ArchiveError::NoTests)?;
+    Target::of(&binary.path).map_err(|error| ArchiveError::Io(binary.path.clone(), error))
+}
+
+fn build(
+    origin: &Origin<'_>,
+    leaf: &Leaf,
+    line_tables: &LineTables,
+    folder: &Path,
+    contents: &mut Contents,
+) -> Result<Build, ArchiveError> {
+    let kind = leaf.kind;
+    let mut executables = Vec::new();
+    for (binary, tests) in &leaf.binaries {
+        let package = &origin.packages[binary.package].package.id.repr;
+        let name = binary.path.file_name().unwrap_or_default();
+        let file = manifest::folder(kind).join(name);
+        contents.executable(&file, &binary.path, line_tables, folder)?;
+        // Libraries below the target directory were built by cargo. All others belong to the system and are not packed.
+        if let Ok(linked) = Linked::of(binary) {
+            for library in linked.below(&leaf.folder) {
+                let name = library.file_name().unwrap_or_default();
+                contents.file(manifest::libraries(kind).join(name), library);
+            }
+        }
+        let of_name = |wanted: &str| binary.environment.iter().find(|(name, _)| name == wanted);
+        let out_dir = of_name("OUT_DIR").map(|(_, was)| {
+            let now = manifest::folder(kind).join("out").join(executables.len().to_string());
+            (PathBuf::from(was), now)
+        });
+        if let Some((was, now)) = &out_dir {
+            contents.tree(now, was)?;
+        }
+        executables.push(Executable {
+            id: binary.id.clone(),
+            package: package.clone(),
+            file,
+            tests: *tests,
+            environment: binary
+                .environment
+                .iter()
+                .filter(|(name, _)| !WITH_PATHS.contains(&name.as_str()))
+                .cloned()
+                .collect(),
+            out_dir,
+        });
+    }
+    let nvml = leaf.nvml.as_ref().map(|library| {
+        let name =
+            manifest::folder(kind).join("nvml").join(library.file_name().unwrap_or_default());
+        contents.file(name.clone(), library);
+        name
+    });
+    Ok(Build { kind, executables, not_built: leaf.not_built.clone(), nvml })
+}
+
+/// Adds the configuration and the baselines, and returns the baselines.
+fn sources(
+    origin: &Origin<'_>,
+    contents: &mut Contents,
+) -> Result<BTreeMap<PathBuf, Written>, ArchiveError> {
+    let workspace = origin.workspace;
+    let root = workspace.root();
+    if let Some(text) = origin.configuration {
+        let name = Path::new(WORKSPACE).join(config::PATH);
+        contents.entries.push(Entry { name, source: Source::Text(text.to_owned()) });
+    }
+    let mut folders: BTreeSet<&Path> = BTreeSet::new();
+    for package in origin.packages {
+        if !package.folder().starts_with(root) {
+            let name = package.name().to_owned();
+            return Err(ArchiveError::Outside(name, root.to_owned()));
+        }
+        folders.insert(package.folder());
+    }
+    // The root of a virtual workspace can have baselines of sources that several packages share.
+    folders.extend(workspace.is_virtual().then_some(root));
+    let mut baselines = BTreeMap::new();
+    for folder in folders {
+        let files = baselines::accepted(folder, workspace.target_directory())
+            .map_err(|error| ArchiveError::Io(folder.to_owned(), error))?;
+        for file in files {
+            let Ok(name) = file.path.strip_prefix(root) else { continue };
+            contents.file(Path::new(WORKSPACE).join(name), &file.path);
+            baselines.insert(name.to_owned(), Written::of(&file, root));
+        }
+    }
+    Ok(baselines)
+}

@@ -1,0 +1,88 @@
+//! Removes the line tables from executables. A stripped executable keeps its symbols, so that call sites still have
+//! function names.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use super::ArchiveError;
+use crate::system::libraries::{SEARCH_PATH, in_front};
+
+/// A program that copies parts of executables.
+#[derive(Debug, Clone)]
+pub(super) struct Objcopy {
+    program: PathBuf,
+    /// The libraries of the toolchain, which its own program is linked with. `None` for a program of the system.
+    libraries: Option<PathBuf>,
+}
+
+impl Objcopy {
+    /// Returns the toolchain's own program, then those of the system.
+    fn candidates() -> Vec<Self> {
+        let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+        let said = |what: &[&str]| {
+            let output = Command::new(&rustc).args(what).stdin(Stdio::null()).output().ok()?;
+            Some(PathBuf::from(String::from_utf8(output.stdout).ok()?.trim()))
+        };
+        let own = said(&["--print", "sysroot"]).zip(said(&["--print", "target-libdir"]));
+        let own = own.map(|(sysroot, of_target)| Self {
+            program: of_target.with_file_name("bin").join("rust-objcopy"),
+            libraries: Some(sysroot.join("lib")),
+        });
+        let of_system =
+            ["llvm-objcopy", "objcopy"].map(|name| Self { program: name.into(), libraries: None });
+        own.into_iter().chain(of_system).collect()
+    }
+
+    fn run(&self, arguments: &[&str], from: &Path, to: &Path) -> Result<(), String> {
+        let mut command = Command::new(&self.program);
+        command.args(arguments).arg(from).arg(to).stdin(Stdio::null());
+        if let Some(libraries) = &self.libraries {
+            let path = in_front(libraries.clone()).unwrap_or_else(|_| OsString::new());
+            command.env(SEARCH_PATH, path);
+        }
+        let name = self.program.display();
+        let output = command.output().map_err(|error: io::Error| format!("{name}: {error}"))?;
+        if output.status.success() {
+            return Ok(());
+        }
+        Err(format!("{name}: {}", String::from_utf8_lossy(&output.stderr).trim()))
+    }
+}
+
+/// Runs the first candidate that works, and keeps it for all further files.
+#[derive(Debug, Default)]
+pub(super) struct Stripper {
+    works: Option<Objcopy>,
+}
+
+impl Stripper {
+    /// Writes a copy of `from` without its line tables.
+    pub(super) fn strip(&mut self, from: &Path, to: &Path) -> Result<(), ArchiveError> {
+        self.copy(&["--strip-debug"], from, to)
+    }
+
+    /// Writes the line tables of `from`, with its symbols.
+    pub(super) fn line_tables(&mut self, from: &Path, to: &Path) -> Result<(), ArchiveError> {
+        self.copy(&["--only-keep-debug"], from, to)
+    }
+
+    fn copy(&mut self, arguments: &[&str], from: &Path, to: &Path) -> Result<(), ArchiveError> {
+        let candidates = match &self.works {
+            Some(objcopy) => vec![objcopy.clone()],
+            None => Objcopy::candidates(),
+        };
+        let mut why = Vec::new();
+        for objcopy in candidates {
+            match objcopy.run(arguments, from, to) {
+                Ok(()) => {
+                    self.works = Some(objcopy);
+                    return Ok(());
+                }
+                Err(error) => why.push(error),
+            }
+        }
+        Err(ArchiveError::Strip(from.to_owned(), why.join("; ")))
+    }
+}

@@ -1,0 +1,129 @@
+//! Tests of the interface of an extracted archive.
+
+use std::fs;
+
+use serde_json::json;
+
+use super::super::elf::Target;
+use super::super::file;
+use super::*;
+use crate::system::error::Expected;
+use memcheck_core::wire::exit;
+
+fn manifest(target: &str, kinds: &[&str], devices: &[&str]) -> Manifest {
+    let build =
+        |kind: &&str| json!({"kind": kind, "executables": [], "not_built": [], "nvml": null});
+    let devices: Vec<Request> = devices.iter().map(|text| text.parse().unwrap()).collect();
+    serde_json::from_value(json!({
+        "version": super::super::file::VERSION, "memcheck": env!("CARGO_PKG_VERSION"), "id": "1",
+        "files": 0, "target": target, "commit": "0123456789abcdef", "profile": "dev",
+        "features": ["a", "b"], "devices": devices, "packages": [], "names_targets": false,
+        "builds": kinds.iter().map(build).collect::<Vec<_>>(),
+        "metadata": {
+            "packages": [], "workspace_members": [], "resolve": null, "version": 1,
+            "workspace_root": "/build/app", "target_directory": "/build/app/target",
+        },
+    }))
+    .unwrap()
+}
+
+fn open(manifest: &Manifest, flags: &UnpackOptions) -> Result<Unpacked, Failure> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.tar.zst");
+    file::write(&path, manifest, &[]).unwrap();
+    Unpacked::open(&path, flags)
+}
+
+fn opened(kinds: &[&str], devices: &[&str]) -> Unpacked {
+    let here = Target::here().unwrap().to_string();
+    open(&manifest(&here, kinds, devices), &UnpackOptions::default()).unwrap()
+}
+
+#[test]
+fn an_archive_for_another_kind_of_machine_is_refused() {
+    let error = open(&manifest("s390x-linux", &[], &[]), &UnpackOptions::default()).unwrap_err();
+    assert_eq!(error.exit_code(), exit::USAGE);
+    let said = error.message();
+    assert!(
+        said.contains("s390x-linux") && said.contains(&Target::here().unwrap().to_string()),
+        "{said}"
+    );
+}
+
+#[test]
+fn what_is_in_it_is_said_and_lies_in_the_folder_that_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let to = folder.path().join("new/folder");
+    let flags = UnpackOptions { extract_to: Some(to.clone()), ..UnpackOptions::default() };
+    let here = Target::here().unwrap().to_string();
+    let archive = open(&manifest(&here, &["Cpu", "Sim"], &["cpu"]), &flags).unwrap();
+    assert_eq!(
+        archive.described(),
+        "built for cpu and sim, profile dev, features a,b, commit 0123456789ab"
+    );
+    let workspace = archive.workspace();
+    assert_eq!(workspace.root(), to.canonicalize().unwrap().join("workspace"));
+    assert_eq!(archive.compiled_in(), Path::new("/build/app"));
+    drop(archive);
+    assert!(to.is_dir() && fs::read_dir(&to).unwrap().next().is_none(), "for another try");
+    let mut archive = open(&manifest(&here, &["Cpu"], &["cpu"]), &flags).unwrap();
+    fs::write(to.join("extracted"), "").unwrap();
+    archive.keep();
+    drop(archive);
+    assert!(to.join("extracted").is_file(), "it stays");
+}
+
+fn legs(archive: &Unpacked, asked: &[&str], gpu: bool) -> Result<Vec<String>, u8> {
+    let by = if asked.is_empty() { By::Configuration } else { By::Flag };
+    let asked = if asked.is_empty() { &["sim:a100-80g"] } else { asked };
+    let asked = Asked { requests: asked.iter().map(|text| text.parse().unwrap()).collect(), by };
+    let (name, word) = ("H200".to_owned(), "0".to_owned());
+    let h200 = Gpu { index: 0, name, uuid: None, word, slice: false };
+    let gpus = |_: &Launcher| if gpu { Ok(vec![h200]) } else { Err("no driver".to_owned()) };
+    let legs = archive.legs(&asked, "t4", (&Launcher::None, Sharing::Together), gpus);
+    legs.map(|legs| legs.iter().map(Leg::name).collect()).map_err(|error| error.exit_code())
+}
+
+#[test]
+fn it_runs_on_what_it_was_made_for_unless_a_flag_says_otherwise() {
+    let both = opened(&["Cuda", "Cpu"], &["cuda", "cpu"]);
+    assert_eq!(legs(&both, &[], true).unwrap(), ["cuda", "cpu"]);
+    assert_eq!(legs(&both, &[], false), Err(exit::NO_DEVICE));
+    assert_eq!(legs(&both, &["cpu"], false).unwrap(), ["cpu"]);
+    assert_eq!(legs(&both, &["sim"], true), Err(exit::NO_DEVICE));
+    assert_eq!(legs(&both, &["auto"], true).unwrap(), ["cuda"]);
+    assert_eq!(legs(&both, &["auto"], false).unwrap(), ["cpu"]);
+    let simulated = opened(&["Sim"], &["sim:h200"]);
+    assert_eq!(legs(&simulated, &[], true).unwrap(), ["sim:h200"]);
+    assert_eq!(legs(&simulated, &["auto"], true).unwrap(), ["sim:t4"]);
+    assert_eq!(legs(&simulated, &["cuda"], true), Err(exit::NO_DEVICE));
+    let error = simulated.not_for(&Request::Cpu);
+    assert_eq!(error.to_string(), "--device cpu: the archive was built for sim:h200");
+}
+
+#[test]
+fn an_executable_that_lost_its_tests_is_no_executable_without_tests() {
+    let mut archive = opened(&["Cpu"], &["cpu"]);
+    let executable = |id: &str, tests: Option<usize>| manifest::Executable {
+        id: id.to_owned(),
+        package: String::new(),
+        file: PathBuf::new(),
+        tests,
+        environment: Vec::new(),
+        out_dir: None,
+    };
+    archive.manifest.builds[0].executables =
+        vec![executable("app", Some(2)), executable("app::unasked", None)];
+    let carried = |id: &str| {
+        let (path, environment) = (PathBuf::new(), Vec::new());
+        let binary = Binary { id: id.to_owned(), package: 0, path, environment };
+        Carried { binary, tests: Vec::new(), warning: Some("exit status: 127".to_owned()) }
+    };
+    let unasked = archive.check(Kind::Cpu, &[carried("app::unasked")]).unwrap_err();
+    assert!(unasked.to_string().contains("could not be asked for them there"), "{unasked}");
+    let without = Carried { warning: None, ..carried("app::unasked") };
+    assert!(archive.check(Kind::Cpu, &[without]).is_ok());
+    let error = archive.check(Kind::Cpu, &[carried("app")]).unwrap_err();
+    assert_eq!(error.exit_code(), exit::NOT_MEASURED);
+    assert!(error.to_string().contains("2 where it was built\nexit status: 127"), "{error}");
+}

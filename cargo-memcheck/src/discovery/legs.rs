@@ -1,0 +1,121 @@
+//! Builds and lists the legs of a session one after another, so that the first can run before the second is built. Legs of one kind share
+//! the build and the list.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use crate::build::compile::{self, Built, Goal};
+use crate::build::toolchain::Toolkit;
+use crate::build::workspace::TestPackage;
+use crate::discovery::archive::Unpacked;
+use crate::discovery::listing::{self, Carried};
+use crate::discovery::session::Source;
+use crate::discovery::session::{LegTests, Session};
+use crate::invocation::devices::{Kind, Leg};
+use crate::invocation::options::Options;
+use crate::system::error::Failure;
+use crate::system::printing::say;
+
+/// The legs of a session that have been built and listed so far.
+#[derive(Debug)]
+pub(crate) struct Legs<'a> {
+    session: &'a Session,
+    toolkit: Option<Toolkit>,
+    built: BTreeMap<Kind, Built>,
+    carried: BTreeMap<Kind, Vec<Carried>>,
+}
+
+impl<'a> Legs<'a> {
+    /// Prepares the inputs of all builds. An archive is already built, so that all its legs are listed here: an incomplete archive must
+    /// fail before the run begins.
+    pub(crate) fn open(session: &'a Session) -> Result<Self, Failure> {
+        let simulated = session.legs.iter().any(|leg| leg.kind == Kind::Sim);
+        let toolkit = match &session.source {
+            Source::Workspace if simulated => {
+                Some(Toolkit::prepare(session.workspace.toolkit_directory())?)
+            }
+            _ => None,
+        };
+        if let Some(Err(why)) = toolkit.as_ref().map(|toolkit| &toolkit.nvml) {
+            say!("note: no simulated NVML, `device_used` is not available: {why}");
+        }
+        let (built, carried) = (BTreeMap::new(), BTreeMap::new());
+        let mut legs = Self { session, toolkit, built, carried };
+        if let Source::Archive(archive) = &session.source {
+            for leg in &session.legs {
+                legs.built.insert(leg.kind, archive.built(leg.kind, &session.packages));
+                archive.check(leg.kind, &legs.tests(leg)?.carried)?;
+            }
+        }
+        Ok(legs)
+    }
+
+    /// Returns the NVML library of the simulated device, if there is one.
+    pub(crate) fn nvml(&self) -> Option<PathBuf> {
+        let of_toolkit = || self.toolkit.as_ref().and_then(|toolkit| toolkit.nvml.clone().ok());
+        self.session.source.archive().map_or_else(of_toolkit, Unpacked::nvml)
+    }
+
+    /// True if the tests of a leg are known without a further build.
+    pub(crate) fn has(&self, leg: &Leg) -> bool {
+        self.carried.contains_key(&leg.kind)
+    }
+
+    /// Builds `goal` for a leg, unless a leg of the same kind was built before.
+    pub(crate) fn build(
+        &mut self,
+        leg: &Leg,
+        packages: &[TestPackage],
+        goal: Goal<'_>,
+    ) -> Result<Built, Failure> {
+        if let Some(built) = self.built.get(&leg.kind) {
+            return Ok(built.clone());
+        }
+        let Session { workspace, options, .. } = self.session;
+        let toolkit = self.toolkit.as_ref().filter(|_| leg.kind == Kind::Sim);
+        let subject = self.described(leg, goal);
+        let build = (leg.kind, subject.as_str());
+        let built = compile::build(workspace, packages, options, goal, build, toolkit)?;
+        self.built.insert(leg.kind, built.clone());
+        Ok(built)
+    }
+
+    /// Describes a build as `the tests for sim:h200 (leg 1 of 2)`.
+    fn described(&self, leg: &Leg, goal: Goal<'_>) -> String {
+        let legs = &self.session.legs;
+        let number = legs.iter().position(|known| known == leg).filter(|_| legs.len() > 1);
+        let place = number.map(|number| format!(" (leg {} of {})", number + 1, legs.len()));
+        format!("{} for {}{}", goal.described(), leg.name(), place.unwrap_or_default())
+    }
+
+    /// Builds and lists the tests of a leg.
+    pub(crate) fn tests(&mut self, leg: &Leg) -> Result<LegTests, Failure> {
+        let session = self.session;
+        let built = self.build(leg, &session.packages, Goal::Tests)?;
+        let carried = match self.carried.get(&leg.kind) {
+            Some(carried) => carried.clone(),
+            None => self.list(leg, &built)?,
+        };
+        self.carried.insert(leg.kind, carried.clone());
+        Ok(LegTests { leg: leg.clone(), built, carried })
+    }
+
+    /// Lists the tests in the executables of a leg.
+    fn list(&self, leg: &Leg, built: &Built) -> Result<Vec<Carried>, Failure> {
+        let Session { packages, options, .. } = self.session;
+        let Options { scheduling, search, .. } = options;
+        let carried =
+            listing::discover(&built.binaries, packages, leg, &scheduling.launcher, search)?;
+        for warning in carried.iter().filter_map(|carried| carried.warning.as_ref()) {
+            say!("warning: {warning}");
+        }
+        Ok(carried)
+    }
+}
+
+/// Builds and lists all legs before a test runs. Also returns the simulated NVML library, if there is one.
+pub(crate) fn discover(session: &Session) -> Result<(Option<PathBuf>, Vec<LegTests>), Failure> {
+    let mut legs = Legs::open(session)?;
+    let tests = session.legs.iter().map(|leg| legs.tests(leg)).collect::<Result<_, _>>()?;
+    Ok((legs.nvml(), tests))
+}

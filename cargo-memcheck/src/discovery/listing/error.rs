@@ -1,0 +1,74 @@
+//! Errors from listing the tests of an executable, with their exit codes and hints.
+
+use std::time::Duration;
+
+use memcheck_core::wire::exit;
+use memcheck_core::wire::protocol::VERSION;
+
+use crate::system::error::Expected;
+use crate::system::launcher::TURN;
+use crate::system::libraries::{self, Missing};
+
+/// Why the tests of an executable could not be listed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum DiscoverError {
+    /// The process died.
+    #[error("{0}: the test executable died when it was asked for its tests: {1}{2}")]
+    Died(String, String, String),
+    /// The process exceeded its time limit.
+    #[error("{id}: the test executable did not list its tests within {seconds} s", seconds = .patience.as_secs())]
+    Hangs {
+        id: String,
+        /// The time limit.
+        patience: Duration,
+    },
+    /// Libraries that the executable requires are missing.
+    #[error("{0}: the test executable cannot be started: {1}")]
+    Missing(String, Missing),
+    /// The process could not be started.
+    #[error("{0}: the test executable could not be started: {1}")]
+    Start(String, std::io::Error),
+    /// The executable has another version of the protocol.
+    #[error("{0}: memcheck-runtime speaks version {1} of the protocol, cargo-memcheck {VERSION}")]
+    Version(String, u32),
+    /// The executable does not support the device.
+    #[error("{0}: the test executable was built without {1}")]
+    NotFor(String, &'static str),
+}
+
+impl Expected for DiscoverError {
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::NotFor(..) => exit::NO_DEVICE,
+            Self::Missing(_, missing) => missing.exit_code(),
+            _ => exit::NOT_MEASURED,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Missing(_, missing) => Some(libraries::advice(missing)),
+            Self::Hangs { patience, .. } if *patience == TURN => {
+                Some("is it the launcher that waits, for its turn in a queue?".to_owned())
+            }
+            Self::Died(..) | Self::Hangs { .. } => {
+                Some("a constructor that runs before `main`, or a harness of its own?".to_owned())
+            }
+            Self::Version(..) => {
+                Some("use memcheck-runtime and cargo-memcheck of the same release".to_owned())
+            }
+            Self::Start(_, error) if error.kind() == std::io::ErrorKind::PermissionDenied => Some(
+                "is its directory mounted noexec? of an archive --extract-to names another"
+                    .to_owned(),
+            ),
+            Self::NotFor(..) | Self::Start(..) => None,
+        }
+    }
+}
+
+impl DiscoverError {
+    /// True if the error is about missing libraries.
+    pub(crate) fn is_missing_libraries(&self) -> bool {
+        matches!(self, Self::Missing(..))
+    }
+}

@@ -1,0 +1,336 @@
+//! Lists the memory tests of each test executable.
+//!
+//! An executable without memory tests prints the list of its own harness, or any other text. An executable that dies or
+//! hangs is an error with its name, because otherwise its tests would be missing from the run without a message.
+
+mod error;
+
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::ExitStatus;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use memcheck_core::request::variables;
+use memcheck_core::wire::protocol::{Entry, Listing, VERSION};
+
+use crate::build::workspace::TestPackage;
+use crate::invocation::devices::{Kind, Leg};
+use crate::system::binary::Binary;
+use crate::system::launcher::{Launcher, TURN};
+use crate::system::libraries::{Missing, Search};
+use crate::system::process::Capture;
+use crate::system::process::{self, Ended, Interrupt, Watch};
+use memcheck_core::runs::process::End;
+
+pub(crate) use error::DiscoverError;
+
+/// Exit statuses of a loader or a shell that could not start the program.
+const NOT_STARTED: [i32; 2] = [126, 127];
+/// Time limit for an executable to list its tests.
+const LISTING: Duration = Duration::from_secs(10);
+/// Rust's exit status for a panic in `main`.
+const PANICKED: i32 = 101;
+
+/// The memory tests of one executable.
+#[derive(Debug, Clone)]
+pub(crate) struct Carried {
+    pub(crate) binary: Binary,
+    /// Sorted by name.
+    pub(crate) tests: Vec<Entry>,
+    /// A peculiarity of the executable that the user should know.
+    pub(crate) warning: Option<String>,
+}
+
+/// Lists the tests of all executables of a leg, several at a time.
+pub(crate) fn discover(
+    binaries: &[Binary],
+    packages: &[TestPackage],
+    leg: &Leg,
+    launcher: &Launcher,
+    search: &Search,
+) -> Result<Vec<Carried>, DiscoverError> {
+    let ask = |binary: &Binary| {
+        let mut binary = binary.clone();
+        search.prepare(&mut binary);
+        let folder = packages[binary.package].folder();
+        ask(binary, folder, leg, launcher, search)
+    };
+    // A launcher may run one process at a time and let the others wait.
+    let workers = if launcher.is_some() { 1 } else { process::cores().min(binaries.len()) };
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let numbers = std::iter::repeat_with(|| next.fetch_add(1, Ordering::SeqCst));
+        let mine = numbers.map_while(|number| Some((number, binaries.get(number)?)));
+        mine.map(|(number, binary)| (number, ask(binary))).collect::<Vec<_>>()
+    };
+    let mut answers: Vec<_> = std::thread::scope(|scope| {
+        let handles: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
+        handles.into_iter().flat_map(|handle| handle.join().expect("no worker panics")).collect()
+    });
+    answers.sort_by_key(|(number, _)| *number);
+    answers.into_iter().map(|(_, answer)| answer).collect()
+}
+
+/// Starts an executable to list its tests.
+fn list(
+    binary: &Binary,
+    folder: &Path,
+    launcher: &Launcher,
+    timeout: Duration,
+) -> std::io::Result<Ended> {
+    let mut command = launcher.command(&binary.path);
+    command
+        .args(["--list", "--format", "terse"])
+        .env(variables::LIST, "1")
+        .envs(binary.environment.iter().map(|(name, value)| (name, value)))
+        .current_dir(folder);
+    let kind = match launcher {
+        Launcher::None => process::Kind::Own,
+        Launcher::Command(_) => process::Kind::SilentLauncher(None),
+    };
+    let watch = Watch { kind, timeout, capture: Capture::Kept, interrupt: &Interrupt::listen()? };
+    process::run(command, watch, |_| {})
+}
+
+/// Parses the lines of `text` from the last to the first, and returns the first result. The last listing is the right
+/// one, because a constructor of the user can print lines before it, and a launcher can print lines after it.
+fn said<T>(text: &str, read: impl Fn(&str) -> Option<T>) -> Option<T> {
+    text.lines().rev().find_map(|line| read(line.trim()))
+}
+
+/// Adds the folders of its libraries to the search path of an executable that is started without being listed.
+pub(crate) fn program(
+    binary: &Binary,
+    launcher: &Launcher,
+    search: &Search,
+) -> Result<Binary, DiscoverError> {
+    let mut binary = binary.clone();
+    search.prepare(&mut binary);
+    match search.complete(&mut binary) {
+        // The machine that the launcher leads to may have them.
+        Err(missing) if !launcher.is_some() => {
+            Err(DiscoverError::Missing(binary.id.clone(), missing))
+        }
+        _ => Ok(binary),
+    }
+}
+
+/// The result of starting an executable to list its tests.
+struct Answer {
+    /// Its process, or the launcher's.
+    ended: std::io::Result<Ended>,
+    /// Libraries that are missing on this machine.
+    missing: Option<Missing>,
+    /// True if the executable did not start on this machine.
+    lacks: bool,
+    /// The time limit.
+    patience: Duration,
+}
+
+/// Returns the exit status, unless the process timed out or was interrupted.
+fn status(ended: &Ended) -> Option<ExitStatus> {
+    match ended.end {
+        Some(End::Exited(status)) => Some(status),
+        _ => None,
+    }
+}
+
+/// Starts an executable to list its tests: first on this machine, then with the missing libraries in its search path,
+/// and then with the launcher.
+fn start(binary: &mut Binary, folder: &Path, launcher: &Launcher, search: &Search) -> Answer {
+    let mut patience = LISTING;
+    let mut ended = list(binary, folder, &Launcher::None, patience);
+    // If the loader refuses an executable, the process has a nonzero exit code and no signal.
+    let refused = |ended: &Ended| {
+        status(ended).and_then(|status| status.code()).is_some_and(|code| code != 0)
+    };
+    let mut missing = None;
+    if ended.as_ref().is_ok_and(refused) {
+        match search.complete(binary) {
+            Ok(true) => ended = list(binary, folder, &Launcher::None, patience),
+            Ok(false) => {}
+            // The machine that the launcher leads to may have them.
+            Err(why) => missing = Some(why),
+        }
+    }
+    // A harness that starts here and has no list has none on another machine either.
+    let started = |ended: &Ended| {
+        status(ended)
+            .is_some_and(|status| status.code().is_none_or(|code| !NOT_STARTED.contains(&code)))
+    };
+    let lacks = missing.is_some() || !ended.as_ref().is_ok_and(started);
+    let listed = ended.as_ref().ok().and_then(status).is_some_and(|status| status.success());
+    if launcher.is_some() && lacks && !listed {
+        patience = TURN;
+        ended = list(binary, folder, launcher, patience);
+    }
+    Answer { ended, missing, lacks, patience }
+}
+
+fn ask(
+    mut binary: Binary,
+    folder: &Path,
+    leg: &Leg,
+    launcher: &Launcher,
+    search: &Search,
+) -> Result<Carried, DiscoverError> {
+    let Answer { ended, missing, lacks, patience } = start(&mut binary, folder, launcher, search);
+    let id = || binary.id.clone();
+    let ended = ended.map_err(|error| DiscoverError::Start(id(), error))?;
+    let Some(status) = status(&ended) else {
+        return Err(DiscoverError::Hangs { id: id(), patience });
+    };
+    let stdout = &ended.output.stdout;
+    let Some(mut listing) = said(stdout, |line| serde_json::from_str::<Listing>(line).ok()) else {
+        if let Some(version) = said(stdout, version_of) {
+            return Err(DiscoverError::Version(id(), version));
+        }
+        if !status.success()
+            && let Some(missing) = missing
+        {
+            return Err(DiscoverError::Missing(id(), missing));
+        }
+        // An executable that could not be listed may have tests, so it must not count as one without tests.
+        if is_dead(status) || (lacks && !status.success()) {
+            return Err(died(id(), status, &ended));
+        }
+        let warning = (!status.success()).then(|| {
+            format!(
+                "{}: {status} when asked for its tests; taken to carry no memory tests",
+                binary.id
+            )
+        });
+        return Ok(Carried { binary, tests: Vec::new(), warning });
+    };
+    if is_dead(status) {
+        return Err(died(id(), status, &ended));
+    }
+    if listing.memcheck != VERSION {
+        return Err(DiscoverError::Version(id(), listing.memcheck));
+    }
+    let needed = match leg.kind {
+        Kind::Cpu => None,
+        Kind::Sim => Some("sim"),
+        Kind::Cuda => Some("cuda"),
+    };
+    if let Some(needed) = needed
+        && !listing.tests.is_empty()
+        && !listing.built_for.iter().any(|built| built == needed)
+    {
+        return Err(DiscoverError::NotFor(id(), needed));
+    }
+    listing.tests.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(Carried { binary, tests: listing.tests, warning: None })
+}
+
+/// True if a process died, whatever it printed before.
+fn is_dead(status: ExitStatus) -> bool {
+    status.signal().is_some() || status.code() == Some(PANICKED)
+}
+
+fn died(id: String, status: ExitStatus, ended: &Ended) -> DiscoverError {
+    let said = ended.output.stderr.trim();
+    let said = if said.is_empty() { String::new() } else { format!("\n{said}") };
+    DiscoverError::Died(id, status.to_string(), said)
+}
+
+/// Parses the version of a listing whose other fields are not understood.
+fn version_of(line: &str) -> Option<u32> {
+    #[derive(serde::Deserialize)]
+    struct Versioned {
+        memcheck: u32,
+    }
+    serde_json::from_str::<Versioned>(line).ok().map(|versioned| versioned.memcheck)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use memcheck_core::device::Request;
+    use memcheck_core::wire::exit;
+
+    use super::*;
+    use crate::system::error::Expected;
+
+    #[test]
+    fn a_binary_that_does_not_start_here_is_listed_where_its_launcher_leads() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("mem");
+        let listing = format!("{{\"memcheck\":{VERSION},\"built_for\":[],\"tests\":[]}}");
+        let script = format!("#!/bin/sh\ntest \"$THERE\" || exit 127\necho '{listing}'\n");
+        std::fs::write(&path, script).unwrap();
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+        let id = "app::mem".to_owned();
+        let binary = Binary { id, package: 0, path, environment: Vec::new() };
+        let leg = Leg::new(Request::Cpu, Kind::Cpu, "");
+        let asked = |line: &str| {
+            let launcher = Launcher::read(line, folder.path()).unwrap();
+            let binary = binary.clone();
+            ask(binary, folder.path(), &leg, &launcher, &Search::default())
+                .map(|carried| carried.warning)
+                .map_err(|error| (error.exit_code(), error.to_string()))
+        };
+        let (code, error) = asked("").unwrap_err();
+        assert!(code == exit::NOT_MEASURED && error.contains("127"), "{error}");
+        assert_eq!(asked("env THERE=1"), Ok(None));
+        let (code, _) = asked("env -u THERE").unwrap_err();
+        assert_eq!(code, exit::NOT_MEASURED, "there it does not start either");
+        // The output of a launcher around the list does not hide it.
+        assert_eq!(asked("sh -c 'echo first; THERE=1 \"$0\"; echo job 1 done'"), Ok(None));
+    }
+
+    #[test]
+    fn a_harness_that_starts_and_knows_no_list_is_taken_to_have_no_tests() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("custom");
+        std::fs::write(&path, "#!/bin/sh\nexit 3\n").unwrap();
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+        let id = "app::custom".to_owned();
+        let binary = Binary { id, package: 0, path, environment: Vec::new() };
+        let leg = Leg::new(Request::Cpu, Kind::Cpu, "");
+        for line in ["", "env -i", "false"] {
+            let launcher = Launcher::read(line, folder.path()).unwrap();
+            let carried = ask(binary.clone(), folder.path(), &leg, &launcher, &Search::default());
+            assert!(carried.unwrap().warning.is_some_and(|said| said.contains("status: 3")));
+        }
+    }
+
+    #[test]
+    fn without_the_library_of_the_driver_nothing_is_started() {
+        let folder = tempfile::tempdir().unwrap();
+        let compile = |arguments: &[&str]| {
+            let mut cc = std::process::Command::new("cc");
+            assert!(cc.args(arguments).current_dir(folder.path()).status().unwrap().success());
+        };
+        std::fs::write(folder.path().join("cuda.c"), "int cuInit(void) { return 0; }").unwrap();
+        std::fs::write(
+            folder.path().join("mem.c"),
+            "int cuInit(void); int main(void) { return cuInit(); }",
+        )
+        .unwrap();
+        let driver =
+            ["-shared", "-fPIC", "-Wl,-soname,libcuda.so.1.none", "-o", "libcuda.so", "cuda.c"];
+        compile(&driver);
+        compile(&["-o", "mem", "mem.c", "-L.", "-lcuda"]);
+        let binary = Binary {
+            id: "app::mem".to_owned(),
+            package: 0,
+            path: folder.path().join("mem"),
+            environment: Vec::new(),
+        };
+        let leg = Leg::new(Request::Cuda(None), Kind::Cuda, "");
+        let asked = |launcher: &Launcher| {
+            ask(binary.clone(), folder.path(), &leg, launcher, &Search::default())
+        };
+        let error = asked(&Launcher::None).unwrap_err();
+        assert_eq!(error.exit_code(), exit::NO_DEVICE);
+        assert!(error.to_string().ends_with("libcuda.so.1.none is not there"), "{error}");
+        assert!(error.hint().unwrap().contains("NVIDIA driver"));
+        // The machine that the launcher leads to may have the library, so the executable is started there. Without an
+        // answer from there the library is still reported as missing.
+        let launcher = Launcher::read("false", folder.path()).unwrap();
+        assert_eq!(asked(&launcher).unwrap_err().exit_code(), exit::NO_DEVICE);
+    }
+}

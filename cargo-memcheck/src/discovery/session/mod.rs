@@ -1,0 +1,164 @@
+//! Resolves the command line up to the list of tests: the part of the pipeline that `run`, `list` and `prune` share.
+
+mod source;
+
+use memcheck_core::request::config;
+
+use crate::build::compile::Built;
+use crate::build::workspace::{TestPackage, Workspace};
+use crate::discovery::archive::Unpacked;
+use crate::discovery::listing::Carried;
+use crate::discovery::select::{Choice, choose};
+use crate::discovery::task::{Subject, Task};
+use crate::invocation::config::Configuration;
+use crate::invocation::devices::{Kind, Leg};
+use crate::invocation::options::{
+    Audience, Flags, Mode, Options, Pending, Selection, Typed, environment,
+};
+use crate::invocation::values::Verbosity;
+use crate::system::binary::Binary;
+use crate::system::error::Failure;
+use crate::system::printing::say;
+
+pub(crate) use source::Source;
+
+/// The inputs of a run that are resolved before the build.
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(crate) options: Options,
+    pub(crate) workspace: Workspace,
+    pub(crate) source: Source,
+    /// The selected packages with memory tests.
+    pub(crate) packages: Vec<TestPackage>,
+    pub(crate) legs: Vec<Leg>,
+}
+
+/// The tests of one leg.
+#[derive(Debug)]
+pub(crate) struct LegTests {
+    pub(crate) leg: Leg,
+    /// The build for the device.
+    pub(crate) built: Built,
+    /// The executables with their tests.
+    pub(crate) carried: Vec<Carried>,
+}
+
+/// The tests of one leg, grouped by the decision about them.
+#[derive(Debug, Default)]
+pub(crate) struct Chosen {
+    pub(crate) run: Vec<Task>,
+    pub(crate) ignored: Vec<Task>,
+    /// The tests that need another device.
+    pub(crate) elsewhere: Vec<Task>,
+}
+
+impl Session {
+    /// Resolves everything that does not need a build.
+    pub(crate) fn open(flags: Flags) -> Result<Self, Failure> {
+        let typed = Typed::read(flags, &environment, is_ci::cached())?;
+        let Flags { cargo, archive, sharing, probe, .. } = &typed.flags;
+        let how = (*sharing, *probe);
+        let (mut source, workspace) = Source::open(archive, cargo)?;
+        let sources = source.archive().map_or(workspace.root(), Unpacked::sources);
+        let named = typed.flags.config_file.as_deref();
+        let configuration = Configuration::read(workspace.root(), sources, named)?;
+        let options = typed.with(configuration, &environment)?;
+        let (packages, legs) = source.targets(&workspace, &options, how)?;
+        Ok(Self { options, workspace, source, packages, legs })
+    }
+
+    /// Returns the inputs of the presenters.
+    pub(crate) fn audience(&self) -> Audience<'_> {
+        let Options { telling, scheduling, .. } = &self.options;
+        Audience {
+            telling,
+            pending: self.pending_directory().map_or(Pending::Beside, Pending::In),
+            capture: scheduling.capture,
+            no_tests: scheduling.no_tests,
+            filters: &self.options.selection.filters,
+        }
+    }
+
+    /// Prints the devices of the run, and the reasons for choosing them.
+    pub(crate) fn announce(&self) {
+        if self.options.telling.verbosity == Verbosity::Quiet {
+            return;
+        }
+        if let Source::Archive(archive) = &self.source {
+            say!("archive: {}", archive.described());
+            if archive.is_temporary() && self.options.scheduling.launcher.is_some() {
+                say!(
+                    "note: it is extracted to a temporary directory of this machine; \
+                     --extract-to names one that others see"
+                );
+            }
+        }
+        for leg in &self.legs {
+            let what = match leg.kind {
+                Kind::Cpu => "candle's CPU backend",
+                Kind::Sim => "simulated",
+                Kind::Cuda => "real",
+            };
+            say!("device: {} ({what}; {})", leg.name(), leg.why);
+        }
+        if self.options.mode == Mode::Ci {
+            say!("ci: nothing is written into the source tree");
+        }
+    }
+
+    /// Groups the tests of a leg by the decision about them.
+    pub(crate) fn choose(&self, tests: &LegTests) -> Chosen {
+        self.choose_by(&self.options.selection, tests)
+    }
+
+    /// Groups the tests of a leg as if all parts of a partition ran here.
+    pub(crate) fn choose_all_parts(&self, tests: &LegTests) -> Chosen {
+        let all = Selection { partition: None, ..self.options.selection.clone() };
+        self.choose_by(&all, tests)
+    }
+
+    fn choose_by(&self, selection: &Selection, tests: &LegTests) -> Chosen {
+        let mut chosen = Chosen::default();
+        for carried in &tests.carried {
+            let package = &self.packages[carried.binary.package];
+            for entry in &carried.tests {
+                let choice = choose(selection, &tests.leg, package.name(), entry);
+                let into = match choice {
+                    Choice::Run => &mut chosen.run,
+                    Choice::Ignored => &mut chosen.ignored,
+                    Choice::Elsewhere => &mut chosen.elsewhere,
+                    Choice::Filtered => continue,
+                };
+                let subject = Subject::Test(Box::new(entry.clone()));
+                into.push(self.task(package, &carried.binary, subject, &tests.leg));
+            }
+        }
+        chosen
+    }
+
+    pub(crate) fn task(
+        &self,
+        package: &TestPackage,
+        binary: &Binary,
+        subject: Subject,
+        leg: &Leg,
+    ) -> Task {
+        let Options { configuration, environment, flags, .. } = &self.options;
+        let family = subject.family_on(leg.family());
+        let of = config::Subject { package: package.name(), test: subject.name(), family };
+        let config = &configuration.config;
+        let limits = match &subject {
+            Subject::Test(entry) => config.limits(of, &entry.attribute, environment, flags),
+            Subject::Program { .. } => config.program_limits(of, environment, flags),
+        };
+        Task {
+            package: package.name().to_owned(),
+            folder: package.folder().to_owned(),
+            candle: package.candle.clone().unwrap_or_else(|| "none".to_owned()),
+            binary: binary.clone(),
+            subject,
+            leg: leg.clone(),
+            limits,
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! The source of the test executables: a build of the workspace, or an archive that replaces the build.
+
+use std::path::{Path, PathBuf};
+
+use super::Session;
+use crate::baselines::{SnapshotFile, Written};
+use crate::build::toolchain::gpu;
+use crate::build::workspace::{Places, TestPackage, Workspace, commit, pending_of_results};
+use crate::discovery::archive::Unpacked;
+use crate::invocation::devices::{self, Leg, Probe, Sharing};
+use crate::invocation::options::{Mode, Options};
+use crate::invocation::values::CargoOptions;
+use crate::invocation::values::UnpackOptions;
+use crate::system::error::Failure;
+
+#[derive(Debug)]
+pub(crate) enum Source {
+    Workspace,
+    Archive(Box<Unpacked>),
+}
+
+impl Source {
+    /// Extracts the archive if the options name one, else asks cargo.
+    pub(crate) fn open(
+        options: &UnpackOptions,
+        cargo: &CargoOptions,
+    ) -> Result<(Self, Workspace), Failure> {
+        let Some(file) = &options.archive_file else {
+            return Ok((Self::Workspace, Workspace::load(cargo)?));
+        };
+        let archive = Unpacked::open(file, options)?;
+        let workspace = archive.workspace();
+        Ok((Self::Archive(Box::new(archive)), workspace))
+    }
+
+    pub(crate) fn archive(&self) -> Option<&Unpacked> {
+        match self {
+            Self::Workspace => None,
+            Self::Archive(archive) => Some(archive),
+        }
+    }
+
+    /// Returns the selected packages, and the devices to run on. If there are none, a folder for the archive is emptied.
+    pub(crate) fn targets(
+        &mut self,
+        workspace: &Workspace,
+        options: &Options,
+        (sharing, probe): (Sharing, Probe),
+    ) -> Result<(Vec<TestPackage>, Vec<Leg>), Failure> {
+        let (asked, machine) = (&options.asked, &options.machine);
+        let launcher = &options.scheduling.launcher;
+        match self {
+            Self::Workspace => {
+                let packages = workspace.select(&options.cargo)?;
+                let has_candle = packages.iter().any(|package| package.candle.is_some());
+                let lacks = (!has_candle).then_some("no package has candle-core");
+                let probe = || gpu::probe(probe, launcher);
+                let legs = devices::resolve(asked, machine, lacks, sharing, probe)?;
+                Ok((packages, legs))
+            }
+            Self::Archive(archive) => {
+                let legs = archive.legs(asked, machine, (launcher, sharing), gpu::gpus)?;
+                archive.keep();
+                Ok((archive.packages(workspace), legs))
+            }
+        }
+    }
+}
+
+/// The facts of a session that depend on the source.
+impl Session {
+    /// Returns the folder in which the test executables were compiled, if they come from an archive.
+    pub(crate) fn compiled_in(&self) -> Option<&Path> {
+        self.source.archive().map(Unpacked::compiled_in)
+    }
+
+    /// True if only some kinds of targets were built.
+    pub(crate) fn names_targets(&self) -> bool {
+        match &self.source {
+            Source::Workspace => self.options.cargo.names_targets(),
+            Source::Archive(archive) => archive.names_targets(),
+        }
+    }
+
+    /// Returns the folder for the results of the run.
+    pub(crate) fn results_directory(&self) -> PathBuf {
+        let default = || match self.source {
+            Source::Workspace => self.workspace.results_directory(),
+            // The folder of an extracted archive may be temporary. Cargo is not needed to run an archive, so it is not
+            // asked either.
+            Source::Archive(_) => Places::here(&CargoOptions::default()).results_directory(),
+        };
+        self.options.results.clone().unwrap_or_else(default)
+    }
+
+    /// Returns the folder for pending snapshots, if they are not written next to the tests. It mirrors the workspace.
+    pub(crate) fn pending_directory(&self) -> Option<PathBuf> {
+        match (&self.source, self.options.mode) {
+            // The folder of an extracted archive may be temporary, but results are kept.
+            (Source::Archive(_), _) => Some(pending_of_results(&self.results_directory())),
+            (Source::Workspace, Mode::Ci) => Some(self.workspace.pending_directory()),
+            (Source::Workspace, Mode::Local) => None,
+        }
+    }
+
+    /// Returns the folder with the baselines of a package.
+    pub(crate) fn baselines_of(&self, package: &TestPackage) -> PathBuf {
+        match &self.source {
+            Source::Workspace => package.folder().to_owned(),
+            Source::Archive(archive) => archive.baselines_of(package.folder()),
+        }
+    }
+
+    /// Returns the parts of a baseline's test that its source file contains.
+    pub(crate) fn written(&self, file: &SnapshotFile) -> Written {
+        match &self.source {
+            Source::Workspace => Written::of(file, self.workspace.root()),
+            Source::Archive(archive) => archive.written(file),
+        }
+    }
+
+    /// Returns the commit of the sources, if git knows one.
+    pub(crate) fn commit(&self) -> Option<String> {
+        match &self.source {
+            Source::Workspace => commit(self.workspace.root()),
+            Source::Archive(archive) => archive.commit(),
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! One test on one device, and the outcome of its run. The runner, the results and the presenters all use these types.
+
+mod across;
+#[cfg(test)]
+pub(crate) mod example;
+mod outcome;
+mod subject;
+
+use std::path::PathBuf;
+
+use memcheck_core::device::Family;
+use memcheck_core::limits::Limits;
+use serde::{Deserialize, Serialize};
+
+use crate::invocation::devices::Leg;
+use crate::system::binary::Binary;
+
+pub(crate) use across::Across;
+pub(crate) use outcome::Outcome;
+pub(crate) use subject::Subject;
+
+/// One test or program on one device.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Task {
+    pub(crate) package: String,
+    /// The folder of the package.
+    pub(crate) folder: PathBuf,
+    /// The version of candle-core in the build, for the baseline's header.
+    pub(crate) candle: String,
+    pub(crate) binary: Binary,
+    pub(crate) subject: Subject,
+    pub(crate) leg: Leg,
+    pub(crate) limits: Limits,
+}
+
+impl Task {
+    pub(crate) fn name(&self) -> &str {
+        self.subject.name()
+    }
+
+    pub(crate) fn family(&self) -> Family {
+        self.subject.family_on(self.leg.family())
+    }
+}

@@ -1,0 +1,184 @@
+//! The estimator: a separate program, because the command itself is built without candle. Its package is in the same
+//! folder as memcheck-runtime. The command builds it for the simulated device, and starts a process for each machine,
+//! with which it exchanges JSON.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use anyhow::Context;
+use memcheck_core::request::variables;
+use memcheck_core::wire::estimate::{Answer, Question};
+use memcheck_core::wire::exit;
+
+use crate::build::compile::{Goal, Program, ProgramKind};
+use crate::build::generated::Generated;
+use crate::build::workspace::{RUNTIME, Workspace};
+use crate::discovery::legs::Legs;
+use crate::discovery::session::Session;
+use crate::invocation::values::CargoOptions;
+use crate::system::binary::Binary;
+use crate::system::error::{Expected, Failure};
+
+/// The package of the estimator, and the name of the program.
+const ESTIMATOR: &str = "memcheck-estimate";
+
+const SOURCE: &str = "\
+//! Written by `cargo memcheck estimate`.
+
+use memcheck_runtime as _;
+
+fn main() {
+    memcheck_estimate::main();
+}
+";
+
+/// Why the estimator cannot answer.
+#[derive(Debug, thiserror::Error)]
+enum EstimatorError {
+    /// The workspace does not depend on memcheck-runtime, which the estimator comes with.
+    #[error("the estimator comes with {RUNTIME}, which this workspace does not depend on")]
+    NoRuntime,
+    /// The estimator ended without an answer.
+    #[error("the estimator ended without an answer: {0}")]
+    Silent(String),
+}
+
+impl Expected for EstimatorError {
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::NoRuntime => exit::USAGE,
+            Self::Silent(_) => exit::NOT_MEASURED,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::NoRuntime => format!(
+                "`cargo add --dev {RUNTIME} --git URL` with the URL of memcheck's repository, or \
+                 run it in a clone of that"
+            ),
+            Self::Silent(_) => {
+                "if it was killed, this machine has too little memory for the model's masks: a \
+                 smaller --seq"
+                    .to_owned()
+            }
+        })
+    }
+}
+
+/// The built estimator.
+#[derive(Debug)]
+pub(crate) struct Estimator {
+    binary: Binary,
+}
+
+impl Estimator {
+    /// Returns the target of the estimator, and the options that build it: in the workspace if it is a member, else in a
+    /// package that this function writes.
+    pub(crate) fn target(cargo: CargoOptions) -> Result<(ProgramKind, CargoOptions), Failure> {
+        let workspace = Workspace::load(&cargo)?;
+        let member = workspace.members().iter().any(|package| package.name.as_str() == ESTIMATOR);
+        let name = vec![ESTIMATOR.to_owned()];
+        Ok(if member {
+            // It is built as an example, because an example has the features that the tests of the workspace have. So
+            // both use the same build of candle.
+            let packages = name.clone();
+            (ProgramKind::Example, CargoOptions { packages, example: name, ..cargo })
+        } else {
+            if workspace.resolved(RUNTIME).is_none() {
+                return Err(EstimatorError::NoRuntime.into());
+            }
+            let folder = workspace.own_directory().join("estimate");
+            Generated {
+                name: "memcheck-estimate-program",
+                dependencies: &[(RUNTIME, RUNTIME), (ESTIMATOR, RUNTIME)],
+                source: ("src/bin/memcheck-estimate.rs", SOURCE),
+            }
+            .write(&folder, &workspace)
+            .context("the package of the estimator")?;
+            let cargo = CargoOptions {
+                manifest_path: Some(folder.join("Cargo.toml")),
+                target_dir: Some(workspace.target_directory().to_owned()),
+                bin: name,
+                ..cargo
+            };
+            (ProgramKind::Bin, cargo)
+        })
+    }
+
+    pub(crate) fn build(session: &Session, kind: ProgramKind) -> Result<Self, Failure> {
+        let program = Program { kind, name: ESTIMATOR.to_owned() };
+        let leg = session.legs.first().context("`sim` is a leg")?;
+        let built = Legs::open(session)?.build(leg, &session.packages, Goal::Program(&program))?;
+        let binary = built.binaries.into_iter().next();
+        Ok(Self { binary: binary.context("cargo built no estimator")? })
+    }
+
+    /// Asks the estimator on a simulated machine.
+    pub(crate) fn ask(&self, question: &Question, machine: &str) -> Result<Answer, Failure> {
+        let question = serde_json::to_string(question).context("the question")?;
+        let mut child = Command::new(&self.binary.path)
+            .envs(self.binary.environment.iter().map(|(name, value)| (name, value)))
+            .env(variables::SIM.name, machine)
+            .env(variables::RAYON_NUM_THREADS.name, "1")
+            .env_remove(variables::LIST)
+            .env_remove(variables::JOB)
+            .env_remove(variables::PROGRAM)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("{}", self.binary.path.display()))?;
+        let mut stdin = child.stdin.take().context("stdin is piped")?;
+        // The error is ignored, because the exit status of an estimator that has ended explains it.
+        let _ = stdin.write_all(question.as_bytes());
+        drop(stdin);
+        let output = child.wait_with_output().context("waiting for the estimator")?;
+        let said = String::from_utf8_lossy(&output.stdout);
+        let last = said.lines().last().unwrap_or_default();
+        Ok(serde_json::from_str(last).map_err(|_| {
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            let last = stderr.lines().last().map(|line| format!(", {line}"));
+            EstimatorError::Silent(format!("{}{}", output.status, last.unwrap_or_default()))
+        })?)
+    }
+}
+
+/// The result of a requested device.
+#[derive(Debug)]
+pub(crate) struct Tried {
+    /// The device, with its card.
+    pub(crate) device: String,
+    /// The peak, or the reason why the model does not fit.
+    pub(crate) result: Result<u64, String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use memcheck_core::wire::estimate::VERSION;
+
+    use super::*;
+
+    #[test]
+    fn an_estimator_that_dies_has_measured_nothing() {
+        let binary = Binary {
+            id: ESTIMATOR.to_owned(),
+            package: 0,
+            path: "false".into(),
+            environment: Vec::new(),
+        };
+        let question = Question {
+            version: VERSION,
+            config: serde_json::Value::Null,
+            batch: 1,
+            seq: 1,
+            generate: 0,
+            train: false,
+            dtype: None,
+        };
+        let failure = Estimator { binary }.ask(&question, "h200").unwrap_err();
+        assert_eq!(failure.exit_code(), exit::NOT_MEASURED);
+        assert!(failure.message().contains("without an answer: exit status: 1"));
+        assert!(failure.hint().unwrap().contains("--seq"));
+    }
+}

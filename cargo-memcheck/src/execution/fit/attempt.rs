@@ -1,0 +1,208 @@
+//! One attempt of a search: runs a test process with one value and decides whether the test had room.
+
+use std::collections::BTreeMap;
+
+use memcheck_core::device::Request;
+use memcheck_core::judgement::finding::{Class, Code, Finding};
+use memcheck_core::measurement::record::{Record, Refusal};
+use memcheck_core::request::machine::{Machine, MachineError};
+use memcheck_core::size::Size;
+use memcheck_core::space::Space;
+use memcheck_core::tolerance::Tolerance;
+use memcheck_core::wire::exit;
+
+use super::FitError;
+use crate::discovery::task::{Outcome, Task};
+use crate::execution::run::{Runner, Setting};
+use crate::invocation::devices::{Kind, Leg};
+use crate::system::error::Failure;
+
+/// The capacities of a leg's devices, and the usable part of each capacity.
+#[derive(Debug, Clone)]
+pub(crate) struct Rooms {
+    /// The simulated machine as requested, and the same machine with the margin subtracted from its capacities.
+    machines: Option<(Machine, Machine)>,
+    /// The requested capacity of a real GPU in bytes (`--fits`), and its usable part. `None` without a request.
+    said: Option<(u64, u64)>,
+}
+
+impl Rooms {
+    pub(super) fn of(
+        leg: &Leg,
+        margin: Tolerance,
+        fits: Option<u64>,
+    ) -> Result<Self, MachineError> {
+        if let Request::Sim(Some(text)) = &leg.device
+            && let Ok(machine) = text.parse::<Machine>()
+        {
+            let machine = machine.no_larger_than(fits.unwrap_or(u64::MAX));
+            let usable = machine.with_margin(margin)?;
+            return Ok(Self { machines: Some((machine, usable)), said: None });
+        }
+        let said = fits.map(|bytes| (bytes, margin.floor(bytes)));
+        match said {
+            Some((bytes, 0)) => {
+                Err(MachineError::Margin(margin.to_string(), Size(bytes).to_string()))
+            }
+            said => Ok(Self { machines: None, said }),
+        }
+    }
+
+    /// The rooms of a real GPU with a requested capacity.
+    #[cfg(test)]
+    pub(super) fn said(capacity: u64, usable: u64) -> Self {
+        Self { machines: None, said: Some((capacity, usable)) }
+    }
+
+    /// Returns the leg with devices reduced to their usable capacities. A real GPU keeps its capacity, so its leg does not change.
+    pub(super) fn leg(&self, leg: &Leg) -> Leg {
+        match &self.machines {
+            Some((_, usable)) => {
+                let device = Request::Sim(Some(usable.to_string()));
+                Leg::new(device, Kind::Sim, leg.why.clone())
+            }
+            None => leg.clone(),
+        }
+    }
+
+    /// Returns the capacity and the usable capacity of a device in bytes. `None` if only the driver knows them.
+    pub(crate) fn of_space(&self, space: Space) -> Option<(u64, u64)> {
+        let Some((whole, usable)) = &self.machines else { return self.said };
+        let Space::Cuda(ordinal) = space else { return None };
+        let capacity =
+            |machine: &Machine| machine.gpus.get(usize::from(ordinal)).map(|gpu| gpu.capacity);
+        Some((capacity(whole)?, capacity(usable)?))
+    }
+}
+
+/// The result of a test run with one value.
+#[derive(Debug, Clone)]
+pub(crate) struct Attempt {
+    pub(crate) value: u64,
+    /// The peak of each device in bytes.
+    pub(crate) peaks: BTreeMap<Space, u64>,
+    /// The allocation that the device refused.
+    pub(crate) refused: Option<(Space, Refusal)>,
+    /// The device whose peak exceeded its usable capacity. Only a real GPU can exceed it, because a simulated one has no more than its
+    /// usable capacity.
+    pub(crate) above: Option<Space>,
+    /// The codes of other findings, which do not concern room.
+    pub(crate) beside: Vec<Code>,
+}
+
+impl Attempt {
+    /// True if the test had room on all devices.
+    pub(crate) fn has_room(&self) -> bool {
+        self.refused.is_none() && self.above.is_none()
+    }
+
+    /// Returns the device with the least memory left, and its peak.
+    pub(crate) fn tightest(&self, rooms: &Rooms) -> Option<(Space, u64)> {
+        let left = |space: Space, peak: u64| {
+            rooms.of_space(space).map(|(capacity, _)| capacity.saturating_sub(peak))
+        };
+        let peaks = self.peaks.iter().map(|(&space, &peak)| (space, peak));
+        peaks.min_by_key(|&(space, peak)| (left(space, peak), std::cmp::Reverse(peak), space))
+    }
+}
+
+/// Runs a test with one value. Returns `None` if the run was interrupted.
+pub(super) fn run(
+    runner: &Runner<'_>,
+    task: &Task,
+    param: &str,
+    value: u64,
+    rooms: &Rooms,
+) -> Result<Option<Attempt>, Failure> {
+    let case = BTreeMap::from([(param.to_owned(), value.to_string())]);
+    let setting = Setting { case, ..Setting::default() };
+    let smaller = Task { leg: rooms.leg(&task.leg), ..task.clone() };
+    match runner.once(&smaller, setting, |_| {})? {
+        Some(outcome) => read(&outcome, task, (param, value), rooms).map(Some).map_err(Into::into),
+        None => Ok(None),
+    }
+}
+
+/// Reads an attempt from the outcome of a test. Fails if the test ended for a reason that does not concern room.
+fn read(
+    outcome: &Outcome,
+    task: &Task,
+    (param, value): (&str, u64),
+    rooms: &Rooms,
+) -> Result<Attempt, FitError> {
+    let ended = |code: Code, message: String| FitError::Ended {
+        param: param.to_owned(),
+        value,
+        device: task.leg.name(),
+        code: code.name(),
+        message,
+        exit_code: match code.row().class {
+            Class::Instrument => exit::NOT_MEASURED,
+            Class::Measured | Class::Bookkeeping => exit::FAILED,
+        },
+    };
+    let findings = &outcome.verdict.findings;
+    let other = findings.iter().find(|finding| finding.code.cut_it_short());
+    if let Some(Finding { code, message, .. }) = other {
+        return Err(ended(*code, message.clone()));
+    }
+    let record = outcome.report.as_ref().map(|report| &report.record);
+    let tried = |record: &&Record| record.case.get(param) == Some(&value.to_string());
+    let Some(record) = record.filter(tried) else {
+        let why = "the test executable does not know of values that are searched for: build it \
+                   with memcheck-runtime of the same version as cargo-memcheck";
+        return Err(ended(Code::NotMeasured, why.to_owned()));
+    };
+    let full = findings.iter().find(|finding| is_about_room(finding.code));
+    let refused = full.and_then(|finding| {
+        let spaces = record.spaces.iter().filter(|(space, _)| finding.space == Some(**space));
+        spaces.filter_map(|(space, measured)| Some((*space, measured.refused?))).next()
+    });
+    let judged = record.judged.iter().filter_map(|space| record.spaces.get_key_value(space));
+    let peaks: BTreeMap<Space, u64> =
+        judged.map(|(space, measured)| (*space, measured.metrics.peak_allocated)).collect();
+    let above = peaks
+        .iter()
+        .find(|(space, peak)| rooms.of_space(**space).is_some_and(|(_, usable)| **peak > usable));
+    Ok(Attempt {
+        value,
+        above: above.map(|(space, _)| *space),
+        peaks,
+        refused,
+        beside: findings
+            .iter()
+            .map(|finding| finding.code)
+            .filter(|&code| !is_about_room(code) && code.row().class == Class::Measured)
+            .collect(),
+    })
+}
+
+fn is_about_room(code: Code) -> bool {
+    matches!(code, Code::OutOfMemory | Code::DoesNotFit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_margin_and_a_capacity_make_the_devices_smaller() {
+        let machine = Request::Sim(Some("2xt4,capacity=1000B".to_owned()));
+        let leg = Leg::new(machine, Kind::Sim, "");
+        let rooms = |margin: &str, fits| Rooms::of(&leg, margin.parse().unwrap(), fits);
+        let first = |rooms: Rooms| (rooms.leg(&leg).name(), rooms.of_space(Space::Cuda(1)));
+        let (name, room) = first(rooms("5%", None).unwrap());
+        assert_eq!((name.as_str(), room), ("sim:2xt4,capacity=950B", Some((1000, 950))));
+        assert_eq!(first(rooms("10%", Some(100)).unwrap()).1, Some((100, 90)));
+        assert_eq!(first(rooms("0%", None).unwrap()).1, Some((1000, 1000)));
+        let error = rooms("100%", None).unwrap_err().to_string();
+        assert_eq!(error, "a margin of 100% leaves no memory of sim:2xt4,capacity=1000B");
+
+        // The capacity of a real GPU is known only if `--fits` requests one.
+        let leg = Leg::new(Request::Cuda(None), Kind::Cuda, "");
+        let margin: Tolerance = "50%".parse().unwrap();
+        assert_eq!(Rooms::of(&leg, margin, None).unwrap().of_space(Space::Cuda(0)), None);
+        let said = Rooms::of(&leg, margin, Some(200)).unwrap();
+        assert_eq!(said.of_space(Space::Cuda(0)), Some((200, 100)));
+    }
+}

@@ -1,0 +1,112 @@
+//! `fit` searches for the largest value of a case that fits on a device. The modules choose the test, run one attempt, and predict the next
+//! value. [`memcheck_core::search`] decides which value to try next.
+
+mod attempt;
+mod choose;
+mod error;
+mod expect;
+
+use std::ops::RangeInclusive;
+
+use memcheck_core::search::{Search, Start};
+use memcheck_core::tolerance::Tolerance;
+
+use crate::discovery::task::Task;
+use crate::execution::run::Runner;
+use crate::invocation::devices::{Kind, Leg};
+use crate::system::error::Failure;
+use expect::{Expected, expected};
+
+pub(crate) use attempt::{Attempt, Rooms};
+pub(crate) use choose::{Wanted, choose, path};
+pub(crate) use error::FitError;
+pub(crate) use expect::Prediction;
+
+/// The result of a search on one device.
+#[derive(Debug, Clone)]
+pub(crate) struct Fitted {
+    pub(crate) leg: Leg,
+    /// The capacities of the device, and their usable parts.
+    pub(crate) rooms: Rooms,
+    /// The attempts in the order in which they were made.
+    pub(crate) attempts: Vec<Attempt>,
+    /// The prediction of the last law that the search found.
+    predicted: Option<Prediction>,
+}
+
+impl Fitted {
+    /// Returns the attempt with the largest value that had room.
+    pub(crate) fn largest(&self) -> Option<&Attempt> {
+        let fitting = self.attempts.iter().filter(|attempt| attempt.has_room());
+        fitting.max_by_key(|attempt| attempt.value)
+    }
+
+    /// Returns the attempt with the smallest value that had no room.
+    pub(crate) fn failed(&self) -> Option<&Attempt> {
+        let failing = self.attempts.iter().filter(|attempt| !attempt.has_room());
+        failing.min_by_key(|attempt| attempt.value)
+    }
+
+    /// Returns the prediction of the last law, if the search had it before it tried the largest value.
+    pub(crate) fn predicted(&self) -> Option<&Prediction> {
+        let largest = self.largest()?.value;
+        let tried_before = self.attempts.iter().take_while(|tried| tried.value != largest).count();
+        self.predicted.as_ref().filter(|predicted| predicted.attempts <= tried_before)
+    }
+}
+
+/// The goal of a search.
+#[derive(Debug, Clone)]
+pub(crate) struct Goal<'a> {
+    /// The case that the search varies.
+    pub(crate) param: &'a str,
+    /// The values that the search may try.
+    pub(crate) range: RangeInclusive<u64>,
+    /// The part of each device's capacity that must stay free.
+    pub(crate) margin: Tolerance,
+    /// The upper limit of each device's capacity in bytes.
+    pub(crate) fits: Option<u64>,
+}
+
+impl Goal<'_> {
+    /// Fails if the range is not valid.
+    pub(crate) fn check(&self) -> Result<(), FitError> {
+        Search::new(self.range.clone(), Start::Lowest).map(drop).map_err(FitError::Range)
+    }
+
+    /// Searches on the device of `task` and calls `told` after each attempt. Returns `None` if the run was interrupted.
+    pub(crate) fn search(
+        &self,
+        runner: &Runner<'_>,
+        task: &Task,
+        mut told: impl FnMut(&Attempt),
+    ) -> Result<Option<Fitted>, Failure> {
+        let mut search = Search::new(self.range.clone(), Start::Lowest).map_err(FitError::Range)?;
+        let rooms = Rooms::of(&task.leg, self.margin, self.fits)?;
+        let mut attempts = Vec::new();
+        let mut predicted: Option<Prediction> = None;
+        while let Some(value) = search.next() {
+            let Some(attempt) = attempt::run(runner, task, self.param, value, &rooms)? else {
+                return Ok(None);
+            };
+            told(&attempt);
+            search.tried(value, attempt.has_room());
+            attempts.push(attempt);
+            let Some(Expected { value, by_law }) = expected(self.param, &attempts, &rooms) else {
+                continue;
+            };
+            search.expect(value);
+            if let Some(new) = by_law
+                && predicted.as_ref().is_none_or(|known| known.law != new.law)
+            {
+                predicted = Some(new);
+            }
+        }
+        Ok(Some(Fitted { leg: task.leg.clone(), rooms, attempts, predicted }))
+    }
+}
+
+/// True if the task runs on a device with a capacity, which the CPU does not have.
+pub(crate) fn has_capacity(task: &Task) -> bool {
+    task.leg.kind != Kind::Cpu && task.family() == task.leg.family()
+}

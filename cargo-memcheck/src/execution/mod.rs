@@ -1,0 +1,9 @@
+//! Execution: tests and programs run, and outcomes are judged beyond their own process.
+
+pub(crate) mod bookkeeping;
+pub(crate) mod estimator;
+pub(crate) mod fit;
+pub(crate) mod note;
+pub(crate) mod relations;
+pub(crate) mod run;
+pub(crate) mod schedule;

@@ -1,0 +1,177 @@
+//! Judges limits and laws across tests, once the figures of all tests of a leg are known.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use memcheck_core::judgement::baseline::{Baseline, Figures, Laws};
+use memcheck_core::judgement::finding::{Class, Code, Finding};
+use memcheck_core::judgement::verdict::Status;
+use memcheck_core::judgement::verdict::{conclude, is_worth_keeping, unwritten};
+use memcheck_core::measurement::record::{self, Record};
+use memcheck_core::runs::relations::{
+    self, Compared, Member, Needs, Other, Room, standing_in, told,
+};
+use memcheck_core::space::Space;
+
+use super::snapshot;
+use crate::baselines::leave;
+use crate::discovery::task::{Across, Outcome, Task};
+use crate::invocation::options::Levels;
+
+/// The figures of the tests of a leg that have ended, by executable and path. `None` if a test left no figures.
+#[derive(Debug, Default)]
+pub(crate) struct Seen(BTreeMap<(String, String), Option<Figures>>);
+
+impl Seen {
+    pub(crate) fn add(&mut self, task: &Task, outcome: &Outcome) {
+        if outcome.verdict.status != Status::Ignored {
+            let figures = measured(outcome).map(Figures::of);
+            self.0.insert((task.binary.id.clone(), task.name().to_owned()), figures);
+        }
+    }
+
+    pub(crate) fn of(&self, task: &Task, test: &str) -> Option<&Option<Figures>> {
+        self.0.get(&(task.binary.id.clone(), test.to_owned()))
+    }
+}
+
+/// Returns the record of a test whose body came to its end and whose measurement is complete. Broken limits do not
+/// matter here.
+fn measured(outcome: &Outcome) -> Option<&Record> {
+    let record = &outcome.report.as_ref()?.record;
+    let whole = record.outcome == record::Outcome::Returned || record.should_panic.is_some();
+    let found = |code| outcome.verdict.has(code);
+    let broke = found(Code::NotMeasured) || found(Code::Crashed) || found(Code::TestFailed);
+    (whole && !broke).then_some(record)
+}
+
+/// The settings that are the same for all tests.
+pub(crate) struct Judge<'a> {
+    /// Root of the workspace.
+    pub(crate) root: &'a Path,
+    /// Folder for pending snapshots. `None` if they are written next to the tests.
+    pub(crate) pending: Option<&'a Path>,
+    /// Levels of the bookkeeping findings.
+    pub(crate) levels: &'a Levels,
+}
+
+impl Judge<'_> {
+    /// Adds the findings across tests to the outcome of a test.
+    pub(crate) fn judge(&self, task: &Task, outcome: &mut Outcome, needs: &Needs, seen: &Seen) {
+        let Some(record) = measured(outcome) else { return };
+        let figures_of = |other: &Other| figures_of(other, task, record, seen);
+        let Compared { mut findings, members: known } =
+            relations::compare(record, needs, figures_of);
+        let members: Vec<Member<'_>> =
+            known.iter().map(|(at, figures)| Member { at: at.clone(), figures }).collect();
+        let laws = told(&members, task.subject.scaling(), |space| room(record, space));
+        let mut across = Across { laws, snapshot: needs.law.clone(), ..Across::default() };
+        let kept = needs.law.as_ref().and_then(|law| snapshot::read(law, &record.facts));
+        let accepted = kept.as_ref();
+        findings.extend(relations::scaling(&across.laws, accepted, record));
+        let too_much = !is_worth_keeping(&outcome.verdict.findings)
+            || findings.iter().any(|finding| match finding.code {
+                Code::PeakLimit => true,
+                // A law that only differs from the accepted one can still become the baseline.
+                Code::Scaling => across.laws.iter().any(|told| !told.law.within(&told.allowed)),
+                _ => false,
+            });
+        let now = Laws::of(&across.laws);
+        let tolerance = record.limits.tolerance.value;
+        let stands = |then| relations::unchanged(then, &across.laws, &members, tolerance);
+        let is_new = !across.laws.is_empty() && !accepted.is_some_and(stands);
+        // Without the figures of other cases no law is searched, and an earlier pending law must remain.
+        let judged = !across.laws.is_empty();
+        let law = needs.law.as_ref().filter(|_| judged && record.limits.baseline.value);
+        if let Some(law) = law {
+            let text = (is_new && !too_much).then(|| {
+                now.to_snapshot(&task.subject.file().display().to_string(), &record.facts)
+            });
+            match self.keep(law, text.as_deref()) {
+                Ok(pending) => (across.pending, across.text) = (pending, text),
+                Err(error) => findings.push(unwritten("snapshot of its law", error)),
+            }
+            if is_new && !too_much && accepted.is_none() {
+                let finding = no_law_yet(law);
+                // The test's own verdict may already report the missing baseline, so it is not repeated.
+                findings.extend(Some(finding).filter(|new| !outcome.verdict.has(new.code)));
+            }
+        }
+        outcome.across = across;
+        if too_much {
+            discard_pending(outcome);
+        }
+        self.conclude(outcome, findings);
+    }
+
+    /// Replaces the pending snapshot of `law` by `text`, or removes it if `text` is `None`.
+    pub(crate) fn keep(&self, law: &Path, text: Option<&str>) -> std::io::Result<Option<PathBuf>> {
+        let path = match self.pending {
+            Some(folder) => leave::below(folder, law, self.root),
+            None => Some(leave::beside(law)),
+        };
+        let Some(path) = path else { return Ok(None) };
+        match text {
+            Some(text) => leave::write(&path, text).map(|()| Some(path)),
+            None => leave::remove(&path).map(|()| None),
+        }
+    }
+
+    /// Adds findings to a verdict, with the bookkeeping findings last.
+    fn conclude(&self, outcome: &mut Outcome, more: Vec<Finding>) {
+        let findings = std::mem::take(&mut outcome.verdict.findings).into_iter().chain(more);
+        let (mut all, rest): (Vec<_>, Vec<_>) =
+            findings.partition(|finding| finding.code.row().class != Class::Bookkeeping);
+        all.extend(rest);
+        outcome.verdict = conclude(all, |code| self.levels.of(code));
+        if let Some(report) = &mut outcome.report {
+            report.verdict = outcome.verdict.clone();
+        }
+    }
+}
+
+/// Removes the pending snapshot of a test that broke a limit, because its figures must not become the baseline.
+fn discard_pending(outcome: &mut Outcome) {
+    if let Some(pending) = outcome.report.as_mut().and_then(|report| report.pending.take()) {
+        let _ = leave::remove(&pending);
+    }
+}
+
+fn no_law_yet(law: &Path) -> Finding {
+    let exists = law.exists();
+    let (code, message) = match exists {
+        false => (Code::MissingBaseline, "no baseline is kept for the law of its cases yet"),
+        true => (
+            Code::UncomparableBaseline,
+            "the baseline of the law of its cases was made under other conditions, or cannot be \
+             read",
+        ),
+    };
+    Finding::new(code, message).hint("look at the law, then `cargo memcheck accept`")
+}
+
+/// Returns the figures of another test: those of this run, else those of its baseline.
+fn figures_of(other: &Other, task: &Task, record: &Record, seen: &Seen) -> Result<Figures, String> {
+    match seen.of(task, &other.test) {
+        Some(Some(figures)) => Ok(figures.clone()),
+        Some(None) => Err("left no figures here".to_owned()),
+        None => {
+            let baseline = Baseline::from_file(std::fs::read_to_string(&other.snapshot));
+            standing_in(&baseline, &record.facts).cloned()
+        }
+    }
+}
+
+/// Returns the memory that a test may use on its device: the value of `fits` if the device has as much, else the
+/// capacity of the device. The host has no capacity.
+fn room(record: &Record, space: Space) -> Option<Room> {
+    let fits = record.limits.fits.value.filter(|_| space.is_device());
+    let capacity = record.capacities.get(&space).copied();
+    match (fits, capacity) {
+        (Some(fits), capacity) if capacity.is_none_or(|bytes| fits.bytes() <= bytes) => {
+            Some(Room { name: fits.to_string(), bytes: fits.bytes() })
+        }
+        (_, Some(bytes)) => Some(Room { name: record.device.clone(), bytes }),
+        _ => None,
+    }
+}

@@ -1,0 +1,75 @@
+//! Determines which tests need the figures of which other tests. This happens before anything runs, so that a limit
+//! that names no test is reported as a mistake in the configuration and not at the end of the run.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use memcheck_core::bound::Bound;
+use memcheck_core::runs::relations::{Needs, PartnerError, Target, circle};
+use memcheck_core::wire::exit;
+
+use crate::discovery::session::LegTests;
+use crate::discovery::task::Task;
+use crate::system::error::Expected;
+
+impl Expected for PartnerError {
+    fn exit_code(&self) -> u8 {
+        exit::CONFIG
+    }
+
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Unknown { .. } | Self::Ambiguous { .. } => {
+                "`cargo memcheck list` shows the paths of all tests"
+            }
+            Self::Circle(_) => "let one of them have a limit in bytes",
+            Self::Itself { .. } => return None,
+            Self::Elsewhere { .. } => {
+                "both have to run on the same device: `device = …` in the attribute, or an \
+                 [[override]] with `device`"
+            }
+        };
+        Some(hint.to_owned())
+    }
+}
+
+/// Returns the needs of each of these tasks of a leg. `None` for a task that needs no other figures.
+pub(crate) fn needs(
+    tests: &LegTests,
+    tasks: &[Task],
+    root: &Path,
+) -> Result<Vec<Option<Needs>>, PartnerError> {
+    let needs = tasks.iter().map(|task| {
+        let mut carried = tests.carried.iter();
+        let own = carried.find(|carried| carried.binary.id == task.binary.id);
+        let target = Target {
+            name: &task.binary.id,
+            tests: own.map_or(&[], |carried| &carried.tests),
+            family: task.leg.family(),
+            root,
+        };
+        let runs = |test: &str| {
+            let of_binary = tasks.iter().filter(|other| other.binary.id == task.binary.id);
+            of_binary.into_iter().any(|other| other.name() == test)
+        };
+        task.subject.test().map_or(Ok(None), |entry| target.needs(entry, &task.limits, runs))
+    });
+    let needs = needs.collect::<Result<Vec<_>, _>>()?;
+    refuse_circles(tasks, &needs)?;
+    Ok(needs)
+}
+
+/// Refuses limits that form a circle. Each executable is checked separately, because paths are unique only within one.
+fn refuse_circles(tasks: &[Task], needs: &[Option<Needs>]) -> Result<(), PartnerError> {
+    let mut limits: BTreeMap<&str, BTreeMap<&str, _>> = BTreeMap::new();
+    for (task, needs) in tasks.iter().zip(needs) {
+        let partner = needs.as_ref().and_then(|needs| needs.partner.as_ref());
+        if let (Some(Bound::Relative(limit)), Some(partner)) =
+            (&task.limits.max_peak.value, partner)
+        {
+            let of_binary = limits.entry(task.binary.id.as_str()).or_default();
+            of_binary.insert(task.name(), (partner.test.as_str(), limit.factor()));
+        }
+    }
+    limits.values().find_map(circle).map_or(Ok(()), Err)
+}

@@ -1,0 +1,161 @@
+//! Runs a test process through a launcher, and interprets the end of the launcher.
+//!
+//! If the process left a record, the record decides. If it left none, the start of the test decides: a test that was seen to begin has
+//! died, and a test that was not seen to begin has not run. In the latter case the exit code is that of the launcher itself.
+
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Command, ExitStatus};
+use std::time::Duration;
+
+use memcheck_core::judgement::finding::{Code, Finding};
+use memcheck_core::runs::process::{End, Judged, Written};
+use memcheck_core::wire::exit;
+use memcheck_core::wire::protocol::Progress;
+
+use super::Runner;
+use crate::discovery::task::{Outcome, Task};
+use crate::system::launcher::shown;
+use crate::system::process::{self, Ended, Output, Watch};
+
+/// A shell and most launchers return this number plus the number of the signal that ended a process.
+const SIGNALLED: i32 = 128;
+
+/// The meaning of a launcher's exit code if the process left its record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ExitCode {
+    /// It has no meaning, because the record of a test has a verdict.
+    Silent,
+    /// It tells how the profiled program ended.
+    OfProgram,
+}
+
+impl Runner<'_> {
+    /// Runs the launcher of a test process or of a program. Returns `None` if it was interrupted.
+    pub(super) fn launch(
+        &self,
+        task: &Task,
+        command: Command,
+        watch: Watch<'_>,
+        (report, exit_code): (&Path, ExitCode),
+        on_progress: impl Fn(Progress) + Send + 'static,
+    ) -> anyhow::Result<Option<Outcome>> {
+        let line = shown(&command);
+        let ended = match process::run(command, watch, on_progress) {
+            Ok(ended) => ended,
+            Err(error) => {
+                let judged = Judged::without_report(not_started(&error, &line), self.level());
+                return Ok(Some(Outcome::new(judged, Output::default(), Duration::ZERO)));
+            }
+        };
+        let Ended { end: Some(end), began, .. } = ended else { return Ok(None) };
+        let written = self.written(report, task)?;
+        let end = match (exit_code, &written) {
+            (ExitCode::OfProgram, Written::Report(_)) => Ok(end),
+            _ => end_of_test(end, &written, began, &line),
+        };
+        let judged = match end {
+            Ok(end) => self.judge(&end, written, task),
+            Err(finding) => Judged::without_report(*finding, self.level()),
+        };
+        Ok(Some(Outcome::new(judged, ended.output, ended.duration)))
+    }
+}
+
+/// Returns the end of the test process, or the finding that it was not measured. `line` is the launcher's command line.
+fn end_of_test(end: End, written: &Written, began: bool, line: &str) -> Result<End, Box<Finding>> {
+    let status = match end {
+        End::Exited(status) => status,
+        // The test ended in time. Only the launcher took longer, to clean up.
+        End::TimedOut(_) if matches!(written, Written::Report(_)) => return Ok(success()),
+        End::TimedOut(_) => return Ok(end),
+    };
+    Ok(match written {
+        Written::Report(_) if status.code().is_some() => success(),
+        Written::Report(_) | Written::Refused(_) | Written::Unsound(_) => end,
+        Written::Nothing if !began => return Err(Box::new(not_begun(status, line))),
+        Written::Nothing => match status.code() {
+            Some(code @ 129..=192) => End::Exited(ExitStatus::from_raw(code - SIGNALLED)),
+            _ => end,
+        },
+    })
+}
+
+fn success() -> End {
+    End::Exited(ExitStatus::from_raw(exit::OK.into()))
+}
+
+fn not_begun(status: ExitStatus, line: &str) -> Finding {
+    let how = match (status.code(), status.signal()) {
+        (Some(code), _) => format!("with exit status {code}"),
+        (None, signal) => format!("by signal {}", signal.unwrap_or_default()),
+    };
+    let why = if status.success() {
+        "does it hand on the environment (MEMCHECK_JOB), and is the target directory the same there? "
+    } else {
+        ""
+    };
+    let message = format!("the launcher ended {how} before the test began");
+    Finding::new(Code::NotMeasured, message).hint(format!("{why}it was started as: {line}"))
+}
+
+/// Makes the finding for a launcher that could not be started.
+fn not_started(error: &std::io::Error, line: &str) -> Finding {
+    Finding::new(Code::NotMeasured, format!("the launcher could not be started: {error}"))
+        .hint(format!("--runner; it was to be started as: {line}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::discovery::task::example;
+
+    fn exited(raw: i32) -> End {
+        End::Exited(ExitStatus::from_raw(raw))
+    }
+
+    fn test_of(end: End, written: &Written, began: bool) -> Result<End, Box<Finding>> {
+        end_of_test(end, written, began, "srun --x /mem a::b")
+    }
+
+    fn report() -> Written {
+        Written::Report(Box::new(serde_json::from_value(example::report()).unwrap()))
+    }
+
+    #[test]
+    fn beside_a_record_the_exit_code_of_the_launcher_says_nothing() {
+        for code in [0, 1, 101, 137] {
+            assert_eq!(test_of(exited(code << 8), &report(), true), Ok(exited(0)));
+        }
+        // A launcher that replaces itself with the test ends by the test's signal.
+        assert_eq!(test_of(exited(11), &report(), true), Ok(exited(11)));
+        let late = End::TimedOut(Duration::from_secs(1));
+        assert_eq!(test_of(late, &report(), true), Ok(exited(0)), "it clears up");
+    }
+
+    #[test]
+    fn a_test_that_was_not_seen_to_begin_was_not_measured() {
+        for (end, said) in [
+            (exited(3 << 8), "ended with exit status 3"),
+            (exited(139 << 8), "ended with exit status 139"),
+            (exited(9), "ended by signal 9"),
+            (exited(0), "ended with exit status 0"),
+        ] {
+            let finding = test_of(end, &Written::Nothing, false).unwrap_err();
+            assert_eq!(finding.code, Code::NotMeasured);
+            assert!(finding.message.contains(said), "{}", finding.message);
+            let hint = finding.hint.unwrap();
+            assert!(hint.contains("srun --x /mem a::b"), "{hint}");
+            assert_eq!(hint.contains("MEMCHECK_JOB"), end == exited(0), "{hint}");
+        }
+    }
+
+    #[test]
+    fn a_test_that_began_and_left_nothing_ended_as_the_launcher_says() {
+        assert_eq!(test_of(exited(139 << 8), &Written::Nothing, true), Ok(exited(11)));
+        assert_eq!(test_of(exited(3 << 8), &Written::Nothing, true), Ok(exited(3 << 8)));
+        assert_eq!(test_of(exited(0), &Written::Nothing, true), Ok(exited(0)));
+        let late = End::TimedOut(Duration::from_secs(1));
+        assert_eq!(test_of(late, &Written::Nothing, false), Ok(late));
+    }
+}

@@ -1,0 +1,268 @@
+//! Runs tests, each in its own child process.
+//!
+//! This module runs a test once for each stage that it needs, and `repeated` runs it several times on request. `test` starts the process of
+//! a test, `program` that of a program, and `launched` starts either through a launcher. `judge` reads their reports, and `names` looks up
+//! the names of the call stacks in them.
+
+mod launched;
+mod names;
+mod program;
+mod repeated;
+mod test;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::Context;
+use memcheck_core::device::{Family, Request};
+use memcheck_core::judgement::finding::{Code, Finding, Level};
+use memcheck_core::request::variables;
+use memcheck_core::runs::explain::{Further, Run, Stage, further};
+use memcheck_core::runs::process::{self, End, Expected, Judged, Written};
+use memcheck_core::wire::protocol::{self, Follow, Progress, Report};
+
+use crate::baselines::leave;
+use crate::build::toolchain::NVML_VARIABLE;
+use crate::discovery::session::Session;
+use crate::discovery::task::{Outcome, Task};
+use crate::invocation::devices::Kind;
+use crate::invocation::options::Options;
+use crate::system::gpus::{Pool, Slot};
+use crate::system::printing::say;
+use crate::system::process::Interrupt;
+use names::Names;
+
+/// The settings of a single run, in addition to those of its test.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Setting {
+    /// Whether the run records call stacks, how far its iterations go, and which figures it explains.
+    pub(crate) run: Run,
+    /// The values of cases that replace the test's own.
+    pub(crate) case: BTreeMap<String, String>,
+}
+
+impl From<Run> for Setting {
+    fn from(run: Run) -> Self {
+        Self { run, ..Self::default() }
+    }
+}
+
+impl From<Follow> for Setting {
+    fn from(follow: Follow) -> Self {
+        Run { follow, ..Run::default() }.into()
+    }
+}
+
+/// The state that all tests of a run share.
+#[derive(Debug)]
+pub(crate) struct Runner<'a> {
+    options: &'a Options,
+    workspace_root: &'a Path,
+    compiled_in: Option<&'a Path>,
+    environment: BTreeMap<&'static str, OsString>,
+    nvml: Option<PathBuf>,
+    reports: tempfile::TempDir,
+    interrupt: Interrupt,
+    pool: Pool,
+    names: Names,
+}
+
+impl<'a> Runner<'a> {
+    /// Creates the runner with a folder for reports. If pending snapshots go to a separate folder, that folder is not emptied: each test
+    /// replaces only its own snapshot, so that several runs in one job add up.
+    pub(crate) fn prepare(
+        session: &'a Session,
+        nvml: Option<PathBuf>,
+        interrupt: Interrupt,
+    ) -> anyhow::Result<Self> {
+        let Session { options, workspace, .. } = session;
+        let own = workspace.own_directory();
+        std::fs::create_dir_all(&own).with_context(|| own.display().to_string())?;
+        let reports = tempfile::Builder::new()
+            .prefix("run-")
+            .tempdir_in(&own)
+            .with_context(|| own.display().to_string())?;
+        // insta must write a pending snapshot without failing the test, because the command decides the verdict.
+        let mut environment: BTreeMap<&'static str, OsString> = BTreeMap::from([
+            ("INSTA_UPDATE", "new".into()),
+            ("INSTA_FORCE_PASS", "1".into()),
+            ("INSTA_OUTPUT", "none".into()),
+            ("INSTA_WORKSPACE_ROOT", workspace.root().into()),
+            (variables::RAYON_NUM_THREADS.name, (&options.rayon_threads).into()),
+        ]);
+        if let Some(folder) = session.pending_directory() {
+            environment.insert("INSTA_PENDING_DIR", folder.into());
+        }
+        let (workspace_root, compiled_in) = (workspace.root(), session.compiled_in());
+        let (pool, names) = (Pool::default(), Names::default());
+        Ok(Self {
+            options,
+            workspace_root,
+            compiled_in,
+            environment,
+            nvml,
+            reports,
+            interrupt,
+            pool,
+            names,
+        })
+    }
+
+    /// Runs a test, and runs it again for each stage that its report needs. All runs use the same GPU. Returns `None` if a run was
+    /// interrupted.
+    pub(crate) fn run(
+        &self,
+        task: &Task,
+        on_progress: impl Fn(Progress) + Send + Clone + 'static,
+    ) -> anyhow::Result<Option<Outcome>> {
+        let slot = self.slot(task);
+        match self.options.scheduling.repeat {
+            None => self.measured(slot.as_ref(), task, &Stage::ALL, on_progress),
+            Some(times) => self.repeated(slot.as_ref(), task, times, on_progress),
+        }
+    }
+
+    /// Runs a test, and runs it again for each of these stages that its report needs.
+    fn measured(
+        &self,
+        slot: Option<&Slot<'_>>,
+        task: &Task,
+        stages: &[Stage],
+        on_progress: impl Fn(Progress) + Send + Clone + 'static,
+    ) -> anyhow::Result<Option<Outcome>> {
+        let explain = self.options.scheduling.explain;
+        let first = self.on(slot, task, explain.first().into(), on_progress.clone())?;
+        Ok(first.map(|first| self.further(slot, task, first, stages, &on_progress)))
+    }
+
+    /// Runs a test once more to explain the findings across tests. Returns `None` if there is no report, or if these findings need no
+    /// further explanation.
+    pub(crate) fn explain(&self, task: &Task, first: &Outcome, found: &Outcome) -> Option<Outcome> {
+        let report = first.report.as_ref()?;
+        // The stage must see the findings across tests as if the test itself had found them.
+        let judged = Report { verdict: found.verdict.clone(), ..report.clone() };
+        Stage::Explain.run(self.options.scheduling.explain, &judged)?;
+        let slot = self.slot(task);
+        let judged = Outcome { report: Some(judged), ..first.clone() };
+        let stages: Vec<Stage> =
+            Stage::ALL.into_iter().skip_while(|stage| *stage != Stage::Explain).collect();
+        let mut explained = self.further(slot.as_ref(), task, judged, &stages, &|_| {});
+        explained.verdict.findings.retain(|finding| is_own(finding, first, found));
+        Some(explained)
+    }
+
+    /// Runs a test again for each of the stages that its report needs. The figures of the
+    /// runs before stay if a run is interrupted or cannot be started.
+    fn further(
+        &self,
+        slot: Option<&Slot<'_>>,
+        task: &Task,
+        mut outcome: Outcome,
+        stages: &[Stage],
+        on_progress: &(impl Fn(Progress) + Send + Clone + 'static),
+    ) -> Outcome {
+        let mut duration = outcome.duration;
+        let run = |_, run: Run| match self.on(slot, task, run.into(), on_progress.clone()) {
+            Ok(Some(second)) => {
+                duration += second.duration;
+                Further::Ended(second.report)
+            }
+            Ok(None) => Further::Skipped,
+            Err(error) => {
+                say!("warning: {}: it cannot be run once more: {error:#}", task.name());
+                Further::Skipped
+            }
+        };
+        let explain = self.options.scheduling.explain;
+        let judged = outcome.take_judged();
+        let judged = further(judged, explain, stages, run, names::baseline, self.level());
+        outcome.duration = duration;
+        self.finished(outcome, judged)
+    }
+
+    /// The outcome with the verdict of all runs.
+    fn finished(&self, outcome: Outcome, judged: Judged) -> Outcome {
+        if let Some(pending) = &judged.obsolete
+            && let Err(error) = leave::remove(pending)
+        {
+            say!("warning: {}: {error}", pending.display());
+        }
+        Outcome { verdict: judged.verdict, report: judged.report, ..outcome }
+    }
+
+    /// The level of each bookkeeping finding.
+    fn level(&self) -> impl Fn(Code) -> Level {
+        |code| self.options.levels.of(code)
+    }
+
+    /// Runs a test once.
+    pub(crate) fn once(
+        &self,
+        task: &Task,
+        setting: Setting,
+        on_progress: impl Fn(Progress) + Send + 'static,
+    ) -> anyhow::Result<Option<Outcome>> {
+        self.on(self.slot(task).as_ref(), task, setting, on_progress)
+    }
+
+    /// Takes a GPU for a test that needs one. Waits until one is free.
+    fn slot<'s>(&'s self, task: &'s Task) -> Option<Slot<'s>> {
+        let on_a_gpu = task.family() == Family::Cuda;
+        self.pool.take(if on_a_gpu { task.leg.gpus.as_slice() } else { &[] })
+    }
+
+    /// Sets the variables through which a process sees its GPU, and on a simulated device its NVML library.
+    fn show_gpus(&self, command: &mut Command, slot: Option<&Slot<'_>>, task: &Task) {
+        if task.leg.kind == Kind::Sim
+            && let Some(nvml) = &self.nvml
+        {
+            command.env(NVML_VARIABLE, nvml);
+        }
+        if let Some(slot) = slot {
+            slot.show(command);
+        }
+    }
+
+    /// Reads the report of a process. Judges it if the process could not do so because its call stacks have no names.
+    fn written(&self, report: &Path, task: &Task) -> anyhow::Result<Written> {
+        let refusal = || std::fs::read(protocol::refusal(report));
+        let mut written = Written::from_files(std::fs::read(report), refusal)
+            .with_context(|| report.display().to_string())?;
+        if let Written::Report(report) = &mut written {
+            self.names.complete(report, &task.binary.path, &self.options.levels);
+        }
+        Ok(written)
+    }
+
+    /// Judges the end of a process and the report that it left.
+    fn judge(&self, end: &End, written: Written, task: &Task) -> Judged {
+        let family = task.family();
+        process::judge(end, written, Expected { test: task.name(), family }, self.level())
+    }
+
+    /// Creates a separate folder for the files of a process, so that a file of an earlier process cannot be taken for its own.
+    fn folder(&self) -> anyhow::Result<tempfile::TempDir> {
+        let reports = self.reports.path();
+        tempfile::tempdir_in(reports).with_context(|| reports.display().to_string())
+    }
+}
+
+/// True if a finding belongs to the test itself. False if only `found` has it and `first` does not: the caller adds the findings across
+/// tests again.
+fn is_own(finding: &Finding, first: &Outcome, found: &Outcome) -> bool {
+    let same = |known: &Finding| {
+        (known.code, known.space, &known.message) == (finding.code, finding.space, &finding.message)
+    };
+    let has = |outcome: &Outcome| outcome.verdict.findings.iter().any(same);
+    has(first) || !has(found)
+}
+
+/// Returns the device that a test opens. Of several real GPUs it opens the first one that it can see.
+fn device(slot: Option<&Slot<'_>>, task: &Task) -> Request {
+    match slot {
+        Some(_) => Request::Cuda(None),
+        None => task.leg.device.clone(),
+    }
+}

@@ -1,0 +1,131 @@
+//! Runs a program in place of a test. It is started unchanged and writes a report at its end. A bench does not write a report, because its
+//! output is its result.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus};
+use std::time::Duration;
+
+use anyhow::Context;
+use memcheck_core::request::variables;
+use memcheck_core::runs::process::{End, Written};
+use memcheck_core::wire::protocol::{ProgramJob, VERSION, claim};
+
+use super::launched::ExitCode;
+use super::{Runner, device};
+use crate::discovery::task::{Outcome, Task};
+use crate::system::gpus::Slot;
+use crate::system::launcher::Launcher;
+use crate::system::process::Capture;
+use crate::system::process::{self, Watch};
+
+impl Runner<'_> {
+    /// Runs a program in `folder` with these arguments, and prints its output on stderr as it comes. Returns `None` if it was interrupted.
+    pub(crate) fn program(
+        &self,
+        task: &Task,
+        arguments: &[String],
+        folder: Option<&PathBuf>,
+    ) -> anyhow::Result<Option<Outcome>> {
+        let files = self.folder()?;
+        let report = files.path().join("report.json");
+        let slot = self.slot(task);
+        let mut command = self.program_command(slot.as_ref(), task, Some(report.clone()))?;
+        command.args(arguments);
+        if let Some(folder) = folder {
+            command.current_dir(folder);
+        }
+        let begun = claim(&report);
+        let watch = Watch {
+            kind: self.kind_of_program(Some(&begun)),
+            timeout: task.limits.timeout.value,
+            capture: Capture::Shown,
+            interrupt: &self.interrupt,
+        };
+        if self.options.scheduling.launcher.is_some() {
+            let launched =
+                self.launch(task, command, watch, (&report, ExitCode::OfProgram), |_| {})?;
+            return Ok(launched.map(|outcome| outcome.on(slot.as_ref())));
+        }
+        let ended = process::run(command, watch, |_| {})
+            .with_context(|| format!("{}: {}", task.binary.id, task.binary.path.display()))?;
+        let Some(end) = ended.end else { return Ok(None) };
+        let written = self.written(&report, task)?;
+        let ended_well = matches!(end, End::Exited(status) if status.success());
+        let unheard = ended_well && written == Written::Nothing;
+        let mut judged = self.judge(&end, written, task);
+        if unheard && let Some(finding) = judged.verdict.findings.first_mut() {
+            finding.hint = Some(UNHEARD.to_owned());
+        }
+        Ok(Some(Outcome::new(judged, ended.output, ended.duration).on(slot.as_ref())))
+    }
+
+    /// Runs a bench in the folder of its package and returns its exit status, or `None` if it was interrupted. Its output is not
+    /// redirected.
+    pub(crate) fn bench(
+        &self,
+        task: &Task,
+        arguments: &[String],
+        criterion_home: &Path,
+    ) -> anyhow::Result<Option<ExitStatus>> {
+        let slot = self.slot(task);
+        let mut command = self.program_command(slot.as_ref(), task, None)?;
+        command.arg("--bench").args(arguments).current_dir(&task.folder);
+        if std::env::var_os(CRITERION_HOME).is_none() {
+            command.env(CRITERION_HOME, criterion_home);
+        }
+        let watch = Watch {
+            kind: self.kind_of_program(None),
+            timeout: Duration::MAX,
+            capture: Capture::None,
+            interrupt: &self.interrupt,
+        };
+        let ended = process::run(command, watch, |_| {})
+            .with_context(|| format!("{}: {}", task.binary.id, task.binary.path.display()))?;
+        Ok(match ended.end {
+            Some(End::Exited(status)) => Some(status),
+            Some(End::TimedOut(_)) | None => None,
+        })
+    }
+
+    /// Builds the command line of a program and sets its job.
+    fn program_command(
+        &self,
+        slot: Option<&Slot<'_>>,
+        task: &Task,
+        report: Option<PathBuf>,
+    ) -> anyhow::Result<Command> {
+        let job = ProgramJob {
+            version: VERSION,
+            program: task.name().to_owned(),
+            package: task.package.clone(),
+            report,
+            device: device(slot, task),
+            limits: task.limits.clone(),
+            workspace: self.workspace_root.to_owned(),
+            candle: task.candle.clone(),
+        };
+        let threads = variables::RAYON_NUM_THREADS.name;
+        let mut command = self.options.scheduling.launcher.command(&task.binary.path);
+        command
+            .envs(task.binary.environment.iter().map(|(name, value)| (name, value)))
+            .env(threads, &self.options.rayon_threads)
+            .env_remove(variables::LIST)
+            .env_remove(variables::JOB)
+            .env(variables::PROGRAM, serde_json::to_string(&job)?);
+        self.show_gpus(&mut command, slot, task);
+        Ok(command)
+    }
+
+    fn kind_of_program<'a>(&self, begun: Option<&'a Path>) -> process::Kind<'a> {
+        match self.options.scheduling.launcher {
+            Launcher::None => process::Kind::Own,
+            Launcher::Command(_) => process::Kind::SilentLauncher(begun),
+        }
+    }
+}
+
+/// The variable with the folder of criterion's measurements.
+const CRITERION_HOME: &str = "CRITERION_HOME";
+
+const UNHEARD: &str = "a program leaves a record where it links memcheck-runtime (`use \
+    memcheck_runtime as _;`) and ends by returning from `main` or by `std::process::exit`";

@@ -1,0 +1,113 @@
+//! Runs the process of a test: makes its job, starts it, and reads its report.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::Context;
+use memcheck_core::request::variables;
+use memcheck_core::wire::protocol::{Follow, Job, Progress, VERSION};
+
+use super::launched::ExitCode;
+use super::{Runner, Setting, device};
+use crate::discovery::task::{Outcome, Task};
+use crate::invocation::devices::Kind;
+use crate::invocation::options::Mode;
+use crate::system::gpus::Slot;
+use crate::system::launcher::Launcher;
+use crate::system::process::{self, Watch};
+
+/// The files that a test process writes.
+struct Files {
+    report: PathBuf,
+    /// Used only with a launcher, because a process behind a launcher does not inherit the progress pipe.
+    progress: PathBuf,
+}
+
+impl Runner<'_> {
+    /// Runs a test once on the GPU that it was assigned. Returns `None` if it was interrupted.
+    pub(super) fn on(
+        &self,
+        slot: Option<&Slot<'_>>,
+        task: &Task,
+        setting: Setting,
+        on_progress: impl Fn(Progress) + Send + 'static,
+    ) -> anyhow::Result<Option<Outcome>> {
+        let folder = self.folder()?;
+        let of = |name: &str| folder.path().join(name);
+        let files = Files { report: of("report.json"), progress: of("progress") };
+        let command = self.command(&self.job(slot, task, setting, &files), slot, task)?;
+        let mut watch = Watch {
+            kind: process::Kind::Own,
+            timeout: task.limits.timeout.value,
+            capture: self.options.scheduling.capture,
+            interrupt: &self.interrupt,
+        };
+        let Files { report, progress } = &files;
+        let outcome = if self.options.scheduling.launcher.is_some() {
+            watch.kind = process::Kind::Launcher(progress);
+            std::fs::write(progress, "").with_context(|| progress.display().to_string())?;
+            self.launch(task, command, watch, (report, ExitCode::Silent), on_progress)?
+        } else {
+            let ended = process::run(command, watch, on_progress)
+                .with_context(|| format!("{}: {}", task.binary.id, task.binary.path.display()))?;
+            let Some(end) = ended.end else { return Ok(None) };
+            let written = self.written(report, task)?;
+            Some(Outcome::new(self.judge(&end, written, task), ended.output, ended.duration))
+        };
+        Ok(outcome.map(|outcome| outcome.on(slot)))
+    }
+
+    /// Returns the job of the process.
+    fn job(&self, slot: Option<&Slot<'_>>, task: &Task, setting: Setting, files: &Files) -> Job {
+        let options = self.options;
+        Job {
+            version: VERSION,
+            test: task.name().to_owned(),
+            report: files.report.clone(),
+            progress: Some(match &options.scheduling.launcher {
+                Launcher::None => process::PROGRESS_PATH.into(),
+                Launcher::Command(_) => files.progress.clone(),
+            }),
+            device: device(slot, task),
+            limits: task.limits.clone(),
+            levels: options.levels.said().clone(),
+            ci: options.mode == Mode::Ci,
+            workspace: self.workspace_root.to_owned(),
+            compiled_in: self.compiled_in.map(Path::to_owned),
+            candle: task.candle.clone(),
+            follow: setting.run.follow,
+            reach: setting.run.reach,
+            expected: setting.run.expected,
+            case: setting.case,
+            // The process need not watch its parent, because this command kills it in every case.
+            parent: None,
+            alone: false,
+            own_subscriber: false,
+        }
+    }
+
+    /// Builds the command line of the process and sets its job.
+    fn command(&self, job: &Job, slot: Option<&Slot<'_>>, task: &Task) -> anyhow::Result<Command> {
+        let scheduling = &self.options.scheduling;
+        let ignored = task.subject.test().is_some_and(|entry| entry.ignored);
+        let mut command = scheduling.launcher.command(&task.binary.path);
+        command
+            .arg(task.name())
+            .args(["--exact", "--nocapture", "--test-threads=1"])
+            .args(ignored.then_some("--include-ignored"))
+            .args(&scheduling.libtest)
+            .current_dir(&task.folder)
+            .envs(task.binary.environment.iter().map(|(name, value)| (name, value)))
+            .envs(&self.environment)
+            .env_remove(variables::LIST)
+            .env(variables::JOB, serde_json::to_string(job)?);
+        if task.leg.kind == Kind::Cuda
+            && job.follow != Follow::No
+            && let Some(cupti) = self.options.search.cupti()
+        {
+            command.env(variables::CUPTI, cupti);
+        }
+        self.show_gpus(&mut command, slot, task);
+        Ok(command)
+    }
+}

@@ -1,0 +1,259 @@
+//! Distributes tests to workers, which take them from a queue.
+//!
+//! Every test has its own process, so that on the CPU and on the simulated device its figures do not depend on other tests. A real GPU is
+//! shared, and must have only one test at a time ([`crate::system::gpus`]). A launcher assigns devices itself, so that the user decides how many
+//! tests it receives at the same time.
+
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{self, Sender};
+
+use memcheck_core::judgement::verdict::Status;
+use memcheck_core::wire::protocol::Progress;
+
+use crate::discovery::task::Outcome;
+use crate::invocation::devices::{Kind, Leg};
+use crate::invocation::options::Scheduling;
+use crate::system::process::Capture;
+
+/// An event of a run. The number is the index of the task.
+#[derive(Debug)]
+pub(crate) enum Event {
+    Started(usize),
+    Progress(usize, Progress),
+    Finished(usize, Box<Outcome>),
+}
+
+/// A message in the channel. A worker sends `Gone` at its end, because the channel itself can stay open: a process that a test left behind
+/// keeps its progress pipe open, and the thread that reads the pipe owns a sender.
+enum Message {
+    Event(Event),
+    Gone,
+}
+
+/// Sends the progress of one task.
+#[derive(Clone)]
+pub(crate) struct Teller {
+    number: usize,
+    sender: Sender<Message>,
+}
+
+impl Teller {
+    pub(crate) fn progress(&self, progress: Progress) {
+        let _ = self.sender.send(Message::Event(Event::Progress(self.number, progress)));
+    }
+}
+
+/// Returns the number of tests of a leg that run at the same time. On real GPUs it is at most the number of GPUs.
+pub(crate) fn workers(
+    scheduling: &Scheduling,
+    leg: &Leg,
+    cores: usize,
+    rayon_threads: &str,
+) -> usize {
+    if scheduling.launcher.is_some() {
+        let asked = scheduling.threads.map_or(1, NonZeroUsize::get);
+        return if leg.gpus.is_empty() { asked } else { asked.min(leg.gpus.len()) };
+    }
+    let asked = match (scheduling.threads, scheduling.capture) {
+        (Some(threads), _) => threads.get(),
+        // Tests that print at the same time would mix their output.
+        (None, Capture::Shown | Capture::None) => 1,
+        (None, Capture::Kept) => match leg.kind {
+            Kind::Cpu => cores / rayon_threads.parse().unwrap_or(cores).max(1),
+            Kind::Sim => cores,
+            Kind::Cuda => leg.gpus.len(),
+        },
+    };
+    let most = match leg.kind {
+        Kind::Cuda => leg.gpus.len(),
+        Kind::Cpu | Kind::Sim => usize::MAX,
+    };
+    asked.min(most).max(1)
+}
+
+/// Runs the tasks `0..count` on this number of workers, and calls `on_event` on the calling thread. `run` must return `None` if it was
+/// interrupted.
+///
+/// # Errors
+/// The first error of `run`. No further task is started after it.
+pub(crate) fn run_all<E: Send>(
+    count: usize,
+    workers: usize,
+    fail_fast: bool,
+    run: impl Fn(usize, Teller) -> Result<Option<Outcome>, E> + Sync,
+    mut on_event: impl FnMut(Event),
+) -> Result<(), E> {
+    let next = AtomicUsize::new(0);
+    let stop = AtomicBool::new(false);
+    let (sender, events) = mpsc::channel();
+    let workers = workers.clamp(1, count.max(1));
+    std::thread::scope(|scope| {
+        let handles: Vec<_> = (0..workers)
+            .map(|_| {
+                let (next, stop, run, sender) = (&next, &stop, &run, sender.clone());
+                scope.spawn(move || {
+                    let result = work(count, fail_fast, next, stop, run, &sender);
+                    let _ = sender.send(Message::Gone);
+                    result
+                })
+            })
+            .collect();
+        let mut working = workers;
+        while working > 0 {
+            match events.recv() {
+                Ok(Message::Event(event)) => on_event(event),
+                Ok(Message::Gone) | Err(_) => working -= 1,
+            }
+        }
+        handles.into_iter().try_for_each(|handle| handle.join().expect("no worker panics"))
+    })
+}
+
+/// Takes tasks from the queue until it is empty or `stop` is set.
+fn work<E>(
+    count: usize,
+    fail_fast: bool,
+    next: &AtomicUsize,
+    stop: &AtomicBool,
+    run: &impl Fn(usize, Teller) -> Result<Option<Outcome>, E>,
+    sender: &Sender<Message>,
+) -> Result<(), E> {
+    let tell = |event| {
+        let _ = sender.send(Message::Event(event));
+    };
+    while !stop.load(Ordering::SeqCst) {
+        let number = next.fetch_add(1, Ordering::SeqCst);
+        if number >= count {
+            break;
+        }
+        tell(Event::Started(number));
+        match run(number, Teller { number, sender: sender.clone() }) {
+            Ok(Some(outcome)) => {
+                if fail_fast && is_failure(&outcome) {
+                    stop.store(true, Ordering::SeqCst);
+                }
+                tell(Event::Finished(number, Box::new(outcome)));
+            }
+            Ok(None) => stop.store(true, Ordering::SeqCst),
+            Err(error) => {
+                stop.store(true, Ordering::SeqCst);
+                return Err(error);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn is_failure(outcome: &Outcome) -> bool {
+    matches!(outcome.verdict.status, Status::Failed | Status::NotMeasured)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::system::gpus::Gpu;
+    use crate::system::launcher::Launcher;
+    use memcheck_core::device::Request;
+    use memcheck_core::runs::explain::Explain;
+
+    fn outcome(status: Status) -> Outcome {
+        let mut outcome = Outcome::ignored();
+        outcome.verdict.status = status;
+        outcome
+    }
+
+    fn scheduling(threads: Option<usize>) -> Scheduling {
+        Scheduling {
+            threads: threads.map(|threads| NonZeroUsize::new(threads).unwrap()),
+            fail_fast: false,
+            no_tests: crate::invocation::values::NoTests::Fail,
+            capture: Capture::Kept,
+            explain: Explain::default(),
+            repeat: None,
+            libtest: Vec::new(),
+            launcher: Launcher::None,
+        }
+    }
+
+    /// Makes a leg of this kind with this number of GPUs.
+    fn leg(kind: Kind, gpus: u16) -> Leg {
+        let gpu = |index| {
+            let (name, word) = ("NVIDIA H200".to_owned(), format!("GPU-{index}"));
+            Gpu { index, name, uuid: Some(word.clone()), word, slice: false }
+        };
+        let gpus = (0..gpus).map(gpu).collect();
+        Leg { gpus, ..Leg::new(Request::Cpu, kind, "") }
+    }
+
+    #[test]
+    fn a_real_gpu_has_one_test_at_a_time_whatever_is_asked() {
+        let cuda = |gpus, threads| workers(&scheduling(threads), &leg(Kind::Cuda, gpus), 8, "1");
+        assert_eq!(cuda(1, Some(8)), 1);
+        assert_eq!(cuda(4, None), 4);
+        assert_eq!(cuda(4, Some(8)), 4);
+        assert_eq!(cuda(4, Some(3)), 3);
+        let shown = Scheduling { capture: Capture::Shown, ..scheduling(None) };
+        assert_eq!(workers(&shown, &leg(Kind::Cuda, 4), 8, "1"), 1);
+        let of = |kind, threads, cores, rayon| {
+            workers(&scheduling(threads), &leg(kind, 0), cores, rayon)
+        };
+        assert_eq!(of(Kind::Sim, Some(8), 2, "1"), 8);
+        assert_eq!(of(Kind::Sim, None, 4, "4"), 4);
+        assert_eq!(of(Kind::Cpu, None, 8, "2"), 4);
+        assert_eq!(of(Kind::Cpu, None, 2, "4"), 1);
+    }
+
+    #[test]
+    fn a_launcher_has_as_many_tests_as_it_is_given_on_any_device() {
+        let launched = |threads| Scheduling {
+            launcher: Launcher::Command(vec!["srun".to_owned()]),
+            ..scheduling(threads)
+        };
+        for kind in [Kind::Cpu, Kind::Sim, Kind::Cuda] {
+            assert_eq!(workers(&launched(None), &leg(kind, 0), 8, "1"), 1);
+            assert_eq!(workers(&launched(Some(4)), &leg(kind, 0), 8, "1"), 4);
+        }
+        // The command assigns GPUs that the user named, even with a launcher.
+        assert_eq!(workers(&launched(Some(4)), &leg(Kind::Cuda, 2), 8, "1"), 2);
+    }
+
+    #[test]
+    fn every_task_runs_once_on_however_many_workers() {
+        for workers in [1, 3, 20] {
+            let mut finished = Vec::new();
+            let run = |_, _: Teller| Ok::<_, ()>(Some(outcome(Status::Passed)));
+            run_all(10, workers, false, run, |event| {
+                if let Event::Finished(number, _) = event {
+                    finished.push(number);
+                }
+            })
+            .unwrap();
+            finished.sort_unstable();
+            assert_eq!(finished, (0..10).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn the_first_failure_is_the_last_test_where_that_is_asked_for() {
+        let mut finished = 0;
+        let run = |number, _: Teller| {
+            Ok::<_, ()>(Some(outcome(if number == 2 { Status::Failed } else { Status::Passed })))
+        };
+        run_all(10, 1, true, run, |event| {
+            finished += usize::from(matches!(event, Event::Finished(..)))
+        })
+        .unwrap();
+        assert_eq!(finished, 3);
+    }
+
+    #[test]
+    fn an_error_ends_the_run() {
+        let run = |number, _: Teller| if number == 1 { Err("no") } else { Ok(None) };
+        assert!(run_all(1, 1, false, run, |_| {}).is_ok());
+        let run = |number, _: Teller| {
+            if number == 1 { Err("no") } else { Ok(Some(outcome(Status::Passed))) }
+        };
+        assert_eq!(run_all(5, 1, false, run, |_| {}), Err("no"));
+    }
+}

@@ -1,0 +1,102 @@
+//! The arguments of `estimate`.
+
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+
+use super::OutputFlags;
+use crate::invocation::values::CargoOptions;
+
+/// `cargo memcheck estimate`.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct EstimateArgs {
+    /// Configuration of the model: config.json as on Hugging Face.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: PathBuf,
+    /// Number of sequences in a batch.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) batch: u64,
+    /// Number of tokens of the prompt.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) seq: u64,
+    /// Number of tokens to generate after the prompt.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) generate: u64,
+    /// Measure a training step (forward pass, backward pass, AdamW) instead of inference.
+    #[arg(long, conflicts_with = "generate")]
+    pub(crate) train: bool,
+    /// Element type of weights and activations (default: that of the configuration, or f32).
+    #[arg(long, value_name = "DTYPE")]
+    pub(crate) dtype: Option<DtypeFlag>,
+    /// Simulated device that the model must fit: sim or sim:CARD (may be repeated).
+    #[arg(long, value_name = "DEVICE")]
+    pub(crate) device: Vec<String>,
+    #[command(flatten)]
+    pub(crate) output: OutputFlags,
+    #[command(flatten)]
+    pub(crate) build: EstimatorFlags,
+}
+
+/// Flags for the build of the estimator. Cargo's flags cannot be used as a whole, because `--config` has another
+/// meaning here.
+#[derive(Debug, Clone, Default, clap::Args)]
+#[command(next_help_heading = "Cargo options")]
+pub(crate) struct EstimatorFlags {
+    /// Build the estimator in release mode.
+    #[arg(short = 'r', long)]
+    pub(crate) release: bool,
+    /// Directory for build output.
+    #[arg(long, value_name = "DIRECTORY")]
+    pub(crate) target_dir: Option<PathBuf>,
+    /// Path to Cargo.toml.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) manifest_path: Option<PathBuf>,
+    /// Run without accessing the network.
+    #[arg(long)]
+    pub(crate) offline: bool,
+    /// Number of parallel build jobs.
+    #[arg(short = 'j', long, value_name = "N")]
+    pub(crate) jobs: Option<String>,
+}
+
+impl EstimatorFlags {
+    pub(crate) fn as_cargo(&self) -> CargoOptions {
+        let Self { release, target_dir, manifest_path, offline, jobs } = self.clone();
+        CargoOptions { release, target_dir, manifest_path, offline, jobs, ..Default::default() }
+    }
+}
+
+/// `--dtype`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DtypeFlag {
+    /// 4 bytes per element.
+    F32,
+    /// 2 bytes per element.
+    F16,
+    /// 2 bytes per element.
+    Bf16,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::super::Cli;
+
+    #[test]
+    fn sizes_begin_at_one_and_a_training_step_generates_nothing() {
+        let read = |flags: &str| {
+            let line = format!("x estimate --config a.json {flags}");
+            Cli::try_parse_from(line.split_whitespace())
+        };
+        assert!(read("--batch 8 --seq 4096 --generate 256 --dtype bf16").is_ok());
+        assert!(read("--seq 1 --train --device sim:t4 --device sim").is_ok());
+        for wrong in
+            ["", "--seq 0", "--seq 1 --batch 0", "--seq -1", "--seq 1 --train --generate 1"]
+        {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
+        assert!(read("--seq 99999999999999999999").is_err());
+        assert!(read("--seq 1 --dtype i4").is_err());
+    }
+}

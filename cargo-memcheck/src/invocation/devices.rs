@@ -1,0 +1,233 @@
+//! Resolves the requested devices to the legs of a run.
+//!
+//! A leg is one device: a build for it, and a run of every test that can run on it. Real GPUs together are one device,
+//! and tests are distributed over the requested ones. `auto` is resolved here, once, from the results of the probe.
+
+mod leg;
+#[cfg(test)]
+mod tests;
+
+use memcheck_core::device::{Request, RequestError};
+use memcheck_core::request::machine::{Machine, MachineError};
+use memcheck_core::wire::exit;
+
+use crate::system::error::Expected;
+use crate::system::gpus::{Gpu, names};
+
+pub(crate) use leg::{Kind, Leg, Sharing};
+
+/// The simulated machine if the user names none.
+pub(crate) const DEFAULT_MACHINE: &str = "h200";
+
+/// Why tests cannot run on a device.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum DeviceError {
+    /// The text is not a device.
+    #[error(transparent)]
+    Spelling(#[from] RequestError),
+    /// The text is not a machine that can be simulated.
+    #[error(transparent)]
+    Machine(#[from] MachineError),
+    /// The real GPU, or the CUDA compiler for it, is missing.
+    #[error("--device {device}: {why}")]
+    NoGpu {
+        /// The requested device.
+        device: String,
+        /// The missing part.
+        why: String,
+    },
+}
+
+impl Expected for DeviceError {
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::Spelling(_) => exit::USAGE,
+            Self::Machine(error) => error.exit_code(),
+            Self::NoGpu { .. } => exit::NO_DEVICE,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Machine(error) => error.hint(),
+            Self::NoGpu { .. } => {
+                Some("`--device sim` needs no GPU, no driver and no CUDA toolkit".to_owned())
+            }
+            Self::Spelling(_) => None,
+        }
+    }
+}
+
+impl Expected for MachineError {
+    fn exit_code(&self) -> u8 {
+        exit::USAGE
+    }
+
+    fn hint(&self) -> Option<String> {
+        Self::hint(self)
+    }
+}
+
+/// The source of the requested devices.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum By {
+    /// `--device`.
+    Flag,
+    /// `MEMCHECK_DEVICE`.
+    Environment,
+    /// `device` in the configuration.
+    Configuration,
+    /// An archive, with the devices that it was built for.
+    Archive,
+    /// The built-in default, `auto`.
+    Nobody,
+}
+
+/// The requested devices.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Asked {
+    /// In the order in which they were named.
+    pub(crate) requests: Vec<Request>,
+    pub(crate) by: By,
+}
+
+/// What a command looks for on this machine.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Probe {
+    /// The GPUs that tests can run on, and the CUDA compiler.
+    #[default]
+    All,
+    /// Only the compiler, because the tests run on another machine.
+    Compiler,
+}
+
+/// The available hardware and tools, as far as they can be determined without opening a driver.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Found {
+    pub(crate) gpus: Gpus,
+    /// True if a launcher starts the tests.
+    pub(crate) launched: bool,
+    /// The CUDA compiler, or the reason why there is none.
+    pub(crate) nvcc: Result<String, String>,
+}
+
+/// The GPUs that tests can run on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Gpus {
+    /// The GPUs that the driver lists, or the reason why it lists none.
+    Here(Result<Vec<Gpu>, String>),
+    /// The unknown GPUs of another machine.
+    Elsewhere,
+}
+
+pub(crate) fn parse_list<'a>(
+    texts: impl Iterator<Item = &'a str>,
+) -> Result<Vec<Request>, DeviceError> {
+    texts
+        .map(|text| {
+            let request = text.trim().parse()?;
+            check(&request)?;
+            Ok(request)
+        })
+        .collect()
+}
+
+/// Checks that a simulated device names a machine that can be simulated.
+pub(crate) fn check(request: &Request) -> Result<(), DeviceError> {
+    match request {
+        Request::Sim(Some(machine)) => check_machine(machine),
+        _ => Ok(()),
+    }
+}
+
+/// Checks that `machine` can be simulated.
+pub(crate) fn check_machine(machine: &str) -> Result<(), DeviceError> {
+    machine.parse::<Machine>().map(drop).map_err(DeviceError::from)
+}
+
+/// Resolves the requested devices to legs, each device once. `lacks` is the reason why `auto` must not choose the
+/// simulated device.
+pub(crate) fn resolve(
+    asked: &Asked,
+    machine: &str,
+    lacks: Option<&str>,
+    sharing: Sharing,
+    found: impl FnOnce() -> Found,
+) -> Result<Vec<Leg>, DeviceError> {
+    let wants_gpu = |request: &Request| matches!(request, Request::Auto | Request::Cuda(_));
+    // A probe starts processes, so it is made only if its result matters.
+    let found = if asked.requests.iter().any(wants_gpu) {
+        found()
+    } else {
+        let gpus = Gpus::Here(Err("not looked for".to_owned()));
+        Found { gpus, launched: false, nvcc: Err("not looked for".to_owned()) }
+    };
+    let said = match asked.by {
+        By::Flag => "--device",
+        By::Environment => "MEMCHECK_DEVICE",
+        By::Configuration => "configuration",
+        By::Archive => "the archive",
+        By::Nobody => "auto",
+    };
+    let mut legs: Vec<Leg> = Vec::new();
+    for request in &asked.requests {
+        let leg = match request {
+            Request::Auto => auto(machine, lacks, &found),
+            Request::Cpu => Leg::new(Request::Cpu, Kind::Cpu, said),
+            Request::Sim(named) => {
+                let machine = named.as_deref().unwrap_or(machine).to_owned();
+                Leg::new(Request::Sim(Some(machine)), Kind::Sim, said)
+            }
+            Request::Cuda(number) => real(*number, &found, said)
+                .map_err(|why| DeviceError::NoGpu { device: request.to_string(), why })?,
+        };
+        let shares = |known: &&mut Leg| match (known.kind, leg.kind, sharing) {
+            (Kind::Cuda, Kind::Cuda, Sharing::Together) => true,
+            _ => known.name() == leg.name(),
+        };
+        match legs.iter_mut().find(shares) {
+            Some(known) if leg.kind == Kind::Cuda => known.join(leg),
+            Some(_) => {}
+            None => legs.push(leg),
+        }
+    }
+    Ok(legs)
+}
+
+/// Returns the real GPU if the driver answers and there is a compiler for it, else the simulated device unless `lacks`
+/// excludes it, else the CPU.
+fn auto(machine: &str, lacks: Option<&str>, found: &Found) -> Leg {
+    match real(None, found, "auto") {
+        Ok(leg) => leg,
+        Err(why) => match lacks {
+            None => {
+                let machine = Request::Sim(Some(machine.to_owned()));
+                Leg::new(machine, Kind::Sim, format!("auto: {why}"))
+            }
+            Some(lacks) => Leg::new(Request::Cpu, Kind::Cpu, format!("auto: {why}, and {lacks}")),
+        },
+    }
+}
+
+/// Returns the real GPU of this number, or all real GPUs.
+fn real(number: Option<u16>, found: &Found, said: &str) -> Result<Leg, String> {
+    let gpus: Vec<Gpu> = match (&found.gpus, number) {
+        (Gpus::Elsewhere, _) => Vec::new(),
+        (Gpus::Here(Err(why)), _) => return Err(why.clone()),
+        (Gpus::Here(Ok(gpus)), None) => gpus.clone(),
+        (Gpus::Here(Ok(gpus)), Some(number)) => {
+            let gpu = gpus.iter().find(|gpu| gpu.index == number);
+            let gpu = gpu.ok_or_else(|| format!("the driver lists {} GPU(s)", gpus.len()))?;
+            vec![gpu.clone()]
+        }
+    };
+    let named = match gpus.as_slice() {
+        [] => "run on another machine".to_owned(),
+        gpus => names(gpus),
+    };
+    found.nvcc.as_ref().map_err(|why| format!("{named} is there, but {why}"))?;
+    let leg = Leg::new(Request::Cuda(number), Kind::Cuda, format!("{said}: {named}"));
+    // A launcher assigns the GPUs that the user did not name.
+    let gpus = if found.launched && number.is_none() { Vec::new() } else { gpus };
+    Ok(Leg { numbers: number.into_iter().collect(), gpus, ..leg })
+}

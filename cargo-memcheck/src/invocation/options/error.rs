@@ -1,0 +1,37 @@
+//! The errors of a command line.
+
+use memcheck_core::request::variables::VariableError;
+use memcheck_core::wire::exit;
+
+use crate::system::error::Expected;
+use crate::system::launcher::LauncherError;
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum OptionsError {
+    /// A finding's code or level is not valid.
+    #[error(transparent)]
+    Code(#[from] memcheck_core::judgement::finding::CodeError),
+    /// A variable of the environment is not valid.
+    #[error(transparent)]
+    Variable(#[from] VariableError),
+    #[error("`{0}` is not a partition: write hash:M/N with M from 1 to N")]
+    Partition(String),
+    #[error("`{0}` is not a number of threads")]
+    Threads(String),
+    #[error("`{0}` is not a number of runs: --repeat takes a whole number from 1 on")]
+    Repeat(String),
+    #[error("--repeat compares runs without call sites: leave --explain out")]
+    RepeatExplains,
+    #[error("--runner: {0}")]
+    Launcher(LauncherError),
+    #[error("--archive-file and cargo's options exclude each other: the archive is built already")]
+    Built,
+    #[error("prune takes filters, and no {0}: it removes files, not tests")]
+    Prune(&'static str),
+}
+
+impl Expected for OptionsError {
+    fn exit_code(&self) -> u8 {
+        exit::USAGE
+    }
+}

@@ -1,0 +1,56 @@
+//! Whether the command may write to the source tree.
+
+use memcheck_core::request::variables::{self, VariableError};
+use serde::{Deserialize, Serialize};
+
+use super::OptionsError;
+use crate::invocation::cli::CiFlags;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Mode {
+    /// A developer's machine: pending snapshots are written next to the tests.
+    Local,
+    /// CI: the command must not write to the source tree.
+    Ci,
+}
+
+impl Mode {
+    /// Reads the mode from the flags, else from the variable. If both are unset, the detection of CI decides.
+    pub(super) fn read(
+        flags: &CiFlags,
+        get: &dyn Fn(&str) -> Option<String>,
+        in_ci: bool,
+    ) -> Result<Self, OptionsError> {
+        let on = match (flags.ci, flags.no_ci, get(variables::CI.name).as_deref()) {
+            (true, _, _) => true,
+            (_, true, _) => false,
+            (_, _, Some("true" | "1")) => true,
+            (_, _, Some("false" | "0")) => false,
+            (_, _, Some(other)) => {
+                let why = format!("`{other}` is neither true nor false");
+                return Err(VariableError::new(variables::CI.name, why).into());
+            }
+            (_, _, None) => in_ci,
+        };
+        Ok(if on { Self::Ci } else { Self::Local })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ci_is_detected_and_can_be_said_either_way() {
+        let none = |_: &str| None;
+        let read = |ci, no_ci, get: &dyn Fn(&str) -> Option<String>, in_ci| {
+            Mode::read(&CiFlags { ci, no_ci }, get, in_ci)
+        };
+        let said = |text: &'static str| move |_: &str| Some(text.to_owned());
+        assert_eq!(read(false, false, &none, true).unwrap(), Mode::Ci);
+        assert_eq!(read(false, true, &said("true"), true).unwrap(), Mode::Local);
+        assert_eq!(read(true, false, &said("false"), false).unwrap(), Mode::Ci);
+        assert_eq!(read(false, false, &said("true"), false).unwrap(), Mode::Ci);
+        assert!(read(false, false, &said("maybe"), false).is_err());
+    }
+}

@@ -1,0 +1,191 @@
+//! The options from flags and environment, before the configuration is read.
+
+use std::fmt::Display;
+use std::path::PathBuf;
+
+use memcheck_core::device::Request;
+use memcheck_core::limits::Layer;
+use memcheck_core::request::variables::{self, Variable, VariableError};
+
+use super::{Flags, Levels, Mode, Options, OptionsError, Scheduling, Telling};
+use crate::invocation::config::Configuration;
+use crate::invocation::devices::{self, Asked, By, DeviceError, parse_list};
+use crate::invocation::values::CargoOptions;
+use crate::system::launcher::Launcher;
+use crate::system::libraries::Search;
+
+#[derive(Debug, Clone)]
+pub(crate) struct Typed {
+    /// The flags. Variables replace those that are not set.
+    pub(crate) flags: Flags,
+    telling: Telling,
+    mode: Mode,
+    machine: String,
+    environment: Layer,
+}
+
+impl Typed {
+    pub(crate) fn read(
+        mut flags: Flags,
+        get: &dyn Fn(&str) -> Option<String>,
+        in_ci: bool,
+    ) -> Result<Self, OptionsError> {
+        if flags.archive.archive_file.is_some() && flags.cargo != CargoOptions::default() {
+            return Err(OptionsError::Built);
+        }
+        if flags.asked.is_none() {
+            let requests = parse(get, &variables::DEVICE, |text| parse_list(text.split(',')))?;
+            flags.asked = requests.map(|requests| Asked { requests, by: By::Environment });
+        }
+        if flags.explain.is_none() {
+            flags.explain = parse(get, &variables::EXPLAIN, str::parse)?;
+        }
+        flags.scheduling.explain = flags.required_explain.or(flags.explain).unwrap_or_default();
+        if flags.launcher.is_none() {
+            let folder = std::env::current_dir().unwrap_or_default();
+            flags.launcher = parse(get, &variables::RUNNER, |text| Launcher::read(text, &folder))?;
+        }
+        let machine = |text: &str| devices::check_machine(text).map(|()| text.to_owned());
+        let machine = parse(get, &variables::SIM, machine)?;
+        let folders = get(variables::LIBRARY_PATH.name).unwrap_or_default();
+        flags.library_path.extend(std::env::split_paths(&folders));
+        let named = || get(variables::CONFIG_FILE.name).map(PathBuf::from);
+        flags.config_file = flags.config_file.or_else(named);
+        Ok(Self {
+            telling: Telling::read(&flags.output, &flags.reports, get),
+            mode: Mode::read(&flags.ci, get, in_ci)?,
+            environment: variables::layer(get)?,
+            machine: machine.unwrap_or_else(|| devices::DEFAULT_MACHINE.to_owned()),
+            flags,
+        })
+    }
+
+    /// Adds the configuration.
+    pub(crate) fn with(
+        self,
+        configuration: Configuration,
+        get: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Options, DeviceError> {
+        let Self { flags, telling, mode, machine, environment } = self;
+        // Tests start in other folders.
+        let absolute = |folder| std::path::absolute(folder).ok();
+        let library_path = flags.library_path.into_iter().filter_map(absolute).collect();
+        let config = &configuration.config;
+        let asked = match flags.asked {
+            Some(asked) => asked,
+            None if !config.devices.is_empty() => {
+                for request in &config.devices {
+                    devices::check(request)?;
+                }
+                Asked { requests: config.devices.clone(), by: By::Configuration }
+            }
+            None => Asked { requests: vec![Request::Auto], by: By::Nobody },
+        };
+        let rayon_threads = get(variables::RAYON_NUM_THREADS.name).unwrap_or_else(|| {
+            config.threads.unwrap_or(memcheck_core::request::config::DEFAULT_THREADS).to_string()
+        });
+        let mut levels = config.levels.clone();
+        levels.extend(flags.levels);
+        Ok(Options {
+            cargo: flags.cargo,
+            selection: flags.selection,
+            scheduling: Scheduling {
+                launcher: flags.launcher.or(configuration.launcher.clone()).unwrap_or_default(),
+                ..flags.scheduling
+            },
+            telling,
+            results: flags.results,
+            search: Search::new(library_path),
+            mode,
+            asked,
+            machine,
+            flags: flags.limits,
+            environment,
+            levels: Levels::new(levels, mode),
+            configuration,
+            rayon_threads,
+        })
+    }
+}
+
+/// Parses the value of a variable, if it is set.
+fn parse<T, E: Display>(
+    get: &dyn Fn(&str) -> Option<String>,
+    variable: &Variable,
+    parse: impl Fn(&str) -> Result<T, E>,
+) -> Result<Option<T>, VariableError> {
+    let parsed = get(variable.name).map(|text| parse(&text)).transpose();
+    parsed.map_err(|error| VariableError::new(variable.name, error))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroU32;
+
+    use memcheck_core::runs::explain::Explain;
+
+    use super::*;
+    use crate::invocation::cli::ScheduleFlags;
+
+    fn typed(variables: &[(&str, &str)], flags: Flags) -> Typed {
+        let get = |name: &str| {
+            variables.iter().find(|(n, _)| *n == name).map(|(_, value)| (*value).to_owned())
+        };
+        Typed::read(flags, &get, false).unwrap()
+    }
+
+    #[test]
+    fn a_command_can_require_call_stacks() {
+        let flags = ScheduleFlags { explain: Some(Explain::Never), ..ScheduleFlags::default() };
+        let flags = Flags::default().schedule(&flags).unwrap();
+        let explain = |flags| typed(&[], flags).flags.scheduling.explain;
+        assert_eq!(explain(flags.clone()), Explain::Never);
+        assert_eq!(
+            explain(Flags { required_explain: Some(Explain::Always), ..flags }),
+            Explain::Always
+        );
+    }
+
+    #[test]
+    fn a_flag_is_stronger_than_the_environment_and_that_than_the_configuration() {
+        let none = |_: &str| None;
+        let configuration = || Configuration::from_text("device = \"cpu\"").unwrap();
+        let by = |variables: &[(&str, &str)], device: &[&str]| {
+            let device: Vec<String> = device.iter().map(|&text| text.to_owned()).collect();
+            let flags = Flags::default().devices(&device).unwrap();
+            let options = typed(variables, flags).with(configuration(), &none).unwrap();
+            options.asked.requests.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(by(&[], &[]), ["cpu"]);
+        assert_eq!(by(&[("MEMCHECK_DEVICE", "sim,cpu")], &[]), ["sim", "cpu"]);
+        assert_eq!(by(&[("MEMCHECK_DEVICE", "sim")], &["sim:t4"]), ["sim:t4"]);
+    }
+
+    #[test]
+    fn a_runner_can_be_said_by_all_and_taken_back_by_a_flag() {
+        let by = |variables: &[(&str, &str)], flag: Option<&str>| {
+            let flags = Flags::default().runner(flag).unwrap();
+            let of_file = Launcher::Command(vec!["c".to_owned()]);
+            let configuration =
+                Configuration { launcher: Some(of_file), ..Configuration::default() };
+            let options = typed(variables, flags).with(configuration, &|_: &str| None);
+            options.unwrap().scheduling.launcher
+        };
+        let command = |word: &str| Launcher::Command(vec![word.to_owned()]);
+        assert_eq!(by(&[], None), command("c"));
+        assert_eq!(by(&[("MEMCHECK_RUNNER", "b")], None), command("b"));
+        assert_eq!(by(&[("MEMCHECK_RUNNER", "b")], Some("a")), command("a"));
+        assert_eq!(by(&[("MEMCHECK_RUNNER", "b")], Some("")), Launcher::None);
+    }
+
+    #[test]
+    fn repeats_are_runs_without_call_sites() {
+        let flags = ScheduleFlags { repeat: Some("30".to_owned()), ..ScheduleFlags::default() };
+        let flags = Flags::default().schedule(&flags).unwrap();
+        for variables in [&[][..], &[("MEMCHECK_EXPLAIN", "always")]] {
+            let scheduling = typed(variables, flags.clone()).flags.scheduling;
+            assert_eq!(scheduling.repeat.map(NonZeroU32::get), Some(30));
+            assert_eq!(scheduling.explain, Explain::Never);
+        }
+    }
+}

@@ -1,0 +1,6 @@
+//! Presentation: outcomes become lines, reports and stored results.
+
+pub(crate) mod events;
+pub(crate) mod presenters;
+pub(crate) mod results;
+pub(crate) mod tally;

@@ -1,0 +1,227 @@
+//! The GPU of a test, and the figures of the driver's pool, NVML and CUPTI, which the program's own calls do not include. Terminal,
+//! profile, Markdown and HTML share these lines, so that all of them show the same figures and mark the same estimates.
+
+use memcheck_core::judgement::finding;
+use memcheck_core::measurement::driver::Untracked;
+use memcheck_core::measurement::record::Record;
+use memcheck_core::size::{self, both};
+
+use crate::discovery::task::Outcome;
+
+/// Marks the figures of a simulated device.
+pub(super) const ESTIMATE: &str = "an estimate: the device is simulated";
+
+/// Returns the lines of a test. There are none if the outcome has none of these figures.
+pub(super) fn lines(outcome: &Outcome) -> Vec<String> {
+    let mut lines = Vec::new();
+    lines.extend(outcome.gpu.as_ref().map(|gpu| format!("ran on {}", gpu.shown())));
+    if let Some(report) = &outcome.report {
+        lines.extend(of_record(&report.record));
+    }
+    lines
+}
+
+/// Returns a note about the figures that differ between the runs of a test, without the figures that a finding already names.
+pub(super) fn repeats(outcome: &Outcome) -> Option<String> {
+    let repeats = outcome.report.as_ref()?.record.repeats.as_ref()?;
+    repeats.note(&finding::reported(&outcome.verdict.findings))
+}
+
+fn of_record(record: &Record) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mark = |text: String| match record.driver.simulated {
+        true => format!("{text} ({ESTIMATE})"),
+        false => text,
+    };
+    for (space, measured) in &record.spaces {
+        let metrics = &measured.metrics;
+        let mut said = Vec::new();
+        said.extend(metrics.reserved.map(|bytes| format!("reserved {}", both(bytes))));
+        said.extend(metrics.peak_reserved.map(|bytes| format!("peak_reserved {}", both(bytes))));
+        said.extend(metrics.device_used.map(|bytes| format!("device_used {}", both(bytes))));
+        if !said.is_empty() {
+            lines.push(mark(format!("driver and NVML of {space}: {}", said.join(", "))));
+        }
+    }
+    if let Some(untracked) = &record.driver.untracked {
+        lines.extend(self::untracked(untracked).into_iter().map(mark_first(mark)));
+    }
+    lines
+}
+
+/// Marks only the first of several lines.
+fn mark_first(mark: impl Fn(String) -> String) -> impl FnMut(String) -> String {
+    let mut first = true;
+    move |line| if std::mem::take(&mut first) { mark(line) } else { line }
+}
+
+/// Returns the lines about device memory outside the pool, with its holders.
+fn untracked(untracked: &Untracked) -> Vec<String> {
+    let Untracked { space, bytes, items, rest, reason } = untracked;
+    let all = bytes.map_or_else(|| "not known".to_owned(), both);
+    let mut lines = vec![format!("beyond the pool of {space}: {all}")];
+    let item = |item: &memcheck_core::measurement::driver::Item| {
+        format!("  {}, {}: {}", item.holder, size::blocks(item.blocks), both(item.bytes))
+    };
+    lines.extend(items.iter().map(item));
+    lines.extend(rest.map(|rest| format!("  context, code and driver: {}", both(rest))));
+    lines.extend(reason.as_ref().map(|reason| format!("  not itemised: {reason}")));
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use memcheck_core::measurement::driver::{Gpu, Item};
+    use memcheck_core::measurement::repeats;
+    use memcheck_core::space::Space;
+
+    use super::super::example::leaky;
+    use super::super::html::Html;
+    use super::super::json::JsonLines;
+    use super::super::junit::Junit;
+    use super::super::markdown::Markdown;
+    use super::*;
+    use crate::discovery::task::example::task;
+    use crate::presentation::events::{Presenter, Report};
+    use crate::presentation::tally::Tally;
+    use crate::system::gpus::RanOn;
+
+    /// Makes a test on a GPU that has figures of a pool and of NVML.
+    pub(in crate::presentation::presenters) fn on_a_gpu(simulated: bool) -> Outcome {
+        let mut outcome = leaky();
+        let record = &mut outcome.report.as_mut().unwrap().record;
+        let gpu = Space::Cuda(0);
+        let mut measured = record.spaces[&Space::Host].clone();
+        measured.metrics.reserved = Some(32 << 20);
+        measured.metrics.peak_reserved = Some(64 << 20);
+        measured.metrics.device_used = Some(576 << 20);
+        record.spaces.insert(gpu, measured);
+        record.judged = vec![gpu];
+        record.driver.simulated = simulated;
+        record.driver.untracked = Some(Untracked {
+            space: gpu,
+            bytes: Some(544 << 20),
+            items: vec![Item { holder: "libcublas.so.13".into(), bytes: 32 << 20, blocks: 1 }],
+            rest: Some(512 << 20),
+            reason: None,
+        });
+        outcome
+    }
+
+    fn text(mut report: impl Report, outcome: &Outcome) -> String {
+        report.test_finished(&task(), outcome);
+        String::from_utf8(report.text().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn what_is_beyond_the_pool_is_told_by_who_holds_it() {
+        let mut outcome = on_a_gpu(false);
+        let found = Gpu { name: "NVIDIA H200".to_owned(), uuid: Some("GPU-2".to_owned()) };
+        let record = &mut outcome.report.as_mut().unwrap().record;
+        record.driver.gpu = Some(found);
+        outcome.gpu = RanOn::of(None, outcome.report.as_ref().map(|report| &report.record));
+        assert_eq!(
+            lines(&outcome),
+            [
+                "ran on NVIDIA H200 (GPU-2)",
+                "driver and NVML of cuda:0: reserved 33,554,432 B (32.0 MiB), peak_reserved \
+                 67,108,864 B (64.0 MiB), device_used 603,979,776 B (576.0 MiB)",
+                "beyond the pool of cuda:0: 570,425,344 B (544.0 MiB)",
+                "  libcublas.so.13, 1 block: 33,554,432 B (32.0 MiB)",
+                "  context, code and driver: 536,870,912 B (512.0 MiB)",
+            ]
+        );
+        let record = &mut outcome.report.as_mut().unwrap().record;
+        let untracked = record.driver.untracked.as_mut().unwrap();
+        untracked.reason = Some("libcupti.so was not found".to_owned());
+        let last = lines(&outcome).pop().unwrap();
+        assert_eq!(last, "  not itemised: libcupti.so was not found");
+    }
+
+    #[test]
+    fn every_report_has_the_range_of_a_figure_that_differs_between_runs() {
+        let mut outcome = leaky();
+        let record = &mut outcome.report.as_mut().unwrap().record;
+        let mut other = record.clone();
+        other.spaces.get_mut(&Space::Host).unwrap().metrics.setup = 7 << 20;
+        let runs = [&*record, &other].map(memcheck_core::measurement::comparison::figures).to_vec();
+        record.repeats = Some(repeats::Repeats { asked: Some(2), runs });
+        let setup = record.spaces[&Space::Host].metrics.setup;
+        let said = format!("is {} to 7,340,032 B (7.0 MiB) in 2 runs", both(setup));
+        assert!(repeats(&outcome).unwrap().contains(&said));
+        for report in [text(Markdown::default(), &outcome), text(Html::default(), &outcome)] {
+            assert!(report.contains(&said), "{report}");
+        }
+        let junit = text(Junit::default(), &outcome);
+        let property = format!("name=\"host.setup.range\" value=\"{setup}..7340032\"");
+        assert!(junit.contains(&property), "{junit}");
+
+        let mut lines = JsonLines::new(Vec::new());
+        lines.test_finished(&task(), &outcome);
+        let mut tally = Tally::default();
+        tally.add(&outcome);
+        lines.finished(&tally, 100);
+        let json = String::from_utf8(lines.text().unwrap()).unwrap();
+        let (test, summary) = json.trim_end().split_once('\n').unwrap();
+        let test: serde_json::Value = serde_json::from_str(test).unwrap();
+        let expected = serde_json::json!({"runs": 2, "figures": [{
+            "space": "host", "metric": "setup", "least": setup, "greatest": 7 << 20,
+            "values": [setup, 7 << 20],
+        }]});
+        assert_eq!(test["repeat"], expected);
+        let repeat = r#""repeat":{"runs":2,"tests":1,"identical":0}"#;
+        assert!(summary.contains(repeat), "{summary}");
+    }
+
+    #[test]
+    fn every_report_says_which_gpu_it_was() {
+        let mut outcome = on_a_gpu(false);
+        let name = "NVIDIA H200".to_owned();
+        outcome.gpu = Some(RanOn { index: Some(1), name, uuid: Some("GPU-2".to_owned()) });
+        let said = "cuda:1, NVIDIA H200 (GPU-2)";
+        assert_eq!(lines(&outcome)[0], format!("ran on {said}"));
+        for report in [
+            text(Markdown::default(), &outcome),
+            text(Html::default(), &outcome),
+            text(Junit::default(), &outcome),
+        ] {
+            assert!(report.contains(said), "{report}");
+        }
+        let json = text(JsonLines::new(Vec::new()), &outcome);
+        let line: serde_json::Value = serde_json::from_str(&json).unwrap();
+        let expected = serde_json::json!({"index": 1, "name": "NVIDIA H200", "uuid": "GPU-2"});
+        assert_eq!(line["gpu"], expected);
+        // The GPU is also shown for a test that left no report.
+        let dead = Outcome { report: None, ..outcome };
+        assert_eq!(lines(&dead), [format!("ran on {said}")]);
+    }
+
+    #[test]
+    fn every_output_marks_what_a_simulated_device_estimates_and_nothing_of_a_real_one() {
+        for simulated in [true, false] {
+            let outcome = on_a_gpu(simulated);
+            let marked = |text: &str, what: &str| {
+                assert!(text.contains("device_used"), "{what} says nothing of it:\n{text}");
+                assert_eq!(text.contains("estimate"), simulated, "{what}:\n{text}");
+            };
+            marked(&lines(&outcome).join("\n"), "terminal and profile");
+            marked(&text(Markdown::default(), &outcome), "markdown");
+            marked(&text(Html::default(), &outcome), "html");
+            let json = text(JsonLines::new(Vec::new()), &outcome);
+            marked(&json, "json");
+            let line: serde_json::Value = serde_json::from_str(&json).unwrap();
+            let named = ["reserved", "peak_reserved", "device_used"];
+            let expected =
+                if simulated { serde_json::json!(named) } else { serde_json::Value::Null };
+            assert_eq!(line["estimates"], expected);
+            let junit = text(Junit::default(), &outcome);
+            marked(&junit, "junit");
+            for name in named {
+                let property =
+                    format!("<property name=\"cuda:0.{name}.estimate\" value=\"true\"/>");
+                assert_eq!(junit.contains(&property), simulated, "{name}: {junit}");
+            }
+            assert!(!junit.contains("peak_allocated.estimate"), "{junit}");
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! Prints a failure that ends the command: `error:` and `hint:` on stderr.
+
+use super::style;
+use crate::system::error::{Failure, Reported};
+use crate::system::printing::say;
+
+/// Prints the reason why the command ends.
+pub(crate) fn failure(failure: &Failure) {
+    reported(&failure.into());
+    if let Failure::Internal(_) = failure {
+        say!("{} this may be a bug of cargo-memcheck", style::dim("note:"));
+    }
+}
+
+/// Prints a failure that was stored in the results.
+pub(crate) fn reported(failure: &Reported) {
+    say!("{} {}", style::error("error:"), failure.message);
+    if let Some(hint) = &failure.hint {
+        say!("{} {hint}", style::hint("hint:"));
+    }
+}

@@ -1,0 +1,48 @@
+//! Findings and laws as lines of text, in the wording of memcheck-core. Terminal, JUnit and Markdown share these lines, so that all of them
+//! show the same text. HTML has tables instead.
+
+use memcheck_core::judgement::finding::Finding;
+use memcheck_core::presentation::text::{self, Much};
+use memcheck_core::shape::{Fit, ScalingReport};
+use memcheck_core::size::exact;
+
+pub(super) use memcheck_core::presentation::text::{blocks, grown};
+
+use crate::invocation::values::Verbosity;
+
+/// Returns the lines of a finding, the first one being `code: message`. It names only a few call sites unless the output is verbose.
+pub(super) fn lines(finding: &Finding, verbosity: Verbosity) -> Vec<String> {
+    text::lines(
+        finding,
+        match verbosity {
+            Verbosity::Verbose => Much::All,
+            Verbosity::Normal | Verbosity::Quiet => Much::Few,
+        },
+    )
+}
+
+/// Returns lines such as `peak = 31.2 MiB + 1.5 KiB*seq`, and the sizes that fit by these laws. The space is put in front if there are
+/// several. Verbose output has the exact coefficients.
+pub(super) fn laws(all: &[ScalingReport], verbosity: Verbosity) -> Vec<String> {
+    let several = all.iter().any(|told| told.space != all[0].space);
+    let mut lines = Vec::new();
+    for told in all {
+        let ScalingReport { space, metric, law, few, fits, .. } = told;
+        let text = match verbosity {
+            Verbosity::Verbose if few.is_empty() => law.to_string(),
+            Verbosity::Verbose | Verbosity::Normal | Verbosity::Quiet => told.describe_law(),
+        };
+        let space = if several { format!("{space} ") } else { String::new() };
+        lines.push(format!("{space}{} = {text}", metric.short()));
+        for Fit { size, upto, with, room, bytes: _ } in fits {
+            let with: Vec<String> =
+                with.iter().map(|(size, value)| format!("{size} = {value}")).collect();
+            let with = match with.as_slice() {
+                [] => String::new(),
+                with => format!(" with {}", with.join(", ")),
+            };
+            lines.push(format!("{size} <= {}{with} fits {room} by this law", exact(*upto)));
+        }
+    }
+    lines
+}

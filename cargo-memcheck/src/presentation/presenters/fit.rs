@@ -1,0 +1,228 @@
+//! Reports a search for the largest value that fits: one line for each attempt as it is made, then a table row or a JSON object for each
+//! device.
+
+use comfy_table::{CellAlignment, Table, presets};
+use memcheck_core::judgement::finding::Code;
+use memcheck_core::measurement::record::Refusal;
+use memcheck_core::size::{Size, both};
+use memcheck_core::space::Space;
+use serde::Serialize;
+
+use super::{json, style};
+use crate::discovery::task::Task;
+use crate::execution::fit::{Attempt, Fitted, Goal, Prediction};
+use crate::invocation::devices::Kind;
+use crate::invocation::options::Telling;
+use crate::invocation::values::Format;
+use crate::system::printing::say;
+
+/// The version of the JSON object.
+const VERSION: u32 = 1;
+
+/// Prints the result of one attempt.
+pub(crate) fn attempt(task: &Task, param: &str, attempt: &Attempt) {
+    let peak = attempt.peaks.values().max().copied().unwrap_or(0);
+    let came = match (&attempt.refused, attempt.has_room()) {
+        (_, true) => format!("has room, peak {}", Size(peak)),
+        (Some((space, refusal)), false) => format!("has none: {}", asked(*space, refusal)),
+        (None, false) => format!("has none: the peak is {}", Size(peak)),
+    };
+    say!("{}", style::dim(&format!("  {} {param}={} {came}", task.leg.name(), attempt.value)));
+}
+
+fn asked(space: Space, refusal: &Refusal) -> String {
+    format!(
+        "{space} had {} live when {} more were asked for",
+        Size(refusal.live),
+        Size(refusal.requested)
+    )
+}
+
+/// Prints the result of the search on each device.
+pub(crate) fn fitted(telling: &Telling, tasks: &[Task], goal: &Goal<'_>, all: &[Fitted]) {
+    match telling.format {
+        Format::Json => {
+            for (task, fitted) in tasks.iter().zip(all) {
+                json::print(&line(task, goal, fitted));
+            }
+        }
+        Format::Human => {
+            for line in table(goal, all).trim_fmt().lines() {
+                anstream::println!("{line}");
+            }
+        }
+    }
+    notes(goal, all);
+}
+
+fn table(goal: &Goal<'_>, all: &[Fitted]) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    let largest = format!("largest {}", goal.param);
+    table.set_header([
+        "device", "capacity", &largest, "peak", "left", "next", "asks for", "attempts",
+    ]);
+    for fitted in all {
+        let none = || "-".to_owned();
+        let held = fitted.largest().and_then(|attempt| attempt.tightest(&fitted.rooms));
+        let space = held.map(|(space, _)| space);
+        let capacity = |space| fitted.rooms.of_space(space).map(|(capacity, _)| capacity);
+        let capacity = space.or(Some(Space::Cuda(0))).and_then(capacity);
+        let failed = fitted.failed();
+        let refused = failed.and_then(|attempt| attempt.refused);
+        table.add_row([
+            fitted.leg.name(),
+            capacity.map_or_else(none, |bytes| Size(bytes).to_string()),
+            fitted.largest().map_or("none".to_owned(), |attempt| attempt.value.to_string()),
+            held.map_or_else(none, |(_, peak)| Size(peak).to_string()),
+            capacity.zip(held).map_or_else(none, |(capacity, (_, peak))| {
+                Size(capacity.saturating_sub(peak)).to_string()
+            }),
+            failed.map_or_else(none, |attempt| attempt.value.to_string()),
+            refused.map_or_else(none, |(_, refusal)| {
+                format!("{} beside {}", Size(refusal.requested), Size(refusal.live))
+            }),
+            fitted.attempts.len().to_string(),
+        ]);
+    }
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
+
+/// Prints the facts that the table does not contain.
+fn notes(goal: &Goal<'_>, all: &[Fitted]) {
+    let note = |text: String| say!("{} {text}", style::hint("note:"));
+    if goal.margin.to_string() != "0%" && all.iter().any(|fitted| fitted.leg.kind == Kind::Sim) {
+        note(format!("{} of each simulated device is left free (--margin)", goal.margin));
+    }
+    for fitted in all {
+        let device = fitted.leg.name();
+        if fitted.leg.kind == Kind::Cuda && fitted.rooms.of_space(Space::Cuda(0)).is_none() {
+            note(format!(
+                "{device} refused by itself and nothing of it is left free: --fits says what it \
+                 may use"
+            ));
+        }
+        match (fitted.largest(), fitted.failed()) {
+            (Some(largest), None) => note(format!(
+                "{device} had room for {}={}, the largest that --to allows",
+                goal.param, largest.value
+            )),
+            (None, Some(failed)) => note(format!(
+                "{device} has no room for {}={}, the smallest that --from allows",
+                goal.param, failed.value
+            )),
+            _ => {}
+        }
+        if let (Some(predicted), Some(largest)) = (fitted.predicted(), fitted.largest()) {
+            note(format!("{device}: {}", beside_what_was_run(goal.param, predicted, largest)));
+        }
+        if let Some(Attempt { value, beside, .. }) = fitted.largest()
+            && !beside.is_empty()
+        {
+            let codes: Vec<&str> = beside.iter().map(|code| code.name()).collect();
+            note(format!(
+                "{}={value} on {device} is found to be {}, which is not about room",
+                goal.param,
+                codes.join(", ")
+            ));
+        }
+    }
+}
+
+/// Compares the prediction of a law with the attempt that was run.
+fn beside_what_was_run(param: &str, predicted: &Prediction, run: &Attempt) -> String {
+    let Prediction { space, law, attempts, largest, peak } = predicted;
+    let law = law.in_bytes();
+    let measured = run.peaks.get(space).copied().unwrap_or(0);
+    let was_run = match (run.value, measured) == (*largest, *peak) {
+        true => "and so it was run".to_owned(),
+        false => format!("{param}={} was run with {}", run.value, both(measured)),
+    };
+    format!(
+        "after {attempts} attempts peak = {law} predicted {param}={largest} with {}, {was_run}",
+        both(*peak)
+    )
+}
+
+#[derive(Debug, Serialize)]
+struct Line<'a> {
+    #[serde(flatten)]
+    head: json::Head<'a>,
+    test: String,
+    param: &'a str,
+    /// The device as requested.
+    leg: String,
+    margin: String,
+    /// The device with the least memory left.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    space: Option<Space>,
+    /// The capacity of that device in bytes, and the part of it that the search used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    capacity: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    usable: Option<u64>,
+    /// The largest value that had room. `None` if no value had.
+    largest: Option<u64>,
+    peak_allocated: Option<u64>,
+    /// The smallest value that had no room.
+    failed: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refused: Option<Refused>,
+    /// The prediction that the law of the first attempts made for the largest value.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    predicted: Option<&'a Prediction>,
+    attempts: Vec<Tried<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct Refused {
+    space: Space,
+    requested: u64,
+    live: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct Tried<'a> {
+    value: u64,
+    has_room: bool,
+    peak_allocated: &'a std::collections::BTreeMap<Space, u64>,
+    #[serde(skip_serializing_if = "<[Code]>::is_empty")]
+    beside: &'a [Code],
+}
+
+fn line<'a>(task: &'a Task, goal: &Goal<'a>, fitted: &'a Fitted) -> Line<'a> {
+    let held = fitted.largest().and_then(|attempt| attempt.tightest(&fitted.rooms));
+    let failed = fitted.failed();
+    let refused = failed.and_then(|attempt| attempt.refused);
+    let space = held.map(|(space, _)| space).or(refused.map(|(space, _)| space));
+    let room = space.and_then(|space| fitted.rooms.of_space(space));
+    let tried = |attempt: &'a Attempt| Tried {
+        value: attempt.value,
+        has_room: attempt.has_room(),
+        peak_allocated: &attempt.peaks,
+        beside: &attempt.beside,
+    };
+    Line {
+        head: json::Head::of("fit", VERSION, task),
+        test: crate::execution::fit::path(task),
+        param: goal.param,
+        leg: fitted.leg.name(),
+        margin: goal.margin.to_string(),
+        space,
+        capacity: room.map(|(capacity, _)| capacity),
+        usable: room.map(|(_, usable)| usable),
+        largest: fitted.largest().map(|attempt| attempt.value),
+        peak_allocated: held.map(|(_, peak)| peak),
+        failed: failed.map(|attempt| attempt.value),
+        refused: refused.map(|(space, Refusal { requested, live, .. })| Refused {
+            space,
+            requested,
+            live,
+        }),
+        predicted: fitted.predicted(),
+        attempts: fitted.attempts.iter().map(tried).collect(),
+    }
+}

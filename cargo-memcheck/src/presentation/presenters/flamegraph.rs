@@ -1,0 +1,119 @@
+//! A flame graph of the holders of memory at the peak, from the test down to the operation. The width of a frame is its bytes, so that the
+//! frames of a space add up to its `peak_allocated`. Only tests with attribution have call stacks to draw.
+
+use anyhow::Context;
+use inferno::flamegraph::{self, Options};
+use memcheck_core::measurement::attribution::{Attribution, Holder, Kind};
+use memcheck_core::measurement::stack::Frame;
+use memcheck_core::size::Size;
+use memcheck_core::space::Space;
+
+use crate::discovery::task::{Outcome, Task};
+use crate::presentation::events::{Presenter, Report};
+
+/// The image for a run in which no test has attribution.
+const NOTHING: &str = "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"640\" height=\"48\">\
+    <text x=\"16\" y=\"30\" font-family=\"monospace\">no test was followed: --explain always</text>\
+    </svg>\n";
+
+/// Collects stacks in the folded form: the frames from the outermost one on, and the bytes.
+#[derive(Debug, Default)]
+pub(crate) struct FlameGraph {
+    folded: Vec<String>,
+}
+
+impl FlameGraph {
+    fn space(&mut self, test: &str, space: Space, attribution: &Attribution) {
+        let Some(peak) = attribution.peaks.get(&space) else { return };
+        let root = format!("{space} at its peak of {}", Size(peak.bytes));
+        for holder in peak.holders.iter().filter(|holder| holder.bytes > 0) {
+            let frames =
+                [test.to_owned(), root.clone()].into_iter().chain(stack(attribution, holder));
+            let frames: Vec<String> = frames.map(|frame| frame.replace(';', ",")).collect();
+            self.folded.push(format!("{} {}", frames.join(";"), holder.bytes));
+        }
+    }
+}
+
+/// Returns the frames of a holder, the outermost first. The last frame describes the held memory.
+fn stack(attribution: &Attribution, holder: &Holder) -> Vec<String> {
+    let place = &attribution.places[holder.place];
+    let stack = attribution.stack_of(place);
+    let mut frames: Vec<String> = stack.frames.iter().rev().map(Frame::shown).collect();
+    let mut held: Vec<String> = Vec::new();
+    held.extend(place.operation.clone());
+    held.extend(place.tensor.as_ref().map(ToString::to_string));
+    if !place.scope.is_empty() {
+        held.push(format!("in {}", place.scope));
+    }
+    if holder.kind != Kind::Activations {
+        held.push(format!("({})", holder.kind.name()));
+    }
+    if !held.is_empty() {
+        frames.push(held.join(" "));
+    }
+    frames
+}
+
+impl Presenter for FlameGraph {
+    fn test_finished(&mut self, task: &Task, outcome: &Outcome) {
+        let attribution =
+            outcome.report.as_ref().and_then(|report| report.record.attribution.as_ref());
+        let Some(attribution) = attribution else { return };
+        let test = format!("{} {} on {}", task.binary.id, task.name(), task.leg.name());
+        for space in attribution.peaks.keys() {
+            self.space(&test, *space, attribution);
+        }
+    }
+}
+
+impl Report for FlameGraph {
+    fn text(&self) -> anyhow::Result<Vec<u8>> {
+        if self.folded.is_empty() {
+            return Ok(NOTHING.into());
+        }
+        let mut options = Options::default();
+        options.title = "Memory at the peak".to_owned();
+        options.count_name = "bytes".to_owned();
+        options.name_type = "Place:".to_owned();
+        // The colours must be the same in every run.
+        options.deterministic = true;
+        let mut svg = Vec::new();
+        let lines = self.folded.iter().map(String::as_str);
+        flamegraph::from_lines(&mut options, lines, &mut svg).context("drawing the flame graph")?;
+        Ok(svg)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::example::leaky;
+    use super::*;
+    use crate::discovery::task::example::task;
+
+    #[test]
+    fn the_bytes_of_a_space_add_up_to_its_peak() {
+        let mut graph = FlameGraph::default();
+        graph.test_finished(&task(), &leaky());
+        let bytes = |line: &String| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap();
+        assert_eq!(graph.folded.iter().map(bytes).sum::<u64>(), 26 << 20);
+        assert_eq!(
+            graph.folded[0],
+            "app::mem a::b on cpu;host at its peak of 26.0 MiB;Model::forward (src/model.rs:20);\
+             candle_core::tensor::Tensor::matmul;matmul [512,1024] f32 in model.head (kept from earlier iterations) 23068672"
+        );
+        let svg = String::from_utf8(graph.text().unwrap()).unwrap();
+        assert!(svg.contains("Memory at the peak") && svg.contains("src/model.rs:20"), "{svg}");
+        assert_eq!(svg.as_bytes(), graph.text().unwrap(), "the same every time");
+    }
+
+    #[test]
+    fn without_call_stacks_it_says_how_to_get_them() {
+        let mut counted = leaky();
+        counted.report.as_mut().unwrap().record.attribution = None;
+        let mut graph = FlameGraph::default();
+        graph.test_finished(&task(), &counted);
+        let svg = String::from_utf8(graph.text().unwrap()).unwrap();
+        assert!(svg.contains("--explain always"), "{svg}");
+    }
+}

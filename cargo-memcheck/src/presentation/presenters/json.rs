@@ -1,0 +1,421 @@
+//! The JSON stream: one object on each line, with `summary` as the last. The format is part of the public interface: fields can be added,
+//! but must not be changed.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use memcheck_core::device::Family;
+use memcheck_core::growth::survivors::Growth;
+use memcheck_core::judgement::finding::{Code, Finding, Level};
+use memcheck_core::judgement::verdict::Status;
+use memcheck_core::limits::Limits;
+use memcheck_core::measurement::driver::{ESTIMATES, Occupant, Untracked};
+use memcheck_core::measurement::record::{self, Mark, Metrics};
+use memcheck_core::measurement::repeats::{Range, Repeats};
+use memcheck_core::presentation::digest::Digest;
+use memcheck_core::shape::ScalingReport;
+use memcheck_core::space::Space;
+use serde::Serialize;
+
+use crate::discovery::task::{Outcome, Task};
+use crate::execution::note::Note;
+use crate::invocation::devices::Leg;
+use crate::invocation::values::Format;
+use crate::presentation::events::{Presenter, Report};
+use crate::presentation::tally::{Repeated, Tally};
+use crate::system::error::{Failure, Reported};
+use crate::system::gpus::RanOn;
+
+/// The version of the stream.
+const VERSION: u32 = 1;
+
+/// One line of the stream.
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "kebab-case")]
+enum Line<'a> {
+    RunStarted { version: u32, device: String, tests: usize },
+    TestFinished(Box<TestFinished<'a>>),
+    Bookkeeping(Bookkeeping<'a>),
+    Summary(Summary<'a>),
+}
+
+#[derive(Debug, Serialize)]
+struct TestFinished<'a> {
+    package: &'a str,
+    binary: &'a str,
+    test: &'a str,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    case: &'a BTreeMap<String, String>,
+    /// The first judged space if it is a GPU; otherwise `cuda:0` or `cpu`, according to the device family.
+    device: String,
+    /// The device as requested.
+    leg: String,
+    /// The real GPU that the test ran on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gpu: Option<&'a RanOn>,
+    status: Status,
+    /// The wall time of the test process in seconds.
+    seconds: f64,
+    findings: &'a [Finding],
+    #[serde(skip_serializing_if = "<[Code]>::is_empty")]
+    denied: &'a [Code],
+    metrics: BTreeMap<Space, Metrics>,
+    /// The names of the metrics that are estimates, because the device is simulated.
+    #[serde(skip_serializing_if = "<[&str]>::is_empty")]
+    estimates: &'static [&'static str],
+    iterations: Vec<Iterations<'a>>,
+    limits: &'a Limits,
+    #[serde(skip_serializing_if = "<[Mark]>::is_empty")]
+    marks: &'a [Mark],
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    notes: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    followed: Option<Followed<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    repeat: Option<Repeat>,
+    growth: BTreeMap<Space, Growth>,
+    /// The holders of device memory outside the driver's pool. Present only for a test with attribution.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    untracked: Option<&'a Untracked>,
+    /// The other processes on the devices that refused memory.
+    #[serde(skip_serializing_if = "<[Occupant]>::is_empty")]
+    others: &'a [Occupant],
+    /// The growth of figures over the test's cases. Present only for the largest case.
+    #[serde(skip_serializing_if = "<[ScalingReport]>::is_empty")]
+    laws: &'a [ScalingReport],
+    /// The holders of memory. Present only for a test with attribution.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    attribution: Option<Digest<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    snapshot: Option<&'a Path>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pending: Option<&'a Path>,
+}
+
+#[derive(Debug, Serialize)]
+struct Iterations<'a> {
+    space: Space,
+    allocated: &'a [u64],
+    peak: &'a [u64],
+    slope: f64,
+}
+
+#[derive(Debug, Serialize)]
+struct Bookkeeping<'a> {
+    package: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path: Option<&'a Path>,
+    level: Level,
+    finding: &'a Finding,
+}
+
+#[derive(Debug, Serialize)]
+struct Summary<'a> {
+    passed: usize,
+    failed: usize,
+    new: usize,
+    not_measured: usize,
+    ignored: usize,
+    needs_review: usize,
+    elsewhere: usize,
+    not_run: usize,
+    interrupted: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    repeat: Option<Repeated>,
+    denied: Vec<Code>,
+    pending: &'a [PathBuf],
+    exit_code: u8,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<ErrorLine<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct ErrorLine<'a> {
+    message: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<&'a str>,
+}
+
+impl<'a> ErrorLine<'a> {
+    fn of(failure: &'a Reported) -> Self {
+        Self { message: &failure.message, hint: failure.hint.as_deref() }
+    }
+}
+
+/// The runs of a test that was repeated on request or because its figures differed.
+#[derive(Debug, Serialize)]
+struct Repeat {
+    runs: usize,
+    /// The figures that differ between the runs.
+    figures: Vec<Range>,
+}
+
+impl Repeat {
+    fn of(repeats: &Repeats) -> Self {
+        Self { runs: repeats.runs.len(), figures: repeats.ranges() }
+    }
+}
+
+/// How long a test was followed after its measured iterations.
+#[derive(Debug, Serialize)]
+struct Followed<'a> {
+    iterations: u32,
+    seconds: f64,
+    decided: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ended: Option<&'a str>,
+}
+
+impl<'a> Followed<'a> {
+    fn of(followed: &'a record::Followed) -> Self {
+        let record::Followed { iterations, seconds, decided, disturbed: _, ended } = followed;
+        Self {
+            iterations: *iterations,
+            seconds: *seconds,
+            decided: *decided,
+            ended: ended.as_deref(),
+        }
+    }
+}
+
+/// Writes the lines to `to`.
+pub(crate) struct JsonLines<W> {
+    to: W,
+}
+
+impl<W: Write> JsonLines<W> {
+    pub(crate) fn new(to: W) -> Self {
+        Self { to }
+    }
+
+    fn line(&mut self, line: &Line<'_>) {
+        let text = serde_json::to_string(line).expect("lines are made of text and numbers");
+        // An error means that the reader has closed the stream, so that it cannot be reported there.
+        let _ = writeln!(self.to, "{text}").and_then(|()| self.to.flush());
+    }
+}
+
+impl<W: Write> Presenter for JsonLines<W> {
+    fn leg_started(&mut self, leg: &Leg, tests: usize) {
+        self.line(&Line::RunStarted { version: VERSION, device: leg.name(), tests });
+    }
+
+    fn test_finished(&mut self, task: &Task, outcome: &Outcome) {
+        let report = outcome.report.as_ref();
+        let record = report.map(|report| &report.record);
+        let spaces = || record.into_iter().flat_map(|record| &record.spaces);
+        let line = TestFinished {
+            package: &task.package,
+            binary: &task.binary.id,
+            test: task.name(),
+            case: task.subject.case(),
+            device: match record.and_then(|record| record.judged.first()) {
+                Some(space) if space.is_device() => space.to_string(),
+                _ if task.family() == Family::Cuda => "cuda:0".to_owned(),
+                _ => Family::Cpu.name().to_owned(),
+            },
+            leg: task.leg.name(),
+            gpu: outcome.gpu.as_ref(),
+            status: outcome.verdict.status,
+            seconds: outcome.duration.as_secs_f64(),
+            findings: &outcome.verdict.findings,
+            denied: &outcome.verdict.denied,
+            metrics: spaces().map(|(space, measured)| (*space, measured.metrics)).collect(),
+            estimates: match record {
+                Some(record) if record.driver.simulated => &ESTIMATES,
+                _ => &[],
+            },
+            iterations: spaces()
+                .map(|(space, measured)| Iterations {
+                    space: *space,
+                    allocated: &measured.allocated,
+                    peak: &measured.peak,
+                    slope: measured.slope,
+                })
+                .collect(),
+            followed: record.and_then(|record| record.followed.as_ref()).map(Followed::of),
+            repeat: record.and_then(|record| record.repeats.as_ref()).map(Repeat::of),
+            growth: spaces()
+                .filter(|(space, _)| record.is_some_and(|record| record.judged.contains(space)))
+                .map(|(space, measured)| (*space, measured.growth))
+                .collect(),
+            limits: &task.limits,
+            marks: record.map_or(&[], |record| &record.marks),
+            notes: record.map_or(&[], |record| &record.notes),
+            untracked: record.and_then(|record| record.driver.untracked.as_ref()),
+            others: record.map_or(&[], |record| &record.driver.others),
+            laws: &outcome.across.laws,
+            attribution: record.and_then(|record| {
+                Some(Digest::of(record.attribution.as_ref()?, record.longer.as_ref()))
+            }),
+            snapshot: report.and_then(|report| report.snapshot.as_deref()),
+            pending: outcome.pending(),
+        };
+        self.line(&Line::TestFinished(Box::new(line)));
+    }
+
+    fn note(&mut self, note: &Note) {
+        let Note { package, path, finding, level } = note;
+        self.line(&Line::Bookkeeping(Bookkeeping {
+            package,
+            path: path.as_deref(),
+            level: *level,
+            finding,
+        }));
+    }
+
+    fn finished(&mut self, tally: &Tally, exit_code: u8) {
+        self.line(&Line::Summary(summary(tally, exit_code)));
+    }
+}
+
+impl Report for JsonLines<Vec<u8>> {
+    fn text(&self) -> anyhow::Result<Vec<u8>> {
+        Ok(self.to.clone())
+    }
+}
+
+fn summary(tally: &Tally, exit_code: u8) -> Summary<'_> {
+    let Tally {
+        passed,
+        failed,
+        new,
+        not_measured,
+        no_device: _,
+        ignored,
+        needs_review,
+        elsewhere,
+        not_run,
+        denied,
+        pending,
+        interrupted,
+        failure,
+        unstarted: _,
+        repeated,
+        took: _,
+    } = tally;
+    Summary {
+        passed: *passed,
+        failed: *failed,
+        new: *new,
+        not_measured: *not_measured,
+        ignored: *ignored,
+        needs_review: *needs_review,
+        elsewhere: *elsewhere,
+        not_run: *not_run,
+        interrupted: *interrupted,
+        repeat: *repeated,
+        denied: denied.iter().copied().collect(),
+        pending,
+        exit_code,
+        error: failure.as_ref().map(ErrorLine::of),
+    }
+}
+
+/// Prints the stream of a command that failed before it could run a test.
+pub(crate) fn failed(failure: Reported) {
+    let exit_code = failure.exit_code;
+    let tally = Tally { failure: Some(failure), ..Tally::default() };
+    JsonLines::new(std::io::stdout()).finished(&tally, exit_code);
+}
+
+/// Does the same as [`failed`] for a [`Failure`].
+pub(crate) fn failure(failure: &Failure) {
+    failed(failure.into());
+}
+
+/// Prints a line about a snapshot that the command has `accepted`, `rejected` or `removed`, or that is `stale`. Prints no line in the human
+/// format.
+pub(crate) fn snapshot(format: Format, action: &str, path: &std::path::Path) {
+    if format == Format::Json {
+        print(&serde_json::json!({"type": "snapshot", "action": action, "path": path}));
+    }
+}
+
+/// Prints a line about a file that the command wrote. Prints no line in the human format.
+pub(crate) fn file(format: Format, kind: &str, path: &std::path::Path, size: u64) {
+    if format == Format::Json {
+        print(&serde_json::json!({"type": "file", "kind": kind, "path": path, "bytes": size}));
+    }
+}
+
+/// Ends the stream of a command that does not count tests.
+pub(crate) fn done(exit_code: u8) {
+    print(&serde_json::json!({"type": "summary", "exit_code": exit_code}));
+}
+
+/// The first fields of an object about a test or a program.
+#[derive(Debug, Serialize)]
+pub(in crate::presentation::presenters) struct Head<'a> {
+    r#type: &'static str,
+    version: u32,
+    package: &'a str,
+    binary: &'a str,
+}
+
+impl<'a> Head<'a> {
+    /// Creates the head of an object of this type about this task.
+    pub(in crate::presentation::presenters) fn of(
+        r#type: &'static str,
+        version: u32,
+        task: &'a Task,
+    ) -> Self {
+        Self { r#type, version, package: &task.package, binary: &task.binary.id }
+    }
+}
+
+/// Prints one line of the stream.
+pub(in crate::presentation::presenters) fn print(line: &impl Serialize) {
+    let line = serde_json::to_string(line).expect("lines are made of text and numbers");
+    // An error means that the reader has closed the stream because it needs no more lines.
+    let _ = writeln!(std::io::stdout(), "{line}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::example::leaky;
+    use super::*;
+    use crate::discovery::task::example;
+
+    #[test]
+    fn the_stream_is_the_one_that_is_documented() {
+        let mut lines = JsonLines::new(Vec::new());
+        let device = memcheck_core::device::Request::Sim(Some("h200".to_owned()));
+        let leg = Leg::new(device, crate::invocation::devices::Kind::Sim, "");
+        lines.leg_started(&leg, 12);
+        lines.finished(&Tally { passed: 11, failed: 1, ..Tally::default() }, 100);
+        let text = String::from_utf8(lines.text().unwrap()).unwrap();
+        let (first, last) = text.trim_end().split_once('\n').unwrap();
+        assert_eq!(first, r#"{"type":"run-started","version":1,"device":"sim:h200","tests":12}"#);
+        assert!(last.starts_with(r#"{"type":"summary","passed":11,"failed":1,"new":0,"#), "{last}");
+        assert!(last.ends_with(r#""exit_code":100}"#), "{last}");
+    }
+
+    #[test]
+    fn a_test_that_was_followed_says_who_held_what() {
+        let mut lines = JsonLines::new(Vec::new());
+        lines.test_finished(&example::task(), &leaky());
+        let line: serde_json::Value = serde_json::from_slice(&lines.text().unwrap()).unwrap();
+        let attribution = &line["attribution"];
+        assert_eq!(
+            (&attribution["events"], &attribution["hint"]),
+            (&26.into(), &"no line tables".into())
+        );
+        let host = &attribution["spaces"][0];
+        assert_eq!((&host["space"], &host["peak"]), (&"host".into(), &(26 << 20).into()));
+        let kept = &host["holders"][0];
+        assert_eq!((&kept["kind"], &kept["operation"]), (&"kept".into(), &"matmul".into()));
+        assert_eq!((&kept["scope"], &kept["line"]), (&"model.head".into(), &20.into()));
+        assert_eq!((&kept["bytes"], &kept["count"]), (&(22 << 20).into(), &11.into()));
+        assert_eq!(host["survivors"][0]["pattern"], "steady");
+        assert_eq!(host["retained"][0]["kind"], "setup");
+
+        let mut counted = leaky();
+        counted.report.as_mut().unwrap().record.attribution = None;
+        let mut lines = JsonLines::new(Vec::new());
+        lines.test_finished(&example::task(), &counted);
+        let text = String::from_utf8(lines.text().unwrap()).unwrap();
+        assert!(!text.contains("\"attribution\""), "{text}");
+    }
+}

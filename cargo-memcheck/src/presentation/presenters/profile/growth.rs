@@ -1,0 +1,91 @@
+//! Prints the survivors of the measured iterations with their patterns, and the cause if a rule recognises one.
+
+use memcheck_core::growth::survivors::theil_sen;
+use memcheck_core::judgement::diagnosis::Cause;
+use memcheck_core::presentation::profile::{Growth, Profile, Survivor};
+use memcheck_core::size::{Size, blocks, both};
+
+use super::style;
+use super::timeline::sparkline;
+use crate::invocation::values::Verbosity;
+
+/// The number of survivors in output that is not verbose.
+const FEW: usize = 5;
+
+/// Returns the lines about the growth of a space. There are none if the profile has no iterations.
+pub(super) fn lines(profile: &Profile, verbosity: Verbosity) -> Vec<String> {
+    let Some(growth) = &profile.growth else { return Vec::new() };
+    let Growth { iterations: _, bytes_per_iteration, allocated, cause, survivors } = growth;
+    let title = self::title(growth);
+    let title = if *bytes_per_iteration > 0 { style::error(&title) } else { style::strong(&title) };
+    let mut lines = vec![String::new(), title];
+    lines.extend(self::trend(allocated));
+    let shown = match verbosity {
+        Verbosity::Verbose => survivors.len(),
+        _ => survivors.len().min(FEW),
+    };
+    lines.extend(survivors[..shown].iter().flat_map(survivor));
+    if shown < survivors.len() {
+        let hidden = survivors.len() - shown;
+        let places = if hidden == 1 { "place" } else { "places" };
+        lines.push(format!("  … {hidden} more {places} with --verbose"));
+    }
+    lines.extend(cause.iter().flat_map(|cause| self::cause("cause", cause, 2)));
+    lines
+}
+
+/// Returns a title with the rate of growth.
+pub(in crate::presentation::presenters) fn title(growth: &Growth) -> String {
+    let Growth { iterations, bytes_per_iteration, allocated: _, cause: _, survivors } = growth;
+    match (bytes_per_iteration, survivors.len()) {
+        (0, 0) => format!("no growth: {iterations} iterations left nothing behind"),
+        (0, _) => format!("no growth over {iterations} iterations"),
+        (rate, _) => format!("growth: {} an iteration, over {iterations}", both(*rate)),
+    }
+}
+
+/// Returns a sparkline of the live bytes over the iterations, with the slope of a straight line. `None` for a single iteration.
+fn trend(allocated: &[u64]) -> Option<String> {
+    let slope = theil_sen(allocated)?;
+    let (first, last) = (allocated.first()?, allocated.last()?);
+    Some(format!(
+        "  live bytes {} {} to {}, trend {slope:+.1} B an iteration",
+        sparkline(allocated),
+        Size(*first),
+        Size(*last)
+    ))
+}
+
+fn survivor(survivor: &Survivor) -> Vec<String> {
+    let Survivor { label, site, note, bytes, count, remark, .. } = survivor;
+    let mut lines = vec![
+        format!("  {label}  {}", style::dim(site)),
+        format!("    {}, {}: {note}", blocks(*count), Size(*bytes)),
+    ];
+    lines.extend(remark.iter().flat_map(|remark| cause("note", remark, 4)));
+    lines
+}
+
+fn cause(word: &str, cause: &Cause, indent: usize) -> Vec<String> {
+    let Cause { code, title, evidence, remedy } = cause;
+    vec![
+        format!("{:indent$}{word}: {title} ({code})", ""),
+        format!("{:indent$}  evidence: {evidence}", ""),
+        format!("{:indent$}  remedy: {remedy}", ""),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::trend;
+
+    #[test]
+    fn a_trend_has_a_sparkline_and_a_slope() {
+        let rising: Vec<u64> = (0..8).map(|at| (1 << 20) + at * 4096).collect();
+        let line = "  live bytes ▁▂▃▄▅▆▇█ 1.0 MiB to 1.0 MiB, trend +4096.0 B an iteration";
+        assert_eq!(trend(&rising).as_deref(), Some(line));
+        let even = "  live bytes ▁▁▁ 64.0 KiB to 64.0 KiB, trend +0.0 B an iteration";
+        assert_eq!(trend(&[65_536; 3]).as_deref(), Some(even));
+        assert_eq!(trend(&[65_536]), None);
+    }
+}

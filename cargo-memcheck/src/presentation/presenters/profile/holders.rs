@@ -1,0 +1,72 @@
+//! Prints the holders of the memory at the peak: first a list by kind, then a list of the largest holders.
+
+use memcheck_core::measurement::attribution::Kind;
+use memcheck_core::presentation::profile::{Held, Profile, Window, percent};
+use memcheck_core::size::{Size, blocks, both};
+
+use super::style;
+use crate::invocation::values::Verbosity;
+
+/// The number of holders in output that is not verbose.
+const FEW: usize = 10;
+
+/// Returns the lines of both lists.
+pub(super) fn lines(profile: &Profile, verbosity: Verbosity) -> Vec<String> {
+    if profile.peak_allocated == 0 {
+        return Vec::new();
+    }
+    let verbose = verbosity == Verbosity::Verbose;
+    let when = self::when(profile);
+    let name = |kind| kind_name(profile.window, kind);
+    let mut lines = vec![String::new(), style::strong(&format!("at the peak{when}"))];
+    let share = |bytes| format!("{:>5.1} %", percent(bytes, profile.peak_allocated));
+    for kind in &profile.kinds {
+        lines.push(format!("  {}  {}: {}", share(kind.bytes), name(kind.kind), both(kind.bytes)));
+    }
+    let shown = if verbose { profile.holders.len() } else { profile.holders.len().min(FEW) };
+    lines.push(String::new());
+    lines.push(style::strong("largest holders"));
+    for held in &profile.holders[..shown] {
+        let Held { label, site, kind, bytes, count, stack } = held;
+        lines.push(format!(
+            "  {}  {:>9}  {label}  {}",
+            share(*bytes),
+            Size(*bytes).to_string(),
+            style::dim(&format!("{}, {}", blocks(*count), name(*kind)))
+        ));
+        lines.push(format!("{:21}{}", "", style::dim(site)));
+        if verbose {
+            let frames = stack.iter().map(|frame| format!("{:23}{}", "", style::dim(frame)));
+            lines.extend(frames);
+        }
+    }
+    if shown < profile.holders.len() {
+        let rest = &profile.holders[shown..];
+        let bytes: u64 = rest.iter().map(|held| held.bytes).sum();
+        lines.push(format!(
+            "  {}  {:>9}  {} more holders with --verbose",
+            share(bytes),
+            Size(bytes).to_string(),
+            rest.len()
+        ));
+    }
+    lines
+}
+
+/// Returns the time of the peak as a suffix for "at the peak". It is empty if the profile has no iterations.
+pub(in crate::presentation::presenters) fn when(profile: &Profile) -> String {
+    match (profile.window, profile.timeline.peak_iteration) {
+        (Window::Whole, _) => String::new(),
+        (Window::Iteration(_), 0) => ", in the set-up".to_owned(),
+        (Window::Iteration(_), iteration) => format!(", in iteration {iteration}"),
+    }
+}
+
+/// Returns the name of a kind. Without iterations the kind `Setup` also contains activations, because there is no phase before the
+/// iterations.
+pub(in crate::presentation::presenters) fn kind_name(window: Window, kind: Kind) -> &'static str {
+    match (window, kind) {
+        (Window::Whole, Kind::Setup) => "weights and activations",
+        _ => kind.name(),
+    }
+}

@@ -1,0 +1,137 @@
+//! Prints a profile on stdout. For people it consists of the operation table, the holders of the peak, a chart of live bytes and the
+//! growth; for machines it is one JSON object.
+
+pub(super) mod columns;
+mod growth;
+mod holders;
+mod json;
+mod operations;
+mod timeline;
+
+use console::Term;
+use memcheck_core::measurement::record::Record;
+use memcheck_core::presentation::profile::Profile;
+use memcheck_core::size::{both, exact};
+use memcheck_core::space::Space;
+
+pub(super) use growth::title as growth_title;
+pub(super) use holders::{kind_name, when};
+
+use super::{beside, style};
+use crate::discovery::task::{Outcome, Task};
+use crate::invocation::options::Telling;
+use crate::invocation::values::ProfileLayout;
+use crate::invocation::values::{Format, Verbosity};
+use crate::presentation::events::Presenter;
+use crate::presentation::tally::Tally;
+use crate::system::printing::say;
+
+/// Prints profiles.
+#[derive(Debug)]
+pub(crate) struct Profiler {
+    layout: ProfileLayout,
+    format: Format,
+    verbosity: Verbosity,
+    /// The width of the terminal in columns. `None` if stdout is not a terminal; tables then have their full width.
+    width: Option<usize>,
+}
+
+/// The width of a chart in columns if stdout is not a terminal.
+const WIDTH: usize = 100;
+
+impl Profiler {
+    pub(crate) fn new(telling: &Telling, layout: ProfileLayout) -> Self {
+        let width = Term::stdout().size_checked().map(|(_, columns)| usize::from(columns));
+        let (format, verbosity) = (telling.format, telling.verbosity);
+        Self { layout, format, verbosity, width }
+    }
+
+    /// Returns the profiles of the judged spaces. Those of all other spaces follow with `--verbose` and in JSON.
+    fn profiles(&self, record: &Record) -> Vec<Profile> {
+        let all = self.verbosity == Verbosity::Verbose || self.format == Format::Json;
+        let others = record.spaces.keys().filter(|space| all && !record.judged.contains(space));
+        let ProfileLayout { by, sort, .. } = self.layout;
+        let of = |space: &Space| Profile::of(record, *space, by, sort);
+        record.judged.iter().chain(others).filter_map(of).collect()
+    }
+
+    fn text(&self, task: &Task, outcome: &Outcome, record: &Record) -> Vec<String> {
+        let mut lines = Vec::new();
+        for profile in self.profiles(record) {
+            lines.push(style::strong(&format!(
+                "{} on {}, {}: peak {}",
+                task.name(),
+                task.leg.name(),
+                profile.space,
+                both(profile.peak_allocated)
+            )));
+            lines.push(String::new());
+            lines.extend(operations::lines(&profile, &self.layout, self.width, self.verbosity));
+            if self.verbosity > Verbosity::Quiet {
+                lines.extend(holders::lines(&profile, self.verbosity));
+                lines.extend(timeline::lines(&profile, self.width.unwrap_or(WIDTH)));
+                lines.extend(growth::lines(&profile, self.verbosity));
+            }
+            lines.extend(doubt(&profile, record).map(|doubt| style::warning(&doubt)));
+            lines.push(String::new());
+        }
+        if self.verbosity > Verbosity::Quiet {
+            let said = beside::lines(outcome);
+            if !said.is_empty() {
+                lines.extend(said);
+                lines.push(String::new());
+            }
+        }
+        lines
+    }
+}
+
+/// Returns a note if the peak of the profile differs from the counted peak. They differ if several threads allocate at the same time,
+/// because their events are not in the order in which the counter changed.
+pub(super) fn doubt(profile: &Profile, record: &Record) -> Option<String> {
+    let measured = record.spaces.get(&profile.space)?;
+    let counted = measured.metrics.peak_allocated;
+    (counted != profile.peak_allocated).then(|| {
+        format!(
+            "note: peak_allocated is {} B; several threads allocated at the same time, or the \
+             peak was reset",
+            exact(counted)
+        )
+    })
+}
+
+impl Presenter for Profiler {
+    fn test_finished(&mut self, task: &Task, outcome: &Outcome) {
+        let record = outcome.report.as_ref().map(|report| &report.record);
+        if self.format == Format::Json {
+            let profiles = record.map(|record| self.profiles(record)).unwrap_or_default();
+            return json::profile(task, outcome, &profiles);
+        }
+        let Some(record) = record else { return };
+        for line in self.text(task, outcome, record) {
+            anstream::println!("{}", line.trim_end());
+        }
+        if record.attribution.is_none() {
+            say!("{} nothing was followed: there is no profile", style::warning("warning:"));
+        }
+        let hint = record.attribution.as_ref().and_then(|attribution| attribution.hint.as_ref());
+        if let Some(hint) = hint {
+            say!("{} {hint}", style::hint("hint:"));
+        }
+    }
+
+    fn finished(&mut self, tally: &Tally, exit_code: u8) {
+        if self.format == Format::Json {
+            super::JsonLines::new(std::io::stdout()).finished(tally, exit_code);
+        }
+    }
+}
+
+/// Cuts a text to at most `width` characters.
+fn cut(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
+        return text.to_owned();
+    }
+    let kept: String = text.chars().take(width.saturating_sub(1)).collect();
+    format!("{kept}…")
+}

@@ -1,0 +1,26 @@
+//! The output of a command that a signal ended before it had any results.
+
+use super::{JsonLines, style};
+use crate::invocation::options::Options;
+use crate::invocation::values::Format;
+use crate::presentation::events::Presenter;
+use crate::presentation::tally::Tally;
+use crate::system::error::Failure;
+use crate::system::printing::say;
+use crate::system::process::INTERRUPTED;
+
+/// Returns the failure of an interrupted command whose caller ends the JSON stream.
+pub(crate) fn interrupted() -> Failure {
+    Failure::Internal(anyhow::anyhow!("interrupted"))
+}
+
+/// Reports a signal before the first test, and ends the JSON stream. It is for commands that must end their stream themselves. Returns the
+/// exit code.
+pub(crate) fn stopped(options: &Options) -> u8 {
+    say!("{}", style::warning("interrupted"));
+    if options.telling.format == Format::Json {
+        let tally = Tally { interrupted: true, ..Tally::default() };
+        JsonLines::new(std::io::stdout()).finished(&tally, INTERRUPTED);
+    }
+    INTERRUPTED
+}

@@ -1,0 +1,191 @@
+//! The summary at the end of a run, with commands for the next steps.
+
+use std::path::Path;
+
+use memcheck_core::wire::exit;
+
+use super::style;
+use crate::invocation::options::Pending;
+use crate::invocation::suggestion::suggestion;
+use crate::invocation::values::NoTests;
+use crate::presentation::tally::{Repeated, Tally};
+
+/// Returns the counts in one line.
+pub(super) fn counts(tally: &Tally) -> String {
+    let Tally {
+        passed,
+        failed,
+        new,
+        not_measured,
+        ignored,
+        needs_review,
+        elsewhere,
+        not_run,
+        no_device: _,
+        denied: _,
+        pending: _,
+        interrupted: _,
+        failure: _,
+        unstarted: _,
+        repeated: _,
+        took: _,
+    } = tally;
+    let mut parts = vec![format!("{passed} passed"), format!("{failed} failed")];
+    for (count, word) in [
+        (not_measured, "not measured"),
+        (needs_review, "to review"),
+        (new, "without a baseline"),
+        (ignored, "ignored"),
+        (elsewhere, "for another device"),
+        (not_run, "not run"),
+    ] {
+        if *count > 0 {
+            parts.push(format!("{count} {word}"));
+        }
+    }
+    parts.join(", ")
+}
+
+/// Returns the number of repeated tests, and the result of comparing their figures: "288 tests, 30 runs each: all figures identical".
+pub(super) fn repeated(tally: &Tally) -> Option<String> {
+    let Repeated { runs, tests, identical } = tally.repeated?;
+    let plural = |count: usize, word: &str| match count {
+        1 => format!("1 {word}"),
+        _ => format!("{count} {word}s"),
+    };
+    let result = match tests - identical {
+        0 => "all figures identical".to_owned(),
+        differing => format!("figures differ in {}", plural(differing, "test")),
+    };
+    let runs = plural(runs as usize, "run");
+    Some(format!("{}, {runs} each: {result}", plural(tests, "test")))
+}
+
+/// The reason why no test was selected.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Unselected {
+    /// Matching tests exist, but they need another device.
+    pub(crate) elsewhere: bool,
+    /// Matching tests exist, but they are ignored.
+    pub(crate) ignored: bool,
+}
+
+impl Unselected {
+    /// Returns the reason as a sentence that names the filters of the command line.
+    pub(crate) fn said_of(self, filters: &[String]) -> String {
+        let quoted: Vec<String> = filters.iter().map(|filter| format!("`{filter}`")).collect();
+        let by = match quoted.as_slice() {
+            [] => String::new(),
+            [only] => format!(" by the filter {only}"),
+            several => format!(" by the filters {}", several.join(", ")),
+        };
+        let why = match self {
+            Self { elsewhere: true, .. } => {
+                ": those that match make sense on another device only (--device)"
+            }
+            Self { ignored: true, .. } => ": those that match are ignored (--run-ignored all)",
+            Self { elsewhere: false, ignored: false } => "",
+        };
+        format!("no test was selected{by}{why}")
+    }
+}
+
+/// Returns the possible next steps, one in each line.
+pub(super) fn next_steps(
+    tally: &Tally,
+    filters: &[String],
+    pending: &Pending,
+    no_tests: NoTests,
+) -> Vec<String> {
+    let mut lines = Vec::new();
+    if tally.interrupted {
+        lines.push(style::warning("interrupted: the counts are those so far"));
+    }
+    if !tally.unstarted.is_empty() {
+        let devices = tally.unstarted.join(", ");
+        lines.push(style::warning(&format!("not run on {devices}: the run ended before")));
+    }
+    if tally.ran() == 0
+        && !tally.interrupted
+        && tally.failure.is_none()
+        && no_tests != NoTests::Pass
+    {
+        let why = Unselected { elsewhere: tally.elsewhere > 0, ignored: tally.ignored > 0 };
+        let line = why.said_of(filters);
+        let fails = no_tests == NoTests::Fail;
+        lines.push(if fails { style::error(&line) } else { style::warning(&line) });
+        let meant = suggestion(filters);
+        lines.extend(meant.map(|meant| format!("{} {meant}", style::hint("hint:"))));
+    }
+    if !tally.denied.is_empty() {
+        let codes: Vec<&str> = tally.denied.iter().map(|code| code.name()).collect();
+        lines.push(format!("denied: {} (exit code {})", codes.join(", "), exit::DENIED));
+    }
+    if !tally.pending.is_empty() {
+        let count = tally.pending.len();
+        let what = format!("{count} pending snapshot{}", if count == 1 { "" } else { "s" });
+        lines.push(match pending {
+            Pending::Beside => format!(
+                "{what}: {}, or {}",
+                style::hint("cargo memcheck review"),
+                style::hint("cargo memcheck accept")
+            ),
+            Pending::In(folder) => format!(
+                "{what} in {}: fetch them, then {}",
+                shown(folder),
+                style::hint("cargo memcheck accept --from DIR")
+            ),
+        });
+    }
+    lines
+}
+
+/// Returns a folder relative to the current one if the current folder contains it.
+fn shown(folder: &Path) -> String {
+    let here = std::env::current_dir().unwrap_or_default();
+    folder.strip_prefix(here).unwrap_or(folder).display().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_happened_is_counted() {
+        let tally = Tally { passed: 3, ignored: 1, ..Tally::default() };
+        assert_eq!(counts(&tally), "3 passed, 0 failed, 1 ignored");
+        assert!(next_steps(&tally, &[], &Pending::Beside, NoTests::Fail).is_empty());
+    }
+
+    #[test]
+    fn repeats_are_counted_by_test() {
+        let of = |runs, tests, identical| {
+            repeated(&Tally {
+                repeated: Some(Repeated { runs, tests, identical }),
+                ..Tally::default()
+            })
+            .unwrap()
+        };
+        assert_eq!(of(30, 288, 288), "288 tests, 30 runs each: all figures identical");
+        assert_eq!(of(30, 288, 287), "288 tests, 30 runs each: figures differ in 1 test");
+        assert_eq!(of(1, 1, 1), "1 test, 1 run each: all figures identical");
+        assert_eq!(repeated(&Tally::default()), None);
+    }
+
+    #[test]
+    fn a_run_of_nothing_names_the_filters() {
+        let said = |tally: &Tally, filters: &[&str]| {
+            let filters: Vec<String> = filters.iter().map(|&filter| filter.to_owned()).collect();
+            let steps = next_steps(tally, &filters, &Pending::Beside, NoTests::Fail);
+            console::strip_ansi_codes(&steps[0]).into_owned()
+        };
+        let (none, ignored) = (Tally::default(), Tally { ignored: 2, ..Tally::default() });
+        assert_eq!(said(&none, &[]), "no test was selected");
+        assert_eq!(said(&none, &["lsit", "a"]), "no test was selected by the filters `lsit`, `a`");
+        assert_eq!(
+            said(&ignored, &["a"]),
+            "no test was selected by the filter `a`: those that match are ignored (--run-ignored \
+             all)"
+        );
+    }
+}

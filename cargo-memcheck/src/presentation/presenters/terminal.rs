@@ -1,0 +1,274 @@
+//! The output for people: one line for each test, its findings, a progress bar and a summary. All of it goes to stderr.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use memcheck_core::judgement::finding::{Class, Code, Level};
+use memcheck_core::judgement::verdict::Status;
+use memcheck_core::size::Size;
+use memcheck_core::space::Space;
+use memcheck_core::wire::exit;
+use memcheck_core::wire::protocol::Progress;
+
+use super::{beside, findings, style, summary};
+use crate::discovery::task::{Outcome, Task};
+use crate::execution::note::Note;
+use crate::invocation::devices::Leg;
+use crate::invocation::options::{Audience, Pending};
+use crate::invocation::values::{NoTests, Verbosity};
+use crate::presentation::events::Presenter;
+use crate::presentation::tally::Tally;
+use crate::system::printing::say;
+use crate::system::process::Capture;
+
+/// The numbers of the first and last lines of a failing test's output that are shown unless the output is verbose.
+const HEAD: usize = 4;
+const TAIL: usize = 6;
+
+/// The terminal output of a run.
+pub(crate) struct Terminal {
+    bar: ProgressBar,
+    verbosity: Verbosity,
+    capture: Capture,
+    pending: Pending,
+    no_tests: NoTests,
+    filters: Vec<String>,
+    several_legs: bool,
+    /// The progress of the running tests, by binary and name.
+    running: BTreeMap<(String, String), String>,
+}
+
+impl Terminal {
+    /// Creates the output of a run over `legs` devices.
+    pub(crate) fn new(audience: &Audience<'_>, legs: usize) -> Self {
+        let bar = ProgressBar::hidden();
+        bar.set_style(
+            ProgressStyle::with_template("{spinner} [{pos}/{len}] {wide_msg}")
+                .expect("the template is sound"),
+        );
+        Self {
+            bar,
+            verbosity: audience.telling.verbosity,
+            capture: audience.capture,
+            pending: audience.pending.clone(),
+            no_tests: audience.no_tests,
+            filters: audience.filters.to_vec(),
+            several_legs: legs > 1,
+            running: BTreeMap::new(),
+        }
+    }
+
+    fn refresh(&self) {
+        let mut running = self.running.iter();
+        let Some(((_, test), at)) = running.next() else { return self.bar.set_message("") };
+        let others = match running.count() {
+            0 => String::new(),
+            others => format!("  (+{others})"),
+        };
+        self.bar.set_message(format!("{test}  {at}{others}"));
+    }
+
+    fn print(&self, lines: &[String]) {
+        // The lines must appear above the bar and not disturb it.
+        self.bar.suspend(|| {
+            for line in lines {
+                say!("{line}");
+            }
+        });
+    }
+
+    /// Returns a line such as `PASS [   0.012s] app::mem llama::kv_cache  peak 502.5 MiB  growth 0 B`.
+    fn line(&self, task: &Task, outcome: &Outcome) -> String {
+        let time = format!("[{:>8.3}s]", outcome.duration.as_secs_f64());
+        let mut line = format!(
+            "{} {} {} {}",
+            style::status(outcome.verdict.status),
+            style::dim(&time),
+            style::dim(&task.binary.id),
+            style::strong(task.name()),
+        );
+        if self.several_legs {
+            line.push_str(&style::dim(&format!(" ({})", task.leg.name())));
+        }
+        let index = outcome.gpu.as_ref().and_then(|gpu| gpu.index);
+        if let Some(index) = index.filter(|_| task.leg.gpus.len() > 1) {
+            line.push_str(&style::dim(&format!(" on GPU {index}")));
+        }
+        if let Some(report) = &outcome.report {
+            let record = &report.record;
+            let found = |space| {
+                let mut findings = outcome.verdict.findings.iter();
+                findings.any(|finding| finding.space == Some(space))
+            };
+            // Every tensor comes with some small blocks, so that their figures matter only if a finding concerns them.
+            let shown = |space: &&Space| **space != Space::HostSmall || found(**space);
+            let judged: Vec<Space> = record.judged.iter().filter(shown).copied().collect();
+            for (space, measured) in
+                judged.iter().filter_map(|space| record.spaces.get_key_value(space))
+            {
+                let name = if judged.len() > 1 { format!("{space} ") } else { String::new() };
+                line.push_str(&format!(
+                    "  {name}peak {}  growth {}",
+                    Size(measured.metrics.peak_allocated),
+                    Size(measured.metrics.growth)
+                ));
+            }
+        }
+        line
+    }
+
+    fn findings(&self, outcome: &Outcome) -> Vec<String> {
+        let verbose = self.verbosity == Verbosity::Verbose;
+        let indented = |line: String| format!("{:13}{line}", "");
+        let mut lines = Vec::new();
+        for finding in &outcome.verdict.findings {
+            let counts = match finding.code.row().class {
+                Class::Measured | Class::Instrument => true,
+                Class::Bookkeeping => outcome.verdict.denied.contains(&finding.code),
+            };
+            let mut text = findings::lines(finding, self.verbosity).into_iter();
+            // All tests of a first run lack a baseline. The summary states the next step, so that it need not be repeated here.
+            if !verbose && finding.code == Code::MissingBaseline {
+                if !counts {
+                    continue;
+                }
+                text = vec![text.next().unwrap_or_default()].into_iter();
+            }
+            let first = text.next().unwrap_or_default();
+            let first = if counts { style::error(&first) } else { style::warning(&first) };
+            lines.push(indented(first));
+            lines.extend(text.map(indented));
+        }
+        lines
+    }
+
+    /// Returns the figures of a GPU that do not come from the program's own calls, if the output is verbose.
+    fn beside(&self, outcome: &Outcome) -> Vec<String> {
+        let all = self.verbosity == Verbosity::Verbose;
+        let said = if all { beside::lines(outcome) } else { Vec::new() };
+        said.into_iter().map(|line| style::dim(&format!("{:13}{line}", ""))).collect()
+    }
+
+    fn output(&self, outcome: &Outcome) -> Vec<String> {
+        let failing = matches!(outcome.verdict.status, Status::Failed | Status::NotMeasured);
+        if !failing || self.capture == Capture::Shown {
+            return Vec::new();
+        }
+        let own = outcome.output.own_lines();
+        if own.is_empty() {
+            return Vec::new();
+        }
+        // The first lines often show the first error, and the last lines show the end of the test.
+        let skipped = match self.verbosity {
+            Verbosity::Verbose => 0,
+            _ => own.len().saturating_sub(HEAD + TAIL),
+        };
+        let indented = |line: &&str| format!("{:13}  {line}", "");
+        let mut lines = vec![format!("{:13}{}", "", style::dim("output:"))];
+        if skipped == 0 {
+            lines.extend(own.iter().map(indented));
+        } else {
+            lines.extend(own[..HEAD].iter().map(indented));
+            let more = format!("… {skipped} more lines with --verbose");
+            lines.push(format!("{:13}  {}", "", style::dim(&more)));
+            lines.extend(own[HEAD + skipped..].iter().map(indented));
+        }
+        lines
+    }
+}
+
+/// Returns a line such as `ok on cpu: 3 passed, 0 failed in 0.83s`.
+fn verdict(place: &str, tally: &Tally, ok: bool) -> String {
+    let result = if ok { style::strong("ok") } else { style::error("not ok") };
+    let seconds = tally.took.as_secs_f64();
+    format!("{result}{place}: {} in {seconds:.2}s", summary::counts(tally))
+}
+
+/// Returns the key of a running test. It needs the binary because tests of two binaries can have the same name and run at the same time.
+fn key(task: &Task) -> (String, String) {
+    (task.binary.id.clone(), task.name().to_owned())
+}
+
+/// Returns the laws that the outcome of the largest case contains.
+fn laws(outcome: &Outcome, verbosity: Verbosity) -> Vec<String> {
+    let lines = findings::laws(&outcome.across.laws, verbosity).into_iter();
+    lines.map(|line| format!("{:13}{line}", "")).collect()
+}
+
+impl Presenter for Terminal {
+    fn leg_started(&mut self, leg: &Leg, tests: usize) {
+        if self.verbosity > Verbosity::Quiet {
+            let plural = if tests == 1 { "" } else { "s" };
+            self.print(&[format!("running {tests} memory test{plural} on {}", leg.name())]);
+        }
+        self.bar.reset();
+        self.bar.set_length(tests as u64);
+        if self.capture == Capture::Kept {
+            // `indicatif` hides the bar if stderr is not a terminal.
+            self.bar.set_draw_target(ProgressDrawTarget::stderr());
+            self.bar.enable_steady_tick(Duration::from_millis(120));
+        }
+    }
+
+    fn test_started(&mut self, task: &Task) {
+        self.running.insert(key(task), String::new());
+        self.refresh();
+    }
+
+    fn progress(&mut self, task: &Task, progress: &Progress) {
+        let Progress { iteration, of, live } = progress;
+        let at = format!("iteration {iteration}/{of}  {} live", Size(*live));
+        if let Some(known) = self.running.get_mut(&key(task)) {
+            *known = at;
+        }
+        self.refresh();
+    }
+
+    fn test_finished(&mut self, task: &Task, outcome: &Outcome) {
+        self.running.remove(&key(task));
+        let mut lines = Vec::new();
+        let uneventful = matches!(outcome.verdict.status, Status::Passed | Status::Ignored);
+        if self.verbosity > Verbosity::Quiet || !uneventful {
+            lines.push(self.line(task, outcome));
+            lines.extend(laws(outcome, self.verbosity));
+            lines.extend(self.findings(outcome));
+            lines.extend(beside::repeats(outcome).map(|note| format!("{:13}note: {note}", "")));
+            lines.extend(self.beside(outcome));
+            lines.extend(self.output(outcome));
+        }
+        self.print(&lines);
+        if outcome.verdict.status != Status::Ignored {
+            self.bar.inc(1);
+        }
+        self.refresh();
+    }
+
+    fn note(&mut self, note: &Note) {
+        let denied = note.level == Level::Deny;
+        if self.verbosity == Verbosity::Quiet && !denied {
+            return;
+        }
+        let mut lines = findings::lines(&note.finding, Verbosity::Verbose);
+        let word = if denied { style::error("error:") } else { style::warning("warning:") };
+        lines[0] = format!("{word} {}", lines[0]);
+        self.print(&lines);
+    }
+
+    fn leg_finished(&mut self, leg: &Leg, tally: &Tally) {
+        self.bar.finish_and_clear();
+        if self.several_legs && self.verbosity > Verbosity::Quiet {
+            // The summary reports if no test ran at all.
+            let ok = tally.exit_code(NoTests::Pass) == exit::OK && tally.not_run == 0;
+            self.print(&[verdict(&format!(" on {}", leg.name()), tally, ok)]);
+        }
+    }
+
+    fn finished(&mut self, tally: &Tally, exit_code: u8) {
+        self.bar.finish_and_clear();
+        let mut lines = vec![verdict("", tally, exit_code == exit::OK)];
+        lines.extend(summary::repeated(tally));
+        lines.extend(summary::next_steps(tally, &self.filters, &self.pending, self.no_tests));
+        self.print(&lines);
+    }
+}

@@ -1,0 +1,107 @@
+//! Distributes the events of a run to all presenters, and writes the report files at the end of the run.
+
+use std::path::{Path, PathBuf};
+
+use memcheck_core::wire::exit;
+
+use super::annotations::GithubAnnotations;
+use super::flamegraph::FlameGraph;
+use super::html::Html;
+use super::json::JsonLines;
+use super::junit::Junit;
+use super::markdown::Markdown;
+use super::terminal::Terminal;
+use super::trace::Trace;
+use crate::invocation::options::{Annotations, Audience};
+use crate::invocation::values::ReportFile;
+use crate::presentation::events::{Presenter, Report};
+use crate::presentation::tally::Tally;
+use crate::system::error::Expected;
+
+/// All presenters and reports of a run.
+pub(crate) struct Told {
+    presenters: Vec<Box<dyn Presenter>>,
+    reports: Vec<(PathBuf, Box<dyn Report>)>,
+}
+
+/// A report that could not be written.
+#[derive(Debug, thiserror::Error)]
+#[error("report {path}: {why}", path = .0.display(), why = .1)]
+struct ReportError(PathBuf, String);
+
+impl Expected for ReportError {
+    fn exit_code(&self) -> u8 {
+        exit::REPORT
+    }
+}
+
+impl Told {
+    /// Creates the terminal output, annotations and reports. `on_stdout` is the presenter that writes to stdout.
+    pub(crate) fn new(
+        audience: &Audience<'_>,
+        workspace_root: &Path,
+        legs: usize,
+        on_stdout: Option<Box<dyn Presenter>>,
+    ) -> Self {
+        let mut presenters: Vec<Box<dyn Presenter>> = vec![Box::new(Terminal::new(audience, legs))];
+        if audience.telling.annotations == Annotations::Github {
+            presenters.push(Box::new(GithubAnnotations::new(workspace_root.to_owned())));
+        }
+        presenters.extend(on_stdout);
+        let reports = audience.telling.reports.iter().map(|ReportFile { kind, path }| {
+            let report: Box<dyn Report> = match *kind {
+                "junit" => Box::new(Junit::default()),
+                "markdown" => Box::new(Markdown::default()),
+                "html" => Box::new(Html::default()),
+                "flamegraph" => Box::new(FlameGraph::default()),
+                "trace" => Box::new(Trace::default()),
+                _ => Box::new(JsonLines::new(Vec::new())),
+            };
+            (path.clone(), report)
+        });
+        Self { presenters, reports: reports.collect() }
+    }
+
+    /// Adds a report.
+    pub(crate) fn also(&mut self, path: PathBuf, report: impl Report + 'static) {
+        self.reports.push((path, Box::new(report)));
+    }
+
+    /// Passes an event to all presenters and reports.
+    pub(crate) fn tell(&mut self, mut what: impl FnMut(&mut dyn Presenter)) {
+        for presenter in &mut self.presenters {
+            what(presenter.as_mut());
+        }
+        for (_, report) in &mut self.reports {
+            what(report.as_mut());
+        }
+    }
+
+    /// Writes the reports, then the summary. The order matters because the exit code in the summary depends on the success of the reports.
+    pub(crate) fn finish(mut self, tally: &Tally, exit_code: u8) -> u8 {
+        let mut exit_code = exit_code;
+        for (path, report) in &mut self.reports {
+            report.finished(tally, exit_code);
+            if let Err(error) = write_report(path, report.as_ref()) {
+                let error = ReportError(path.clone(), format!("{error:#}"));
+                super::failure(&error.into());
+                if exit_code == exit::OK {
+                    exit_code = exit::REPORT;
+                }
+            }
+        }
+        for presenter in &mut self.presenters {
+            presenter.finished(tally, exit_code);
+        }
+        exit_code
+    }
+}
+
+fn write_report(path: &Path, report: &dyn Report) -> anyhow::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    if let Some(folder) = folder {
+        std::fs::create_dir_all(folder)?;
+    }
+    std::fs::write(path, report.text()?)?;
+    Ok(())
+}

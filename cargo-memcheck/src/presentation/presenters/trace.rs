@@ -1,0 +1,167 @@
+//! A trace in the Chrome format for Perfetto and `chrome://tracing`. It has one process for each test, one counter for each space, and one
+//! time step for each iteration. A test with attribution has a second process with its events.
+//!
+//! The trace contains no clock times: a millisecond stands for an iteration, and in the process of events a microsecond stands for an
+//! allocation or a free. Two runs of the same code therefore give the same file.
+
+use memcheck_core::measurement::record::Record;
+use memcheck_core::presentation::profile::{By, Held, Profile, Row, Sort};
+use serde_json::{Map, Value, json};
+
+use super::profile::kind_name;
+use crate::discovery::task::{Outcome, Task};
+use crate::presentation::events::{Presenter, Report};
+
+/// The number of microseconds that stand for an iteration.
+const ITERATION: usize = 1_000;
+/// The greatest number of holders, and of scopes, in the mark of a peak.
+const MOST: usize = 20;
+
+#[derive(Debug, Default)]
+pub(crate) struct Trace {
+    events: Vec<Value>,
+    processes: usize,
+}
+
+impl Trace {
+    /// Adds a process to the trace and returns its number.
+    fn process(&mut self, name: &str) -> usize {
+        self.processes += 1;
+        self.events.push(json!({
+            "ph": "M", "name": "process_name", "pid": self.processes, "args": {"name": name},
+        }));
+        self.processes
+    }
+
+    /// Adds the figures of the iterations.
+    fn iterations(&mut self, process: usize, record: &Record) {
+        for (space, measured) in &record.spaces {
+            let series = measured.allocated.iter().zip(&measured.peak).enumerate();
+            for (iteration, (allocated, peak)) in series {
+                self.events.push(json!({
+                    "ph": "C", "name": space, "pid": process, "ts": iteration * ITERATION,
+                    "args": {"allocated": allocated, "peak": peak},
+                }));
+            }
+        }
+        let judged = record.judged.first();
+        let iterations = judged.and_then(|space| record.spaces.get(space));
+        for iteration in 0..iterations.map_or(0, |measured| measured.allocated.len()) {
+            self.events.push(json!({
+                "ph": "X", "name": "iteration", "pid": process, "tid": 1,
+                "ts": iteration * ITERATION, "dur": ITERATION, "args": {"iteration": iteration},
+            }));
+        }
+    }
+
+    /// Adds the live bytes of a space over its events, and the holders of its peak.
+    fn followed(&mut self, process: usize, profile: &Profile) {
+        let (space, timeline) = (profile.space, &profile.timeline);
+        let time = |point: usize| point as u64 * timeline.stretch;
+        for (point, live) in timeline.points.iter().enumerate() {
+            self.events.push(json!({
+                "ph": "C", "name": space, "pid": process, "ts": time(point), "args": {"live": live},
+            }));
+        }
+        self.events.push(json!({
+            "ph": "i", "s": "p", "name": format!("peak of {space}"), "pid": process, "tid": 1,
+            "ts": time(timeline.peak_at), "args": at_peak(profile),
+        }));
+    }
+}
+
+/// Returns the arguments of a peak's mark: the bytes by kind, by holder and by scope.
+fn at_peak(profile: &Profile) -> Value {
+    let kind = |kind| kind_name(profile.window, kind);
+    let kinds: Map<String, Value> =
+        profile.kinds.iter().map(|sum| (kind(sum.kind).to_owned(), sum.bytes.into())).collect();
+    let holder = |held: &Held| {
+        let Held { label, site, kind: of, bytes, count, stack: _ } = held;
+        json!({"holder": label, "site": site, "for": kind(*of), "bytes": bytes, "blocks": count})
+    };
+    let scope = |row: &Row| {
+        let in_all = row.in_all.filter(|in_all| in_all.peak > 0)?;
+        Some(
+            json!({"scope": row.name, "phase": row.phase, "bytes": row.peak, "in_all": in_all.peak}),
+        )
+    };
+    json!({
+        "bytes": profile.peak_allocated,
+        "iteration": profile.timeline.peak_iteration,
+        "kinds": kinds,
+        "holders": profile.holders.iter().take(MOST).map(holder).collect::<Vec<_>>(),
+        "scopes": profile.table.rows.iter().filter_map(scope).take(MOST).collect::<Vec<_>>(),
+    })
+}
+
+impl Presenter for Trace {
+    fn test_finished(&mut self, task: &Task, outcome: &Outcome) {
+        let Some(report) = &outcome.report else { return };
+        let record = &report.record;
+        let name = format!("{} {} on {}", task.binary.id, task.name(), task.leg.name());
+        let process = self.process(&name);
+        self.iterations(process, record);
+        let Some(attribution) = &record.attribution else { return };
+        let process = self.process(&format!("{name} (events)"));
+        for space in attribution.peaks.keys() {
+            if let Some(profile) = Profile::of(record, *space, By::Scope, Sort::Peak) {
+                self.followed(process, &profile);
+            }
+        }
+    }
+}
+
+impl Report for Trace {
+    fn text(&self) -> anyhow::Result<Vec<u8>> {
+        Ok(serde_json::to_vec(&json!({"traceEvents": self.events, "displayTimeUnit": "ms"}))?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::example::leaky;
+    use super::*;
+    use crate::discovery::task::example::task;
+
+    fn events(outcome: &Outcome) -> Vec<Value> {
+        let mut trace = Trace::default();
+        trace.test_finished(&task(), outcome);
+        let json: Value = serde_json::from_slice(&trace.text().unwrap()).unwrap();
+        json["traceEvents"].as_array().unwrap().clone()
+    }
+
+    #[test]
+    fn a_test_that_was_followed_has_its_events_and_who_held_the_peak() {
+        let events = events(&leaky());
+        let of_events: Vec<&Value> = events.iter().filter(|event| event["pid"] == 2).collect();
+        assert_eq!(of_events[0]["args"]["name"], "app::mem a::b on cpu (events)");
+        let live: Vec<(u64, u64)> = of_events
+            .iter()
+            .filter(|event| event["ph"] == "C")
+            .map(|event| {
+                (event["ts"].as_u64().unwrap(), event["args"]["live"].as_u64().unwrap() >> 20)
+            })
+            .collect();
+        assert_eq!((live.len(), live[0], live[12]), (13, (0, 2), (24, 26)));
+        let marks: Vec<_> = of_events.iter().filter(|event| event["ph"] == "i").collect();
+        let [mark] = marks.as_slice() else { panic!("{marks:#?}") };
+        assert_eq!((&mark["name"], &mark["ts"]), (&"peak of host".into(), &24.into()));
+        let args = &mark["args"];
+        assert_eq!((&args["bytes"], &args["iteration"]), (&(26 << 20).into(), &12.into()));
+        assert_eq!(args["kinds"]["set-up"], 2 << 20);
+        assert_eq!(args["holders"][0]["holder"], "matmul [512,1024] f32 in model.head");
+        assert_eq!(args["scopes"][0]["scope"], "model");
+        assert_eq!(args["scopes"][0]["in_all"], 24 << 20);
+        assert_eq!(args["scopes"][1]["bytes"], 24 << 20);
+    }
+
+    #[test]
+    fn a_test_that_was_only_counted_has_its_iterations() {
+        let mut counted = leaky();
+        counted.report.as_mut().unwrap().record.attribution = None;
+        let events = events(&counted);
+        assert!(events.iter().all(|event| event["pid"] == 1));
+        assert_eq!(events.iter().filter(|event| event["name"] == "iteration").count(), 10);
+        assert_eq!(events.iter().filter(|event| event["ph"] == "C").count(), 10);
+    }
+}

@@ -1,0 +1,91 @@
+//! The errors of reading and merging results, with hints.
+
+use std::io;
+use std::path::PathBuf;
+
+use memcheck_core::wire::exit;
+
+use super::line::FILE;
+use crate::invocation::options::Partition;
+use crate::system::error::Expected;
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ResultsError {
+    #[error("{path} is not a directory", path = .0.display())]
+    NoFolder(PathBuf),
+    #[error("there are {0} directories of results, and one is shown at a time")]
+    Several(usize),
+    #[error("{path} holds no results of a run ({FILE})", path = .0.display())]
+    None(PathBuf),
+    #[error("{path}: {error}", path = .0.display(), error = .1)]
+    Io(PathBuf, io::Error),
+    /// The file is incomplete, or it is not a file of results.
+    #[error("{path} is cut off or damaged: {why}", path = .0.display(), why = .1)]
+    Torn(PathBuf, String),
+    #[error("{path} was written by another version of the tool: {what}", path = .0.display(), what = .1)]
+    Version(PathBuf, String),
+    #[error("{a} and {b} are not shards of one run: {what}", a = .0.display(), b = .1.display(), what = .2)]
+    Different(PathBuf, PathBuf, String),
+    #[error("{path} holds no results on {1}: that run ended before", path = .0.display())]
+    Unstarted(PathBuf, String),
+    #[error("{path} holds the results of a whole run: there is nothing to merge it with", path = .0.display())]
+    Whole(PathBuf),
+    #[error("{part} is in both {a} and {b}", part = .0, a = .1.display(), b = .2.display())]
+    Twice(Partition, PathBuf, PathBuf),
+    #[error("{test} on {device} is in both {a} and {b}", a = .a.display(), b = .b.display())]
+    SameTest {
+        /// The test, with its binary.
+        test: String,
+        device: String,
+        /// The folder of one shard.
+        a: PathBuf,
+        /// The folder of the other shard.
+        b: PathBuf,
+    },
+    #[error("the results of {0} are missing")]
+    Missing(String),
+}
+
+impl Expected for ResultsError {
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::Io(..) => exit::INTERNAL,
+            // Missing results must not count as a pass, so that their exit code is that of tests that were not measured.
+            Self::None(_) | Self::Torn(..) | Self::Missing(_) | Self::Unstarted(..) => {
+                exit::NOT_MEASURED
+            }
+            Self::NoFolder(_)
+            | Self::Several(_)
+            | Self::Version(..)
+            | Self::Different(..)
+            | Self::Whole(_)
+            | Self::Twice(..)
+            | Self::SameTest { .. } => exit::USAGE,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Several(_) => "--merge joins the shards of one run",
+            Self::None(_) => "a run leaves them when it ends; one that did not build has none",
+            Self::Torn(..) => "the run was killed, or the copy is incomplete: run this shard again",
+            Self::Unstarted(..) => "the log of that run has the reason: run this shard again",
+            Self::Missing(_) => {
+                "name the folder of every shard; one that ended before its tests says why in its log"
+            }
+            Self::Version(..) => "use the same version of cargo-memcheck everywhere",
+            Self::Different(..) => {
+                "run all shards of one state of the sources with the same arguments, but for the \
+                 M of --partition hash:M/N"
+            }
+            Self::Whole(_) => {
+                "`cargo memcheck report DIR` shows it; a shard is run with --partition"
+            }
+            Self::Twice(..) | Self::SameTest { .. } => {
+                "name each shard once, and give each a --results of its own"
+            }
+            Self::NoFolder(_) | Self::Io(..) => return None,
+        };
+        Some(hint.to_owned())
+    }
+}

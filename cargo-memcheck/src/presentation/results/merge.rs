@@ -1,0 +1,173 @@
+//! Merges the shards of a run, after a check that they are complete and belong together.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use memcheck_core::judgement::verdict::Status;
+
+use super::{Results, ResultsError, Run, Test};
+use crate::execution::note::Note;
+use crate::invocation::devices::Leg;
+use crate::invocation::options::Partition;
+use crate::presentation::tally::Tally;
+
+/// The greatest number of missing shards in a message.
+const SHOWN: usize = 8;
+
+/// A whole run, in the form that a single machine would have produced.
+#[derive(Debug)]
+pub(crate) struct Whole {
+    /// The description of the run. A merged run has that of the first shard.
+    pub(crate) run: Run,
+    /// The devices of the run, with the numbers of tests to run.
+    pub(crate) legs: Vec<(Leg, usize)>,
+    /// The tests of the run, sorted by device, package, binary and name. Ignored tests come first.
+    pub(crate) tests: Vec<Test>,
+    /// The findings about the workspace, without duplicates.
+    pub(crate) notes: Vec<Note>,
+    /// The counts that do not follow from the tests, and the wall time of the longest run.
+    pub(crate) tally: Tally,
+}
+
+impl From<Results> for Whole {
+    fn from(results: Results) -> Self {
+        let Results { folder: _, run, legs, tests, notes, end } = results;
+        let tally = Tally {
+            elsewhere: end.elsewhere,
+            not_run: end.not_run,
+            interrupted: end.interrupted,
+            failure: end.failure,
+            unstarted: end.unstarted,
+            took: Duration::try_from_secs_f64(end.seconds).unwrap_or_default(),
+            ..Tally::default()
+        };
+        Self { run, legs, tests, notes, tally }
+    }
+}
+
+/// Merges shards. Their paths must be relocated to the same workspace.
+pub(crate) fn merge(shards: Vec<Results>) -> Result<Whole, ResultsError> {
+    check(&shards)?;
+    let mut shards = shards.into_iter();
+    let mut whole = Whole::from(shards.next().expect("the command line names a folder"));
+    for shard in shards {
+        let Whole { run: _, legs, tests, notes, tally } = Whole::from(shard);
+        for ((_, count), (_, more)) in whole.legs.iter_mut().zip(legs) {
+            *count += more;
+        }
+        whole.tests.extend(tests);
+        whole.notes.extend(notes);
+        // Shards run at the same time on different machines, so that the longest time counts instead of the sum.
+        let took = whole.tally.took.max(tally.took);
+        whole.tally.join(tally);
+        whole.tally.took = took;
+    }
+    let devices = whole.run.devices.clone();
+    let place = |test: &Test| devices.iter().position(|device| *device == test.task.leg.name());
+    whole.tests.sort_by_key(|test| {
+        let is_run = test.outcome.verdict.status != Status::Ignored;
+        (place(test), is_run, id(test))
+    });
+    let mut notes: Vec<Note> = Vec::new();
+    for note in whole.notes.drain(..) {
+        if !notes.contains(&note) {
+            notes.push(note);
+        }
+    }
+    whole.notes = notes;
+    Ok(whole)
+}
+
+/// Returns the package, the binary and the name of a test.
+fn id(test: &Test) -> (String, String, String) {
+    let task = &test.task;
+    (task.package.clone(), task.binary.id.clone(), task.name().to_owned())
+}
+
+/// Makes sure that the shards belong to one run, and that none is missing or given twice.
+fn check(shards: &[Results]) -> Result<(), ResultsError> {
+    let Some((first, others)) = shards.split_first() else { return Ok(()) };
+    if let (true, Some(cut)) =
+        (!others.is_empty(), shards.iter().find(|shard| !shard.end.unstarted.is_empty()))
+    {
+        let devices = cut.end.unstarted.join(", ");
+        return Err(ResultsError::Unstarted(cut.folder.clone(), devices));
+    }
+    if let Some(whole) = shards.iter().find(|shard| shard.run.partition.is_none()) {
+        return match others {
+            [] => Ok(()),
+            _ => Err(ResultsError::Whole(whole.folder.clone())),
+        };
+    }
+    for other in others {
+        if let Some(what) = difference(&first.run, &other.run) {
+            let (a, b) = (first.folder.clone(), other.folder.clone());
+            return Err(ResultsError::Different(a, b, what));
+        }
+    }
+    let mut parts = BTreeMap::new();
+    for shard in shards {
+        let Some(part) = shard.run.partition else { continue };
+        if let Some(other) = parts.insert(part, &shard.folder) {
+            return Err(ResultsError::Twice(part, other.clone(), shard.folder.clone()));
+        }
+    }
+    let all = || first.run.partition.into_iter().flat_map(Partition::all);
+    let missing = || all().filter(|part| !parts.contains_key(part));
+    let (shown, count) = (missing().take(SHOWN), missing().count());
+    if count > 0 {
+        let mut shown: Vec<String> = shown.map(|part| part.to_string()).collect();
+        if count > shown.len() {
+            shown.push(format!("and {} more", count - shown.len()));
+        }
+        return Err(ResultsError::Missing(shown.join(", ")));
+    }
+    let mut seen: BTreeMap<_, &PathBuf> = BTreeMap::new();
+    for (shard, test) in shards.iter().flat_map(|s| s.tests.iter().map(move |test| (s, test))) {
+        let device = test.task.leg.name();
+        if let Some(other) = seen.insert((device.clone(), id(test)), &shard.folder) {
+            return Err(ResultsError::SameTest {
+                test: format!("{} {}", test.task.binary.id, test.task.name()),
+                device,
+                a: other.clone(),
+                b: shard.folder.clone(),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Returns the first difference that two shards of one run must not have.
+fn difference(a: &Run, b: &Run) -> Option<String> {
+    // The pattern names every field, so that a new field cannot be forgotten. The versions were already compared when the files were read.
+    let Run {
+        version: _,
+        protocol: _,
+        record: _,
+        memcheck: _,
+        workspace: _,
+        partition: _,
+        devices,
+        selected,
+        commit,
+        mode,
+        archived: _,
+        levels: _,
+    } = a;
+    let of = |run: &Run| run.partition.map(|part| part.all().count());
+    if *devices != b.devices {
+        return Some(format!("devices {} and {}", devices.join(", "), b.devices.join(", ")));
+    }
+    if of(a) != of(b) {
+        let shown = |run: &Run| run.partition.map(|part| part.to_string()).unwrap_or_default();
+        return Some(format!("parts {} and {}", shown(a), shown(b)));
+    }
+    if let (Some(a), Some(b)) = (commit, &b.commit)
+        && a != b
+    {
+        return Some(format!("commits {a} and {b}"));
+    }
+    let same = *selected == b.selected && *mode == b.mode;
+    (!same).then(|| "other tests, limits or levels were selected".to_owned())
+}

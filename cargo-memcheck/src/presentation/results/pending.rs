@@ -1,0 +1,79 @@
+//! Relocates the paths in results from another machine, and writes their pending snapshots to the folder that a run in CI uses.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use memcheck_core::judgement::verdict::Status;
+use memcheck_core::runs::relations::Needs;
+
+use super::{Results, ResultsError, Whole};
+use crate::baselines::leave;
+use crate::build::workspace::Places;
+use crate::discovery::task::{Across, Subject};
+
+impl Results {
+    /// Moves every path in the run's workspace to the workspace at `root`.
+    pub(crate) fn relocate(&mut self, root: &Path) {
+        let from = std::mem::replace(&mut self.run.workspace, root.to_owned());
+        let moved = |path: &mut PathBuf| {
+            if let Ok(rest) = path.strip_prefix(&from) {
+                *path = root.join(rest);
+            }
+        };
+        for test in &mut self.tests {
+            moved(&mut test.task.folder);
+            if let Subject::Test(entry) = &mut test.task.subject {
+                moved(&mut entry.manifest_dir);
+            }
+            let Across { left, snapshot, pending, .. } = &mut test.outcome.across;
+            snapshot.iter_mut().chain(pending).for_each(moved);
+            left.iter_mut().flat_map(Needs::paths).for_each(moved);
+            if let Some(report) = &mut test.outcome.report {
+                report.snapshot.iter_mut().chain(&mut report.pending).for_each(moved);
+            }
+        }
+        self.notes.iter_mut().filter_map(|note| note.path.as_mut()).for_each(moved);
+    }
+}
+
+/// Writes the pending snapshots of all tests below the workspace's target directory. Each test replaces its own snapshot.
+pub(crate) fn join(whole: &mut Whole, places: &Places) -> Result<(), ResultsError> {
+    let root = whole.run.workspace.clone();
+    let snapshots: Vec<Option<PathBuf>> = whole
+        .tests
+        .iter()
+        .map(|test| {
+            let snapshot = test.outcome.report.as_ref()?.snapshot.as_deref()?;
+            leave::below(&places.pending_directory(), snapshot, &root)
+        })
+        .collect();
+    // All old snapshots must be removed before a new one is written, because devices of one family share a snapshot.
+    for path in snapshots.iter().flatten() {
+        leave::remove(path).map_err(|error| ResultsError::Io(path.clone(), error))?;
+    }
+    let mut latest: BTreeMap<PathBuf, &str> = BTreeMap::new();
+    for (test, place) in whole.tests.iter().zip(&snapshots) {
+        let Some(path) = place else { continue };
+        match &test.pending {
+            Some(text) => drop(latest.insert(path.clone(), text)),
+            // A failure removes the snapshot of an earlier device, as it does in a run.
+            None if discards(test.outcome.verdict.status) => drop(latest.remove(path)),
+            None => {}
+        }
+    }
+    for (path, text) in &latest {
+        leave::write(path, text).map_err(|error| ResultsError::Io(path.clone(), error))?;
+    }
+    let written: BTreeSet<PathBuf> = latest.into_keys().collect();
+    for (test, place) in whole.tests.iter_mut().zip(snapshots) {
+        let is_pending = test.pending.is_some();
+        let Some(report) = &mut test.outcome.report else { continue };
+        report.pending = place.filter(|path| is_pending && written.contains(path));
+    }
+    Ok(())
+}
+
+/// True if a test with this status removes the pending snapshot of an earlier run.
+fn discards(status: Status) -> bool {
+    matches!(status, Status::Failed | Status::NotMeasured)
+}

@@ -1,0 +1,119 @@
+//! Reads a folder of results completely, or fails with an error that names the invalid line.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use super::ResultsError;
+use super::line::{End, FILE, Kept, Line, file};
+use super::run::{Run, VERSION};
+use crate::discovery::task::{Outcome, Task};
+use crate::execution::note::Note;
+use crate::invocation::devices::Leg;
+
+/// A test as it is read.
+pub(crate) type Test = Kept<Task, Outcome>;
+
+/// The results of a run or of one of its shards.
+#[derive(Debug)]
+pub(crate) struct Results {
+    pub(crate) folder: PathBuf,
+    /// The description of the run.
+    pub(crate) run: Run,
+    /// The devices of the run, with the numbers of tests to run.
+    pub(crate) legs: Vec<(Leg, usize)>,
+    /// The tests, in the order in which they ended.
+    pub(crate) tests: Vec<Test>,
+    pub(crate) notes: Vec<Note>,
+    /// The contents of the last line.
+    pub(crate) end: End,
+}
+
+pub(crate) fn read(folder: &Path) -> Result<Results, ResultsError> {
+    if !folder.is_dir() {
+        return Err(ResultsError::NoFolder(folder.to_owned()));
+    }
+    let path = file(folder);
+    let text = match std::fs::read(&path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(ResultsError::None(folder.to_owned()));
+        }
+        Err(error) => return Err(ResultsError::Io(path, error)),
+    };
+    parse(folder, &String::from_utf8_lossy(&text))
+}
+
+fn parse(folder: &Path, text: &str) -> Result<Results, ResultsError> {
+    let torn = |why: String| ResultsError::Torn(file(folder), why);
+    let mut lines = (1..).zip(text.lines());
+    let first = lines.next().map(|(_, line)| line).unwrap_or_default();
+    let run = first_line(folder, first)?;
+    let mut results = Results {
+        folder: folder.to_owned(),
+        run,
+        legs: Vec::new(),
+        tests: Vec::new(),
+        notes: Vec::new(),
+        end: End {
+            tests: 0,
+            elsewhere: 0,
+            not_run: 0,
+            interrupted: false,
+            exit_code: 0,
+            failure: None,
+            unstarted: Vec::new(),
+            seconds: 0.0,
+        },
+    };
+    let mut ended = false;
+    for (number, line) in lines {
+        let line: Line<Test> = serde_json::from_str(line)
+            .map_err(|error| torn(format!("line {number} of {FILE}: {error}")))?;
+        match line {
+            _ if ended => return Err(torn(format!("line {number} stands behind the last"))),
+            Line::Run(_) => return Err(torn(format!("line {number} is that of another run"))),
+            Line::Leg { leg, tests } => results.legs.push((leg, tests)),
+            Line::Test(test) => results.tests.push(test),
+            Line::Note(note) => results.notes.push(*note),
+            Line::End(end) => (results.end, ended) = (end, true),
+        }
+    }
+    if !ended {
+        return Err(torn("its last line is missing".to_owned()));
+    }
+    let (there, said) = (results.tests.len(), results.end.tests);
+    if there != said {
+        return Err(torn(format!("it holds {there} tests and says that there were {said}")));
+    }
+    Ok(results)
+}
+
+/// Reads the first line. The versions come first, because the lines of another version can have other fields. Only the same version of the
+/// command must read the file, because its format is internal.
+fn first_line(folder: &Path, line: &str) -> Result<Run, ResultsError> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    enum Versioned {
+        Run { version: u32, protocol: u32, record: u32, memcheck: String },
+    }
+    let torn = |error: serde_json::Error| {
+        ResultsError::Torn(file(folder), format!("line 1 of {FILE}: {error}"))
+    };
+    let Versioned::Run { version, protocol, record, memcheck } =
+        serde_json::from_str(line).map_err(torn)?;
+    let ours = (
+        VERSION,
+        memcheck_core::wire::protocol::VERSION,
+        memcheck_core::measurement::record::VERSION,
+    );
+    if (version, protocol, record) != ours || memcheck != env!("CARGO_PKG_VERSION") {
+        let what = format!("cargo-memcheck {memcheck}, format {version}.{protocol}.{record}");
+        return Err(ResultsError::Version(file(folder), what));
+    }
+    match serde_json::from_str(line).map_err(torn)? {
+        Line::<Test>::Run(run) => Ok(*run),
+        _ => Err(ResultsError::Torn(file(folder), "it does not begin with a run".to_owned())),
+    }
+}

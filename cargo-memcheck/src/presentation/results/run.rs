@@ -1,0 +1,126 @@
+//! The description of a run, which must agree between its shards.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use memcheck_core::judgement::finding::{Code, Level};
+use memcheck_core::limits::Limits;
+use memcheck_core::measurement::record;
+use memcheck_core::runs::explain::Explain;
+use memcheck_core::shape::Scaling;
+use memcheck_core::wire::protocol;
+use serde::{Deserialize, Serialize};
+
+use crate::discovery::session::{LegTests, Session};
+use crate::discovery::task::Task;
+use crate::invocation::devices::Leg;
+use crate::invocation::options::{Levels, Mode, Partition, hash};
+
+/// The version of the file.
+pub(super) const VERSION: u32 = 2;
+
+/// The description of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Run {
+    /// The versions of this file, of the protocol and of the records in it.
+    pub(super) version: u32,
+    pub(super) protocol: u32,
+    pub(super) record: u32,
+    /// The version of the command.
+    pub(super) memcheck: String,
+    /// The root of the workspace that contains the paths in the results.
+    pub(super) workspace: PathBuf,
+    /// The part of the tests that was run. `None` if all tests were run.
+    pub(super) partition: Option<Partition>,
+    pub(super) devices: Vec<String>,
+    /// A hash of the selected tests of all parts, with their limits and the other settings of their verdicts.
+    pub(super) selected: String,
+    /// The commit of the sources, if git knows one.
+    pub(super) commit: Option<String>,
+    /// Whether the command could write to the source tree.
+    pub(crate) mode: Mode,
+    /// True if the tests come from an archive.
+    #[serde(default)]
+    pub(crate) archived: bool,
+    /// The explicit levels of bookkeeping findings.
+    #[serde(default)]
+    pub(super) levels: BTreeMap<Code, Level>,
+}
+
+/// The input of the hash.
+#[derive(Serialize)]
+struct Selected<'a> {
+    tests: Vec<SelectedTest<'a>>,
+    mode: Mode,
+    levels: Vec<(&'a str, Level)>,
+    explain: Explain,
+    threads: &'a str,
+}
+
+#[derive(Serialize)]
+struct SelectedTest<'a> {
+    device: String,
+    package: &'a str,
+    binary: &'a str,
+    test: &'a str,
+    runs: bool,
+    limits: &'a Limits,
+    #[serde(skip_serializing_if = "<[Scaling]>::is_empty")]
+    scaling: &'a [Scaling],
+}
+
+impl Run {
+    /// Describes this run.
+    pub(crate) fn of(session: &Session, legs: &[LegTests]) -> Self {
+        let options = &session.options;
+        Self {
+            version: VERSION,
+            protocol: protocol::VERSION,
+            record: record::VERSION,
+            memcheck: env!("CARGO_PKG_VERSION").to_owned(),
+            workspace: session.workspace.root().to_owned(),
+            partition: options.selection.partition,
+            devices: session.legs.iter().map(Leg::name).collect(),
+            selected: selected(session, legs),
+            commit: session.commit(),
+            archived: session.source.archive().is_some(),
+            mode: options.mode,
+            levels: options.levels.said().clone(),
+        }
+    }
+
+    pub(crate) fn levels(&self) -> Levels {
+        Levels::new(self.levels.clone(), self.mode)
+    }
+
+    pub(crate) fn workspace(&self) -> &Path {
+        &self.workspace
+    }
+}
+
+fn selected(session: &Session, legs: &[LegTests]) -> String {
+    let options = &session.options;
+    let chosen: Vec<_> = legs.iter().map(|tests| session.choose_all_parts(tests)).collect();
+    let test = |runs: bool| {
+        move |task| {
+            let Task { package, binary, subject, leg, limits, .. }: &Task = task;
+            let (binary, test, scaling) = (&binary.id, subject.name(), subject.scaling());
+            SelectedTest { device: leg.name(), package, binary, test, runs, limits, scaling }
+        }
+    };
+    let mut tests: Vec<SelectedTest<'_>> = Vec::new();
+    for chosen in &chosen {
+        tests.extend(chosen.run.iter().map(test(true)));
+        tests.extend(chosen.ignored.iter().map(test(false)));
+    }
+    let levels = options.levels.said();
+    let selected = Selected {
+        tests,
+        mode: options.mode,
+        levels: levels.iter().map(|(code, level)| (code.name(), *level)).collect(),
+        explain: options.scheduling.explain,
+        threads: &options.rayon_threads,
+    };
+    let text = serde_json::to_string(&selected).expect("it is made of text and numbers");
+    format!("{:016x}", hash(&text))
+}

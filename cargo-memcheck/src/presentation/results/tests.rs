@@ -1,0 +1,244 @@
+//! Checks that results are read as they were written, and that only complete and matching shards are merged.
+
+use std::cell::OnceCell;
+use std::fs;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use memcheck_core::judgement::verdict::Status;
+use memcheck_core::wire::exit;
+
+use super::run::VERSION;
+use super::*;
+use crate::build::workspace::Places;
+use crate::discovery::task::{Outcome, Subject, Task, example};
+use crate::invocation::options::Mode;
+use crate::invocation::values::CargoOptions;
+use crate::invocation::values::NoTests;
+use crate::presentation::events::{Presenter, Report};
+use crate::presentation::tally::Tally;
+use crate::system::error::{Expected, Reported};
+
+fn run(part: &str) -> Run {
+    Run {
+        version: VERSION,
+        protocol: memcheck_core::wire::protocol::VERSION,
+        record: memcheck_core::measurement::record::VERSION,
+        memcheck: env!("CARGO_PKG_VERSION").to_owned(),
+        workspace: "/ws".into(),
+        partition: (!part.is_empty()).then(|| part.to_owned().try_into().unwrap()),
+        devices: vec!["cpu".to_owned()],
+        selected: "5".to_owned(),
+        commit: None,
+        mode: Mode::Ci,
+        archived: false,
+        levels: Default::default(),
+    }
+}
+
+fn task(name: &str) -> Task {
+    let mut task = example::task();
+    let Subject::Test(entry) = &mut task.subject else { unreachable!() };
+    name.clone_into(&mut entry.name);
+    task
+}
+
+/// Makes the outcome of a test with a pending snapshot in `folder`.
+fn outcome(folder: &Path, name: &str) -> Outcome {
+    let mut report: memcheck_core::wire::protocol::Report =
+        serde_json::from_value(example::report()).unwrap();
+    let pending = folder.join(format!("{name}.snap.new"));
+    fs::write(&pending, format!("figures of {name}\n")).unwrap();
+    report.snapshot = Some(format!("/ws/app/tests/snapshots/{name}@cpu.snap").into());
+    report.pending = Some(pending);
+    let mut outcome = Outcome::ignored();
+    outcome.verdict.status = Status::Passed;
+    outcome.report = Some(report);
+    outcome
+}
+
+/// Returns the text of the file that a run of these tests writes.
+fn kept(run: &Run, tests: &[&str]) -> String {
+    let tally = Tally { elsewhere: 1, not_run: 2, ..Tally::default() };
+    kept_with(run, tests, &tally, exit::OK)
+}
+
+fn kept_with(run: &Run, tests: &[&str], tally: &Tally, exit_code: u8) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let mut keeper = Keeper::new(Rc::new(OnceCell::from(run.clone())));
+    keeper.leg_started(&example::task().leg, tests.len());
+    for name in tests {
+        keeper.test_finished(&task(name), &outcome(folder.path(), name));
+    }
+    keeper.finished(tally, exit_code);
+    String::from_utf8(keeper.text().unwrap()).unwrap()
+}
+
+/// Writes folders of results, one for each text.
+fn folders(texts: &[String]) -> (tempfile::TempDir, Vec<PathBuf>) {
+    let root = tempfile::tempdir().unwrap();
+    let made = texts.iter().enumerate().map(|(number, text)| {
+        let folder = root.path().join(number.to_string());
+        fs::create_dir(&folder).unwrap();
+        fs::write(file(&folder), text).unwrap();
+        folder
+    });
+    let made = made.collect();
+    (root, made)
+}
+
+fn merged(texts: &[String]) -> Result<Whole, ResultsError> {
+    let (_root, folders) = folders(texts);
+    merge(folders.iter().map(|folder| read(folder)).collect::<Result<_, _>>()?)
+}
+
+#[track_caller]
+fn refused(texts: &[String], exit_code: u8, said: &str) {
+    let error = merged(texts).unwrap_err();
+    assert_eq!(error.exit_code(), exit_code, "{error}");
+    assert!(error.to_string().contains(said), "{error}");
+    assert!(error.hint().is_some(), "{error}");
+}
+
+#[test]
+fn what_was_kept_is_read() {
+    let (_root, folders) = folders(&[kept(&run(""), &["b", "a"])]);
+    let results = read(&folders[0]).unwrap();
+    assert_eq!(results.run, run(""));
+    assert_eq!(results.legs, [(example::task().leg, 2)]);
+    let names: Vec<&str> = results.tests.iter().map(|t| t.task.name()).collect();
+    assert_eq!(names, ["b", "a"]);
+    let test = &results.tests[0];
+    assert_eq!(test.pending.as_deref(), Some("figures of b\n"));
+    let folder = tempfile::tempdir().unwrap();
+    let mut expected = outcome(folder.path(), "b").report.unwrap();
+    expected.pending.clone_from(&test.outcome.report.as_ref().unwrap().pending);
+    assert_eq!(test.outcome.report.as_ref(), Some(&expected));
+}
+
+#[test]
+fn shards_are_joined_in_the_order_of_a_run() {
+    let shards = [kept(&run("hash:2/2"), &["c", "a"]), kept(&run("hash:1/2"), &["b"])];
+    let whole = merged(&shards).unwrap();
+    let names: Vec<&str> = whole.tests.iter().map(|t| t.task.name()).collect();
+    assert_eq!(names, ["a", "b", "c"]);
+    assert_eq!(whole.legs[0].1, 3);
+    assert_eq!((whole.tally.elsewhere, whole.tally.not_run), (2, 4));
+}
+
+#[test]
+fn a_shard_that_did_not_come_to_its_end_is_known_in_the_whole() {
+    let (first, second) = (run("hash:1/2"), run("hash:2/2"));
+    let ended = |tally: Tally| {
+        let exit_code = tally.exit_code(NoTests::Pass);
+        let whole = merged(&[kept(&first, &["a"]), kept_with(&second, &["b"], &tally, exit_code)]);
+        whole.map(|whole| (whole.tally.interrupted, whole.tally.failure))
+    };
+    let failure = Some(Reported { exit_code: exit::INTERNAL, message: "e".into(), hint: None });
+    assert_eq!(ended(Tally::default()).unwrap(), (false, None));
+    assert_eq!(ended(Tally { interrupted: true, ..Tally::default() }).unwrap(), (true, None));
+    let broke = Tally { failure: failure.clone(), ..Tally::default() };
+    assert_eq!(ended(broke).unwrap(), (false, failure));
+    let cut = Tally { unstarted: vec!["cpu".to_owned()], ..Tally::default() };
+    let error = ended(cut).unwrap_err();
+    assert_eq!(error.exit_code(), exit::NOT_MEASURED);
+    assert!(error.to_string().ends_with("holds no results on cpu: that run ended before"));
+}
+
+#[test]
+fn what_is_not_all_of_one_run_is_not_joined() {
+    let (first, second) = (run("hash:1/2"), run("hash:2/2"));
+    let shard = |run: &Run, test: &str| kept(run, &[test]);
+    let one = shard(&first, "a");
+    let missing = [shard(&run("hash:1/3"), "a"), shard(&run("hash:3/3"), "b")];
+    refused(&missing, exit::NOT_MEASURED, "hash:2/3");
+    refused(&[one.clone(), one.clone()], exit::USAGE, "hash:1/2 is in both");
+    refused(&[one.clone(), shard(&second, "a")], exit::USAGE, "app::mem a on cpu is in both");
+    refused(&[one.clone(), shard(&run(""), "b")], exit::USAGE, "a whole run");
+    refused(&[one.clone(), shard(&run("hash:2/3"), "b")], exit::USAGE, "hash:2/3");
+    type Change = fn(&mut Run);
+    let changes: [(Change, &str); 3] = [
+        (|run| run.devices = vec!["sim:t4".to_owned()], "cpu and sim:t4"),
+        (|run| run.selected = "6".to_owned(), "other tests"),
+        (|run| run.mode = Mode::Local, "other tests"),
+    ];
+    for (change, said) in changes {
+        let mut other = second.clone();
+        change(&mut other);
+        refused(&[one.clone(), shard(&other, "b")], exit::USAGE, said);
+    }
+    let of_commit = |run: &Run, commit: &str| Run { commit: Some(commit.into()), ..run.clone() };
+    let commits = [shard(&of_commit(&first, "abc"), "a"), shard(&of_commit(&second, "def"), "b")];
+    refused(&commits, exit::USAGE, "commits abc and def");
+    // If git does not know the commit of one shard, the commits cannot be compared.
+    assert!(merged(&[one, shard(&of_commit(&second, "def"), "b")]).is_ok());
+}
+
+#[test]
+fn a_file_that_is_not_whole_is_refused_wherever_it_was_cut() {
+    let sound = kept(&run(""), &["a", "b"]);
+    let lines: Vec<&str> = sound.lines().collect();
+    for torn in [
+        String::new(),
+        sound[..sound.len() / 2].to_owned(),
+        sound[..sound.len() - 3].to_owned(),
+        lines[..lines.len() - 1].join("\n"),
+        [lines[0], lines[1], lines[2], lines[4]].join("\n"),
+        lines[1..].join("\n"),
+        format!("{sound}{sound}"),
+    ] {
+        refused(&[torn], exit::NOT_MEASURED, "cut off or damaged");
+    }
+    let other = sound.replacen(&format!("\"version\":{VERSION}"), "\"version\":9", 1);
+    refused(&[other], exit::USAGE, "another version");
+    let newer = Run { memcheck: "99.0.0".to_owned(), ..run("") };
+    refused(&[kept(&newer, &["a"])], exit::USAGE, "cargo-memcheck 99.0.0");
+}
+
+#[test]
+fn a_folder_without_results_is_told_from_none() {
+    let root = tempfile::tempdir().unwrap();
+    assert_eq!(read(root.path()).unwrap_err().exit_code(), exit::NOT_MEASURED);
+    assert_eq!(read(&root.path().join("no")).unwrap_err().exit_code(), exit::USAGE);
+    fs::write(file(root.path()), kept(&run(""), &[])).unwrap();
+    assert!(read(root.path()).is_ok());
+    discard(root.path()).unwrap();
+    discard(root.path()).unwrap();
+    assert!(read(root.path()).is_err());
+}
+
+#[test]
+fn paths_are_those_of_the_workspace_that_they_are_told_in() {
+    let (_root, folders) = folders(&[kept(&run(""), &["a"])]);
+    let mut results = read(&folders[0]).unwrap();
+    results.relocate(Path::new("/here"));
+    let report = results.tests[0].outcome.report.as_ref().unwrap();
+    let snapshot = Path::new("/here/app/tests/snapshots/a@cpu.snap");
+    assert_eq!(report.snapshot.as_deref(), Some(snapshot));
+    assert_eq!(results.run.workspace, Path::new("/here"));
+}
+
+#[test]
+fn a_failure_on_a_later_device_takes_back_what_an_earlier_one_left_pending() {
+    let (_root, folders) = folders(&[kept(&run(""), &["a", "b"])]);
+    let places = |root: &Path| {
+        let flags = CargoOptions { target_dir: Some(root.to_owned()), ..CargoOptions::default() };
+        Places::find(&flags).unwrap()
+    };
+    for (status, left) in [(Status::Passed, true), (Status::Failed, false)] {
+        let mut whole = Whole::from(read(&folders[0]).unwrap());
+        // The second test stands for the first one on another device, so that they share a snapshot.
+        let first = whole.tests[0].outcome.report.clone().unwrap();
+        let later = &mut whole.tests[1];
+        later.pending = None;
+        later.outcome.verdict.status = status;
+        later.outcome.report.as_mut().unwrap().snapshot = first.snapshot;
+        let target = tempfile::tempdir().unwrap();
+        join(&mut whole, &places(target.path())).unwrap();
+        let pending = whole.tests[0].outcome.report.as_ref().unwrap().pending.clone();
+        assert_eq!(pending.is_some_and(|path| path.is_file()), left, "{status:?}");
+        let snapshots = target.path().join("memcheck/pending/app/tests/snapshots");
+        assert_eq!(snapshots.join("a@cpu.snap.new").is_file(), left);
+        assert_eq!(whole.tests[1].outcome.report.as_ref().unwrap().pending, None);
+    }
+}

@@ -1,0 +1,227 @@
+//! Counts outcomes, and derives the exit code from the counts.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use memcheck_core::judgement::finding::{Code, Level};
+use memcheck_core::judgement::verdict::Status;
+use memcheck_core::wire::exit;
+use serde::Serialize;
+
+use crate::discovery::task::Outcome;
+use crate::execution::note::Note;
+use crate::invocation::values::NoTests;
+use crate::system::error::Reported;
+use crate::system::process::INTERRUPTED;
+
+/// The tests that were run several times on request.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct Repeated {
+    /// The number of runs of each test.
+    pub(crate) runs: u32,
+    /// The number of tests whose runs all ended normally.
+    pub(crate) tests: usize,
+    /// The number of those tests whose figures are identical in all runs.
+    pub(crate) identical: usize,
+}
+
+impl Repeated {
+    fn add(&mut self, other: Self) {
+        self.runs = self.runs.max(other.runs);
+        self.tests += other.tests;
+        self.identical += other.identical;
+    }
+}
+
+/// The counts of a run on one device or on all devices.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Tally {
+    /// Tests that passed.
+    pub(crate) passed: usize,
+    /// Tests that failed by a measured finding.
+    pub(crate) failed: usize,
+    /// Tests without a baseline. Their status counts too.
+    pub(crate) new: usize,
+    /// Tests without a complete record.
+    pub(crate) not_measured: usize,
+    /// Those of them whose device could not be opened.
+    pub(crate) no_device: usize,
+    /// Tests left out because of `#[ignore]`.
+    pub(crate) ignored: usize,
+    /// Tests within their limits that have a denied bookkeeping finding.
+    pub(crate) needs_review: usize,
+    /// Selected tests that need another device than those of this run.
+    pub(crate) elsewhere: usize,
+    /// Selected tests that were not run because the run ended before.
+    pub(crate) not_run: usize,
+    /// Denied bookkeeping findings of tests and of the workspace.
+    pub(crate) denied: BTreeSet<Code>,
+    /// The pending snapshots that were written.
+    pub(crate) pending: Vec<PathBuf>,
+    /// True if a signal ended the run.
+    pub(crate) interrupted: bool,
+    /// The failure that ended the run, such as the failed build of a later device.
+    pub(crate) failure: Option<Reported>,
+    /// The devices whose tests were not started because the run ended before.
+    pub(crate) unstarted: Vec<String>,
+    /// The tests that were run several times because of `--repeat`.
+    pub(crate) repeated: Option<Repeated>,
+    /// The wall time of the tests, without the builds.
+    pub(crate) took: Duration,
+}
+
+impl Tally {
+    pub(crate) fn add(&mut self, outcome: &Outcome) {
+        let verdict = &outcome.verdict;
+        match verdict.status {
+            Status::Passed => self.passed += 1,
+            Status::NeedsReview => self.needs_review += 1,
+            Status::Failed => self.failed += 1,
+            Status::NotMeasured => self.not_measured += 1,
+            Status::Ignored => self.ignored += 1,
+        }
+        if verdict.has(Code::NoDevice) {
+            self.no_device += 1;
+        }
+        if verdict.has(Code::MissingBaseline) {
+            self.new += 1;
+        }
+        let repeats = outcome.report.as_ref().and_then(|report| report.record.repeats.as_ref());
+        if let Some((repeats, runs)) = repeats.and_then(|all| Some((all, all.asked?))) {
+            let identical = usize::from(repeats.ranges().is_empty());
+            let repeated = self.repeated.get_or_insert_default();
+            repeated.add(Repeated { runs, tests: 1, identical });
+        }
+        self.denied.extend(&verdict.denied);
+        self.pending.extend(outcome.pending().map(std::path::Path::to_owned));
+        self.pending.extend(outcome.across.pending.clone());
+    }
+
+    pub(crate) fn note(&mut self, note: &Note) {
+        if note.level == Level::Deny {
+            self.denied.insert(note.finding.code);
+        }
+    }
+
+    pub(crate) fn join(&mut self, leg: Self) {
+        // The pattern names every field, so that a new field cannot be forgotten.
+        let Self {
+            passed,
+            failed,
+            new,
+            not_measured,
+            no_device,
+            ignored,
+            needs_review,
+            elsewhere,
+            not_run,
+            denied,
+            pending,
+            interrupted,
+            failure,
+            unstarted,
+            repeated,
+            took,
+        } = leg;
+        self.passed += passed;
+        self.failed += failed;
+        self.new += new;
+        self.not_measured += not_measured;
+        self.no_device += no_device;
+        self.ignored += ignored;
+        self.needs_review += needs_review;
+        self.elsewhere += elsewhere;
+        self.not_run += not_run;
+        self.denied.extend(denied);
+        self.pending.extend(pending);
+        self.interrupted |= interrupted;
+        self.failure = self.failure.take().or(failure);
+        self.unstarted.extend(unstarted);
+        if let Some(repeated) = repeated {
+            self.repeated.get_or_insert_default().add(repeated);
+        }
+        self.took += took;
+    }
+
+    /// Sorts the pending snapshots and removes duplicates.
+    pub(crate) fn sort(&mut self) {
+        self.pending.sort();
+        self.pending.dedup();
+    }
+
+    /// Returns the number of tests that ran to an end with any status.
+    pub(crate) fn ran(&self) -> usize {
+        self.passed + self.failed + self.not_measured + self.needs_review
+    }
+
+    /// Returns the exit code: that of the failure that ended the run, or else that of the gravest event. A measured failure is graver than
+    /// a test that was not measured, because it is certain.
+    pub(crate) fn exit_code(&self, no_tests: NoTests) -> u8 {
+        if let Some(failure) = &self.failure {
+            failure.exit_code
+        } else if self.interrupted {
+            INTERRUPTED
+        } else if self.failed > 0 {
+            exit::FAILED
+        } else if self.no_device > 0 {
+            exit::NO_DEVICE
+        } else if self.not_measured > 0 {
+            exit::NOT_MEASURED
+        } else if self.needs_review > 0 || !self.denied.is_empty() {
+            exit::DENIED
+        } else if self.ran() == 0 && no_tests == NoTests::Fail {
+            exit::NO_TESTS
+        } else {
+            exit::OK
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn code(change: impl FnOnce(&mut Tally)) -> u8 {
+        let mut tally = Tally { passed: 3, ..Tally::default() };
+        change(&mut tally);
+        tally.exit_code(NoTests::Fail)
+    }
+
+    #[test]
+    fn the_gravest_thing_decides_the_exit_code() {
+        assert_eq!(code(|_| {}), exit::OK);
+        assert_eq!(code(|t| t.needs_review = 1), exit::DENIED);
+        assert_eq!(code(|t| t.denied = [Code::NotBuilt].into()), exit::DENIED);
+        assert_eq!(code(|t| (t.needs_review, t.not_measured) = (1, 1)), exit::NOT_MEASURED);
+        assert_eq!(code(|t| (t.no_device, t.not_measured) = (1, 2)), exit::NO_DEVICE);
+        assert_eq!(code(|t| (t.failed, t.no_device) = (1, 1)), exit::FAILED);
+        assert_eq!(code(|t| (t.failed, t.not_measured) = (1, 1)), exit::FAILED);
+        assert_eq!(code(|t| (t.failed, t.interrupted) = (1, true)), INTERRUPTED);
+        let failure = Reported { exit_code: exit::BUILD, message: String::new(), hint: None };
+        assert_eq!(code(|t| (t.failed, t.failure) = (1, Some(failure))), exit::BUILD);
+    }
+
+    #[test]
+    fn the_counts_of_two_devices_add_up() {
+        let leg = |passed, took| Tally {
+            passed,
+            took: Duration::from_secs(took),
+            pending: vec!["a.snap.new".into()],
+            ..Tally::default()
+        };
+        let mut all = leg(3, 2);
+        all.join(Tally { not_run: 4, interrupted: true, ..leg(1, 1) });
+        all.sort();
+        let expected = Tally { not_run: 4, interrupted: true, ..leg(4, 3) };
+        assert_eq!(all, expected);
+    }
+
+    #[test]
+    fn a_run_of_nothing_is_no_pass_unless_that_is_said() {
+        let nothing = Tally { ignored: 2, elsewhere: 1, ..Tally::default() };
+        assert_eq!(nothing.exit_code(NoTests::Fail), exit::NO_TESTS);
+        assert_eq!(nothing.exit_code(NoTests::Warn), exit::OK);
+        assert_eq!(nothing.exit_code(NoTests::Pass), exit::OK);
+    }
+}

@@ -1,0 +1,264 @@
+//! The shared libraries of a test executable: asks the loader which of them are missing, and looks for them in further folders.
+//!
+//! CUDA's wheels for Python contain the libraries that candle links to, but in folders that a loader does not search. The command looks for
+//! missing libraries in these folders and adds the matching ones to the search path of the test.
+
+mod advice;
+mod python;
+
+use std::collections::BTreeMap;
+use std::env::JoinPathsError;
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+use memcheck_core::request::variables;
+
+use crate::system::binary::Binary;
+
+pub(crate) use advice::{Missing, advice};
+
+/// The variable with the loader's search path.
+pub(crate) const SEARCH_PATH: &str = "LD_LIBRARY_PATH";
+/// Makes glibc's loader print the libraries that it would load, without starting the program.
+const TRACE: &str = "LD_TRACE_LOADED_OBJECTS";
+
+/// The folders in which the command looks for libraries, in addition to the folders that the loader searches.
+#[derive(Debug, Default)]
+pub(crate) struct Search {
+    /// The folders of `--library-path`, which come first on the search path whatever they contain.
+    named: Vec<PathBuf>,
+    /// The folders of Python installations. The command looks for them only when a library is missing, or for libcupti.
+    python: OnceLock<Vec<PathBuf>>,
+    /// The paths of libcupti in the Python folders.
+    cupti: OnceLock<Option<OsString>>,
+}
+
+/// The loader's report on an executable.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Linked {
+    /// The libraries that the loader found, with their paths.
+    pub(crate) found: BTreeMap<String, PathBuf>,
+    /// The libraries that the loader did not find.
+    pub(crate) missing: Vec<String>,
+    /// The loader's messages about libraries that are too old.
+    pub(crate) outdated: Vec<String>,
+}
+
+impl Search {
+    /// Searches `named` before all other folders.
+    pub(crate) fn new(named: Vec<PathBuf>) -> Self {
+        Self { named, ..Self::default() }
+    }
+
+    /// Returns the paths of libcupti in Python's CUDA wheels, for a test with an itemised report of GPU memory. `None` if there are none.
+    pub(crate) fn cupti(&self) -> Option<&OsStr> {
+        let find = || {
+            let found = python::cupti(self.python.get_or_init(python::folders));
+            // The list is separated by colons, so that it cannot contain a path with a colon.
+            let paths = found.iter().filter(|path| std::env::join_paths([path]).is_ok());
+            std::env::join_paths(paths).ok().filter(|paths| !paths.is_empty())
+        };
+        self.cupti.get_or_init(find).as_deref()
+    }
+
+    /// Puts the folders of `--library-path` on the search path of `binary`.
+    pub(crate) fn prepare(&self, binary: &mut Binary) {
+        let rest = search_path(binary);
+        // Joining cannot fail, because these folders come from a list that was split at the colons.
+        let _ = set_search_path(binary, self.named.iter().cloned().chain(rest));
+    }
+
+    /// Appends the folders that contain missing libraries to the search path of `binary`. Returns true if it added a folder and no library
+    /// is missing any longer.
+    pub(crate) fn complete(&self, binary: &mut Binary) -> Result<bool, Missing> {
+        let mut added = false;
+        loop {
+            let Ok(linked) = Linked::of(binary) else { return Ok(added) };
+            if linked.missing.is_empty() && linked.outdated.is_empty() {
+                return Ok(added);
+            }
+            // A library that was found can need further libraries, so the loop asks the loader again.
+            let before = search_path(binary);
+            let folders = self.python.get_or_init(python::folders);
+            let has = |folder: &&PathBuf| linked.missing.iter().any(|l| folder.join(l).is_file());
+            let more: Vec<PathBuf> =
+                folders.iter().filter(has).filter(|f| !before.contains(f)).cloned().collect();
+            let found = !more.is_empty();
+            if !found || set_search_path(binary, before.into_iter().chain(more)).is_err() {
+                return Err(Missing { libraries: linked.missing, outdated: linked.outdated });
+            }
+            added = true;
+        }
+    }
+}
+
+/// Returns the search path with which `binary` is started.
+fn search_path(binary: &Binary) -> Vec<PathBuf> {
+    let own = binary.environment.iter().find(|(name, _)| name == SEARCH_PATH);
+    let text = match own {
+        Some((_, text)) => Some(text.into()),
+        None => std::env::var_os(SEARCH_PATH),
+    };
+    text.iter().flat_map(std::env::split_paths).filter(|f| !f.as_os_str().is_empty()).collect()
+}
+
+/// Fails if the path of a folder contains a colon.
+fn set_search_path(
+    binary: &mut Binary,
+    folders: impl Iterator<Item = PathBuf>,
+) -> Result<(), JoinPathsError> {
+    let joined = std::env::join_paths(folders)?;
+    if !joined.is_empty() {
+        binary.environment.retain(|(name, _)| name != SEARCH_PATH);
+        binary.environment.push((SEARCH_PATH.to_owned(), joined.to_string_lossy().into_owned()));
+    }
+    Ok(())
+}
+
+/// Returns a search path with `folder` first, followed by the search path of this process.
+pub(crate) fn in_front(folder: PathBuf) -> Result<OsString, JoinPathsError> {
+    let inherited = std::env::var_os(SEARCH_PATH).unwrap_or_default();
+    let rest = std::env::split_paths(&inherited).filter(|f| !f.as_os_str().is_empty());
+    std::env::join_paths(std::iter::once(folder).chain(rest))
+}
+
+impl Linked {
+    /// Asks the loader, which does not start the program.
+    pub(crate) fn of(binary: &Binary) -> io::Result<Self> {
+        let output = Command::new(&binary.path)
+            // A statically linked program has no loader and starts in spite of the variable. It must then only list its tests.
+            .arg("--list")
+            .env(variables::LIST, "1")
+            .envs(binary.environment.iter().map(|(name, value)| (name, value)))
+            .env(TRACE, "1")
+            .stdin(Stdio::null())
+            .output()?;
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        Ok(Self::read(&text(&output.stdout), &text(&output.stderr)))
+    }
+
+    fn read(stdout: &str, stderr: &str) -> Self {
+        let mut linked = Self::default();
+        for line in stdout.lines() {
+            let Some((name, place)) = line.trim().split_once(" => ") else { continue };
+            if place.trim() == "not found" {
+                linked.missing.push(name.to_owned());
+            } else if let Some((path, _)) = place.rsplit_once(" (0x") {
+                linked.found.insert(name.to_owned(), path.into());
+            }
+        }
+        // `…/libc.so.6: version `GLIBC_2.99' not found (required by …)`
+        linked.outdated = stderr
+            .lines()
+            .filter(|line| line.contains(": version `") && line.contains("not found"))
+            .map(|line| line.split_once(": ").map_or(line, |(_, said)| said).to_owned())
+            .collect();
+        linked
+    }
+
+    /// Returns the found libraries that are in `folder` or below it.
+    pub(crate) fn below<'a>(&'a self, folder: &'a Path) -> impl Iterator<Item = &'a Path> {
+        self.found.values().map(PathBuf::as_path).filter(move |path| path.starts_with(folder))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn what_the_loader_says_is_understood() {
+        let linked = Linked::read(
+            "\tlinux-vdso.so.1 (0x00007ffc)\n\tlibcuda.so.1 => not found\n\tlibc.so.6 => /lib/x y/libc.so.6 (0x00007f)\n\t/lib64/ld-linux-x86-64.so.2 (0x7f)\n",
+            "/t/mem: /lib/libc.so.6: version `GLIBC_2.99' not found (required by /t/mem)\n",
+        );
+        assert_eq!(linked.missing, ["libcuda.so.1"]);
+        assert_eq!(linked.found["libc.so.6"], Path::new("/lib/x y/libc.so.6"));
+        assert_eq!(
+            linked.outdated,
+            ["/lib/libc.so.6: version `GLIBC_2.99' not found (required by /t/mem)"]
+        );
+        assert_eq!(linked.below(Path::new("/lib")).count(), 1);
+    }
+
+    /// Builds a program that needs `libmemcheck_inner.so` through `libmemcheck_outer.so`.
+    fn program(folder: &Path) -> Binary {
+        let compile = |arguments: &[&str]| {
+            let done = Command::new("cc").args(arguments).current_dir(folder).status();
+            assert!(done.is_ok_and(|status| status.success()), "cc {arguments:?}");
+        };
+        for name in ["a", "b"] {
+            fs::create_dir(folder.join(name)).unwrap();
+        }
+        fs::write(folder.join("inner.c"), "int inner(void) { return 0; }").unwrap();
+        fs::write(folder.join("outer.c"), "int inner(void); int outer(void) { return inner(); }")
+            .unwrap();
+        fs::write(folder.join("main.c"), "int outer(void); int main(void) { return outer(); }")
+            .unwrap();
+        compile(&["-shared", "-fPIC", "-o", "a/libmemcheck_inner.so", "inner.c"]);
+        let outer = ["-shared", "-fPIC", "-o", "b/libmemcheck_outer.so", "outer.c"];
+        compile(&[&outer[..], &["-La", "-lmemcheck_inner"]].concat());
+        let main = ["-o", "main", "main.c", "-Lb", "-lmemcheck_outer", "-Wl,-rpath-link,a"];
+        compile(&main);
+        Binary {
+            id: "app".to_owned(),
+            package: 0,
+            path: folder.join("main"),
+            environment: vec![(SEARCH_PATH.to_owned(), "/nowhere".to_owned())],
+        }
+    }
+
+    #[test]
+    fn what_is_missing_is_found_in_folders_of_python_however_deep_it_is_wanted() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut binary = program(folder.path());
+        let search = |folders: &[&str]| Search {
+            named: Vec::new(),
+            python: OnceLock::from(
+                folders.iter().map(|f| folder.path().join(f)).collect::<Vec<_>>(),
+            ),
+            ..Search::default()
+        };
+        let missing = search(&[]).complete(&mut binary.clone()).unwrap_err();
+        assert_eq!(missing.libraries, ["libmemcheck_outer.so"]);
+        let missing = search(&["b"]).complete(&mut binary.clone()).unwrap_err();
+        assert_eq!(missing.libraries, ["libmemcheck_inner.so"]);
+        assert_eq!(search(&["a", "b"]).complete(&mut binary), Ok(true));
+        let path = search_path(&binary);
+        assert_eq!(
+            path,
+            [Path::new("/nowhere"), &folder.path().join("b"), &folder.path().join("a")]
+        );
+        // A second call finds all libraries and has to add none.
+        assert_eq!(search(&[]).complete(&mut binary), Ok(false));
+        let linked = Linked::of(&binary).unwrap();
+        assert_eq!(linked.below(folder.path()).count(), 2);
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_on_a_search_path_ends_the_search() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut binary = program(folder.path());
+        let colon = folder.path().join("with:colon");
+        fs::rename(folder.path().join("b"), &colon).unwrap();
+        let search = Search { python: OnceLock::from(vec![colon]), ..Search::default() };
+        let missing = search.complete(&mut binary).unwrap_err();
+        assert_eq!(missing.libraries, ["libmemcheck_outer.so"]);
+    }
+
+    #[test]
+    fn a_folder_that_is_named_comes_first() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut binary = program(folder.path());
+        let named = ["a", "b"].map(|name| folder.path().join(name)).to_vec();
+        let search = Search { named, python: OnceLock::from(Vec::new()), ..Search::default() };
+        search.prepare(&mut binary);
+        assert_eq!(search_path(&binary).last().unwrap(), Path::new("/nowhere"));
+        assert_eq!(search.complete(&mut binary), Ok(false));
+    }
+}

@@ -1,0 +1,9 @@
+//! The operating system: child processes, GPUs, launchers, executables, printing, and errors that end the command.
+
+pub(crate) mod binary;
+pub(crate) mod error;
+pub(crate) mod gpus;
+pub(crate) mod launcher;
+pub(crate) mod libraries;
+pub(crate) mod printing;
+pub(crate) mod process;
