@@ -29,6 +29,7 @@ mod libraries;
 mod links;
 mod machine;
 mod one_candle;
+mod outputs;
 mod outside;
 mod plain;
 mod plan;
