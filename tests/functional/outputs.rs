@@ -103,6 +103,8 @@ fn every_block_of_output_has_a_run() {
 #[test]
 fn only_durations_and_build_lines_are_left_out_of_the_comparison() {
     let one = "building the tests…\n    Blocking waiting for a lock\n  PASS [   0.336s] app::mem a  peak 3.1 MiB\nok: in 0.89s\n";
+    let colored = "\r\x1b[K\x1b[1m\x1b[92m    Blocking\x1b[0m waiting for a lock\n";
+    assert_eq!(stable(&format!("{colored}{one}")), stable(one));
     let two = "  PASS [  12.001s] app::mem a  peak 3.1 MiB\nok: in 1.02s\n";
     assert_eq!(stable(one), stable(two));
     for other in [two.replace("3.1", "3.2"), two.replace("PASS", "FAIL"), two.replace(":: ", "")] {

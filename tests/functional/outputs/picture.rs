@@ -1,5 +1,6 @@
 //! Draws the output of a command as a terminal shows it, on a light and on a dark background.
 
+use anstream::adapter::strip_str;
 use anstyle::{Color, RgbColor};
 use anstyle_svg::{Palette, Term};
 
@@ -66,13 +67,8 @@ pub(super) fn pictures(path: &str, typed: &str, output: &str) -> Vec<(String, St
 
 /// A line with escape sequences, broken between words. The parts have the indentation of the line.
 fn wrapped(line: &str) -> String {
-    let width = |text: &str| {
-        let mut parts = text.split('\x1b');
-        let first = parts.next().unwrap_or_default().chars().count();
-        let after = |part: &str| part.split_once('m').map_or(0, |(_, text)| text.chars().count());
-        first + parts.map(after).sum::<usize>()
-    };
-    let plain = line.trim_start_matches("\x1b[0m");
+    let width = |text: &str| strip_str(text).to_string().chars().count();
+    let plain = strip_str(line).to_string();
     let indent = plain.len() - plain.trim_start().len();
     let (mut wrapped, mut column) = (String::new(), 0);
     for word in line.split_inclusive(' ') {

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::io::Read;
 
+use anstream::adapter::strip_str;
+
 use super::page::{Action, Place, Run, steps};
 use super::picture::pictures;
 use crate::fixture::{Project, command, target, workspace};
@@ -123,15 +125,8 @@ fn without_fields(line: &str) -> &str {
 /// True for the lines about the build. They depend on what is built already, and on the other
 /// processes that wait for cargo's locks.
 fn is_about_the_build(line: &str) -> bool {
-    // With colors, escape sequences surround the word.
-    let plain: String = line
-        .split('\x1b')
-        .enumerate()
-        .map(|(part, text)| match text.split_once('m') {
-            Some((_, text)) if part > 0 => text,
-            _ => text,
-        })
-        .collect();
+    let plain = strip_str(line).to_string();
+    let plain = plain.trim_start_matches('\r');
     let cargo = ["Adding", "Blocking", "Downloaded", "Downloading", "Locking", "Updating"];
     cargo.iter().any(|word| plain.starts_with(&format!("{word:>12} ")))
         || ["building ", "built "].iter().any(|words| plain.starts_with(words))
