@@ -27,6 +27,14 @@ times *ARGS:
 memcheck *ARGS:
     cargo memcheck {{ARGS}}
 
+# Runs the commands whose output README.md and docs/ show, and writes the blocks and pictures again.
+outputs:
+    OUTPUTS=write cargo test -p memcheck-functional outputs::
+
+# The pages as a book, in target/book. Needs `cargo install mdbook --no-default-features`.
+book:
+    mdbook build
+
 # Speed against others, side by side in one run.
 bench:
     cargo bench -p memcheck-tests -F benches

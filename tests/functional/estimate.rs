@@ -144,17 +144,3 @@ fn a_batch_that_candle_cannot_run_is_extrapolated_from_smaller_ones() {
         );
     }
 }
-
-#[test]
-fn the_readme_shows_the_output_of_the_command() {
-    let page = std::fs::read_to_string(workspace().join("README.md")).expect("the README");
-    let (_, below) = page.split_once("$ cargo memcheck estimate ").expect("an example");
-    let (line, output) = below.split_once('\n').expect("its output");
-    let (output, _) = output.split_once("```").expect("the end of it");
-    let config = config("llama-2-7b");
-    let typed = line.split_whitespace();
-    let typed = typed.map(|word| if word == "llama-2-7b.json" { &config } else { word });
-    let arguments: Vec<&str> = std::iter::once("estimate").chain(typed).collect();
-    let run = memcheck(&workspace(), &arguments).exits(exit::FAILED);
-    assert_eq!(run.stdout, output);
-}

@@ -12,7 +12,7 @@ pub(crate) fn workspace() -> PathBuf {
 }
 
 /// The target directory of this test executable.
-fn target() -> PathBuf {
+pub(crate) fn target() -> PathBuf {
     // target/debug/deps/functional-HASH
     let own = std::env::current_exe().expect("the path of this test");
     own.ancestors().nth(3).expect("a target directory").to_owned()
@@ -146,7 +146,8 @@ pub(crate) fn command(folder: &Path, arguments: &[&str]) -> Command {
             command.env_remove(name);
         }
     }
-    if folder != workspace() {
+    let is_of_workspace = folder.starts_with(workspace()) && !folder.starts_with(target());
+    if !is_of_workspace {
         share_build(&mut command);
     }
     command
@@ -256,7 +257,7 @@ pub(crate) struct Project {
 impl Project {
     /// A package with memcheck-runtime and candle, and `tests/mem.rs`.
     pub(crate) fn new(tests: &str) -> Self {
-        let project = Self::bare("[dev-dependencies]\nmemcheck-runtime = { path = \"RUNTIME\" }\n");
+        let project = Self::bare(RUNTIME);
         project.write("tests/mem.rs", &format!("{PRELUDE}{tests}"));
         project
     }
@@ -264,16 +265,22 @@ impl Project {
     /// A package with `manifest` appended to the default manifest. `RUNTIME` in it is replaced by
     /// the path of memcheck-runtime.
     pub(crate) fn bare(manifest: &str) -> Self {
-        Self::with_manifest(&format!("{ALIGNED}{MANIFEST}{manifest}"))
+        Self::with_manifest(unused_name(), &format!("{ALIGNED}{MANIFEST}{manifest}"))
+    }
+
+    /// A package with this name, with memcheck-runtime and candle. It has no tests yet.
+    pub(crate) fn named(name: &str) -> Self {
+        let manifest = format!("{ALIGNED}{MANIFEST}{RUNTIME}");
+        Self::with_manifest(name.to_owned(), &manifest)
     }
 
     /// The same without the features that let it share candle with this workspace.
     pub(crate) fn plain(manifest: &str) -> Self {
-        Self::with_manifest(&format!("{MANIFEST}{manifest}"))
+        Self::with_manifest(unused_name(), &format!("{MANIFEST}{manifest}"))
     }
 
-    fn with_manifest(manifest: &str) -> Self {
-        let project = Self::in_empty_folder(unused_name());
+    fn with_manifest(name: String, manifest: &str) -> Self {
+        let project = Self::in_empty_folder(name);
         let runtime = workspace().join("memcheck-runtime");
         let manifest = manifest.replace("RUNTIME", &runtime.display().to_string());
         let manifest = manifest.replace("NAME", &project.name);
@@ -397,6 +404,8 @@ edition = \"2024\"
 [dependencies]
 candle-core = \"0.11.1\"
 ";
+
+const RUNTIME: &str = "[dev-dependencies]\nmemcheck-runtime = { path = \"RUNTIME\" }\n";
 
 /// The profile of this workspace, limited to the packages that a project depends on, because cargo
 /// warns about a profile of any other package.

@@ -73,6 +73,13 @@ fn pages(folder: &Path, into: &mut Vec<PathBuf>) {
     }
 }
 
+/// README.md and the pages of `docs`.
+pub(crate) fn documents() -> Vec<PathBuf> {
+    let mut documents = vec![workspace().join("README.md")];
+    pages(&workspace().join("docs"), &mut documents);
+    documents
+}
+
 #[test]
 fn every_link_points_to_an_existing_file_and_heading() {
     let mut all = Vec::new();
@@ -94,6 +101,30 @@ fn every_page_of_the_reference_is_in_its_index() {
     linked.sort();
     existing.sort();
     assert_eq!(linked, existing);
+}
+
+/// The folder `book` contains symbolic links to the pages, so that links between them have the same
+/// paths in the book as in the repository.
+#[test]
+fn every_page_of_the_documentation_is_in_the_book_and_its_links_stay_in_it() {
+    let book = workspace().join("book");
+    let summary = std::fs::read_to_string(book.join("SUMMARY.md")).expect("the summary");
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| panic!("{}", path.display()));
+    let chapters: Vec<PathBuf> = links(&summary).iter().map(|link| book.join(link)).collect();
+    let linked: Vec<PathBuf> = chapters.iter().map(|chapter| real(chapter)).collect();
+    for page in documents() {
+        assert!(linked.contains(&real(&page)), "{} is not in the summary", page.display());
+    }
+    for chapter in &chapters {
+        let page = std::fs::read_to_string(chapter).expect("a chapter");
+        for link in links(&page) {
+            let file = link.split('#').next().unwrap_or_default();
+            let target = chapter.parent().expect("a folder").join(file);
+            let is_page = target.extension().is_some_and(|extension| extension == "md");
+            let is_in_book = !is_page || linked.contains(&real(&target));
+            assert!(is_in_book, "{}: {link} is not in the summary", chapter.display());
+        }
+    }
 }
 
 #[test]

@@ -31,6 +31,7 @@ mod links;
 mod machine;
 mod module_cycles;
 mod one_candle;
+mod outputs;
 mod plain;
 mod plan;
 mod profile;
