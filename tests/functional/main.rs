@@ -4,7 +4,6 @@
 //! `cargo memcheck` in them. The tests read its JSON output. The projects share one target
 //! directory, so that candle is built once.
 
-mod across;
 mod archive;
 mod bad_binaries;
 mod baselines;
@@ -39,6 +38,7 @@ mod prose;
 mod real;
 mod rebuilds;
 mod reference;
+mod relations;
 mod reports;
 mod runner;
 mod shards;

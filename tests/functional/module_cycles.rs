@@ -1,12 +1,12 @@
-//! The dependencies between the top-level modules of a crate must have no cycle. Dependencies of
-//! unit tests do not count.
+//! The dependencies between the top-level modules of a crate must have no cycle, and neither must
+//! those between the modules of one of its folders. Dependencies of unit tests do not count.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use crate::fixture::workspace;
 
-/// The top-level modules that each top-level module uses.
+/// The modules that each module uses, all in one folder.
 type Dependencies = BTreeMap<String, BTreeSet<String>>;
 
 /// The source without comments and without its unit tests, and the modules that exist for unit
@@ -32,12 +32,12 @@ fn production(source: &str) -> (String, BTreeSet<String>) {
     (kept, for_tests)
 }
 
-/// The first names of all paths of a source that begin with `crate::`.
-fn used_modules(source: &str) -> Vec<&str> {
+/// The first names behind `root` of all paths of a source that begin with it, such as `crate::`.
+fn used_modules<'a>(source: &'a str, root: &str) -> Vec<&'a str> {
     let name =
         |path: &str| path.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(path.len());
     let mut names = Vec::new();
-    for path in source.split("crate::").skip(1) {
+    for path in source.split(root).skip(1) {
         match path.strip_prefix('{').and_then(|list| list.split_once("};")) {
             Some((list, _)) => {
                 let mut depth = 0;
@@ -56,11 +56,11 @@ fn used_modules(source: &str) -> Vec<&str> {
 }
 
 /// Adds the dependencies of the files of a module.
-fn add_dependencies(path: &Path, module: &str, modules: &mut Dependencies) {
+fn add_dependencies(path: &Path, root: &str, module: &str, modules: &mut Dependencies) {
     let source = std::fs::read_to_string(path).expect("a source file");
     let (source, for_tests) = production(&source);
     let own = modules.entry(module.to_owned()).or_default();
-    own.extend(used_modules(&source).into_iter().map(str::to_owned));
+    own.extend(used_modules(&source, root).into_iter().map(str::to_owned));
     // `a.rs` and `a/mod.rs` have their modules in `a`.
     let folder = match path.file_stem().is_some_and(|stem| stem == "mod") {
         true => path.parent().expect("the file has a folder").to_owned(),
@@ -74,24 +74,25 @@ fn add_dependencies(path: &Path, module: &str, modules: &mut Dependencies) {
         }
         match path.is_dir() {
             true if path.join("mod.rs").is_file() => {
-                add_dependencies(&path.join("mod.rs"), module, modules)
+                add_dependencies(&path.join("mod.rs"), root, module, modules)
             }
             // The file of the same name has already been read, and its modules with it.
             true => {}
-            false => add_dependencies(&path, module, modules),
+            false => add_dependencies(&path, root, module, modules),
         }
     }
 }
 
-fn modules(sources: &Path) -> Dependencies {
+/// The modules in a folder, whose paths begin with `root`.
+fn modules(sources: &Path, root: &str) -> Dependencies {
     let mut modules = Dependencies::new();
     for entry in std::fs::read_dir(sources).expect("a folder of sources").flatten() {
         let path = entry.path();
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         if path.join("mod.rs").is_file() {
-            add_dependencies(&path.join("mod.rs"), &name, &mut modules);
-        } else if path.is_file() && name != "lib" && name != "main" {
-            add_dependencies(&path, &name, &mut modules);
+            add_dependencies(&path.join("mod.rs"), root, &name, &mut modules);
+        } else if path.is_file() && !["lib", "main", "mod"].contains(&name.as_str()) {
+            add_dependencies(&path, root, &name, &mut modules);
         }
     }
     let known: BTreeSet<String> = modules.keys().cloned().collect();
@@ -121,19 +122,37 @@ fn cycles(mut modules: Dependencies) -> Dependencies {
 #[test]
 fn the_modules_of_each_crate_have_no_dependency_cycle() {
     for (name, least) in [
-        ("cargo-memcheck", 30),
-        ("memcheck-core", 25),
+        ("cargo-memcheck", 8),
+        ("memcheck-core", 7),
         ("memcheck-estimate", 5),
         ("memcheck-limits", 10),
         ("memcheck-macros", 5),
         ("memcheck-runtime", 20),
         ("memcheck-sim", 20),
     ] {
-        let modules = modules(&workspace().join(name).join("src"));
+        let sources = workspace().join(name).join("src");
+        let modules = modules(&sources, "crate::");
         assert!(modules.len() >= least, "{name} has {} modules", modules.len());
         assert!(modules.values().any(|uses| uses.len() > 2), "{name}: {modules:?}");
         let cycles = cycles(modules);
         assert!(cycles.is_empty(), "{name}: {cycles:#?}");
+    }
+}
+
+#[test]
+fn the_modules_of_each_folder_of_the_pipeline_have_no_dependency_cycle() {
+    for name in ["cargo-memcheck", "memcheck-core"] {
+        let sources = workspace().join(name).join("src");
+        let folders = modules(&sources, "crate::").into_keys();
+        let uses = folders.map(|folder| {
+            let modules = modules(&sources.join(&folder), &format!("crate::{folder}::"));
+            let uses: usize = modules.values().map(BTreeSet::len).sum();
+            let cycles = cycles(modules);
+            assert!(cycles.is_empty(), "{name}/{folder}: {cycles:#?}");
+            uses
+        });
+        let uses: usize = uses.sum();
+        assert!(uses > 10, "{name}: {uses} dependencies were found");
     }
 }
 
@@ -151,11 +170,11 @@ fn a_dependency_cycle_is_found_and_unit_tests_do_not_count() {
     write("b.rs", "use std::fmt;\nuse crate::{\n    c::{C, D},\n    fmt::a,\n};\n");
     write("c.rs", "// crate::a\n#[cfg(test)]\nmod tests;\n");
     write("c/tests.rs", "use crate::a;\n");
-    assert!(cycles(modules(folder.path())).is_empty());
+    assert!(cycles(modules(folder.path(), "crate::")).is_empty());
     write("c/tests.rs", "");
     write("c.rs", "#[cfg(test)]\nmod tests {\n    use crate::a::A;\n}\n");
-    assert!(cycles(modules(folder.path())).is_empty());
+    assert!(cycles(modules(folder.path(), "crate::")).is_empty());
     write("c/more.rs", "fn x() {\n    crate::a::y();\n}\n");
-    let found: Vec<String> = cycles(modules(folder.path())).into_keys().collect();
+    let found: Vec<String> = cycles(modules(folder.path(), "crate::")).into_keys().collect();
     assert_eq!(found, ["a", "b", "c"]);
 }

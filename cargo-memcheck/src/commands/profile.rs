@@ -18,7 +18,7 @@ use crate::invocation::devices::Leg;
 use crate::invocation::options::Flags;
 use crate::invocation::values::{NoTests, Verbosity};
 use crate::presentation::presenters::profile::Profiler;
-use crate::presentation::presenters::{Told, stopped};
+use crate::presentation::presenters::{Broadcast, stopped};
 use crate::presentation::tally::Tally;
 use crate::system::binary::Binary;
 use crate::system::error::{Expected, Failure};
@@ -135,7 +135,7 @@ fn profile_test(args: &ProfileArgs) -> Result<u8, Failure> {
     Ok(end(told, tally, started, interrupt))
 }
 
-fn end(told: Told, mut tally: Tally, started: Instant, interrupt: &Interrupt) -> u8 {
+fn end(told: Broadcast, mut tally: Tally, started: Instant, interrupt: &Interrupt) -> u8 {
     (tally.interrupted, tally.took) = (interrupt.is_set(), started.elapsed());
     let exit_code = tally.exit_code(NoTests::Fail);
     told.finish(&tally, exit_code)
@@ -179,13 +179,13 @@ fn profile_program(args: &ProfileArgs, program: &Program) -> Result<u8, Failure>
     Ok(end(told, tally, started, interrupt))
 }
 
-fn told(session: &Session, args: &ProfileArgs) -> Told {
+fn told(session: &Session, args: &ProfileArgs) -> Broadcast {
     let on_stdout = Profiler::new(&session.options.telling, args.table);
     let (root, legs) = (session.workspace.root(), session.legs.len());
-    Told::new(&session.audience(), root, legs, Some(Box::new(on_stdout)))
+    Broadcast::new(&session.audience(), root, legs, Some(Box::new(on_stdout)))
 }
 
-fn tell(told: &mut Told, tally: &mut Tally, task: &Task, event: Event) {
+fn tell(told: &mut Broadcast, tally: &mut Tally, task: &Task, event: Event) {
     match event {
         Event::Started(_) => told.tell(|to| to.test_started(task)),
         Event::Progress(_, progress) => told.tell(|to| to.progress(task, &progress)),
@@ -193,7 +193,7 @@ fn tell(told: &mut Told, tally: &mut Tally, task: &Task, event: Event) {
     }
 }
 
-fn finished(told: &mut Told, tally: &mut Tally, task: &Task, outcome: &Outcome) {
+fn finished(told: &mut Broadcast, tally: &mut Tally, task: &Task, outcome: &Outcome) {
     tally.add(outcome);
     told.tell(|to| to.test_finished(task, outcome));
 }

@@ -9,7 +9,7 @@ use crate::invocation::options::{Audience, Mode, Pending, Telling, environment};
 use crate::invocation::values::CargoOptions;
 use crate::invocation::values::Format;
 use crate::presentation::events::Presenter;
-use crate::presentation::presenters::{self, JsonLines, Told};
+use crate::presentation::presenters::{self, Broadcast, JsonLines};
 use crate::presentation::results::{self, ResultsError, Whole};
 use crate::system::error::Failure;
 use crate::system::process::Capture;
@@ -78,7 +78,7 @@ fn tell(whole: Whole, audience: &Audience<'_>, places: &Places) -> u8 {
     let Whole { run: _, legs, tests, notes, mut tally } = whole;
     let json = audience.telling.format == Format::Json;
     let on_stdout = json.then(|| Box::new(JsonLines::new(io::stdout())) as Box<dyn Presenter>);
-    let mut told = Told::new(audience, places.root(), legs.len(), on_stdout);
+    let mut told = Broadcast::new(audience, places.root(), legs.len(), on_stdout);
     for (leg, count) in &legs {
         told.tell(|to| to.leg_started(leg, *count));
         for test in tests.iter().filter(|test| test.task.leg.name() == leg.name()) {

@@ -22,7 +22,7 @@ use crate::invocation::devices::Leg;
 use crate::invocation::options::Flags;
 use crate::invocation::values::{Format, NoTests};
 use crate::presentation::events::Presenter;
-use crate::presentation::presenters::{JsonLines, Told, stopped, style};
+use crate::presentation::presenters::{Broadcast, JsonLines, stopped, style};
 use crate::presentation::results::{self, Keeper, Run};
 use crate::presentation::tally::Tally;
 use crate::system::error::Failure;
@@ -89,7 +89,7 @@ struct Course<'a> {
     session: &'a Session,
     runner: Runner<'a>,
     interrupt: &'a Interrupt,
-    told: Told,
+    told: Broadcast,
     tally: Tally,
     /// The legs that were listed and not refused.
     listed: Vec<LegTests>,
@@ -110,7 +110,7 @@ fn run_legs(session: &Session, interrupt: &Interrupt) -> Result<u8, Failure> {
     let json = options.telling.format == Format::Json;
     let on_stdout = json.then(|| Box::new(JsonLines::new(io::stdout())) as Box<dyn Presenter>);
     let root = session.workspace.root();
-    let mut told = Told::new(&session.audience(), root, session.legs.len(), on_stdout);
+    let mut told = Broadcast::new(&session.audience(), root, session.legs.len(), on_stdout);
     let run = Rc::new(OnceCell::new());
     told.also(results::file(&session.results_directory()), Keeper::new(run.clone()));
     let mut course = Course {
@@ -220,7 +220,12 @@ impl<'a> RunningLeg<'a> {
     }
 
     /// Runs the tests. A test that needs the figures of others is presented when all tests have ended.
-    fn run(&self, runner: &Runner<'_>, told: &mut Told, tally: &mut Tally) -> anyhow::Result<()> {
+    fn run(
+        &self,
+        runner: &Runner<'_>,
+        told: &mut Broadcast,
+        tally: &mut Tally,
+    ) -> anyhow::Result<()> {
         let options = &self.session.options;
         let tasks = &self.chosen.run;
         let workers = schedule::workers(

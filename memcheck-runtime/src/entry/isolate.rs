@@ -23,7 +23,7 @@ use memcheck_core::runs::process::{self, End, Expected, Judged, Written};
 use memcheck_core::wire::protocol::{self, Job, Report};
 use wait_timeout::ChildExt;
 
-use super::{across, parent, settings};
+use super::{parent, relations, settings};
 use crate::description::Description;
 use crate::snapshot;
 
@@ -42,7 +42,7 @@ pub(super) fn run(description: &'static Description) {
         return not_run(description, &device);
     }
     let limits = said(settings::limits(description, family, &config));
-    across::needs(description, &limits, family, workspace)
+    relations::needs(description, &limits, family, workspace)
         .unwrap_or_else(|error| panic!("memcheck: {error}"));
 
     let folder = tempfile::Builder::new()

@@ -9,7 +9,6 @@
 //! cargo memcheck profile --bin ──► before main ──► program: from there to its exit
 //! ```
 
-mod across;
 mod isolate;
 mod job;
 mod listing;
@@ -18,6 +17,7 @@ mod observe;
 mod open;
 mod parent;
 mod program;
+mod relations;
 mod restart;
 mod rounds;
 mod session;

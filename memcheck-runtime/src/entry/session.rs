@@ -15,8 +15,8 @@ use memcheck_core::wire::exit;
 use memcheck_core::wire::protocol::{self, Job, Reach, Refusal, Report};
 use memcheck_symbols::Symbols;
 
-use super::across;
 use super::measure::{Measured, measure};
+use super::relations;
 use crate::description::Description;
 use crate::snapshot;
 
@@ -77,7 +77,7 @@ fn report(description: &Description, job: &Job, measured: Measured) -> Report {
         None => verdict::judge(&record, &baseline, &record.limits, level).findings,
     };
     if job.alone {
-        findings.extend(across::findings(description, job, &record));
+        findings.extend(relations::findings(description, job, &record));
     }
     let path = snapshot::path(description, &job.workspace, record.family);
     let mut pending = None;

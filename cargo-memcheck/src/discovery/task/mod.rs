@@ -1,9 +1,9 @@
 //! One test on one device, and the outcome of its run. The runner, the results and the presenters all use these types.
 
-mod across;
 #[cfg(test)]
 pub(crate) mod example;
 mod outcome;
+mod relations;
 mod subject;
 
 use std::path::PathBuf;
@@ -15,8 +15,8 @@ use serde::{Deserialize, Serialize};
 use crate::invocation::devices::Leg;
 use crate::system::binary::Binary;
 
-pub(crate) use across::Across;
 pub(crate) use outcome::Outcome;
+pub(crate) use relations::Relations;
 pub(crate) use subject::Subject;
 
 /// One test or program on one device.

@@ -8,7 +8,7 @@ use memcheck_core::runs::process::Judged;
 use memcheck_core::wire::protocol::Report;
 use serde::{Deserialize, Serialize};
 
-use super::Across;
+use super::Relations;
 use crate::system::gpus::{RanOn, Slot};
 use crate::system::process::Output;
 
@@ -27,14 +27,14 @@ pub(crate) struct Outcome {
     pub(crate) gpu: Option<RanOn>,
     /// The findings across tests.
     #[serde(default)]
-    pub(crate) across: Across,
+    pub(crate) across: Relations,
 }
 
 impl Outcome {
     /// The outcome of one process.
     pub(crate) fn new(judged: Judged, output: Output, duration: Duration) -> Self {
         let Judged { verdict, report, obsolete: _ } = judged;
-        Self { verdict, report, output, duration, gpu: None, across: Across::default() }
+        Self { verdict, report, output, duration, gpu: None, across: Relations::default() }
     }
 
     /// Takes out the verdict and its report, which further runs may change.

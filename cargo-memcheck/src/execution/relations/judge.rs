@@ -15,7 +15,7 @@ use memcheck_core::space::Space;
 
 use super::snapshot;
 use crate::baselines::leave;
-use crate::discovery::task::{Across, Outcome, Task};
+use crate::discovery::task::{Outcome, Relations, Task};
 use crate::invocation::options::Levels;
 
 /// The figures of the tests of a leg that have ended, by executable and path. `None` if a test left no figures.
@@ -65,7 +65,7 @@ impl Judge<'_> {
         let members: Vec<Member<'_>> =
             known.iter().map(|(at, figures)| Member { at: at.clone(), figures }).collect();
         let laws = told(&members, task.subject.scaling(), |space| room(record, space));
-        let mut across = Across { laws, snapshot: needs.law.clone(), ..Across::default() };
+        let mut across = Relations { laws, snapshot: needs.law.clone(), ..Relations::default() };
         let kept = needs.law.as_ref().and_then(|law| snapshot::read(law, &record.facts));
         let accepted = kept.as_ref();
         findings.extend(relations::scaling(&across.laws, accepted, record));

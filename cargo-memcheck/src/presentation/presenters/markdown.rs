@@ -5,7 +5,7 @@ use std::fmt::Write;
 use memcheck_core::judgement::verdict::Status;
 use memcheck_core::size::{Size, exact};
 
-use super::{beside, findings, summary};
+use super::{driver_lines, findings, summary};
 use crate::discovery::task::{Outcome, Task};
 use crate::execution::note::Note;
 use crate::invocation::values::Verbosity;
@@ -54,7 +54,7 @@ impl Presenter for Markdown {
                 exact(metrics.retained),
             );
         }
-        let said = beside::lines(outcome);
+        let said = driver_lines::lines(outcome);
         if !said.is_empty() {
             let _ = writeln!(
                 self.beside,
@@ -65,7 +65,7 @@ impl Presenter for Markdown {
                 said.join("\n  ")
             );
         }
-        if let Some(note) = beside::repeats(outcome) {
+        if let Some(note) = driver_lines::repeats(outcome) {
             let _ = writeln!(self.notes, "- {test} on {}: {note}", task.leg.name());
         }
         let laws = findings::laws(&outcome.across.laws, Verbosity::Normal);

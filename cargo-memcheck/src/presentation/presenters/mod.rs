@@ -4,7 +4,8 @@
 //! receives the same events, in the order of the run.
 
 mod annotations;
-mod beside;
+mod broadcast;
+mod driver_lines;
 pub(crate) mod estimate;
 #[cfg(test)]
 mod example;
@@ -22,11 +23,10 @@ mod stopped;
 pub(crate) mod style;
 mod summary;
 mod terminal;
-mod told;
 mod trace;
 
+pub(crate) use broadcast::Broadcast;
 pub(crate) use failure::{failure, reported};
 pub(crate) use json::JsonLines;
 pub(crate) use stopped::{interrupted, stopped};
 pub(crate) use summary::Unselected;
-pub(crate) use told::Told;

@@ -11,7 +11,7 @@ use memcheck_core::space::Space;
 use memcheck_core::wire::exit;
 use memcheck_core::wire::protocol::Progress;
 
-use super::{beside, findings, style, summary};
+use super::{driver_lines, findings, style, summary};
 use crate::discovery::task::{Outcome, Task};
 use crate::execution::note::Note;
 use crate::invocation::devices::Leg;
@@ -146,7 +146,7 @@ impl Terminal {
     /// Returns the figures of a GPU that do not come from the program's own calls, if the output is verbose.
     fn beside(&self, outcome: &Outcome) -> Vec<String> {
         let all = self.verbosity == Verbosity::Verbose;
-        let said = if all { beside::lines(outcome) } else { Vec::new() };
+        let said = if all { driver_lines::lines(outcome) } else { Vec::new() };
         said.into_iter().map(|line| style::dim(&format!("{:13}{line}", ""))).collect()
     }
 
@@ -233,7 +233,9 @@ impl Presenter for Terminal {
             lines.push(self.line(task, outcome));
             lines.extend(laws(outcome, self.verbosity));
             lines.extend(self.findings(outcome));
-            lines.extend(beside::repeats(outcome).map(|note| format!("{:13}note: {note}", "")));
+            lines.extend(
+                driver_lines::repeats(outcome).map(|note| format!("{:13}note: {note}", "")),
+            );
             lines.extend(self.beside(outcome));
             lines.extend(self.output(outcome));
         }

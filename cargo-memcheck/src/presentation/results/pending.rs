@@ -9,7 +9,7 @@ use memcheck_core::runs::relations::Needs;
 use super::{Results, ResultsError, Whole};
 use crate::baselines::leave;
 use crate::build::workspace::Places;
-use crate::discovery::task::{Across, Subject};
+use crate::discovery::task::{Relations, Subject};
 
 impl Results {
     /// Moves every path in the run's workspace to the workspace at `root`.
@@ -25,7 +25,7 @@ impl Results {
             if let Subject::Test(entry) = &mut test.task.subject {
                 moved(&mut entry.manifest_dir);
             }
-            let Across { left, snapshot, pending, .. } = &mut test.outcome.across;
+            let Relations { left, snapshot, pending, .. } = &mut test.outcome.across;
             snapshot.iter_mut().chain(pending).for_each(moved);
             left.iter_mut().flat_map(Needs::paths).for_each(moved);
             if let Some(report) = &mut test.outcome.report {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::{ResultsError, Whole};
-use crate::discovery::task::Across;
+use crate::discovery::task::Relations;
 use crate::execution::relations::{Judge, Seen};
 
 /// Judges the limits and laws across the tests of all shards of a run, and writes the pending snapshots of laws below
@@ -28,7 +28,7 @@ pub(crate) fn judge_relations(whole: &mut Whole, pending: &Path) -> Result<(), R
                 (needs.members, needs.law) = (Vec::new(), None);
             }
             judge.judge(&test.task, &mut test.outcome, &needs, seen);
-        } else if let Across { snapshot: Some(law), text, .. } = &test.outcome.across {
+        } else if let Relations { snapshot: Some(law), text, .. } = &test.outcome.across {
             let kept = judge.keep(law, text.as_deref());
             let path = law.clone();
             test.outcome.across.pending = kept.map_err(|error| ResultsError::Io(path, error))?;

@@ -11,7 +11,7 @@ use memcheck_core::measurement::record::SpaceRecord;
 use memcheck_core::size::exact;
 use memcheck_core::space::Space;
 
-use super::{beside, summary};
+use super::{driver_lines, summary};
 use crate::discovery::task::{Outcome, Task};
 use crate::execution::note::Note;
 use crate::invocation::values::Verbosity;
@@ -69,13 +69,13 @@ impl Presenter for Html {
         }
         let attribution = record.and_then(|record| record.attribution.as_ref());
         let hint = attribution.and_then(|attribution| attribution.hint.as_ref());
-        let beside = beside::lines(outcome);
+        let beside = driver_lines::lines(outcome);
         let open = !matches!(outcome.verdict.status, Status::Passed);
         self.details.push(html! {
             details open[open] {
                 summary class=(status) { (name) " on " (task.leg.name()) }
                 @for finding in &outcome.verdict.findings { (findings::finding(finding)) }
-                @if let Some(note) = beside::repeats(outcome) { p { "note: " (note) } }
+                @if let Some(note) = driver_lines::repeats(outcome) { p { "note: " (note) } }
                 @for line in super::findings::laws(&outcome.across.laws, Verbosity::Normal) {
                     p { (line) }
                 }

@@ -17,7 +17,7 @@ use memcheck_core::space::Space;
 pub(super) use growth::title as growth_title;
 pub(super) use holders::{kind_name, when};
 
-use super::{beside, style};
+use super::{driver_lines, style};
 use crate::discovery::task::{Outcome, Task};
 use crate::invocation::options::Telling;
 use crate::invocation::values::ProfileLayout;
@@ -76,7 +76,7 @@ impl Profiler {
             lines.push(String::new());
         }
         if self.verbosity > Verbosity::Quiet {
-            let said = beside::lines(outcome);
+            let said = driver_lines::lines(outcome);
             if !said.is_empty() {
                 lines.extend(said);
                 lines.push(String::new());

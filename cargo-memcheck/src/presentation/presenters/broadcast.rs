@@ -19,7 +19,7 @@ use crate::presentation::tally::Tally;
 use crate::system::error::Expected;
 
 /// All presenters and reports of a run.
-pub(crate) struct Told {
+pub(crate) struct Broadcast {
     presenters: Vec<Box<dyn Presenter>>,
     reports: Vec<(PathBuf, Box<dyn Report>)>,
 }
@@ -35,7 +35,7 @@ impl Expected for ReportError {
     }
 }
 
-impl Told {
+impl Broadcast {
     /// Creates the terminal output, annotations and reports. `on_stdout` is the presenter that writes to stdout.
     pub(crate) fn new(
         audience: &Audience<'_>,

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// The findings across tests, apart from the test's own outcome.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Across {
+pub(crate) struct Relations {
     /// The needed figures, if the comparison is left to `report --merge`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) left: Option<Needs>,
