@@ -105,7 +105,7 @@ fn a_plan_lists_layers_with_their_weights_and_invalid_input_has_a_hint() {
         (&[test, "--devices", "t4,memory=1GiB"], 2, "capacity=SIZE"),
         (&[test, "--devices", "t4,capacity=99999999999TiB"], 2, "is not a capacity"),
         (&[test, "--devices", "t4,capacity=0B"], 2, "is not a capacity"),
-        (&[test, "--devices", "0xt4"], 2, "a machine has 1 to 32 devices, not 0"),
+        (&[test, "--devices", "0xt4"], 2, "a machine has 1 to 65536 devices, not 0"),
         (&[test, "--devices", ""], 2, "not a known card"),
         (&[test, "--devices", "2xt4", "--margin", "100%"], 2, "leaves no memory of sim:2xt4"),
         (

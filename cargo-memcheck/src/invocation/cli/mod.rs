@@ -76,7 +76,7 @@ pub(crate) enum Command {
     Fit(FitArgs),
     /// Place the layers of a model on several devices, by the measured memory of each layer.
     Plan(PlanArgs),
-    /// Build the test executables and pack them with all files that they need on another machine.
+    /// Pack the test executables, with the files that they need on another machine.
     Archive(ArchiveArgs),
     /// Print the results of a run again, or join the results of its shards.
     Report(ReportArgs),
@@ -93,7 +93,7 @@ pub(crate) enum Command {
         /// Code of a finding or of a cause, such as `leak` or `graph-kept`.
         code: Option<String>,
     },
-    /// Check the toolchain, the devices and the measurement, with a planted leak that must be found.
+    /// Check the toolchain and the devices, and find a planted leak on each device.
     Doctor(DoctorArgs),
     /// Print the environment of builds for the simulated device, for clippy and editors.
     Env(EnvArgs),
