@@ -153,17 +153,22 @@ pub(crate) fn command(folder: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// The target directory that the projects share.
-fn shared_target() -> PathBuf {
+/// The folder of the projects and of their final artifacts.
+fn projects() -> PathBuf {
     target().join("functional")
 }
 
 /// Makes a build of a project reuse candle from the build of this workspace. The same build
 /// directory, the same profile ([`Project::bare`]) and the same features give the same compiled
-/// crates. Final artifacts go to a directory of the projects.
+/// crates. Final artifacts, results and pending snapshots go to a target directory of the project,
+/// because tests run at the same time. Must be called after the folder of the command is set.
 pub(crate) fn share_build(command: &mut Command) {
+    let folder = command.get_current_dir().and_then(|folder| {
+        let below = folder.strip_prefix(projects().join("projects")).ok()?;
+        Some(PathBuf::from("targets").join(below.iter().next()?))
+    });
     command
-        .env("CARGO_TARGET_DIR", shared_target())
+        .env("CARGO_TARGET_DIR", projects().join(folder.unwrap_or_default()))
         .env("CARGO_BUILD_BUILD_DIR", target())
         .env("CARGO_INCREMENTAL", "0");
 }
@@ -294,16 +299,20 @@ impl Project {
     }
 
     fn in_empty_folder(name: String) -> Self {
-        let projects = shared_target().join("projects");
-        let folder = projects.join(&name);
-        let earlier = projects.join(format!("{name}.earlier"));
-        std::fs::create_dir_all(&projects).expect("the folder is made");
-        let lock = std::fs::File::create(projects.join(format!("{name}.lock")));
+        let folder_of_all = projects().join("projects");
+        let folder = folder_of_all.join(&name);
+        let earlier = folder_of_all.join(format!("{name}.earlier"));
+        std::fs::create_dir_all(&folder_of_all).expect("the folder is made");
+        let lock = std::fs::File::create(folder_of_all.join(format!("{name}.lock")));
         let lock = lock.expect("the lock file is made");
         lock.lock().expect("the project is locked");
         let _ = std::fs::remove_dir_all(&earlier);
         let _ = std::fs::rename(&folder, &earlier);
         std::fs::create_dir(&folder).expect("the folder is made");
+        let own = projects().join("targets").join(&name).join("memcheck");
+        for left in ["results", "pending"] {
+            let _ = std::fs::remove_dir_all(own.join(left));
+        }
         Self { folder, earlier, written: Default::default(), name, _lock: lock }
     }
 

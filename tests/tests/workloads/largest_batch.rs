@@ -90,7 +90,8 @@ fn what_has_no_answer_is_an_error(trial: &mut Trial) -> anyhow::Result<()> {
     assert!(error.to_string().starts_with("another error"), "{error}");
     let error = search().limit("2 MiB").find(&device, |batch| forward(batch, &device));
     assert!(matches!(error, Err(LargestBatchError::NoRoom { batch: 1, .. })), "{error:?}");
-    for (range, expected) in [(0..=4, "0 cannot be tried"), (RangeInclusive::new(5, 4), "5 is above 4")]
+    for (range, expected) in
+        [(0..=4, "0 cannot be tried"), (RangeInclusive::new(5, 4), "5 is above 4")]
     {
         let error = LargestBatch::new(range).limit("1 MiB").find(&device, |n| forward(n, &device));
         let error = error.expect_err(expected).to_string();
