@@ -70,7 +70,7 @@ fn dependency(name: &str, like: &Package) -> anyhow::Result<String> {
     let source = like.source.as_ref().map(|source| source.repr.as_str());
     Ok(match source {
         None => {
-            let folder = like.manifest_path.parent().context("a manifest lies in a folder")?;
+            let folder = like.manifest_path.parent().context("a manifest is in a folder")?;
             let folder = match (name == like.name.as_str(), folder.parent()) {
                 (false, Some(above)) => above.join(name),
                 _ => folder.to_owned(),

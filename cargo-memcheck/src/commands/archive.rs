@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use memcheck_core::size::Size;
+use memcheck_core::size::{Size, counted};
 use memcheck_core::wire::exit;
 
 use crate::build::compile::{Goal, target_directory};
@@ -67,7 +67,9 @@ pub(super) fn archive(args: &ArchiveArgs) -> Result<u8, Failure> {
         files.push(("line-tables", path, size));
     }
     let archive::Packed { executables, baselines, .. } = packed;
-    say!("packed {executables} test executables and {baselines} baselines");
+    let executables = counted(executables as u64, "test executable", "test executables");
+    let baselines = counted(baselines as u64, "baseline", "baselines");
+    say!("packed {executables} and {baselines}");
     for (what, path, size) in files {
         json::file(output.form.message_format, what, path, size);
         say!("{what}: {} ({})", path.display(), Size(size));
@@ -103,7 +105,7 @@ fn tests(session: &Session, binary: &Binary, leg: &Leg) -> Result<Option<usize>,
             Ok(Some(carried.iter().map(|Carried { tests, .. }| tests.len()).sum()))
         }
         Err(error) if error.is_missing_libraries() => {
-            say!("note: {error}; it is packed all the same");
+            say!("note: {error}; the executable is packed without its number of tests");
             Ok(None)
         }
         Err(error) => Err(error.into()),

@@ -123,7 +123,10 @@ fn benches(session: &Session, named: &[String]) -> Result<Vec<Program>, Failure>
     for target in wanting {
         let features = target.required_features.join(", ");
         let name = &target.name;
-        say!("note: bench {name} is left out, it wants the features {features}: --bench {name}");
+        say!(
+            "note: bench {name} is skipped, because it needs the features {features}; --bench \
+            {name} selects it"
+        );
     }
     let mut all: Vec<Program> = free.into_iter().map(|target| program(&target.name)).collect();
     all.sort_by(|one, other| one.name.cmp(&other.name));

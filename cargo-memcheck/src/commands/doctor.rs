@@ -58,7 +58,7 @@ impl Answers {
         }
         match self.format {
             Format::Json => {
-                let line = serde_json::to_string(&check).expect("a check is text");
+                let line = serde_json::to_string(&check).expect("a check has only text");
                 print(&format!("{line}\n"));
             }
             Format::Human => print(&line(&check)),
@@ -155,21 +155,21 @@ fn packages(answers: &Answers, workspace: &Workspace) -> Result<bool, Failure> {
     let named = environment(variables::CONFIG_FILE.name).map(PathBuf::from);
     let configuration = Configuration::read(workspace.root(), workspace.root(), named.as_deref())?;
     let path = configuration.path.as_ref().map(|path| path.display().to_string());
-    let path = path.ok_or_else(|| "none; the defaults hold".to_owned());
+    let path = path.ok_or_else(|| "none; the defaults apply".to_owned());
     answers.tell_or_why("configuration", path);
     let packages = workspace.test_packages();
     let names: Vec<&str> = packages.iter().map(|package| package.name()).collect();
     let listed = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
     answers.tell("packages with memory tests", there(!names.is_empty()), listed);
     let candle = packages.iter().find_map(|package| package.candle.clone());
-    answers.tell_or_why("candle-core", candle.ok_or_else(|| "not there".to_owned()));
+    answers.tell_or_why("candle-core", candle.ok_or_else(|| "not found".to_owned()));
     Ok(!packages.is_empty())
 }
 
 /// Warns that no leak was planted, so that the measurement is not proven to work on this machine.
 fn unproven() -> u8 {
     say!(
-        "{} no package with memory tests here, so no leak was planted (--no-run is content with that)",
+        "{} no package here has memory tests, so no leak was planted (--no-run accepts that)",
         style::warning("warning:")
     );
     exit::NO_TESTS
@@ -199,5 +199,9 @@ fn version(program: &std::ffi::OsStr, all: bool) -> Result<String, String> {
     let text = String::from_utf8_lossy(&output.stdout);
     let said = if all { text.trim_end().lines().count() } else { 1 };
     let lines: Vec<&str> = text.lines().take(said).filter(|line| !line.is_empty()).collect();
-    if lines.is_empty() { Err(format!("{shown} says nothing")) } else { Ok(lines.join("; ")) }
+    if lines.is_empty() {
+        Err(format!("{shown} --version prints no text"))
+    } else {
+        Ok(lines.join("; "))
+    }
 }

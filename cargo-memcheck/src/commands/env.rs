@@ -38,7 +38,7 @@ pub(super) fn env(args: &EnvArgs) -> Result<u8, Failure> {
         let value = value.as_deref().map(OsStr::to_string_lossy).map(Into::into);
         let variable = Variable { name, value };
         let line = match form.message_format {
-            Format::Json => serde_json::to_string(&variable).expect("a variable is text"),
+            Format::Json => serde_json::to_string(&variable).expect("a variable has only text"),
             Format::Human => line(&variable),
         };
         print(&format!("{line}\n"));

@@ -36,7 +36,7 @@ enum EstimateError {
     #[error("{0} is not JSON: {1}")]
     Json(String, serde_json::Error),
     /// The file is JSON, but not an object.
-    #[error("{0} is no JSON object")]
+    #[error("{0} is not a JSON object")]
     Shape(String),
     /// A device that is not simulated.
     #[error("--device {0}: an estimate runs on simulated devices only")]
@@ -45,7 +45,7 @@ enum EstimateError {
     #[error("{}", .0.message)]
     Refused(Refusal),
     /// The model does not fit into the largest device.
-    #[error("the model does not fit 1 TiB, the most that a device can be simulated with: {0}")]
+    #[error("the model does not fit 1 TiB, the largest capacity of a simulated device: {0}")]
     TooLarge(String),
 }
 
@@ -69,12 +69,11 @@ impl Expected for EstimateError {
             }
             Self::Read(..) => Some("--config FILE, the model's config.json".to_owned()),
             Self::Json(..) | Self::Shape(_) => Some(
-                "config.json lies beside the weights of a model on Hugging Face; it has no comments"
-                    .to_owned(),
+                "Hugging Face has a config.json for each model; JSON has no comments".to_owned(),
             ),
             Self::Device(_) => Some("--device sim, or sim:CARD such as sim:rtx4090".to_owned()),
             Self::Refused(refusal) => refusal.hint.clone(),
-            Self::TooLarge(_) => Some("a smaller --batch, --seq or --dtype".to_owned()),
+            Self::TooLarge(_) => Some("use a smaller --batch, --seq or --dtype".to_owned()),
         }
     }
 }
@@ -153,7 +152,7 @@ fn beyond(
     };
     let batches: Vec<String> = batches.iter().map(u64::to_string).collect();
     estimate.notes.push(format!(
-        "{}: the figures are those of batch {}, carried on by their exact laws",
+        "{}: the figures are extrapolated from batch {} by their exact laws",
         refusal.message,
         batches.join(", ")
     ));

@@ -48,7 +48,7 @@ fn list() -> String {
     for (class, title) in [
         (Class::Measured, "measured: exit code 100"),
         (Class::Instrument, "not measured: exit code 104"),
-        (Class::Bookkeeping, "bookkeeping: a warning, exit code 5 where denied"),
+        (Class::Bookkeeping, "bookkeeping: a warning, exit code 5 if denied"),
     ] {
         text += &format!("{title}\n");
         for row in TABLE.iter().filter(|row| row.class == class) {

@@ -119,7 +119,7 @@ fn print_json(tasks: &[(Task, Fate)], tests: usize, exit_code: u8) {
     });
     let mut text = String::new();
     for line in lines.chain([Line::Summary { tests, exit_code }]) {
-        text += &serde_json::to_string(&line).expect("lines are made of text and numbers");
+        text += &serde_json::to_string(&line).expect("lines have only text and numbers");
         text.push('\n');
     }
     print(&text);

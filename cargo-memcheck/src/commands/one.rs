@@ -18,7 +18,7 @@ use crate::system::error::{Expected, Failure};
 #[derive(Debug, thiserror::Error)]
 pub(super) enum OneError {
     /// Several tests match.
-    #[error("`{1}` matches {count} tests, {0} wants one:\n{list}", count = .2.len(), list = .2.join("\n"))]
+    #[error("`{1}` matches {count} tests, but {0} needs exactly one:\n{list}", count = .2.len(), list = .2.join("\n"))]
     Several(&'static str, String, Vec<String>),
     /// No test matches.
     #[error(transparent)]
@@ -35,9 +35,11 @@ impl Expected for OneError {
 
     fn hint(&self) -> Option<String> {
         match self {
-            Self::Several(..) => {
-                Some("write the whole path; -p and --test tell tests of one name apart".to_owned())
-            }
+            Self::Several(..) => Some(
+                "write the whole path; -p and --test distinguish tests of the same \
+                    name"
+                    .to_owned(),
+            ),
             Self::None(none) => none.hint(),
         }
     }

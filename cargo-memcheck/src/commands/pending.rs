@@ -18,7 +18,7 @@ pub(super) fn gather(args: &SnapshotArgs) -> Result<(Workspace, Vec<SnapshotFile
     let folders: Vec<&Path> = workspace
         .named(&args.packages)?
         .into_iter()
-        .map(|package| package.manifest_path.parent().expect("a manifest lies in a folder"))
+        .map(|package| package.manifest_path.parent().expect("a manifest is in a folder"))
         .map(|folder| folder.as_std_path())
         .collect();
     let shares = args.packages.is_empty() && workspace.is_virtual();
@@ -54,7 +54,7 @@ pub(super) fn gather(args: &SnapshotArgs) -> Result<(Workspace, Vec<SnapshotFile
         say!("no pending snapshots");
         let left = workspace.pending_directory();
         if args.from.is_none() && below(&left, workspace.root()).is_ok_and(|f| !f.is_empty()) {
-            say!("hint: a run with --ci left some in {}: --from", left.display());
+            say!("hint: a run with --ci wrote some to {}: use --from", left.display());
         }
     }
     Ok((workspace, files))

@@ -27,13 +27,13 @@ const CAPACITY: &str = "1TiB";
 #[derive(Debug, thiserror::Error)]
 enum PlanError {
     /// The command line does not name exactly one test.
-    #[error("plan wants one test: write its path, or a part of it")]
+    #[error("plan needs one test: write its path, or a part of it")]
     NoName,
     /// The command line has `--device`.
-    #[error("--device is not for plan: it measures on a simulated device")]
+    #[error("plan does not accept --device, because it measures on a simulated device")]
     Device,
     /// The test does not use a device.
-    #[error("`{0}` is given no device: there is nothing to place")]
+    #[error("`{0}` takes no device, so it has no layers to place")]
     Deviceless(String),
     /// The test did not come to its end.
     #[error("{0}: {1}")]
@@ -42,11 +42,11 @@ enum PlanError {
     #[error("`{0}` has no layers: no span around its allocations has an `index`")]
     NoLayers(String),
     /// The log of single events is full.
-    #[error("`{0}` makes more events than the log of a plan holds: {1} of them had no place in it")]
+    #[error("`{0}` has more events than the log of a plan can hold: {1} were lost")]
     LogFull(String, u64),
     /// Several threads allocated at the same time.
     #[error(
-        "the modules of `{0}` add up to a peak of {1} B, and {2} B were counted: several threads \
+        "the modules of `{0}` add up to a peak of {1} B, but {2} B were measured: several threads \
          allocate at the same time"
     )]
     Threads(String, u64, u64),
@@ -77,18 +77,18 @@ impl Expected for PlanError {
     fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::NoName => "`cargo memcheck list` shows the tests",
-            Self::Device => "--devices says where the layers are to go",
+            Self::Device => "--devices names the devices for the layers",
             Self::NoLayers(_) => {
-                "enter a span for each layer, when it is loaded and when it works: \
+                "enter a span for each layer, when it is loaded and when it runs: \
                  `info_span!(\"model.layers\", index = 3)`"
             }
             Self::Short { .. } => {
-                "another device, a larger one, or a narrower dtype; --margin 0% uses all of them"
+                "add a device, or use a larger device or a narrower dtype; --margin 0% uses the \
+                 whole devices"
             }
             Self::Threads(..) => "measure with one thread",
             Self::LogFull(..) => {
-                "one of each kind is enough: `--iterations 1 --warmup 0`, or fewer tokens that are \
-                 generated"
+                "one iteration is enough: `--iterations 1 --warmup 0`; or generate fewer tokens"
             }
             Self::Deviceless(_) | Self::Ended(..) | Self::Write(..) => return None,
         };
@@ -195,7 +195,7 @@ mod tests {
     #[test]
     fn a_full_log_is_not_taken_for_a_model_without_layers() {
         let full = of(3);
-        assert!(full.to_string().contains("`a::b` makes more events"), "{full}");
+        assert!(full.to_string().contains("`a::b` has more events"), "{full}");
         assert!(full.to_string().contains("3 of them"), "{full}");
         assert!(full.hint().unwrap().contains("--iterations 1 --warmup 0"));
         assert_eq!(full.exit_code(), exit::NOT_MEASURED);

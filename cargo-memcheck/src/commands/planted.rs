@@ -124,7 +124,7 @@ fn judge(outcomes: &[(String, Outcome)]) -> Result<String, String> {
             .iter()
             .map(|finding| format!("{}: {}", finding.code, finding.message))
             .collect();
-        if findings.is_empty() { "nothing was found".to_owned() } else { findings.join("; ") }
+        if findings.is_empty() { "no finding".to_owned() } else { findings.join("; ") }
     };
     let leak = of("planted_leak")?;
     let found = leak.verdict.findings.iter().find(|finding| finding.code == Code::Leak);
@@ -136,7 +136,7 @@ fn judge(outcomes: &[(String, Outcome)]) -> Result<String, String> {
     if clean.verdict.status != Status::Passed {
         return Err(format!("the test that does not leak: {}", said(clean)));
     }
-    Ok(format!("the leak of {LEAK} B an iteration was found, and nothing in its clean twin"))
+    Ok(format!("the leak of {LEAK} B an iteration was found, and its clean twin passed"))
 }
 
 fn write_package(folder: &Path, workspace: &Workspace) -> anyhow::Result<()> {
@@ -158,7 +158,7 @@ mod tests {
         let mut passed = Outcome::ignored();
         passed.verdict.status = Status::Passed;
         let both = [("planted_leak".to_owned(), passed.clone()), ("clean_twin".to_owned(), passed)];
-        assert!(judge(&both).unwrap_err().contains("nothing was found"));
+        assert!(judge(&both).unwrap_err().contains("no finding"));
         assert!(judge(&[]).is_err());
     }
 }

@@ -29,13 +29,13 @@ use crate::system::process::Interrupt;
 #[derive(Debug, thiserror::Error)]
 enum ProfileError {
     /// The command line names no test.
-    #[error("profile wants one test: write its path, or a part of it")]
+    #[error("profile needs one test: write its path, or a part of it")]
     NoName,
     /// The command line names several tests or programs.
-    #[error("profile wants one test or one program, not several")]
+    #[error("profile needs one test or one program, not several")]
     Both,
     /// The command line names a program and an archive.
-    #[error("--archive-file: an archive holds tests, and no programs")]
+    #[error("--archive-file: an archive has tests, but no programs")]
     Archived,
     /// A flag that has no meaning for a program.
     #[error("`{0}` is for tests: a program has no iterations, no baseline and no `#[ignore]`")]
@@ -50,8 +50,8 @@ impl Expected for ProfileError {
     fn hint(&self) -> Option<String> {
         Some(match self {
             Self::NoName => "`cargo memcheck list` shows the tests".to_owned(),
-            Self::Archived => "profile the program where its sources are".to_owned(),
-            Self::Both => "what a program is given stands after `--`".to_owned(),
+            Self::Archived => "profile the program on a machine with its sources".to_owned(),
+            Self::Both => "the arguments of a program come after `--`".to_owned(),
             Self::ForTests(_) => {
                 "limits of a program: --max-peak, --max-retained, --fits and --timeout".to_owned()
             }

@@ -31,7 +31,7 @@ pub(super) fn prune(args: &PruneArgs) -> Result<u8, Failure> {
     let dry_run = *dry_run || session.options.mode == Mode::Ci;
     let (_, legs) = legs::discover(&session)?;
     if session.options.cargo.names_targets() {
-        say!("warning: not all targets were built, so no baseline is known to be stale");
+        say!("warning: not all targets were built, so stale baselines cannot be determined");
     }
     for target in legs.iter().flat_map(|leg| &leg.built.not_built) {
         say!(

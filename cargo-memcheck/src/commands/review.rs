@@ -12,7 +12,7 @@ use crate::baselines::{self, Checked, SnapshotError, SnapshotFile};
 use crate::build::workspace::Workspace;
 use crate::invocation::cli::SnapshotArgs;
 use crate::invocation::values::Verbosity;
-use crate::presentation::presenters::style;
+use crate::presentation::presenters::{json, style};
 use crate::system::error::Failure;
 use crate::system::printing::say;
 
@@ -29,7 +29,7 @@ pub(super) fn review(args: &SnapshotArgs) -> Result<u8, Failure> {
     let (workspace, files) = pending::gather(args)?;
     let term = Term::stderr();
     let asks = term.is_term() && console::user_attended();
-    let verbosity = args.output.verbosity();
+    let (format, verbosity) = (args.output.form.message_format, args.output.verbosity());
     let mut left = 0;
     for (number, file) in files.iter().enumerate() {
         let checked = baselines::check(&file.path);
@@ -39,21 +39,28 @@ pub(super) fn review(args: &SnapshotArgs) -> Result<u8, Failure> {
         match (decision, checked) {
             (Decision::Accept, Ok(checked)) => {
                 baselines::accept(file, &checked)?;
-                told(verbosity, "accepted", &pending::shown(&file.target, &workspace));
+                json::snapshot(format, "accepted", &file.target);
+                print_decision(verbosity, "accepted", &pending::shown(&file.target, &workspace));
             }
             (Decision::Accept, Err(error)) => return Err(error.into()),
             (Decision::Reject, _) => {
                 baselines::reject(file)?;
-                told(verbosity, "rejected", &pending::shown(&file.path, &workspace));
+                json::snapshot(format, "rejected", &file.path);
+                print_decision(verbosity, "rejected", &pending::shown(&file.path, &workspace));
             }
             (Decision::Skip, _) => {
                 left += 1;
+                json::snapshot(format, "pending", &file.path);
                 if !asks && verbosity > Verbosity::Quiet {
                     commands(args, file);
                 }
             }
             (Decision::Stop, _) => {
-                left += files.len() - number;
+                let undecided = &files[number..];
+                for file in undecided {
+                    json::snapshot(format, "pending", &file.path);
+                }
+                left += undecided.len();
                 break;
             }
         }
@@ -78,14 +85,14 @@ fn show(
         Ok(new) => {
             say!("{}", baselines::diff::text(file, new));
             if verbosity == Verbosity::Verbose {
-                say!("all of it:\n{}", new.body.to_yaml().trim_end());
+                say!("whole snapshot:\n{}", new.body.to_yaml().trim_end());
             }
         }
         Err(error) => say!("{} {error}", style::error("error:")),
     }
 }
 
-fn told(verbosity: Verbosity, what: &str, path: &str) {
+fn print_decision(verbosity: Verbosity, what: &str, path: &str) {
     if verbosity > Verbosity::Quiet {
         say!("{what} {path}\n");
     }

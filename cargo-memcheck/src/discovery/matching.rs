@@ -34,8 +34,8 @@ pub(crate) fn matching(name: &str, chosen: Vec<Chosen>) -> Result<Vec<Task>, NoM
     }
     let why = match (ignored, elsewhere) {
         _ if !run.is_empty() => return Ok(run),
-        (1.., _) => ": those that match are ignored (--run-ignored all)",
-        (_, 1..) => ": those that match make sense on another device only (--device)",
+        (1.., _) => ": the matching tests are ignored (--run-ignored all)",
+        (_, 1..) => ": the matching tests are for another device (--device)",
         _ => "",
     };
     Err(NoMatch { name: name.to_owned(), why })

@@ -34,7 +34,7 @@ pub(crate) fn notes(session: &Session, legs: &[LegTests]) -> std::io::Result<Vec
             Finding::new(Code::StaleBaseline, format!("{} belongs to no test", shown.display()))
                 .hint(match session.source {
                     Source::Archive(_) => {
-                        "`cargo memcheck prune` removes it, where the sources are"
+                        "`cargo memcheck prune` removes it on a machine with the sources"
                     }
                     Source::Workspace => "`cargo memcheck prune` removes it",
                 });
@@ -53,10 +53,11 @@ fn not_built(legs: &[LegTests]) -> Vec<(String, Finding)> {
         .filter(|target| seen.insert((&target.package, &target.target)))
         .map(|target| {
             let features = target.required.join(",");
+            let plural = if target.required.len() == 1 { "" } else { "s" };
             let finding = Finding::new(
                 Code::NotBuilt,
                 format!(
-                    "test target `{}` of {} was not built: it wants the feature(s) {features}",
+                    "test target `{}` of {} was not built: it needs the feature{plural} {features}",
                     target.target, target.package
                 ),
             )
@@ -196,7 +197,7 @@ pub(crate) fn unmatched_overrides(session: &Session, legs: &[LegTests]) -> Vec<N
             Code::UnmatchedOverride,
             format!("[[override]] {number} of the configuration matches no test"),
         )
-        .hint("`cargo memcheck list` shows the names of tests, which its glob has to match whole"),
+        .hint("`cargo memcheck list` shows the names of tests; the glob must match a whole name"),
         level,
     };
     matching_none(&configuration.config.overrides, &listed).into_iter().map(note).collect()

@@ -55,11 +55,11 @@ impl Expected for EstimatorError {
         Some(match self {
             Self::NoRuntime => format!(
                 "`cargo add --dev {RUNTIME} --git URL` with the URL of memcheck's repository, or \
-                 run it in a clone of that"
+                 run the command in a clone of it"
             ),
             Self::Silent(_) => {
-                "if it was killed, this machine has too little memory for the model's masks: a \
-                 smaller --seq"
+                "if it was killed, this machine has too little memory for the model's masks: use \
+                 a smaller --seq"
                     .to_owned()
             }
         })

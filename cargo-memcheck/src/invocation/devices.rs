@@ -9,6 +9,7 @@ mod tests;
 
 use memcheck_core::device::{Request, RequestError};
 use memcheck_core::request::machine::{Machine, MachineError};
+use memcheck_core::size::counted;
 use memcheck_core::wire::exit;
 
 use crate::system::error::Expected;
@@ -97,7 +98,7 @@ pub(crate) enum Probe {
     /// The GPUs that tests can run on, and the CUDA compiler.
     #[default]
     All,
-    /// Only the compiler, because the tests run on another machine.
+    /// Only the compiler, because the tests the GPU of another machine.
     Compiler,
 }
 
@@ -159,8 +160,8 @@ pub(crate) fn resolve(
     let found = if asked.requests.iter().any(wants_gpu) {
         found()
     } else {
-        let gpus = Gpus::Here(Err("not looked for".to_owned()));
-        Found { gpus, launched: false, nvcc: Err("not looked for".to_owned()) }
+        let gpus = Gpus::Here(Err("not checked".to_owned()));
+        Found { gpus, launched: false, nvcc: Err("not checked".to_owned()) }
     };
     let said = match asked.by {
         By::Flag => "--device",
@@ -217,15 +218,16 @@ fn real(number: Option<u16>, found: &Found, said: &str) -> Result<Leg, String> {
         (Gpus::Here(Ok(gpus)), None) => gpus.clone(),
         (Gpus::Here(Ok(gpus)), Some(number)) => {
             let gpu = gpus.iter().find(|gpu| gpu.index == number);
-            let gpu = gpu.ok_or_else(|| format!("the driver lists {} GPU(s)", gpus.len()))?;
+            let count = counted(gpus.len() as u64, "GPU", "GPUs");
+            let gpu = gpu.ok_or_else(|| format!("the driver lists {count}"))?;
             vec![gpu.clone()]
         }
     };
     let named = match gpus.as_slice() {
-        [] => "run on another machine".to_owned(),
+        [] => "the GPU of another machine".to_owned(),
         gpus => names(gpus),
     };
-    found.nvcc.as_ref().map_err(|why| format!("{named} is there, but {why}"))?;
+    found.nvcc.as_ref().map_err(|why| format!("{named} is available, but {why}"))?;
     let leg = Leg::new(Request::Cuda(number), Kind::Cuda, format!("{said}: {named}"));
     // A launcher assigns the GPUs that the user did not name.
     let gpus = if found.launched && number.is_none() { Vec::new() } else { gpus };

@@ -81,7 +81,7 @@ impl Meter {
             .with_finish(ProgressFinish::AndClear);
         let style =
             ProgressStyle::with_template("{spinner} building {prefix} [{clock}] {wide_msg}")
-                .expect("the template is sound");
+                .expect("the template is valid");
         bar.set_style(style.with_key("clock", |state: &ProgressState, to: &mut dyn Write| {
             let seconds = state.elapsed().as_secs();
             let _ = write!(to, "{}:{:02}", seconds / 60, seconds % 60);

@@ -4,13 +4,15 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
+use memcheck_core::runs::process::End;
+use memcheck_core::size::counted;
+
 use crate::invocation::devices::{Found, Gpus, Probe};
 use crate::invocation::options::environment;
 use crate::system::gpus::{Gpu, VISIBLE};
 use crate::system::launcher::{self, Launcher, TURN};
 use crate::system::process::Capture;
 use crate::system::process::{self, Interrupt, Watch};
-use memcheck_core::runs::process::End;
 
 /// The time limit for nvidia-smi, which can hang if the driver does not respond.
 const ANSWER: Duration = Duration::from_secs(20);
@@ -38,7 +40,7 @@ pub(crate) fn gpus(launcher: &Launcher) -> Result<Vec<Gpu>, String> {
     let interrupt = Interrupt::listen().map_err(|error| error.to_string())?;
     let watch = Watch { kind, timeout, capture: Capture::Kept, interrupt: &interrupt };
     let Ok(ended) = process::run(command, watch, |_| {}) else {
-        return Err(none(" is not there"));
+        return Err(none(" was not found"));
     };
     let status = match ended.end {
         Some(End::Exited(status)) => status,
@@ -128,8 +130,8 @@ fn visible(cards: &[Listed], wanted: &str) -> Result<Vec<Gpu>, String> {
     let gpus: Vec<Gpu> = words(wanted).enumerate().map_while(named).collect();
     if gpus.is_empty() {
         return Err(format!(
-            "{VISIBLE}={wanted} names none of the {} GPU(s) that there are",
-            cards.len()
+            "{VISIBLE}={wanted} names none of the {} of this machine",
+            counted(cards.len() as u64, "GPU", "GPUs")
         ));
     }
     Ok(gpus)
@@ -210,7 +212,7 @@ mod tests {
         let error = launched("sh -c 'echo no node; exit 1'").unwrap_err();
         assert!(error.contains("nvidia-smi -L: no node"), "{error}");
         let error = launched("/no/such/srun --x").unwrap_err();
-        assert!(error.contains("/no/such/srun --x nvidia-smi -L is not there"), "{error}");
+        assert!(error.contains("/no/such/srun --x nvidia-smi -L was not found"), "{error}");
     }
 
     fn names(gpus: &[Gpu]) -> Vec<&str> {

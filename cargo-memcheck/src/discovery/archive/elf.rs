@@ -27,7 +27,7 @@ impl Target {
     pub(crate) fn of(executable: &Path) -> io::Result<Self> {
         let mut header = [0; 20];
         File::open(executable)?.read_exact(&mut header)?;
-        Self::read(&header).ok_or_else(|| io::Error::other("it is no ELF executable"))
+        Self::read(&header).ok_or_else(|| io::Error::other("it is not an ELF executable"))
     }
 
     fn read(header: &[u8; 20]) -> Option<Self> {

@@ -173,7 +173,7 @@ pub(super) fn read<P: Page>(
         let unpacked =
             entry.unpack_in(folder).map_err(|error| extracting(folder, &name, path, error))?;
         if !unpacked {
-            return Err(wrong("it would lie elsewhere"));
+            return Err(wrong("its path leads out of the folder"));
         }
         files += 1;
     }

@@ -96,10 +96,20 @@ struct Contents {
 }
 
 impl Contents {
-    fn file(&mut self, name: PathBuf, file: &Path) {
-        let source = Source::File(file.to_owned());
-        if self.entries.iter().all(|entry| entry.name != name) {
-            self.entries.push(Entry { name, source });
+    /// Adds a file under `name`. A second file of the same name must have the same content, such as a library that
+    /// several executables load. Otherwise one of the two would be missing from the archive.
+    fn file(&mut self, name: PathBuf, file: &Path) -> Result<(), ArchiveError> {
+        match self.entries.iter().find(|entry| entry.name == name).map(|entry| &entry.source) {
+            Some(Source::File(known)) => match has_same_content(known, file) {
+                Ok(true) => Ok(()),
+                Ok(false) => Err(ArchiveError::SameName(known.clone(), file.to_owned())),
+                Err(error) => Err(ArchiveError::Io(file.to_owned(), error)),
+            },
+            Some(Source::Text(_)) => Ok(()),
+            None => {
+                self.entries.push(Entry { name, source: Source::File(file.to_owned()) });
+                Ok(())
+            }
         }
     }
 
@@ -128,8 +138,7 @@ impl Contents {
             self.tables.push(Entry { name, source: Source::File(apart) });
         }
         hash_file(&mut self.hasher, &packed).map_err(io(&packed))?;
-        self.file(name.to_owned(), &packed);
-        Ok(())
+        self.file(name.to_owned(), &packed)
     }
 
     /// Adds all files below `folder`, the output directory of a build script.
@@ -143,11 +152,20 @@ impl Contents {
             if kind.is_dir() {
                 self.tree(&name, &path)?;
             } else if kind.is_file() {
-                self.file(name, &path);
+                self.file(name, &path)?;
             }
         }
         Ok(())
     }
+}
+
+/// True if both paths have the same bytes.
+fn has_same_content(one: &Path, other: &Path) -> io::Result<bool> {
+    if one == other {
+        return Ok(true);
+    }
+    let same_size = fs::metadata(one)?.len() == fs::metadata(other)?.len();
+    Ok(same_size && fs::read(one)? == fs::read(other)?)
 }
 
 fn hash_file(hasher: &mut DefaultHasher, path: &Path) -> io::Result<()> {
@@ -237,7 +255,7 @@ fn build(
         if let Ok(linked) = Linked::of(binary) {
             for library in linked.below(&leaf.folder) {
                 let name = library.file_name().unwrap_or_default();
-                contents.file(manifest::libraries(kind).join(name), library);
+                contents.file(manifest::libraries(kind).join(name), library)?;
             }
         }
         let of_name = |wanted: &str| binary.environment.iter().find(|(name, _)| name == wanted);
@@ -262,12 +280,13 @@ fn build(
             out_dir,
         });
     }
-    let nvml = leaf.nvml.as_ref().map(|library| {
-        let name =
-            manifest::folder(kind).join("nvml").join(library.file_name().unwrap_or_default());
-        contents.file(name.clone(), library);
-        name
-    });
+    let mut nvml = None;
+    if let Some(library) = &leaf.nvml {
+        let name = library.file_name().unwrap_or_default();
+        let name = manifest::folder(kind).join("nvml").join(name);
+        contents.file(name.clone(), library)?;
+        nvml = Some(name);
+    }
     Ok(Build { kind, executables, not_built: leaf.not_built.clone(), nvml })
 }
 
@@ -298,9 +317,36 @@ fn sources(
             .map_err(|error| ArchiveError::Io(folder.to_owned(), error))?;
         for file in files {
             let Ok(name) = file.path.strip_prefix(root) else { continue };
-            contents.file(Path::new(WORKSPACE).join(name), &file.path);
+            contents.file(Path::new(WORKSPACE).join(name), &file.path)?;
             baselines.insert(name.to_owned(), Written::of(&file, root));
         }
     }
     Ok(baselines)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_libraries_with_one_name_are_packed_only_if_they_are_equal() {
+        let folder = tempfile::tempdir().unwrap();
+        let library = |part: &str, text: &str| {
+            let path = folder.path().join(part).join("libshared.so");
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(&path, text).unwrap();
+            path
+        };
+        let (first, copy, other) = (library("a", "one"), library("b", "one"), library("c", "two"));
+        let name = || PathBuf::from("cpu/lib/libshared.so");
+        let mut contents = Contents::default();
+        for path in [&first, &first, &copy] {
+            contents.file(name(), path).unwrap();
+        }
+        assert_eq!(contents.entries.len(), 1);
+        let error = contents.file(name(), &other).unwrap_err();
+        let paths = format!("{} and {}", first.display(), other.display());
+        assert!(error.to_string().starts_with(&paths), "{error}");
+        assert_eq!(contents.entries.len(), 1);
+    }
 }

@@ -143,7 +143,7 @@ impl Unpacked {
             launched: launcher.is_some(),
             nvcc: match has(Kind::Cuda) {
                 true => Ok("built already".to_owned()),
-                false => Err("the archive was not built for it".to_owned()),
+                false => Err("the archive was not built for CUDA".to_owned()),
             },
         };
         // This check comes before the GPUs are resolved, so that a missing build in the archive is not reported as a
@@ -152,7 +152,7 @@ impl Unpacked {
         if let Some(request) = asked.requests.iter().find(|r| wants(r) && !has(Kind::Cuda)) {
             return Err(self.not_for(request).into());
         }
-        let lacks = if has(Kind::Sim) { None } else { Some("the archive has nothing for sim") };
+        let lacks = if has(Kind::Sim) { None } else { Some("the archive was not built for sim") };
         let legs = devices::resolve(&asked, machine, lacks, sharing, found)?;
         match legs.iter().find(|leg| !has(leg.kind)) {
             Some(leg) => Err(self.not_for(&leg.device).into()),
@@ -234,18 +234,18 @@ impl Unpacked {
             carried.iter().filter(|carried| carried.tests.is_empty()).find_map(|carried| {
                 let there = match known.get(carried.binary.id.as_str())? {
                     Some(0) => return None,
-                    Some(tests) => format!("{tests} where it was built"),
+                    Some(tests) => format!("but {tests} on the machine that built it"),
                     None if carried.warning.is_some() => {
-                        "could not be asked for them there".to_owned()
+                        "and could not be listed on the machine that built it".to_owned()
                     }
                     None => return None,
                 };
                 Some((carried, there))
             });
         let Some((carried, there)) = silent else { return Ok(()) };
-        let said = carried.warning.as_ref().map(|warning| format!("\n{warning}"));
+        let warning = carried.warning.as_ref().map(|warning| format!("\n{warning}"));
         let id = carried.binary.id.clone();
-        Err(ArchiveError::Silent { id, there, said: said.unwrap_or_default() })
+        Err(ArchiveError::Silent { id, there, warning: warning.unwrap_or_default() })
     }
 }
 

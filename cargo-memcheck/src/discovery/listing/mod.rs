@@ -197,7 +197,8 @@ fn ask(
         }
         let warning = (!status.success()).then(|| {
             format!(
-                "{}: {status} when asked for its tests; taken to carry no memory tests",
+                "{}: {status} when asked for its tests; memcheck assumes that it has no memory \
+                 tests",
                 binary.id
             )
         });
@@ -326,7 +327,7 @@ mod tests {
         };
         let error = asked(&Launcher::None).unwrap_err();
         assert_eq!(error.exit_code(), exit::NO_DEVICE);
-        assert!(error.to_string().ends_with("libcuda.so.1.none is not there"), "{error}");
+        assert!(error.to_string().ends_with("libcuda.so.1.none was not found"), "{error}");
         assert!(error.hint().unwrap().contains("NVIDIA driver"));
         // The machine that the launcher leads to may have the library, so the executable is started there. Without an
         // answer from there the library is still reported as missing.

@@ -102,7 +102,7 @@ impl Session {
             say!("device: {} ({what}; {})", leg.name(), leg.why);
         }
         if self.options.mode == Mode::Ci {
-            say!("ci: nothing is written into the source tree");
+            say!("ci: the source tree is not changed");
         }
     }
 

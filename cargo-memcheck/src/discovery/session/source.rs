@@ -53,7 +53,7 @@ impl Source {
             Self::Workspace => {
                 let packages = workspace.select(&options.cargo)?;
                 let has_candle = packages.iter().any(|package| package.candle.is_some());
-                let lacks = (!has_candle).then_some("no package has candle-core");
+                let lacks = (!has_candle).then_some("no package depends on candle-core");
                 let probe = || gpu::probe(probe, launcher);
                 let legs = devices::resolve(asked, machine, lacks, sharing, probe)?;
                 Ok((packages, legs))

@@ -149,8 +149,8 @@ fn read(
     let record = outcome.report.as_ref().map(|report| &report.record);
     let tried = |record: &&Record| record.case.get(param) == Some(&value.to_string());
     let Some(record) = record.filter(tried) else {
-        let why = "the test executable does not know of values that are searched for: build it \
-                   with memcheck-runtime of the same version as cargo-memcheck";
+        let why = "the test executable does not support `fit`: build it with memcheck-runtime of \
+            the same version as cargo-memcheck";
         return Err(ended(Code::NotMeasured, why.to_owned()));
     };
     let full = findings.iter().find(|finding| is_about_room(finding.code));

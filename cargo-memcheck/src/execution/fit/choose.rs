@@ -104,8 +104,8 @@ fn known(tasks: &[Task]) -> String {
         tasks.iter().flat_map(|task| task.subject.case().keys()).collect();
     let names: Vec<String> = names.into_iter().map(|name| format!("`{name}`")).collect();
     match names.as_slice() {
-        [] => "none has cases".to_owned(),
-        names => format!("there is {}", names.join(", ")),
+        [] => "these tests have no cases".to_owned(),
+        names => format!("their cases are {}", names.join(", ")),
     }
 }
 
@@ -170,7 +170,8 @@ mod tests {
         let error = chosen("model::forward", "batch", &[], tests()).unwrap_err().to_string();
         assert_eq!(
             error,
-            "`model::forward` matches 2, fit wants one:\n  app::mem model::forward dtype=bf16\n  \
+            "`model::forward` matches 2, but fit needs exactly one:\n  app::mem model::forward \
+             dtype=bf16\n  \
              app::mem model::forward dtype=f32"
         );
         // `forw` matches several paths, so that the error must list all of them.
@@ -190,7 +191,7 @@ mod tests {
         let error = said("model::forward", "batch", &[("dtype", "f16")]).to_string();
         assert!(error.contains("`dtype=f16`") && error.contains("dtype=bf16"), "{error}");
         let error = chosen("other", "batch", &[], vec![task("other", &[])]).unwrap_err();
-        assert!(error.to_string().ends_with("none has cases"), "{error}");
+        assert!(error.to_string().ends_with("these tests have no cases"), "{error}");
         assert!(matches!(chosen("x", "batch", &[], Vec::new()), Err(FitError::None(..))));
     }
 

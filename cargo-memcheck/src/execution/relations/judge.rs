@@ -140,21 +140,21 @@ fn discard_pending(outcome: &mut Outcome) {
 fn no_law_yet(law: &Path) -> Finding {
     let exists = law.exists();
     let (code, message) = match exists {
-        false => (Code::MissingBaseline, "no baseline is kept for the law of its cases yet"),
+        false => (Code::MissingBaseline, "the law of its cases has no baseline yet"),
         true => (
             Code::UncomparableBaseline,
             "the baseline of the law of its cases was made under other conditions, or cannot be \
              read",
         ),
     };
-    Finding::new(code, message).hint("look at the law, then `cargo memcheck accept`")
+    Finding::new(code, message).hint("check the law, then `cargo memcheck accept`")
 }
 
 /// Returns the figures of another test: those of this run, else those of its baseline.
 fn figures_of(other: &Other, task: &Task, record: &Record, seen: &Seen) -> Result<Figures, String> {
     match seen.of(task, &other.test) {
         Some(Some(figures)) => Ok(figures.clone()),
-        Some(None) => Err("left no figures here".to_owned()),
+        Some(None) => Err("was not measured in this run".to_owned()),
         None => {
             let baseline = Baseline::from_file(std::fs::read_to_string(&other.snapshot));
             standing_in(&baseline, &record.facts).cloned()

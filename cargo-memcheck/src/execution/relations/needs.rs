@@ -22,10 +22,10 @@ impl Expected for PartnerError {
             Self::Unknown { .. } | Self::Ambiguous { .. } => {
                 "`cargo memcheck list` shows the paths of all tests"
             }
-            Self::Circle(_) => "let one of them have a limit in bytes",
+            Self::Circle(_) => "give one of them a limit in bytes",
             Self::Itself { .. } => return None,
             Self::Elsewhere { .. } => {
-                "both have to run on the same device: `device = …` in the attribute, or an \
+                "both must run on the same device: `device = …` in the attribute, or an \
                  [[override]] with `device`"
             }
         };

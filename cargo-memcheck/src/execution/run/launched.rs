@@ -91,18 +91,19 @@ fn not_begun(status: ExitStatus, line: &str) -> Finding {
         (None, signal) => format!("by signal {}", signal.unwrap_or_default()),
     };
     let why = if status.success() {
-        "does it hand on the environment (MEMCHECK_JOB), and is the target directory the same there? "
+        "does it pass on the environment (MEMCHECK_JOB), and does it see the same target \
+         directory? "
     } else {
         ""
     };
     let message = format!("the launcher ended {how} before the test began");
-    Finding::new(Code::NotMeasured, message).hint(format!("{why}it was started as: {line}"))
+    Finding::new(Code::NotMeasured, message).hint(format!("{why}its command line: {line}"))
 }
 
 /// Makes the finding for a launcher that could not be started.
 fn not_started(error: &std::io::Error, line: &str) -> Finding {
     Finding::new(Code::NotMeasured, format!("the launcher could not be started: {error}"))
-        .hint(format!("--runner; it was to be started as: {line}"))
+        .hint(format!("check --runner; its command line: {line}"))
 }
 
 #[cfg(test)]

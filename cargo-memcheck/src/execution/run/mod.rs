@@ -171,7 +171,7 @@ impl<'a> Runner<'a> {
             }
             Ok(None) => Further::Skipped,
             Err(error) => {
-                say!("warning: {}: it cannot be run once more: {error:#}", task.name());
+                say!("warning: {}: it cannot be run again: {error:#}", task.name());
                 Further::Skipped
             }
         };

@@ -127,5 +127,5 @@ impl Runner<'_> {
 /// The variable with the folder of criterion's measurements.
 const CRITERION_HOME: &str = "CRITERION_HOME";
 
-const UNHEARD: &str = "a program leaves a record where it links memcheck-runtime (`use \
+const UNHEARD: &str = "a program writes a record if it links memcheck-runtime (`use \
     memcheck_runtime as _;`) and ends by returning from `main` or by `std::process::exit`";

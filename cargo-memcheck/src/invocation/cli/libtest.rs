@@ -52,7 +52,7 @@ pub(crate) enum LibtestError {
     #[error("`{0}` after `--` would stop the harness from running the test")]
     NotARun(String),
     /// The harness does not have this flag, and would end without a test.
-    #[error("the test harness has no flag `{0}`, which stands after `--`")]
+    #[error("the test harness has no flag `{0}` (after `--`)")]
     Unknown(String),
     /// The harness accepts the flag only with `-Z unstable-options`.
     #[error("`{0}` after `--` is not stable")]
@@ -69,13 +69,15 @@ impl crate::system::error::Expected for LibtestError {
 
     fn hint(&self) -> Option<String> {
         match self {
-            Self::NotARun(_) => Some("to see the tests: `cargo memcheck list`".to_owned()),
+            Self::NotARun(_) => Some("`cargo memcheck list` prints the tests".to_owned()),
             Self::Unknown(_) => Some(format!(
-                "it takes {}; flags of cargo memcheck stand before `--`",
+                "it accepts {}; flags of cargo memcheck come before `--`",
                 [UNDERSTOOD, PASSED_ON, WITH_VALUE, UNSTABLE].concat().join(", ")
             )),
             Self::Unstable(_) => Some(
-                "of a nightly compiler the harness takes it behind `-Z unstable-options`".into(),
+                "with a nightly compiler, the harness accepts it after `-Z \
+                 unstable-options`"
+                    .into(),
             ),
             Self::NoValue(_) => None,
         }

@@ -46,9 +46,9 @@ pub(crate) struct ProfileArgs {
 /// and add an argument would change the order of the positional arguments.
 fn own_words(argument: Arg) -> Arg {
     match argument.get_id().as_str() {
-        "filters" => argument
-            .value_name("TEST")
-            .help("The test: its path, or a part of it that no other test has"),
+        "filters" => {
+            argument.value_name("TEST").help("Path of the test, or a part that no other path has")
+        }
         "no_capture" => {
             argument.help("Show the output of the test while it runs (that of a program always is)")
         }

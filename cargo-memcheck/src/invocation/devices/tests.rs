@@ -9,7 +9,7 @@ fn resolved(
     found: Found,
 ) -> Result<Vec<Leg>, DeviceError> {
     let asked = Asked { requests: parse_list(asked.iter().copied())?, by: By::Flag };
-    let lacks = (!candle).then_some("no package has candle-core");
+    let lacks = (!candle).then_some("no package depends on candle-core");
     resolve(&asked, "t4", lacks, sharing, || found)
 }
 

@@ -104,7 +104,7 @@ pub(crate) struct Options {
 pub(crate) fn environment_is_text() -> Result<(), OptionsError> {
     let broken = |name| matches!(std::env::var(name), Err(std::env::VarError::NotUnicode(_)));
     match variables::all().find(|variable| broken(variable.name)) {
-        Some(Variable { name, .. }) => Err(VariableError::new(name, "it is no UTF-8").into()),
+        Some(Variable { name, .. }) => Err(VariableError::new(name, "it is not UTF-8").into()),
         None => Ok(()),
     }
 }

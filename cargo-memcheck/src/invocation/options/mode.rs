@@ -15,6 +15,14 @@ pub(crate) enum Mode {
 }
 
 impl Mode {
+    /// Returns the flag that selects the mode, for messages.
+    pub(crate) fn flag(self) -> &'static str {
+        match self {
+            Self::Local => "--no-ci",
+            Self::Ci => "--ci",
+        }
+    }
+
     /// Reads the mode from the flags, else from the variable. If both are unset, the detection of CI decides.
     pub(super) fn read(
         flags: &CiFlags,

@@ -77,11 +77,7 @@ pub(crate) fn human(
     table.title(estimate);
     table.row("weights", estimate.weights, &parameters(estimate));
     if estimate.tables > 0 {
-        table.row(
-            "tables",
-            estimate.tables,
-            "what else it holds once loaded, such as rotary tables",
-        );
+        table.row("tables", estimate.tables, "further memory after loading, such as rotary tables");
     }
     match (&estimate.inference, &estimate.training) {
         (Some(inference), _) => table.inference(estimate, inference),
@@ -128,10 +124,10 @@ fn peak(estimate: &Estimate) -> &'static str {
 /// Explains the figures of a training step that does not reach all variables of the model.
 fn incomplete(estimate: &Estimate, training: &Training) -> String {
     format!(
-        "{} candle's `{}` does not train: the backward pass reaches {} of {} variables, since \
-         fused normalisation, softmax and rotary embeddings have none. The figures are those of \
-         this step; gradients of all variables take {} B more at least, their activations are \
-         not known",
+        "{} candle's `{}` does not train: the backward pass reaches {} of {} variables, because \
+         fused normalisation, softmax and rotary embeddings have no backward pass. The \
+         figures are those of this step; gradients of all variables take at least {} B more, and \
+         their activations are unknown",
         style::warning("not measured:"),
         estimate.model,
         exact(training.reached),
@@ -174,8 +170,8 @@ impl Table<'_> {
         if estimate.generate > 0 {
             self.row("", *cache_after, "after the last token");
         }
-        self.row("activations", *activations, "peak of the prompt without what stands above");
-        self.row("  logits", *logits, "what it returns");
+        self.row("activations", *activations, "peak during the prompt, minus the rows above");
+        self.row("  logits", *logits, "output of the model");
     }
 
     fn training(&mut self, training: &Training) {
@@ -183,7 +179,7 @@ impl Table<'_> {
         let reached = format!("of {} of {} variables", exact(*reached), exact(*variables));
         self.row("gradients", *gradients, &reached);
         self.row("optimizer", *optimizer, "AdamW: two moments of each variable");
-        self.row("activations", *activations, "peak of the step without what stands above");
+        self.row("activations", *activations, "peak during the step, minus the rows above");
     }
 
     fn cards(&mut self, cards: &Cards, verbosity: Verbosity) {

@@ -24,15 +24,15 @@ pub(crate) fn attempt(task: &Task, param: &str, attempt: &Attempt) {
     let peak = attempt.peaks.values().max().copied().unwrap_or(0);
     let came = match (&attempt.refused, attempt.has_room()) {
         (_, true) => format!("has room, peak {}", Size(peak)),
-        (Some((space, refusal)), false) => format!("has none: {}", asked(*space, refusal)),
-        (None, false) => format!("has none: the peak is {}", Size(peak)),
+        (Some((space, refusal)), false) => format!("has no room: {}", asked(*space, refusal)),
+        (None, false) => format!("has no room: the peak is {}", Size(peak)),
     };
     say!("{}", style::dim(&format!("  {} {param}={} {came}", task.leg.name(), attempt.value)));
 }
 
 fn asked(space: Space, refusal: &Refusal) -> String {
     format!(
-        "{space} had {} live when {} more were asked for",
+        "{space} had {} live when the test requested {} more",
         Size(refusal.live),
         Size(refusal.requested)
     )
@@ -80,7 +80,7 @@ fn table(goal: &Goal<'_>, all: &[Fitted]) -> Table {
             }),
             failed.map_or_else(none, |attempt| attempt.value.to_string()),
             refused.map_or_else(none, |(_, refusal)| {
-                format!("{} beside {}", Size(refusal.requested), Size(refusal.live))
+                format!("{} on top of {}", Size(refusal.requested), Size(refusal.live))
             }),
             fitted.attempts.len().to_string(),
         ]);
@@ -101,17 +101,17 @@ fn notes(goal: &Goal<'_>, all: &[Fitted]) {
         let device = fitted.leg.name();
         if fitted.leg.kind == Kind::Cuda && fitted.rooms.of_space(Space::Cuda(0)).is_none() {
             note(format!(
-                "{device} refused by itself and nothing of it is left free: --fits says what it \
-                 may use"
+                "{device} has no margin, because it refuses allocations itself: --fits sets a \
+                 capacity"
             ));
         }
         match (fitted.largest(), fitted.failed()) {
             (Some(largest), None) => note(format!(
-                "{device} had room for {}={}, the largest that --to allows",
+                "{device} had room for {}={}, the largest value that --to allows",
                 goal.param, largest.value
             )),
             (None, Some(failed)) => note(format!(
-                "{device} has no room for {}={}, the smallest that --from allows",
+                "{device} has no room for {}={}, the smallest value that --from allows",
                 goal.param, failed.value
             )),
             _ => {}
@@ -124,7 +124,7 @@ fn notes(goal: &Goal<'_>, all: &[Fitted]) {
         {
             let codes: Vec<&str> = beside.iter().map(|code| code.name()).collect();
             note(format!(
-                "{}={value} on {device} is found to be {}, which is not about room",
+                "{}={value} on {device} has findings that do not concern room: {}",
                 goal.param,
                 codes.join(", ")
             ));
@@ -138,8 +138,8 @@ fn beside_what_was_run(param: &str, predicted: &Prediction, run: &Attempt) -> St
     let law = law.in_bytes();
     let measured = run.peaks.get(space).copied().unwrap_or(0);
     let was_run = match (run.value, measured) == (*largest, *peak) {
-        true => "and so it was run".to_owned(),
-        false => format!("{param}={} was run with {}", run.value, both(measured)),
+        true => "which the run confirmed".to_owned(),
+        false => format!("the run of {param}={} measured {}", run.value, both(measured)),
     };
     format!(
         "after {attempts} attempts peak = {law} predicted {param}={largest} with {}, {was_run}",

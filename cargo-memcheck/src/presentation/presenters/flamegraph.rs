@@ -13,7 +13,8 @@ use crate::presentation::events::{Presenter, Report};
 
 /// The image for a run in which no test has attribution.
 const NOTHING: &str = "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"640\" height=\"48\">\
-    <text x=\"16\" y=\"30\" font-family=\"monospace\">no test was followed: --explain always</text>\
+    <text x=\"16\" y=\"30\" font-family=\"monospace\">no test was run with call stacks: use \
+        --explain always</text>\
     </svg>\n";
 
 /// Collects stacks in the folded form: the frames from the outermost one on, and the bytes.

@@ -190,7 +190,7 @@ impl<W: Write> JsonLines<W> {
     }
 
     fn line(&mut self, line: &Line<'_>) {
-        let text = serde_json::to_string(line).expect("lines are made of text and numbers");
+        let text = serde_json::to_string(line).expect("lines have only text and numbers");
         // An error means that the reader has closed the stream, so that it cannot be reported there.
         let _ = writeln!(self.to, "{text}").and_then(|()| self.to.flush());
     }
@@ -325,8 +325,8 @@ pub(crate) fn failure(failure: &Failure) {
     failed(failure.into());
 }
 
-/// Prints a line about a snapshot that the command has `accepted`, `rejected` or `removed`, or that is `stale`. Prints no line in the human
-/// format.
+/// Prints a line about a snapshot that the command has `accepted`, `rejected` or `removed`, or that is `stale` or `pending`. Prints no line in
+/// the human format.
 pub(crate) fn snapshot(format: Format, action: &str, path: &std::path::Path) {
     if format == Format::Json {
         print(&serde_json::json!({"type": "snapshot", "action": action, "path": path}));
@@ -367,7 +367,7 @@ impl<'a> Head<'a> {
 
 /// Prints one line of the stream.
 pub(in crate::presentation::presenters) fn print(line: &impl Serialize) {
-    let line = serde_json::to_string(line).expect("lines are made of text and numbers");
+    let line = serde_json::to_string(line).expect("lines have only text and numbers");
     // An error means that the reader has closed the stream because it needs no more lines.
     let _ = writeln!(std::io::stdout(), "{line}");
 }

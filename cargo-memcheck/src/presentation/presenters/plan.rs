@@ -43,7 +43,7 @@ pub(crate) fn plan(telling: &Telling, placed: &Placed<'_>, file: Option<&Path>) 
         let what = format!("{} of each device is left free (--margin)", placed.margin);
         say!("{} {what}", style::hint("note:"));
         say!(
-            "{} the whole of it on one device has a peak of {}",
+            "{} the whole model on one device has a peak of {}",
             style::hint("note:"),
             both(placed.modules.whole())
         );
@@ -65,7 +65,7 @@ pub(crate) fn modules(telling: &Telling, modules: &Modules) {
     }
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
-    table.set_header(["module", "weights", "cache", "activations", "handed to it"]);
+    table.set_header(["module", "weights", "cache", "activations", "input"]);
     let figures = |module: &Module| Module { name: String::new(), ..module.clone() };
     for alike in modules.modules.chunk_by(|a, b| figures(a) == figures(b)) {
         let Module { weights, cache, activations, input, .. } = alike[0];
@@ -73,8 +73,8 @@ pub(crate) fn modules(telling: &Telling, modules: &Modules) {
         table.add_row([vec![names(alike)], sizes.to_vec()].concat());
     }
     for (name, bytes) in [
-        ("(outside, on the first)", modules.outside),
-        ("(wherever layers are)", modules.replicated),
+        ("(outside, on the first device)", modules.outside),
+        ("(on each device with layers)", modules.replicated),
     ] {
         table.add_row([name.to_owned(), Size(bytes).to_string()]);
     }

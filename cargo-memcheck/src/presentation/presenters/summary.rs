@@ -81,9 +81,9 @@ impl Unselected {
         };
         let why = match self {
             Self { elsewhere: true, .. } => {
-                ": those that match make sense on another device only (--device)"
+                ": the matching tests are for another device (--device)"
             }
-            Self { ignored: true, .. } => ": those that match are ignored (--run-ignored all)",
+            Self { ignored: true, .. } => ": the matching tests are ignored (--run-ignored all)",
             Self { elsewhere: false, ignored: false } => "",
         };
         format!("no test was selected{by}{why}")
@@ -99,11 +99,11 @@ pub(super) fn next_steps(
 ) -> Vec<String> {
     let mut lines = Vec::new();
     if tally.interrupted {
-        lines.push(style::warning("interrupted: the counts are those so far"));
+        lines.push(style::warning("interrupted: the counts are incomplete"));
     }
     if !tally.unstarted.is_empty() {
         let devices = tally.unstarted.join(", ");
-        lines.push(style::warning(&format!("not run on {devices}: the run ended before")));
+        lines.push(style::warning(&format!("not run on {devices}: the run ended early")));
     }
     if tally.ran() == 0
         && !tally.interrupted
@@ -184,8 +184,8 @@ mod tests {
         assert_eq!(said(&none, &["lsit", "a"]), "no test was selected by the filters `lsit`, `a`");
         assert_eq!(
             said(&ignored, &["a"]),
-            "no test was selected by the filter `a`: those that match are ignored (--run-ignored \
-             all)"
+            "no test was selected by the filter `a`: the matching tests are ignored \
+             (--run-ignored all)"
         );
     }
 }

@@ -45,7 +45,7 @@ impl Terminal {
         let bar = ProgressBar::hidden();
         bar.set_style(
             ProgressStyle::with_template("{spinner} [{pos}/{len}] {wide_msg}")
-                .expect("the template is sound"),
+                .expect("the template is valid"),
         );
         Self {
             bar,

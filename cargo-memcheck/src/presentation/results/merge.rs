@@ -168,6 +168,9 @@ fn difference(a: &Run, b: &Run) -> Option<String> {
     {
         return Some(format!("commits {a} and {b}"));
     }
-    let same = *selected == b.selected && *mode == b.mode;
-    (!same).then(|| "other tests, limits or levels were selected".to_owned())
+    // The mode comes before the hash of the selection, which also depends on it.
+    if *mode != b.mode {
+        return Some(format!("modes {} and {}", mode.flag(), b.mode.flag()));
+    }
+    (*selected != b.selected).then(|| "different tests, limits or levels".to_owned())
 }

@@ -72,8 +72,8 @@ fn parse(folder: &Path, text: &str) -> Result<Results, ResultsError> {
         let line: Line<Test> = serde_json::from_str(line)
             .map_err(|error| torn(format!("line {number} of {FILE}: {error}")))?;
         match line {
-            _ if ended => return Err(torn(format!("line {number} stands behind the last"))),
-            Line::Run(_) => return Err(torn(format!("line {number} is that of another run"))),
+            _ if ended => return Err(torn(format!("line {number} follows the last line"))),
+            Line::Run(_) => return Err(torn(format!("line {number} belongs to another run"))),
             Line::Leg { leg, tests } => results.legs.push((leg, tests)),
             Line::Test(test) => results.tests.push(test),
             Line::Note(note) => results.notes.push(*note),
@@ -83,9 +83,9 @@ fn parse(folder: &Path, text: &str) -> Result<Results, ResultsError> {
     if !ended {
         return Err(torn("its last line is missing".to_owned()));
     }
-    let (there, said) = (results.tests.len(), results.end.tests);
-    if there != said {
-        return Err(torn(format!("it holds {there} tests and says that there were {said}")));
+    let (there, counted) = (results.tests.len(), results.end.tests);
+    if there != counted {
+        return Err(torn(format!("it has {there} tests, but its last line counts {counted}")));
     }
     Ok(results)
 }
@@ -114,6 +114,11 @@ fn first_line(folder: &Path, line: &str) -> Result<Run, ResultsError> {
     }
     match serde_json::from_str(line).map_err(torn)? {
         Line::<Test>::Run(run) => Ok(*run),
-        _ => Err(ResultsError::Torn(file(folder), "it does not begin with a run".to_owned())),
+        _ => Err(ResultsError::Torn(
+            file(folder),
+            "its first line does not describe a \
+            run"
+            .to_owned(),
+        )),
     }
 }

@@ -121,6 +121,6 @@ fn selected(session: &Session, legs: &[LegTests]) -> String {
         explain: options.scheduling.explain,
         threads: &options.rayon_threads,
     };
-    let text = serde_json::to_string(&selected).expect("it is made of text and numbers");
+    let text = serde_json::to_string(&selected).expect("a selection has only text and numbers");
     format!("{:016x}", hash(&text))
 }

@@ -142,7 +142,7 @@ fn a_shard_that_did_not_come_to_its_end_is_known_in_the_whole() {
     let cut = Tally { unstarted: vec!["cpu".to_owned()], ..Tally::default() };
     let error = ended(cut).unwrap_err();
     assert_eq!(error.exit_code(), exit::NOT_MEASURED);
-    assert!(error.to_string().ends_with("holds no results on cpu: that run ended before"));
+    assert!(error.to_string().ends_with("has no results on cpu: that run ended early"));
 }
 
 #[test]
@@ -159,8 +159,8 @@ fn what_is_not_all_of_one_run_is_not_joined() {
     type Change = fn(&mut Run);
     let changes: [(Change, &str); 3] = [
         (|run| run.devices = vec!["sim:t4".to_owned()], "cpu and sim:t4"),
-        (|run| run.selected = "6".to_owned(), "other tests"),
-        (|run| run.mode = Mode::Local, "other tests"),
+        (|run| run.selected = "6".to_owned(), "different tests, limits or levels"),
+        (|run| run.mode = Mode::Local, "modes --ci and --no-ci"),
     ];
     for (change, said) in changes {
         let mut other = second.clone();

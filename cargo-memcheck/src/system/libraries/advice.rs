@@ -38,8 +38,8 @@ impl fmt::Display for Missing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.libraries.as_slice() {
             [] => write!(f, "{}", self.outdated.join("\n")),
-            [one] => write!(f, "{one} is not there"),
-            several => write!(f, "{} are not there", several.join(", ")),
+            [one] => write!(f, "{one} was not found"),
+            several => write!(f, "{} were not found", several.join(", ")),
         }
     }
 }
@@ -55,7 +55,7 @@ impl Missing {
 /// Names the packages to install and the flag that points to them.
 pub(crate) fn advice(missing: &Missing) -> String {
     if missing.libraries.is_empty() {
-        return "it was built on a newer system: build on the oldest one that it is to run on"
+        return "it was built on a newer system: build it on the oldest system that must run it"
             .to_owned();
     }
     let mut advice = Vec::new();
@@ -127,7 +127,7 @@ mod tests {
     fn without_the_library_of_the_driver_there_is_no_device() {
         let driver = missing(&["libcuda.so.1"]);
         assert_eq!(driver.exit_code(), exit::NO_DEVICE);
-        assert_eq!(driver.to_string(), "libcuda.so.1 is not there");
+        assert_eq!(driver.to_string(), "libcuda.so.1 was not found");
         let said = advice(&driver);
         assert!(said.contains("NVIDIA driver") && !said.contains("--library-path"), "{said}");
     }

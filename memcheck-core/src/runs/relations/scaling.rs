@@ -122,8 +122,8 @@ pub fn scaling(told: &[ScalingReport], accepted: Option<&Laws>, record: &Record)
                         metric.name()
                     ),
                     format!(
-                        "what holds memory in the largest case is what grows; if this is meant, \
-                         `scaling({} <= \"{order}\")`",
+                        "the holders of memory in the largest case grow; if this is intended, \
+                         write `scaling({} <= \"{order}\")`",
                         metric.name()
                     ),
                 )
@@ -139,7 +139,7 @@ pub fn scaling(told: &[ScalingReport], accepted: Option<&Laws>, record: &Record)
                         then.order(),
                         then.describe(*metric)
                     ),
-                    "if this is meant, `cargo memcheck accept` makes it the new baseline"
+                    "if this is intended, `cargo memcheck accept` makes it the new baseline"
                         .to_owned(),
                 )
             };

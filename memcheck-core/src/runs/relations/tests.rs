@@ -57,7 +57,7 @@ fn a_partner_is_a_path_or_the_only_end_of_one() {
     assert_eq!(of("a", "c"), Ok("n::c"));
     for (test, name, said) in [
         ("a", "b", "`b` is one of `m::b`, `n::b`: write more of its path"),
-        ("a", "d", "app::mem has no test `d`: it is looked for in the same test target"),
+        ("a", "d", "app::mem has no test `d`: memcheck searches the same test target"),
         ("a", "of", "app::mem has no test `of`, but `of::seq_1`, `of::seq_2`"),
         ("n::c", "c", "`max_peak` of `n::c` is `0.6 x c`, which is a share of its own peak"),
         ("a", "x::c", "has no test `x::c`, but `n::c`"),

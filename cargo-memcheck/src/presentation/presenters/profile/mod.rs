@@ -112,7 +112,7 @@ impl Presenter for Profiler {
             anstream::println!("{}", line.trim_end());
         }
         if record.attribution.is_none() {
-            say!("{} nothing was followed: there is no profile", style::warning("warning:"));
+            say!("{} the run has no call stacks, so it has no profile", style::warning("warning:"));
         }
         let hint = record.attribution.as_ref().and_then(|attribution| attribution.hint.as_ref());
         if let Some(hint) = hint {
