@@ -13,7 +13,7 @@ use memcheck_core::measurement::record::Facts;
 use memcheck_core::wire::exit;
 
 use super::SnapshotFile;
-use crate::system::error::Expected;
+use crate::system::error::CommandError;
 
 /// The reason why a snapshot cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -28,7 +28,7 @@ pub(crate) enum SnapshotError {
     Stranger(PathBuf),
 }
 
-impl Expected for SnapshotError {
+impl CommandError for SnapshotError {
     fn exit_code(&self) -> u8 {
         match self {
             Self::Unsound(..) | Self::NoFolder(_) | Self::Stranger(_) => exit::USAGE,

@@ -6,15 +6,15 @@ use std::process::ExitStatus;
 use memcheck_core::wire::exit;
 
 use super::prologue::Prologue;
-use crate::build::compile::{Goal, Program, ProgramError, ProgramKind};
+use crate::build::compile::{BuildGoal, Program, ProgramError, ProgramKind};
 use crate::discovery::session::Session;
-use crate::discovery::task::{Subject, Task};
+use crate::discovery::task::{Task, TestSubject};
 use crate::invocation::cli::{BenchArgs, OutputFlags};
 use crate::invocation::devices::Leg;
 use crate::invocation::options::Flags;
 use crate::presentation::presenters::stopped;
 use crate::system::binary::Binary;
-use crate::system::error::{Expected, Failure};
+use crate::system::error::{CommandError, Failure};
 use crate::system::printing::say;
 use crate::system::process::INTERRUPTED;
 
@@ -26,7 +26,7 @@ enum BenchError {
     None,
 }
 
-impl Expected for BenchError {
+impl CommandError for BenchError {
     fn exit_code(&self) -> u8 {
         exit::NO_TESTS
     }
@@ -52,7 +52,7 @@ pub(super) fn bench(args: &BenchArgs) -> Result<u8, Failure> {
     let prologue = Prologue::open(flags)?;
     let session = &prologue.session;
     let benches = benches(session, bench)?;
-    let goal = Goal::Benches(&benches);
+    let goal = BuildGoal::Benches(&benches);
     let of = |leg: &Leg, binary: &Binary| built(session, leg, binary);
     let Some((runner, built)) = prologue.programs(&session.packages, goal, of)? else {
         return Ok(stopped(&session.options));
@@ -84,7 +84,7 @@ fn built(session: &Session, leg: &Leg, binary: &Binary) -> Result<Bench, Failure
     let name = binary.id.rsplit('/').next().unwrap_or_default().to_owned();
     let named = Program { kind: ProgramKind::Bench, name };
     let (_, file) = named.find(std::slice::from_ref(package), session.workspace.root())?;
-    let task = session.task(package, binary, Subject::Program { name: named.name, file }, leg);
+    let task = session.task(package, binary, TestSubject::Program { name: named.name, file }, leg);
     let measured = session.workspace.own_directory().join("criterion").join(leg.name());
     Ok(Bench { task, measured })
 }

@@ -26,7 +26,7 @@ use crate::system::printing::{print, say};
 /// The result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-enum State {
+enum CheckState {
     /// Available.
     Ok,
     /// Not available. A command that needs it reports an error.
@@ -40,7 +40,7 @@ enum State {
 #[serde(tag = "type", rename = "check")]
 struct Check {
     name: &'static str,
-    state: State,
+    state: CheckState,
     detail: String,
 }
 
@@ -51,9 +51,9 @@ struct Answers {
 }
 
 impl Answers {
-    fn tell(&self, name: &'static str, state: State, detail: String) {
+    fn tell(&self, name: &'static str, state: CheckState, detail: String) {
         let check = Check { name, state, detail };
-        if self.verbosity == Verbosity::Quiet && state != State::Failed {
+        if self.verbosity == Verbosity::Quiet && state != CheckState::Failed {
             return;
         }
         match self.format {
@@ -68,8 +68,8 @@ impl Answers {
     /// Prints a description of something that is available, or the reason why it is not.
     fn tell_or_why(&self, name: &'static str, found: Result<String, String>) {
         match found {
-            Ok(text) => self.tell(name, State::Ok, text),
-            Err(why) => self.tell(name, State::Absent, why),
+            Ok(text) => self.tell(name, CheckState::Ok, text),
+            Err(why) => self.tell(name, CheckState::Absent, why),
         }
     }
 
@@ -78,8 +78,8 @@ impl Answers {
     }
 }
 
-fn there(is_there: bool) -> State {
-    if is_there { State::Ok } else { State::Absent }
+fn there(is_there: bool) -> CheckState {
+    if is_there { CheckState::Ok } else { CheckState::Absent }
 }
 
 /// Runs all checks, and plants a leak.
@@ -92,7 +92,7 @@ pub(super) fn doctor(args: &DoctorArgs) -> Result<u8, Failure> {
         Ok(workspace) => workspace,
         Err(failure) => {
             let why = failure.to_string().lines().last().unwrap_or_default().trim().to_owned();
-            answers.tell("workspace", State::Absent, why);
+            answers.tell("workspace", CheckState::Absent, why);
             return Ok(unproven());
         }
     };
@@ -106,10 +106,10 @@ pub(super) fn doctor(args: &DoctorArgs) -> Result<u8, Failure> {
     let mut exit_code = exit::OK;
     for answer in planted::run(args, &workspace)? {
         let (state, text) = match answer.result {
-            Ok(text) => (State::Ok, text),
-            Err(why) => (State::Failed, why),
+            Ok(text) => (CheckState::Ok, text),
+            Err(why) => (CheckState::Failed, why),
         };
-        if state == State::Failed {
+        if state == CheckState::Failed {
             exit_code = exit::NOT_MEASURED;
         }
         answers.tell("planted leak", state, format!("{}: {text}", answer.leg));
@@ -130,7 +130,7 @@ fn machine(answers: &Answers) {
         false => card.id.to_owned(),
     };
     let cards: Vec<String> = CARDS.iter().map(card).collect();
-    answers.tell("simulated cards", State::Ok, cards.join(if verbose { ", " } else { " " }));
+    answers.tell("simulated cards", CheckState::Ok, cards.join(if verbose { ", " } else { " " }));
 }
 
 /// Checks for CI, and prints the variables.
@@ -140,9 +140,9 @@ fn surroundings(answers: &Answers) {
     for variable in variables::all() {
         let name = variable.name;
         match environment(name) {
-            Some(value) => answers.tell("environment", State::Ok, format!("{name}={value}")),
+            Some(value) => answers.tell("environment", CheckState::Ok, format!("{name}={value}")),
             None if answers.is_verbose() => {
-                answers.tell("environment", State::Absent, format!("{name} is not set"));
+                answers.tell("environment", CheckState::Absent, format!("{name} is not set"));
             }
             None => {}
         }
@@ -151,7 +151,7 @@ fn surroundings(answers: &Answers) {
 
 /// Checks the workspace. Returns true if one of its packages has memory tests.
 fn packages(answers: &Answers, workspace: &Workspace) -> Result<bool, Failure> {
-    answers.tell("workspace", State::Ok, workspace.root().display().to_string());
+    answers.tell("workspace", CheckState::Ok, workspace.root().display().to_string());
     let named = environment(variables::CONFIG_FILE.name).map(PathBuf::from);
     let configuration = Configuration::read(workspace.root(), workspace.root(), named.as_deref())?;
     let path = configuration.path.as_ref().map(|path| path.display().to_string());
@@ -177,9 +177,9 @@ fn unproven() -> u8 {
 
 fn line(check: &Check) -> String {
     let mark = match check.state {
-        State::Ok => "ok",
-        State::Absent => "--",
-        State::Failed => "FAILED",
+        CheckState::Ok => "ok",
+        CheckState::Absent => "--",
+        CheckState::Failed => "FAILED",
     };
     format!("{mark:>6}  {}: {}\n", check.name, check.detail)
 }

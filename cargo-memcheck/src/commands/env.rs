@@ -17,7 +17,7 @@ use crate::system::printing::{print, say};
 
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename = "variable")]
-struct Variable {
+struct EnvironmentLine {
     name: &'static str,
     /// `None` if the variable must not be set.
     value: Option<String>,
@@ -36,7 +36,7 @@ pub(super) fn env(args: &EnvArgs) -> Result<u8, Failure> {
     }
     for (name, value) in variables {
         let value = value.as_deref().map(OsStr::to_string_lossy).map(Into::into);
-        let variable = Variable { name, value };
+        let variable = EnvironmentLine { name, value };
         let line = match form.message_format {
             Format::Json => serde_json::to_string(&variable).expect("a variable has only text"),
             Format::Human => line(&variable),
@@ -47,7 +47,7 @@ pub(super) fn env(args: &EnvArgs) -> Result<u8, Failure> {
 }
 
 /// Returns the line in the syntax of a POSIX shell.
-fn line(variable: &Variable) -> String {
+fn line(variable: &EnvironmentLine) -> String {
     match &variable.value {
         Some(value) => format!("export {}='{}'", variable.name, value.replace('\'', r"'\''")),
         None => format!("unset {}", variable.name),
@@ -61,8 +61,8 @@ mod tests {
     #[test]
     fn a_shell_reads_back_what_is_printed() {
         let value = "/a b/it's $HOME \"x\"\\";
-        let set = line(&Variable { name: "MEMCHECK_A", value: Some(value.to_owned()) });
-        let unset = line(&Variable { name: "MEMCHECK_B", value: None });
+        let set = line(&EnvironmentLine { name: "MEMCHECK_A", value: Some(value.to_owned()) });
+        let unset = line(&EnvironmentLine { name: "MEMCHECK_B", value: None });
         let script =
             format!("{set}\n{unset}\nprintf '%s|%s' \"$MEMCHECK_A\" \"${{MEMCHECK_B-none}}\"");
         let output = std::process::Command::new("sh")

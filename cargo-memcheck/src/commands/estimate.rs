@@ -14,13 +14,13 @@ use memcheck_core::wire::exit;
 use serde_json::Value;
 
 use crate::discovery::session::Session;
-use crate::execution::estimator::{Estimator, Tried};
+use crate::execution::estimator::{DeviceFit, Estimator};
 use crate::invocation::cli::EstimateArgs;
 use crate::invocation::devices;
 use crate::invocation::options::{Flags, OptionsError, environment};
 use crate::invocation::values::Format;
 use crate::presentation::presenters::estimate as presenters;
-use crate::system::error::{Expected, Failure};
+use crate::system::error::{CommandError, Failure};
 use crate::system::printing::print;
 
 /// The machine that the figures are measured on: the largest that can be simulated.
@@ -49,7 +49,7 @@ enum EstimateError {
     TooLarge(String),
 }
 
-impl Expected for EstimateError {
+impl CommandError for EstimateError {
     fn exit_code(&self) -> u8 {
         match self {
             Self::Read(..) | Self::Json(..) | Self::Shape(_) | Self::Device(_) => exit::USAGE,
@@ -117,7 +117,7 @@ pub(super) fn estimate(args: &EstimateArgs) -> Result<u8, Failure> {
         } else {
             fits(estimate.peak, &machine.parse()?)
         };
-        tried.push(Tried { device: format!("sim:{machine}"), result });
+        tried.push(DeviceFit { device: format!("sim:{machine}"), result });
     }
     let cards = cards(&estimate);
     match args.output.form.message_format {
@@ -213,7 +213,7 @@ fn cards(estimate: &Estimate) -> Vec<(&'static Card, Option<u64>)> {
     cards
 }
 
-fn exit_code(estimate: &Estimate, tried: &[Tried]) -> u8 {
+fn exit_code(estimate: &Estimate, tried: &[DeviceFit]) -> u8 {
     let trains = estimate.training.as_ref().is_none_or(|training| training.is_whole());
     let whole = estimate.is_run() && trains;
     match tried.iter().all(|tried| tried.result.is_ok()) {
@@ -250,7 +250,7 @@ mod tests {
 
     #[test]
     fn a_card_that_is_too_small_outranks_a_step_that_does_not_train() {
-        let tried = |result| vec![Tried { device: "sim:t4".to_owned(), result }];
+        let tried = |result| vec![DeviceFit { device: "sim:t4".to_owned(), result }];
         let full = || tried(Err("full".to_owned()));
         assert_eq!(exit_code(&estimate(2), &[]), exit::OK);
         assert_eq!(exit_code(&estimate(2), &tried(Ok(1))), exit::OK);

@@ -4,7 +4,7 @@ use memcheck_core::judgement::diagnosis::RULES;
 use memcheck_core::judgement::finding::{Class, TABLE};
 use memcheck_core::wire::exit;
 
-use crate::system::error::{Expected, Failure};
+use crate::system::error::{CommandError, Failure};
 use crate::system::printing::print;
 
 /// The argument is not the code of a finding or a cause.
@@ -12,7 +12,7 @@ use crate::system::printing::print;
 #[error("`{0}` is not the code of a finding or of a cause")]
 struct UnknownCode(String);
 
-impl Expected for UnknownCode {
+impl CommandError for UnknownCode {
     fn exit_code(&self) -> u8 {
         exit::USAGE
     }

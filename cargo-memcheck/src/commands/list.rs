@@ -33,7 +33,7 @@ enum Fate {
 
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "kebab-case")]
-enum Line<'a> {
+enum ListLine<'a> {
     Test {
         package: &'a str,
         binary: &'a str,
@@ -106,7 +106,7 @@ pub(super) fn list(args: &ListArgs) -> Result<u8, Failure> {
 }
 
 fn print_json(tasks: &[(Task, Fate)], tests: usize, exit_code: u8) {
-    let lines = tasks.iter().map(|(task, fate)| Line::Test {
+    let lines = tasks.iter().map(|(task, fate)| ListLine::Test {
         package: &task.package,
         binary: &task.binary.id,
         test: task.name(),
@@ -118,7 +118,7 @@ fn print_json(tasks: &[(Task, Fate)], tests: usize, exit_code: u8) {
         limits: &task.limits,
     });
     let mut text = String::new();
-    for line in lines.chain([Line::Summary { tests, exit_code }]) {
+    for line in lines.chain([ListLine::Summary { tests, exit_code }]) {
         text += &serde_json::to_string(&line).expect("lines have only text and numbers");
         text.push('\n');
     }

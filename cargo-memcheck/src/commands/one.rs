@@ -12,7 +12,7 @@ use crate::discovery::task::Task;
 use crate::invocation::cli::{LimitFlags, OneTestFlags};
 use crate::invocation::devices::Sharing;
 use crate::invocation::options::Flags;
-use crate::system::error::{Expected, Failure};
+use crate::system::error::{CommandError, Failure};
 
 /// Why a name does not select exactly one test.
 #[derive(Debug, thiserror::Error)]
@@ -25,7 +25,7 @@ pub(super) enum OneError {
     None(#[from] NoMatch),
 }
 
-impl Expected for OneError {
+impl CommandError for OneError {
     fn exit_code(&self) -> u8 {
         match self {
             Self::Several(..) => exit::USAGE,

@@ -13,12 +13,12 @@ use memcheck_core::wire::protocol::Follow;
 
 use super::one::{only, room};
 use super::prologue::Prologue;
-use crate::discovery::task::{Outcome, Task};
-use crate::execution::run::Setting;
+use crate::discovery::task::{Task, TestOutcome};
+use crate::execution::run::RunSettings;
 use crate::invocation::cli::PlanArgs;
 use crate::presentation::presenters::interrupted;
 use crate::presentation::presenters::plan::{self as presenters, Placed};
-use crate::system::error::{Expected, Failure};
+use crate::system::error::{CommandError, Failure};
 
 /// Capacity of the device that a plan is measured on: the largest that can be simulated.
 const CAPACITY: &str = "1TiB";
@@ -63,11 +63,13 @@ enum PlanError {
     Write(PathBuf, std::io::Error),
 }
 
-impl Expected for PlanError {
+impl CommandError for PlanError {
     fn exit_code(&self) -> u8 {
         match self {
             Self::NoName | Self::Device | Self::Deviceless(_) | Self::NoLayers(_) => exit::USAGE,
-            Self::Ended(code, _) if code.row().class == Class::Instrument => exit::NOT_MEASURED,
+            Self::Ended(code, _) if code.row().class == Class::Instrument => {
+                exit::NOT_MEASURED
+            }
             Self::Ended(..) | Self::Short { .. } => exit::FAILED,
             Self::Threads(..) | Self::LogFull(..) => exit::NOT_MEASURED,
             Self::Write(..) => exit::REPORT,
@@ -113,7 +115,7 @@ pub(super) fn plan(args: &PlanArgs) -> Result<u8, Failure> {
     if task.family() != task.leg.family() {
         return Err(PlanError::Deviceless(task.name().to_owned()).into());
     }
-    let Some(outcome) = runner.once(task, Setting::from(Follow::Modules), |_| {})? else {
+    let Some(outcome) = runner.once(task, RunSettings::from(Follow::Modules), |_| {})? else {
         return Err(interrupted());
     };
     let modules = measured(task, &outcome)?;
@@ -140,7 +142,7 @@ fn measured_on(machine: &Machine) -> Result<String, MachineError> {
 }
 
 /// Returns the measured memory of each module.
-fn measured<'a>(task: &Task, outcome: &'a Outcome) -> Result<&'a Modules, PlanError> {
+fn measured<'a>(task: &Task, outcome: &'a TestOutcome) -> Result<&'a Modules, PlanError> {
     if let Some(Finding { code, message, .. }) = outcome.verdict.findings.iter().find(|f| ends(f)) {
         return Err(PlanError::Ended(*code, message.clone()));
     }
@@ -184,7 +186,7 @@ mod tests {
 
     /// Returns the error of a run with `unlogged` events that did not fit into the log.
     fn of(unlogged: u64) -> PlanError {
-        let mut outcome = Outcome::ignored();
+        let mut outcome = TestOutcome::ignored();
         let mut report: memcheck_core::wire::protocol::Report =
             serde_json::from_value(example::report()).unwrap();
         report.record.attribution = Some(Attribution { unlogged, ..Attribution::default() });

@@ -15,7 +15,7 @@ use crate::build::generated::Generated;
 use crate::build::workspace::{RUNTIME, Workspace};
 use crate::discovery::legs;
 use crate::discovery::session::Session;
-use crate::discovery::task::Outcome;
+use crate::discovery::task::TestOutcome;
 use crate::execution::run::Runner;
 use crate::execution::schedule::{self, Event};
 use crate::invocation::cli::{CiFlags, DoctorArgs};
@@ -57,14 +57,14 @@ fn clean_twin(device: &Device) -> Result<()> {
 
 /// The result of the two tests on one device.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct LeakCheck {
     pub(super) leg: String,
     /// The message, or the reason why the measurement did not work.
     pub(super) result: Result<String, String>,
 }
 
 /// Builds and runs the two tests on every requested device.
-pub(super) fn run(args: &DoctorArgs, workspace: &Workspace) -> Result<Vec<Answer>, Failure> {
+pub(super) fn run(args: &DoctorArgs, workspace: &Workspace) -> Result<Vec<LeakCheck>, Failure> {
     if args.output.verbosity() > Verbosity::Quiet {
         say!("{FIRST_BUILD}");
     }
@@ -92,7 +92,7 @@ pub(super) fn run(args: &DoctorArgs, workspace: &Workspace) -> Result<Vec<Answer
     let mut answers = Vec::new();
     for tests in &legs {
         let tasks = session.choose(tests).run;
-        let outcomes: Mutex<Vec<(String, Outcome)>> = Mutex::new(Vec::new());
+        let outcomes: Mutex<Vec<(String, TestOutcome)>> = Mutex::new(Vec::new());
         schedule::run_all(
             tasks.len(),
             1,
@@ -106,18 +106,18 @@ pub(super) fn run(args: &DoctorArgs, workspace: &Workspace) -> Result<Vec<Answer
             },
         )?;
         let outcomes = outcomes.into_inner().expect("no worker panics");
-        answers.push(Answer { leg: tests.leg.name(), result: judge(&outcomes) });
+        answers.push(LeakCheck { leg: tests.leg.name(), result: judge(&outcomes) });
     }
     Ok(answers)
 }
 
 /// Checks that the leak was found to the byte, and that the clean twin passed.
-fn judge(outcomes: &[(String, Outcome)]) -> Result<String, String> {
+fn judge(outcomes: &[(String, TestOutcome)]) -> Result<String, String> {
     let of = |name: &str| {
         let found = outcomes.iter().find(|(test, _)| test == name);
         found.map(|(_, outcome)| outcome).ok_or_else(|| format!("`{name}` was not run"))
     };
-    let said = |outcome: &Outcome| {
+    let said = |outcome: &TestOutcome| {
         let findings: Vec<String> = outcome
             .verdict
             .findings
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn a_leak_that_is_not_found_is_no_good_news() {
-        let mut passed = Outcome::ignored();
+        let mut passed = TestOutcome::ignored();
         passed.verdict.status = Status::Passed;
         let both = [("planted_leak".to_owned(), passed.clone()), ("clean_twin".to_owned(), passed)];
         assert!(judge(&both).unwrap_err().contains("no finding"));

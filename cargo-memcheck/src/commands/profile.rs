@@ -9,9 +9,9 @@ use memcheck_core::wire::exit;
 
 use super::one::only;
 use super::prologue::Prologue;
-use crate::build::compile::{Goal, Program, ProgramKind};
+use crate::build::compile::{BuildGoal, Program, ProgramKind};
 use crate::discovery::session::Session;
-use crate::discovery::task::{Outcome, Subject, Task};
+use crate::discovery::task::{Task, TestOutcome, TestSubject};
 use crate::execution::schedule::{self, Event};
 use crate::invocation::cli::ProfileArgs;
 use crate::invocation::devices::Leg;
@@ -21,7 +21,7 @@ use crate::presentation::presenters::profile::Profiler;
 use crate::presentation::presenters::{Broadcast, stopped};
 use crate::presentation::tally::Tally;
 use crate::system::binary::Binary;
-use crate::system::error::{Expected, Failure};
+use crate::system::error::{CommandError, Failure};
 use crate::system::printing::say;
 use crate::system::process::Interrupt;
 
@@ -42,7 +42,7 @@ enum ProfileError {
     ForTests(String),
 }
 
-impl Expected for ProfileError {
+impl CommandError for ProfileError {
     fn exit_code(&self) -> u8 {
         exit::USAGE
     }
@@ -153,10 +153,10 @@ fn profile_program(args: &ProfileArgs, program: &Program) -> Result<u8, Failure>
     let (package, file) = program.find(&session.packages, session.workspace.root())?;
     let package = &session.packages[package];
     let of = |leg: &Leg, binary: &Binary| {
-        let subject = Subject::Program { name: program.name.clone(), file: file.clone() };
+        let subject = TestSubject::Program { name: program.name.clone(), file: file.clone() };
         Ok(session.task(package, binary, subject, leg))
     };
-    let (packages, goal) = (std::slice::from_ref(package), Goal::Program(program));
+    let (packages, goal) = (std::slice::from_ref(package), BuildGoal::Program(program));
     let Some((runner, tasks)) = prologue.programs(packages, goal, of)? else {
         return Ok(stopped(&session.options));
     };
@@ -193,7 +193,7 @@ fn tell(told: &mut Broadcast, tally: &mut Tally, task: &Task, event: Event) {
     }
 }
 
-fn finished(told: &mut Broadcast, tally: &mut Tally, task: &Task, outcome: &Outcome) {
+fn finished(told: &mut Broadcast, tally: &mut Tally, task: &Task, outcome: &TestOutcome) {
     tally.add(outcome);
     told.tell(|to| to.test_finished(task, outcome));
 }

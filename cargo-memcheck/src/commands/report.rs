@@ -5,21 +5,21 @@ use std::io;
 
 use crate::build::workspace::{Places, pending_of_results};
 use crate::invocation::cli::ReportArgs;
-use crate::invocation::options::{Audience, Mode, Pending, Telling, environment};
+use crate::invocation::options::{Mode, Pending, ReportContext, ReportingOptions, environment};
 use crate::invocation::values::CargoOptions;
 use crate::invocation::values::Format;
 use crate::presentation::events::Presenter;
 use crate::presentation::presenters::{self, Broadcast, JsonLines};
-use crate::presentation::results::{self, ResultsError, Whole};
+use crate::presentation::results::{self, MergedRun, ResultsError};
 use crate::system::error::Failure;
 use crate::system::process::Capture;
 
 /// Presents the stored results, and returns the exit code of the run.
 pub(super) fn report(args: &ReportArgs) -> Result<u8, Failure> {
-    let telling = Telling::read(&args.output, &args.report, &environment);
+    let telling = ReportingOptions::read(&args.output, &args.report, &environment);
     let places = places(args)?;
     let whole = whole(args, &places)?;
-    let audience = Audience {
+    let audience = ReportContext {
         telling: &telling,
         pending: match (args.folders.first(), whole.run.mode) {
             // Joined pending snapshots are in a separate folder, not next to the tests.
@@ -29,7 +29,7 @@ pub(super) fn report(args: &ReportArgs) -> Result<u8, Failure> {
                 Pending::In(pending_of_results(&places.results_directory()))
             }
             (_, Mode::Ci) => Pending::In(places.pending_directory()),
-            (_, Mode::Local) => Pending::Beside,
+            (_, Mode::Local) => Pending::NextToTests,
         },
         capture: Capture::Kept,
         no_tests: args.no_tests,
@@ -50,7 +50,7 @@ fn places(args: &ReportArgs) -> Result<Places, Failure> {
     Ok(if ran_here { here } else { found })
 }
 
-fn whole(args: &ReportArgs, places: &Places) -> Result<Whole, Failure> {
+fn whole(args: &ReportArgs, places: &Places) -> Result<MergedRun, Failure> {
     let read = |folder: &std::path::PathBuf| {
         let mut results = results::read(folder)?;
         results.relocate(places.root());
@@ -68,14 +68,14 @@ fn whole(args: &ReportArgs, places: &Places) -> Result<Whole, Failure> {
         return Ok(whole);
     }
     match folders.as_slice() {
-        [folder] => Ok(Whole::from(read(folder)?)),
+        [folder] => Ok(MergedRun::from(read(folder)?)),
         _ => Err(ResultsError::Several(folders.len()).into()),
     }
 }
 
 /// Sends the events of a run to the presenters, in their order in a run.
-fn tell(whole: Whole, audience: &Audience<'_>, places: &Places) -> u8 {
-    let Whole { run: _, legs, tests, notes, mut tally } = whole;
+fn tell(whole: MergedRun, audience: &ReportContext<'_>, places: &Places) -> u8 {
+    let MergedRun { run: _, legs, tests, notes, mut tally } = whole;
     let json = audience.telling.format == Format::Json;
     let on_stdout = json.then(|| Box::new(JsonLines::new(io::stdout())) as Box<dyn Presenter>);
     let mut told = Broadcast::new(audience, places.root(), legs.len(), on_stdout);

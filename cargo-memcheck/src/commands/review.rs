@@ -17,7 +17,7 @@ use crate::system::error::Failure;
 use crate::system::printing::say;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Decision {
+enum ReviewDecision {
     Accept,
     Reject,
     Skip,
@@ -35,27 +35,27 @@ pub(super) fn review(args: &SnapshotArgs) -> Result<u8, Failure> {
         let checked = baselines::check(&file.path);
         let of_all = format!("[{}/{}]", number + 1, files.len());
         show(file, &checked, &workspace, &of_all, verbosity);
-        let decision = if asks { ask(&term, checked.is_ok())? } else { Decision::Skip };
+        let decision = if asks { ask(&term, checked.is_ok())? } else { ReviewDecision::Skip };
         match (decision, checked) {
-            (Decision::Accept, Ok(checked)) => {
+            (ReviewDecision::Accept, Ok(checked)) => {
                 baselines::accept(file, &checked)?;
                 json::snapshot(format, "accepted", &file.target);
                 print_decision(verbosity, "accepted", &pending::shown(&file.target, &workspace));
             }
-            (Decision::Accept, Err(error)) => return Err(error.into()),
-            (Decision::Reject, _) => {
+            (ReviewDecision::Accept, Err(error)) => return Err(error.into()),
+            (ReviewDecision::Reject, _) => {
                 baselines::reject(file)?;
                 json::snapshot(format, "rejected", &file.path);
                 print_decision(verbosity, "rejected", &pending::shown(&file.path, &workspace));
             }
-            (Decision::Skip, _) => {
+            (ReviewDecision::Skip, _) => {
                 left += 1;
                 json::snapshot(format, "pending", &file.path);
                 if !asks && verbosity > Verbosity::Quiet {
                     commands(args, file);
                 }
             }
-            (Decision::Stop, _) => {
+            (ReviewDecision::Stop, _) => {
                 let undecided = &files[number..];
                 for file in undecided {
                     json::snapshot(format, "pending", &file.path);
@@ -109,16 +109,16 @@ fn commands(args: &SnapshotArgs, file: &SnapshotFile) {
     say!("");
 }
 
-fn ask(term: &Term, sound: bool) -> anyhow::Result<Decision> {
+fn ask(term: &Term, sound: bool) -> anyhow::Result<ReviewDecision> {
     let keys =
         if sound { "a accept, r reject, s skip, q quit" } else { "r reject, s skip, q quit" };
     loop {
         say!("{}", style::hint(keys));
         match term.read_key().context("reading a key")? {
-            Key::Char('a' | 'A') if sound => return Ok(Decision::Accept),
-            Key::Char('r' | 'R') => return Ok(Decision::Reject),
-            Key::Char('s' | 'S') => return Ok(Decision::Skip),
-            Key::Char('q' | 'Q') | Key::Escape | Key::CtrlC => return Ok(Decision::Stop),
+            Key::Char('a' | 'A') if sound => return Ok(ReviewDecision::Accept),
+            Key::Char('r' | 'R') => return Ok(ReviewDecision::Reject),
+            Key::Char('s' | 'S') => return Ok(ReviewDecision::Skip),
+            Key::Char('q' | 'Q') | Key::Escape | Key::CtrlC => return Ok(ReviewDecision::Stop),
             _ => {}
         }
     }

@@ -12,9 +12,9 @@ use memcheck_core::wire::exit;
 
 use crate::discovery::legs::Legs;
 use crate::discovery::session::{Chosen, LegTests, Session};
-use crate::discovery::task::{Outcome, Task};
+use crate::discovery::task::{Task, TestOutcome};
 use crate::execution::bookkeeping;
-use crate::execution::relations::{self, Judge, Seen};
+use crate::execution::relations::{self, Judge, MeasuredFigures};
 use crate::execution::run::Runner;
 use crate::execution::schedule::{self, Event};
 use crate::invocation::cli::RunArgs;
@@ -23,7 +23,7 @@ use crate::invocation::options::Flags;
 use crate::invocation::values::{Format, NoTests};
 use crate::presentation::events::Presenter;
 use crate::presentation::presenters::{Broadcast, JsonLines, stopped, style};
-use crate::presentation::results::{self, Keeper, Run};
+use crate::presentation::results::{self, Keeper, RunDescription};
 use crate::presentation::tally::Tally;
 use crate::system::error::Failure;
 use crate::system::printing::say;
@@ -94,7 +94,7 @@ struct Course<'a> {
     /// The legs that were listed and not refused.
     listed: Vec<LegTests>,
     /// The first line of the results, which can be written once all legs are known.
-    run: Rc<OnceCell<Run>>,
+    run: Rc<OnceCell<RunDescription>>,
 }
 
 /// Builds, lists and runs one leg after another.
@@ -161,7 +161,7 @@ impl Course<'_> {
         let mut tally = Tally { elsewhere: chosen.elsewhere.len(), ..Tally::default() };
         self.told.tell(|to| to.leg_started(&tests.leg, chosen.run.len()));
         for task in &chosen.ignored {
-            let outcome = Outcome::ignored();
+            let outcome = TestOutcome::ignored();
             tally.add(&outcome);
             self.told.tell(|to| to.test_finished(task, &outcome));
         }
@@ -183,7 +183,7 @@ impl Course<'_> {
     fn finish(mut self) -> u8 {
         self.tally.interrupted |= self.interrupt.is_set();
         self.tally.sort();
-        self.run.get_or_init(|| Run::of(self.session, &self.listed));
+        self.run.get_or_init(|| RunDescription::of(self.session, &self.listed));
         // A baseline can only be known to belong to no test if the tests of all legs are known. The check comes after
         // the run, because it must include the files that the tests have written.
         if self.tally.unstarted.is_empty() {
@@ -234,8 +234,8 @@ impl<'a> RunningLeg<'a> {
             process::cores(),
             &options.rayon_threads,
         );
-        let mut seen = Seen::default();
-        let mut held: Vec<(usize, Outcome)> = Vec::new();
+        let mut seen = MeasuredFigures::default();
+        let mut held: Vec<(usize, TestOutcome)> = Vec::new();
         let ran = schedule::run_all(
             tasks.len(),
             workers,
@@ -279,9 +279,9 @@ impl<'a> RunningLeg<'a> {
         &self,
         runner: &Runner<'_>,
         task: &Task,
-        outcome: Outcome,
-        (needs, seen): (Option<&Needs>, &Seen),
-    ) -> Outcome {
+        outcome: TestOutcome,
+        (needs, seen): (Option<&Needs>, &MeasuredFigures),
+    ) -> TestOutcome {
         let Some(needs) = needs else { return outcome };
         let mut judged = outcome.clone();
         if self.session.options.selection.partition.is_some() {

@@ -4,7 +4,7 @@ use memcheck_core::wire::exit;
 
 use crate::discovery::session::Chosen;
 use crate::discovery::task::Task;
-use crate::system::error::Expected;
+use crate::system::error::CommandError;
 
 /// No test with a matching name runs on a device of this run.
 #[derive(Debug, thiserror::Error)]
@@ -14,7 +14,7 @@ pub(crate) struct NoMatch {
     why: &'static str,
 }
 
-impl Expected for NoMatch {
+impl CommandError for NoMatch {
     fn exit_code(&self) -> u8 {
         exit::NO_TESTS
     }

@@ -45,7 +45,7 @@ pub(crate) fn choose(selection: &Selection, leg: &Leg, package: &str, entry: &En
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::invocation::devices::Kind;
+    use crate::invocation::devices::DeviceKind;
     use memcheck_core::device::{Need, Request};
 
     fn entry(name: &str) -> Entry {
@@ -76,7 +76,7 @@ mod tests {
     }
 
     fn cpu() -> Leg {
-        Leg::new(Request::Cpu, Kind::Cpu, "")
+        Leg::new(Request::Cpu, DeviceKind::Cpu, "")
     }
 
     #[test]

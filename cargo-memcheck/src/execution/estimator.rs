@@ -10,14 +10,14 @@ use memcheck_core::request::variables;
 use memcheck_core::wire::estimate::{Answer, Question};
 use memcheck_core::wire::exit;
 
-use crate::build::compile::{Goal, Program, ProgramKind};
+use crate::build::compile::{BuildGoal, Program, ProgramKind};
 use crate::build::generated::Generated;
 use crate::build::workspace::{RUNTIME, Workspace};
 use crate::discovery::legs::Legs;
 use crate::discovery::session::Session;
 use crate::invocation::values::CargoOptions;
 use crate::system::binary::Binary;
-use crate::system::error::{Expected, Failure};
+use crate::system::error::{CommandError, Failure};
 
 /// The package of the estimator, and the name of the program.
 const ESTIMATOR: &str = "memcheck-estimate";
@@ -43,7 +43,7 @@ enum EstimatorError {
     Silent(String),
 }
 
-impl Expected for EstimatorError {
+impl CommandError for EstimatorError {
     fn exit_code(&self) -> u8 {
         match self {
             Self::NoRuntime => exit::USAGE,
@@ -109,7 +109,8 @@ impl Estimator {
     pub(crate) fn build(session: &Session, kind: ProgramKind) -> Result<Self, Failure> {
         let program = Program { kind, name: ESTIMATOR.to_owned() };
         let leg = session.legs.first().context("`sim` is a leg")?;
-        let built = Legs::open(session)?.build(leg, &session.packages, Goal::Program(&program))?;
+        let built =
+            Legs::open(session)?.build(leg, &session.packages, BuildGoal::Program(&program))?;
         let binary = built.binaries.into_iter().next();
         Ok(Self { binary: binary.context("cargo built no estimator")? })
     }
@@ -146,7 +147,7 @@ impl Estimator {
 
 /// The result of a requested device.
 #[derive(Debug)]
-pub(crate) struct Tried {
+pub(crate) struct DeviceFit {
     /// The device, with its card.
     pub(crate) device: String,
     /// The peak, or the reason why the model does not fit.

@@ -9,7 +9,7 @@ use memcheck_core::judgement::verdict::Status;
 use memcheck_core::wire::exit;
 use serde::Serialize;
 
-use crate::discovery::task::Outcome;
+use crate::discovery::task::TestOutcome;
 use crate::execution::note::Note;
 use crate::invocation::values::NoTests;
 use crate::system::error::Reported;
@@ -72,7 +72,7 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    pub(crate) fn add(&mut self, outcome: &Outcome) {
+    pub(crate) fn add(&mut self, outcome: &TestOutcome) {
         let verdict = &outcome.verdict;
         match verdict.status {
             Status::Passed => self.passed += 1,

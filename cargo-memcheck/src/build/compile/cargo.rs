@@ -12,7 +12,7 @@ use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 
 use super::progress::{self, Meter};
-use super::{BuildError, Goal};
+use super::{BuildError, BuildGoal};
 use crate::build::fresh::is_local;
 use crate::system::process::Interrupt;
 
@@ -21,25 +21,29 @@ const TICK: Duration = Duration::from_millis(200);
 
 /// The messages of cargo during a build.
 #[derive(Default)]
-pub(super) struct Said {
+pub(super) struct CargoOutput {
     pub(super) ok: bool,
     /// True if cargo began to build, which means that it resolved all dependencies.
     pub(super) began: bool,
     /// The artifacts of all packages that are a folder on this machine.
     pub(super) own: Vec<Artifact>,
-    pub(super) made: Made,
+    pub(super) made: BuildOutputs,
 }
 
 /// The results of a build that later runs can reuse.
 #[derive(Default, Serialize, Deserialize)]
-pub(super) struct Made {
+pub(super) struct BuildOutputs {
     /// The executables that the goal asks for.
     pub(super) artifacts: Vec<Artifact>,
     pub(super) scripts: Vec<BuildScript>,
 }
 
 /// Runs cargo to its end, and passes its progress to `meter`.
-pub(super) fn run(mut command: Command, goal: Goal<'_>, meter: &Meter) -> Result<Said, BuildError> {
+pub(super) fn run(
+    mut command: Command,
+    goal: BuildGoal<'_>,
+    meter: &Meter,
+) -> Result<CargoOutput, BuildError> {
     command.args(progress::ARGUMENTS).stdin(Stdio::null());
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(BuildError::Cargo)?;
@@ -71,12 +75,12 @@ pub(super) fn run(mut command: Command, goal: Goal<'_>, meter: &Meter) -> Result
     });
     let ended = child.wait();
     let said = heard.map_err(BuildError::Cargo)?;
-    Ok(Said { ok: ended.map_err(BuildError::Cargo)?.success(), ..said })
+    Ok(CargoOutput { ok: ended.map_err(BuildError::Cargo)?.success(), ..said })
 }
 
 /// Reads cargo's messages to the end of the stream.
-fn hear(stdout: impl BufRead, goal: Goal<'_>, meter: &Meter) -> io::Result<Said> {
-    let mut said = Said::default();
+fn hear(stdout: impl BufRead, goal: BuildGoal<'_>, meter: &Meter) -> io::Result<CargoOutput> {
+    let mut said = CargoOutput::default();
     for message in Message::parse_stream(stdout) {
         said.began = true;
         match message? {
@@ -100,7 +104,7 @@ fn hear(stdout: impl BufRead, goal: Goal<'_>, meter: &Meter) -> io::Result<Said>
 
 /// How a piece of text ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum End {
+enum TextEnd {
     /// With a carriage return: cargo draws the next piece over this one.
     Return,
     Line,
@@ -111,23 +115,23 @@ fn listen(stderr: impl Read, meter: &Meter) {
     pieces(stderr, |text, end| {
         let text = String::from_utf8_lossy(text);
         match end {
-            End::Return => meter.redrawn(&text),
-            End::Line => meter.line(&text),
+            TextEnd::Return => meter.redrawn(&text),
+            TextEnd::Line => meter.line(&text),
         }
     });
 }
 
 /// Splits a stream into lines, and a line that is drawn repeatedly into its states.
-fn pieces(mut stream: impl Read, mut on_piece: impl FnMut(&[u8], End)) {
+fn pieces(mut stream: impl Read, mut on_piece: impl FnMut(&[u8], TextEnd)) {
     let mut unread: Vec<u8> = Vec::new();
     let mut chunk = [0; 8192];
     while let Ok(count @ 1..) = stream.read(&mut chunk) {
         unread.extend_from_slice(&chunk[..count]);
         while let Some(at) = unread.iter().position(|byte| matches!(byte, b'\n' | b'\r')) {
             let (end, length) = match (unread[at], unread.get(at + 1)) {
-                (b'\n', _) => (End::Line, 1),
-                (_, Some(b'\n')) => (End::Line, 2),
-                (_, Some(_)) => (End::Return, 1),
+                (b'\n', _) => (TextEnd::Line, 1),
+                (_, Some(b'\n')) => (TextEnd::Line, 2),
+                (_, Some(_)) => (TextEnd::Return, 1),
                 // This can be the first half of `\r\n`, so the next byte is needed.
                 (_, None) => break,
             };
@@ -137,7 +141,7 @@ fn pieces(mut stream: impl Read, mut on_piece: impl FnMut(&[u8], End)) {
     }
     let rest = unread.strip_suffix(b"\r").unwrap_or(&unread);
     if !rest.is_empty() {
-        on_piece(rest, if rest.len() < unread.len() { End::Return } else { End::Line });
+        on_piece(rest, if rest.len() < unread.len() { TextEnd::Return } else { TextEnd::Line });
     }
 }
 
@@ -156,12 +160,12 @@ mod tests {
         }
         let text = "a\n[> ] 0/2\r[=>] 1/2\r\nb\n\nlast".as_bytes();
         let expected = [
-            ("a", End::Line),
-            ("[> ] 0/2", End::Return),
-            ("[=>] 1/2", End::Line),
-            ("b", End::Line),
-            ("", End::Line),
-            ("last", End::Line),
+            ("a", TextEnd::Line),
+            ("[> ] 0/2", TextEnd::Return),
+            ("[=>] 1/2", TextEnd::Line),
+            ("b", TextEnd::Line),
+            ("", TextEnd::Line),
+            ("last", TextEnd::Line),
         ];
         let mut whole = Vec::new();
         pieces(text, |piece, end| whole.push((String::from_utf8(piece.to_vec()).unwrap(), end)));

@@ -6,7 +6,7 @@ use cargo_metadata::{DependencyKind, Target, TargetKind};
 use memcheck_core::wire::exit;
 
 use crate::build::workspace::{RUNTIME, TestPackage};
-use crate::system::error::Expected;
+use crate::system::error::CommandError;
 
 /// The kind of target that a program is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,7 +58,7 @@ pub(crate) enum ProgramError {
     DevOnly(String, String),
 }
 
-impl Expected for ProgramError {
+impl CommandError for ProgramError {
     fn exit_code(&self) -> u8 {
         exit::USAGE
     }

@@ -51,7 +51,7 @@ impl Display for Position {
 }
 
 #[derive(Debug)]
-struct State {
+struct BuildState {
     /// True once the user was informed that something is built.
     announced: bool,
     position: Option<Position>,
@@ -70,7 +70,7 @@ pub(super) struct Meter {
     verbosity: Verbosity,
     started: Instant,
     bar: ProgressBar,
-    state: Mutex<State>,
+    state: Mutex<BuildState>,
 }
 
 impl Meter {
@@ -87,13 +87,18 @@ impl Meter {
             let _ = write!(to, "{}:{:02}", seconds / 60, seconds % 60);
         }));
         let started = Instant::now();
-        let state =
-            State { announced: false, position: None, spoke: false, compiled: 0, latest: started };
+        let state = BuildState {
+            announced: false,
+            position: None,
+            spoke: false,
+            compiled: 0,
+            latest: started,
+        };
         let (subject, state) = (subject.to_owned(), Mutex::new(state));
         Self { subject, verbosity, started, bar, state }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, BuildState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -147,7 +152,7 @@ impl Meter {
         }
     }
 
-    fn announce(&self, state: &mut State) {
+    fn announce(&self, state: &mut BuildState) {
         let quiet = self.verbosity == Verbosity::Quiet;
         if quiet || std::mem::replace(&mut state.announced, true) {
             return;

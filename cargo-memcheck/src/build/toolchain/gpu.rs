@@ -9,7 +9,7 @@ use memcheck_core::size::counted;
 
 use crate::invocation::devices::{Found, Gpus, Probe};
 use crate::invocation::options::environment;
-use crate::system::gpus::{Gpu, VISIBLE};
+use crate::system::gpus::{RealGpu, VISIBLE};
 use crate::system::launcher::{self, Launcher, TURN};
 use crate::system::process::Capture;
 use crate::system::process::{self, Interrupt, Watch};
@@ -27,13 +27,13 @@ pub(crate) fn probe(probe: Probe, launcher: &Launcher) -> Found {
 }
 
 /// Returns the GPUs that can be assigned to tests.
-pub(crate) fn gpus(launcher: &Launcher) -> Result<Vec<Gpu>, String> {
+pub(crate) fn gpus(launcher: &Launcher) -> Result<Vec<RealGpu>, String> {
     let mut command = launcher.command(Path::new("nvidia-smi"));
     command.arg("-L");
     let (program, kind, timeout) = match launcher {
-        Launcher::None => ("nvidia-smi".to_owned(), process::Kind::Own, ANSWER),
+        Launcher::None => ("nvidia-smi".to_owned(), process::ProcessKind::Own, ANSWER),
         Launcher::Command(_) => {
-            (launcher::shown(&command), process::Kind::SilentLauncher(None), TURN)
+            (launcher::shown(&command), process::ProcessKind::SilentLauncher(None), TURN)
         }
     };
     let none = |why: &str| format!("no NVIDIA driver answers ({program}{why})");
@@ -63,18 +63,24 @@ pub(crate) fn gpus(launcher: &Launcher) -> Result<Vec<Gpu>, String> {
 
 /// A GPU in the list of `nvidia-smi -L`, with its slices if it is in MIG mode.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Listed {
+struct DriverGpu {
     name: String,
     uuid: String,
     /// The names and UUIDs of the slices.
     slices: Vec<(String, String)>,
 }
 
-impl Listed {
+impl DriverGpu {
     /// Describes the GPU with the `word` by which a program can see it.
-    fn whole(&self, index: usize, word: &str, uuid: Option<String>) -> Gpu {
+    fn whole(&self, index: usize, word: &str, uuid: Option<String>) -> RealGpu {
         let slice = !self.slices.is_empty();
-        Gpu { index: number(index), name: self.name.clone(), uuid, word: word.to_owned(), slice }
+        RealGpu {
+            index: number(index),
+            name: self.name.clone(),
+            uuid,
+            word: word.to_owned(),
+            slice,
+        }
     }
 }
 
@@ -83,8 +89,8 @@ fn number(index: usize) -> u16 {
 }
 
 /// Returns all GPUs in the order of the list. A GPU in MIG mode is replaced by its slices.
-fn all(cards: &[Listed]) -> Vec<Gpu> {
-    let mut gpus: Vec<Gpu> = Vec::new();
+fn all(cards: &[DriverGpu]) -> Vec<RealGpu> {
+    let mut gpus: Vec<RealGpu> = Vec::new();
     for (place, card) in cards.iter().enumerate() {
         if card.slices.is_empty() {
             let uuid = Some(card.uuid.clone()).filter(|uuid| !uuid.is_empty());
@@ -98,15 +104,15 @@ fn all(cards: &[Listed]) -> Vec<Gpu> {
     gpus
 }
 
-fn slice(index: usize, name: &str, uuid: &str) -> Gpu {
+fn slice(index: usize, name: &str, uuid: &str) -> RealGpu {
     let (index, name, word) = (number(index), name.to_owned(), uuid.to_owned());
-    Gpu { index, name, uuid: Some(word.clone()), word, slice: true }
+    RealGpu { index, name, uuid: Some(word.clone()), word, slice: true }
 }
 
 /// Returns the GPUs that a program sees, with the rules of the driver for the variable. Its words are numbers, the start of a GPU's UUID,
 /// or a slice's UUID. The first invalid word and all words after it are ignored.
-fn visible(cards: &[Listed], wanted: &str) -> Result<Vec<Gpu>, String> {
-    let named = |(index, word): (usize, &str)| -> Option<Gpu> {
+fn visible(cards: &[DriverGpu], wanted: &str) -> Result<Vec<RealGpu>, String> {
+    let named = |(index, word): (usize, &str)| -> Option<RealGpu> {
         if let Ok(number) = word.parse::<usize>() {
             // The driver can number the GPUs in an order other than that of the list, so that the UUID is not known.
             return cards.get(number).map(|card| card.whole(index, word, None));
@@ -121,13 +127,13 @@ fn visible(cards: &[Listed], wanted: &str) -> Result<Vec<Gpu>, String> {
         let mut found = cards.iter().filter(|card| start.len() > 4 && card.uuid.starts_with(start));
         match (found.next(), found.next(), of_card) {
             (Some(card), None, Some(_)) => {
-                Some(Gpu { slice: true, ..card.whole(index, word, Some(word.to_owned())) })
+                Some(RealGpu { slice: true, ..card.whole(index, word, Some(word.to_owned())) })
             }
             (Some(card), None, None) => Some(card.whole(index, word, Some(card.uuid.clone()))),
             _ => None,
         }
     };
-    let gpus: Vec<Gpu> = words(wanted).enumerate().map_while(named).collect();
+    let gpus: Vec<RealGpu> = words(wanted).enumerate().map_while(named).collect();
     if gpus.is_empty() {
         return Err(format!(
             "{VISIBLE}={wanted} names none of the {} of this machine",
@@ -143,30 +149,30 @@ fn words(wanted: &str) -> impl Iterator<Item = &str> {
 
 /// Returns the GPUs of a machine behind a launcher. The next test can run on a machine with other GPUs, so that they are identified by
 /// their numbers, or by the words of the variable if it is set.
-fn elsewhere(cards: &[Listed], wanted: Option<&str>) -> Result<Vec<Gpu>, String> {
+fn elsewhere(cards: &[DriverGpu], wanted: Option<&str>) -> Result<Vec<RealGpu>, String> {
     let words: Vec<&str> = wanted.into_iter().flat_map(words).filter(|w| !w.is_empty()).collect();
     if words.is_empty() {
-        let gpu = |(index, card): (usize, &Listed)| card.whole(index, &index.to_string(), None);
+        let gpu = |(index, card): (usize, &DriverGpu)| card.whole(index, &index.to_string(), None);
         return Ok(cards.iter().enumerate().map(gpu).collect());
     }
     let gpu = |(index, word): (usize, &&str)| {
         let card = word.parse::<usize>().ok().and_then(|number| cards.get(number));
         let card = card.or_else(|| cards.get(index)).or_else(|| cards.last())?;
         let slice = word.starts_with("MIG-") || !card.slices.is_empty();
-        Some(Gpu { slice, ..card.whole(index, word, None) })
+        Some(RealGpu { slice, ..card.whole(index, word, None) })
     };
     Ok(words.iter().enumerate().filter_map(gpu).collect())
 }
 
 /// Reads the output of `nvidia-smi -L`. It has a line `GPU 0: NVIDIA H200 (UUID: …)` for each GPU, and below a GPU in MIG mode a line
 /// `  MIG 1g.18gb     Device  0: (UUID: …)` for each slice.
-fn listed(text: &str) -> Vec<Listed> {
-    let mut cards: Vec<Listed> = Vec::new();
+fn listed(text: &str) -> Vec<DriverGpu> {
+    let mut cards: Vec<DriverGpu> = Vec::new();
     for line in text.lines() {
         let (what, uuid) = line.split_once("(UUID:").unwrap_or((line, ""));
         let uuid = uuid.trim().trim_end_matches(')').to_owned();
         if let Some((_, name)) = what.strip_prefix("GPU ").and_then(|rest| rest.split_once(": ")) {
-            cards.push(Listed { name: name.trim().to_owned(), uuid, slices: Vec::new() });
+            cards.push(DriverGpu { name: name.trim().to_owned(), uuid, slices: Vec::new() });
         } else if let Some(slice) = what.trim_start().strip_prefix("MIG ")
             && let Some(card) = cards.last_mut()
         {
@@ -215,11 +221,11 @@ mod tests {
         assert!(error.contains("/no/such/srun --x nvidia-smi -L was not found"), "{error}");
     }
 
-    fn names(gpus: &[Gpu]) -> Vec<&str> {
+    fn names(gpus: &[RealGpu]) -> Vec<&str> {
         gpus.iter().map(|gpu| gpu.name.as_str()).collect()
     }
 
-    fn words(gpus: &[Gpu]) -> Vec<&str> {
+    fn words(gpus: &[RealGpu]) -> Vec<&str> {
         gpus.iter().map(|gpu| gpu.word.as_str()).collect()
     }
 

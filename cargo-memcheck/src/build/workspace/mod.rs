@@ -13,7 +13,7 @@ use cargo_metadata::{DependencyKind, Metadata, Package, PackageId};
 use globset::Glob;
 use memcheck_core::measurement::cargo_lock::CANDLE;
 
-use crate::build::fresh::{Place, manifests, surroundings};
+use crate::build::fresh::{CacheEntry, manifests, surroundings};
 use crate::invocation::values::CargoOptions;
 
 pub(crate) use commit::commit;
@@ -45,7 +45,7 @@ impl Workspace {
     /// Reads the stored answer of cargo if it is still valid, and asks cargo otherwise.
     pub(crate) fn load(flags: &CargoOptions) -> Result<Self, WorkspaceError> {
         let command = metadata(flags, &[]);
-        let place = |folder: &Path| Place::of(folder, "metadata", &command);
+        let place = |folder: &Path| CacheEntry::of(folder, "metadata", &command);
         let kept = Places::candidates(flags).iter().find_map(|folder| place(folder).read());
         if let Some(metadata) = kept {
             return Self::from(metadata, flags);

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use memcheck_core::wire::exit;
 
-use super::elf::Target;
-use crate::system::error::Expected;
+use super::elf::ElfTarget;
+use crate::system::error::CommandError;
 
 /// Why an archive cannot be written, read or run.
 #[derive(Debug, thiserror::Error)]
@@ -25,7 +25,7 @@ pub(crate) enum ArchiveError {
     Version(PathBuf, String),
     /// The archive was built for another kind of machine.
     #[error("archive {path} was built for {theirs}, and this machine is {ours}", path = .0.display(), theirs = .1, ours = .2)]
-    Target(PathBuf, Target, Target),
+    Target(PathBuf, ElfTarget, ElfTarget),
     /// The line tables belong to another archive.
     #[error("{path} has the line tables of another archive", path = .0.display())]
     Stranger(PathBuf),
@@ -72,7 +72,7 @@ pub(crate) enum ArchiveError {
     Strip(PathBuf, String),
 }
 
-impl Expected for ArchiveError {
+impl CommandError for ArchiveError {
     fn exit_code(&self) -> u8 {
         match self {
             Self::Unreadable(_, error) if error.kind() == io::ErrorKind::NotFound => exit::USAGE,

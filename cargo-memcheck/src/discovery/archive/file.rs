@@ -25,7 +25,7 @@ const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 /// The first fields of the page of every archive.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Head {
+pub(super) struct ArchiveHeader {
     /// [`VERSION`].
     pub(super) version: u32,
     /// Version of the command that wrote the archive.
@@ -36,7 +36,7 @@ pub(super) struct Head {
     pub(super) files: usize,
 }
 
-impl Head {
+impl ArchiveHeader {
     /// Creates the head of a new archive, with the version of this command.
     pub(super) fn new(id: String, files: usize) -> Self {
         Self { version: VERSION, memcheck: env!("CARGO_PKG_VERSION").to_owned(), id, files }
@@ -49,18 +49,18 @@ pub(super) trait Page: Serialize + DeserializeOwned {
     const NAME: &'static str;
     /// Name of the kind of archive, for the message that a file is not one.
     const KIND: &'static str;
-    fn head(&self) -> &Head;
+    fn head(&self) -> &ArchiveHeader;
 }
 
 /// A file to pack: its name in the archive and its content.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct ArchiveEntry {
     pub(super) name: PathBuf,
-    pub(super) source: Source,
+    pub(super) source: EntrySource,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Source {
+pub(super) enum EntrySource {
     File(PathBuf),
     Text(String),
 }
@@ -70,7 +70,7 @@ pub(super) enum Source {
 pub(super) fn write<P: Page>(
     path: &Path,
     page: &P,
-    entries: &[Entry],
+    entries: &[ArchiveEntry],
 ) -> Result<u64, ArchiveError> {
     let io = |error| ArchiveError::Io(path.to_owned(), error);
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
@@ -95,13 +95,13 @@ pub(super) fn write<P: Page>(
     tar.sparse(false);
     let json = serde_json::to_vec(page).map_err(|error| io(error.into()))?;
     add_bytes(&mut tar, Path::new(P::NAME), &json).map_err(io)?;
-    for Entry { name, source } in entries {
+    for ArchiveEntry { name, source } in entries {
         if Interrupt::has_come() {
             return Err(io(io::ErrorKind::Interrupted.into()));
         }
         match source {
-            Source::Text(text) => add_bytes(&mut tar, name, text.as_bytes()).map_err(io)?,
-            Source::File(file) => tar
+            EntrySource::Text(text) => add_bytes(&mut tar, name, text.as_bytes()).map_err(io)?,
+            EntrySource::File(file) => tar
                 .append_path_with_name(file, name)
                 .map_err(|error| ArchiveError::Io(file.clone(), error))?,
         }
@@ -116,10 +116,10 @@ pub(super) fn write<P: Page>(
 }
 
 /// Returns the window with which zstd finds the repetitions between a file and the next one.
-fn window(entries: &[Entry]) -> u32 {
-    let length = |entry: &Entry| match &entry.source {
-        Source::Text(text) => text.len() as u64,
-        Source::File(file) => fs::metadata(file).map_or(0, |metadata| metadata.len()),
+fn window(entries: &[ArchiveEntry]) -> u32 {
+    let length = |entry: &ArchiveEntry| match &entry.source {
+        EntrySource::Text(text) => text.len() as u64,
+        EntrySource::File(file) => fs::metadata(file).map_or(0, |metadata| metadata.len()),
     };
     let largest = entries.iter().map(length).max().unwrap_or(0);
     // Adds a quarter, because similar files differ in length.
@@ -205,12 +205,12 @@ fn extracting(folder: &Path, name: &Path, archive: &Path, error: io::Error) -> A
 /// Parses the first page. The version is parsed before the other fields, because another version can have other fields.
 fn page<P: Page>(path: &Path, json: &[u8]) -> Result<P, ArchiveError> {
     #[derive(Deserialize)]
-    struct Versioned {
+    struct ArchiveVersion {
         version: u32,
         memcheck: String,
     }
     let torn = |error: serde_json::Error| ArchiveError::Torn(path.to_owned(), error.to_string());
-    let Versioned { version, memcheck } = serde_json::from_slice(json).map_err(torn)?;
+    let ArchiveVersion { version, memcheck } = serde_json::from_slice(json).map_err(torn)?;
     let ours = env!("CARGO_PKG_VERSION");
     if version != VERSION || memcheck != ours {
         let what = format!("{memcheck} (format {version}), this is {ours} (format {VERSION})");
@@ -222,29 +222,29 @@ fn page<P: Page>(path: &Path, json: &[u8]) -> Result<P, ArchiveError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::system::error::Expected;
+    use crate::system::error::CommandError;
     use memcheck_core::wire::exit;
 
     #[derive(Debug, Serialize, Deserialize)]
     struct Example {
         #[serde(flatten)]
-        head: Head,
+        head: ArchiveHeader,
     }
 
     impl Page for Example {
         const NAME: &'static str = "example.json";
         const KIND: &'static str = "an example";
-        fn head(&self) -> &Head {
+        fn head(&self) -> &ArchiveHeader {
             &self.head
         }
     }
 
     fn example(files: usize) -> Example {
-        Example { head: Head::new("1".to_owned(), files) }
+        Example { head: ArchiveHeader::new("1".to_owned(), files) }
     }
 
-    fn text(name: &str) -> Entry {
-        Entry { name: name.into(), source: Source::Text("figures\n".repeat(1000)) }
+    fn text(name: &str) -> ArchiveEntry {
+        ArchiveEntry { name: name.into(), source: EntrySource::Text("figures\n".repeat(1000)) }
     }
 
     fn refused(path: &Path, folder: &Path) -> (u8, String) {
@@ -257,7 +257,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (path, to) = (folder.path().join("new/a.tar.zst"), folder.path().join("to"));
         fs::create_dir(&to).unwrap();
-        let program = Entry { name: "cpu/sh".into(), source: Source::File("/bin/sh".into()) };
+        let program =
+            ArchiveEntry { name: "cpu/sh".into(), source: EntrySource::File("/bin/sh".into()) };
         let size = write(&path, &example(2), &[text("workspace/a.snap"), program]).unwrap();
         assert_eq!(size, fs::metadata(&path).unwrap().len());
         read::<Example>(&path, &to, |_| Ok(())).unwrap();
@@ -284,9 +285,11 @@ mod tests {
         let source = folder.path().join("noise");
         fs::write(&source, &noise).unwrap();
         let packed = |count: usize| {
-            let entry =
-                |n| Entry { name: format!("{n}").into(), source: Source::File(source.clone()) };
-            let entries: Vec<Entry> = (0..count).map(entry).collect();
+            let entry = |n| ArchiveEntry {
+                name: format!("{n}").into(),
+                source: EntrySource::File(source.clone()),
+            };
+            let entries: Vec<ArchiveEntry> = (0..count).map(entry).collect();
             let path = folder.path().join(format!("{count}.tar.zst"));
             let size = write(&path, &example(count), &entries).unwrap();
             let to = folder.path().join(format!("to-{count}"));
@@ -307,7 +310,7 @@ mod tests {
             // The file is sparse, so no data is written to the disk.
             let path = folder.path().join(bytes.to_string());
             File::create(&path).unwrap().set_len(bytes).unwrap();
-            window(&[text("a"), Entry { name: "b".into(), source: Source::File(path) }])
+            window(&[text("a"), ArchiveEntry { name: "b".into(), source: EntrySource::File(path) }])
         };
         for (mib, log) in [(1, 27), (102, 27), (103, 28), (150, 28), (205, 29), (4000, 30)] {
             assert_eq!(of(mib << 20), log, "{mib} MiB");

@@ -5,7 +5,7 @@ use std::time::Duration;
 use memcheck_core::wire::exit;
 use memcheck_core::wire::protocol::VERSION;
 
-use crate::system::error::Expected;
+use crate::system::error::CommandError;
 use crate::system::launcher::TURN;
 use crate::system::libraries::{self, Missing};
 
@@ -38,7 +38,7 @@ pub(crate) enum DiscoverError {
     NotFor(String, &'static str),
 }
 
-impl Expected for DiscoverError {
+impl CommandError for DiscoverError {
     fn exit_code(&self) -> u8 {
         match self {
             Self::NotFor(..) => exit::NO_DEVICE,

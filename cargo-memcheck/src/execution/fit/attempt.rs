@@ -12,9 +12,9 @@ use memcheck_core::tolerance::Tolerance;
 use memcheck_core::wire::exit;
 
 use super::FitError;
-use crate::discovery::task::{Outcome, Task};
-use crate::execution::run::{Runner, Setting};
-use crate::invocation::devices::{Kind, Leg};
+use crate::discovery::task::{Task, TestOutcome};
+use crate::execution::run::{RunSettings, Runner};
+use crate::invocation::devices::{DeviceKind, Leg};
 use crate::system::error::Failure;
 
 /// The capacities of a leg's devices, and the usable part of each capacity.
@@ -59,7 +59,7 @@ impl Rooms {
         match &self.machines {
             Some((_, usable)) => {
                 let device = Request::Sim(Some(usable.to_string()));
-                Leg::new(device, Kind::Sim, leg.why.clone())
+                Leg::new(device, DeviceKind::Sim, leg.why.clone())
             }
             None => leg.clone(),
         }
@@ -115,7 +115,7 @@ pub(super) fn run(
     rooms: &Rooms,
 ) -> Result<Option<Attempt>, Failure> {
     let case = BTreeMap::from([(param.to_owned(), value.to_string())]);
-    let setting = Setting { case, ..Setting::default() };
+    let setting = RunSettings { case, ..RunSettings::default() };
     let smaller = Task { leg: rooms.leg(&task.leg), ..task.clone() };
     match runner.once(&smaller, setting, |_| {})? {
         Some(outcome) => read(&outcome, task, (param, value), rooms).map(Some).map_err(Into::into),
@@ -125,7 +125,7 @@ pub(super) fn run(
 
 /// Reads an attempt from the outcome of a test. Fails if the test ended for a reason that does not concern room.
 fn read(
-    outcome: &Outcome,
+    outcome: &TestOutcome,
     task: &Task,
     (param, value): (&str, u64),
     rooms: &Rooms,
@@ -188,7 +188,7 @@ mod tests {
     #[test]
     fn a_margin_and_a_capacity_make_the_devices_smaller() {
         let machine = Request::Sim(Some("2xt4,capacity=1000B".to_owned()));
-        let leg = Leg::new(machine, Kind::Sim, "");
+        let leg = Leg::new(machine, DeviceKind::Sim, "");
         let rooms = |margin: &str, fits| Rooms::of(&leg, margin.parse().unwrap(), fits);
         let first = |rooms: Rooms| (rooms.leg(&leg).name(), rooms.of_space(Space::Cuda(1)));
         let (name, room) = first(rooms("5%", None).unwrap());
@@ -199,7 +199,7 @@ mod tests {
         assert_eq!(error, "a margin of 100% leaves no memory of sim:2xt4,capacity=1000B");
 
         // The capacity of a real GPU is known only if `--fits` requests one.
-        let leg = Leg::new(Request::Cuda(None), Kind::Cuda, "");
+        let leg = Leg::new(Request::Cuda(None), DeviceKind::Cuda, "");
         let margin: Tolerance = "50%".parse().unwrap();
         assert_eq!(Rooms::of(&leg, margin, None).unwrap().of_space(Space::Cuda(0)), None);
         let said = Rooms::of(&leg, margin, Some(200)).unwrap();

@@ -9,7 +9,7 @@ use crate::discovery::task::Task;
 
 /// The command line's description of the test.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Wanted<'a> {
+pub(crate) struct CaseSelection<'a> {
     /// The test's path, or a part of it.
     pub(crate) name: &'a str,
     /// The case that the search varies.
@@ -50,8 +50,11 @@ pub(crate) fn path(task: &Task) -> String {
 }
 
 /// Returns the selected test once for each device, with its first case. Each attempt replaces the value of that case.
-pub(crate) fn choose(wanted: Wanted<'_>, chosen: Vec<Chosen>) -> Result<Vec<Task>, FitError> {
-    let Wanted { name, param, cases } = wanted;
+pub(crate) fn choose(
+    wanted: CaseSelection<'_>,
+    chosen: Vec<Chosen>,
+) -> Result<Vec<Task>, FitError> {
+    let CaseSelection { name, param, cases } = wanted;
     let mut run = matching(name, chosen)?;
     if run.iter().any(|task| path(task) == name) {
         run.retain(|task| path(task) == name);
@@ -114,15 +117,15 @@ mod tests {
     use memcheck_core::device::Request;
 
     use super::*;
-    use crate::discovery::task::{Subject, example};
-    use crate::invocation::devices::Kind;
+    use crate::discovery::task::{TestSubject, example};
+    use crate::invocation::devices::DeviceKind;
 
     /// A test over cases on a simulated device: `forward::dtype_f32_batch_1`.
     fn task(function: &str, case: &[(&str, &str)]) -> Task {
         let mut task = example::task();
-        task.leg.kind = Kind::Sim;
+        task.leg.kind = DeviceKind::Sim;
         task.leg.device = Request::Sim(Some("t4".to_owned()));
-        let Subject::Test(entry) = &mut task.subject else { unreachable!() };
+        let TestSubject::Test(entry) = &mut task.subject else { unreachable!() };
         entry.module = format!("mem::model::{function}");
         entry.name = format!("model::{function}");
         for (name, value) in case {
@@ -148,7 +151,7 @@ mod tests {
         let owned = |&(name, value): &(&str, &str)| (name.to_owned(), value.to_owned());
         let cases: Vec<_> = cases.iter().map(owned).collect();
         let chosen = vec![Chosen { run, ..Chosen::default() }];
-        let tasks = choose(Wanted { name, param, cases: &cases }, chosen)?;
+        let tasks = choose(CaseSelection { name, param, cases: &cases }, chosen)?;
         assert_eq!(tasks.len(), 1);
         Ok(tasks[0].name().to_owned())
     }
@@ -198,7 +201,7 @@ mod tests {
     #[test]
     fn the_cpu_has_no_capacity() {
         let mut task = task("forward", &[("batch", "1")]);
-        task.leg.kind = Kind::Cpu;
+        task.leg.kind = DeviceKind::Cpu;
         task.leg.device = Request::Cpu;
         assert!(matches!(
             chosen("forward", "batch", &[], vec![task]),

@@ -4,7 +4,7 @@ use memcheck_core::search::RangeError;
 use memcheck_core::wire::exit;
 
 use crate::discovery::matching::NoMatch;
-use crate::system::error::Expected;
+use crate::system::error::CommandError;
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FitError {
@@ -43,7 +43,7 @@ pub(crate) enum FitError {
     },
 }
 
-impl Expected for FitError {
+impl CommandError for FitError {
     fn exit_code(&self) -> u8 {
         match self {
             Self::None(none) => none.exit_code(),

@@ -26,14 +26,14 @@ pub(crate) struct Prediction {
 }
 
 /// The predicted largest value, and the law behind the prediction if there is one.
-pub(super) struct Expected {
+pub(super) struct ExpectedValue {
     pub(super) value: u64,
     pub(super) by_law: Option<Prediction>,
 }
 
 /// Predicts the largest value that has room on the device that runs out of memory first. The prediction uses the law of the device's peaks,
 /// or else a straight line through the last two peaks.
-pub(super) fn expected(param: &str, attempts: &[Attempt], rooms: &Rooms) -> Option<Expected> {
+pub(super) fn expected(param: &str, attempts: &[Attempt], rooms: &Rooms) -> Option<ExpectedValue> {
     let spaces: BTreeSet<Space> =
         attempts.iter().flat_map(|tried| tried.peaks.keys().copied()).collect();
     let of_space = |space: Space| {
@@ -42,11 +42,11 @@ pub(super) fn expected(param: &str, attempts: &[Attempt], rooms: &Rooms) -> Opti
             Some((law, largest, peak)) => {
                 let attempts = attempts.len();
                 let prediction = Prediction { space, law, attempts, largest, peak };
-                Some(Expected { value: largest, by_law: Some(prediction) })
+                Some(ExpectedValue { value: largest, by_law: Some(prediction) })
             }
             None => {
                 let value = straight_on(&peaks(attempts, space, Attempt::has_room), usable)?;
-                Some(Expected { value, by_law: None })
+                Some(ExpectedValue { value, by_law: None })
             }
         }
     };
@@ -212,7 +212,7 @@ mod tests {
         let said =
             |attempts: &[Attempt], usable| expected("seq", attempts, &rooms(usable)).unwrap();
         // 100 s <= 20,000: s <= 200. 7 + s² <= 20,000: s <= 141.
-        let Expected { value, by_law } = said(&attempts, 20_000);
+        let ExpectedValue { value, by_law } = said(&attempts, 20_000);
         let prediction = by_law.unwrap();
         assert_eq!((value, prediction.largest, prediction.peak), (141, 141, 7 + 141 * 141));
         assert_eq!((prediction.space, prediction.attempts), (Space::Cuda(1), 4));

@@ -15,15 +15,15 @@ use memcheck_core::space::Space;
 
 use super::snapshot;
 use crate::baselines::leave;
-use crate::discovery::task::{Outcome, Relations, Task};
+use crate::discovery::task::{Relations, Task, TestOutcome};
 use crate::invocation::options::Levels;
 
 /// The figures of the tests of a leg that have ended, by executable and path. `None` if a test left no figures.
 #[derive(Debug, Default)]
-pub(crate) struct Seen(BTreeMap<(String, String), Option<Figures>>);
+pub(crate) struct MeasuredFigures(BTreeMap<(String, String), Option<Figures>>);
 
-impl Seen {
-    pub(crate) fn add(&mut self, task: &Task, outcome: &Outcome) {
+impl MeasuredFigures {
+    pub(crate) fn add(&mut self, task: &Task, outcome: &TestOutcome) {
         if outcome.verdict.status != Status::Ignored {
             let figures = measured(outcome).map(Figures::of);
             self.0.insert((task.binary.id.clone(), task.name().to_owned()), figures);
@@ -37,7 +37,7 @@ impl Seen {
 
 /// Returns the record of a test whose body came to its end and whose measurement is complete. Broken limits do not
 /// matter here.
-fn measured(outcome: &Outcome) -> Option<&Record> {
+fn measured(outcome: &TestOutcome) -> Option<&Record> {
     let record = &outcome.report.as_ref()?.record;
     let whole = record.outcome == record::Outcome::Returned || record.should_panic.is_some();
     let found = |code| outcome.verdict.has(code);
@@ -57,7 +57,13 @@ pub(crate) struct Judge<'a> {
 
 impl Judge<'_> {
     /// Adds the findings across tests to the outcome of a test.
-    pub(crate) fn judge(&self, task: &Task, outcome: &mut Outcome, needs: &Needs, seen: &Seen) {
+    pub(crate) fn judge(
+        &self,
+        task: &Task,
+        outcome: &mut TestOutcome,
+        needs: &Needs,
+        seen: &MeasuredFigures,
+    ) {
         let Some(record) = measured(outcome) else { return };
         let figures_of = |other: &Other| figures_of(other, task, record, seen);
         let Compared { mut findings, members: known } =
@@ -118,7 +124,7 @@ impl Judge<'_> {
     }
 
     /// Adds findings to a verdict, with the bookkeeping findings last.
-    fn conclude(&self, outcome: &mut Outcome, more: Vec<Finding>) {
+    fn conclude(&self, outcome: &mut TestOutcome, more: Vec<Finding>) {
         let findings = std::mem::take(&mut outcome.verdict.findings).into_iter().chain(more);
         let (mut all, rest): (Vec<_>, Vec<_>) =
             findings.partition(|finding| finding.code.row().class != Class::Bookkeeping);
@@ -131,7 +137,7 @@ impl Judge<'_> {
 }
 
 /// Removes the pending snapshot of a test that broke a limit, because its figures must not become the baseline.
-fn discard_pending(outcome: &mut Outcome) {
+fn discard_pending(outcome: &mut TestOutcome) {
     if let Some(pending) = outcome.report.as_mut().and_then(|report| report.pending.take()) {
         let _ = leave::remove(&pending);
     }
@@ -151,7 +157,12 @@ fn no_law_yet(law: &Path) -> Finding {
 }
 
 /// Returns the figures of another test: those of this run, else those of its baseline.
-fn figures_of(other: &Other, task: &Task, record: &Record, seen: &Seen) -> Result<Figures, String> {
+fn figures_of(
+    other: &Other,
+    task: &Task,
+    record: &Record,
+    seen: &MeasuredFigures,
+) -> Result<Figures, String> {
     match seen.of(task, &other.test) {
         Some(Some(figures)) => Ok(figures.clone()),
         Some(None) => Err("was not measured in this run".to_owned()),

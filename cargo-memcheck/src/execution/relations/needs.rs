@@ -10,9 +10,9 @@ use memcheck_core::wire::exit;
 
 use crate::discovery::session::LegTests;
 use crate::discovery::task::Task;
-use crate::system::error::Expected;
+use crate::system::error::CommandError;
 
-impl Expected for PartnerError {
+impl CommandError for PartnerError {
     fn exit_code(&self) -> u8 {
         exit::CONFIG
     }

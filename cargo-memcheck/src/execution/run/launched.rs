@@ -14,9 +14,9 @@ use memcheck_core::wire::exit;
 use memcheck_core::wire::protocol::Progress;
 
 use super::Runner;
-use crate::discovery::task::{Outcome, Task};
+use crate::discovery::task::{Task, TestOutcome};
 use crate::system::launcher::shown;
-use crate::system::process::{self, Ended, Output, Watch};
+use crate::system::process::{self, Output, ProcessResult, Watch};
 
 /// A shell and most launchers return this number plus the number of the signal that ended a process.
 const SIGNALLED: i32 = 128;
@@ -39,16 +39,16 @@ impl Runner<'_> {
         watch: Watch<'_>,
         (report, exit_code): (&Path, ExitCode),
         on_progress: impl Fn(Progress) + Send + 'static,
-    ) -> anyhow::Result<Option<Outcome>> {
+    ) -> anyhow::Result<Option<TestOutcome>> {
         let line = shown(&command);
         let ended = match process::run(command, watch, on_progress) {
             Ok(ended) => ended,
             Err(error) => {
                 let judged = Judged::without_report(not_started(&error, &line), self.level());
-                return Ok(Some(Outcome::new(judged, Output::default(), Duration::ZERO)));
+                return Ok(Some(TestOutcome::new(judged, Output::default(), Duration::ZERO)));
             }
         };
-        let Ended { end: Some(end), began, .. } = ended else { return Ok(None) };
+        let ProcessResult { end: Some(end), began, .. } = ended else { return Ok(None) };
         let written = self.written(report, task)?;
         let end = match (exit_code, &written) {
             (ExitCode::OfProgram, Written::Report(_)) => Ok(end),
@@ -58,7 +58,7 @@ impl Runner<'_> {
             Ok(end) => self.judge(&end, written, task),
             Err(finding) => Judged::without_report(*finding, self.level()),
         };
-        Ok(Some(Outcome::new(judged, ended.output, ended.duration)))
+        Ok(Some(TestOutcome::new(judged, ended.output, ended.duration)))
     }
 }
 

@@ -62,7 +62,7 @@ pub(crate) enum LibtestError {
     NoValue(String),
 }
 
-impl crate::system::error::Expected for LibtestError {
+impl crate::system::error::CommandError for LibtestError {
     fn exit_code(&self) -> u8 {
         memcheck_core::wire::exit::USAGE
     }
@@ -168,7 +168,7 @@ mod tests {
     fn a_flag_that_the_harness_lacks_is_refused_with_those_that_it_has() {
         let error = read("llama --nonsense=3").unwrap_err();
         assert_eq!(error, LibtestError::Unknown("--nonsense".to_owned()));
-        let hint = crate::system::error::Expected::hint(&error).unwrap();
+        let hint = crate::system::error::CommandError::hint(&error).unwrap();
         for name in ["--exact", "--skip", "--show-output", "--color", "--shuffle"] {
             assert!(hint.contains(name), "{hint}");
         }

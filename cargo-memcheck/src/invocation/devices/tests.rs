@@ -8,7 +8,8 @@ fn resolved(
     sharing: Sharing,
     found: Found,
 ) -> Result<Vec<Leg>, DeviceError> {
-    let asked = Asked { requests: parse_list(asked.iter().copied())?, by: By::Flag };
+    let asked =
+        RequestedDevices { requests: parse_list(asked.iter().copied())?, by: DeviceSource::Flag };
     let lacks = (!candle).then_some("no package depends on candle-core");
     resolve(&asked, "t4", lacks, sharing, || found)
 }
@@ -27,7 +28,7 @@ fn so_many(count: u16) -> Found {
     let gpu = |index: u16| {
         let word = format!("GPU-{index}");
         let (name, uuid) = ("NVIDIA H200".to_owned(), Some(word.clone()));
-        Gpu { index, name, uuid, word, slice: false }
+        RealGpu { index, name, uuid, word, slice: false }
     };
     let gpus = Gpus::Here(Ok((0..count).map(gpu).collect()));
     Found { gpus, launched: false, nvcc: Ok("13.0".to_owned()) }
@@ -45,8 +46,8 @@ fn words(leg: &Leg) -> Vec<&str> {
 fn real_gpus_are_one_device_that_tests_are_spread_over() {
     let together = |asked: &[&str]| {
         let mut legs = resolved(asked, true, Sharing::Together, so_many(3)).unwrap();
-        assert_eq!(legs.iter().filter(|leg| leg.kind == Kind::Cuda).count(), 1);
-        let place = legs.iter().position(|leg| leg.kind == Kind::Cuda).unwrap();
+        assert_eq!(legs.iter().filter(|leg| leg.kind == DeviceKind::Cuda).count(), 1);
+        let place = legs.iter().position(|leg| leg.kind == DeviceKind::Cuda).unwrap();
         legs.swap_remove(place)
     };
     let all = together(&["cuda"]);

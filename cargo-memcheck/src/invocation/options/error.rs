@@ -3,7 +3,7 @@
 use memcheck_core::request::variables::VariableError;
 use memcheck_core::wire::exit;
 
-use crate::system::error::Expected;
+use crate::system::error::CommandError;
 use crate::system::launcher::LauncherError;
 
 #[derive(Debug, thiserror::Error)]
@@ -30,7 +30,7 @@ pub(crate) enum OptionsError {
     Prune(&'static str),
 }
 
-impl Expected for OptionsError {
+impl CommandError for OptionsError {
     fn exit_code(&self) -> u8 {
         exit::USAGE
     }

@@ -12,7 +12,7 @@ use crate::invocation::cli::{
     CiFlags, LaunchFlags, LevelFlags, LibtestArgs, LibtestError, OutputFlags, PartFlags,
     ReportFlags, ScheduleFlags, SelectFlags,
 };
-use crate::invocation::devices::{self, Asked, DeviceError, Probe, Sharing};
+use crate::invocation::devices::{self, DeviceError, Probe, RequestedDevices, Sharing};
 use crate::invocation::values::CargoOptions;
 use crate::invocation::values::RunIgnored;
 use crate::invocation::values::UnpackOptions;
@@ -28,7 +28,7 @@ pub(crate) struct Flags {
     pub(crate) cargo: CargoOptions,
     pub(crate) archive: UnpackOptions,
     pub(crate) selection: Selection,
-    pub(crate) asked: Option<Asked>,
+    pub(crate) asked: Option<RequestedDevices>,
     pub(crate) config_file: Option<PathBuf>,
     pub(crate) library_path: Vec<PathBuf>,
     pub(crate) ci: CiFlags,
@@ -63,7 +63,7 @@ impl Flags {
     pub(crate) fn devices(mut self, devices: &[String]) -> Result<Self, DeviceError> {
         if !devices.is_empty() {
             let requests = devices::parse_list(devices.iter().map(String::as_str))?;
-            self.asked = Some(Asked { requests, by: devices::By::Flag });
+            self.asked = Some(RequestedDevices { requests, by: devices::DeviceSource::Flag });
         }
         Ok(self)
     }

@@ -7,18 +7,18 @@ use memcheck_core::device::Request;
 use memcheck_core::limits::Layer;
 use memcheck_core::request::variables::{self, Variable, VariableError};
 
-use super::{Flags, Levels, Mode, Options, OptionsError, Scheduling, Telling};
+use super::{Flags, Levels, Mode, Options, OptionsError, ReportingOptions, Scheduling};
 use crate::invocation::config::Configuration;
-use crate::invocation::devices::{self, Asked, By, DeviceError, parse_list};
+use crate::invocation::devices::{self, DeviceError, DeviceSource, RequestedDevices, parse_list};
 use crate::invocation::values::CargoOptions;
 use crate::system::launcher::Launcher;
-use crate::system::libraries::Search;
+use crate::system::libraries::LibrarySearch;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Typed {
     /// The flags. Variables replace those that are not set.
     pub(crate) flags: Flags,
-    telling: Telling,
+    telling: ReportingOptions,
     mode: Mode,
     machine: String,
     environment: Layer,
@@ -35,7 +35,8 @@ impl Typed {
         }
         if flags.asked.is_none() {
             let requests = parse(get, &variables::DEVICE, |text| parse_list(text.split(',')))?;
-            flags.asked = requests.map(|requests| Asked { requests, by: By::Environment });
+            flags.asked = requests
+                .map(|requests| RequestedDevices { requests, by: DeviceSource::Environment });
         }
         if flags.explain.is_none() {
             flags.explain = parse(get, &variables::EXPLAIN, str::parse)?;
@@ -52,7 +53,7 @@ impl Typed {
         let named = || get(variables::CONFIG_FILE.name).map(PathBuf::from);
         flags.config_file = flags.config_file.or_else(named);
         Ok(Self {
-            telling: Telling::read(&flags.output, &flags.reports, get),
+            telling: ReportingOptions::read(&flags.output, &flags.reports, get),
             mode: Mode::read(&flags.ci, get, in_ci)?,
             environment: variables::layer(get)?,
             machine: machine.unwrap_or_else(|| devices::DEFAULT_MACHINE.to_owned()),
@@ -77,9 +78,12 @@ impl Typed {
                 for request in &config.devices {
                     devices::check(request)?;
                 }
-                Asked { requests: config.devices.clone(), by: By::Configuration }
+                RequestedDevices {
+                    requests: config.devices.clone(),
+                    by: DeviceSource::Configuration,
+                }
             }
-            None => Asked { requests: vec![Request::Auto], by: By::Nobody },
+            None => RequestedDevices { requests: vec![Request::Auto], by: DeviceSource::Default },
         };
         let rayon_threads = get(variables::RAYON_NUM_THREADS.name).unwrap_or_else(|| {
             config.threads.unwrap_or(memcheck_core::request::config::DEFAULT_THREADS).to_string()
@@ -95,7 +99,7 @@ impl Typed {
             },
             telling,
             results: flags.results,
-            search: Search::new(library_path),
+            search: LibrarySearch::new(library_path),
             mode,
             asked,
             machine,

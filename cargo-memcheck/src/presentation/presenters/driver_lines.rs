@@ -6,13 +6,13 @@ use memcheck_core::measurement::driver::Untracked;
 use memcheck_core::measurement::record::Record;
 use memcheck_core::size::{self, both};
 
-use crate::discovery::task::Outcome;
+use crate::discovery::task::TestOutcome;
 
 /// Marks the figures of a simulated device.
 pub(super) const ESTIMATE: &str = "an estimate: the device is simulated";
 
 /// Returns the lines of a test. There are none if the outcome has none of these figures.
-pub(super) fn lines(outcome: &Outcome) -> Vec<String> {
+pub(super) fn lines(outcome: &TestOutcome) -> Vec<String> {
     let mut lines = Vec::new();
     lines.extend(outcome.gpu.as_ref().map(|gpu| format!("ran on {}", gpu.shown())));
     if let Some(report) = &outcome.report {
@@ -22,7 +22,7 @@ pub(super) fn lines(outcome: &Outcome) -> Vec<String> {
 }
 
 /// Returns a note about the figures that differ between the runs of a test, without the figures that a finding already names.
-pub(super) fn repeats(outcome: &Outcome) -> Option<String> {
+pub(super) fn repeats(outcome: &TestOutcome) -> Option<String> {
     let repeats = outcome.report.as_ref()?.record.repeats.as_ref()?;
     repeats.note(&finding::reported(&outcome.verdict.findings))
 }
@@ -82,12 +82,12 @@ mod tests {
     use super::super::markdown::Markdown;
     use super::*;
     use crate::discovery::task::example::task;
-    use crate::presentation::events::{Presenter, Report};
+    use crate::presentation::events::{Presenter, ReportWriter};
     use crate::presentation::tally::Tally;
     use crate::system::gpus::RanOn;
 
     /// Makes a test on a GPU that has figures of a pool and of NVML.
-    pub(in crate::presentation::presenters) fn on_a_gpu(simulated: bool) -> Outcome {
+    pub(in crate::presentation::presenters) fn on_a_gpu(simulated: bool) -> TestOutcome {
         let mut outcome = leaky();
         let record = &mut outcome.report.as_mut().unwrap().record;
         let gpu = Space::Cuda(0);
@@ -108,7 +108,7 @@ mod tests {
         outcome
     }
 
-    fn text(mut report: impl Report, outcome: &Outcome) -> String {
+    fn text(mut report: impl ReportWriter, outcome: &TestOutcome) -> String {
         report.test_finished(&task(), outcome);
         String::from_utf8(report.text().unwrap()).unwrap()
     }
@@ -192,7 +192,7 @@ mod tests {
         let expected = serde_json::json!({"index": 1, "name": "NVIDIA H200", "uuid": "GPU-2"});
         assert_eq!(line["gpu"], expected);
         // The GPU is also shown for a test that left no report.
-        let dead = Outcome { report: None, ..outcome };
+        let dead = TestOutcome { report: None, ..outcome };
         assert_eq!(lines(&dead), [format!("ran on {said}")]);
     }
 

@@ -10,9 +10,9 @@ use serde::Serialize;
 
 use super::{json, style};
 use crate::discovery::task::Task;
-use crate::execution::fit::{Attempt, Fitted, Goal, Prediction};
-use crate::invocation::devices::Kind;
-use crate::invocation::options::Telling;
+use crate::execution::fit::{Attempt, Fitted, Prediction, SearchGoal};
+use crate::invocation::devices::DeviceKind;
+use crate::invocation::options::ReportingOptions;
 use crate::invocation::values::Format;
 use crate::system::printing::say;
 
@@ -39,7 +39,12 @@ fn asked(space: Space, refusal: &Refusal) -> String {
 }
 
 /// Prints the result of the search on each device.
-pub(crate) fn fitted(telling: &Telling, tasks: &[Task], goal: &Goal<'_>, all: &[Fitted]) {
+pub(crate) fn fitted(
+    telling: &ReportingOptions,
+    tasks: &[Task],
+    goal: &SearchGoal<'_>,
+    all: &[Fitted],
+) {
     match telling.format {
         Format::Json => {
             for (task, fitted) in tasks.iter().zip(all) {
@@ -55,7 +60,7 @@ pub(crate) fn fitted(telling: &Telling, tasks: &[Task], goal: &Goal<'_>, all: &[
     notes(goal, all);
 }
 
-fn table(goal: &Goal<'_>, all: &[Fitted]) -> Table {
+fn table(goal: &SearchGoal<'_>, all: &[Fitted]) -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
     let largest = format!("largest {}", goal.param);
@@ -92,14 +97,16 @@ fn table(goal: &Goal<'_>, all: &[Fitted]) -> Table {
 }
 
 /// Prints the facts that the table does not contain.
-fn notes(goal: &Goal<'_>, all: &[Fitted]) {
+fn notes(goal: &SearchGoal<'_>, all: &[Fitted]) {
     let note = |text: String| say!("{} {text}", style::hint("note:"));
-    if goal.margin.to_string() != "0%" && all.iter().any(|fitted| fitted.leg.kind == Kind::Sim) {
+    if goal.margin.to_string() != "0%"
+        && all.iter().any(|fitted| fitted.leg.kind == DeviceKind::Sim)
+    {
         note(format!("{} of each simulated device is left free (--margin)", goal.margin));
     }
     for fitted in all {
         let device = fitted.leg.name();
-        if fitted.leg.kind == Kind::Cuda && fitted.rooms.of_space(Space::Cuda(0)).is_none() {
+        if fitted.leg.kind == DeviceKind::Cuda && fitted.rooms.of_space(Space::Cuda(0)).is_none() {
             note(format!(
                 "{device} has no margin, because it refuses allocations itself: --fits sets a \
                  capacity"
@@ -148,9 +155,9 @@ fn beside_what_was_run(param: &str, predicted: &Prediction, run: &Attempt) -> St
 }
 
 #[derive(Debug, Serialize)]
-struct Line<'a> {
+struct FitLine<'a> {
     #[serde(flatten)]
-    head: json::Head<'a>,
+    head: json::ObjectHead<'a>,
     test: String,
     param: &'a str,
     /// The device as requested.
@@ -170,22 +177,22 @@ struct Line<'a> {
     /// The smallest value that had no room.
     failed: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    refused: Option<Refused>,
+    refused: Option<RefusalLine>,
     /// The prediction that the law of the first attempts made for the largest value.
     #[serde(skip_serializing_if = "Option::is_none")]
     predicted: Option<&'a Prediction>,
-    attempts: Vec<Tried<'a>>,
+    attempts: Vec<AttemptLine<'a>>,
 }
 
 #[derive(Debug, Serialize)]
-struct Refused {
+struct RefusalLine {
     space: Space,
     requested: u64,
     live: u64,
 }
 
 #[derive(Debug, Serialize)]
-struct Tried<'a> {
+struct AttemptLine<'a> {
     value: u64,
     has_room: bool,
     peak_allocated: &'a std::collections::BTreeMap<Space, u64>,
@@ -193,20 +200,20 @@ struct Tried<'a> {
     beside: &'a [Code],
 }
 
-fn line<'a>(task: &'a Task, goal: &Goal<'a>, fitted: &'a Fitted) -> Line<'a> {
+fn line<'a>(task: &'a Task, goal: &SearchGoal<'a>, fitted: &'a Fitted) -> FitLine<'a> {
     let held = fitted.largest().and_then(|attempt| attempt.tightest(&fitted.rooms));
     let failed = fitted.failed();
     let refused = failed.and_then(|attempt| attempt.refused);
     let space = held.map(|(space, _)| space).or(refused.map(|(space, _)| space));
     let room = space.and_then(|space| fitted.rooms.of_space(space));
-    let tried = |attempt: &'a Attempt| Tried {
+    let tried = |attempt: &'a Attempt| AttemptLine {
         value: attempt.value,
         has_room: attempt.has_room(),
         peak_allocated: &attempt.peaks,
         beside: &attempt.beside,
     };
-    Line {
-        head: json::Head::of("fit", VERSION, task),
+    FitLine {
+        head: json::ObjectHead::of("fit", VERSION, task),
         test: crate::execution::fit::path(task),
         param: goal.param,
         leg: fitted.leg.name(),
@@ -217,7 +224,7 @@ fn line<'a>(task: &'a Task, goal: &Goal<'a>, fitted: &'a Fitted) -> Line<'a> {
         largest: fitted.largest().map(|attempt| attempt.value),
         peak_allocated: held.map(|(_, peak)| peak),
         failed: failed.map(|attempt| attempt.value),
-        refused: refused.map(|(space, Refusal { requested, live, .. })| Refused {
+        refused: refused.map(|(space, Refusal { requested, live, .. })| RefusalLine {
             space,
             requested,
             live,

@@ -8,8 +8,8 @@ use memcheck_core::measurement::stack::Frame;
 use memcheck_core::size::Size;
 use memcheck_core::space::Space;
 
-use crate::discovery::task::{Outcome, Task};
-use crate::presentation::events::{Presenter, Report};
+use crate::discovery::task::{Task, TestOutcome};
+use crate::presentation::events::{Presenter, ReportWriter};
 
 /// The image for a run in which no test has attribution.
 const NOTHING: &str = "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"640\" height=\"48\">\
@@ -57,7 +57,7 @@ fn stack(attribution: &Attribution, holder: &Holder) -> Vec<String> {
 }
 
 impl Presenter for FlameGraph {
-    fn test_finished(&mut self, task: &Task, outcome: &Outcome) {
+    fn test_finished(&mut self, task: &Task, outcome: &TestOutcome) {
         let attribution =
             outcome.report.as_ref().and_then(|report| report.record.attribution.as_ref());
         let Some(attribution) = attribution else { return };
@@ -68,7 +68,7 @@ impl Presenter for FlameGraph {
     }
 }
 
-impl Report for FlameGraph {
+impl ReportWriter for FlameGraph {
     fn text(&self) -> anyhow::Result<Vec<u8>> {
         if self.folded.is_empty() {
             return Ok(NOTHING.into());

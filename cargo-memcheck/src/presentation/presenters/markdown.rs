@@ -6,10 +6,10 @@ use memcheck_core::judgement::verdict::Status;
 use memcheck_core::size::{Size, exact};
 
 use super::{driver_lines, findings, summary};
-use crate::discovery::task::{Outcome, Task};
+use crate::discovery::task::{Task, TestOutcome};
 use crate::execution::note::Note;
 use crate::invocation::values::Verbosity;
-use crate::presentation::events::{Presenter, Report};
+use crate::presentation::events::{Presenter, ReportWriter};
 use crate::presentation::tally::Tally;
 
 #[derive(Debug, Default)]
@@ -23,7 +23,7 @@ pub(crate) struct Markdown {
 }
 
 impl Presenter for Markdown {
-    fn test_finished(&mut self, task: &Task, outcome: &Outcome) {
+    fn test_finished(&mut self, task: &Task, outcome: &TestOutcome) {
         let verdict = &outcome.verdict;
         let status = match verdict.status {
             Status::Passed => "passed",
@@ -94,7 +94,7 @@ impl Presenter for Markdown {
     }
 }
 
-impl Report for Markdown {
+impl ReportWriter for Markdown {
     fn text(&self) -> anyhow::Result<Vec<u8>> {
         let Self { findings, rows, beside, laws, notes, counts } = self;
         let mut page = format!("## Memory tests: {counts}\n\n{findings}");

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::{json, style};
 use crate::discovery::task::Task;
-use crate::invocation::options::Telling;
+use crate::invocation::options::ReportingOptions;
 use crate::invocation::values::{Format, Verbosity};
 use crate::system::printing::say;
 
@@ -34,7 +34,7 @@ pub(crate) struct Placed<'a> {
 }
 
 /// Prints a plan. Prints its map too, unless the map is written to `file`.
-pub(crate) fn plan(telling: &Telling, placed: &Placed<'_>, file: Option<&Path>) {
+pub(crate) fn plan(telling: &ReportingOptions, placed: &Placed<'_>, file: Option<&Path>) {
     if telling.format == Format::Json {
         return json::print(&line(placed));
     }
@@ -59,7 +59,7 @@ pub(crate) fn plan(telling: &Telling, placed: &Placed<'_>, file: Option<&Path>) 
 }
 
 /// Prints the measured memory of each module on stderr. Consecutive modules with equal figures share a row.
-pub(crate) fn modules(telling: &Telling, modules: &Modules) {
+pub(crate) fn modules(telling: &ReportingOptions, modules: &Modules) {
     if telling.format == Format::Json || telling.verbosity == Verbosity::Quiet {
         return;
     }
@@ -129,9 +129,9 @@ fn print(table: &Table) {
 }
 
 #[derive(Debug, Serialize)]
-struct Line<'a> {
+struct PlanLine<'a> {
     #[serde(flatten)]
-    head: json::Head<'a>,
+    head: json::ObjectHead<'a>,
     test: &'a str,
     margin: String,
     /// The peak of all modules on one device, in bytes.
@@ -153,7 +153,7 @@ struct Device<'a> {
     modules: usize,
 }
 
-fn line<'a>(placed: &Placed<'a>) -> Line<'a> {
+fn line<'a>(placed: &Placed<'a>) -> PlanLine<'a> {
     let Placed { task, machine, margin, modules, plan, map } = *placed;
     let device = |(device, (share, gpu)): (usize, (&Share, &'a Gpu))| Device {
         device,
@@ -163,8 +163,8 @@ fn line<'a>(placed: &Placed<'a>) -> Line<'a> {
         peak_allocated: share.peak,
         modules: share.modules.len(),
     };
-    Line {
-        head: json::Head::of("plan", VERSION, task),
+    PlanLine {
+        head: json::ObjectHead::of("plan", VERSION, task),
         test: task.name(),
         margin: margin.to_string(),
         whole: modules.whole(),

@@ -125,7 +125,7 @@ pub(super) fn next_steps(
         let count = tally.pending.len();
         let what = format!("{count} pending snapshot{}", if count == 1 { "" } else { "s" });
         lines.push(match pending {
-            Pending::Beside => format!(
+            Pending::NextToTests => format!(
                 "{what}: {}, or {}",
                 style::hint("cargo memcheck review"),
                 style::hint("cargo memcheck accept")
@@ -154,7 +154,7 @@ mod tests {
     fn only_what_happened_is_counted() {
         let tally = Tally { passed: 3, ignored: 1, ..Tally::default() };
         assert_eq!(counts(&tally), "3 passed, 0 failed, 1 ignored");
-        assert!(next_steps(&tally, &[], &Pending::Beside, NoTests::Fail).is_empty());
+        assert!(next_steps(&tally, &[], &Pending::NextToTests, NoTests::Fail).is_empty());
     }
 
     #[test]
@@ -176,7 +176,7 @@ mod tests {
     fn a_run_of_nothing_names_the_filters() {
         let said = |tally: &Tally, filters: &[&str]| {
             let filters: Vec<String> = filters.iter().map(|&filter| filter.to_owned()).collect();
-            let steps = next_steps(tally, &filters, &Pending::Beside, NoTests::Fail);
+            let steps = next_steps(tally, &filters, &Pending::NextToTests, NoTests::Fail);
             console::strip_ansi_codes(&steps[0]).into_owned()
         };
         let (none, ignored) = (Tally::default(), Tally { ignored: 2, ..Tally::default() });

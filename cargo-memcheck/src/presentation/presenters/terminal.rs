@@ -12,10 +12,10 @@ use memcheck_core::wire::exit;
 use memcheck_core::wire::protocol::Progress;
 
 use super::{driver_lines, findings, style, summary};
-use crate::discovery::task::{Outcome, Task};
+use crate::discovery::task::{Task, TestOutcome};
 use crate::execution::note::Note;
 use crate::invocation::devices::Leg;
-use crate::invocation::options::{Audience, Pending};
+use crate::invocation::options::{Pending, ReportContext};
 use crate::invocation::values::{NoTests, Verbosity};
 use crate::presentation::events::Presenter;
 use crate::presentation::tally::Tally;
@@ -41,7 +41,7 @@ pub(crate) struct Terminal {
 
 impl Terminal {
     /// Creates the output of a run over `legs` devices.
-    pub(crate) fn new(audience: &Audience<'_>, legs: usize) -> Self {
+    pub(crate) fn new(audience: &ReportContext<'_>, legs: usize) -> Self {
         let bar = ProgressBar::hidden();
         bar.set_style(
             ProgressStyle::with_template("{spinner} [{pos}/{len}] {wide_msg}")
@@ -79,7 +79,7 @@ impl Terminal {
     }
 
     /// Returns a line such as `PASS [   0.012s] app::mem llama::kv_cache  peak 502.5 MiB  growth 0 B`.
-    fn line(&self, task: &Task, outcome: &Outcome) -> String {
+    fn line(&self, task: &Task, outcome: &TestOutcome) -> String {
         let time = format!("[{:>8.3}s]", outcome.duration.as_secs_f64());
         let mut line = format!(
             "{} {} {} {}",
@@ -118,7 +118,7 @@ impl Terminal {
         line
     }
 
-    fn findings(&self, outcome: &Outcome) -> Vec<String> {
+    fn findings(&self, outcome: &TestOutcome) -> Vec<String> {
         let verbose = self.verbosity == Verbosity::Verbose;
         let indented = |line: String| format!("{:13}{line}", "");
         let mut lines = Vec::new();
@@ -144,13 +144,13 @@ impl Terminal {
     }
 
     /// Returns the figures of a GPU that do not come from the program's own calls, if the output is verbose.
-    fn beside(&self, outcome: &Outcome) -> Vec<String> {
+    fn beside(&self, outcome: &TestOutcome) -> Vec<String> {
         let all = self.verbosity == Verbosity::Verbose;
         let said = if all { driver_lines::lines(outcome) } else { Vec::new() };
         said.into_iter().map(|line| style::dim(&format!("{:13}{line}", ""))).collect()
     }
 
-    fn output(&self, outcome: &Outcome) -> Vec<String> {
+    fn output(&self, outcome: &TestOutcome) -> Vec<String> {
         let failing = matches!(outcome.verdict.status, Status::Failed | Status::NotMeasured);
         if !failing || self.capture == Capture::Shown {
             return Vec::new();
@@ -191,7 +191,7 @@ fn key(task: &Task) -> (String, String) {
 }
 
 /// Returns the laws that the outcome of the largest case contains.
-fn laws(outcome: &Outcome, verbosity: Verbosity) -> Vec<String> {
+fn laws(outcome: &TestOutcome, verbosity: Verbosity) -> Vec<String> {
     let lines = findings::laws(&outcome.across.laws, verbosity).into_iter();
     lines.map(|line| format!("{:13}{line}", "")).collect()
 }
@@ -225,7 +225,7 @@ impl Presenter for Terminal {
         self.refresh();
     }
 
-    fn test_finished(&mut self, task: &Task, outcome: &Outcome) {
+    fn test_finished(&mut self, task: &Task, outcome: &TestOutcome) {
         self.running.remove(&key(task));
         let mut lines = Vec::new();
         let uneventful = matches!(outcome.verdict.status, Status::Passed | Status::Ignored);

@@ -7,7 +7,7 @@ use memcheck_core::wire::exit;
 
 use super::line::FILE;
 use crate::invocation::options::Partition;
-use crate::system::error::Expected;
+use crate::system::error::CommandError;
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ResultsError {
@@ -46,7 +46,7 @@ pub(crate) enum ResultsError {
     Missing(String),
 }
 
-impl Expected for ResultsError {
+impl CommandError for ResultsError {
     fn exit_code(&self) -> u8 {
         match self {
             Self::Io(..) => exit::INTERNAL,

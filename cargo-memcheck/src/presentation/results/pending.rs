@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use memcheck_core::judgement::verdict::Status;
 use memcheck_core::runs::relations::Needs;
 
-use super::{Results, ResultsError, Whole};
+use super::{MergedRun, Results, ResultsError};
 use crate::baselines::leave;
 use crate::build::workspace::Places;
-use crate::discovery::task::{Relations, Subject};
+use crate::discovery::task::{Relations, TestSubject};
 
 impl Results {
     /// Moves every path in the run's workspace to the workspace at `root`.
@@ -22,7 +22,7 @@ impl Results {
         };
         for test in &mut self.tests {
             moved(&mut test.task.folder);
-            if let Subject::Test(entry) = &mut test.task.subject {
+            if let TestSubject::Test(entry) = &mut test.task.subject {
                 moved(&mut entry.manifest_dir);
             }
             let Relations { left, snapshot, pending, .. } = &mut test.outcome.across;
@@ -37,7 +37,7 @@ impl Results {
 }
 
 /// Writes the pending snapshots of all tests below the workspace's target directory. Each test replaces its own snapshot.
-pub(crate) fn join(whole: &mut Whole, places: &Places) -> Result<(), ResultsError> {
+pub(crate) fn join(whole: &mut MergedRun, places: &Places) -> Result<(), ResultsError> {
     let root = whole.run.workspace.clone();
     let snapshots: Vec<Option<PathBuf>> = whole
         .tests

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::{ResultsError, Whole};
+use super::{MergedRun, ResultsError};
 use crate::discovery::task::Relations;
-use crate::execution::relations::{Judge, Seen};
+use crate::execution::relations::{Judge, MeasuredFigures};
 
 /// Judges the limits and laws across the tests of all shards of a run, and writes the pending snapshots of laws below
 /// `pending`.
-pub(crate) fn judge_relations(whole: &mut Whole, pending: &Path) -> Result<(), ResultsError> {
-    let mut seen: BTreeMap<String, Seen> = BTreeMap::new();
+pub(crate) fn judge_relations(whole: &mut MergedRun, pending: &Path) -> Result<(), ResultsError> {
+    let mut seen: BTreeMap<String, MeasuredFigures> = BTreeMap::new();
     for test in &whole.tests {
         seen.entry(test.task.leg.name()).or_default().add(&test.task, &test.outcome);
     }

@@ -21,7 +21,7 @@ pub(super) const VERSION: u32 = 2;
 
 /// The description of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Run {
+pub(crate) struct RunDescription {
     /// The versions of this file, of the protocol and of the records in it.
     pub(super) version: u32,
     pub(super) protocol: u32,
@@ -69,7 +69,7 @@ struct SelectedTest<'a> {
     scaling: &'a [Scaling],
 }
 
-impl Run {
+impl RunDescription {
     /// Describes this run.
     pub(crate) fn of(session: &Session, legs: &[LegTests]) -> Self {
         let options = &session.options;

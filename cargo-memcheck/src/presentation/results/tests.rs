@@ -11,16 +11,16 @@ use memcheck_core::wire::exit;
 use super::run::VERSION;
 use super::*;
 use crate::build::workspace::Places;
-use crate::discovery::task::{Outcome, Subject, Task, example};
+use crate::discovery::task::{Task, TestOutcome, TestSubject, example};
 use crate::invocation::options::Mode;
 use crate::invocation::values::CargoOptions;
 use crate::invocation::values::NoTests;
-use crate::presentation::events::{Presenter, Report};
+use crate::presentation::events::{Presenter, ReportWriter};
 use crate::presentation::tally::Tally;
-use crate::system::error::{Expected, Reported};
+use crate::system::error::{CommandError, Reported};
 
-fn run(part: &str) -> Run {
-    Run {
+fn run(part: &str) -> RunDescription {
+    RunDescription {
         version: VERSION,
         protocol: memcheck_core::wire::protocol::VERSION,
         record: memcheck_core::measurement::record::VERSION,
@@ -38,32 +38,32 @@ fn run(part: &str) -> Run {
 
 fn task(name: &str) -> Task {
     let mut task = example::task();
-    let Subject::Test(entry) = &mut task.subject else { unreachable!() };
+    let TestSubject::Test(entry) = &mut task.subject else { unreachable!() };
     name.clone_into(&mut entry.name);
     task
 }
 
 /// Makes the outcome of a test with a pending snapshot in `folder`.
-fn outcome(folder: &Path, name: &str) -> Outcome {
+fn outcome(folder: &Path, name: &str) -> TestOutcome {
     let mut report: memcheck_core::wire::protocol::Report =
         serde_json::from_value(example::report()).unwrap();
     let pending = folder.join(format!("{name}.snap.new"));
     fs::write(&pending, format!("figures of {name}\n")).unwrap();
     report.snapshot = Some(format!("/ws/app/tests/snapshots/{name}@cpu.snap").into());
     report.pending = Some(pending);
-    let mut outcome = Outcome::ignored();
+    let mut outcome = TestOutcome::ignored();
     outcome.verdict.status = Status::Passed;
     outcome.report = Some(report);
     outcome
 }
 
 /// Returns the text of the file that a run of these tests writes.
-fn kept(run: &Run, tests: &[&str]) -> String {
+fn kept(run: &RunDescription, tests: &[&str]) -> String {
     let tally = Tally { elsewhere: 1, not_run: 2, ..Tally::default() };
     kept_with(run, tests, &tally, exit::OK)
 }
 
-fn kept_with(run: &Run, tests: &[&str], tally: &Tally, exit_code: u8) -> String {
+fn kept_with(run: &RunDescription, tests: &[&str], tally: &Tally, exit_code: u8) -> String {
     let folder = tempfile::tempdir().unwrap();
     let mut keeper = Keeper::new(Rc::new(OnceCell::from(run.clone())));
     keeper.leg_started(&example::task().leg, tests.len());
@@ -87,7 +87,7 @@ fn folders(texts: &[String]) -> (tempfile::TempDir, Vec<PathBuf>) {
     (root, made)
 }
 
-fn merged(texts: &[String]) -> Result<Whole, ResultsError> {
+fn merged(texts: &[String]) -> Result<MergedRun, ResultsError> {
     let (_root, folders) = folders(texts);
     merge(folders.iter().map(|folder| read(folder)).collect::<Result<_, _>>()?)
 }
@@ -148,7 +148,7 @@ fn a_shard_that_did_not_come_to_its_end_is_known_in_the_whole() {
 #[test]
 fn what_is_not_all_of_one_run_is_not_joined() {
     let (first, second) = (run("hash:1/2"), run("hash:2/2"));
-    let shard = |run: &Run, test: &str| kept(run, &[test]);
+    let shard = |run: &RunDescription, test: &str| kept(run, &[test]);
     let one = shard(&first, "a");
     let missing = [shard(&run("hash:1/3"), "a"), shard(&run("hash:3/3"), "b")];
     refused(&missing, exit::NOT_MEASURED, "hash:2/3");
@@ -156,7 +156,7 @@ fn what_is_not_all_of_one_run_is_not_joined() {
     refused(&[one.clone(), shard(&second, "a")], exit::USAGE, "app::mem a on cpu is in both");
     refused(&[one.clone(), shard(&run(""), "b")], exit::USAGE, "a whole run");
     refused(&[one.clone(), shard(&run("hash:2/3"), "b")], exit::USAGE, "hash:2/3");
-    type Change = fn(&mut Run);
+    type Change = fn(&mut RunDescription);
     let changes: [(Change, &str); 3] = [
         (|run| run.devices = vec!["sim:t4".to_owned()], "cpu and sim:t4"),
         (|run| run.selected = "6".to_owned(), "different tests, limits or levels"),
@@ -167,7 +167,10 @@ fn what_is_not_all_of_one_run_is_not_joined() {
         change(&mut other);
         refused(&[one.clone(), shard(&other, "b")], exit::USAGE, said);
     }
-    let of_commit = |run: &Run, commit: &str| Run { commit: Some(commit.into()), ..run.clone() };
+    let of_commit = |run: &RunDescription, commit: &str| RunDescription {
+        commit: Some(commit.into()),
+        ..run.clone()
+    };
     let commits = [shard(&of_commit(&first, "abc"), "a"), shard(&of_commit(&second, "def"), "b")];
     refused(&commits, exit::USAGE, "commits abc and def");
     // If git does not know the commit of one shard, the commits cannot be compared.
@@ -191,7 +194,7 @@ fn a_file_that_is_not_whole_is_refused_wherever_it_was_cut() {
     }
     let other = sound.replacen(&format!("\"version\":{VERSION}"), "\"version\":9", 1);
     refused(&[other], exit::USAGE, "another version");
-    let newer = Run { memcheck: "99.0.0".to_owned(), ..run("") };
+    let newer = RunDescription { memcheck: "99.0.0".to_owned(), ..run("") };
     refused(&[kept(&newer, &["a"])], exit::USAGE, "cargo-memcheck 99.0.0");
 }
 
@@ -226,7 +229,7 @@ fn a_failure_on_a_later_device_takes_back_what_an_earlier_one_left_pending() {
         Places::find(&flags).unwrap()
     };
     for (status, left) in [(Status::Passed, true), (Status::Failed, false)] {
-        let mut whole = Whole::from(read(&folders[0]).unwrap());
+        let mut whole = MergedRun::from(read(&folders[0]).unwrap());
         // The second test stands for the first one on another device, so that they share a snapshot.
         let first = whole.tests[0].outcome.report.clone().unwrap();
         let later = &mut whole.tests[1];

@@ -27,7 +27,7 @@ const TRACE: &str = "LD_TRACE_LOADED_OBJECTS";
 
 /// The folders in which the command looks for libraries, in addition to the folders that the loader searches.
 #[derive(Debug, Default)]
-pub(crate) struct Search {
+pub(crate) struct LibrarySearch {
     /// The folders of `--library-path`, which come first on the search path whatever they contain.
     named: Vec<PathBuf>,
     /// The folders of Python installations. The command looks for them only when a library is missing, or for libcupti.
@@ -47,7 +47,7 @@ pub(crate) struct Linked {
     pub(crate) outdated: Vec<String>,
 }
 
-impl Search {
+impl LibrarySearch {
     /// Searches `named` before all other folders.
     pub(crate) fn new(named: Vec<PathBuf>) -> Self {
         Self { named, ..Self::default() }
@@ -217,12 +217,12 @@ mod tests {
     fn what_is_missing_is_found_in_folders_of_python_however_deep_it_is_wanted() {
         let folder = tempfile::tempdir().unwrap();
         let mut binary = program(folder.path());
-        let search = |folders: &[&str]| Search {
+        let search = |folders: &[&str]| LibrarySearch {
             named: Vec::new(),
             python: OnceLock::from(
                 folders.iter().map(|f| folder.path().join(f)).collect::<Vec<_>>(),
             ),
-            ..Search::default()
+            ..LibrarySearch::default()
         };
         let missing = search(&[]).complete(&mut binary.clone()).unwrap_err();
         assert_eq!(missing.libraries, ["libmemcheck_outer.so"]);
@@ -246,7 +246,8 @@ mod tests {
         let mut binary = program(folder.path());
         let colon = folder.path().join("with:colon");
         fs::rename(folder.path().join("b"), &colon).unwrap();
-        let search = Search { python: OnceLock::from(vec![colon]), ..Search::default() };
+        let search =
+            LibrarySearch { python: OnceLock::from(vec![colon]), ..LibrarySearch::default() };
         let missing = search.complete(&mut binary).unwrap_err();
         assert_eq!(missing.libraries, ["libmemcheck_outer.so"]);
     }
@@ -256,7 +257,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut binary = program(folder.path());
         let named = ["a", "b"].map(|name| folder.path().join(name)).to_vec();
-        let search = Search { named, python: OnceLock::from(Vec::new()), ..Search::default() };
+        let search =
+            LibrarySearch { named, python: OnceLock::from(Vec::new()), ..LibrarySearch::default() };
         search.prepare(&mut binary);
         assert_eq!(search_path(&binary).last().unwrap(), Path::new("/nowhere"));
         assert_eq!(search.complete(&mut binary), Ok(false));

@@ -12,10 +12,10 @@ use memcheck_core::size::exact;
 use memcheck_core::space::Space;
 
 use super::{driver_lines, summary};
-use crate::discovery::task::{Outcome, Task};
+use crate::discovery::task::{Task, TestOutcome};
 use crate::execution::note::Note;
 use crate::invocation::values::Verbosity;
-use crate::presentation::events::{Presenter, Report};
+use crate::presentation::events::{Presenter, ReportWriter};
 use crate::presentation::tally::Tally;
 
 const STYLE: &str = "body{font:15px/1.45 system-ui,sans-serif;margin:2rem auto;max-width:70rem;padding:0 1rem}\
@@ -43,7 +43,7 @@ fn status_name(status: Status) -> &'static str {
 }
 
 impl Presenter for Html {
-    fn test_finished(&mut self, task: &Task, outcome: &Outcome) {
+    fn test_finished(&mut self, task: &Task, outcome: &TestOutcome) {
         let status = status_name(outcome.verdict.status);
         let name = format!("{} {}", task.binary.id, task.name());
         let record = outcome.report.as_ref().map(|report| &report.record);
@@ -99,7 +99,7 @@ impl Presenter for Html {
     }
 }
 
-impl Report for Html {
+impl ReportWriter for Html {
     fn text(&self) -> anyhow::Result<Vec<u8>> {
         let page = html! {
             (DOCTYPE)
@@ -134,7 +134,7 @@ mod tests {
     use super::*;
     use crate::discovery::task::example::task;
 
-    fn page(outcome: &Outcome) -> String {
+    fn page(outcome: &TestOutcome) -> String {
         let mut html = Html::default();
         html.test_finished(&task(), outcome);
         String::from_utf8(html.text().unwrap()).unwrap()

@@ -18,8 +18,8 @@ pub(super) use growth::title as growth_title;
 pub(super) use holders::{kind_name, when};
 
 use super::{driver_lines, style};
-use crate::discovery::task::{Outcome, Task};
-use crate::invocation::options::Telling;
+use crate::discovery::task::{Task, TestOutcome};
+use crate::invocation::options::ReportingOptions;
 use crate::invocation::values::ProfileLayout;
 use crate::invocation::values::{Format, Verbosity};
 use crate::presentation::events::Presenter;
@@ -40,7 +40,7 @@ pub(crate) struct Profiler {
 const WIDTH: usize = 100;
 
 impl Profiler {
-    pub(crate) fn new(telling: &Telling, layout: ProfileLayout) -> Self {
+    pub(crate) fn new(telling: &ReportingOptions, layout: ProfileLayout) -> Self {
         let width = Term::stdout().size_checked().map(|(_, columns)| usize::from(columns));
         let (format, verbosity) = (telling.format, telling.verbosity);
         Self { layout, format, verbosity, width }
@@ -55,7 +55,7 @@ impl Profiler {
         record.judged.iter().chain(others).filter_map(of).collect()
     }
 
-    fn text(&self, task: &Task, outcome: &Outcome, record: &Record) -> Vec<String> {
+    fn text(&self, task: &Task, outcome: &TestOutcome, record: &Record) -> Vec<String> {
         let mut lines = Vec::new();
         for profile in self.profiles(record) {
             lines.push(style::strong(&format!(
@@ -101,7 +101,7 @@ pub(super) fn doubt(profile: &Profile, record: &Record) -> Option<String> {
 }
 
 impl Presenter for Profiler {
-    fn test_finished(&mut self, task: &Task, outcome: &Outcome) {
+    fn test_finished(&mut self, task: &Task, outcome: &TestOutcome) {
         let record = outcome.report.as_ref().map(|report| &report.record);
         if self.format == Format::Json {
             let profiles = record.map(|record| self.profiles(record)).unwrap_or_default();
