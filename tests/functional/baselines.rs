@@ -209,8 +209,10 @@ fn a_truncated_pending_snapshot_is_not_accepted() {
     let before = project.read(SNAPSHOT);
     let torn = before[..before.len() / 2].to_owned();
     project.write("tests/snapshots/mem__clean@cpu.snap.new", &torn);
-    project.memcheck(&["accept"]).exits(2).prints("is not a snapshot of a memory test: it is cut \
-        off");
+    project.memcheck(&["accept"]).exits(2).prints(
+        "is not a snapshot of a memory test: it is cut \
+        off",
+    );
     assert_eq!(project.read(SNAPSHOT), before);
 }
 

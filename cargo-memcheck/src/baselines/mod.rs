@@ -3,7 +3,7 @@
 
 pub(crate) mod diff;
 mod find;
-pub(crate) mod leave;
+pub(crate) mod pending_file;
 mod resolve;
 mod source_functions;
 

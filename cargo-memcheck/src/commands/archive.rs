@@ -17,7 +17,7 @@ use crate::presentation::presenters::{json, style};
 use crate::system::binary::Binary;
 use crate::system::error::Failure;
 use crate::system::launcher::Launcher;
-use crate::system::printing::say;
+use crate::system::printing::eprint_line;
 
 pub(super) fn archive(args: &ArchiveArgs) -> Result<u8, Failure> {
     let ArchiveArgs { archive_file, line_tables, device, config_file, output, cargo } = args;
@@ -69,10 +69,10 @@ pub(super) fn archive(args: &ArchiveArgs) -> Result<u8, Failure> {
     let archive::Packed { executables, baselines, .. } = packed;
     let executables = counted(executables as u64, "test executable", "test executables");
     let baselines = counted(baselines as u64, "baseline", "baselines");
-    say!("packed {executables} and {baselines}");
+    eprint_line!("packed {executables} and {baselines}");
     for (what, path, size) in files {
         json::file(output.form.message_format, what, path, size);
-        say!("{what}: {} ({})", path.display(), Size(size));
+        eprint_line!("{what}: {} ({})", path.display(), Size(size));
     }
     Ok(exit::OK)
 }
@@ -97,16 +97,16 @@ fn tests(session: &Session, binary: &Binary, leg: &Leg) -> Result<Option<usize>,
     }
     let binaries = std::slice::from_ref(binary);
     let search = &session.options.search;
-    let asked = listing::discover(binaries, &session.packages, leg, &Launcher::None, search);
-    match asked {
+    let listed = listing::discover(binaries, &session.packages, leg, &Launcher::None, search);
+    match listed {
         Ok(carried) => {
             for warning in carried.iter().filter_map(|carried| carried.warning.as_ref()) {
-                say!("{} {warning}", style::warning("warning:"));
+                eprint_line!("{} {warning}", style::warning("warning:"));
             }
             Ok(Some(carried.iter().map(|ListedExecutable { tests, .. }| tests.len()).sum()))
         }
         Err(error) if error.is_missing_libraries() => {
-            say!("note: {error}; the executable is packed without its number of tests");
+            eprint_line!("note: {error}; the executable is packed without its number of tests");
             Ok(None)
         }
         Err(error) => Err(error.into()),

@@ -15,7 +15,7 @@ use crate::invocation::options::Flags;
 use crate::presentation::presenters::stopped;
 use crate::system::binary::Binary;
 use crate::system::error::{CommandError, Failure};
-use crate::system::printing::say;
+use crate::system::printing::eprint_line;
 use crate::system::process::INTERRUPTED;
 
 /// Why no bench can run.
@@ -61,18 +61,18 @@ pub(super) fn bench(args: &BenchArgs) -> Result<u8, Failure> {
     let mut codes = Vec::new();
     let arguments: Vec<String> = filter.iter().chain(arguments).cloned().collect();
     for Bench { task, measured } in &built {
-        say!("running {} on {}", task.binary.id, task.leg.name());
+        eprint_line!("running {} on {}", task.binary.id, task.leg.name());
         let Some(status) = runner.bench(task, &arguments, measured)? else {
-            say!("interrupted");
+            eprint_line!("interrupted");
             return Ok(INTERRUPTED);
         };
         if !status.success() {
-            failed.push(told(task, status));
+            failed.push(describe_failure(task, status));
             codes.push(code(status));
         }
     }
     for failure in &failed {
-        say!("{failure}");
+        eprint_line!("{failure}");
     }
     let gravest = [exit::FAILED, exit::NO_DEVICE, exit::NOT_MEASURED];
     Ok(gravest.into_iter().find(|code| codes.contains(code)).unwrap_or(exit::OK))
@@ -96,7 +96,7 @@ fn code(status: ExitStatus) -> u8 {
     own.into_iter().find(|&own| status.code() == Some(own.into())).unwrap_or(exit::FAILED)
 }
 
-fn told(task: &Task, status: ExitStatus) -> String {
+fn describe_failure(task: &Task, status: ExitStatus) -> String {
     format!("failed: {} on {} ({status})", task.binary.id, task.leg.name())
 }
 
@@ -123,7 +123,7 @@ fn benches(session: &Session, named: &[String]) -> Result<Vec<Program>, Failure>
     for target in wanting {
         let features = target.required_features.join(", ");
         let name = &target.name;
-        say!(
+        eprint_line!(
             "note: bench {name} is skipped, because it needs the features {features}; --bench \
             {name} selects it"
         );

@@ -13,7 +13,7 @@ use crate::invocation::cli::EnvArgs;
 use crate::invocation::values::CargoOptions;
 use crate::invocation::values::Format;
 use crate::system::error::Failure;
-use crate::system::printing::{print, say};
+use crate::system::printing::{eprint_line, print};
 
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename = "variable")]
@@ -32,7 +32,7 @@ pub(super) fn env(args: &EnvArgs) -> Result<u8, Failure> {
     let mut variables = toolkit.environment();
     match &toolkit.nvml {
         Ok(library) => variables.push((NVML_VARIABLE, Some(library.into()))),
-        Err(why) => say!("note: no simulated NVML, `device_used` is not available: {why}"),
+        Err(why) => eprint_line!("note: no simulated NVML, `device_used` is not available: {why}"),
     }
     for (name, value) in variables {
         let value = value.as_deref().map(OsStr::to_string_lossy).map(Into::into);

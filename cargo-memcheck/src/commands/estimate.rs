@@ -9,7 +9,7 @@ use memcheck_core::device::Request;
 use memcheck_core::request::machine::Machine;
 use memcheck_core::request::variables::{self, VariableError};
 use memcheck_core::size::both;
-use memcheck_core::wire::estimate::{Answer, Estimate, Question, Refusal, VERSION, Why};
+use memcheck_core::wire::estimate::{Answer, Estimate, EstimateRefusal, Question, VERSION, Why};
 use memcheck_core::wire::exit;
 use serde_json::Value;
 
@@ -43,7 +43,7 @@ enum EstimateError {
     Device(Request),
     /// The estimator refused, with a reason.
     #[error("{}", .0.message)]
-    Refused(Refusal),
+    Refused(EstimateRefusal),
     /// The model does not fit into the largest device.
     #[error("the model does not fit 1 TiB, the largest capacity of a simulated device: {0}")]
     TooLarge(String),
@@ -133,7 +133,7 @@ pub(super) fn estimate(args: &EstimateArgs) -> Result<u8, Failure> {
 fn beyond(
     estimator: &Estimator,
     question: &Question,
-    refusal: Refusal,
+    refusal: EstimateRefusal,
 ) -> Result<Estimate, Failure> {
     let most = refusal.runs_at.unwrap_or(0);
     let mut batches = vec![1, 2, 3, most];

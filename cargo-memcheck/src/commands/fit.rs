@@ -26,20 +26,20 @@ pub(super) fn fit(args: &FitArgs) -> Result<u8, Failure> {
     let Some((runner, chosen)) = prologue.tests()? else { return Err(interrupted()) };
     let wanted = CaseSelection { name, param: &search.param, cases: &search.case };
     let tasks = choose(wanted, chosen)?;
-    let telling = &prologue.session.options.telling;
+    let reporting = &prologue.session.options.reporting;
     let mut all = Vec::new();
     for task in &tasks {
-        let tell = |attempt: &_| {
-            if telling.verbosity > Verbosity::Quiet {
+        let print_attempt = |attempt: &_| {
+            if reporting.verbosity > Verbosity::Quiet {
                 presenters::attempt(task, &search.param, attempt);
             }
         };
-        match goal.search(&runner, task, tell)? {
+        match goal.search(&runner, task, print_attempt)? {
             Some(fitted) => all.push(fitted),
             None => return Err(interrupted()),
         }
     }
-    presenters::fitted(telling, &tasks, &goal, &all);
+    presenters::fitted(reporting, &tasks, &goal, &all);
     let everywhere = all.iter().all(|fitted| fitted.largest().is_some());
     Ok(if everywhere { exit::OK } else { exit::FAILED })
 }

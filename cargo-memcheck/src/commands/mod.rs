@@ -31,7 +31,7 @@ use crate::invocation::options::environment_is_text;
 use crate::invocation::values::Format;
 use crate::presentation::presenters::{self, json, style};
 use crate::system::error::{Failure, Reported};
-use crate::system::printing::say;
+use crate::system::printing::eprint_line;
 use crate::system::process::{INTERRUPTED, Interrupt};
 
 /// Parses the command line and runs the subcommand.
@@ -50,30 +50,46 @@ pub(crate) fn main(args: Vec<OsString>) -> u8 {
         return failure.exit_code();
     }
     match &cli.command {
-        Command::Run(args) => told(&args.output.form, FinalLine::Own, || run::run(args)),
+        Command::Run(args) => run_command(&args.output.form, FinalLine::Own, || run::run(args)),
         Command::Profile(args) => {
-            told(&args.output.form, FinalLine::Own, || profile::profile(args))
+            run_command(&args.output.form, FinalLine::Own, || profile::profile(args))
         }
         Command::Bench(args) => {
             style::choose(args.color);
             plain(bench::bench(args))
         }
-        Command::Fit(args) => told(&args.test.output.form, FinalLine::Ours, || fit::fit(args)),
-        Command::Plan(args) => told(&args.test.output.form, FinalLine::Ours, || plan::plan(args)),
-        Command::Report(args) => told(&args.output.form, FinalLine::Own, || report::report(args)),
+        Command::Fit(args) => {
+            run_command(&args.test.output.form, FinalLine::Ours, || fit::fit(args))
+        }
+        Command::Plan(args) => {
+            run_command(&args.test.output.form, FinalLine::Ours, || plan::plan(args))
+        }
+        Command::Report(args) => {
+            run_command(&args.output.form, FinalLine::Own, || report::report(args))
+        }
         Command::Archive(args) => {
-            told(&args.output.form, FinalLine::Ours, || archive::archive(args))
+            run_command(&args.output.form, FinalLine::Ours, || archive::archive(args))
         }
         Command::Estimate(args) => {
-            told(&args.output.form, FinalLine::Ours, || estimate::estimate(args))
+            run_command(&args.output.form, FinalLine::Ours, || estimate::estimate(args))
         }
-        Command::List(args) => told(&args.output.form, FinalLine::Own, || list::list(args)),
-        Command::Accept(args) => told(&args.output.form, FinalLine::Ours, || accept::accept(args)),
-        Command::Reject(args) => told(&args.output.form, FinalLine::Ours, || reject::reject(args)),
-        Command::Review(args) => told(&args.output.form, FinalLine::Ours, || review::review(args)),
-        Command::Prune(args) => told(&args.output.form, FinalLine::Ours, || prune::prune(args)),
-        Command::Doctor(args) => told(&args.output.form, FinalLine::Ours, || doctor::doctor(args)),
-        Command::Env(args) => told(&args.form, FinalLine::Ours, || env::env(args)),
+        Command::List(args) => run_command(&args.output.form, FinalLine::Own, || list::list(args)),
+        Command::Accept(args) => {
+            run_command(&args.output.form, FinalLine::Ours, || accept::accept(args))
+        }
+        Command::Reject(args) => {
+            run_command(&args.output.form, FinalLine::Ours, || reject::reject(args))
+        }
+        Command::Review(args) => {
+            run_command(&args.output.form, FinalLine::Ours, || review::review(args))
+        }
+        Command::Prune(args) => {
+            run_command(&args.output.form, FinalLine::Ours, || prune::prune(args))
+        }
+        Command::Doctor(args) => {
+            run_command(&args.output.form, FinalLine::Ours, || doctor::doctor(args))
+        }
+        Command::Env(args) => run_command(&args.form, FinalLine::Ours, || env::env(args)),
         Command::Explain { code } => plain(explain::explain(code.as_deref())),
         Command::Completions { shell } => plain(completions::completions(*shell)),
     }
@@ -84,12 +100,16 @@ pub(crate) fn main(args: Vec<OsString>) -> u8 {
 enum FinalLine {
     /// The command, with its counts.
     Own,
-    /// [`told`], with the exit code.
+    /// [`run_command`], with the exit code.
     Ours,
 }
 
 /// Runs a command that supports JSON output, and completes the stream however the command ends.
-fn told(form: &FormFlags, summary: FinalLine, command: impl FnOnce() -> Result<u8, Failure>) -> u8 {
+fn run_command(
+    form: &FormFlags,
+    summary: FinalLine,
+    command: impl FnOnce() -> Result<u8, Failure>,
+) -> u8 {
     style::choose(form.color);
     let json = form.message_format == Format::Json;
     match command() {
@@ -101,7 +121,7 @@ fn told(form: &FormFlags, summary: FinalLine, command: impl FnOnce() -> Result<u
         }
         // A command that ends because of a signal has not failed.
         Err(_) if Interrupt::has_come() => {
-            say!("{}", style::warning("interrupted"));
+            eprint_line!("{}", style::warning("interrupted"));
             if json {
                 let message = "interrupted".to_owned();
                 json::failed(Reported { exit_code: INTERRUPTED, message, hint: None });

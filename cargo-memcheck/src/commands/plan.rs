@@ -67,9 +67,7 @@ impl CommandError for PlanError {
     fn exit_code(&self) -> u8 {
         match self {
             Self::NoName | Self::Device | Self::Deviceless(_) | Self::NoLayers(_) => exit::USAGE,
-            Self::Ended(code, _) if code.row().class == Class::Instrument => {
-                exit::NOT_MEASURED
-            }
+            Self::Ended(code, _) if code.row().class == Class::Instrument => exit::NOT_MEASURED,
             Self::Ended(..) | Self::Short { .. } => exit::FAILED,
             Self::Threads(..) | Self::LogFull(..) => exit::NOT_MEASURED,
             Self::Write(..) => exit::REPORT,
@@ -121,14 +119,14 @@ pub(super) fn plan(args: &PlanArgs) -> Result<u8, Failure> {
     let modules = measured(task, &outcome)?;
     let usable: Vec<u64> = usable.gpus.iter().map(|gpu| gpu.capacity).collect();
     let plan = placement::plan(modules, &usable);
-    let telling = &prologue.session.options.telling;
+    let reporting = &prologue.session.options.reporting;
     let plan = plan.map_err(|short| {
-        presenters::modules(telling, modules);
+        presenters::modules(reporting, modules);
         PlanError::Short { short, margin }
     })?;
     let map = plan.device_map(modules);
     let placed = Placed { task, machine: &machine, margin, modules, plan: &plan, map: &map };
-    presenters::plan(telling, &placed, flags.output_map.as_deref());
+    presenters::plan(reporting, &placed, flags.output_map.as_deref());
     if let Some(path) = &flags.output_map {
         write(path, &(serde_json::to_string_pretty(&map).context("a device map")? + "\n"))?;
     }

@@ -23,7 +23,7 @@ use crate::invocation::options::Flags;
 use crate::invocation::values::CargoOptions;
 use crate::invocation::values::Verbosity;
 use crate::system::error::Failure;
-use crate::system::printing::say;
+use crate::system::printing::eprint_line;
 use crate::system::process::Interrupt;
 
 /// Bytes that the planted test leaks in every iteration.
@@ -66,7 +66,7 @@ pub(super) struct LeakCheck {
 /// Builds and runs the two tests on every requested device.
 pub(super) fn run(args: &DoctorArgs, workspace: &Workspace) -> Result<Vec<LeakCheck>, Failure> {
     if args.output.verbosity() > Verbosity::Quiet {
-        say!("{FIRST_BUILD}");
+        eprint_line!("{FIRST_BUILD}");
     }
     let folder = workspace.own_directory().join("doctor");
     write_package(&folder, workspace).context("the package with the planted leak")?;
@@ -117,7 +117,7 @@ fn judge(outcomes: &[(String, TestOutcome)]) -> Result<String, String> {
         let found = outcomes.iter().find(|(test, _)| test == name);
         found.map(|(_, outcome)| outcome).ok_or_else(|| format!("`{name}` was not run"))
     };
-    let said = |outcome: &TestOutcome| {
+    let describe = |outcome: &TestOutcome| {
         let findings: Vec<String> = outcome
             .verdict
             .findings
@@ -130,11 +130,11 @@ fn judge(outcomes: &[(String, TestOutcome)]) -> Result<String, String> {
     let found = leak.verdict.findings.iter().find(|finding| finding.code == Code::Leak);
     match found.and_then(|finding| finding.bytes_per_iteration) {
         Some(LEAK) => {}
-        _ => return Err(format!("the leak of {LEAK} B an iteration: {}", said(leak))),
+        _ => return Err(format!("the leak of {LEAK} B an iteration: {}", describe(leak))),
     }
     let clean = of("clean_twin")?;
     if clean.verdict.status != Status::Passed {
-        return Err(format!("the test that does not leak: {}", said(clean)));
+        return Err(format!("the test that does not leak: {}", describe(clean)));
     }
     Ok(format!("the leak of {LEAK} B an iteration was found, and its clean twin passed"))
 }

@@ -22,7 +22,7 @@ use crate::presentation::presenters::{Broadcast, stopped};
 use crate::presentation::tally::Tally;
 use crate::system::binary::Binary;
 use crate::system::error::{CommandError, Failure};
-use crate::system::printing::say;
+use crate::system::printing::eprint_line;
 use crate::system::process::Interrupt;
 
 /// Why a profile is refused.
@@ -116,29 +116,29 @@ fn profile_test(args: &ProfileArgs) -> Result<u8, Failure> {
     let Prologue { session, interrupt } = &prologue;
     let Some((runner, chosen)) = prologue.tests()? else { return Ok(stopped(&session.options)) };
     let tasks = only("profile", name, chosen)?;
-    let mut told = told(session, args);
+    let mut broadcast = open_broadcast(session, args);
     let mut tally = Tally::default();
     let started = Instant::now();
     for task in &tasks {
         if interrupt.is_set() {
             break;
         }
-        told.tell(|to| to.leg_started(&task.leg, 1));
+        broadcast.notify(|to| to.leg_started(&task.leg, 1));
         schedule::run_all(
             1,
             1,
             false,
             |_, teller| runner.run(task, move |progress| teller.progress(progress)),
-            |event| tell(&mut told, &mut tally, task, event),
+            |event| forward_event(&mut broadcast, &mut tally, task, event),
         )?;
     }
-    Ok(end(told, tally, started, interrupt))
+    Ok(end(broadcast, tally, started, interrupt))
 }
 
-fn end(told: Broadcast, mut tally: Tally, started: Instant, interrupt: &Interrupt) -> u8 {
+fn end(broadcast: Broadcast, mut tally: Tally, started: Instant, interrupt: &Interrupt) -> u8 {
     (tally.interrupted, tally.took) = (interrupt.is_set(), started.elapsed());
     let exit_code = tally.exit_code(NoTests::Fail);
-    told.finish(&tally, exit_code)
+    broadcast.finish(&tally, exit_code)
 }
 
 fn profile_program(args: &ProfileArgs, program: &Program) -> Result<u8, Failure> {
@@ -161,39 +161,39 @@ fn profile_program(args: &ProfileArgs, program: &Program) -> Result<u8, Failure>
         return Ok(stopped(&session.options));
     };
     tasks.first().context("cargo built no executable")?;
-    let mut told = told(session, args);
+    let mut broadcast = open_broadcast(session, args);
     let mut tally = Tally::default();
     let started = Instant::now();
     // As with cargo, a bench runs in the folder of its package, and any other program in the current folder.
     let folder = package.folder().to_owned();
     let folder = (program.kind == ProgramKind::Bench).then_some(&folder);
     for task in &tasks {
-        if session.options.telling.verbosity > Verbosity::Quiet {
-            say!("running {} on {}", task.binary.id, task.leg.name());
+        if session.options.reporting.verbosity > Verbosity::Quiet {
+            eprint_line!("running {} on {}", task.binary.id, task.leg.name());
         }
         match runner.program(task, &args.arguments, folder)? {
-            Some(outcome) => finished(&mut told, &mut tally, task, &outcome),
+            Some(outcome) => finished(&mut broadcast, &mut tally, task, &outcome),
             None => break,
         }
     }
-    Ok(end(told, tally, started, interrupt))
+    Ok(end(broadcast, tally, started, interrupt))
 }
 
-fn told(session: &Session, args: &ProfileArgs) -> Broadcast {
-    let on_stdout = Profiler::new(&session.options.telling, args.table);
+fn open_broadcast(session: &Session, args: &ProfileArgs) -> Broadcast {
+    let on_stdout = Profiler::new(&session.options.reporting, args.table);
     let (root, legs) = (session.workspace.root(), session.legs.len());
-    Broadcast::new(&session.audience(), root, legs, Some(Box::new(on_stdout)))
+    Broadcast::new(&session.report_context(), root, legs, Some(Box::new(on_stdout)))
 }
 
-fn tell(told: &mut Broadcast, tally: &mut Tally, task: &Task, event: Event) {
+fn forward_event(broadcast: &mut Broadcast, tally: &mut Tally, task: &Task, event: Event) {
     match event {
-        Event::Started(_) => told.tell(|to| to.test_started(task)),
-        Event::Progress(_, progress) => told.tell(|to| to.progress(task, &progress)),
-        Event::Finished(_, outcome) => finished(told, tally, task, &outcome),
+        Event::Started(_) => broadcast.notify(|to| to.test_started(task)),
+        Event::Progress(_, progress) => broadcast.notify(|to| to.progress(task, &progress)),
+        Event::Finished(_, outcome) => finished(broadcast, tally, task, &outcome),
     }
 }
 
-fn finished(told: &mut Broadcast, tally: &mut Tally, task: &Task, outcome: &TestOutcome) {
+fn finished(broadcast: &mut Broadcast, tally: &mut Tally, task: &Task, outcome: &TestOutcome) {
     tally.add(outcome);
-    told.tell(|to| to.test_finished(task, outcome));
+    broadcast.notify(|to| to.test_finished(task, outcome));
 }

@@ -16,11 +16,11 @@ use crate::system::process::Capture;
 
 /// Presents the stored results, and returns the exit code of the run.
 pub(super) fn report(args: &ReportArgs) -> Result<u8, Failure> {
-    let telling = ReportingOptions::read(&args.output, &args.report, &environment);
+    let reporting = ReportingOptions::read(&args.output, &args.report, &environment);
     let places = places(args)?;
     let whole = whole(args, &places)?;
-    let audience = ReportContext {
-        telling: &telling,
+    let report_context = ReportContext {
+        reporting: &reporting,
         pending: match (args.folders.first(), whole.run.mode) {
             // Joined pending snapshots are in a separate folder, not next to the tests.
             _ if args.merge => Pending::In(places.pending_directory()),
@@ -36,7 +36,7 @@ pub(super) fn report(args: &ReportArgs) -> Result<u8, Failure> {
         // The filters of the run have selected the results, so all of them are presented.
         filters: &[],
     };
-    Ok(tell(whole, &audience, &places))
+    Ok(replay(whole, &report_context, &places))
 }
 
 /// Returns the place of the results, unless the command line names folders: the workspace, or the current folder if an
@@ -74,26 +74,26 @@ fn whole(args: &ReportArgs, places: &Places) -> Result<MergedRun, Failure> {
 }
 
 /// Sends the events of a run to the presenters, in their order in a run.
-fn tell(whole: MergedRun, audience: &ReportContext<'_>, places: &Places) -> u8 {
+fn replay(whole: MergedRun, report_context: &ReportContext<'_>, places: &Places) -> u8 {
     let MergedRun { run: _, legs, tests, notes, mut tally } = whole;
-    let json = audience.telling.format == Format::Json;
+    let json = report_context.reporting.format == Format::Json;
     let on_stdout = json.then(|| Box::new(JsonLines::new(io::stdout())) as Box<dyn Presenter>);
-    let mut told = Broadcast::new(audience, places.root(), legs.len(), on_stdout);
+    let mut broadcast = Broadcast::new(report_context, places.root(), legs.len(), on_stdout);
     for (leg, count) in &legs {
-        told.tell(|to| to.leg_started(leg, *count));
+        broadcast.notify(|to| to.leg_started(leg, *count));
         for test in tests.iter().filter(|test| test.task.leg.name() == leg.name()) {
             tally.add(&test.outcome);
-            told.tell(|to| to.test_finished(&test.task, &test.outcome));
+            broadcast.notify(|to| to.test_finished(&test.task, &test.outcome));
         }
     }
     for note in &notes {
         tally.note(note);
-        told.tell(|to| to.note(note));
+        broadcast.notify(|to| to.note(note));
     }
     tally.sort();
     if let Some(failure) = &tally.failure {
         presenters::reported(failure);
     }
-    let exit_code = tally.exit_code(audience.no_tests);
-    told.finish(&tally, exit_code)
+    let exit_code = tally.exit_code(report_context.no_tests);
+    broadcast.finish(&tally, exit_code)
 }

@@ -14,7 +14,7 @@ use crate::invocation::cli::SnapshotArgs;
 use crate::invocation::values::Verbosity;
 use crate::presentation::presenters::{json, style};
 use crate::system::error::Failure;
-use crate::system::printing::say;
+use crate::system::printing::eprint_line;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ReviewDecision {
@@ -78,23 +78,23 @@ fn show(
     verbosity: Verbosity,
 ) {
     let family = file.family.map_or("?", |family| family.name());
-    say!("{} {} ({family})", style::strong(number), style::strong(&file.test));
-    say!("{}", style::dim(&pending::shown(&file.target, workspace)));
+    eprint_line!("{} {} ({family})", style::strong(number), style::strong(&file.test));
+    eprint_line!("{}", style::dim(&pending::shown(&file.target, workspace)));
     match checked {
         Ok(_) if verbosity == Verbosity::Quiet => {}
         Ok(new) => {
-            say!("{}", baselines::diff::text(file, new));
+            eprint_line!("{}", baselines::diff::text(file, new));
             if verbosity == Verbosity::Verbose {
-                say!("whole snapshot:\n{}", new.body.to_yaml().trim_end());
+                eprint_line!("whole snapshot:\n{}", new.body.to_yaml().trim_end());
             }
         }
-        Err(error) => say!("{} {error}", style::error("error:")),
+        Err(error) => eprint_line!("{} {error}", style::error("error:")),
     }
 }
 
 fn print_decision(verbosity: Verbosity, what: &str, path: &str) {
     if verbosity > Verbosity::Quiet {
-        say!("{what} {path}\n");
+        eprint_line!("{what} {path}\n");
     }
 }
 
@@ -104,16 +104,16 @@ fn commands(args: &SnapshotArgs, file: &SnapshotFile) {
     let from =
         args.from.as_ref().map(|from| format!(" --from '{}'", from.display())).unwrap_or_default();
     for word in ["accept", "reject"] {
-        say!("  {}", style::hint(&format!("cargo memcheck {word} '{name}'{from}")));
+        eprint_line!("  {}", style::hint(&format!("cargo memcheck {word} '{name}'{from}")));
     }
-    say!("");
+    eprint_line!("");
 }
 
 fn ask(term: &Term, sound: bool) -> anyhow::Result<ReviewDecision> {
     let keys =
         if sound { "a accept, r reject, s skip, q quit" } else { "r reject, s skip, q quit" };
     loop {
-        say!("{}", style::hint(keys));
+        eprint_line!("{}", style::hint(keys));
         match term.read_key().context("reading a key")? {
             Key::Char('a' | 'A') if sound => return Ok(ReviewDecision::Accept),
             Key::Char('r' | 'R') => return Ok(ReviewDecision::Reject),

@@ -14,7 +14,7 @@ use crate::discovery::session::{LegTests, Session};
 use crate::invocation::devices::{DeviceKind, Leg};
 use crate::invocation::options::Options;
 use crate::system::error::Failure;
-use crate::system::printing::say;
+use crate::system::printing::eprint_line;
 
 /// The legs of a session that have been built and listed so far.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ impl<'a> Legs<'a> {
             _ => None,
         };
         if let Some(Err(why)) = toolkit.as_ref().map(|toolkit| &toolkit.nvml) {
-            say!("note: no simulated NVML, `device_used` is not available: {why}");
+            eprint_line!("note: no simulated NVML, `device_used` is not available: {why}");
         }
         let (built, carried) = (BTreeMap::new(), BTreeMap::new());
         let mut legs = Self { session, toolkit, built, carried };
@@ -107,7 +107,7 @@ impl<'a> Legs<'a> {
         let carried =
             listing::discover(&built.binaries, packages, leg, &scheduling.launcher, search)?;
         for warning in carried.iter().filter_map(|carried| carried.warning.as_ref()) {
-            say!("warning: {warning}");
+            eprint_line!("warning: {warning}");
         }
         Ok(carried)
     }

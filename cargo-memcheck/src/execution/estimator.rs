@@ -135,8 +135,8 @@ impl Estimator {
         let _ = stdin.write_all(question.as_bytes());
         drop(stdin);
         let output = child.wait_with_output().context("waiting for the estimator")?;
-        let said = String::from_utf8_lossy(&output.stdout);
-        let last = said.lines().last().unwrap_or_default();
+        let stdout = String::from_utf8_lossy(&output.stdout);
+        let last = stdout.lines().last().unwrap_or_default();
         Ok(serde_json::from_str(last).map_err(|_| {
             let stderr = String::from_utf8_lossy(&output.stderr);
             let last = stderr.lines().last().map(|line| format!(", {line}"));

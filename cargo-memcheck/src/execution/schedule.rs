@@ -52,10 +52,10 @@ pub(crate) fn workers(
     rayon_threads: &str,
 ) -> usize {
     if scheduling.launcher.is_some() {
-        let asked = scheduling.threads.map_or(1, NonZeroUsize::get);
-        return if leg.gpus.is_empty() { asked } else { asked.min(leg.gpus.len()) };
+        let requested = scheduling.threads.map_or(1, NonZeroUsize::get);
+        return if leg.gpus.is_empty() { requested } else { requested.min(leg.gpus.len()) };
     }
-    let asked = match (scheduling.threads, scheduling.capture) {
+    let requested = match (scheduling.threads, scheduling.capture) {
         (Some(threads), _) => threads.get(),
         // Tests that print at the same time would mix their output.
         (None, Capture::Shown | Capture::None) => 1,
@@ -69,7 +69,7 @@ pub(crate) fn workers(
         DeviceKind::Cuda => leg.gpus.len(),
         DeviceKind::Cpu | DeviceKind::Sim => usize::MAX,
     };
-    asked.min(most).max(1)
+    requested.min(most).max(1)
 }
 
 /// Runs the tasks `0..count` on this number of workers, and calls `on_event` on the calling thread. `run` must return `None` if it was
@@ -119,7 +119,7 @@ fn work<E>(
     run: &impl Fn(usize, ProgressSender) -> Result<Option<TestOutcome>, E>,
     sender: &Sender<Message>,
 ) -> Result<(), E> {
-    let tell = |event| {
+    let send_event = |event| {
         let _ = sender.send(Message::Event(event));
     };
     while !stop.load(Ordering::SeqCst) {
@@ -127,13 +127,13 @@ fn work<E>(
         if number >= count {
             break;
         }
-        tell(Event::Started(number));
+        send_event(Event::Started(number));
         match run(number, ProgressSender { number, sender: sender.clone() }) {
             Ok(Some(outcome)) => {
                 if fail_fast && is_failure(&outcome) {
                     stop.store(true, Ordering::SeqCst);
                 }
-                tell(Event::Finished(number, Box::new(outcome)));
+                send_event(Event::Finished(number, Box::new(outcome)));
             }
             Ok(None) => stop.store(true, Ordering::SeqCst),
             Err(error) => {

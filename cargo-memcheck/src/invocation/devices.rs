@@ -149,7 +149,7 @@ pub(crate) fn check_machine(machine: &str) -> Result<(), DeviceError> {
 /// Resolves the requested devices to legs, each device once. `lacks` is the reason why `auto` must not choose the
 /// simulated device.
 pub(crate) fn resolve(
-    asked: &RequestedDevices,
+    requested: &RequestedDevices,
     machine: &str,
     lacks: Option<&str>,
     sharing: Sharing,
@@ -157,13 +157,13 @@ pub(crate) fn resolve(
 ) -> Result<Vec<Leg>, DeviceError> {
     let wants_gpu = |request: &Request| matches!(request, Request::Auto | Request::Cuda(_));
     // A probe starts processes, so it is made only if its result matters.
-    let found = if asked.requests.iter().any(wants_gpu) {
+    let found = if requested.requests.iter().any(wants_gpu) {
         found()
     } else {
         let gpus = Gpus::Here(Err("not checked".to_owned()));
         Found { gpus, launched: false, nvcc: Err("not checked".to_owned()) }
     };
-    let said = match asked.by {
+    let source = match requested.by {
         DeviceSource::Flag => "--device",
         DeviceSource::Environment => "MEMCHECK_DEVICE",
         DeviceSource::Configuration => "configuration",
@@ -171,15 +171,15 @@ pub(crate) fn resolve(
         DeviceSource::Default => "auto",
     };
     let mut legs: Vec<Leg> = Vec::new();
-    for request in &asked.requests {
+    for request in &requested.requests {
         let leg = match request {
             Request::Auto => auto(machine, lacks, &found),
-            Request::Cpu => Leg::new(Request::Cpu, DeviceKind::Cpu, said),
+            Request::Cpu => Leg::new(Request::Cpu, DeviceKind::Cpu, source),
             Request::Sim(named) => {
                 let machine = named.as_deref().unwrap_or(machine).to_owned();
-                Leg::new(Request::Sim(Some(machine)), DeviceKind::Sim, said)
+                Leg::new(Request::Sim(Some(machine)), DeviceKind::Sim, source)
             }
-            Request::Cuda(number) => real(*number, &found, said)
+            Request::Cuda(number) => real(*number, &found, source)
                 .map_err(|why| DeviceError::NoGpu { device: request.to_string(), why })?,
         };
         let shares = |known: &&mut Leg| match (known.kind, leg.kind, sharing) {
@@ -213,7 +213,7 @@ fn auto(machine: &str, lacks: Option<&str>, found: &Found) -> Leg {
 }
 
 /// Returns the real GPU of this number, or all real GPUs.
-fn real(number: Option<u16>, found: &Found, said: &str) -> Result<Leg, String> {
+fn real(number: Option<u16>, found: &Found, source: &str) -> Result<Leg, String> {
     let gpus: Vec<RealGpu> = match (&found.gpus, number) {
         (Gpus::Elsewhere, _) => Vec::new(),
         (Gpus::Here(Err(why)), _) => return Err(why.clone()),
@@ -230,7 +230,7 @@ fn real(number: Option<u16>, found: &Found, said: &str) -> Result<Leg, String> {
         gpus => names(gpus),
     };
     found.nvcc.as_ref().map_err(|why| format!("{named} is available, but {why}"))?;
-    let leg = Leg::new(Request::Cuda(number), DeviceKind::Cuda, format!("{said}: {named}"));
+    let leg = Leg::new(Request::Cuda(number), DeviceKind::Cuda, format!("{source}: {named}"));
     // A launcher assigns the GPUs that the user did not name.
     let gpus = if found.launched && number.is_none() { Vec::new() } else { gpus };
     Ok(Leg { numbers: number.into_iter().collect(), gpus, ..leg })

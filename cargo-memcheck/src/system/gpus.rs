@@ -32,8 +32,8 @@ impl RealGpu {
     /// Returns the value of [`VISIBLE`] for a test that is assigned this one of `all`. A process can see one slice, and
     /// no other GPU in addition.
     fn visible(&self, all: &[Self]) -> String {
-        let beside = |other: &&Self| !self.slice && !other.slice && other.word != self.word;
-        let words = std::iter::once(self).chain(all.iter().filter(beside));
+        let is_other = |other: &&Self| !self.slice && !other.slice && other.word != self.word;
+        let words = std::iter::once(self).chain(all.iter().filter(is_other));
         words.map(|gpu| gpu.word.as_str()).collect::<Vec<_>>().join(",")
     }
 

@@ -50,7 +50,7 @@ pub(super) fn run(
     let stdout = BufReader::new(child.stdout.take().expect("stdout is piped"));
     let stderr = child.stderr.take().expect("stderr is piped");
     let cargo = i32::try_from(child.id()).map(Pid::from_raw);
-    let heard = thread::scope(|scope| {
+    let result = thread::scope(|scope| {
         let (done, ended) = mpsc::channel::<()>();
         scope.spawn(move || {
             // The terminal sends Ctrl-C to cargo, too. Other signals, and those of other senders, may reach
@@ -66,40 +66,44 @@ pub(super) fn run(
                 meter.tick();
             }
         });
-        let heard = hear(stdout, goal, meter);
+        let result = read_messages(stdout, goal, meter);
         drop(done);
-        if let (Err(_), Ok(cargo)) = (&heard, cargo) {
+        if let (Err(_), Ok(cargo)) = (&result, cargo) {
             let _ = kill(cargo, Signal::SIGKILL);
         }
-        heard
+        result
     });
     let ended = child.wait();
-    let said = heard.map_err(BuildError::Cargo)?;
-    Ok(CargoOutput { ok: ended.map_err(BuildError::Cargo)?.success(), ..said })
+    let output = result.map_err(BuildError::Cargo)?;
+    Ok(CargoOutput { ok: ended.map_err(BuildError::Cargo)?.success(), ..output })
 }
 
 /// Reads cargo's messages to the end of the stream.
-fn hear(stdout: impl BufRead, goal: BuildGoal<'_>, meter: &Meter) -> io::Result<CargoOutput> {
-    let mut said = CargoOutput::default();
+fn read_messages(
+    stdout: impl BufRead,
+    goal: BuildGoal<'_>,
+    meter: &Meter,
+) -> io::Result<CargoOutput> {
+    let mut output = CargoOutput::default();
     for message in Message::parse_stream(stdout) {
-        said.began = true;
+        output.began = true;
         match message? {
             Message::CompilerArtifact(artifact) => {
                 if !artifact.fresh {
                     meter.compiled();
                 }
                 if is_local(&artifact.package_id) {
-                    said.own.push(artifact.clone());
+                    output.own.push(artifact.clone());
                 }
                 if artifact.executable.is_some() && goal.wants(&artifact) {
-                    said.made.artifacts.push(artifact);
+                    output.made.artifacts.push(artifact);
                 }
             }
-            Message::BuildScriptExecuted(script) => said.made.scripts.push(script),
+            Message::BuildScriptExecuted(script) => output.made.scripts.push(script),
             _ => {}
         }
     }
-    Ok(said)
+    Ok(output)
 }
 
 /// How a piece of text ends.

@@ -179,16 +179,17 @@ pub(crate) fn build(
         Some(made) => made,
         None => {
             let stamp = Stamp::of(workspace, &options.cargo, &command(), (kind, &directory));
-            let meter = Meter::new(subject, options.telling.verbosity);
-            let said = resolve_and_run(&command, goal, stamp, &meter)?;
-            if !said.ok {
+            let meter = Meter::new(subject, options.reporting.verbosity);
+            let output = resolve_and_run(&command, goal, stamp, &meter)?;
+            if !output.ok {
                 return Err(BuildError::Failed(what).into());
             }
             // A build with warnings is not kept, because the next run must print them again.
-            let watched =
-                (!meter.has_spoken()).then(|| inputs(workspace, &options.cargo, &said)).flatten();
-            place.write(watched, &said.made);
-            said.made
+            let watched = (!meter.has_messages())
+                .then(|| inputs(workspace, &options.cargo, &output))
+                .flatten();
+            place.write(watched, &output.made);
+            output.made
         }
     };
     let scripts: HashMap<&str, &BuildScript> =
@@ -238,23 +239,23 @@ fn resolve_and_run(
         cargo::run(command, goal, meter)
     };
     let holds = stamp.as_ref().is_some_and(Stamp::holds);
-    let mut said = run(if holds { &["--offline"] } else { &[] })?;
-    if !said.ok && !said.began && holds {
+    let mut output = run(if holds { &["--offline"] } else { &[] })?;
+    if !output.ok && !output.began && holds {
         // Crates of the last resolution are not on this machine any more, so cargo must use the network.
-        said = run(&[])?;
+        output = run(&[])?;
     }
     if let Some(stamp) = stamp {
-        stamp.set(said.began);
+        stamp.set(output.began);
     }
-    meter.finish(said.ok);
-    Ok(said)
+    meter.finish(output.ok);
+    Ok(output)
 }
 
 /// Returns all inputs of a build. `None` if they cannot all be named.
-fn inputs(workspace: &Workspace, flags: &CargoOptions, said: &CargoOutput) -> Option<Watched> {
+fn inputs(workspace: &Workspace, flags: &CargoOptions, output: &CargoOutput) -> Option<Watched> {
     let watched = surroundings(flags, &crate::build::workspace::cargo())?;
     let watched = manifests(workspace.metadata(), watched)?;
-    sources(workspace.metadata(), &said.own, &said.made.scripts, watched)
+    sources(workspace.metadata(), &output.own, &output.made.scripts, watched)
 }
 
 /// Returns cargo's choice of colours. This process's stderr decides, because cargo's own is a pipe.

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressState, ProgressStyle};
 
 use crate::invocation::values::Verbosity;
-use crate::system::printing::say;
+use crate::system::printing::eprint_line;
 
 /// Arguments with which cargo draws its bar into a pipe.
 pub(super) const ARGUMENTS: [&str; 4] =
@@ -56,7 +56,7 @@ struct BuildState {
     announced: bool,
     position: Option<Position>,
     /// True if cargo printed more than its status, usually a warning.
-    spoke: bool,
+    has_messages: bool,
     /// Number of compiled crates. Crates that cargo found fresh are not included.
     compiled: u64,
     /// Time of the last line in a log.
@@ -90,7 +90,7 @@ impl Meter {
         let state = BuildState {
             announced: false,
             position: None,
-            spoke: false,
+            has_messages: false,
             compiled: 0,
             latest: started,
         };
@@ -109,7 +109,7 @@ impl Meter {
             self.announce(&mut self.state());
         }
         let is_passing = self::status(line, &PASSING).is_some();
-        self.state().spoke |= status.is_none() && !is_passing;
+        self.state().has_messages |= status.is_none() && !is_passing;
         let is_shown = match self.verbosity {
             Verbosity::Quiet => status.is_none() && !is_passing,
             Verbosity::Normal => status.is_none(),
@@ -117,7 +117,7 @@ impl Meter {
         };
         if is_shown {
             // Without the suspension the line would be mixed with the bar.
-            self.bar.suspend(|| say!("{line}"));
+            self.bar.suspend(|| eprint_line!("{line}"));
         }
     }
 
@@ -130,8 +130,8 @@ impl Meter {
     }
 
     /// True if cargo printed lines that the user must see in every run, such as warnings.
-    pub(super) fn has_spoken(&self) -> bool {
-        self.state().spoke
+    pub(super) fn has_messages(&self) -> bool {
+        self.state().has_messages
     }
 
     pub(super) fn compiled(&self) {
@@ -148,7 +148,7 @@ impl Meter {
             state.latest = Instant::now();
             let position = state.position.map(|position| format!("{position} "));
             let position = position.unwrap_or_default();
-            say!("building {}: {position}after {}", self.subject, self.elapsed());
+            eprint_line!("building {}: {position}after {}", self.subject, self.elapsed());
         }
     }
 
@@ -160,7 +160,7 @@ impl Meter {
         // The bar hides itself if stderr is not a terminal.
         self.bar.set_draw_target(ProgressDrawTarget::stderr());
         if self.bar.is_hidden() {
-            say!("building {}…", self.subject);
+            eprint_line!("building {}…", self.subject);
         } else {
             self.bar.enable_steady_tick(Duration::from_millis(120));
         }
@@ -172,7 +172,12 @@ impl Meter {
         let state = self.state();
         if ok && state.announced && state.compiled > 0 {
             let plural = if state.compiled == 1 { "" } else { "s" };
-            say!("built {}: {} crate{plural} in {}", self.subject, state.compiled, self.elapsed());
+            eprint_line!(
+                "built {}: {} crate{plural} in {}",
+                self.subject,
+                state.compiled,
+                self.elapsed()
+            );
         }
     }
 

@@ -50,8 +50,8 @@ pub(crate) fn gpus(launcher: &Launcher) -> Result<Vec<RealGpu>, String> {
     let text = ended.output.stdout;
     let cards = listed(&text);
     if !status.success() || cards.is_empty() {
-        let said = text.lines().next().unwrap_or("it lists no GPU").trim();
-        return Err(none(&format!(": {said}")));
+        let first_line = text.lines().next().unwrap_or("it lists no GPU").trim();
+        return Err(none(&format!(": {first_line}")));
     }
     let wanted = std::env::var(VISIBLE).ok();
     match (launcher, wanted) {

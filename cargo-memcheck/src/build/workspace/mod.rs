@@ -66,8 +66,8 @@ impl Workspace {
     fn ask(flags: &CargoOptions, how: &[&str]) -> Result<Self, WorkspaceError> {
         let output = metadata(flags, how).output().map_err(WorkspaceError::NoCargo)?;
         if !output.status.success() {
-            let said = String::from_utf8_lossy(&output.stderr).trim_end().to_owned();
-            return Err(WorkspaceError::Metadata(said));
+            let stderr = String::from_utf8_lossy(&output.stderr).trim_end().to_owned();
+            return Err(WorkspaceError::Metadata(stderr));
         }
         let metadata: Metadata = serde_json::from_slice(&output.stdout)
             .map_err(|error| WorkspaceError::Metadata(error.to_string()))?;

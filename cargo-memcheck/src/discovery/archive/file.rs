@@ -328,9 +328,9 @@ mod tests {
         let whole = fs::read(&path).unwrap();
         for cut in [whole.len() / 2, whole.len() - 1, 20] {
             fs::write(&path, &whole[..cut]).unwrap();
-            let (code, said) = refused(&path, to);
-            assert_eq!(code, exit::NOT_MEASURED, "{cut}: {said}");
-            assert!(said.contains("cut off or damaged"), "{said}");
+            let (code, message) = refused(&path, to);
+            assert_eq!(code, exit::NOT_MEASURED, "{cut}: {message}");
+            assert!(message.contains("cut off or damaged"), "{message}");
         }
         for at in [whole.len() / 2, whole.len() - 2] {
             let mut damaged = whole.clone();
@@ -350,9 +350,9 @@ mod tests {
             let mut other = example(1);
             (other.head.version, other.head.memcheck) = (version, memcheck.to_owned());
             write(&path, &other, &[text("extracted")]).unwrap();
-            let (code, said) = refused(&path, to);
+            let (code, message) = refused(&path, to);
             assert_eq!(code, exit::USAGE);
-            assert!(said.contains("another version"), "{said}");
+            assert!(message.contains("another version"), "{message}");
             assert!(!to.join("extracted").exists());
         }
     }

@@ -128,13 +128,13 @@ impl Unpacked {
     /// built for.
     pub(crate) fn legs(
         &self,
-        asked: &RequestedDevices,
+        requested: &RequestedDevices,
         machine: &str,
         (launcher, sharing): (&Launcher, Sharing),
         gpus: impl FnOnce(&Launcher) -> Result<Vec<RealGpu>, String>,
     ) -> Result<Vec<Leg>, Failure> {
-        let asked = match asked.by {
-            DeviceSource::Flag | DeviceSource::Environment => asked.clone(),
+        let requested = match requested.by {
+            DeviceSource::Flag | DeviceSource::Environment => requested.clone(),
             DeviceSource::Configuration | DeviceSource::Default | DeviceSource::Archive => {
                 RequestedDevices {
                     requests: self.manifest.devices.clone(),
@@ -154,12 +154,14 @@ impl Unpacked {
         // This check comes before the GPUs are resolved, so that a missing build in the archive is not reported as a
         // missing GPU.
         let wants = |request: &Request| matches!(request, Request::Cuda(_));
-        if let Some(request) = asked.requests.iter().find(|r| wants(r) && !has(DeviceKind::Cuda)) {
+        if let Some(request) =
+            requested.requests.iter().find(|r| wants(r) && !has(DeviceKind::Cuda))
+        {
             return Err(self.not_for(request).into());
         }
         let lacks =
             if has(DeviceKind::Sim) { None } else { Some("the archive was not built for sim") };
-        let legs = devices::resolve(&asked, machine, lacks, sharing, found)?;
+        let legs = devices::resolve(&requested, machine, lacks, sharing, found)?;
         match legs.iter().find(|leg| !has(leg.kind)) {
             Some(leg) => Err(self.not_for(&leg.device).into()),
             None => Ok(legs),

@@ -95,7 +95,7 @@ fn list(
 
 /// Parses the lines of `text` from the last to the first, and returns the first result. The last listing is the right
 /// one, because a constructor of the user can print lines before it, and a launcher can print lines after it.
-fn said<T>(text: &str, read: impl Fn(&str) -> Option<T>) -> Option<T> {
+fn parse_last_line<T>(text: &str, read: impl Fn(&str) -> Option<T>) -> Option<T> {
     text.lines().rev().find_map(|line| read(line.trim()))
 }
 
@@ -188,8 +188,10 @@ fn ask(
         return Err(DiscoverError::Hangs { id: id(), patience });
     };
     let stdout = &ended.output.stdout;
-    let Some(mut listing) = said(stdout, |line| serde_json::from_str::<Listing>(line).ok()) else {
-        if let Some(version) = said(stdout, version_of) {
+    let Some(mut listing) =
+        parse_last_line(stdout, |line| serde_json::from_str::<Listing>(line).ok())
+    else {
+        if let Some(version) = parse_last_line(stdout, version_of) {
             return Err(DiscoverError::Version(id(), version));
         }
         if !status.success()
@@ -237,9 +239,9 @@ fn is_dead(status: ExitStatus) -> bool {
 }
 
 fn died(id: String, status: ExitStatus, ended: &ProcessResult) -> DiscoverError {
-    let said = ended.output.stderr.trim();
-    let said = if said.is_empty() { String::new() } else { format!("\n{said}") };
-    DiscoverError::Died(id, status.to_string(), said)
+    let stderr = ended.output.stderr.trim();
+    let stderr = if stderr.is_empty() { String::new() } else { format!("\n{stderr}") };
+    DiscoverError::Died(id, status.to_string(), stderr)
 }
 
 /// Parses the version of a listing whose other fields are not understood.
@@ -301,7 +303,7 @@ mod tests {
             let launcher = Launcher::read(line, folder.path()).unwrap();
             let carried =
                 ask(binary.clone(), folder.path(), &leg, &launcher, &LibrarySearch::default());
-            assert!(carried.unwrap().warning.is_some_and(|said| said.contains("status: 3")));
+            assert!(carried.unwrap().warning.is_some_and(|stderr| stderr.contains("status: 3")));
         }
     }
 

@@ -18,7 +18,7 @@ use crate::invocation::options::{
 use crate::invocation::values::Verbosity;
 use crate::system::binary::Binary;
 use crate::system::error::Failure;
-use crate::system::printing::say;
+use crate::system::printing::eprint_line;
 
 pub(crate) use source::TestSource;
 
@@ -68,10 +68,10 @@ impl Session {
     }
 
     /// Returns the inputs of the presenters.
-    pub(crate) fn audience(&self) -> ReportContext<'_> {
-        let Options { telling, scheduling, .. } = &self.options;
+    pub(crate) fn report_context(&self) -> ReportContext<'_> {
+        let Options { reporting, scheduling, .. } = &self.options;
         ReportContext {
-            telling,
+            reporting,
             pending: self.pending_directory().map_or(Pending::NextToTests, Pending::In),
             capture: scheduling.capture,
             no_tests: scheduling.no_tests,
@@ -81,13 +81,13 @@ impl Session {
 
     /// Prints the devices of the run, and the reasons for choosing them.
     pub(crate) fn announce(&self) {
-        if self.options.telling.verbosity == Verbosity::Quiet {
+        if self.options.reporting.verbosity == Verbosity::Quiet {
             return;
         }
         if let TestSource::Archive(archive) = &self.source {
-            say!("archive: {}", archive.described());
+            eprint_line!("archive: {}", archive.described());
             if archive.is_temporary() && self.options.scheduling.launcher.is_some() {
-                say!(
+                eprint_line!(
                     "note: it is extracted to a temporary directory of this machine; \
                      --extract-to names one that others see"
                 );
@@ -99,10 +99,10 @@ impl Session {
                 DeviceKind::Sim => "simulated",
                 DeviceKind::Cuda => "real",
             };
-            say!("device: {} ({what}; {})", leg.name(), leg.why);
+            eprint_line!("device: {} ({what}; {})", leg.name(), leg.why);
         }
         if self.options.mode == Mode::Ci {
-            say!("ci: the source tree is not changed");
+            eprint_line!("ci: the source tree is not changed");
         }
     }
 

@@ -47,7 +47,7 @@ impl TestSource {
         options: &Options,
         (sharing, probe): (Sharing, Probe),
     ) -> Result<(Vec<TestPackage>, Vec<Leg>), Failure> {
-        let (asked, machine) = (&options.asked, &options.machine);
+        let (requested, machine) = (&options.requested, &options.machine);
         let launcher = &options.scheduling.launcher;
         match self {
             Self::Workspace => {
@@ -55,11 +55,11 @@ impl TestSource {
                 let has_candle = packages.iter().any(|package| package.candle.is_some());
                 let lacks = (!has_candle).then_some("no package depends on candle-core");
                 let probe = || gpu::probe(probe, launcher);
-                let legs = devices::resolve(asked, machine, lacks, sharing, probe)?;
+                let legs = devices::resolve(requested, machine, lacks, sharing, probe)?;
                 Ok((packages, legs))
             }
             Self::Archive(archive) => {
-                let legs = archive.legs(asked, machine, (launcher, sharing), gpu::gpus)?;
+                let legs = archive.legs(requested, machine, (launcher, sharing), gpu::gpus)?;
                 archive.keep();
                 Ok((archive.packages(workspace), legs))
             }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use memcheck_core::device::Request;
 use memcheck_core::judgement::finding::{Class, Code, Finding};
-use memcheck_core::measurement::record::{Record, Refusal};
+use memcheck_core::measurement::record::{Record, RefusedAllocation};
 use memcheck_core::request::machine::{Machine, MachineError};
 use memcheck_core::size::Size;
 use memcheck_core::space::Space;
@@ -23,7 +23,7 @@ pub(crate) struct Rooms {
     /// The simulated machine as requested, and the same machine with the margin subtracted from its capacities.
     machines: Option<(Machine, Machine)>,
     /// The requested capacity of a real GPU in bytes (`--fits`), and its usable part. `None` without a request.
-    said: Option<(u64, u64)>,
+    stated: Option<(u64, u64)>,
 }
 
 impl Rooms {
@@ -37,21 +37,21 @@ impl Rooms {
         {
             let machine = machine.no_larger_than(fits.unwrap_or(u64::MAX));
             let usable = machine.with_margin(margin)?;
-            return Ok(Self { machines: Some((machine, usable)), said: None });
+            return Ok(Self { machines: Some((machine, usable)), stated: None });
         }
-        let said = fits.map(|bytes| (bytes, margin.floor(bytes)));
-        match said {
+        let stated = fits.map(|bytes| (bytes, margin.floor(bytes)));
+        match stated {
             Some((bytes, 0)) => {
                 Err(MachineError::Margin(margin.to_string(), Size(bytes).to_string()))
             }
-            said => Ok(Self { machines: None, said }),
+            stated => Ok(Self { machines: None, stated }),
         }
     }
 
     /// The rooms of a real GPU with a requested capacity.
     #[cfg(test)]
-    pub(super) fn said(capacity: u64, usable: u64) -> Self {
-        Self { machines: None, said: Some((capacity, usable)) }
+    pub(super) fn stated(capacity: u64, usable: u64) -> Self {
+        Self { machines: None, stated: Some((capacity, usable)) }
     }
 
     /// Returns the leg with devices reduced to their usable capacities. A real GPU keeps its capacity, so its leg does not change.
@@ -67,7 +67,7 @@ impl Rooms {
 
     /// Returns the capacity and the usable capacity of a device in bytes. `None` if only the driver knows them.
     pub(crate) fn of_space(&self, space: Space) -> Option<(u64, u64)> {
-        let Some((whole, usable)) = &self.machines else { return self.said };
+        let Some((whole, usable)) = &self.machines else { return self.stated };
         let Space::Cuda(ordinal) = space else { return None };
         let capacity =
             |machine: &Machine| machine.gpus.get(usize::from(ordinal)).map(|gpu| gpu.capacity);
@@ -82,12 +82,12 @@ pub(crate) struct Attempt {
     /// The peak of each device in bytes.
     pub(crate) peaks: BTreeMap<Space, u64>,
     /// The allocation that the device refused.
-    pub(crate) refused: Option<(Space, Refusal)>,
+    pub(crate) refused: Option<(Space, RefusedAllocation)>,
     /// The device whose peak exceeded its usable capacity. Only a real GPU can exceed it, because a simulated one has no more than its
     /// usable capacity.
     pub(crate) above: Option<Space>,
     /// The codes of other findings, which do not concern room.
-    pub(crate) beside: Vec<Code>,
+    pub(crate) other_findings: Vec<Code>,
 }
 
 impl Attempt {
@@ -169,7 +169,7 @@ fn read(
         above: above.map(|(space, _)| *space),
         peaks,
         refused,
-        beside: findings
+        other_findings: findings
             .iter()
             .map(|finding| finding.code)
             .filter(|&code| !is_about_room(code) && code.row().class == Class::Measured)
@@ -202,7 +202,7 @@ mod tests {
         let leg = Leg::new(Request::Cuda(None), DeviceKind::Cuda, "");
         let margin: Tolerance = "50%".parse().unwrap();
         assert_eq!(Rooms::of(&leg, margin, None).unwrap().of_space(Space::Cuda(0)), None);
-        let said = Rooms::of(&leg, margin, Some(200)).unwrap();
-        assert_eq!(said.of_space(Space::Cuda(0)), Some((200, 100)));
+        let stated = Rooms::of(&leg, margin, Some(200)).unwrap();
+        assert_eq!(stated.of_space(Space::Cuda(0)), Some((200, 100)));
     }
 }

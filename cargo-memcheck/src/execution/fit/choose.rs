@@ -186,12 +186,12 @@ mod tests {
 
     #[test]
     fn what_there_is_not_is_named() {
-        let said = |name, param, cases: &[_]| chosen(name, param, cases, tests()).unwrap_err();
-        let error = said("model", "sequence", &[]).to_string();
+        let error_of = |name, param, cases: &[_]| chosen(name, param, cases, tests()).unwrap_err();
+        let error = error_of("model", "sequence", &[]).to_string();
         assert!(error.ends_with("there is `batch`, `dtype`"), "{error}");
-        let error = said("model::forward", "dtype", &[("batch", "1")]).to_string();
+        let error = error_of("model::forward", "dtype", &[("batch", "1")]).to_string();
         assert!(error.contains("is `f32`") || error.contains("is `bf16`"), "{error}");
-        let error = said("model::forward", "batch", &[("dtype", "f16")]).to_string();
+        let error = error_of("model::forward", "batch", &[("dtype", "f16")]).to_string();
         assert!(error.contains("`dtype=f16`") && error.contains("dtype=bf16"), "{error}");
         let error = chosen("other", "batch", &[], vec![task("other", &[])]).unwrap_err();
         assert!(error.to_string().ends_with("these tests have no cases"), "{error}");

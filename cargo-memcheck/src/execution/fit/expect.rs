@@ -96,7 +96,7 @@ fn straight_on(peaks: &[(u64, u64)], usable: u64) -> Option<u64> {
 mod tests {
     use std::collections::BTreeMap;
 
-    use memcheck_core::measurement::record::Refusal;
+    use memcheck_core::measurement::record::RefusedAllocation;
     use memcheck_core::search::{Search, Start};
 
     use super::*;
@@ -106,18 +106,18 @@ mod tests {
     const MIB: u64 = 1 << 20;
 
     fn rooms(usable: u64) -> Rooms {
-        Rooms::said(usable, usable)
+        Rooms::stated(usable, usable)
     }
 
     /// Makes the attempt with a value on a device that refuses every peak above `usable`.
     fn attempt(value: u64, peak: u64, usable: u64) -> Attempt {
-        let refusal = Refusal { requested: peak, live: 0, last: true };
+        let refusal = RefusedAllocation { requested: peak, live: 0, last: true };
         Attempt {
             value,
             peaks: BTreeMap::from([(SPACE, if peak > usable { 7 } else { peak })]),
             refused: (peak > usable).then_some((SPACE, refusal)),
             above: None,
-            beside: Vec::new(),
+            other_findings: Vec::new(),
         }
     }
 
@@ -209,24 +209,24 @@ mod tests {
             ..attempt(value, 0, 1)
         };
         let attempts: Vec<Attempt> = [1, 2, 4, 8].map(two).into();
-        let said =
+        let stated =
             |attempts: &[Attempt], usable| expected("seq", attempts, &rooms(usable)).unwrap();
         // 100 s <= 20,000: s <= 200. 7 + s² <= 20,000: s <= 141.
-        let ExpectedValue { value, by_law } = said(&attempts, 20_000);
+        let ExpectedValue { value, by_law } = stated(&attempts, 20_000);
         let prediction = by_law.unwrap();
         assert_eq!((value, prediction.largest, prediction.peak), (141, 141, 7 + 141 * 141));
         assert_eq!((prediction.space, prediction.attempts), (Space::Cuda(1), 4));
         assert_eq!(prediction.law.to_string(), "7 + 1*seq^2");
         // Three attempts do not show the parabola of the second device. The prediction must use the first device: 100 s <= 700, against 8 +
         // 3 (s - 1) on a straight line for the second.
-        assert_eq!(said(&attempts[..3], 700).by_law.unwrap().space, SPACE);
+        assert_eq!(stated(&attempts[..3], 700).by_law.unwrap().space, SPACE);
         // A refused attempt is not a point of the law. An attempt above the usable capacity is one, because its peak is complete.
         let mut refused = attempts.clone();
         refused[3].refused = attempt(8, 2, 1).refused;
-        let without = said(&refused, 20_000);
+        let without = stated(&refused, 20_000);
         assert_eq!((without.value, without.by_law), (4 * LONGEST_STEP, None));
         refused[3] = Attempt { above: Some(SPACE), refused: None, ..attempts[3].clone() };
-        assert_eq!(said(&refused, 20_000).by_law, Some(prediction));
+        assert_eq!(stated(&refused, 20_000).by_law, Some(prediction));
         // A peak that does not grow gives no prediction.
         let flat: Vec<Attempt> = [1, 2, 4].map(|value| attempt(value, 9, 10)).into();
         assert!(expected("seq", &flat, &rooms(10)).is_none());

@@ -74,12 +74,12 @@ impl SearchGoal<'_> {
         Search::new(self.range.clone(), Start::Lowest).map(drop).map_err(FitError::Range)
     }
 
-    /// Searches on the device of `task` and calls `told` after each attempt. Returns `None` if the run was interrupted.
+    /// Searches on the device of `task` and calls `on_attempt` after each attempt. Returns `None` if the run was interrupted.
     pub(crate) fn search(
         &self,
         runner: &Runner<'_>,
         task: &Task,
-        mut told: impl FnMut(&Attempt),
+        mut on_attempt: impl FnMut(&Attempt),
     ) -> Result<Option<Fitted>, Failure> {
         let mut search = Search::new(self.range.clone(), Start::Lowest).map_err(FitError::Range)?;
         let rooms = Rooms::of(&task.leg, self.margin, self.fits)?;
@@ -89,7 +89,7 @@ impl SearchGoal<'_> {
             let Some(attempt) = attempt::run(runner, task, self.param, value, &rooms)? else {
                 return Ok(None);
             };
-            told(&attempt);
+            on_attempt(&attempt);
             search.tried(value, attempt.has_room());
             attempts.push(attempt);
             let Some(ExpectedValue { value, by_law }) = expected(self.param, &attempts, &rooms)

@@ -9,12 +9,12 @@ use memcheck_core::judgement::verdict::Status;
 use memcheck_core::judgement::verdict::{conclude, is_worth_keeping, unwritten};
 use memcheck_core::measurement::record::{self, Record};
 use memcheck_core::runs::relations::{
-    self, Compared, Member, Needs, Other, Room, standing_in, told,
+    self, Compared, Member, Needs, Other, Room, scaling_reports, standing_in,
 };
 use memcheck_core::space::Space;
 
 use super::snapshot;
-use crate::baselines::leave;
+use crate::baselines::pending_file;
 use crate::discovery::task::{Relations, Task, TestOutcome};
 use crate::invocation::options::Levels;
 
@@ -62,15 +62,15 @@ impl Judge<'_> {
         task: &Task,
         outcome: &mut TestOutcome,
         needs: &Needs,
-        seen: &MeasuredFigures,
+        measured_figures: &MeasuredFigures,
     ) {
         let Some(record) = measured(outcome) else { return };
-        let figures_of = |other: &Other| figures_of(other, task, record, seen);
+        let figures_of = |other: &Other| figures_of(other, task, record, measured_figures);
         let Compared { mut findings, members: known } =
             relations::compare(record, needs, figures_of);
         let members: Vec<Member<'_>> =
             known.iter().map(|(at, figures)| Member { at: at.clone(), figures }).collect();
-        let laws = told(&members, task.subject.scaling(), |space| room(record, space));
+        let laws = scaling_reports(&members, task.subject.scaling(), |space| room(record, space));
         let mut across = Relations { laws, snapshot: needs.law.clone(), ..Relations::default() };
         let kept = needs.law.as_ref().and_then(|law| snapshot::read(law, &record.facts));
         let accepted = kept.as_ref();
@@ -79,13 +79,15 @@ impl Judge<'_> {
             || findings.iter().any(|finding| match finding.code {
                 Code::PeakLimit => true,
                 // A law that only differs from the accepted one can still become the baseline.
-                Code::Scaling => across.laws.iter().any(|told| !told.law.within(&told.allowed)),
+                Code::Scaling => {
+                    across.laws.iter().any(|report| !report.law.within(&report.allowed))
+                }
                 _ => false,
             });
         let now = Laws::of(&across.laws);
         let tolerance = record.limits.tolerance.value;
-        let stands = |then| relations::unchanged(then, &across.laws, &members, tolerance);
-        let is_new = !across.laws.is_empty() && !accepted.is_some_and(stands);
+        let is_unchanged = |then| relations::unchanged(then, &across.laws, &members, tolerance);
+        let is_new = !across.laws.is_empty() && !accepted.is_some_and(is_unchanged);
         // Without the figures of other cases no law is searched, and an earlier pending law must remain.
         let judged = !across.laws.is_empty();
         let law = needs.law.as_ref().filter(|_| judged && record.limits.baseline.value);
@@ -113,13 +115,13 @@ impl Judge<'_> {
     /// Replaces the pending snapshot of `law` by `text`, or removes it if `text` is `None`.
     pub(crate) fn keep(&self, law: &Path, text: Option<&str>) -> std::io::Result<Option<PathBuf>> {
         let path = match self.pending {
-            Some(folder) => leave::below(folder, law, self.root),
-            None => Some(leave::beside(law)),
+            Some(folder) => pending_file::below(folder, law, self.root),
+            None => Some(pending_file::path_next_to(law)),
         };
         let Some(path) = path else { return Ok(None) };
         match text {
-            Some(text) => leave::write(&path, text).map(|()| Some(path)),
-            None => leave::remove(&path).map(|()| None),
+            Some(text) => pending_file::write(&path, text).map(|()| Some(path)),
+            None => pending_file::remove(&path).map(|()| None),
         }
     }
 
@@ -139,7 +141,7 @@ impl Judge<'_> {
 /// Removes the pending snapshot of a test that broke a limit, because its figures must not become the baseline.
 fn discard_pending(outcome: &mut TestOutcome) {
     if let Some(pending) = outcome.report.as_mut().and_then(|report| report.pending.take()) {
-        let _ = leave::remove(&pending);
+        let _ = pending_file::remove(&pending);
     }
 }
 
@@ -161,9 +163,9 @@ fn figures_of(
     other: &Other,
     task: &Task,
     record: &Record,
-    seen: &MeasuredFigures,
+    measured_figures: &MeasuredFigures,
 ) -> Result<Figures, String> {
-    match seen.of(task, &other.test) {
+    match measured_figures.of(task, &other.test) {
         Some(Some(figures)) => Ok(figures.clone()),
         Some(None) => Err("was not measured in this run".to_owned()),
         None => {

@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn a_test_that_was_not_seen_to_begin_was_not_measured() {
-        for (end, said) in [
+        for (end, expected) in [
             (exited(3 << 8), "ended with exit status 3"),
             (exited(139 << 8), "ended with exit status 139"),
             (exited(9), "ended by signal 9"),
@@ -144,7 +144,7 @@ mod tests {
         ] {
             let finding = test_of(end, &Written::Nothing, false).unwrap_err();
             assert_eq!(finding.code, Code::NotMeasured);
-            assert!(finding.message.contains(said), "{}", finding.message);
+            assert!(finding.message.contains(expected), "{}", finding.message);
             let hint = finding.hint.unwrap();
             assert!(hint.contains("srun --x /mem a::b"), "{hint}");
             assert_eq!(hint.contains("MEMCHECK_JOB"), end == exited(0), "{hint}");

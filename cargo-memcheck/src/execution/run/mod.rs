@@ -23,14 +23,14 @@ use memcheck_core::runs::explain::{Further, Run, Stage, further};
 use memcheck_core::runs::process::{self, End, Expected, Judged, Written};
 use memcheck_core::wire::protocol::{self, Follow, Progress, Report};
 
-use crate::baselines::leave;
+use crate::baselines::pending_file;
 use crate::build::toolchain::NVML_VARIABLE;
 use crate::discovery::session::Session;
 use crate::discovery::task::{Task, TestOutcome};
 use crate::invocation::devices::DeviceKind;
 use crate::invocation::options::Options;
 use crate::system::gpus::{Pool, Slot};
-use crate::system::printing::say;
+use crate::system::printing::eprint_line;
 use crate::system::process::Interrupt;
 use names::Names;
 
@@ -176,7 +176,7 @@ impl<'a> Runner<'a> {
             }
             Ok(None) => Further::Skipped,
             Err(error) => {
-                say!("warning: {}: it cannot be run again: {error:#}", task.name());
+                eprint_line!("warning: {}: it cannot be run again: {error:#}", task.name());
                 Further::Skipped
             }
         };
@@ -190,9 +190,9 @@ impl<'a> Runner<'a> {
     /// The outcome with the verdict of all runs.
     fn finished(&self, outcome: TestOutcome, judged: Judged) -> TestOutcome {
         if let Some(pending) = &judged.obsolete
-            && let Err(error) = leave::remove(pending)
+            && let Err(error) = pending_file::remove(pending)
         {
-            say!("warning: {}: {error}", pending.display());
+            eprint_line!("warning: {}: {error}", pending.display());
         }
         TestOutcome { verdict: judged.verdict, report: judged.report, ..outcome }
     }

@@ -76,7 +76,7 @@ impl Runner<'_> {
             }),
             device: device(slot, task),
             limits: task.limits.clone(),
-            levels: options.levels.said().clone(),
+            levels: options.levels.explicit().clone(),
             ci: options.mode == Mode::Ci,
             workspace: self.workspace_root.to_owned(),
             compiled_in: self.compiled_in.map(Path::to_owned),

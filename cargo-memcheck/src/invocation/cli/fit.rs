@@ -88,7 +88,7 @@ mod tests {
         let args = read("--param batch --case dtype=f16").unwrap();
         assert_eq!((args.search.from, args.search.to), (1, 1 << 20));
         assert_eq!(args.search.case, [("dtype".to_owned(), "f16".to_owned())]);
-        for (flags, said) in [
+        for (flags, expected) in [
             ("", "--param <NAME>"),
             ("--param batch --from 0", "0 is not a value to try"),
             ("--param batch --to 0", "0 is not a value to try"),
@@ -102,7 +102,7 @@ mod tests {
             ("--param batch --max-growth 1", "--max-growth"),
         ] {
             let error = read(flags).unwrap_err();
-            assert!(error.contains(said), "{flags}: {error}");
+            assert!(error.contains(expected), "{flags}: {error}");
         }
     }
 }

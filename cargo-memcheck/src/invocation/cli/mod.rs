@@ -133,14 +133,14 @@ fn with_subcommand(args: Vec<OsString>) -> Vec<OsString> {
     if rest.first().is_some_and(|arg| arg == "memcheck") {
         rest.remove(0);
     }
-    if !rest.first().is_some_and(|first| stands_alone(first)) {
+    if !rest.first().is_some_and(|first| is_complete(first)) {
         rest.insert(0, "run".into());
     }
     rest.insert(0, program);
     rest
 }
 
-fn stands_alone(first: &OsStr) -> bool {
+fn is_complete(first: &OsStr) -> bool {
     let own = ["-h", "--help", "-V", "--version"];
     let Some(first) = first.to_str() else { return false };
     own.contains(&first) || is_subcommand(first)

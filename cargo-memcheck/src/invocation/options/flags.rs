@@ -28,7 +28,7 @@ pub(crate) struct Flags {
     pub(crate) cargo: CargoOptions,
     pub(crate) archive: UnpackOptions,
     pub(crate) selection: Selection,
-    pub(crate) asked: Option<RequestedDevices>,
+    pub(crate) requested: Option<RequestedDevices>,
     pub(crate) config_file: Option<PathBuf>,
     pub(crate) library_path: Vec<PathBuf>,
     pub(crate) ci: CiFlags,
@@ -63,7 +63,7 @@ impl Flags {
     pub(crate) fn devices(mut self, devices: &[String]) -> Result<Self, DeviceError> {
         if !devices.is_empty() {
             let requests = devices::parse_list(devices.iter().map(String::as_str))?;
-            self.asked = Some(RequestedDevices { requests, by: devices::DeviceSource::Flag });
+            self.requested = Some(RequestedDevices { requests, by: devices::DeviceSource::Flag });
         }
         Ok(self)
     }

@@ -75,7 +75,7 @@ pub(crate) struct Options {
     pub(crate) selection: Selection,
     pub(crate) scheduling: Scheduling,
     /// How results are reported.
-    pub(crate) telling: ReportingOptions,
+    pub(crate) reporting: ReportingOptions,
     /// The folder for results, if one is requested.
     pub(crate) results: Option<PathBuf>,
     /// The folders with shared libraries.
@@ -83,7 +83,7 @@ pub(crate) struct Options {
     /// Whether the command may write to the source tree.
     pub(crate) mode: Mode,
     /// The requested devices, and the source of the request.
-    pub(crate) asked: RequestedDevices,
+    pub(crate) requested: RequestedDevices,
     /// The simulated machine of a device that does not name one.
     pub(crate) machine: String,
     /// The limits of the command line.

@@ -54,11 +54,11 @@ mod tests {
         let read = |ci, no_ci, get: &dyn Fn(&str) -> Option<String>, in_ci| {
             Mode::read(&CiFlags { ci, no_ci }, get, in_ci)
         };
-        let said = |text: &'static str| move |_: &str| Some(text.to_owned());
+        let variable = |text: &'static str| move |_: &str| Some(text.to_owned());
         assert_eq!(read(false, false, &none, true).unwrap(), Mode::Ci);
-        assert_eq!(read(false, true, &said("true"), true).unwrap(), Mode::Local);
-        assert_eq!(read(true, false, &said("false"), false).unwrap(), Mode::Ci);
-        assert_eq!(read(false, false, &said("true"), false).unwrap(), Mode::Ci);
-        assert!(read(false, false, &said("maybe"), false).is_err());
+        assert_eq!(read(false, true, &variable("true"), true).unwrap(), Mode::Local);
+        assert_eq!(read(true, false, &variable("false"), false).unwrap(), Mode::Ci);
+        assert_eq!(read(false, false, &variable("true"), false).unwrap(), Mode::Ci);
+        assert!(read(false, false, &variable("maybe"), false).is_err());
     }
 }

@@ -35,7 +35,7 @@ pub(crate) enum Pending {
 /// The inputs of the presenters: the reporting options, and facts about the run.
 #[derive(Debug, Clone)]
 pub(crate) struct ReportContext<'a> {
-    pub(crate) telling: &'a ReportingOptions,
+    pub(crate) reporting: &'a ReportingOptions,
     /// The location of pending snapshots.
     pub(crate) pending: Pending,
     /// How the command treated the output of tests.

@@ -18,7 +18,7 @@ use crate::system::libraries::LibrarySearch;
 pub(crate) struct Typed {
     /// The flags. Variables replace those that are not set.
     pub(crate) flags: Flags,
-    telling: ReportingOptions,
+    reporting: ReportingOptions,
     mode: Mode,
     machine: String,
     environment: Layer,
@@ -33,9 +33,9 @@ impl Typed {
         if flags.archive.archive_file.is_some() && flags.cargo != CargoOptions::default() {
             return Err(OptionsError::Built);
         }
-        if flags.asked.is_none() {
+        if flags.requested.is_none() {
             let requests = parse(get, &variables::DEVICE, |text| parse_list(text.split(',')))?;
-            flags.asked = requests
+            flags.requested = requests
                 .map(|requests| RequestedDevices { requests, by: DeviceSource::Environment });
         }
         if flags.explain.is_none() {
@@ -53,7 +53,7 @@ impl Typed {
         let named = || get(variables::CONFIG_FILE.name).map(PathBuf::from);
         flags.config_file = flags.config_file.or_else(named);
         Ok(Self {
-            telling: ReportingOptions::read(&flags.output, &flags.reports, get),
+            reporting: ReportingOptions::read(&flags.output, &flags.reports, get),
             mode: Mode::read(&flags.ci, get, in_ci)?,
             environment: variables::layer(get)?,
             machine: machine.unwrap_or_else(|| devices::DEFAULT_MACHINE.to_owned()),
@@ -67,13 +67,13 @@ impl Typed {
         configuration: Configuration,
         get: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Options, DeviceError> {
-        let Self { flags, telling, mode, machine, environment } = self;
+        let Self { flags, reporting, mode, machine, environment } = self;
         // Tests start in other folders.
         let absolute = |folder| std::path::absolute(folder).ok();
         let library_path = flags.library_path.into_iter().filter_map(absolute).collect();
         let config = &configuration.config;
-        let asked = match flags.asked {
-            Some(asked) => asked,
+        let requested = match flags.requested {
+            Some(requested) => requested,
             None if !config.devices.is_empty() => {
                 for request in &config.devices {
                     devices::check(request)?;
@@ -97,11 +97,11 @@ impl Typed {
                 launcher: flags.launcher.or(configuration.launcher.clone()).unwrap_or_default(),
                 ..flags.scheduling
             },
-            telling,
+            reporting,
             results: flags.results,
             search: LibrarySearch::new(library_path),
             mode,
-            asked,
+            requested,
             machine,
             flags: flags.limits,
             environment,
@@ -158,7 +158,7 @@ mod tests {
             let device: Vec<String> = device.iter().map(|&text| text.to_owned()).collect();
             let flags = Flags::default().devices(&device).unwrap();
             let options = typed(variables, flags).with(configuration(), &none).unwrap();
-            options.asked.requests.iter().map(ToString::to_string).collect::<Vec<_>>()
+            options.requested.requests.iter().map(ToString::to_string).collect::<Vec<_>>()
         };
         assert_eq!(by(&[], &[]), ["cpu"]);
         assert_eq!(by(&[("MEMCHECK_DEVICE", "sim,cpu")], &[]), ["sim", "cpu"]);

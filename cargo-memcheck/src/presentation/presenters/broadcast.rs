@@ -38,17 +38,18 @@ impl CommandError for ReportError {
 impl Broadcast {
     /// Creates the terminal output, annotations and reports. `on_stdout` is the presenter that writes to stdout.
     pub(crate) fn new(
-        audience: &ReportContext<'_>,
+        report_context: &ReportContext<'_>,
         workspace_root: &Path,
         legs: usize,
         on_stdout: Option<Box<dyn Presenter>>,
     ) -> Self {
-        let mut presenters: Vec<Box<dyn Presenter>> = vec![Box::new(Terminal::new(audience, legs))];
-        if audience.telling.annotations == Annotations::Github {
+        let mut presenters: Vec<Box<dyn Presenter>> =
+            vec![Box::new(Terminal::new(report_context, legs))];
+        if report_context.reporting.annotations == Annotations::Github {
             presenters.push(Box::new(GithubAnnotations::new(workspace_root.to_owned())));
         }
         presenters.extend(on_stdout);
-        let reports = audience.telling.reports.iter().map(|ReportFile { kind, path }| {
+        let reports = report_context.reporting.reports.iter().map(|ReportFile { kind, path }| {
             let report: Box<dyn ReportWriter> = match *kind {
                 "junit" => Box::new(Junit::default()),
                 "markdown" => Box::new(Markdown::default()),
@@ -68,7 +69,7 @@ impl Broadcast {
     }
 
     /// Passes an event to all presenters and reports.
-    pub(crate) fn tell(&mut self, mut what: impl FnMut(&mut dyn Presenter)) {
+    pub(crate) fn notify(&mut self, mut what: impl FnMut(&mut dyn Presenter)) {
         for presenter in &mut self.presenters {
             what(presenter.as_mut());
         }

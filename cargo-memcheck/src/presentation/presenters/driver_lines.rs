@@ -35,12 +35,12 @@ fn of_record(record: &Record) -> Vec<String> {
     };
     for (space, measured) in &record.spaces {
         let metrics = &measured.metrics;
-        let mut said = Vec::new();
-        said.extend(metrics.reserved.map(|bytes| format!("reserved {}", both(bytes))));
-        said.extend(metrics.peak_reserved.map(|bytes| format!("peak_reserved {}", both(bytes))));
-        said.extend(metrics.device_used.map(|bytes| format!("device_used {}", both(bytes))));
-        if !said.is_empty() {
-            lines.push(mark(format!("driver and NVML of {space}: {}", said.join(", "))));
+        let mut figures = Vec::new();
+        figures.extend(metrics.reserved.map(|bytes| format!("reserved {}", both(bytes))));
+        figures.extend(metrics.peak_reserved.map(|bytes| format!("peak_reserved {}", both(bytes))));
+        figures.extend(metrics.device_used.map(|bytes| format!("device_used {}", both(bytes))));
+        if !figures.is_empty() {
+            lines.push(mark(format!("driver and NVML of {space}: {}", figures.join(", "))));
         }
     }
     if let Some(untracked) = &record.driver.untracked {
@@ -147,10 +147,10 @@ mod tests {
         let runs = [&*record, &other].map(memcheck_core::measurement::comparison::figures).to_vec();
         record.repeats = Some(repeats::Repeats { asked: Some(2), runs });
         let setup = record.spaces[&Space::Host].metrics.setup;
-        let said = format!("is {} to 7,340,032 B (7.0 MiB) in 2 runs", both(setup));
-        assert!(repeats(&outcome).unwrap().contains(&said));
+        let figures = format!("is {} to 7,340,032 B (7.0 MiB) in 2 runs", both(setup));
+        assert!(repeats(&outcome).unwrap().contains(&figures));
         for report in [text(Markdown::default(), &outcome), text(Html::default(), &outcome)] {
-            assert!(report.contains(&said), "{report}");
+            assert!(report.contains(&figures), "{report}");
         }
         let junit = text(Junit::default(), &outcome);
         let property = format!("name=\"host.setup.range\" value=\"{setup}..7340032\"");
@@ -178,14 +178,14 @@ mod tests {
         let mut outcome = on_a_gpu(false);
         let name = "NVIDIA H200".to_owned();
         outcome.gpu = Some(RanOn { index: Some(1), name, uuid: Some("GPU-2".to_owned()) });
-        let said = "cuda:1, NVIDIA H200 (GPU-2)";
-        assert_eq!(lines(&outcome)[0], format!("ran on {said}"));
+        let figures = "cuda:1, NVIDIA H200 (GPU-2)";
+        assert_eq!(lines(&outcome)[0], format!("ran on {figures}"));
         for report in [
             text(Markdown::default(), &outcome),
             text(Html::default(), &outcome),
             text(Junit::default(), &outcome),
         ] {
-            assert!(report.contains(said), "{report}");
+            assert!(report.contains(figures), "{report}");
         }
         let json = text(JsonLines::new(Vec::new()), &outcome);
         let line: serde_json::Value = serde_json::from_str(&json).unwrap();
@@ -193,7 +193,7 @@ mod tests {
         assert_eq!(line["gpu"], expected);
         // The GPU is also shown for a test that left no report.
         let dead = TestOutcome { report: None, ..outcome };
-        assert_eq!(lines(&dead), [format!("ran on {said}")]);
+        assert_eq!(lines(&dead), [format!("ran on {figures}")]);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use comfy_table::{CellAlignment, Table, presets};
 use memcheck_core::judgement::finding::Code;
-use memcheck_core::measurement::record::Refusal;
+use memcheck_core::measurement::record::RefusedAllocation;
 use memcheck_core::size::{Size, both};
 use memcheck_core::space::Space;
 use serde::Serialize;
@@ -14,7 +14,7 @@ use crate::execution::fit::{Attempt, Fitted, Prediction, SearchGoal};
 use crate::invocation::devices::DeviceKind;
 use crate::invocation::options::ReportingOptions;
 use crate::invocation::values::Format;
-use crate::system::printing::say;
+use crate::system::printing::eprint_line;
 
 /// The version of the JSON object.
 const VERSION: u32 = 1;
@@ -24,13 +24,18 @@ pub(crate) fn attempt(task: &Task, param: &str, attempt: &Attempt) {
     let peak = attempt.peaks.values().max().copied().unwrap_or(0);
     let came = match (&attempt.refused, attempt.has_room()) {
         (_, true) => format!("has room, peak {}", Size(peak)),
-        (Some((space, refusal)), false) => format!("has no room: {}", asked(*space, refusal)),
+        (Some((space, refusal)), false) => {
+            format!("has no room: {}", describe_refusal(*space, refusal))
+        }
         (None, false) => format!("has no room: the peak is {}", Size(peak)),
     };
-    say!("{}", style::dim(&format!("  {} {param}={} {came}", task.leg.name(), attempt.value)));
+    eprint_line!(
+        "{}",
+        style::dim(&format!("  {} {param}={} {came}", task.leg.name(), attempt.value))
+    );
 }
 
-fn asked(space: Space, refusal: &Refusal) -> String {
+fn describe_refusal(space: Space, refusal: &RefusedAllocation) -> String {
     format!(
         "{space} had {} live when the test requested {} more",
         Size(refusal.live),
@@ -40,12 +45,12 @@ fn asked(space: Space, refusal: &Refusal) -> String {
 
 /// Prints the result of the search on each device.
 pub(crate) fn fitted(
-    telling: &ReportingOptions,
+    reporting: &ReportingOptions,
     tasks: &[Task],
     goal: &SearchGoal<'_>,
     all: &[Fitted],
 ) {
-    match telling.format {
+    match reporting.format {
         Format::Json => {
             for (task, fitted) in tasks.iter().zip(all) {
                 json::print(&line(task, goal, fitted));
@@ -98,7 +103,7 @@ fn table(goal: &SearchGoal<'_>, all: &[Fitted]) -> Table {
 
 /// Prints the facts that the table does not contain.
 fn notes(goal: &SearchGoal<'_>, all: &[Fitted]) {
-    let note = |text: String| say!("{} {text}", style::hint("note:"));
+    let note = |text: String| eprint_line!("{} {text}", style::hint("note:"));
     if goal.margin.to_string() != "0%"
         && all.iter().any(|fitted| fitted.leg.kind == DeviceKind::Sim)
     {
@@ -124,12 +129,12 @@ fn notes(goal: &SearchGoal<'_>, all: &[Fitted]) {
             _ => {}
         }
         if let (Some(predicted), Some(largest)) = (fitted.predicted(), fitted.largest()) {
-            note(format!("{device}: {}", beside_what_was_run(goal.param, predicted, largest)));
+            note(format!("{device}: {}", compare_prediction(goal.param, predicted, largest)));
         }
-        if let Some(Attempt { value, beside, .. }) = fitted.largest()
-            && !beside.is_empty()
+        if let Some(Attempt { value, other_findings, .. }) = fitted.largest()
+            && !other_findings.is_empty()
         {
-            let codes: Vec<&str> = beside.iter().map(|code| code.name()).collect();
+            let codes: Vec<&str> = other_findings.iter().map(|code| code.name()).collect();
             note(format!(
                 "{}={value} on {device} has findings that do not concern room: {}",
                 goal.param,
@@ -140,7 +145,7 @@ fn notes(goal: &SearchGoal<'_>, all: &[Fitted]) {
 }
 
 /// Compares the prediction of a law with the attempt that was run.
-fn beside_what_was_run(param: &str, predicted: &Prediction, run: &Attempt) -> String {
+fn compare_prediction(param: &str, predicted: &Prediction, run: &Attempt) -> String {
     let Prediction { space, law, attempts, largest, peak } = predicted;
     let law = law.in_bytes();
     let measured = run.peaks.get(space).copied().unwrap_or(0);
@@ -196,8 +201,8 @@ struct AttemptLine<'a> {
     value: u64,
     has_room: bool,
     peak_allocated: &'a std::collections::BTreeMap<Space, u64>,
-    #[serde(skip_serializing_if = "<[Code]>::is_empty")]
-    beside: &'a [Code],
+    #[serde(rename = "beside", skip_serializing_if = "<[Code]>::is_empty")]
+    other_findings: &'a [Code],
 }
 
 fn line<'a>(task: &'a Task, goal: &SearchGoal<'a>, fitted: &'a Fitted) -> FitLine<'a> {
@@ -210,7 +215,7 @@ fn line<'a>(task: &'a Task, goal: &SearchGoal<'a>, fitted: &'a Fitted) -> FitLin
         value: attempt.value,
         has_room: attempt.has_room(),
         peak_allocated: &attempt.peaks,
-        beside: &attempt.beside,
+        other_findings: &attempt.other_findings,
     };
     FitLine {
         head: json::ObjectHead::of("fit", VERSION, task),
@@ -224,7 +229,7 @@ fn line<'a>(task: &'a Task, goal: &SearchGoal<'a>, fitted: &'a Fitted) -> FitLin
         largest: fitted.largest().map(|attempt| attempt.value),
         peak_allocated: held.map(|(_, peak)| peak),
         failed: failed.map(|attempt| attempt.value),
-        refused: refused.map(|(space, Refusal { requested, live, .. })| RefusalLine {
+        refused: refused.map(|(space, RefusedAllocation { requested, live, .. })| RefusalLine {
             space,
             requested,
             live,

@@ -65,9 +65,9 @@ impl Presenter for Junit {
         if let Some(gpu) = &outcome.gpu {
             case.add_property(("gpu".to_owned(), gpu.shown()));
         }
-        for told in &outcome.across.laws {
-            let name = format!("{}.{}.law", told.space, told.metric.name());
-            case.add_property((name, told.law.to_string()));
+        for report in &outcome.across.laws {
+            let name = format!("{}.{}.law", report.space, report.metric.name());
+            case.add_property((name, report.law.to_string()));
         }
         if failing {
             case.set_system_out(outcome.output.stdout.as_str());

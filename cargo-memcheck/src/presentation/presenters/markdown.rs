@@ -16,7 +16,7 @@ use crate::presentation::tally::Tally;
 pub(crate) struct Markdown {
     findings: String,
     rows: String,
-    beside: String,
+    driver: String,
     laws: String,
     notes: String,
     counts: String,
@@ -54,15 +54,15 @@ impl Presenter for Markdown {
                 exact(metrics.retained),
             );
         }
-        let said = driver_lines::lines(outcome);
-        if !said.is_empty() {
+        let driver_figures = driver_lines::lines(outcome);
+        if !driver_figures.is_empty() {
             let _ = writeln!(
-                self.beside,
+                self.driver,
                 "{} {} on {}\n  {}\n",
                 task.binary.id,
                 task.name(),
                 task.leg.name(),
-                said.join("\n  ")
+                driver_figures.join("\n  ")
             );
         }
         if let Some(note) = driver_lines::repeats(outcome) {
@@ -96,7 +96,7 @@ impl Presenter for Markdown {
 
 impl ReportWriter for Markdown {
     fn text(&self) -> anyhow::Result<Vec<u8>> {
-        let Self { findings, rows, beside, laws, notes, counts } = self;
+        let Self { findings, rows, driver, laws, notes, counts } = self;
         let mut page = format!("## Memory tests: {counts}\n\n{findings}");
         if !notes.is_empty() {
             let _ = writeln!(page, "{notes}");
@@ -111,11 +111,11 @@ impl ReportWriter for Markdown {
         if !laws.is_empty() {
             let _ = write!(page, "\n{laws}");
         }
-        if !beside.is_empty() {
+        if !driver.is_empty() {
             let _ = writeln!(
                 page,
                 "\n<details><summary>Driver and NVML</summary>\n\n{}\n\n</details>",
-                fenced(beside.trim_end_matches('\n'))
+                fenced(driver.trim_end_matches('\n'))
             );
         }
         Ok(page.into_bytes())

@@ -13,7 +13,7 @@ use super::{json, style};
 use crate::discovery::task::Task;
 use crate::invocation::options::ReportingOptions;
 use crate::invocation::values::{Format, Verbosity};
-use crate::system::printing::say;
+use crate::system::printing::eprint_line;
 
 /// The version of the JSON object.
 const VERSION: u32 = 1;
@@ -34,15 +34,15 @@ pub(crate) struct Placed<'a> {
 }
 
 /// Prints a plan. Prints its map too, unless the map is written to `file`.
-pub(crate) fn plan(telling: &ReportingOptions, placed: &Placed<'_>, file: Option<&Path>) {
-    if telling.format == Format::Json {
+pub(crate) fn plan(reporting: &ReportingOptions, placed: &Placed<'_>, file: Option<&Path>) {
+    if reporting.format == Format::Json {
         return json::print(&line(placed));
     }
-    if telling.verbosity > Verbosity::Quiet {
-        modules(telling, placed.modules);
+    if reporting.verbosity > Verbosity::Quiet {
+        modules(reporting, placed.modules);
         let what = format!("{} of each device is left free (--margin)", placed.margin);
-        say!("{} {what}", style::hint("note:"));
-        say!(
+        eprint_line!("{} {what}", style::hint("note:"));
+        eprint_line!(
             "{} the whole model on one device has a peak of {}",
             style::hint("note:"),
             both(placed.modules.whole())
@@ -50,7 +50,7 @@ pub(crate) fn plan(telling: &ReportingOptions, placed: &Placed<'_>, file: Option
     }
     print(&devices(placed));
     match file {
-        Some(path) => say!("device map: {}", path.display()),
+        Some(path) => eprint_line!("device map: {}", path.display()),
         None => {
             let map = serde_json::to_string_pretty(placed.map).unwrap_or_default();
             anstream::println!("{map}");
@@ -59,8 +59,8 @@ pub(crate) fn plan(telling: &ReportingOptions, placed: &Placed<'_>, file: Option
 }
 
 /// Prints the measured memory of each module on stderr. Consecutive modules with equal figures share a row.
-pub(crate) fn modules(telling: &ReportingOptions, modules: &Modules) {
-    if telling.format == Format::Json || telling.verbosity == Verbosity::Quiet {
+pub(crate) fn modules(reporting: &ReportingOptions, modules: &Modules) {
+    if reporting.format == Format::Json || reporting.verbosity == Verbosity::Quiet {
         return;
     }
     let mut table = Table::new();
@@ -80,7 +80,7 @@ pub(crate) fn modules(telling: &ReportingOptions, modules: &Modules) {
     }
     to_the_right(&mut table);
     for line in table.trim_fmt().lines() {
-        say!("{line}");
+        eprint_line!("{line}");
     }
 }
 

@@ -72,7 +72,7 @@ pub(crate) struct Unselected {
 
 impl Unselected {
     /// Returns the reason as a sentence that names the filters of the command line.
-    pub(crate) fn said_of(self, filters: &[String]) -> String {
+    pub(crate) fn describe(self, filters: &[String]) -> String {
         let quoted: Vec<String> = filters.iter().map(|filter| format!("`{filter}`")).collect();
         let by = match quoted.as_slice() {
             [] => String::new(),
@@ -111,7 +111,7 @@ pub(super) fn next_steps(
         && no_tests != NoTests::Pass
     {
         let why = Unselected { elsewhere: tally.elsewhere > 0, ignored: tally.ignored > 0 };
-        let line = why.said_of(filters);
+        let line = why.describe(filters);
         let fails = no_tests == NoTests::Fail;
         lines.push(if fails { style::error(&line) } else { style::warning(&line) });
         let meant = suggestion(filters);
@@ -174,16 +174,19 @@ mod tests {
 
     #[test]
     fn a_run_of_nothing_names_the_filters() {
-        let said = |tally: &Tally, filters: &[&str]| {
+        let described = |tally: &Tally, filters: &[&str]| {
             let filters: Vec<String> = filters.iter().map(|&filter| filter.to_owned()).collect();
             let steps = next_steps(tally, &filters, &Pending::NextToTests, NoTests::Fail);
             console::strip_ansi_codes(&steps[0]).into_owned()
         };
         let (none, ignored) = (Tally::default(), Tally { ignored: 2, ..Tally::default() });
-        assert_eq!(said(&none, &[]), "no test was selected");
-        assert_eq!(said(&none, &["lsit", "a"]), "no test was selected by the filters `lsit`, `a`");
+        assert_eq!(described(&none, &[]), "no test was selected");
         assert_eq!(
-            said(&ignored, &["a"]),
+            described(&none, &["lsit", "a"]),
+            "no test was selected by the filters `lsit`, `a`"
+        );
+        assert_eq!(
+            described(&ignored, &["a"]),
             "no test was selected by the filter `a`: the matching tests are ignored \
              (--run-ignored all)"
         );

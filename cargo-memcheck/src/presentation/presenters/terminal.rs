@@ -19,7 +19,7 @@ use crate::invocation::options::{Pending, ReportContext};
 use crate::invocation::values::{NoTests, Verbosity};
 use crate::presentation::events::Presenter;
 use crate::presentation::tally::Tally;
-use crate::system::printing::say;
+use crate::system::printing::eprint_line;
 use crate::system::process::Capture;
 
 /// The numbers of the first and last lines of a failing test's output that are shown unless the output is verbose.
@@ -41,7 +41,7 @@ pub(crate) struct Terminal {
 
 impl Terminal {
     /// Creates the output of a run over `legs` devices.
-    pub(crate) fn new(audience: &ReportContext<'_>, legs: usize) -> Self {
+    pub(crate) fn new(report_context: &ReportContext<'_>, legs: usize) -> Self {
         let bar = ProgressBar::hidden();
         bar.set_style(
             ProgressStyle::with_template("{spinner} [{pos}/{len}] {wide_msg}")
@@ -49,11 +49,11 @@ impl Terminal {
         );
         Self {
             bar,
-            verbosity: audience.telling.verbosity,
-            capture: audience.capture,
-            pending: audience.pending.clone(),
-            no_tests: audience.no_tests,
-            filters: audience.filters.to_vec(),
+            verbosity: report_context.reporting.verbosity,
+            capture: report_context.capture,
+            pending: report_context.pending.clone(),
+            no_tests: report_context.no_tests,
+            filters: report_context.filters.to_vec(),
             several_legs: legs > 1,
             running: BTreeMap::new(),
         }
@@ -73,7 +73,7 @@ impl Terminal {
         // The lines must appear above the bar and not disturb it.
         self.bar.suspend(|| {
             for line in lines {
-                say!("{line}");
+                eprint_line!("{line}");
             }
         });
     }
@@ -144,10 +144,10 @@ impl Terminal {
     }
 
     /// Returns the figures of a GPU that do not come from the program's own calls, if the output is verbose.
-    fn beside(&self, outcome: &TestOutcome) -> Vec<String> {
+    fn driver(&self, outcome: &TestOutcome) -> Vec<String> {
         let all = self.verbosity == Verbosity::Verbose;
-        let said = if all { driver_lines::lines(outcome) } else { Vec::new() };
-        said.into_iter().map(|line| style::dim(&format!("{:13}{line}", ""))).collect()
+        let driver_figures = if all { driver_lines::lines(outcome) } else { Vec::new() };
+        driver_figures.into_iter().map(|line| style::dim(&format!("{:13}{line}", ""))).collect()
     }
 
     fn output(&self, outcome: &TestOutcome) -> Vec<String> {
@@ -236,7 +236,7 @@ impl Presenter for Terminal {
             lines.extend(
                 driver_lines::repeats(outcome).map(|note| format!("{:13}note: {note}", "")),
             );
-            lines.extend(self.beside(outcome));
+            lines.extend(self.driver(outcome));
             lines.extend(self.output(outcome));
         }
         self.print(&lines);

@@ -85,7 +85,6 @@ impl ReportWriter for Keeper {
             anyhow::bail!("{error:#}");
         }
         let run = self.run.get().context("the run has no first line")?;
-        Ok([text_of(&ResultLine::<()>::Run(Box::new(run.clone())))?, self.lines.clone()]
-            .concat())
+        Ok([text_of(&ResultLine::<()>::Run(Box::new(run.clone())))?, self.lines.clone()].concat())
     }
 }

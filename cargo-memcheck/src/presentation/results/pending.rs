@@ -7,7 +7,7 @@ use memcheck_core::judgement::verdict::Status;
 use memcheck_core::runs::relations::Needs;
 
 use super::{MergedRun, Results, ResultsError};
-use crate::baselines::leave;
+use crate::baselines::pending_file;
 use crate::build::workspace::Places;
 use crate::discovery::task::{Relations, TestSubject};
 
@@ -44,12 +44,12 @@ pub(crate) fn join(whole: &mut MergedRun, places: &Places) -> Result<(), Results
         .iter()
         .map(|test| {
             let snapshot = test.outcome.report.as_ref()?.snapshot.as_deref()?;
-            leave::below(&places.pending_directory(), snapshot, &root)
+            pending_file::below(&places.pending_directory(), snapshot, &root)
         })
         .collect();
     // All old snapshots must be removed before a new one is written, because devices of one family share a snapshot.
     for path in snapshots.iter().flatten() {
-        leave::remove(path).map_err(|error| ResultsError::Io(path.clone(), error))?;
+        pending_file::remove(path).map_err(|error| ResultsError::Io(path.clone(), error))?;
     }
     let mut latest: BTreeMap<PathBuf, &str> = BTreeMap::new();
     for (test, place) in whole.tests.iter().zip(&snapshots) {
@@ -62,7 +62,7 @@ pub(crate) fn join(whole: &mut MergedRun, places: &Places) -> Result<(), Results
         }
     }
     for (path, text) in &latest {
-        leave::write(path, text).map_err(|error| ResultsError::Io(path.clone(), error))?;
+        pending_file::write(path, text).map_err(|error| ResultsError::Io(path.clone(), error))?;
     }
     let written: BTreeSet<PathBuf> = latest.into_keys().collect();
     for (test, place) in whole.tests.iter_mut().zip(snapshots) {

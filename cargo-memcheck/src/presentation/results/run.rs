@@ -85,7 +85,7 @@ impl RunDescription {
             commit: session.commit(),
             archived: session.source.archive().is_some(),
             mode: options.mode,
-            levels: options.levels.said().clone(),
+            levels: options.levels.explicit().clone(),
         }
     }
 
@@ -113,7 +113,7 @@ fn selected(session: &Session, legs: &[LegTests]) -> String {
         tests.extend(chosen.run.iter().map(test(true)));
         tests.extend(chosen.ignored.iter().map(test(false)));
     }
-    let levels = options.levels.said();
+    let levels = options.levels.explicit();
     let selected = Selected {
         tests,
         mode: options.mode,

@@ -93,10 +93,10 @@ fn merged(texts: &[String]) -> Result<MergedRun, ResultsError> {
 }
 
 #[track_caller]
-fn refused(texts: &[String], exit_code: u8, said: &str) {
+fn refused(texts: &[String], exit_code: u8, message: &str) {
     let error = merged(texts).unwrap_err();
     assert_eq!(error.exit_code(), exit_code, "{error}");
-    assert!(error.to_string().contains(said), "{error}");
+    assert!(error.to_string().contains(message), "{error}");
     assert!(error.hint().is_some(), "{error}");
 }
 
@@ -162,10 +162,10 @@ fn what_is_not_all_of_one_run_is_not_joined() {
         (|run| run.selected = "6".to_owned(), "different tests, limits or levels"),
         (|run| run.mode = Mode::Local, "modes --ci and --no-ci"),
     ];
-    for (change, said) in changes {
+    for (change, message) in changes {
         let mut other = second.clone();
         change(&mut other);
-        refused(&[one.clone(), shard(&other, "b")], exit::USAGE, said);
+        refused(&[one.clone(), shard(&other, "b")], exit::USAGE, message);
     }
     let of_commit = |run: &RunDescription, commit: &str| RunDescription {
         commit: Some(commit.into()),

@@ -154,7 +154,7 @@ impl Linked {
         linked.outdated = stderr
             .lines()
             .filter(|line| line.contains(": version `") && line.contains("not found"))
-            .map(|line| line.split_once(": ").map_or(line, |(_, said)| said).to_owned())
+            .map(|line| line.split_once(": ").map_or(line, |(_, text)| text).to_owned())
             .collect();
         linked
     }

@@ -43,10 +43,11 @@ fn opened(kinds: &[&str], devices: &[&str]) -> Unpacked {
 fn an_archive_for_another_kind_of_machine_is_refused() {
     let error = open(&manifest("s390x-linux", &[], &[]), &UnpackOptions::default()).unwrap_err();
     assert_eq!(error.exit_code(), exit::USAGE);
-    let said = error.message();
+    let message = error.message();
     assert!(
-        said.contains("s390x-linux") && said.contains(&ElfTarget::here().unwrap().to_string()),
-        "{said}"
+        message.contains("s390x-linux")
+            && message.contains(&ElfTarget::here().unwrap().to_string()),
+        "{message}"
     );
 }
 
@@ -73,15 +74,17 @@ fn what_is_in_it_is_said_and_lies_in_the_folder_that_is_named() {
     assert!(to.join("extracted").is_file(), "it stays");
 }
 
-fn legs(archive: &Unpacked, asked: &[&str], gpu: bool) -> Result<Vec<String>, u8> {
-    let by = if asked.is_empty() { DeviceSource::Configuration } else { DeviceSource::Flag };
-    let asked = if asked.is_empty() { &["sim:a100-80g"] } else { asked };
-    let asked =
-        RequestedDevices { requests: asked.iter().map(|text| text.parse().unwrap()).collect(), by };
+fn legs(archive: &Unpacked, requested: &[&str], gpu: bool) -> Result<Vec<String>, u8> {
+    let by = if requested.is_empty() { DeviceSource::Configuration } else { DeviceSource::Flag };
+    let requested = if requested.is_empty() { &["sim:a100-80g"] } else { requested };
+    let requested = RequestedDevices {
+        requests: requested.iter().map(|text| text.parse().unwrap()).collect(),
+        by,
+    };
     let (name, word) = ("H200".to_owned(), "0".to_owned());
     let h200 = RealGpu { index: 0, name, uuid: None, word, slice: false };
     let gpus = |_: &Launcher| if gpu { Ok(vec![h200]) } else { Err("no driver".to_owned()) };
-    let legs = archive.legs(&asked, "t4", (&Launcher::None, Sharing::Together), gpus);
+    let legs = archive.legs(&requested, "t4", (&Launcher::None, Sharing::Together), gpus);
     legs.map(|legs| legs.iter().map(Leg::name).collect()).map_err(|error| error.exit_code())
 }
 

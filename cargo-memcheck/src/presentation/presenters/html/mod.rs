@@ -69,7 +69,7 @@ impl Presenter for Html {
         }
         let attribution = record.and_then(|record| record.attribution.as_ref());
         let hint = attribution.and_then(|attribution| attribution.hint.as_ref());
-        let beside = driver_lines::lines(outcome);
+        let driver = driver_lines::lines(outcome);
         let open = !matches!(outcome.verdict.status, Status::Passed);
         self.details.push(html! {
             details open[open] {
@@ -83,7 +83,7 @@ impl Presenter for Html {
                     @if !measured.allocated.is_empty() { (chart::iterations(space, measured)) }
                     @if let Some(record) = record { (attribution::space(record, space)) }
                 }
-                @if !beside.is_empty() { pre { (beside.join("\n")) } }
+                @if !driver.is_empty() { pre { (driver.join("\n")) } }
                 @if let Some(hint) = hint { p { "hint: " (hint) } }
             }
         });
