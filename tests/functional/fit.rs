@@ -277,7 +277,7 @@ fn row_16_the_largest_batch_is_exact_on_every_card_and_bad_input_is_told() {
         (&["forward", "--param", "batch", "--config-file", "broken.toml"], 96, "broken.toml"),
         // 3 * batch overflows. The test panics, which is not a lack of memory.
         (&["forward", "--param", "batch", "--from", U64_MAX, "--to", U64_MAX], 100, "test-failed"),
-        (&["forward", "--param", "seq"], 2, "has a case `seq`: there is `batch`"),
+        (&["forward", "--param", "seq"], 2, "has a case `seq`: their cases are `batch`"),
         (&["without_cases", "--param", "batch"], 2, "these tests have no cases"),
         (&["of_two", "--param", "dtype"], 2, "fit searches numbers only"),
         (&["of_two", "--param", "batch", "--case", "dtype=bf16"], 2, "`dtype=bf16`"),

@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pending_snapshot_lies_beside_its_own_or_where_the_workspace_is_mirrored() {
+    fn a_pending_snapshot_is_next_to_its_baseline_or_in_a_mirror_of_the_workspace() {
         let snapshot = Path::new("/ws/app/snapshots/a@cpu.snap");
         assert_eq!(path_next_to(snapshot), Path::new("/ws/app/snapshots/a@cpu.snap.new"));
         let below = |path: &str| below(Path::new("/p"), Path::new(path), Path::new("/ws"));
@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn one_is_written_whole_replaced_and_taken_back() {
+    fn a_pending_file_is_written_atomically_replaced_and_removed() {
         let folder = tempfile::tempdir().unwrap();
         let pending = folder.path().join("app/snapshots/a@cpu.snap.new");
         remove(&pending).unwrap();

@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patches_of_the_workspace_hold_for_the_package_too() {
+    fn patches_of_the_workspace_apply_to_the_package() {
         let mut value: toml::Value =
             toml::from_str::<toml::Table>("[patch.crates-io]\nx = { path = \"../x\" }")
                 .unwrap()
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_package_comes_from_where_its_sibling_comes_from() {
+    fn a_package_has_the_source_of_its_sibling() {
         let of = |source: serde_json::Value, name: &str| {
             let package: Package = serde_json::from_value(serde_json::json!({
                 "name": "memcheck-runtime", "version": "0.1.0", "id": "x", "source": source,

@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_card_that_is_too_small_outranks_a_step_that_does_not_train() {
+    fn the_exit_code_of_a_card_that_is_too_small_takes_precedence() {
         let tried = |result| vec![DeviceFit { device: "sim:t4".to_owned(), result }];
         let full = || tried(Err("full".to_owned()));
         assert_eq!(exit_code(&estimate(2), &[]), exit::OK);
@@ -260,14 +260,14 @@ mod tests {
     }
 
     #[test]
-    fn a_model_that_was_only_loaded_fits_nowhere_yet() {
+    fn a_model_that_was_only_loaded_fits_no_card() {
         let loaded = Estimate { training: None, ..estimate(2) };
         assert_eq!(exit_code(&loaded, &[]), exit::NOT_MEASURED);
         assert!(cards(&loaded).is_empty());
     }
 
     #[test]
-    fn a_card_fits_what_it_holds_to_the_byte() {
+    fn a_model_fits_a_card_up_to_the_last_byte_of_its_capacity() {
         let left = |peak| {
             let cards = cards(&Estimate { peak, ..estimate(2) });
             cards.into_iter().find(|(card, _)| card.id == "rtx4080").unwrap().1

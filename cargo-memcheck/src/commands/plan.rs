@@ -193,10 +193,10 @@ mod tests {
     }
 
     #[test]
-    fn a_full_log_is_not_taken_for_a_model_without_layers() {
+    fn a_full_log_and_a_model_without_layers_are_distinguished() {
         let full = of(3);
         assert!(full.to_string().contains("`a::b` has more events"), "{full}");
-        assert!(full.to_string().contains("3 of them"), "{full}");
+        assert!(full.to_string().contains("3 were lost"), "{full}");
         assert!(full.hint().unwrap().contains("--iterations 1 --warmup 0"));
         assert_eq!(full.exit_code(), exit::NOT_MEASURED);
         let none = of(0);

@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_leak_that_is_not_found_is_no_good_news() {
+    fn a_planted_leak_that_is_not_found_fails() {
         let mut passed = TestOutcome::ignored();
         passed.verdict.status = Status::Passed;
         let both = [("planted_leak".to_owned(), passed.clone()), ("clean_twin".to_owned(), passed)];

@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_matches_and_does_not_run_says_why() {
+    fn matching_tests_that_do_not_run_have_a_reason() {
         let task = crate::discovery::task::example::task;
         let why = |chosen| matching("a", vec![Chosen::default(), chosen]).unwrap_err().why;
         assert_eq!(why(Chosen::default()), "");

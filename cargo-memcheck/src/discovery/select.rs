@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_test_for_another_device_is_said_to_be_elsewhere() {
+    fn a_test_for_another_device_is_counted_as_such() {
         let test = Entry { need: Need::Cuda, ..entry("a") };
         assert_eq!(choose(&selection(&[]), &cpu(), "app", &test), Choice::Elsewhere);
     }

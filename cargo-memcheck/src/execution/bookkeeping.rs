@@ -264,7 +264,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_override_is_known_to_match_nothing_where_all_that_it_is_for_was_listed() {
+    fn an_override_matches_no_test_only_if_all_its_tests_were_listed() {
         let text = "[[override]]\ntest = \"llama::*\"\n[[override]]\ntest = \"gone\"\n\
                     [[override]]\npackage = \"alpha\"\ntest = \"gone\"\n\
                     [[override]]\npackage = \"alhpa\"\n\

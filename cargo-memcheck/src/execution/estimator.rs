@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_estimator_that_dies_has_measured_nothing() {
+    fn an_estimator_that_dies_is_an_error() {
         let binary = Binary {
             id: ESTIMATOR.to_owned(),
             package: 0,

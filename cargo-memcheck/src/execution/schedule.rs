@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_real_gpu_has_one_test_at_a_time_whatever_is_asked() {
+    fn a_real_gpu_runs_one_test_at_a_time_whatever_the_flags_request() {
         let cuda =
             |gpus, threads| workers(&scheduling(threads), &leg(DeviceKind::Cuda, gpus), 8, "1");
         assert_eq!(cuda(1, Some(8)), 1);
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_failure_is_the_last_test_where_that_is_asked_for() {
+    fn fail_fast_ends_the_run_at_the_first_failure() {
         let mut finished = 0;
         let run = |number, _: ProgressSender| {
             Ok::<_, ()>(Some(outcome(if number == 2 { Status::Failed } else { Status::Passed })))

@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_file_that_was_named_has_to_be_there() {
+    fn only_a_configuration_that_was_named_must_exist() {
         let folder = tempfile::tempdir().unwrap();
         assert!(Configuration::read(folder.path(), folder.path(), None).unwrap().text.is_none());
         let missing = folder.path().join("other.toml");
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_runner_of_the_configuration_lies_below_the_workspace() {
+    fn a_runner_of_the_configuration_is_relative_to_the_workspace() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("memcheck.toml");
         let read = |text: &str| {

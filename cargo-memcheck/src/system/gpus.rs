@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gpu_comes_back_however_its_test_ended() {
+    fn a_gpu_returns_to_the_pool_after_its_test_however_it_ended() {
         let (pool, all) = (Pool::default(), gpus());
         let only = &all[..1];
         fn fails(pool: &Pool, gpus: &[RealGpu]) -> Option<()> {
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn one_gpu_by_two_words_is_one() {
+    fn two_names_of_one_gpu_are_one_gpu() {
         let twice = [gpu(0, "GPU-a"), RealGpu { word: "0".to_owned(), ..gpu(1, "GPU-a") }];
         let pool = Pool::default();
         let first = pool.take(&twice);

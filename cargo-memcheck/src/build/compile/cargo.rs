@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bar_that_is_drawn_over_is_told_from_a_line() {
+    fn redrawn_bars_and_complete_lines_are_distinguished() {
         /// A stream that returns one byte per read.
         struct Slow<'a>(&'a [u8]);
         impl Read for Slow<'_> {

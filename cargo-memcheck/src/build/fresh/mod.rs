@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_holds_as_long_as_its_inputs() {
+    fn a_cached_answer_is_valid_until_an_input_changes() {
         let folder = tempfile::tempdir().unwrap();
         let (source, absent) = (folder.path().join("a.rs"), folder.path().join("build.rs"));
         fs::write(&source, "1").unwrap();
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn another_command_line_or_environment_has_another_answer() {
+    fn another_command_line_or_environment_has_another_cached_answer() {
         let folder = tempfile::tempdir().unwrap();
         let of = |arguments: &[&str], variable: Option<&str>| {
             let mut command = Command::new("cargo");

@@ -211,7 +211,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_driver_is_asked_where_tests_are_started() {
+    fn the_launcher_runs_nvidia_smi_on_the_machine_of_the_tests() {
         let launched = |line: &str| gpus(&Launcher::read(line, Path::new("/")).unwrap());
         let there = launched("sh -c 'test \"$1\" = -L && echo \"GPU 0: T4 (UUID: x)\"'").unwrap();
         assert_eq!(names(&there), ["T4"]);
@@ -233,7 +233,7 @@ mod tests {
         MIG 2g.35gb     Device  1: (UUID: MIG-78)\nGPU 1: Tesla T4 (UUID: GPU-1a3c)\nGPU 2: Tesla T4 (UUID: GPU-99ff)\n";
 
     #[test]
-    fn what_can_be_given_to_a_test_is_every_gpu_and_every_slice() {
+    fn every_gpu_and_every_slice_can_be_assigned_to_a_test() {
         let gpus = all(&listed(LIST));
         assert_eq!(words(&gpus), ["MIG-77", "MIG-78", "GPU-1a3c", "GPU-99ff"]);
         assert_eq!(
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_the_program_will_see_is_there() {
+    fn only_gpus_that_the_program_can_see_are_available() {
         let cards = listed(LIST);
         let of = |wanted: &str| visible(&cards, wanted);
         let both = of("2,0").unwrap();
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn where_a_launcher_leads_gpus_are_numbers_unless_the_variable_names_them() {
+    fn gpus_behind_a_launcher_are_numbers_unless_the_variable_names_them() {
         let cards = listed("GPU 0: H200 (UUID: GPU-1)\nGPU 1: T4 (UUID: GPU-2)\n");
         let numbers = elsewhere(&cards, None).unwrap();
         assert_eq!((words(&numbers), names(&numbers)), (vec!["0", "1"], vec!["H200", "T4"]));

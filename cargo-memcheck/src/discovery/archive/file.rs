@@ -5,6 +5,7 @@ use std::io::{self, BufReader, BufWriter, Read};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
+use memcheck_core::size::counted;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -181,7 +182,7 @@ pub(super) fn read<P: Page>(
     io::copy(&mut tar.into_inner(), &mut io::sink()).map_err(torn)?;
     let expected = page.head().files;
     if files != expected {
-        let why = format!("{files} files instead of {expected}");
+        let why = format!("{} instead of {expected}", counted(files as u64, "file", "files"));
         return Err(ArchiveError::Torn(path.to_owned(), why));
     }
     Ok(page)
@@ -253,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_packed_is_extracted() {
+    fn packed_files_are_extracted() {
         let folder = tempfile::tempdir().unwrap();
         let (path, to) = (folder.path().join("new/a.tar.zst"), folder.path().join("to"));
         fs::create_dir(&to).unwrap();
@@ -272,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_one_file_takes_no_room_in_the_next() {
+    fn repeated_content_of_two_files_is_compressed() {
         let folder = tempfile::tempdir().unwrap();
         // 12 MiB of bytes that cannot be compressed, from a linear congruential generator. This is more than the window
         // that zstd chooses by default at this level.
@@ -318,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_archive_or_half_of_one_is_told_apart() {
+    fn other_files_and_truncated_archives_are_distinguished() {
         let folder = tempfile::tempdir().unwrap();
         let (path, to) = (folder.path().join("a.tar.zst"), folder.path());
         assert_eq!(refused(&path, to).0, exit::USAGE);
@@ -339,7 +340,7 @@ mod tests {
             assert_eq!(refused(&path, to).0, exit::NOT_MEASURED, "{at}");
         }
         write(&path, &example(2), &[text("a")]).unwrap();
-        assert!(refused(&path, to).1.contains("1 files instead of 2"));
+        assert!(refused(&path, to).1.contains("1 file instead of 2"));
     }
 
     #[test]

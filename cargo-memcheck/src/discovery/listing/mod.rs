@@ -264,7 +264,7 @@ mod tests {
     use crate::system::error::CommandError;
 
     #[test]
-    fn a_binary_that_does_not_start_here_is_listed_where_its_launcher_leads() {
+    fn a_binary_that_cannot_start_on_this_machine_is_listed_through_its_launcher() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("mem");
         let listing = format!("{{\"memcheck\":{VERSION},\"built_for\":[],\"tests\":[]}}");
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_harness_that_starts_and_knows_no_list_is_taken_to_have_no_tests() {
+    fn a_harness_without_a_listing_counts_as_one_without_memory_tests() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("custom");
         std::fs::write(&path, "#!/bin/sh\nexit 3\n").unwrap();
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn without_the_library_of_the_driver_nothing_is_started() {
+    fn an_executable_without_the_driver_library_is_not_started() {
         let folder = tempfile::tempdir().unwrap();
         let compile = |arguments: &[&str]| {
             let mut cc = std::process::Command::new("cc");

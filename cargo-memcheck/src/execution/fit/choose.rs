@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_case_stands_for_the_test() {
+    fn the_first_case_represents_the_test() {
         assert_eq!(
             chosen("model::forward", "batch", &[("dtype", "bf16")], tests()).unwrap(),
             "model::forward::dtype_bf16::batch_1"
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_clear_is_listed() {
+    fn an_ambiguous_name_lists_the_matching_tests() {
         let error = chosen("model::forward", "batch", &[], tests()).unwrap_err().to_string();
         assert_eq!(
             error,
@@ -185,10 +185,10 @@ mod tests {
     }
 
     #[test]
-    fn what_there_is_not_is_named() {
+    fn missing_cases_are_named() {
         let error_of = |name, param, cases: &[_]| chosen(name, param, cases, tests()).unwrap_err();
         let error = error_of("model", "sequence", &[]).to_string();
-        assert!(error.ends_with("there is `batch`, `dtype`"), "{error}");
+        assert!(error.ends_with("their cases are `batch`, `dtype`"), "{error}");
         let error = error_of("model::forward", "dtype", &[("batch", "1")]).to_string();
         assert!(error.contains("is `f32`") || error.contains("is `bf16`"), "{error}");
         let error = error_of("model::forward", "batch", &[("dtype", "f16")]).to_string();

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quadratic_peak_is_hit_once_four_values_have_shown_its_law() {
+    fn a_quadratic_peak_is_predicted_from_four_values() {
         // 66,560 + 512 s + 32 s² <= 8 MiB: s <= 502.
         let peak = |seq: u64| 66_560 + 512 * seq + 32 * seq * seq;
         assert!(peak(502) <= 8 * MIB && 8 * MIB < peak(503));
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn no_polynomial_takes_more_attempts_than_on_a_straight_line() {
+    fn a_polynomial_takes_no_more_attempts_than_a_straight_line() {
         for usable in [8 * MIB, 300 * MIB, 11 << 30, 79 << 30] {
             for weights in [0, 5 * MIB] {
                 for linear in [KIB, 48 * KIB, 3 * MIB] {
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peak_that_is_no_polynomial_is_found_all_the_same() {
+    fn a_search_finds_a_peak_that_is_not_a_polynomial() {
         let doubled = |seq: u64| MIB + 4 * KIB * seq.next_power_of_two();
         let granule = |seq: u64| (3 * seq * seq * KIB).next_multiple_of(2 * MIB);
         let later = |seq: u64| (50 * KIB + seq * KIB).max(40 * seq * seq);
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prediction_is_what_the_law_says_of_the_device_that_is_full_first() {
+    fn a_prediction_is_the_law_of_the_device_that_is_full_first() {
         let two = |value: u64| Attempt {
             peaks: BTreeMap::from([(SPACE, 100 * value), (Space::Cuda(1), 7 + value * value)]),
             ..attempt(value, 0, 1)

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn beside_a_record_the_exit_code_of_the_launcher_says_nothing() {
+    fn a_record_takes_precedence_over_the_exit_code_of_the_launcher() {
         for code in [0, 1, 101, 137] {
             assert_eq!(test_of(exited(code << 8), &report(), true), Ok(exited(0)));
         }
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_test_that_was_not_seen_to_begin_was_not_measured() {
+    fn a_test_that_never_began_was_not_measured() {
         for (end, expected) in [
             (exited(3 << 8), "ended with exit status 3"),
             (exited(139 << 8), "ended with exit status 139"),
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_test_that_began_and_left_nothing_ended_as_the_launcher_says() {
+    fn a_test_without_a_record_has_the_exit_status_of_its_launcher() {
         assert_eq!(test_of(exited(139 << 8), &Written::Nothing, true), Ok(exited(11)));
         assert_eq!(test_of(exited(3 << 8), &Written::Nothing, true), Ok(exited(3 << 8)));
         assert_eq!(test_of(exited(0), &Written::Nothing, true), Ok(exited(0)));

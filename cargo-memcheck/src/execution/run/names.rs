@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pending_snapshot_goes_if_its_test_fails() {
+    fn a_pending_snapshot_is_removed_if_its_test_fails() {
         let folder = tempfile::tempdir().unwrap();
         let pending = folder.path().join("a.snap.new");
         let mut report = report(&pending);

@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_search_has_a_parameter_and_no_zero() {
+    fn a_search_needs_a_parameter_and_refuses_zero() {
         let args = read("--param batch --case dtype=f16").unwrap();
         assert_eq!((args.search.from, args.search.to), (1, 1 << 20));
         assert_eq!(args.search.case, [("dtype".to_owned(), "f16".to_owned())]);

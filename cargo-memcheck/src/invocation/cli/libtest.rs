@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_selects_is_understood_and_the_rest_is_passed_on() {
+    fn flags_that_select_tests_are_parsed_and_the_rest_is_passed_on() {
         let args = read("llama --skip=a --skip b --exact --ignored --test-threads 3 --show-output")
             .unwrap();
         assert_eq!(args.filters, ["llama"]);
@@ -158,14 +158,14 @@ mod tests {
     }
 
     #[test]
-    fn what_would_run_nothing_is_refused() {
+    fn harness_flags_that_run_no_test_are_refused() {
         for name in NOT_A_RUN {
             assert_eq!(read(name), Err(LibtestError::NotARun((*name).to_owned())));
         }
     }
 
     #[test]
-    fn a_flag_that_the_harness_lacks_is_refused_with_those_that_it_has() {
+    fn an_unknown_harness_flag_is_refused_with_a_list_of_the_known_ones() {
         let error = read("llama --nonsense=3").unwrap_err();
         assert_eq!(error, LibtestError::Unknown("--nonsense".to_owned()));
         let hint = crate::system::error::CommandError::hint(&error).unwrap();
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_stable_needs_its_own_flag() {
+    fn unstable_harness_flags_need_their_own_flag() {
         let unstable = Err(LibtestError::Unstable("--shuffle".to_owned()));
         assert_eq!(read("--shuffle"), unstable);
         assert_eq!(read("--shuffle --shuffle-seed 3"), unstable);
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_of_an_option_is_no_filter() {
+    fn the_value_of_an_option_is_not_a_filter() {
         let args = read("--color always -Z unstable-options --shuffle-seed 7 llama").unwrap();
         assert_eq!(args.filters, ["llama"]);
         let passed_on = args.passed_on.join(" ");

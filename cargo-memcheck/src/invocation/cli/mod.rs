@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn the_command_is_sound() {
+    fn the_clap_command_is_valid() {
         Cli::command().debug_assert();
     }
 
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn env_prints_everything_or_nothing() {
+    fn env_has_no_verbosity_flags() {
         assert!(Cli::read(words("x env --message-format json --color never")).is_ok());
         for flag in ["--quiet", "--verbose"] {
             assert!(Cli::read(words(&format!("x env {flag}"))).is_err(), "{flag}");

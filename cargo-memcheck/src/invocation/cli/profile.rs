@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_about_baselines_is_not_offered() {
+    fn profile_has_no_flags_about_baselines() {
         for flags in ["--ci", "--no-ci", "-D improved", "-W improved", "-A improved"] {
             let line = format!("x profile a {flags}");
             assert!(Cli::try_parse_from(line.split_whitespace()).is_err(), "{flags}");
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_refused_what_only_a_test_has() {
+    fn flags_of_tests_are_refused_for_programs() {
         for flag in ["--iterations 3", "--warmup 1", "--tolerance 1%", "--max-allocations 9"] {
             assert_eq!(for_tests_only(flag).as_deref(), flag.split(' ').next(), "{flag}");
         }

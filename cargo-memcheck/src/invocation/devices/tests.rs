@@ -96,7 +96,7 @@ fn auto_prefers_a_real_gpu_then_the_simulated_one_then_the_cpu() {
 }
 
 #[test]
-fn a_gpu_that_is_not_there_is_never_replaced() {
+fn a_missing_gpu_is_never_replaced_by_another_device() {
     let error = legs(&["cuda"], true, nothing()).unwrap_err();
     assert_eq!(error.exit_code(), exit::NO_DEVICE);
     assert_eq!(legs(&["cuda:1"], true, one_gpu()).unwrap_err().exit_code(), exit::NO_DEVICE);
@@ -104,7 +104,7 @@ fn a_gpu_that_is_not_there_is_never_replaced() {
 }
 
 #[test]
-fn an_archive_needs_the_compiler_and_no_gpu() {
+fn packing_an_archive_needs_the_compiler_but_not_a_gpu() {
     let elsewhere = || Found { gpus: Gpus::Elsewhere, ..one_gpu() };
     assert_eq!(legs(&["cuda:3", "auto"], true, elsewhere()).unwrap(), ["cuda"]);
     let several = ["cuda:0", "cuda:3"];

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_that_make_no_sense_are_usage_errors() {
+    fn contradicting_flags_are_usage_errors() {
         let part = PartFlags { partition: Some("hash:3/2".to_owned()) };
         let leak = LevelFlags(vec![("leak".to_owned(), Level::Allow)]);
         for wrong in [

@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ci_denies_what_nobody_spoke_of_and_respects_what_somebody_did() {
+    fn ci_denies_findings_without_an_explicit_level() {
         let explicit = BTreeMap::from([(Code::MissingBaseline, Level::Warn)]);
         let levels = Levels::new(explicit, Mode::Ci);
         assert_eq!(levels.of(Code::MissingBaseline), Level::Warn);

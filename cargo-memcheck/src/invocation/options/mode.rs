@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ci_is_detected_and_can_be_said_either_way() {
+    fn ci_is_detected_and_flags_override_the_detection() {
         let none = |_: &str| None;
         let read = |ci, no_ci, get: &dyn Fn(&str) -> Option<String>, in_ci| {
             Mode::read(&CiFlags { ci, no_ci }, get, in_ci)

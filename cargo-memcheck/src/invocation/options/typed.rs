@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flag_is_stronger_than_the_environment_and_that_than_the_configuration() {
+    fn flags_override_variables_and_variables_override_the_configuration() {
         let none = |_: &str| None;
         let configuration = || Configuration::from_text("device = \"cpu\"").unwrap();
         let by = |variables: &[(&str, &str)], device: &[&str]| {
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_runner_can_be_said_by_all_and_taken_back_by_a_flag() {
+    fn a_flag_can_remove_the_runner_of_the_configuration() {
         let by = |variables: &[(&str, &str)], flag: Option<&str>| {
             let flags = Flags::default().runner(flag).unwrap();
             let of_file = Launcher::Command(vec!["c".to_owned()]);

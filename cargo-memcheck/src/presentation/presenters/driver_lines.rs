@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_beyond_the_pool_is_told_by_who_holds_it() {
+    fn memory_outside_the_pool_is_listed_by_its_owner() {
         let mut outcome = on_a_gpu(false);
         let found = Gpu { name: "NVIDIA H200".to_owned(), uuid: Some("GPU-2".to_owned()) };
         let record = &mut outcome.report.as_mut().unwrap().record;
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn every_report_says_which_gpu_it_was() {
+    fn every_report_names_the_gpu() {
         let mut outcome = on_a_gpu(false);
         let name = "NVIDIA H200".to_owned();
         outcome.gpu = Some(RanOn { index: Some(1), name, uuid: Some("GPU-2".to_owned()) });
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn every_output_marks_what_a_simulated_device_estimates_and_nothing_of_a_real_one() {
+    fn every_output_marks_the_estimates_of_a_simulated_device_only() {
         for simulated in [true, false] {
             let outcome = on_a_gpu(simulated);
             let marked = |text: &str, what: &str| {

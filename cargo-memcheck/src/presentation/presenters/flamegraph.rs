@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn without_call_stacks_it_says_how_to_get_them() {
+    fn without_call_stacks_the_flame_graph_names_the_flag() {
         let mut counted = leaky();
         counted.report.as_mut().unwrap().record.attribution = None;
         let mut graph = FlameGraph::default();

@@ -381,7 +381,7 @@ mod tests {
     use crate::discovery::task::example;
 
     #[test]
-    fn the_stream_is_the_one_that_is_documented() {
+    fn the_stream_has_the_documented_fields() {
         let mut lines = JsonLines::new(Vec::new());
         let device = memcheck_core::device::Request::Sim(Some("h200".to_owned()));
         let leg = Leg::new(device, crate::invocation::devices::DeviceKind::Sim, "");
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn a_test_that_was_followed_says_who_held_what() {
+    fn an_attributed_test_lists_its_holders() {
         let mut lines = JsonLines::new(Vec::new());
         lines.test_finished(&example::task(), &leaky());
         let line: serde_json::Value = serde_json::from_slice(&lines.text().unwrap()).unwrap();

@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fence_is_longer_than_any_in_it() {
+    fn a_code_fence_is_longer_than_the_fences_inside_it() {
         assert_eq!(fenced("a `b` c"), "```text\na `b` c\n```");
         assert_eq!(fenced("```\nnot the end"), "````text\n```\nnot the end\n````");
     }

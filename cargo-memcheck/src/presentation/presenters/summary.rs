@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_happened_is_counted() {
+    fn zero_counts_are_not_printed() {
         let tally = Tally { passed: 3, ignored: 1, ..Tally::default() };
         assert_eq!(counts(&tally), "3 passed, 0 failed, 1 ignored");
         assert!(next_steps(&tally, &[], &Pending::NextToTests, NoTests::Fail).is_empty());
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_of_nothing_names_the_filters() {
+    fn a_run_without_tests_names_the_filters() {
         let described = |tally: &Tally, filters: &[&str]| {
             let filters: Vec<String> = filters.iter().map(|&filter| filter.to_owned()).collect();
             let steps = next_steps(tally, &filters, &Pending::NextToTests, NoTests::Fail);

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_test_that_was_followed_has_its_events_and_who_held_the_peak() {
+    fn an_attributed_test_has_its_events_and_the_holders_of_the_peak() {
         let events = events(&leaky());
         let of_events: Vec<&Value> = events.iter().filter(|event| event["pid"] == 2).collect();
         assert_eq!(of_events[0]["args"]["name"], "app::mem a::b on cpu (events)");
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_test_that_was_only_counted_has_its_iterations() {
+    fn a_test_without_call_stacks_has_its_iterations() {
         let mut counted = leaky();
         counted.report.as_mut().unwrap().record.attribution = None;
         let events = events(&counted);

@@ -101,7 +101,7 @@ fn refused(texts: &[String], exit_code: u8, message: &str) {
 }
 
 #[test]
-fn what_was_kept_is_read() {
+fn written_results_are_read_back() {
     let (_root, folders) = folders(&[kept(&run(""), &["b", "a"])]);
     let results = read(&folders[0]).unwrap();
     assert_eq!(results.run, run(""));
@@ -127,7 +127,7 @@ fn shards_are_joined_in_the_order_of_a_run() {
 }
 
 #[test]
-fn a_shard_that_did_not_come_to_its_end_is_known_in_the_whole() {
+fn a_merged_run_reports_a_shard_that_did_not_finish() {
     let (first, second) = (run("hash:1/2"), run("hash:2/2"));
     let ended = |tally: Tally| {
         let exit_code = tally.exit_code(NoTests::Pass);
@@ -146,7 +146,7 @@ fn a_shard_that_did_not_come_to_its_end_is_known_in_the_whole() {
 }
 
 #[test]
-fn what_is_not_all_of_one_run_is_not_joined() {
+fn shards_of_different_runs_are_not_merged() {
     let (first, second) = (run("hash:1/2"), run("hash:2/2"));
     let shard = |run: &RunDescription, test: &str| kept(run, &[test]);
     let one = shard(&first, "a");
@@ -178,7 +178,7 @@ fn what_is_not_all_of_one_run_is_not_joined() {
 }
 
 #[test]
-fn a_file_that_is_not_whole_is_refused_wherever_it_was_cut() {
+fn a_truncated_file_of_results_is_refused() {
     let sound = kept(&run(""), &["a", "b"]);
     let lines: Vec<&str> = sound.lines().collect();
     for torn in [
@@ -199,7 +199,7 @@ fn a_file_that_is_not_whole_is_refused_wherever_it_was_cut() {
 }
 
 #[test]
-fn a_folder_without_results_is_told_from_none() {
+fn a_missing_folder_and_a_folder_without_results_are_distinguished() {
     let root = tempfile::tempdir().unwrap();
     assert_eq!(read(root.path()).unwrap_err().exit_code(), exit::NOT_MEASURED);
     assert_eq!(read(&root.path().join("no")).unwrap_err().exit_code(), exit::USAGE);
@@ -211,7 +211,7 @@ fn a_folder_without_results_is_told_from_none() {
 }
 
 #[test]
-fn paths_are_those_of_the_workspace_that_they_are_told_in() {
+fn paths_are_relative_to_the_workspace_of_the_report() {
     let (_root, folders) = folders(&[kept(&run(""), &["a"])]);
     let mut results = read(&folders[0]).unwrap();
     results.relocate(Path::new("/here"));
@@ -222,7 +222,7 @@ fn paths_are_those_of_the_workspace_that_they_are_told_in() {
 }
 
 #[test]
-fn a_failure_on_a_later_device_takes_back_what_an_earlier_one_left_pending() {
+fn a_failure_on_a_later_device_removes_the_pending_snapshot_of_an_earlier_one() {
     let (_root, folders) = folders(&[kept(&run(""), &["a", "b"])]);
     let places = |root: &Path| {
         let flags = CargoOptions { target_dir: Some(root.to_owned()), ..CargoOptions::default() };

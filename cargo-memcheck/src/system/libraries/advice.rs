@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn without_the_library_of_the_driver_there_is_no_device() {
+    fn a_missing_driver_library_means_a_missing_device() {
         let driver = missing(&["libcuda.so.1"]);
         assert_eq!(driver.exit_code(), exit::NO_DEVICE);
         assert_eq!(driver.to_string(), "libcuda.so.1 was not found");
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_system_that_is_too_old_is_told() {
+    fn a_system_that_is_too_old_is_reported() {
         let text = "/lib/libc.so.6: version `GLIBC_2.99' not found (required by mem)".to_owned();
         let outdated = Missing { libraries: Vec::new(), outdated: vec![text.clone()] };
         assert_eq!(outdated.to_string(), text);

@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_loader_says_is_understood() {
+    fn messages_of_the_loader_are_parsed() {
         let linked = Linked::read(
             "\tlinux-vdso.so.1 (0x00007ffc)\n\tlibcuda.so.1 => not found\n\tlibc.so.6 => /lib/x y/libc.so.6 (0x00007f)\n\t/lib64/ld-linux-x86-64.so.2 (0x7f)\n",
             "/t/mem: /lib/libc.so.6: version `GLIBC_2.99' not found (required by /t/mem)\n",
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_found_in_folders_of_python_however_deep_it_is_wanted() {
+    fn missing_libraries_of_libraries_are_found_in_folders_of_python() {
         let folder = tempfile::tempdir().unwrap();
         let mut binary = program(folder.path());
         let search = |folders: &[&str]| LibrarySearch {
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_cannot_be_on_a_search_path_ends_the_search() {
+    fn a_folder_that_a_search_path_cannot_contain_ends_the_search() {
         let folder = tempfile::tempdir().unwrap();
         let mut binary = program(folder.path());
         let colon = folder.path().join("with:colon");

@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_child_prints_and_how_it_ends_is_kept() {
+    fn the_output_and_the_exit_status_of_a_child_are_stored() {
         let ended = sh("echo out; echo err >&2; exit 3", Duration::from_secs(20));
         assert!(matches!(ended.end, Some(End::Exited(status)) if status.code() == Some(3)));
         assert_eq!(
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_left_behind_does_not_hold_the_run_up() {
+    fn a_grandchild_that_survives_does_not_delay_the_run() {
         let started = Instant::now();
         let ended = sh("sleep 60 & exit 0", Duration::from_secs(50));
         assert!(matches!(ended.end, Some(End::Exited(_))));
@@ -291,7 +291,7 @@ mod tests {
     const BEGIN: &str = r#"echo '{"iteration":0,"of":12,"live":0}' >> "$1"; "#;
 
     #[test]
-    fn what_waits_in_a_queue_does_not_run_out_of_time() {
+    fn waiting_in_a_queue_does_not_count_for_the_time_limit() {
         let timeout = Duration::from_millis(300);
         let queued = launcher("sleep 1; exit 3", timeout, &Interrupt::default());
         assert!(matches!(queued.end, Some(End::Exited(status)) if status.code() == Some(3)));

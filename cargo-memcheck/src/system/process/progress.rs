@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_at_the_last_moment_counts() {
+    fn progress_that_was_written_last_is_read() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("progress");
         std::fs::write(&path, "").unwrap();

@@ -52,7 +52,7 @@ fn an_archive_for_another_kind_of_machine_is_refused() {
 }
 
 #[test]
-fn what_is_in_it_is_said_and_lies_in_the_folder_that_is_named() {
+fn an_archive_is_described_and_extracted_to_the_named_folder() {
     let folder = tempfile::tempdir().unwrap();
     let to = folder.path().join("new/folder");
     let flags = UnpackOptions { extract_to: Some(to.clone()), ..UnpackOptions::default() };
@@ -89,7 +89,7 @@ fn legs(archive: &Unpacked, requested: &[&str], gpu: bool) -> Result<Vec<String>
 }
 
 #[test]
-fn it_runs_on_what_it_was_made_for_unless_a_flag_says_otherwise() {
+fn an_archive_runs_on_its_devices_unless_a_flag_names_others() {
     let both = opened(&["Cuda", "Cpu"], &["cuda", "cpu"]);
     assert_eq!(legs(&both, &[], true).unwrap(), ["cuda", "cpu"]);
     assert_eq!(legs(&both, &[], false), Err(exit::NO_DEVICE));
@@ -106,7 +106,7 @@ fn it_runs_on_what_it_was_made_for_unless_a_flag_says_otherwise() {
 }
 
 #[test]
-fn an_executable_that_lost_its_tests_is_no_executable_without_tests() {
+fn an_executable_that_lost_its_tests_is_an_error() {
     let mut archive = opened(&["Cpu"], &["cpu"]);
     let executable = |id: &str, tests: Option<usize>| manifest::Executable {
         id: id.to_owned(),

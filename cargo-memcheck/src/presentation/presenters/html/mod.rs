@@ -141,14 +141,14 @@ mod tests {
     }
 
     #[test]
-    fn a_test_that_was_followed_shows_sites_cause_peak_scopes_and_survivors() {
+    fn an_attributed_test_shows_sites_cause_peak_scopes_and_survivors() {
         let page = page(&leaky());
         for part in [
             "<strong>leak</strong>: host grows by 2,097,152 B",
             "<td>src/model.rs:20</td><td>app::Model::forward</td><td>matmul</td>",
             "<td>[512,1024] f32</td><td>model.head</td>",
             "(graph-kept)",
-            "remedy: `detach()` what is kept",
+            "remedy: call `detach()` on the tensor that is kept",
             "<summary>cargo memcheck explain graph-kept</summary>",
             "live bytes over about 26 allocations and frees, from 0 to the peak of 26.0 MiB, in \
              iteration 12",
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_test_that_was_only_counted_shows_its_iterations() {
+    fn a_test_without_call_stacks_shows_its_iterations() {
         let mut counted = leaky();
         counted.report.as_mut().unwrap().record.attribution = None;
         let page = page(&counted);

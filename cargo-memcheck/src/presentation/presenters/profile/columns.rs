@@ -3,7 +3,7 @@
 use memcheck_core::presentation::profile::{
     By, Phase, Profile, Row, Shape, Totals, Window, percent,
 };
-use memcheck_core::size::{Size, exact};
+use memcheck_core::size::{Size, counted, exact};
 
 /// A column of the operation table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,8 +75,8 @@ pub(in crate::presentation::presenters) fn legend(profile: &Profile) -> Vec<Stri
         Window::Whole => "calls and bytes: of the whole run".to_owned(),
         Window::Iteration(last) => format!(
             "calls and bytes: of iteration {last}, the last; rows marked (set-up): outside the \
-             iterations, {} allocations of {} in all, not part of the total",
-            exact(profile.table.setup.calls),
+             iterations, {} of {} in all, not part of the total",
+            counted(profile.table.setup.calls, "allocation", "allocations"),
             Size(profile.table.setup.bytes)
         ),
     }];
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_of_nothing_are_left_out() {
+    fn rows_without_figures_are_omitted() {
         let mut record = leaky().report.unwrap().record;
         let attribution = record.attribution.as_mut().unwrap();
         let earlier = Place { last: 3, ..attribution.places[1].clone() };
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_behind_has_columns_where_anything_is() {
+    fn columns_of_surviving_and_retained_bytes_appear_if_there_are_any() {
         let titles = |profile: &Profile| -> Vec<&str> {
             columns(profile).iter().map(|column| column.title(profile.table.by)).collect()
         };
